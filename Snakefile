@@ -1,0 +1,58 @@
+"""drivelab: reproducible performance studies of storage drives.
+
+One study a run: snakemake --config study=config/demo.yaml
+"""
+
+from snakemake.exceptions import WorkflowError
+
+from drivelab.config.code_digest import code_digest
+from drivelab.config.study import DEFAULT_STUDY
+from drivelab.errors import UserError
+from drivelab.stages.layout import Layout
+from drivelab.stages.planning import Campaign
+
+
+try:
+    layout = Layout(Campaign.load(config.get("study", DEFAULT_STUDY)))
+    layout.check_owner()
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+workflow.global_resources.update(layout.host_limits())
+
+
+report: "workflow/report/workflow.rst"
+
+
+wildcard_constraints:
+    drive="[a-z0-9-]+",
+    measurement="[A-Za-z0-9.-]+",
+    key="[0-9a-f]{12}-run[0-9]+",
+
+
+rule all:
+    input:
+        layout.path("report/index.html"),
+        layout.of_every_recording("recordings/RECORDING/recording.json"),
+
+
+include: "workflow/rules/plan.smk"
+include: "workflow/rules/condition.smk"
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/trace.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/analysis.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"
+
+
+onstart:
+    layout.claim()
+
+
+onsuccess:
+    shell(layout.release_command())
+
+
+onerror:
+    shell(layout.release_command())

@@ -1,0 +1,38 @@
+"""The `drivelab` command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import drivelab
+from drivelab.cli import capture, plan, run, stage, steady_state, testing, virtual
+from drivelab.errors import UserError
+
+
+def parser() -> argparse.ArgumentParser:
+    """All subcommands; each module of this package registers its own."""
+    top = argparse.ArgumentParser(prog="drivelab", description=drivelab.__doc__)
+    top.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (run, plan, virtual, capture, steady_state, testing, stage):
+        module.add_parser(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 0 done, 1 something failed, 2 the user can mend it, 130 interrupted."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.handler(options))
+    except UserError as error:
+        print(f"drivelab: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("drivelab: interrupted; what is finished is kept, run again to go on", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1

@@ -1,0 +1,124 @@
+"""Progress of a study on the terminal: what runs on which drive, how far it is, how long it takes yet."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from drivelab.stages.estimate import ASSUMED_MIB_S, Estimate, estimate
+from drivelab.stages.planning import Campaign, Planned
+from drivelab.units import format_duration
+
+_EVERY_S = 10.0
+"""Where the output is no terminal, a line at least so far apart, unless the stage or the round changes."""
+
+
+class ProgressView:
+    """Reads the status files of the study's drives; a line a drive on a terminal, a line a change elsewhere."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+        self._status = campaign.study.results / "status"
+        self._expected = {one.plan.recording: _expected_s(campaign, one) for one in campaign.plans}
+        self._began: dict[str, float] = {}
+        self._seen: dict[str, tuple[str, float]] = {}
+        self._live: Any = None
+        self._started_s = time.time()
+
+    def __enter__(self) -> ProgressView:
+        if sys.stdout.isatty():
+            from rich.live import Live
+
+            self._live = Live(refresh_per_second=4, transient=True)
+            self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, error, trace)
+
+    def update(self) -> None:
+        """Show what has changed."""
+        lines = []
+        for drive in self._campaign.study.drives:
+            status = self._read(drive)
+            if status is None or status["at_s"] < self._started_s:
+                continue
+            recording = status["recording"]
+            self._began.setdefault(recording, status["at_s"])
+            measurement = recording.split("/")[1]
+            lines.append((drive, f"{drive:<8} {measurement:<22} {status['stage']:<12} {status['text']}"))
+        if self._live is not None:
+            from rich.text import Text
+
+            text = "\n".join(line[:110] for _, line in lines) or "planning"
+            self._live.update(Text(f"{text}\n{self._outlook()}"))
+        else:
+            self._print_changes(lines)
+
+    def _print_changes(self, lines: list[tuple[str, str]]) -> None:
+        now_s = time.monotonic()
+        for drive, line in lines:
+            key = line.split(", cell")[0].split(" s of")[0]
+            known, said_s = self._seen.get(drive, ("", 0.0))
+            if key != known and (now_s - said_s > _EVERY_S or key.split(",")[0] != known.split(",")[0]):
+                self._seen[drive] = (key, now_s)
+                print(f"{line}   [{self._outlook()}]", flush=True)
+
+    def _read(self, drive: str) -> dict[str, Any] | None:
+        try:
+            return dict(json.loads((self._status / f"{drive}.json").read_text()))
+        except (OSError, ValueError):
+            return None
+
+    def _outlook(self) -> str:
+        """Estimated time left: what measurements took on another drive, else a guess from the protocol."""
+        done, left_s = 0, 0.0
+        for one in self._campaign.plans:
+            recording = one.plan.recording
+            if (one.plan.recording_path / "recording.json").exists():
+                done += 1
+                continue
+            expected_s = self._observed_s(one) or self._expected[recording]
+            spent_s = time.time() - self._began[recording] if recording in self._began else 0.0
+            left_s += max(expected_s - spent_s, 0.1 * expected_s)
+        left_s /= self._campaign.study.concurrency
+        return (
+            f"{done} of {len(self._campaign.plans)} measurements done, about {format_duration(left_s)} left"
+        )
+
+    def _observed_s(self, one: Planned) -> float | None:
+        """Seconds that the same measurement took on a drive that is done."""
+        for other in self._campaign.plans:
+            if other.plan.measurement == one.plan.measurement:
+                seconds = _duration_s(other.plan.recording_path)
+                if seconds is not None:
+                    return seconds
+        return None
+
+
+def _duration_s(recording: Path) -> float | None:
+    from datetime import datetime
+
+    try:
+        manifest = json.loads((recording / "recording.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return (
+        datetime.fromisoformat(manifest["finished"]) - datetime.fromisoformat(manifest["started"])
+    ).total_seconds()
+
+
+def _expected_s(campaign: Campaign, one: Planned) -> float:
+    """Between the least and the most, nearer to the least: steady state usually comes early."""
+    model = one.plan.subject["drive"].get("virtual")
+    capacity_bytes = campaign.capacity_bytes(one.plan)
+    bandwidth_mib_s = 10.0 if model is not None else ASSUMED_MIB_S
+    span: Estimate = estimate(one.plan, capacity_bytes, bandwidth_mib_s, trace_s=10.0)
+    return span.least_s + 0.15 * (span.most_s - span.least_s)

@@ -1,0 +1,38 @@
+"""`drivelab run` and `drivelab demo`: Snakemake with the right profile, progress, and the result in three numbers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from drivelab.config.schema import ROOT
+from drivelab.config.study import DEFAULT_STUDY
+
+DEMO_STUDY = "config/demo.yaml"
+
+
+def add_parser(commands: Any) -> None:
+    """Register `run` and `demo`."""
+    one = commands.add_parser("run", help="run a study, or what is left of it")
+    one.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
+    _common(one)
+    one = commands.add_parser("demo", help="run the demo study on two virtual drives")
+    _common(one)
+    one.set_defaults(study=DEMO_STUDY)
+
+
+def _common(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="CPU cores for the analysis")
+    one.set_defaults(handler=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from drivelab.cli.runner import run_study
+
+    study = Path(options.study)
+    if not study.is_absolute() and study.exists():
+        study = Path(os.path.relpath(study.resolve(), ROOT))
+    os.chdir(ROOT)
+    return run_study(study, options.cores)

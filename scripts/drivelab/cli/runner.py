@@ -1,0 +1,132 @@
+"""Runs Snakemake for a study, shows what happens, clears up after a crash, and ends with the result."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from drivelab.cli.progress_view import ProgressView
+from drivelab.errors import UserError
+from drivelab.fio.run import fio_version
+from drivelab.stages.layout import Layout
+from drivelab.stages.planning import Campaign
+from drivelab.units import format_duration
+
+_POLL_S = 0.5
+
+
+def run_study(path: Path, cores: int) -> int:
+    """Run what is left of a study; returns 0 when all is done and up to date, 1 when something failed.
+
+    Raises UserError before anything is touched when the configuration does not hold.
+    """
+    campaign = Campaign.load(path)
+    layout = Layout(campaign)
+    layout.check_owner()
+    if campaign.needs_fio:
+        fio_version()
+    logs = campaign.study.results / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    with (campaign.study.results / ".run.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"study '{campaign.study.name}' is being run already; wait for it, or end it first"
+            ) from None
+        _unlock()
+        print(campaign.headline(), flush=True)
+        started_s = time.monotonic()
+        status = _snakemake(campaign, path, cores, logs / "snakemake.log")
+    if status != 0:
+        _explain(logs, started_s)
+        return 1
+    _result(campaign, time.monotonic() - started_s)
+    return 0
+
+
+def _unlock() -> None:
+    """Remove the lock that a killed Snakemake left, after making sure that none is at work here."""
+    locks = Path(".snakemake/locks")
+    if not locks.is_dir() or not any(locks.iterdir()):
+        return
+    if (pid := _other_snakemake()) is not None:
+        raise UserError(f"Snakemake (process {pid}) is at work in this folder; wait for it to end, or end it")
+    subprocess.run(
+        [sys.executable, "-m", "snakemake", "--unlock", "--cores", "1"], check=True, capture_output=True
+    )
+    print("The last run was cut short; going on where it stopped.")
+
+
+def _other_snakemake() -> int | None:
+    here = Path.cwd()
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (directory / "cmdline").read_bytes().split(b"\0")
+            if (
+                any(Path(os.fsdecode(w)).name == "snakemake" for w in words)
+                and (directory / "cwd").resolve() == here
+            ):
+                return int(directory.name)
+        except OSError:
+            continue
+    return None
+
+
+def _snakemake(campaign: Campaign, path: Path, cores: int, log: Path) -> int:
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--cores",
+        str(cores),
+        "--config",
+        f"study={path}",
+        "--nocolor",
+    ]
+    view = ProgressView(campaign)
+    with log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        try:
+            with view:
+                while process.poll() is None:
+                    view.update()
+                    time.sleep(_POLL_S)
+        except BaseException:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            raise
+    return process.returncode
+
+
+def _explain(logs: Path, started_s: float) -> None:
+    """The sentences with which stages failed; else where to look."""
+    began = time.time() - (time.monotonic() - started_s)
+    said = False
+    for log in sorted(logs.glob("**/*.log")):
+        if log.stat().st_mtime < began:
+            continue
+        for line in log.read_text(errors="replace").splitlines():
+            if line.startswith("drivelab: "):
+                print(line, file=sys.stderr)
+                said = True
+    if not said:
+        tail = (logs / "snakemake.log").read_text(errors="replace").splitlines()[-25:]
+        print("\n".join(tail), file=sys.stderr)
+    print(
+        f"drivelab: the study is not complete; what is finished is kept. Log: {logs}/snakemake.log",
+        file=sys.stderr,
+    )
+
+
+def _result(campaign: Campaign, seconds: float) -> None:
+    from drivelab.report.headline import headlines
+
+    print(f"Done in {format_duration(seconds)}. Report: {campaign.study.results / 'report/index.html'}")
+    for line in headlines(campaign.study.results / "tables"):
+        print(f"  {line}")

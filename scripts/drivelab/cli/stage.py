@@ -1,0 +1,50 @@
+"""`drivelab purge`, `precondition`, `measure`: the stages, as the workflow's rules call them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_parser(commands: Any) -> None:
+    """Register the stages."""
+    one = commands.add_parser("purge", help="stage: bring a drive back to as if never written")
+    one.add_argument("plan", type=Path)
+    one.add_argument("--seal", type=Path, required=True, help="file for the seal that this stage leaves")
+    one.set_defaults(handler=_purge)
+
+    one = commands.add_parser("precondition", help="stage: fill a purged drive as its protocol says")
+    one.add_argument("plan", type=Path)
+    one.add_argument("--after", type=Path, required=True, help="seal of the purge")
+    one.add_argument("--seal", type=Path, required=True, help="file for the seal that this stage leaves")
+    one.set_defaults(handler=_precondition)
+
+    one = commands.add_parser("measure", help="stage: make the recording of a plan, or go on with it")
+    one.add_argument("plan", type=Path)
+    one.add_argument("--after", type=Path, required=True, help="seal of the preconditioning")
+    one.set_defaults(handler=_measure)
+
+
+def _purge(options: argparse.Namespace) -> int:
+    from drivelab.plan.plan import Plan
+    from drivelab.stages.condition import purge
+
+    purge(Plan.read(options.plan), options.seal)
+    return 0
+
+
+def _precondition(options: argparse.Namespace) -> int:
+    from drivelab.plan.plan import Plan
+    from drivelab.stages.condition import precondition
+
+    precondition(Plan.read(options.plan), options.after, options.seal)
+    return 0
+
+
+def _measure(options: argparse.Namespace) -> int:
+    from drivelab.plan.plan import Plan
+    from drivelab.stages.measure import measure
+
+    measure(Plan.read(options.plan), options.after)
+    return 0

@@ -1,0 +1,49 @@
+"""A digest of the code that an analysis uses: Snakemake does not see what a script imports."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import cache
+from pathlib import Path
+
+_LIBRARY = Path(__file__).resolve().parents[1]
+
+
+def code_digest(*modules: str) -> str:
+    """Digest of modules of this library and all that they import of it, such as `analysis.steady_state`.
+
+    Comments, formatting and docstrings do not count: what is hashed is the syntax tree.
+    """
+    found: dict[str, str] = {}
+    waiting = [_path(module) for module in modules]
+    while waiting:
+        path = waiting.pop()
+        if path is not None and str(path) not in found:
+            found[str(path)], imported = _read(path)
+            waiting.extend(_path(name) for name in imported)
+    text = "\n".join(found[key] for key in sorted(found))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _path(module: str) -> Path | None:
+    base = _LIBRARY.joinpath(*module.split("."))
+    return next((p for p in (base.with_suffix(".py"), base / "__init__.py") if p.exists()), None)
+
+
+@cache
+def _read(path: Path) -> tuple[str, tuple[str, ...]]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "drivelab":
+            base = node.module.partition(".")[2]
+            names += [base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names += [a.name.partition(".")[2] for a in node.names if a.name.startswith("drivelab.")]
+        elif (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and ast.get_docstring(node) is not None
+        ):
+            node.body = node.body[1:] or [ast.Pass()]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(names)

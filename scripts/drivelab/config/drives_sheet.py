@@ -1,0 +1,89 @@
+"""The drive sheet, drives.tsv: the only list of drives that may be written to."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivelab.errors import UserError
+
+COLUMNS = ("drive", "device", "serial", "destructive", "note")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+_DEVICE = re.compile(r"virtual:[a-z0-9][a-z0-9-]{0,40}|/dev/disk/by-id/[A-Za-z0-9_.:+=@-]+")
+
+
+@dataclass(frozen=True)
+class SheetRow:
+    """One drive under test, pinned by path and serial."""
+
+    drive: str
+    device: str
+    """A by-id path, or `virtual:NAME` for a model of config/virtual_drives.yaml."""
+    serial: str
+    destructive: bool
+    note: str
+    source: str
+    """File and line, for errors."""
+
+    @property
+    def virtual(self) -> str | None:
+        """Name of the virtual drive, or None for a real one."""
+        return self.device.removeprefix("virtual:") if self.device.startswith("virtual:") else None
+
+
+def load_sheet(path: Path) -> dict[str, SheetRow]:
+    """Rows by drive name; raises UserError with file and line for anything wrong."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = list(csv.reader(file, delimiter="\t"))
+    except FileNotFoundError:
+        raise UserError(
+            f"{path}: there is no such drive sheet; write one with the columns {', '.join(COLUMNS)}"
+        ) from None
+    if not lines or tuple(lines[0]) != COLUMNS:
+        raise UserError(
+            f"{path} line 1: the columns must be {', '.join(COLUMNS)}, separated by tabs; mend the line"
+        )
+    rows: dict[str, SheetRow] = {}
+    for number, fields in enumerate(lines[1:], start=2):
+        if fields and any(field.strip() for field in fields) and not fields[0].startswith("#"):
+            row = _row(fields, f"{path} line {number}")
+            _refuse_twice(rows, row)
+            rows[row.drive] = row
+    return rows
+
+
+def _row(fields: list[str], source: str) -> SheetRow:
+    if len(fields) != len(COLUMNS):
+        raise UserError(
+            f"{source}: has {len(fields)} columns instead of {len(COLUMNS)}; separate them by one tab each"
+        )
+    drive, device, serial, destructive, note = (field.strip() for field in fields)
+    if not _NAME.fullmatch(drive):
+        raise UserError(f"{source}: drive '{drive}' is no name; use lower-case letters, digits and hyphens")
+    if not _DEVICE.fullmatch(device):
+        raise UserError(
+            f"{source}: device '{device}' is neither a path under /dev/disk/by-id nor virtual:NAME; "
+            "names such as /dev/sda change from boot to boot, so pin the drive by its id"
+        )
+    if not serial:
+        raise UserError(
+            f"{source}: drive '{drive}' has no serial; read it with lsblk -o NAME,SERIAL and enter it"
+        )
+    if destructive not in ("yes", "no"):
+        raise UserError(
+            f"{source}: destructive is '{destructive}'; write yes (all its data may be destroyed) or no"
+        )
+    return SheetRow(drive, device, serial, destructive == "yes", note, source)
+
+
+def _refuse_twice(rows: dict[str, SheetRow], row: SheetRow) -> None:
+    for other in rows.values():
+        for what in ("drive", "device", "serial"):
+            if getattr(other, what) == getattr(row, what):
+                raise UserError(
+                    f"{row.source}: {what} '{getattr(row, what)}' stands on line {other.source.rsplit(' ', 1)[1]} "
+                    "already; every drive has one row of its own"
+                )

@@ -1,0 +1,137 @@
+"""The study: one checked YAML file as typed settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drivelab.config.schema import validate
+from drivelab.config.yaml_file import load_yaml
+from drivelab.errors import UserError
+from drivelab.units import parse_share
+
+DEFAULT_STUDY = "config/study.yaml"
+
+
+@dataclass(frozen=True)
+class TraceSource:
+    """Where a trace of a study comes from."""
+
+    shipped: str
+    """Name in traces/."""
+    capture: str | None
+    """Application to trace on this host, or None."""
+    origin: str | None
+    """Virtual drive that the application runs on."""
+
+
+@dataclass(frozen=True)
+class MeasurementChoice:
+    """One entry of `measurements`."""
+
+    protocol: str
+    name: str
+    scale: str | None
+    trace: str | None
+    drives: tuple[str, ...]
+    settings: Mapping[str, Any]
+    source: str
+    """File and key, for errors."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study's settings; names are checked against the pattern, references between its parts too."""
+
+    path: Path
+    name: str
+    title: str
+    results: Path
+    drives_sheet: Path
+    drive_class: str
+    scenario: str
+    clock: str
+    concurrency: int
+    runs: int
+    basis: str
+    drives: tuple[str, ...]
+    traces: Mapping[str, TraceSource]
+    measurements: tuple[MeasurementChoice, ...]
+    rse_threshold_pct: float
+
+
+def load_study(path: Path) -> Study:
+    """The study in a file; raises UserError with file and key for anything wrong within it."""
+    body = validate(load_yaml(path), "study", str(path))
+    drives = tuple(body["drives"])
+    basis = body.get("basis", drives[0])
+    if basis not in drives:
+        raise UserError(
+            f"{path}: key 'basis' is '{basis}', which is none of the study's drives; choose one of them"
+        )
+    results = Path(body["results"])
+    if ".." in results.parts:
+        raise UserError(f"{path}: key 'results' leads out of the project by '..'; name a folder inside it")
+    traces = {
+        name: TraceSource(one["shipped"], one.get("capture"), one.get("origin"))
+        for name, one in body["traces"].items()
+    }
+    measurements = tuple(
+        _choice(entry, f"{path}: key 'measurements[{index}]", drives, traces)
+        for index, entry in enumerate(body["measurements"])
+    )
+    _refuse_twice(path, measurements)
+    return Study(
+        path=path,
+        name=body["name"],
+        title=body["title"] or f"Study {body['name']}",
+        results=results,
+        drives_sheet=Path(body["drives_sheet"]),
+        drive_class=body["class"],
+        scenario=body["scenario"],
+        clock=body["clock"],
+        concurrency=body["concurrency"],
+        runs=body["runs"],
+        basis=basis,
+        drives=drives,
+        traces=traces,
+        measurements=measurements,
+        rse_threshold_pct=100 * parse_share(body["analysis"].get("relative_standard_error", "5%")),
+    )
+
+
+def _choice(
+    entry: Mapping[str, Any], place: str, drives: tuple[str, ...], traces: Mapping[str, TraceSource]
+) -> MeasurementChoice:
+    for drive in entry.get("drives", ()):
+        if drive not in drives:
+            raise UserError(
+                f"{place}.drives' names '{drive}', which is none of the study's drives; add it there"
+            )
+    trace = entry.get("trace")
+    if trace is not None and trace not in traces:
+        known = ", ".join(sorted(traces)) or "none"
+        raise UserError(f"{place}.trace' names '{trace}', which is no key of 'traces'; there are: {known}")
+    return MeasurementChoice(
+        protocol=entry["protocol"],
+        name=entry.get("name", entry["protocol"]),
+        scale=entry.get("scale"),
+        trace=trace,
+        drives=tuple(entry.get("drives", drives)),
+        settings=entry.get("set", {}),
+        source=f"{place}'",
+    )
+
+
+def _refuse_twice(path: Path, measurements: tuple[MeasurementChoice, ...]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for choice in measurements:
+        for drive in choice.drives:
+            if (drive, choice.name) in seen:
+                raise UserError(
+                    f"{path}: key 'measurements' has '{choice.name}' twice for drive '{drive}'; "
+                    "give one of them another 'name'"
+                )
+            seen.add((drive, choice.name))

@@ -1,0 +1,32 @@
+"""One process at a time on a drive: a killed workflow leaves its children running."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from drivelab.errors import UserError
+
+
+@contextmanager
+def exclusive(path: Path, drive: str) -> Iterator[None]:
+    """Hold flock(2) on a device node or a lock file; raises UserError at once if another process has it.
+
+    systemd's udev takes part in the same protocol on device nodes (systemd, "Locking Block Device Access").
+    The kernel lets go of the lock when the process ends, however it ends.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if path.exists() else os.O_CREAT), 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"drive '{drive}' is being used by another drivelab process (lock on {path}); "
+                "wait for it to end, or end it, and run again"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,118 @@
+"""What the kernel says of block devices, read from sysfs and proc; every root is a parameter for tests."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+SECTOR_BYTES = 512
+"""Unit of /sys/block/*/size and stat, whatever the logical block (Documentation/block/stat.rst)."""
+
+
+@dataclass(frozen=True)
+class Wear:
+    """Counters that tell whether anybody wrote to a drive: see `drivelab.drives.seal`."""
+
+    boot_id: str
+    diskseq: str
+    """Changes whenever a device is attached anew (Documentation/ABI/stable/sysfs-block)."""
+    sectors_written: int
+    sectors_discarded: int
+
+
+def read_text(path: Path) -> str | None:
+    """Stripped content of a small file, or None where there is none to be read."""
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return None
+
+
+def kernel_name(device: str) -> str:
+    """`nvme0n1` for /dev/disk/by-id/nvme-…; resolves links. Raises FileNotFoundError, or OSError if no block device."""
+    real = Path(device).resolve(strict=True)
+    if not stat.S_ISBLK(real.stat().st_mode):
+        raise OSError(f"{device} is no block device")
+    return real.name
+
+
+def block_dir(name: str, sys_root: Path = Path("/sys")) -> Path:
+    return (sys_root / "class/block" / name).resolve()
+
+
+def capacity_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
+    return int(read_text(block_dir(name, sys_root) / "size") or 0) * SECTOR_BYTES
+
+
+def logical_block_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
+    return int(read_text(block_dir(name, sys_root) / "queue/logical_block_size") or 512)
+
+
+def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")) -> Wear:
+    """Write counters of a device (Documentation/block/stat.rst: field 7 sectors written, 14 sectors discarded)."""
+    directory = block_dir(name, sys_root)
+    fields = (read_text(directory / "stat") or "").split()
+    return Wear(
+        boot_id=read_text(proc_root / "sys/kernel/random/boot_id") or "unknown",
+        diskseq=read_text(directory / "diskseq") or "unknown",
+        sectors_written=int(fields[6]),
+        sectors_discarded=int(fields[13]) if len(fields) > 13 else 0,
+    )
+
+
+def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = Path("/run/udev/data")) -> str | None:
+    """Serial number: sysfs (NVMe, virtio), the VPD page 0x80 (SCSI, SAS, SATA), else the udev database."""
+    directory = block_dir(name, sys_root)
+    for path in (directory / "device/serial", directory / "serial"):
+        if text := read_text(path):
+            return text
+    try:
+        page = (directory / "device/vpd_pg80").read_bytes()
+        if text := page[4:].decode("ascii", "replace").strip("\0 "):
+            return text
+    except OSError:
+        pass
+    numbers = read_text(directory / "dev")
+    for line in (read_text(udev_root / f"b{numbers}") or "").splitlines():
+        key, _, value = line.removeprefix("E:").partition("=")
+        if key == "ID_SERIAL_SHORT" and value:
+            return value
+    return None
+
+
+def describe(name: str, sys_root: Path = Path("/sys")) -> dict[str, str | int | None]:
+    """Model, firmware, capacity, logical block, transport and link of a device; None where the kernel does not say."""
+    directory = block_dir(name, sys_root)
+    device = directory / "device"
+    controller = device if (device / "firmware_rev").exists() else device / "device"
+    speed = read_text(device / "device/current_link_speed")
+    width = read_text(device / "device/current_link_width")
+    return {
+        "model": read_text(device / "model"),
+        "firmware": read_text(controller / "firmware_rev") or read_text(device / "rev"),
+        "capacity_bytes": capacity_bytes(name, sys_root),
+        "logical_block_bytes": logical_block_bytes(name, sys_root),
+        "transport": read_text(device / "transport") or _transport(name, device),
+        "link": f"{speed} x{width}" if speed and width else None,
+        "write_cache": read_text(directory / "queue/write_cache"),
+        "scheduler": read_text(directory / "queue/scheduler"),
+    }
+
+
+def _transport(name: str, device: Path) -> str | None:
+    if name.startswith("nvme"):
+        return "pcie"
+    if name.startswith("loop"):
+        return "loop"
+    path = str(device.resolve())
+    for part, transport in (("/ata", "sata"), ("/usb", "usb"), ("/virtio", "virtio"), ("/host", "scsi")):
+        if part in path:
+            return transport
+    return None
+
+
+def device_numbers(device: str) -> tuple[int, int]:
+    number = Path(device).stat().st_rdev
+    return os.major(number), os.minor(number)

@@ -1,0 +1,98 @@
+"""The plan: all that a measurement depends on as canonical JSON with a digest, and where it is carried out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from drivelab.errors import UserError
+
+FORMAT = 1
+
+
+def canonical(value: Any) -> str:
+    """JSON in one form for one value: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One measurement of one drive."""
+
+    subject: Mapping[str, Any]
+    """What the result depends on: drive, clock, class, condition, measure, trace. The digest is made of this."""
+    context: Mapping[str, Any]
+    """Where and as what it is carried out: drive, device, measurement, run, results, trace file; how the protocol was altered."""
+
+    @cached_property
+    def digest(self) -> str:
+        """First 12 hexadecimal digits of the SHA-256 of the canonical subject."""
+        return hashlib.sha256(canonical(self.subject).encode()).hexdigest()[:12]
+
+    @property
+    def drive(self) -> str:
+        return str(self.context["drive"])
+
+    @property
+    def measurement(self) -> str:
+        return str(self.context["measurement"])
+
+    @property
+    def run(self) -> int:
+        return int(self.context["run"])
+
+    @property
+    def altered(self) -> tuple[str, ...]:
+        """How the protocol was shortened or changed, in words; empty for the full-length protocol."""
+        return tuple(self.context.get("altered", ()))
+
+    @property
+    def recording(self) -> str:
+        """Identity of the recording, `drive/measurement/digest-runN`; also its path below recordings/."""
+        return f"{self.drive}/{self.measurement}/{self.digest}-run{self.run}"
+
+    @property
+    def recording_path(self) -> Path:
+        return Path(self.context["results"]) / "recordings" / self.recording
+
+    @property
+    def virtual(self) -> bool:
+        return self.subject["drive"].get("virtual") is not None
+
+    @property
+    def clock(self) -> str:
+        """`wall` or `virtual`."""
+        return str(self.subject["clock"])
+
+    def to_json(self) -> str:
+        return canonical(
+            {"format": FORMAT, "digest": self.digest, "subject": self.subject, "context": self.context}
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        """The plan in a file; raises UserError when it is missing, of another format, or was edited."""
+        try:
+            body = json.loads(path.read_text(encoding="utf-8"))
+            plan = cls(body["subject"], body["context"])
+            digest, version = body["digest"], body["format"]
+        except FileNotFoundError:
+            raise UserError(
+                f"{path}: there is no such plan; plans are written by the workflow, see 'drivelab run'"
+            ) from None
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{path}: is no plan; delete it and let the workflow write it again") from None
+        if version != FORMAT:
+            raise UserError(
+                f"{path}: is of format {version}, this drivelab reads {FORMAT}; delete it and run again"
+            )
+        if digest != plan.digest:
+            raise UserError(
+                f"{path}: was changed after it was made; change the study or the protocol instead"
+            )
+        return plan

@@ -1,0 +1,131 @@
+"""A recording while it is made: a folder `….part/` with a journal, renamed when complete."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from drivelab.plan.plan import Plan, canonical
+
+MANIFEST = "recording.json"
+
+
+def now_iso() -> str:
+    """The present, ISO 8601 in UTC with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class Recording:
+    """Evidence of one plan on its way to completion; every journal line is on disk before `append` returns."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.final = plan.recording_path
+        self.part = self.final.with_name(self.final.name + ".part")
+
+    @property
+    def complete(self) -> bool:
+        """Whether the finished recording is there; its manifest may have been deleted and is written anew then."""
+        return any(line["event"] == "complete" for line in read_journal(self.final))
+
+    def open(self) -> None:
+        self.part.mkdir(parents=True, exist_ok=True)
+        _drop_half_line(self.part / "journal.jsonl")
+        self.write("plan.json", json.loads(self.plan.to_json()))
+
+    def journal(self) -> list[dict[str, Any]]:
+        """Lines so far, oldest first."""
+        return list(read_journal(self.part))
+
+    def append(self, event: str, **fields: Any) -> None:
+        """Add one line to the journal and force it to disk."""
+        line = canonical({"event": event, "at": now_iso(), **fields}) + "\n"
+        with (self.part / "journal.jsonl").open("a", encoding="utf-8") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def write(self, name: str, value: Any) -> None:
+        """A JSON file in the recording, written whole or not at all."""
+        write_json(self.part / name, value)
+
+    def directory(self, name: str) -> Path:
+        """A new empty folder for one cell; one that an interrupted cell left is set aside, not overwritten."""
+        path = self.part / name
+        if path.exists():
+            number = 1
+            while (aside := path.with_name(f"{path.name}.interrupted-{number}")).exists():
+                number += 1
+            path.rename(aside)
+        path.mkdir(parents=True)
+        return path
+
+    def set_aside(self, reason: str) -> None:
+        """Begin anew: what was measured so far stays beside the recording, with the reason in its journal."""
+        if not self.part.exists():
+            return
+        self.append("abandoned", reason=reason)
+        number = 1
+        while (aside := self.final.with_name(f"{self.final.name}.abandoned-{number}")).exists():
+            number += 1
+        self.part.rename(aside)
+
+    def finish(self) -> None:
+        """Rename to the final place and write the manifest, the file that the workflow waits for."""
+        self.append("complete")
+        if self.final.exists():
+            (self.final / MANIFEST).unlink(missing_ok=True)
+            self.final.rmdir()
+        self.part.rename(self.final)
+        directory = os.open(self.final.parent, os.O_RDONLY)
+        os.fsync(directory)
+        os.close(directory)
+        self.write_manifest()
+
+    def write_manifest(self) -> None:
+        """recording.json: what the workflow's output names, derived from the journal alone."""
+        lines = list(read_journal(self.final))
+        write_json(
+            self.final / MANIFEST,
+            {
+                "recording": self.plan.recording,
+                "digest": self.plan.digest,
+                "started": lines[0]["at"],
+                "finished": lines[-1]["at"],
+                "cells": sum(line["event"] == "cell" for line in lines),
+                "gaps": [line["reason"] for line in lines if line["event"] == "gap"],
+            },
+        )
+
+
+def read_journal(directory: Path) -> Iterator[dict[str, Any]]:
+    """Lines of a journal; a last line that a power cut left incomplete never happened."""
+    try:
+        text = (directory / "journal.jsonl").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    for line in text.splitlines(keepends=True):
+        if line.endswith("\n"):
+            yield json.loads(line)
+
+
+def _drop_half_line(journal: Path) -> None:
+    """Cut off what a crash left of a line, or the next line would be joined to it."""
+    if journal.exists():
+        text = journal.read_bytes()
+        if not text.endswith(b"\n"):
+            os.truncate(journal, text.rfind(b"\n") + 1)
+
+
+def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:
+    """Write a JSON file atomically."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(
+        json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    temporary.replace(path)

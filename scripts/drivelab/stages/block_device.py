@@ -1,0 +1,69 @@
+"""A block device driven by fio: a real drive, or a virtual drive in real time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from drivelab.drives import sysfs
+from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.purge import purge_by_trim
+from drivelab.drives.sysfs import Wear
+from drivelab.fio.job import job_text
+from drivelab.fio.run import Timing, choose_engine, run_fio
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.replay.fio_iolog import FioIolog
+from drivelab.replay.schedule import Schedule
+from drivelab.stages.device import Tick
+from drivelab.virtual import manage
+from drivelab.virtual.model import DriveModel
+
+
+class BlockDevice:
+    """Implements `drivelab.stages.device.Device`."""
+
+    def __init__(self, approved: ApprovedDevice, plan: Plan) -> None:
+        self._approved = approved
+        self._model = plan.subject["drive"].get("virtual")
+        self.serial = approved.serial
+        self.engine = choose_engine(approved)
+        self.capacity_bytes = sysfs.capacity_bytes(approved.name)
+        self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
+
+    def identity(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {**sysfs.describe(self._approved.name), "device": self._approved.device}
+        if self._approved.virtual is not None:
+            facts |= DriveModel.from_mapping(self._approved.virtual, self._model).describe()
+        return facts
+
+    def wear(self) -> Wear:
+        return sysfs.wear(self._approved.name)
+
+    def purge(self) -> dict[str, Any]:
+        if self._approved.virtual is None:
+            return purge_by_trim(self._approved)
+        manage.purge(self._approved.virtual)
+        mapped = manage.counters(self._approved.virtual)["mapped_pages"]
+        return {"method": "reset of the flash model", "verified": f"the model reports {mapped} mapped pages"}
+
+    def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> Timing | None:
+        job = job_text(
+            cell, self._approved.device, self.engine, self.capacity_bytes, self.logical_block_bytes, seed
+        )
+        return self._fio(job, directory, cell.runtime_s, cell.slice_s, on_tick)
+
+    def replay(self, schedule: Schedule, directory: Path, timing: str, on_tick: Tick) -> Timing | None:
+        job = FioIolog(self.engine).job(schedule, self._approved.device, directory, timing)
+        return self._fio(job, directory, None, None, on_tick)
+
+    def _fio(
+        self, job: str, directory: Path, runtime_s: float | None, slice_s: float | None, on_tick: Tick
+    ) -> Timing:
+        return run_fio(self._approved, job, directory, runtime_s=runtime_s, slice_s=slice_s, on_tick=on_tick,
+                       on_hang=self._abort)  # fmt: skip
+
+    def _abort(self) -> None:
+        """Free a fio that waits in the kernel for a virtual drive that no longer answers."""
+        if self._approved.virtual is not None:
+            manage.stop(self._approved.virtual)

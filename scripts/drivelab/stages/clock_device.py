@@ -1,0 +1,49 @@
+"""A virtual drive on the virtual clock: simulated time, no root, no block device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from drivelab.drives.sysfs import SECTOR_BYTES, Wear
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.replay.schedule import Schedule
+from drivelab.stages.device import Tick
+from drivelab.virtual.clock import VirtualClockDrive
+from drivelab.virtual.model import DriveModel
+
+LOGICAL_BLOCK_BYTES = 4096
+
+
+class ClockDevice:
+    """Implements `drivelab.stages.device.Device`; the drive's state lives in a file between stages."""
+
+    engine = "virtual clock"
+
+    def __init__(self, plan: Plan, state_file: Path) -> None:
+        self._model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
+        self._drive = VirtualClockDrive(self._model, state_file)
+        self.serial = self._model.serial
+        self.capacity_bytes = self._model.capacity_bytes
+        self.logical_block_bytes = LOGICAL_BLOCK_BYTES
+
+    def identity(self) -> dict[str, Any]:
+        return {"device": "virtual clock", "capacity_bytes": self.capacity_bytes,
+                "logical_block_bytes": LOGICAL_BLOCK_BYTES, **self._model.describe()}  # fmt: skip
+
+    def wear(self) -> Wear:
+        counters = self._drive.counters()
+        return Wear("virtual clock", "virtual clock", counters["host_write_bytes"] // SECTOR_BYTES,
+                    counters["trimmed_bytes"] // SECTOR_BYTES)  # fmt: skip
+
+    def purge(self) -> dict[str, Any]:
+        self._drive.purge()
+        mapped = self._drive.counters()["mapped_pages"]
+        return {"method": "reset of the flash model", "verified": f"the model reports {mapped} mapped pages"}
+
+    def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> None:
+        self._drive.run(cell, directory)
+
+    def replay(self, schedule: Schedule, directory: Path, timing: str, on_tick: Tick) -> None:
+        self._drive.replay(schedule.requests(), directory, timing)

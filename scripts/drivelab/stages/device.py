@@ -1,0 +1,88 @@
+"""The device under test as the stages see it, approved by the guard and locked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from drivelab.config.drives_sheet import load_sheet
+from drivelab.drives import guard
+from drivelab.drives.lock import exclusive
+from drivelab.drives.sysfs import Wear
+from drivelab.errors import UserError
+from drivelab.fio.run import Timing
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.replay.schedule import Schedule
+
+Tick = Callable[[float], None]
+
+
+class Device(Protocol):
+    """A drive that this process may write to and that no other process uses."""
+
+    serial: str
+    engine: str
+    """What issues the I/Os: an ioengine of fio, or `virtual clock`."""
+    capacity_bytes: int
+    logical_block_bytes: int
+
+    def identity(self) -> dict[str, Any]:
+        """Columns of the table `drives`."""
+        ...
+
+    def wear(self) -> Wear:
+        """Counters for seals."""
+        ...
+
+    def purge(self) -> dict[str, Any]:
+        """Bring the drive back to as if never written: the `method`, and how the result was `verified`."""
+        ...
+
+    def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> Timing | None:
+        """Run one cell and leave its evidence in `directory`; None where no real time passes."""
+        ...
+
+    def replay(self, schedule: Schedule, directory: Path, timing: str, on_tick: Tick) -> Timing | None:
+        """Replay a schedule once and leave its evidence in `directory`."""
+        ...
+
+
+@contextmanager
+def open_device(plan: Plan) -> Iterator[Device]:
+    """The device of a plan; raises UserError before anything is touched if it may not be used."""
+    from drivelab.stages.block_device import BlockDevice
+    from drivelab.stages.clock_device import ClockDevice
+
+    sheet = load_sheet(Path(plan.context["drives_sheet"]))
+    row = sheet.get(plan.drive)
+    if row is None:
+        raise UserError(
+            f"{plan.context['drives_sheet']}: has no drive '{plan.drive}'; add it, or leave it out of the study"
+        )
+    if row.serial != plan.subject["drive"]["serial"]:
+        raise UserError(
+            f"{row.source}: serial is {row.serial}, the plan was made for {plan.subject['drive']['serial']}; run again"
+        )
+    if plan.clock == "virtual":
+        state = Path(plan.context["results"]) / "virtual" / f"{row.serial}.state"
+        state.parent.mkdir(parents=True, exist_ok=True)
+        with exclusive(state.with_suffix(".lock"), plan.drive):
+            yield ClockDevice(plan, state)
+    else:
+        approved = guard.approve(row, _device_path(plan))
+        with exclusive(Path(approved.device), plan.drive):
+            yield BlockDevice(approved, plan)
+
+
+def _device_path(plan: Plan) -> str:
+    from drivelab.virtual import manage
+    from drivelab.virtual.model import DriveModel
+
+    model = plan.subject["drive"].get("virtual")
+    if model is None:
+        return str(plan.context["device"])
+    name = str(plan.context["device"]).removeprefix("virtual:")
+    return manage.start(name, DriveModel.from_mapping(name, model)).device

@@ -1,0 +1,160 @@
+"""Which files a study leads to, for the workflow: its rules name them, this module knows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from drivelab.errors import UserError
+from drivelab.stages.planning import Campaign, Planned
+
+RECORDING = "{drive}/{measurement}/{key}"
+"""Path of a recording as wildcards; `key` is `digest-runN`."""
+FIGURES_OF = {
+    "loop": ("convergence", "window", "measurement_2d", "measurement_3d"),
+    "soak": ("saturation_time", "saturation_bytes", "latency_distribution"),
+    "replay": ("replay",),
+    "comparison": ("comparison",),
+}
+"""Figures of each kind of step, without importing what draws them: a plan must not wait for matplotlib."""
+_OWNER = "study.txt"
+
+
+class Layout:
+    """Paths of one study, relative to the project's folder."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
+        self.results = str(campaign.study.results)
+
+    def path(self, pattern: str) -> str:
+        """A path in the results folder; `RECORDING` in it stands for the wildcards of a recording."""
+        return f"{self.results}/{pattern.replace('RECORDING', RECORDING)}"
+
+    def of_every_recording(self, pattern: str, kind: str | None = None) -> list[str]:
+        """The path for every recording of the study, or for those that have a step of a kind."""
+        return [
+            f"{self.results}/{pattern.replace('RECORDING', one.plan.recording)}"
+            for one in self.campaign.plans
+            if kind is None or kind in kinds(one)
+        ]
+
+    def planned(self, wildcards: object) -> Planned:
+        """The plan that the wildcards of a recording stand for."""
+        return self.campaign.by_recording[
+            "/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))
+        ]
+
+    def figures(self, place: str, kind: str, report: Callable[..., str]) -> dict[str, str]:
+        """Output files of a rule that draws the figures of a kind of step, or of the comparison.
+
+        `report` is Snakemake's, handed in because this library does not import it: it marks the SVG files for
+        Snakemake's own report, with caption and category.
+        """
+        files: dict[str, str] = {}
+        for name in FIGURES_OF[kind]:
+            stem = self.path(f"figures/{place}/{name}")
+            labels = {
+                "test": "{measurement}",
+                "drive": "all" if kind == "comparison" else "{drive}",
+                "figure": name,
+            }
+            files[name] = report(
+                f"{stem}.svg",
+                caption=f"../report/{name}.rst",
+                category="Figures",
+                subcategory="{measurement}",
+                labels=labels,
+            )
+            files[f"{name}_png"] = f"{stem}.png"
+        return files
+
+    def all_figures(self) -> list[str]:
+        """The SVG files of the whole study."""
+        files = [
+            path
+            for kind in ("loop", "soak", "replay")
+            for name in FIGURES_OF[kind]
+            for path in self.of_every_recording(f"figures/RECORDING/{name}.svg", kind)
+        ]
+        if len(self.campaign.study.drives) > 1:
+            names = dict.fromkeys(one.plan.measurement for one in self.campaign.plans)
+            files += [f"{self.results}/figures/comparison/{name}/comparison.svg" for name in names]
+        return files
+
+    def report_facts(self) -> dict[str, Any]:
+        """What the report needs to know of the study beyond tables and recordings; the analysis depends on it."""
+        study, titles = self.campaign.study, {one.protocol.name: one.protocol for one in self.campaign.plans}
+        return {
+            "name": study.name,
+            "title": study.title,
+            "basis": study.basis,
+            "scenario": study.scenario,
+            "rse_threshold_pct": study.rse_threshold_pct,
+            "clock_reason": self.campaign.clock[1]
+            if any(one.plan.virtual for one in self.campaign.plans)
+            else None,
+            "cannot_capture": self.campaign.cannot_capture if study.traces else None,
+            "protocols": {
+                name: {key: str(one.body[key]) for key in ("title", "source")} for name, one in titles.items()
+            },
+        }
+
+    def traces(self) -> dict[str, str]:
+        """Path of every trace of the study by name."""
+        return {name: str(self.campaign.trace_path(name)) for name in self.campaign.study.traces}
+
+    def trace_of(self, wildcards: object) -> str:
+        return str(self.planned(wildcards).plan.context["trace_path"])
+
+    def measurements(self, kind: str) -> str:
+        """Regular expression for the measurements that have a step of a kind; matches nothing if none has."""
+        names = sorted({one.plan.measurement for one in self.campaign.plans if kind in kinds(one)})
+        return "|".join(map(re.escape, names)) or "(?!)"
+
+    def host_limits(self) -> dict[str, int]:
+        """Snakemake resources with their limits: a resource without a limit is unlimited."""
+        return {
+            "measuring": self.campaign.study.concurrency,
+            **{_resource(d): 1 for d in self.campaign.study.drives},
+        }
+
+    def drive_resources(self) -> dict[str, int | Callable[..., int]]:
+        """Resources of a job that uses a drive: one place on the host, and the drive."""
+        uses: dict[str, int | Callable[..., int]] = {"measuring": 1}
+        for drive in self.campaign.study.drives:
+            uses[_resource(drive)] = lambda wildcards, drive=drive: int(wildcards.drive == drive)
+        return uses
+
+    def check_owner(self) -> None:
+        """Raise UserError if the results folder is another study's."""
+        owner = Path(self.results) / _OWNER
+        study = self.campaign.study
+        if owner.exists() and (found := owner.read_text().strip()) != study.name:
+            raise UserError(
+                f"{study.path}: key 'results' is {self.results}, which holds study '{found}'; name another folder"
+            )
+
+    def claim(self) -> None:
+        """Mark the results folder as this study's."""
+        owner = Path(self.results) / _OWNER
+        owner.parent.mkdir(parents=True, exist_ok=True)
+        owner.write_text(self.campaign.study.name + "\n")
+
+    def release_command(self) -> str:
+        """Shell command that ends the virtual drives of this study."""
+        names = {
+            row.virtual for drive in self.campaign.study.drives if (row := self.campaign.sheet[drive]).virtual
+        }
+        return " && ".join(f"drivelab virtual stop {name} > /dev/null" for name in sorted(names)) or "true"
+
+
+def kinds(planned: Planned) -> set[str]:
+    """Kinds of steps that a plan has."""
+    return {kind for step in planned.plan.subject["measure"] for kind in step}
+
+
+def _resource(drive: str) -> str:
+    return f"drive_{drive.replace('-', '_')}"

@@ -1,0 +1,67 @@
+"""The loop step: rounds of cells until steady state, as in the PTS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.protocol.history import is_steady, loop_history
+from drivelab.recording.writer import Recording
+from drivelab.stages.cell import Bench, metrics
+from drivelab.stages.device import Device
+from drivelab.stages.progress import Progress
+
+
+def run_loop(
+    plan: Plan, device: Device, recording: Recording, progress: Progress, step: int, fields: Mapping[str, Any]
+) -> None:
+    """Run rounds until the criterion is met or `max_rounds` are done; goes on after what the journal has.
+
+    Raises CellFailed when a cell fails.
+    """
+    journal = recording.journal()
+    if any(line["event"] == "loop" and line["step"] == step for line in journal):
+        return
+    cells = [Cell(**cell) for cell in fields["cells"]]
+    criterion = fields["until"]
+    bench = Bench(plan, device, recording)
+    while True:
+        history = loop_history(recording.journal(), step, len(cells))
+        whole = sum(len(one) == len(cells) for one in history.rounds)
+        steady = whole >= criterion["window"] and is_steady(history, fields["cells"], criterion)
+        if steady or whole >= criterion["max_rounds"]:
+            recording.append("loop", step=step, rounds=whole, steady=steady)
+            return
+        begun = len(history.rounds[-1]) if len(history.rounds) > whole else 0
+        for index in range(begun, len(cells)):
+            _run(bench, progress, step, whole + 1, index, cells, criterion)
+
+
+def _run(
+    bench: Bench,
+    progress: Progress,
+    step: int,
+    round_number: int,
+    index: int,
+    cells: list[Cell],
+    criterion: Mapping[str, Any],
+) -> None:
+    cell = cells[index]
+    name = f"cells/{step}-round{round_number:02d}-cell{index:02d}"
+    fraction = ((round_number - 1) * len(cells) + index) / (criterion["max_rounds"] * len(cells))
+    text = f"round {round_number} of at most {criterion['max_rounds']}, cell {index + 1} of {len(cells)}, {cell.label}"
+    progress.say(text, fraction)
+    result, facts = bench.run_cell(
+        name, cell, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", fraction)
+    )
+    bench.recording.append(
+        "cell",
+        step=step,
+        round=round_number,
+        cell=index,
+        workload=cell.to_mapping(),
+        metrics=metrics(result),
+        **facts,
+    )

@@ -1,0 +1,211 @@
+"""A study resolved into plans: one for each drive, measurement, variant and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from drivelab.config.drives_sheet import SheetRow, load_sheet
+from drivelab.config.study import MeasurementChoice, Study, load_study
+from drivelab.config.yaml_file import load_yaml
+from drivelab.drives import sysfs
+from drivelab.errors import UserError
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.protocol.grammar import Protocol, Resolved, load, resolve
+from drivelab.trace import application, capture, catalogue
+from drivelab.units import format_size
+from drivelab.virtual import manage
+from drivelab.virtual.model import DriveModel
+
+PROTOCOLS = Path("config/protocols")
+VIRTUAL_DRIVES = Path("config/virtual_drives.yaml")
+APPLICATIONS = Path("config/applications.yaml")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with the protocol that it was made from."""
+
+    plan: Plan
+    protocol: Protocol
+
+
+class Campaign:
+    """A study with everything that it refers to, checked whole: making one raises UserError for the first fault."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.sheet = load_sheet(study.drives_sheet)
+        for drive in study.drives:
+            if drive not in self.sheet:
+                known = ", ".join(self.sheet) or "none"
+                raise UserError(
+                    f"{study.path}: key 'drives' names '{drive}', {study.drives_sheet} has: {known}; add a row"
+                )
+        self.plans = tuple(one for choice in study.measurements for one in self._plans(choice))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Campaign:
+        return cls(load_study(Path(path)))
+
+    @cached_property
+    def by_recording(self) -> dict[str, Planned]:
+        return {one.plan.recording: one for one in self.plans}
+
+    @cached_property
+    def clock(self) -> tuple[str, str | None]:
+        """Clock of the virtual drives, `wall` or `virtual`, and why it is the virtual one."""
+        if self.study.clock == "virtual":
+            return "virtual", f"{self.study.path} asks for it"
+        reason = manage.possible()
+        if reason is None:
+            return "wall", None
+        if self.study.clock == "wall":
+            raise UserError(f"{self.study.path}: key 'clock' is wall, but {reason}; mend that or use 'auto'")
+        return "virtual", reason
+
+    @cached_property
+    def models(self) -> Mapping[str, Any]:
+        return load_yaml(VIRTUAL_DRIVES)
+
+    @property
+    def needs_fio(self) -> bool:
+        """Whether anything is measured in real time."""
+        return any(one.plan.clock == "wall" for one in self.plans)
+
+    def headline(self) -> str:
+        """What is about to be run, in a line or two: also why something is not what one would expect."""
+        study = self.study
+        text = f"Study {study.name}: {len(study.drives)} drives, {len(self.plans)} measurements."
+        if any(one.plan.virtual for one in self.plans):
+            clock, reason = self.clock
+            text += (
+                " Virtual drives in real time."
+                if clock == "wall"
+                else f" Virtual clock, not real time: {reason}."
+            )
+        for name, source in study.traces.items():
+            if source.capture is not None and not self.trace_is_captured(name):
+                text += f" Trace {name}: the shipped one, as this host cannot trace: {self.cannot_capture}."
+        return text
+
+    def capacity_bytes(self, plan: Plan) -> int:
+        """Capacity of the drive of a plan, as far as it can be known without touching it."""
+        model = plan.subject["drive"].get("virtual")
+        if model is not None:
+            return DriveModel.from_mapping(plan.drive, model).capacity_bytes
+        try:
+            return sysfs.capacity_bytes(sysfs.kernel_name(plan.context["device"]))
+        except OSError:
+            raise UserError(
+                f"drive '{plan.drive}' is not attached: there is no {plan.context['device']}; attach it"
+            ) from None
+
+    def model(self, name: str, source: str) -> DriveModel:
+        """Model of a virtual drive of config/virtual_drives.yaml."""
+        if name not in self.models:
+            raise UserError(
+                f"{source}: there is no virtual drive '{name}' in {VIRTUAL_DRIVES}; it has: {', '.join(self.models)}"
+            )
+        return DriveModel.from_mapping(name, self.models[name])
+
+    def trace_path(self, name: str) -> Path:
+        """Where the trace of a study lies once it is there."""
+        if self.trace_is_captured(name):
+            return self.study.results / "traces" / f"{name}.parquet"
+        return catalogue.path_of(self.study.traces[name].shipped)
+
+    def trace_is_captured(self, name: str) -> bool:
+        """Whether this host captures the trace itself; else the shipped one is replayed."""
+        return self.study.traces[name].capture is not None and self.cannot_capture is None
+
+    @cached_property
+    def cannot_capture(self) -> str | None:
+        """Why traces cannot be captured on this host; None if they can."""
+        if self.clock[0] == "virtual":
+            return f"virtual drives run on the virtual clock ({self.clock[1]})"
+        return capture.possible()
+
+    def _plans(self, choice: MeasurementChoice) -> list[Planned]:
+        path = PROTOCOLS / f"{choice.protocol}.yaml"
+        if not path.exists():
+            known = ", ".join(sorted(p.stem for p in PROTOCOLS.glob("*.yaml")))
+            raise UserError(
+                f"{choice.source}: there is no protocol '{choice.protocol}'; {PROTOCOLS} has: {known}"
+            )
+        protocol = load(path)
+        if protocol.replays and choice.trace is None:
+            raise UserError(
+                f"{choice.source}: protocol '{choice.protocol}' replays a trace; give it a 'trace'"
+            )
+        if choice.trace is not None and not protocol.replays:
+            raise UserError(
+                f"{choice.source}: protocol '{choice.protocol}' replays nothing; leave out its 'trace'"
+            )
+        resolved = resolve(protocol, self.study.drive_class, choice.scale, choice.settings, choice.source)
+        return [
+            Planned(self._plan(choice, self.sheet[drive], one, run), protocol)
+            for drive in choice.drives
+            for one in resolved
+            for run in range(1, self.study.runs + 1)
+        ]
+
+    def _plan(self, choice: MeasurementChoice, row: SheetRow, resolved: Resolved, run: int) -> Plan:
+        if not row.destructive:
+            raise UserError(
+                f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; enter yes or leave it out"
+            )
+        subject: dict[str, Any] = {
+            "drive": {"serial": row.serial},
+            "clock": "wall",
+            "scenario": self.study.scenario,
+            "protocol": choice.protocol,
+            **resolved.steps,
+        }
+        if row.virtual is not None:
+            model = self.model(row.virtual, row.source)
+            if model.serial != row.serial:
+                raise UserError(
+                    f"{row.source}: drive '{row.drive}' has serial {row.serial}, virtual drive '{row.virtual}' says {model.serial}; make them agree"
+                )
+            subject["drive"]["virtual"] = model.to_mapping()
+            subject["clock"] = self.clock[0]
+        context: dict[str, Any] = {
+            "drive": row.drive,
+            "device": row.device,
+            "drives_sheet": str(self.study.drives_sheet),
+            "measurement": choice.name if resolved.variant is None else f"{choice.name}.{resolved.variant}",
+            "run": run,
+            "results": str(self.study.results),
+            "altered": list(resolved.altered),
+        }
+        if choice.trace is not None:
+            subject["trace"] = self._trace(choice.trace)
+            context["trace_path"] = str(self.trace_path(choice.trace))
+        return Plan(subject, context)
+
+    def _trace(self, name: str) -> dict[str, Any]:
+        """What a replay depends on: the content of a shipped trace, or how a captured one is made."""
+        source = self.study.traces[name]
+        if not self.trace_is_captured(name):
+            return {"name": name, "sha256": catalogue.entry(source.shipped).sha256}
+        assert source.capture is not None
+        assert source.origin is not None
+        spec = application.load(APPLICATIONS, source.capture)
+        origin = self.model(source.origin, f"{self.study.path}: key 'traces.{name}.origin'")
+        return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
+
+
+def refuse_small_cells(plan: Plan, logical_block_bytes: int) -> None:
+    """Raise UserError if a cell is smaller than the drive's logical block: fio would fail hours later."""
+    for step in plan.subject["measure"]:
+        for cell in [Cell(**c) for c in step.get("loop", {}).get("cells", [])]:
+            if cell.block_size_bytes % logical_block_bytes:
+                raise UserError(
+                    f"drive '{plan.drive}', {plan.measurement}: cell {cell.workload} is no multiple of the drive's "
+                    f"logical block of {format_size(logical_block_bytes)}; take it out of the study with 'set'"
+                )

@@ -1,0 +1,1 @@
+"""Typed Parquet tables: what recordings say, as columns with units in their names."""

@@ -1,0 +1,182 @@
+"""A finished recording turned into the tables `cells`, `latency_bins`, `series` and `replays`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drivelab.drives.host import STEAL_LIMIT_PCT
+from drivelab.fio.result import FioResult, complete_slices, read_replay, read_result, read_slices
+from drivelab.fio.series import read_series
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.tables.schemas import SCHEMAS
+
+Rows = list[dict[str, Any]]
+
+
+def collect(recording: Path) -> dict[str, pd.DataFrame]:
+    """Tables of one recording by name; a kind of measurement that it does not have gives an empty table.
+
+    Raises CellFailed when evidence that was sound when it was recorded is no longer.
+    """
+    plan = Plan.read(recording / "plan.json")
+    rows: dict[str, Rows] = {"cells": [], "latency_bins": [], "series": [], "replays": []}
+    clock = _Clock()
+    after_gap = False
+    for line in read_journal(recording):
+        if line["event"] == "gap":
+            after_gap = True
+        elif line["event"] in _READERS:
+            for place, cell, result, facts in _READERS[line["event"]](recording, line):
+                key = {**_key(plan), **place}
+                rows["cells"].append({**key, **_cell_columns(cell, result, facts, clock, after_gap)})
+                rows["latency_bins"] += _bin_rows(key, cell, result)
+                after_gap = False
+            directory = recording / line["directory"]
+            rows["series"] += [{**_key(plan), **_first_place(line), **one} for one in read_series(directory)]
+        elif line["event"] == "replay":
+            rows["replays"].append({**_key(plan), **_replay_columns(recording, line, plan)})
+    return {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
+
+
+class _Clock:
+    """Seconds since the first cell, and bytes written since then."""
+
+    def __init__(self) -> None:
+        self.first: Any = None
+        self.bytes_written = 0
+
+
+def _key(plan: Plan) -> dict[str, Any]:
+    return {
+        "recording": plan.recording,
+        "drive": plan.drive,
+        "serial": plan.subject["drive"]["serial"],
+        "protocol": plan.subject["protocol"],
+        "measurement": plan.measurement,
+        "run": plan.run,
+        "reduced": bool(plan.altered),
+        "virtual": plan.virtual,
+        "clock": plan.clock,
+    }
+
+
+_Item = tuple[dict[str, Any], Cell, FioResult, Mapping[str, Any]]
+
+
+def _loop_cell(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
+    cell = Cell(**line["workload"])
+    yield _first_place(line), cell, read_result(recording / line["directory"], cell), line
+
+
+def _soak_slices(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
+    cell, directory = Cell(**line["workload"]), recording / line["directory"]
+    results = read_slices(directory, cell) if line["finished"] else complete_slices(directory)
+    for number, result in enumerate(results, start=line["first_slice"]):
+        facts = line if number == line["first_slice"] else {"steal_pct": line.get("steal_pct", 0.0)}
+        yield {**_first_place(line), "round": number}, cell, result, facts
+
+
+_READERS = {"cell": _loop_cell, "soak": _soak_slices}
+
+
+def _first_place(line: Mapping[str, Any]) -> dict[str, Any]:
+    if line["event"] == "cell":
+        return {"step": line["step"], "kind": "loop", "round": line["round"], "cell": line["cell"]}
+    return {"step": line["step"], "kind": "soak", "round": line["first_slice"], "cell": 0}
+
+
+def _cell_columns(
+    cell: Cell, result: FioResult, facts: Mapping[str, Any], clock: _Clock, after_gap: bool
+) -> dict[str, Any]:
+    clock.first = clock.first or result.started
+    clock.bytes_written += result.write.bytes
+    percentiles = result.percentiles_us(50, 99, 99.9, 99.99, 99.999)
+    steal_pct = facts.get("steal_pct", 0.0)
+    tainted = steal_pct > STEAL_LIMIT_PCT
+    return {
+        "pattern": cell.pattern,
+        "read_share_pct": cell.read_share,
+        "block_size_bytes": cell.block_size_bytes,
+        "threads": cell.threads,
+        "queue_depth": cell.queue_depth,
+        "started": pd.Timestamp(result.started).floor("ms"),
+        "elapsed_s": (result.started - clock.first).total_seconds(),
+        "runtime_s": result.runtime_s,
+        "read_ios": result.read.ios,
+        "write_ios": result.write.ios,
+        "iops": result.iops,
+        "read_iops": result.read.iops,
+        "write_iops": result.write.iops,
+        "bandwidth_mib_s": result.bandwidth_mib_s,
+        "read_bandwidth_mib_s": result.read.bandwidth_mib_s,
+        "write_bandwidth_mib_s": result.write.bandwidth_mib_s,
+        "mean_latency_us": result.mean_latency_us,
+        "max_latency_us": result.max_latency_us,
+        **dict(
+            zip(
+                (f"p{nines}_latency_us" for nines in ("50", "99", "999", "9999", "99999")),
+                percentiles,
+                strict=True,
+            )
+        ),
+        "read_mean_latency_us": result.read.mean_latency_us,
+        "write_mean_latency_us": result.write.mean_latency_us,
+        "bytes_written": result.write.bytes,
+        "bytes_written_total": clock.bytes_written,
+        "user_cpu_pct": result.user_cpu_pct,
+        "system_cpu_pct": result.system_cpu_pct,
+        "gap_ms": facts.get("gap_ms", math.nan),
+        "after_gap": after_gap,
+        "tainted": tainted,
+        "taint_reason": f"{steal_pct:.0f} % of the CPU time was stolen by the hypervisor"
+        if tainted
+        else None,
+    }
+
+
+def _bin_rows(key: Mapping[str, Any], cell: Cell, result: FioResult) -> Rows:
+    place = {
+        **key,
+        "pattern": cell.pattern,
+        "read_share_pct": cell.read_share,
+        "block_size_bytes": cell.block_size_bytes,
+    }
+    return [
+        {**place, "direction": direction, "latency_ns": latency_ns, "count": count}
+        for direction, one in (("read", result.read), ("write", result.write))
+        for latency_ns, count in sorted(one.bins.items())
+    ]
+
+
+def _replay_columns(recording: Path, line: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    result = read_replay(recording / line["directory"])
+    planned = line["planned"]
+    host = json.loads((recording / "host.json").read_text())
+    return {
+        "trace": line["trace"],
+        "repeat": line["repeat"],
+        "warm": line["warm"],
+        "counted": line["warm"],
+        "engine": f"fio read_iolog, {host['engine']}" if plan.clock == "wall" else host["engine"],
+        "timing": line["timing"],
+        "duration_s": result.runtime_s,
+        "trace_duration_s": planned["duration_s"],
+        "duration_ratio": result.runtime_s / planned["duration_s"] if planned["duration_s"] else math.nan,
+        "read_ios": result.read.ios,
+        "write_ios": result.write.ios,
+        "planned_read_ios": planned["reads"],
+        "planned_write_ios": planned["writes"],
+        "bandwidth_mib_s": result.bandwidth_mib_s,
+        "mean_latency_us": result.mean_latency_us,
+        "p99_latency_us": result.percentiles_us(99)[0],
+        "max_latency_us": result.max_latency_us,
+        "dropped": planned["dropped"],
+    }

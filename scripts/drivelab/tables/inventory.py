@@ -1,0 +1,58 @@
+"""The tables `drives`, `hosts` and `traces` of a study, from what its recordings say of themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drivelab.tables.schemas import SCHEMAS
+from drivelab.trace.characterise import characterise
+from drivelab.trace.schema import read_trace
+
+UNKNOWN = "not recorded"
+
+
+def drives(recordings: Sequence[Path]) -> pd.DataFrame:
+    """One row per drive and identity; a drive that changed, by a firmware update for instance, has two."""
+    rows = [_fill(_read(one / "identity.json"), "drives", {"virtual": False}) for one in recordings]
+    return _unique(rows, "drives")
+
+
+def hosts(recordings: Sequence[Path]) -> pd.DataFrame:
+    """One row per host and set of versions."""
+    return _unique([_fill(_read(one / "host.json"), "hosts", {}) for one in recordings], "hosts")
+
+
+def traces(paths: Mapping[str, Path]) -> pd.DataFrame:
+    """One row per trace of the study, by its name there."""
+    rows = []
+    for name, path in paths.items():
+        requests, provenance = read_trace(path)
+        rows.append({"trace": name, **characterise(requests, provenance)})
+    return pd.DataFrame(rows, columns=SCHEMAS["traces"].names)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text()))
+
+
+def _fill(facts: Mapping[str, Any], table: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a table; what is not known is said to be so where the column holds text."""
+    row: dict[str, Any] = {}
+    for field in SCHEMAS[table]:
+        value = facts.get(field.name, defaults.get(field.name))
+        row[field.name] = UNKNOWN if value is None and not field.nullable else value
+    return row
+
+
+def _unique(rows: list[dict[str, Any]], table: str) -> pd.DataFrame:
+    names = SCHEMAS[table].names
+    return (
+        pd.DataFrame(rows, columns=names)
+        .drop_duplicates(ignore_index=True)
+        .sort_values(names[0], ignore_index=True)
+    )

@@ -1,0 +1,120 @@
+"""Write and read the tables; what is on disk has the schema that it says, or it is not read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from drivelab.errors import UserError
+from drivelab.tables.schemas import SCHEMAS, VERSION
+
+METADATA_KEY = b"drivelab"
+"""Key of the file's metadata: JSON with `table` and `version`."""
+
+
+class TableError(ValueError):
+    """Data that do not fit the table that they are meant for."""
+
+
+def write(data: pd.DataFrame | pa.Table, path: Path | str, name: str) -> None:
+    """Write `data` as table `name`, in the schema's order of columns; the file appears whole or not at all.
+
+    Integers may fill a column of floats, and whole floats a column of integers (pandas makes them so
+    where there are nulls); timestamps are cut to milliseconds. Nothing else is converted. Raises
+    TableError for missing and unknown columns, for other types, for numbers that do not fit and for nulls
+    where there must be none.
+    """
+    table = pa.table(_columns(data, name), schema=SCHEMAS[name])
+    mark = {METADATA_KEY: json.dumps({"table": name, "version": VERSION})}
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        pq.write_table(table.replace_schema_metadata(mark), temporary, compression="zstd")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(paths: Path | str | Sequence[Path | str], name: str) -> pd.DataFrame:
+    """Table `name` from one file, or from many, one after another; no path gives an empty table.
+
+    Raises UserError when a file is missing, is another table, or was written by another version.
+    """
+    many = [paths] if isinstance(paths, Path | str) else paths
+    frames = [_read_one(Path(path), name) for path in many]
+    return pa.concat_tables([SCHEMAS[name].empty_table(), *frames]).to_pandas()
+
+
+def _read_one(path: Path, name: str) -> pa.Table:
+    try:
+        table = pq.ParquetFile(path).read()
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such table; let the workflow make it") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
+    mark = json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"{}"))
+    if mark.get("table") != name:
+        raise UserError(
+            f"{path}: is table '{mark.get('table', 'unknown')}', not '{name}'; name the right file"
+        )
+    table = table.replace_schema_metadata(None)
+    if mark["version"] != VERSION or not table.schema.equals(SCHEMAS[name]):
+        raise UserError(
+            f"{path}: is table '{name}' of version {mark['version']}, this drivelab reads version {VERSION}; "
+            "delete it and run again"
+        )
+    return table
+
+
+def _columns(data: pd.DataFrame | pa.Table, name: str) -> list[pa.Array | pa.ChunkedArray]:
+    schema = SCHEMAS[name]
+    given = list(data.columns if isinstance(data, pd.DataFrame) else data.column_names)
+    missing = [column for column in schema.names if column not in given]
+    unknown = [str(column) for column in given if column not in schema.names]
+    if missing:
+        raise TableError(f"table '{name}': the data lack {', '.join(missing)}")
+    if unknown:
+        raise TableError(f"table '{name}' has no column {', '.join(unknown)}")
+    if len(given) != len(schema.names):
+        raise TableError(f"table '{name}': a column is given twice")
+    return [_column(data[field.name], field, name) for field in schema]
+
+
+def _column(values: pd.Series | pa.ChunkedArray, field: pa.Field, name: str) -> pa.Array | pa.ChunkedArray:
+    where = f"table '{name}', column '{field.name}'"
+    try:
+        array = pa.array(values, from_pandas=True) if isinstance(values, pd.Series) else values
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TableError(f"{where}: {error}") from None
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if not _may_become(array.type, field.type):
+        raise TableError(f"{where}: holds {array.type}, must be {field.type}")
+    try:
+        array = array.cast(field.type, safe=not pa.types.is_timestamp(field.type))
+    except pa.ArrowInvalid as error:
+        raise TableError(f"{where}: {error}") from None
+    if array.null_count and not field.nullable:
+        raise TableError(f"{where}: {array.null_count} of {len(array)} values are missing")
+    return array
+
+
+def _may_become(given: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_null(given) or given.equals(wanted):
+        return True
+    if pa.types.is_integer(wanted) or pa.types.is_floating(wanted):
+        return bool(pa.types.is_integer(given) or pa.types.is_floating(given))
+    if pa.types.is_string(wanted):
+        return bool(pa.types.is_large_string(given))
+    if pa.types.is_timestamp(wanted):
+        return bool(pa.types.is_timestamp(given)) and given.tz == wanted.tz
+    if pa.types.is_list(wanted):
+        return bool(pa.types.is_list(given)) and _may_become(given.value_type, wanted.value_type)
+    return False

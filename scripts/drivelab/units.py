@@ -1,0 +1,55 @@
+"""Sizes, durations and shares as people write them, and as numbers with a unit in their name."""
+
+from __future__ import annotations
+
+import re
+
+from drivelab.errors import UserError
+
+_SIZE = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_DURATION_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z%]*)\s*")
+
+
+def _parse(text: object, units: dict[str, float] | dict[str, int], what: str) -> float:
+    match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
+    if match is None or match[2] not in units:
+        raise UserError(f"'{text}' is not a {what}; write a number and one of {', '.join(units)}")
+    return float(match[1]) * units[match[2]]
+
+
+def parse_size(text: object) -> int:
+    """Bytes of a size such as `128KiB` or `512B`; raises UserError for anything else, also for a bare number."""
+    value = _parse(text, _SIZE, "size")
+    if value != int(value):
+        raise UserError(f"'{text}' is not a whole number of bytes")
+    return int(value)
+
+
+def parse_duration(text: object) -> float:
+    """Seconds of a duration such as `60s`, `20min` or `1h`; raises UserError for anything else."""
+    return _parse(text, _DURATION_S, "duration")
+
+
+def parse_share(text: object) -> float:
+    """Fraction of a share such as `75%`, 0 to 1 and beyond; raises UserError for anything else."""
+    return _parse(text, {"%": 0.01}, "share")
+
+
+def format_size(size_bytes: int) -> str:
+    """The shortest exact form: 4096 is `4KiB`, 512 is `512B`, 1048576 is `1024KiB` (as the PTS writes it)."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        factor = _SIZE[unit]
+        if size_bytes >= factor and size_bytes % factor == 0 and (unit != "MiB" or size_bytes != factor):
+            return f"{size_bytes // factor}{unit}"
+    return f"{size_bytes}B"
+
+
+def format_duration(seconds: float) -> str:
+    """For people: `45 s`, `3 min 05 s`, `2 h 10 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min {int(seconds % 60):02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,11 @@
+"""The report of a study, one self-contained HTML file."""
+
+from pathlib import Path
+
+from drivelab.report.study import write_report
+
+NAMES = ("cells", "steady_state", "replays", "summary", "deltas", "drives", "hosts", "traces")
+
+tables = {name: snakemake.input[name] for name in NAMES}
+recordings = [Path(manifest).parent for manifest in snakemake.input.manifests]
+write_report(tables, recordings, map(Path, snakemake.input.figures), snakemake.params.study, Path(snakemake.output[0]))

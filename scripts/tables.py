@@ -1,0 +1,9 @@
+"""Tables of one recording."""
+
+from pathlib import Path
+
+from drivelab.tables import io
+from drivelab.tables.collect import collect
+
+for name, table in collect(Path(snakemake.input.manifest).parent).items():
+    io.write(table, snakemake.output[name], name)

@@ -1,0 +1,89 @@
+"""Every mistake in the configuration is refused before anything is touched, with file and key in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from drivelab.errors import UserError
+from drivelab.stages.planning import Campaign
+
+Change = Callable[[str], str]
+
+STUDY, SHEET, VIRTUAL = "config/demo.yaml", "config/drives.tsv", "config/virtual_drives.yaml"
+IOPS = "config/protocols/pts-iops.yaml"
+
+
+def swap(old: str, new: str) -> Change:
+    def change(text: str) -> str:
+        assert old in text, f"the test is out of date: {old!r} is not in the file"
+        return text.replace(old, new, 1)
+
+    return change
+
+
+CASES = {
+    "unknown drive": (STUDY, swap("[op7, op28]", "[op7, op99]"), ["demo.yaml", "drives", "op99"]),
+    "unknown protocol": (STUDY, swap("protocol: pts-iops", "protocol: pts-iosp"), ["demo.yaml", "measurements[0]", "pts-iosp"]),
+    "unknown key": (STUDY, swap("title:", "titel:"), ["demo.yaml", "titel", "title"]),
+    "unknown key in an entry": (STUDY, swap("scale: demo}", "scle: demo}"), ["demo.yaml", "measurements[0]", "scle"]),
+    "unknown scale": (STUDY, swap("scale: demo", "scale: dmeo"), ["demo.yaml", "dmeo"]),
+    "unknown basis": (STUDY, swap("basis: op7", "basis: op8"), ["demo.yaml", "basis", "op8"]),
+    "unknown trace": (STUDY, swap("trace: sqlite", "trace: sqltie"), ["demo.yaml", "measurements[2]", "sqltie"]),
+    "no trace for a replay": (STUDY, swap(", trace: sqlite", ""), ["demo.yaml", "measurements[2]", "trace"]),
+    "missing trace file": (STUDY, swap("shipped: sqlite-inserts", "shipped: nothing-here"), ["nothing-here"]),
+    "unknown application": (STUDY, swap("capture: sqlite-inserts", "capture: sqlite-deletes"), ["sqlite-deletes"]),
+    "drive named twice": (STUDY, swap("[op7, op28]", "[op7, op7]"), ["demo.yaml", "drives", "twice"]),
+    "measurement named twice": (STUDY, swap("protocol: pts-write-saturation", "protocol: pts-iops"), ["demo.yaml", "twice"]),
+    "key written twice": (STUDY, swap("basis: op7", "basis: op7\nbasis: op28"), ["demo.yaml line", "basis"]),
+    "odd characters": (STUDY, swap("name: demo", "name: 'demo; rm -rf /'"), ["demo.yaml", "name"]),
+    "results outside": (STUDY, swap("basis: op7", "basis: op7\nresults: ../elsewhere"), ["demo.yaml", "results"]),
+    "number out of range": (STUDY, swap("basis: op7", "basis: op7\nruns: 0"), ["demo.yaml", "runs"]),
+    "no YAML": (STUDY, swap("drives: [op7, op28]", "drives: [op7, op28"), ["demo.yaml line"]),
+    "set changes nothing there is": (STUDY, swap("scale: demo}", "scale: demo, set: {soak: {slice: 1s}}}"), ["demo.yaml", "soak"]),
+    "set with an unknown field": (STUDY, swap("scale: demo}", "scale: demo, set: {loop: {runtme: 1s}}}"), ["demo.yaml", "runtme"]),
+    "serial does not match": (SHEET, swap("VIRTUAL-OP7", "VIRTUAL-OP8"), ["drives.tsv line 2", "VIRTUAL-OP8"]),
+    "serial missing": (SHEET, swap("VIRTUAL-OP7", ""), ["drives.tsv line 2", "serial"]),
+    "drive twice in the sheet": (SHEET, swap("op28\t", "op7\t"), ["drives.tsv line 3", "op7"]),
+    "serial twice in the sheet": (SHEET, swap("VIRTUAL-OP28", "VIRTUAL-OP7"), ["drives.tsv line 3", "VIRTUAL-OP7"]),
+    "not destructive": (SHEET, swap("VIRTUAL-OP7\tyes", "VIRTUAL-OP7\tno"), ["drives.tsv line 2", "destructive"]),
+    "destructive unclear": (SHEET, swap("VIRTUAL-OP7\tyes", "VIRTUAL-OP7\tmaybe"), ["drives.tsv line 2", "maybe"]),
+    "device by a name that changes": (SHEET, swap("virtual:op7", "/dev/sda"), ["drives.tsv line 2", "/dev/sda"]),
+    "odd drive name": (SHEET, swap("op7\t", "op7;ls\t"), ["drives.tsv line 2", "op7;ls"]),
+    "columns": (SHEET, swap("serial", "sreial"), ["drives.tsv line 1", "serial"]),
+    "unknown virtual drive": (SHEET, swap("virtual:op7", "virtual:op9"), ["drives.tsv line 2", "op9"]),
+    "block size unreadable": (IOPS, swap("4KiB, 512B", "4KB, 512B"), ["pts-iops.yaml", "4KB"]),
+    "read share out of range": (IOPS, swap("[100, 95,", "[101, 95,"), ["pts-iops.yaml", "101"]),
+    "queue depth out of range": (IOPS, swap("queue_depth: 32, active", "queue_depth: 0, active"), ["pts-iops.yaml", "queue_depth"]),
+    "tracks what it does not measure": (IOPS, swap("65, 50, 35", "50, 35"), ["pts-iops", "65"]),
+    "parameter without a source": (IOPS, swap("  loop.runtime: PTS", "  loop.runtme: PTS"), ["pts-iops.yaml", "loop.runtime"]),
+    "name is not the file's": (IOPS, swap("name: pts-iops", "name: pts-oips"), ["pts-iops.yaml", "pts-oips"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "change", "words"), CASES.values(), ids=CASES)
+def test_refused_with_file_and_key(project: Path, file: str, change: Change, words: list[str]) -> None:
+    path = project / file
+    path.write_text(change(path.read_text()))
+    with pytest.raises(UserError) as refusal:
+        Campaign.load(STUDY)
+    sentence = str(refusal.value)
+    for word in words:
+        assert word in sentence
+    assert "\n" not in sentence
+    assert not (project / "results").exists(), "nothing may be touched"
+
+
+def test_missing_files_are_named(project: Path) -> None:
+    for file in (STUDY, SHEET, VIRTUAL):
+        text = (project / file).read_text()
+        (project / file).unlink()
+        with pytest.raises(UserError, match=file.split("/")[1]):
+            Campaign.load(STUDY)
+        (project / file).write_text(text)
+
+
+def test_shipped_studies_hold(project: Path) -> None:
+    for study in ("config/demo.yaml", "config/study.yaml"):
+        assert Campaign.load(study).plans

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
+from drivelab.stages.planning import Campaign
+
+STUDY = Path("config/demo.yaml")
+IOPS = Path("config/protocols/pts-iops.yaml")
+
+
+def digests() -> dict[tuple[str, str], str]:
+    from drivelab.protocol import grammar
+
+    grammar.load.cache_clear()
+    return {(one.plan.drive, one.plan.measurement): one.plan.digest for one in Campaign.load(STUDY).plans}
+
+
+def changed(path: Path, old: str, new: str) -> set[tuple[str, str]]:
+    """Which measurements get another digest by a change of a file."""
+    before, text = digests(), path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    after = digests()
+    path.write_text(text)
+    return {key for key in before if after.get(key) != before[key]}
+
+
+def test_only_what_a_measurement_depends_on_changes_its_digest(project: Path) -> None:
+    assert changed(STUDY, "title: Does", "title: Whether") == set()
+    assert changed(IOPS, "# outer to inner", "# from the outer to the inner") == set()
+    assert changed(IOPS, "title: IOPS", "title: Input/output operations") == set()
+    assert changed(IOPS, "{read_share: [100, 65, 0], block_size: [1024KiB, 64KiB, 4KiB]}",
+                   "{block_size: [1024KiB, 64KiB, 4KiB], read_share: [100, 65, 0]}") == set()  # fmt: skip
+    both = {("op7", "pts-iops"), ("op28", "pts-iops")}
+    assert (
+        changed(IOPS, "block_size: [1024KiB, 64KiB, 4KiB]", "block_size: [1024KiB, 64KiB, 8KiB, 4KiB]")
+        == both
+    )
+    assert changed(IOPS, "runtime: 1s", "runtime: 2s") == both
+    assert changed(STUDY, "basis: op7", "basis: op28") == set()
+
+
+def test_a_change_for_one_drive_is_one_drives(project: Path) -> None:
+    one = "  - {protocol: pts-iops, scale: demo}\n"
+    two = one.replace("}", ", drives: [op28]}") + one.replace(
+        "}", ", drives: [op7], set: {loop: {runtime: 2s}}}"
+    )
+    assert changed(STUDY, one, two) == {("op7", "pts-iops")}
+
+
+def test_shortened_protocols_say_so(project: Path) -> None:
+    planned = Campaign.load(STUDY).plans[0]
+    assert any("runtime: 1s instead of 60s" in text for text in planned.plan.altered)
+
+
+def test_an_edited_plan_is_refused(tmp_path: Path, project: Path) -> None:
+    plan = Campaign.load(STUDY).plans[0].plan
+    path = tmp_path / "plan.json"
+    path.write_text(plan.to_json())
+    assert Plan.read(path).recording == plan.recording
+    body = json.loads(plan.to_json())
+    body["subject"]["class"]["threads"] = 99
+    path.write_text(json.dumps(body))
+    with pytest.raises(UserError, match="was changed"):
+        Plan.read(path)
+    path.write_text("{}")
+    with pytest.raises(UserError, match="is no plan"):
+        Plan.read(path)

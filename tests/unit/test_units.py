@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+from drivelab.errors import UserError
+from drivelab.units import format_duration, format_size, parse_duration, parse_share, parse_size
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@given(st.integers(min_value=1, max_value=1 << 50))
+def test_sizes_survive_being_written(size_bytes: int) -> None:
+    assert parse_size(format_size(size_bytes)) == size_bytes
+
+
+def test_sizes_as_the_standard_writes_them() -> None:
+    assert [format_size(s) for s in (512, 4096, 131072, 1 << 20, 64 << 20)] == [
+        "512B",
+        "4KiB",
+        "128KiB",
+        "1024KiB",
+        "64MiB",
+    ]
+
+
+def test_durations_and_shares() -> None:
+    assert (parse_duration("500ms"), parse_duration("20min"), parse_duration("24h")) == (0.5, 1200.0, 86400.0)
+    assert parse_share("20%") == pytest.approx(0.2)
+    assert [format_duration(s) for s in (4.4, 185, 7800)] == ["4 s", "3 min 05 s", "2 h 10 min"]
+
+
+@pytest.mark.parametrize("text", ["4", "4KB", "KiB", "-4KiB", "0.3B", 4096, None, "4 KiB KiB"])
+def test_what_is_no_size(text: object) -> None:
+    with pytest.raises(UserError):
+        parse_size(text)

@@ -1,0 +1,60 @@
+rule loop_figures:
+    input:
+        cells=layout.path("tables/RECORDING/cells.parquet"),
+        steady_state=layout.path("tables/RECORDING/steady_state.parquet"),
+    output:
+        **layout.figures("RECORDING", "loop", report),
+    wildcard_constraints:
+        measurement=layout.measurements("loop"),
+    params:
+        code=code_digest("figures.sheets"),
+    log:
+        layout.path("logs/loop_figures/RECORDING.log"),
+    script:
+        "../../scripts/figures.py"
+
+
+rule soak_figures:
+    input:
+        cells=layout.path("tables/RECORDING/cells.parquet"),
+        latency_bins=layout.path("tables/RECORDING/latency_bins.parquet"),
+        drives=layout.path("tables/drives.parquet"),
+    output:
+        **layout.figures("RECORDING", "soak", report),
+    wildcard_constraints:
+        measurement=layout.measurements("soak"),
+    params:
+        code=code_digest("figures.sheets"),
+    log:
+        layout.path("logs/soak_figures/RECORDING.log"),
+    script:
+        "../../scripts/figures.py"
+
+
+rule replay_figures:
+    input:
+        replays=layout.path("tables/RECORDING/replays.parquet"),
+    output:
+        **layout.figures("RECORDING", "replay", report),
+    wildcard_constraints:
+        measurement=layout.measurements("replay"),
+    params:
+        code=code_digest("figures.sheets"),
+    log:
+        layout.path("logs/replay_figures/RECORDING.log"),
+    script:
+        "../../scripts/figures.py"
+
+
+rule comparison_figures:
+    input:
+        deltas=layout.path("tables/deltas.parquet"),
+        summary=layout.path("tables/summary.parquet"),
+    output:
+        **layout.figures("comparison/{measurement}", "comparison", report),
+    params:
+        code=code_digest("figures.sheets"),
+    log:
+        layout.path("logs/comparison_figures/{measurement}.log"),
+    script:
+        "../../scripts/figures.py"

@@ -1,0 +1,26 @@
+rule measure:
+    input:
+        plan=ancient(layout.path("plans/RECORDING.json")),
+        seal=ancient(layout.path("seals/RECORDING.precondition.json")),
+    output:
+        manifest=layout.path("recordings/RECORDING/recording.json"),
+    wildcard_constraints:
+        measurement=f"(?!({layout.measurements('replay')})/)[A-Za-z0-9.-]+",
+    log:
+        layout.path("logs/measure/RECORDING.log"),
+    priority: 30
+    resources:
+        **layout.drive_resources(),
+    shell:
+        "drivelab measure {input.plan:q} --after {input.seal:q} > {log:q} 2>&1"
+
+
+use rule measure as replay with:
+    input:
+        plan=ancient(layout.path("plans/RECORDING.json")),
+        seal=ancient(layout.path("seals/RECORDING.precondition.json")),
+        trace=ancient(layout.trace_of),
+    wildcard_constraints:
+        measurement=layout.measurements("replay"),
+    log:
+        layout.path("logs/replay/RECORDING.log"),

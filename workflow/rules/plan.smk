@@ -1,0 +1,7 @@
+rule plan:
+    output:
+        temp(layout.path("plans/RECORDING.json")),
+    params:
+        plan=lambda wildcards: layout.planned(wildcards).plan.to_json(),
+    shell:
+        "printf '%s\n' {params.plan:q} > {output:q}"

@@ -1,0 +1,21 @@
+rule report:
+    input:
+        manifests=layout.of_every_recording("recordings/RECORDING/recording.json"),
+        cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
+        steady_state=layout.of_every_recording("tables/RECORDING/steady_state.parquet"),
+        replays=layout.of_every_recording("tables/RECORDING/replays.parquet"),
+        summary=layout.path("tables/summary.parquet"),
+        deltas=layout.path("tables/deltas.parquet"),
+        drives=layout.path("tables/drives.parquet"),
+        hosts=layout.path("tables/hosts.parquet"),
+        traces=layout.path("tables/traces.parquet"),
+        figures=layout.all_figures(),
+    output:
+        report(layout.path("report/index.html"), caption="../report/report.rst", category="Report"),
+    params:
+        code=code_digest("report.study"),
+        study=layout.report_facts(),
+    log:
+        layout.path("logs/report.log"),
+    script:
+        "../../scripts/report.py"
