@@ -7,8 +7,6 @@ from drivelab.tables import io
 
 tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
 measurement = snakemake.wildcards.measurement
-tables |= {
-    name: t[t["measurement"] == measurement] for name, t in tables.items() if name in ("deltas", "summary")
-}
+tables |= {name: t[t["measurement"] == measurement] for name, t in tables.items() if name in ("deltas", "summary")}
 stems = {Path(path).stem: Path(path).with_suffix("") for path in snakemake.output}
 draw(stems, tables, f"{snakemake.wildcards.get('drive', 'all drives')}, {measurement}")

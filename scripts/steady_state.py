@@ -1,7 +1,8 @@
 """Steady-state windows of one recording."""
 
-from drivelab.analysis.windows import windows_of_steps
+from drivelab.analysis.windows import windows_table
 from drivelab.tables import io
 
-cells = io.read(snakemake.input.cells, "cells")
-io.write(windows_of_steps(cells, snakemake.params.steps), snakemake.output.windows, "steady_state")
+steps = enumerate(snakemake.params.steps)
+criteria = {number: step["loop"]["until"] for number, step in steps if "loop" in step}
+io.write(windows_table(io.read(snakemake.input.cells, "cells"), criteria), snakemake.output.windows, "steady_state")

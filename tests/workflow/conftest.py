@@ -1,97 +1,16 @@
-"""A small study on the virtual clock, in a copy of the project, run by the real Snakemake."""
+"""The mini study, run once for all tests of the workflow."""
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-
-STUDY = """\
-name: mini
-clock: virtual
-basis: op7
-drives: [op7, op28]
-traces:
-  sqlite: {shipped: sqlite-inserts}
-measurements:
-  - protocol: pts-iops
-    scale: demo
-    set: &short
-      loop:
-        runtime: 100ms
-        cells: {read_share: [100, 0], block_size: [4KiB]}
-        until: {steady_state: {track: [{read_share: 0, block_size: 4KiB, metric: iops}]}}
-  - protocol: pts-write-saturation
-    scale: demo
-    set: {soak: {slice: 500ms, until: {time: 5s}}}
-  - protocol: trace-replay
-    scale: demo
-    trace: sqlite
-analysis:
-  relative_standard_error: 5%
-"""
-
-
-class Project:
-    """A copy of the project with a study `config/mini.yaml`."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in ("config", "traces", "workflow", "profiles", "scripts"):
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "Snakefile", folder)
-        (folder / "config/mini.yaml").write_text(STUDY)
-
-    def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        # The copy's library, not the installed one: some tests edit it.
-        environment = {**os.environ, "PYTHONPATH": str(self.folder / "scripts"),
-                       "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # fmt: skip
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", "--config", "study=config/mini.yaml"]
-        return subprocess.run(
-            [*command, "--nocolor", *arguments],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def run(self) -> None:
-        done = self.snakemake()
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def to_do(self) -> dict[str, int]:
-        """Number of jobs by rule that a run would have now."""
-        dry = self.snakemake("--dry-run")
-        assert dry.returncode == 0, dry.stdout + dry.stderr
-        table = re.search(
-            r"^Job stats:\njob +count\n-[- ]+\n(.*?)^total", dry.stdout + dry.stderr, re.M | re.S
-        )
-        rows = (line.split() for line in table[1].splitlines()) if table else []
-        return {rule: int(count) for rule, count in rows if rule != "all"}
-
-    def edit(self, file: str, old: str, new: str) -> None:
-        path = self.folder / file
-        text = path.read_text()
-        assert old in text, f"{old!r} is not in {file}"
-        path.write_text(text.replace(old, new, 1))
-
-    def recordings(self) -> dict[str, float]:
-        """Modification time of every manifest, by its path."""
-        found = (self.folder / "results/recordings").glob("*/*/*/recording.json")
-        return {str(p.relative_to(self.folder)): p.stat().st_mtime for p in found}
+from mini_project import Project
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The mini study, run once; tests that change it work on a `copy`."""
+    """The study run to its end; tests that change it work on a `copy`."""
     project = Project(tmp_path_factory.mktemp("finished") / "project")
     project.run()
     return project
@@ -100,8 +19,4 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.fixture
 def copy(finished: Project, tmp_path: Path) -> Project:
     """A copy of the finished study, with the times of its files."""
-    folder = tmp_path / "project"
-    shutil.copytree(finished.folder, folder)
-    again = Project.__new__(Project)
-    again.folder = folder
-    return again
+    return finished.copied(tmp_path / "project")

@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-from .conftest import Project
+from mini_project import Project
 
 pytestmark = pytest.mark.xdist_group("workflow")
 

@@ -9,4 +9,4 @@ rule capture:
     resources:
         measuring=1,
     shell:
-        "drivelab trace capture {params.study:q} {wildcards.trace:q} -o {output.trace:q} > {log:q} 2>&1"
+        "drivelab capture-trace {params.study:q} {wildcards.trace:q} -o {output.trace:q} > {log:q} 2>&1"

@@ -89,9 +89,7 @@ class ProgressView:
             spent_s = time.time() - self._began[recording] if recording in self._began else 0.0
             left_s += max(expected_s - spent_s, 0.1 * expected_s)
         left_s /= self._campaign.study.concurrency
-        return (
-            f"{done} of {len(self._campaign.plans)} measurements done, about {format_duration(left_s)} left"
-        )
+        return f"{done} of {len(self._campaign.plans)} measurements done, about {format_duration(left_s)} left"
 
     def _observed_s(self, one: Planned) -> float | None:
         """Seconds that the same measurement took on a drive that is done."""
@@ -110,9 +108,7 @@ def _duration_s(recording: Path) -> float | None:
         manifest = json.loads((recording / "recording.json").read_text())
     except (OSError, ValueError):
         return None
-    return (
-        datetime.fromisoformat(manifest["finished"]) - datetime.fromisoformat(manifest["started"])
-    ).total_seconds()
+    return (datetime.fromisoformat(manifest["finished"]) - datetime.fromisoformat(manifest["started"])).total_seconds()
 
 
 def _expected_s(campaign: Campaign, one: Planned) -> float:

@@ -57,9 +57,7 @@ def _unlock() -> None:
         return
     if (pid := _other_snakemake()) is not None:
         raise UserError(f"Snakemake (process {pid}) is at work in this folder; wait for it to end, or end it")
-    subprocess.run(
-        [sys.executable, "-m", "snakemake", "--unlock", "--cores", "1"], check=True, capture_output=True
-    )
+    subprocess.run([sys.executable, "-m", "snakemake", "--unlock", "--cores", "1"], check=True, capture_output=True)
     print("The last run was cut short; going on where it stopped.")
 
 
@@ -68,10 +66,7 @@ def _other_snakemake() -> int | None:
     for directory in Path("/proc").glob("[0-9]*"):
         try:
             words = (directory / "cmdline").read_bytes().split(b"\0")
-            if (
-                any(Path(os.fsdecode(w)).name == "snakemake" for w in words)
-                and (directory / "cwd").resolve() == here
-            ):
+            if any(Path(os.fsdecode(w)).name == "snakemake" for w in words) and (directory / "cwd").resolve() == here:
                 return int(directory.name)
         except OSError:
             continue

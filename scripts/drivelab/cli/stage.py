@@ -25,6 +25,12 @@ def add_parser(commands: Any) -> None:
     one.add_argument("--after", type=Path, required=True, help="seal of the preconditioning")
     one.set_defaults(handler=_measure)
 
+    one = commands.add_parser("capture-trace", help="stage: trace an application as a study says")
+    one.add_argument("study", type=Path)
+    one.add_argument("trace", help="key of the study's 'traces'")
+    one.add_argument("-o", "--output", type=Path, required=True)
+    one.set_defaults(handler=_capture_trace)
+
 
 def _purge(options: argparse.Namespace) -> int:
     from drivelab.plan.plan import Plan
@@ -47,4 +53,12 @@ def _measure(options: argparse.Namespace) -> int:
     from drivelab.stages.measure import measure
 
     measure(Plan.read(options.plan), options.after)
+    return 0
+
+
+def _capture_trace(options: argparse.Namespace) -> int:
+    from drivelab.stages.capture import capture_trace
+    from drivelab.stages.planning import Campaign
+
+    capture_trace(Campaign.load(options.study), options.trace, options.output)
     return 0

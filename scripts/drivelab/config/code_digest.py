@@ -41,9 +41,6 @@ def _read(path: Path) -> tuple[str, tuple[str, ...]]:
             names += [base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)]
         elif isinstance(node, ast.Import):
             names += [a.name.partition(".")[2] for a in node.names if a.name.startswith("drivelab.")]
-        elif (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-            and ast.get_docstring(node) is not None
-        ):
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(names)

@@ -43,9 +43,7 @@ def load_sheet(path: Path) -> dict[str, SheetRow]:
             f"{path}: there is no such drive sheet; write one with the columns {', '.join(COLUMNS)}"
         ) from None
     if not lines or tuple(lines[0]) != COLUMNS:
-        raise UserError(
-            f"{path} line 1: the columns must be {', '.join(COLUMNS)}, separated by tabs; mend the line"
-        )
+        raise UserError(f"{path} line 1: the columns must be {', '.join(COLUMNS)}, separated by tabs; mend the line")
     rows: dict[str, SheetRow] = {}
     for number, fields in enumerate(lines[1:], start=2):
         if fields and any(field.strip() for field in fields) and not fields[0].startswith("#"):
@@ -57,9 +55,7 @@ def load_sheet(path: Path) -> dict[str, SheetRow]:
 
 def _row(fields: list[str], source: str) -> SheetRow:
     if len(fields) != len(COLUMNS):
-        raise UserError(
-            f"{source}: has {len(fields)} columns instead of {len(COLUMNS)}; separate them by one tab each"
-        )
+        raise UserError(f"{source}: has {len(fields)} columns instead of {len(COLUMNS)}; separate them by one tab each")
     drive, device, serial, destructive, note = (field.strip() for field in fields)
     if not _NAME.fullmatch(drive):
         raise UserError(f"{source}: drive '{drive}' is no name; use lower-case letters, digits and hyphens")
@@ -69,13 +65,9 @@ def _row(fields: list[str], source: str) -> SheetRow:
             "names such as /dev/sda change from boot to boot, so pin the drive by its id"
         )
     if not serial:
-        raise UserError(
-            f"{source}: drive '{drive}' has no serial; read it with lsblk -o NAME,SERIAL and enter it"
-        )
+        raise UserError(f"{source}: drive '{drive}' has no serial; read it with lsblk -o NAME,SERIAL and enter it")
     if destructive not in ("yes", "no"):
-        raise UserError(
-            f"{source}: destructive is '{destructive}'; write yes (all its data may be destroyed) or no"
-        )
+        raise UserError(f"{source}: destructive is '{destructive}'; write yes (all its data may be destroyed) or no")
     return SheetRow(drive, device, serial, destructive == "yes", note, source)
 
 

@@ -35,9 +35,7 @@ def _unknown_key(error: Any) -> str:
     known = sorted(error.schema.get("properties", {}))
     unknown = sorted(str(key) for key in error.instance if key not in known)[0]
     close = difflib.get_close_matches(unknown, known, 1)
-    return f"unknown key '{unknown}'; " + (
-        f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}"
-    )
+    return f"unknown key '{unknown}'; " + (f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}")
 
 
 def _reason(error: Any) -> str:

@@ -68,15 +68,12 @@ def load_study(path: Path) -> Study:
     drives = tuple(body["drives"])
     basis = body.get("basis", drives[0])
     if basis not in drives:
-        raise UserError(
-            f"{path}: key 'basis' is '{basis}', which is none of the study's drives; choose one of them"
-        )
+        raise UserError(f"{path}: key 'basis' is '{basis}', which is none of the study's drives; choose one of them")
     results = Path(body["results"])
     if ".." in results.parts:
         raise UserError(f"{path}: key 'results' leads out of the project by '..'; name a folder inside it")
     traces = {
-        name: TraceSource(one["shipped"], one.get("capture"), one.get("origin"))
-        for name, one in body["traces"].items()
+        name: TraceSource(one["shipped"], one.get("capture"), one.get("origin")) for name, one in body["traces"].items()
     }
     measurements = tuple(
         _choice(entry, f"{path}: key 'measurements[{index}]", drives, traces)
@@ -107,9 +104,7 @@ def _choice(
 ) -> MeasurementChoice:
     for drive in entry.get("drives", ()):
         if drive not in drives:
-            raise UserError(
-                f"{place}.drives' names '{drive}', which is none of the study's drives; add it there"
-            )
+            raise UserError(f"{place}.drives' names '{drive}', which is none of the study's drives; add it there")
     trace = entry.get("trace")
     if trace is not None and trace not in traces:
         known = ", ".join(sorted(traces)) or "none"

@@ -62,9 +62,7 @@ def actual_serial(device: str, name: str) -> str | None:
     return record.serial if record is not None else sysfs.serial(name)
 
 
-def holder(
-    device: str, name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")
-) -> str | None:
+def holder(device: str, name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")) -> str | None:
     """Why a device may not be written to, or None: mounts, swap, holders (dm, md, LVM, ZFS, …), O_EXCL.
 
     Partitions count as their parent: what is mounted from /dev/sda1 makes /dev/sda in use.
@@ -72,9 +70,7 @@ def holder(
     directory = sysfs.block_dir(name, sys_root)
     nodes = [directory, *(p.parent for p in sorted(directory.glob("*/partition")))]
     mounted = _mounts(proc_root)
-    swaps = {
-        Path(line.split()[0]).name for line in (sysfs.read_text(proc_root / "swaps") or "").splitlines()[1:]
-    }
+    swaps = {Path(line.split()[0]).name for line in (sysfs.read_text(proc_root / "swaps") or "").splitlines()[1:]}
     for node in nodes:
         numbers = sysfs.read_text(node / "dev")
         if numbers in mounted:

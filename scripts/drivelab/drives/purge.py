@@ -21,9 +21,7 @@ def purge_by_trim(device: ApprovedDevice) -> dict[str, Any]:
 
     Raises UserError when the drive does not discard, or keeps data: its state is unknown then.
     """
-    result = subprocess.run(
-        ["blkdiscard", "--force", device.device], capture_output=True, text=True, check=False
-    )
+    result = subprocess.run(["blkdiscard", "--force", device.device], capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise UserError(
             f"{device.device} cannot be purged by TRIM ({result.stderr.strip() or 'blkdiscard failed'}); "

@@ -22,9 +22,7 @@ def active_range(cell: Cell, capacity_bytes: int, logical_block_bytes: int) -> t
     return start, length
 
 
-def job_text(
-    cell: Cell, device: str, engine: str, capacity_bytes: int, logical_block_bytes: int, seed: int
-) -> str:
+def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_block_bytes: int, seed: int) -> str:
     """A job file for fio ≥ 3.33; one group, so that the JSON has one job whatever the number of threads.
 
     norandommap: with a map, fio draws each block once a pass and each thread has a map of its own, which is no

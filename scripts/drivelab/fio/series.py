@@ -48,7 +48,5 @@ def _read(path: Path) -> dict[tuple[int, str], float]:
     with path.open(newline="") as file:
         rows = [[field.strip() for field in row] for row in csv.reader(file)]
     return {
-        (round(int(row[0]) / 1000), _DIRECTIONS[row[2]]): float(row[1])
-        for row in rows
-        if row and row[2] in _DIRECTIONS
+        (round(int(row[0]) / 1000), _DIRECTIONS[row[2]]): float(row[1]) for row in rows if row and row[2] in _DIRECTIONS
     }

@@ -70,9 +70,7 @@ class Plan:
         return str(self.subject["clock"])
 
     def to_json(self) -> str:
-        return canonical(
-            {"format": FORMAT, "digest": self.digest, "subject": self.subject, "context": self.context}
-        )
+        return canonical({"format": FORMAT, "digest": self.digest, "subject": self.subject, "context": self.context})
 
     @classmethod
     def read(cls, path: Path) -> Plan:
@@ -88,11 +86,7 @@ class Plan:
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{path}: is no plan; delete it and let the workflow write it again") from None
         if version != FORMAT:
-            raise UserError(
-                f"{path}: is of format {version}, this drivelab reads {FORMAT}; delete it and run again"
-            )
+            raise UserError(f"{path}: is of format {version}, this drivelab reads {FORMAT}; delete it and run again")
         if digest != plan.digest:
-            raise UserError(
-                f"{path}: was changed after it was made; change the study or the protocol instead"
-            )
+            raise UserError(f"{path}: was changed after it was made; change the study or the protocol instead")
         return plan

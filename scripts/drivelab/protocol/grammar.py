@@ -6,7 +6,6 @@ import copy
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,19 +47,14 @@ class Resolved:
     """What differs from the full-length protocol, in words; empty for the protocol as it stands."""
 
 
-@cache
 def load(path: Path) -> Protocol:
     """The protocol in a file; raises UserError with file and key for anything that does not fit."""
     body = validate(load_yaml(path), "protocol", str(path))
     if body["name"] != path.stem:
-        raise UserError(
-            f"{path}: key 'name' is '{body['name']}', the file is called '{path.stem}'; make them agree"
-        )
+        raise UserError(f"{path}: key 'name' is '{body['name']}', the file is called '{path.stem}'; make them agree")
     unsourced = sorted(p for p, _ in _parameters(body) if not any(_covers(s, p) for s in body["sources"]))
     if unsourced:
-        raise UserError(
-            f"{path}: key 'sources' has no entry for '{unsourced[0]}'; say where the value comes from"
-        )
+        raise UserError(f"{path}: key 'sources' has no entry for '{unsourced[0]}'; say where the value comes from")
     return Protocol(path, body)
 
 
@@ -100,9 +94,7 @@ def altered_body(protocol: Protocol, change: Mapping[str, Any], source: str) -> 
         if part in _STEP_KINDS:
             steps = [step[part] for step in body["measure"] if part in step]
             if not steps:
-                raise UserError(
-                    f"{source}: '{part}' changes a step that protocol '{protocol.name}' does not have"
-                )
+                raise UserError(f"{source}: '{part}' changes a step that protocol '{protocol.name}' does not have")
             each = fields if isinstance(fields, list) else [fields] * len(steps)
             if len(each) != len(steps):
                 raise UserError(
@@ -167,9 +159,7 @@ def _steps(body: Mapping[str, Any], drive_class: str, each: str | None) -> dict[
 
     def size(text: str) -> int:
         if text == "each" and each is None:
-            raise UserError(
-                f"protocol '{body['name']}': a block size is 'each' but there is no 'for_each'; add one"
-            )
+            raise UserError(f"protocol '{body['name']}': a block size is 'each' but there is no 'for_each'; add one")
         return parse_size(each if text == "each" else text)
 
     def cell(fields: Mapping[str, Any], read_share: int, block_size: str) -> Cell:
@@ -186,9 +176,7 @@ def _steps(body: Mapping[str, Any], drive_class: str, each: str | None) -> dict[
 
     def loop(fields: Mapping[str, Any]) -> dict[str, Any]:
         names = list(fields["cells"])
-        grid = (
-            dict(zip(names, values, strict=True)) for values in itertools.product(*fields["cells"].values())
-        )
+        grid = (dict(zip(names, values, strict=True)) for values in itertools.product(*fields["cells"].values()))
         cells = [cell(fields, one["read_share"], one["block_size"]).to_mapping() for one in grid]
         rule = fields["until"]["steady_state"]
         track = [

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drivelab.analysis.steady_state import determine
+from drivelab.analysis.steady_state import is_steady
+
+_PLACE = ("pattern", "read_share", "block_size_bytes")
+"""What tells the cells of a loop from one another."""
 
 
 @dataclass(frozen=True)
@@ -34,32 +37,17 @@ def loop_history(journal: Iterable[Mapping[str, Any]], step: int, cells: int) ->
 
 def tracked(
     history: LoopHistory, cells: Sequence[Mapping[str, Any]], criterion: Mapping[str, Any]
-) -> list[list[float]]:
-    """One series per tracked variable, a value for each complete round."""
+) -> dict[str, list[float]]:
+    """For each tracked variable a value for each complete round."""
     whole = [one for one in history.rounds if len(one) == len(cells)]
-    keys = ("pattern", "read_share", "block_size_bytes")
-    series = []
+    series: dict[str, list[float]] = {}
     for variable in criterion["track"]:
-        index = next(i for i, cell in enumerate(cells) if all(cell[k] == variable[k] for k in keys))
-        series.append([one[index][variable["metric"]] for one in whole])
+        index = next(i for i, cell in enumerate(cells) if all(cell[k] == variable[k] for k in _PLACE))
+        name = "/".join(str(variable[k]) for k in (*_PLACE, "metric"))
+        series[name] = [one[index][variable["metric"]] for one in whole]
     return series
 
 
-def is_steady(history: LoopHistory, cells: Sequence[Mapping[str, Any]], criterion: Mapping[str, Any]) -> bool:
-    """Whether every tracked variable is steady over the last window, and the window lies wholly after any gap.
-
-    SNIA SSS PTS, definition of steady state.
-    """
-    series = tracked(history, cells, criterion)
-    rounds, window = len(series[0]), criterion["window"]
-    if rounds - window + 1 < history.first_whole_round:
-        return False
-    return all(
-        determine(
-            values,
-            window=window,
-            data_excursion=criterion["data_excursion"],
-            slope_excursion=criterion["slope_excursion"],
-        ).steady
-        for values in series
-    )
+def loop_is_steady(history: LoopHistory, cells: Sequence[Mapping[str, Any]], criterion: Mapping[str, Any]) -> bool:
+    """Whether every tracked variable is steady over the last window, and the window lies wholly after any gap."""
+    return is_steady(tracked(history, cells, criterion), criterion, history.first_whole_round)

@@ -28,6 +28,8 @@ class BlockDevice:
         self._model = plan.subject["drive"].get("virtual")
         self.serial = approved.serial
         self.engine = choose_engine(approved)
+        self._replayer = FioIolog()
+        self.replay_engine = self._replayer.name
         self.capacity_bytes = sysfs.capacity_bytes(approved.name)
         self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
 
@@ -48,18 +50,17 @@ class BlockDevice:
         return {"method": "reset of the flash model", "verified": f"the model reports {mapped} mapped pages"}
 
     def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> Timing | None:
-        job = job_text(
-            cell, self._approved.device, self.engine, self.capacity_bytes, self.logical_block_bytes, seed
-        )
+        job = job_text(cell, self._approved.device, self.engine, self.capacity_bytes, self.logical_block_bytes, seed)
         return self._fio(job, directory, cell.runtime_s, cell.slice_s, on_tick)
 
     def replay(self, schedule: Schedule, directory: Path, timing: str, on_tick: Tick) -> Timing | None:
-        job = FioIolog(self.engine).job(schedule, self._approved.device, directory, timing)
+        job = self._replayer.job(schedule, self._approved.device, directory, timing)
         return self._fio(job, directory, None, None, on_tick)
 
-    def _fio(
-        self, job: str, directory: Path, runtime_s: float | None, slice_s: float | None, on_tick: Tick
-    ) -> Timing:
+    def not_replayed(self, schedule: Schedule) -> dict[str, int]:
+        return self._replayer.dropped(schedule)
+
+    def _fio(self, job: str, directory: Path, runtime_s: float | None, slice_s: float | None, on_tick: Tick) -> Timing:
         return run_fio(self._approved, job, directory, runtime_s=runtime_s, slice_s=slice_s, on_tick=on_tick,
                        on_hang=self._abort)  # fmt: skip
 

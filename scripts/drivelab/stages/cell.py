@@ -40,14 +40,10 @@ class Bench:
             self._ended_s = timing.ended_s
         return directory, facts
 
-    def run_cell(
-        self, name: str, cell: Cell, on_tick: Callable[[float], None]
-    ) -> tuple[FioResult, dict[str, Any]]:
+    def run_cell(self, name: str, cell: Cell, on_tick: Callable[[float], None]) -> tuple[FioResult, dict[str, Any]]:
         """Run a cell and judge its evidence; raises CellFailed, naming the workload, when it does not hold."""
         try:
-            directory, facts = self.run(
-                name, lambda folder: self.device.run(cell, folder, self.seed(name), on_tick)
-            )
+            directory, facts = self.run(name, lambda folder: self.device.run(cell, folder, self.seed(name), on_tick))
             return read_result(directory, cell), facts
         except CellFailed as failure:
             raise CellFailed(f"{cell.label} in {name}: {failure}") from None

@@ -14,12 +14,13 @@ from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.model import DriveModel
 
 LOGICAL_BLOCK_BYTES = 4096
+_OPERATIONS = {"read": "read", "write": "write", "flush": "flush", "discard": "trim", "write-zeroes": "write"}
 
 
 class ClockDevice:
     """Implements `drivelab.stages.device.Device`; the drive's state lives in a file between stages."""
 
-    engine = "virtual clock"
+    engine = replay_engine = "virtual clock"
 
     def __init__(self, plan: Plan, state_file: Path) -> None:
         self._model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
@@ -46,4 +47,9 @@ class ClockDevice:
         self._drive.run(cell, directory)
 
     def replay(self, schedule: Schedule, directory: Path, timing: str, on_tick: Tick) -> None:
-        self._drive.replay(schedule.requests(), directory, timing)
+        requests = [(r.time_us, _OPERATIONS[r.operation], r.offset_bytes, r.length_bytes) for r in schedule.requests()]
+        self._drive.replay(requests, directory, timing)
+
+    def not_replayed(self, schedule: Schedule) -> dict[str, int]:
+        """The model knows no FUA: its write buffer survives a power cut."""
+        return {}

@@ -60,9 +60,7 @@ def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, sta
         reason = "there is no readable seal"
     recording.append("verdict", stage=stage, intact=reason is None, reason=reason)
     if reason is not None:
-        print(
-            f"drive '{plan.drive}': seal after {stage} is broken: {reason}; purging and preconditioning again"
-        )
+        print(f"drive '{plan.drive}': seal after {stage} is broken: {reason}; purging and preconditioning again")
     return reason is None
 
 

@@ -26,6 +26,7 @@ class Device(Protocol):
     serial: str
     engine: str
     """What issues the I/Os: an ioengine of fio, or `virtual clock`."""
+    replay_engine: str
     capacity_bytes: int
     logical_block_bytes: int
 
@@ -47,6 +48,10 @@ class Device(Protocol):
 
     def replay(self, schedule: Schedule, directory: Path, timing: str, on_tick: Tick) -> Timing | None:
         """Replay a schedule once and leave its evidence in `directory`."""
+        ...
+
+    def not_replayed(self, schedule: Schedule) -> dict[str, int]:
+        """What of a schedule `replay` leaves out, by kind."""
         ...
 
 

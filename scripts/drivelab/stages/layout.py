@@ -43,9 +43,7 @@ class Layout:
 
     def planned(self, wildcards: object) -> Planned:
         """The plan that the wildcards of a recording stand for."""
-        return self.campaign.by_recording[
-            "/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))
-        ]
+        return self.campaign.by_recording["/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))]
 
     def figures(self, place: str, kind: str, report: Callable[..., str]) -> dict[str, str]:
         """Output files of a rule that draws the figures of a kind of step, or of the comparison.
@@ -93,9 +91,7 @@ class Layout:
             "basis": study.basis,
             "scenario": study.scenario,
             "rse_threshold_pct": study.rse_threshold_pct,
-            "clock_reason": self.campaign.clock[1]
-            if any(one.plan.virtual for one in self.campaign.plans)
-            else None,
+            "clock_reason": self.campaign.clock[1] if any(one.plan.virtual for one in self.campaign.plans) else None,
             "cannot_capture": self.campaign.cannot_capture if study.traces else None,
             "protocols": {
                 name: {key: str(one.body[key]) for key in ("title", "source")} for name, one in titles.items()
@@ -145,9 +141,7 @@ class Layout:
 
     def release_command(self) -> str:
         """Shell command that ends the virtual drives of this study."""
-        names = {
-            row.virtual for drive in self.campaign.study.drives if (row := self.campaign.sheet[drive]).virtual
-        }
+        names = {row.virtual for drive in self.campaign.study.drives if (row := self.campaign.sheet[drive]).virtual}
         return " && ".join(f"drivelab virtual stop {name} > /dev/null" for name in sorted(names)) or "true"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.protocol.history import is_steady, loop_history
+from drivelab.protocol.history import loop_history, loop_is_steady
 from drivelab.recording.writer import Recording
 from drivelab.stages.cell import Bench, metrics
 from drivelab.stages.device import Device
@@ -30,7 +30,7 @@ def run_loop(
     while True:
         history = loop_history(recording.journal(), step, len(cells))
         whole = sum(len(one) == len(cells) for one in history.rounds)
-        steady = whole >= criterion["window"] and is_steady(history, fields["cells"], criterion)
+        steady = loop_is_steady(history, fields["cells"], criterion)
         if steady or whole >= criterion["max_rounds"]:
             recording.append("loop", step=step, rounds=whole, steady=steady)
             return
@@ -53,9 +53,7 @@ def _run(
     fraction = ((round_number - 1) * len(cells) + index) / (criterion["max_rounds"] * len(cells))
     text = f"round {round_number} of at most {criterion['max_rounds']}, cell {index + 1} of {len(cells)}, {cell.label}"
     progress.say(text, fraction)
-    result, facts = bench.run_cell(
-        name, cell, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", fraction)
-    )
+    result, facts = bench.run_cell(name, cell, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", fraction))
     bench.recording.append(
         "cell",
         step=step,

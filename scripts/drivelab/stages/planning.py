@@ -24,6 +24,7 @@ from drivelab.virtual.model import DriveModel
 PROTOCOLS = Path("config/protocols")
 VIRTUAL_DRIVES = Path("config/virtual_drives.yaml")
 APPLICATIONS = Path("config/applications.yaml")
+TRACES = Path("traces")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Campaign:
                 raise UserError(
                     f"{study.path}: key 'drives' names '{drive}', {study.drives_sheet} has: {known}; add a row"
                 )
+        self._protocols: dict[str, Protocol] = {}
         self.plans = tuple(one for choice in study.measurements for one in self._plans(choice))
 
     @classmethod
@@ -83,11 +85,7 @@ class Campaign:
         text = f"Study {study.name}: {len(study.drives)} drives, {len(self.plans)} measurements."
         if any(one.plan.virtual for one in self.plans):
             clock, reason = self.clock
-            text += (
-                " Virtual drives in real time."
-                if clock == "wall"
-                else f" Virtual clock, not real time: {reason}."
-            )
+            text += " Virtual drives in real time." if clock == "wall" else f" Virtual clock, not real time: {reason}."
         for name, source in study.traces.items():
             if source.capture is not None and not self.trace_is_captured(name):
                 text += f" Trace {name}: the shipped one, as this host cannot trace: {self.cannot_capture}."
@@ -117,7 +115,7 @@ class Campaign:
         """Where the trace of a study lies once it is there."""
         if self.trace_is_captured(name):
             return self.study.results / "traces" / f"{name}.parquet"
-        return catalogue.path_of(self.study.traces[name].shipped)
+        return catalogue.path_of(self.study.traces[name].shipped, TRACES)
 
     def trace_is_captured(self, name: str) -> bool:
         """Whether this host captures the trace itself; else the shipped one is replayed."""
@@ -130,22 +128,23 @@ class Campaign:
             return f"virtual drives run on the virtual clock ({self.clock[1]})"
         return capture.possible()
 
-    def _plans(self, choice: MeasurementChoice) -> list[Planned]:
-        path = PROTOCOLS / f"{choice.protocol}.yaml"
+    def _protocol(self, name: str, source: str) -> Protocol:
+        """A protocol, checked at full length even if the study shortens it."""
+        path = PROTOCOLS / f"{name}.yaml"
         if not path.exists():
             known = ", ".join(sorted(p.stem for p in PROTOCOLS.glob("*.yaml")))
-            raise UserError(
-                f"{choice.source}: there is no protocol '{choice.protocol}'; {PROTOCOLS} has: {known}"
-            )
-        protocol = load(path)
+            raise UserError(f"{source}: there is no protocol '{name}'; {PROTOCOLS} has: {known}")
+        if name not in self._protocols:
+            self._protocols[name] = load(path)
+            resolve(self._protocols[name], self.study.drive_class, None, {}, str(path))
+        return self._protocols[name]
+
+    def _plans(self, choice: MeasurementChoice) -> list[Planned]:
+        protocol = self._protocol(choice.protocol, choice.source)
         if protocol.replays and choice.trace is None:
-            raise UserError(
-                f"{choice.source}: protocol '{choice.protocol}' replays a trace; give it a 'trace'"
-            )
+            raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays a trace; give it a 'trace'")
         if choice.trace is not None and not protocol.replays:
-            raise UserError(
-                f"{choice.source}: protocol '{choice.protocol}' replays nothing; leave out its 'trace'"
-            )
+            raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays nothing; leave out its 'trace'")
         resolved = resolve(protocol, self.study.drive_class, choice.scale, choice.settings, choice.source)
         return [
             Planned(self._plan(choice, self.sheet[drive], one, run), protocol)
@@ -191,8 +190,11 @@ class Campaign:
     def _trace(self, name: str) -> dict[str, Any]:
         """What a replay depends on: the content of a shipped trace, or how a captured one is made."""
         source = self.study.traces[name]
+        shipped = catalogue.entry(source.shipped, TRACES)
+        if not shipped.path.is_file():
+            raise UserError(f"{self.study.path}: key 'traces.{name}': {shipped.path} is missing; restore it with git")
         if not self.trace_is_captured(name):
-            return {"name": name, "sha256": catalogue.entry(source.shipped).sha256}
+            return {"name": name, "sha256": shipped.sha256}
         assert source.capture is not None
         assert source.origin is not None
         spec = application.load(APPLICATIONS, source.capture)

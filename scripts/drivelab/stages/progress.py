@@ -39,9 +39,5 @@ class Progress:
         self.text, self.fraction = text, fraction
         write_json(
             self._path,
-            asdict(
-                Status(
-                    self._recording, self._stage, text, round(min(fraction, 1.0), 4), os.getpid(), time.time()
-                )
-            ),
+            asdict(Status(self._recording, self._stage, text, round(min(fraction, 1.0), 4), os.getpid(), time.time())),
         )

@@ -62,22 +62,19 @@ def _replay_once(
     whole = fields["cold_runs"] + MOST_RUNS
 
     def tick(elapsed_s: float) -> None:
-        progress.say(
-            f"{text}, {elapsed_s:.0f} s of {expected_s:.0f} s", (repeat - 1 + elapsed_s / expected_s) / whole
-        )
+        progress.say(f"{text}, {elapsed_s:.0f} s of {expected_s:.0f} s", (repeat - 1 + elapsed_s / expected_s) / whole)
 
     tick(0.0)
     name = f"cells/{step}-replay{repeat}"
     try:
-        directory, facts = bench.run(
-            name, lambda folder: bench.device.replay(schedule, folder, fields["timing"], tick)
-        )
+        directory, facts = bench.run(name, lambda folder: bench.device.replay(schedule, folder, fields["timing"], tick))
         result = read_replay(directory)
     except CellFailed as failure:
         raise CellFailed(f"replay in {name}: {failure}") from None
     line = {
         "step": step, "repeat": repeat, "warm": warm, "trace": bench.plan.subject["trace"]["name"],
-        "trace_sha256": digest, "timing": fields["timing"], "planned": schedule.planned(),
+        "trace_sha256": digest, "timing": fields["timing"], "engine": bench.device.replay_engine, "planned": schedule.planned(),
+        "dropped": bench.device.not_replayed(schedule),
         "metrics": metrics(result), **facts,
     }  # fmt: skip
     bench.recording.append("replay", **line)

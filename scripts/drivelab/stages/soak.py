@@ -43,9 +43,7 @@ def run_soak(
         shares = [elapsed_s / cell.runtime_s] if cell.runtime_s else []
         if cell.volume_bytes and cell.read_share == 0:
             shares.append((device.wear().sectors_written - written_before) * 512 / cell.volume_bytes)
-        progress.say(
-            f"soak {cell.label}, {elapsed_s:.0f} s, {max(shares, default=0.0):.0%}", max(shares, default=0.0)
-        )
+        progress.say(f"soak {cell.label}, {elapsed_s:.0f} s, {max(shares, default=0.0):.0%}", max(shares, default=0.0))
 
     progress.say(f"soak {cell.label}", 0.0)
     recording.append("soak-begins", step=step, directory=name, workload=cell.to_mapping())
@@ -65,7 +63,7 @@ def _limits(until: Mapping[str, Any], capacity_bytes: int) -> tuple[int | None, 
 
 def _next_slice(parts: list[dict[str, Any]]) -> int:
     """Number, from 1, of the slice that follows the parts so far."""
-    return 1 + sum(part["slices"] for part in parts)
+    return 1 + sum(int(part["slices"]) for part in parts)
 
 
 def _amount(slices: list[FioResult]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -42,7 +41,7 @@ def collect(recording: Path) -> dict[str, pd.DataFrame]:
             directory = recording / line["directory"]
             rows["series"] += [{**_key(plan), **_first_place(line), **one} for one in read_series(directory)]
         elif line["event"] == "replay":
-            rows["replays"].append({**_key(plan), **_replay_columns(recording, line, plan)})
+            rows["replays"].append({**_key(plan), **_replay_columns(recording, line)})
     return {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
 
 
@@ -136,9 +135,7 @@ def _cell_columns(
         "gap_ms": facts.get("gap_ms", math.nan),
         "after_gap": after_gap,
         "tainted": tainted,
-        "taint_reason": f"{steal_pct:.0f} % of the CPU time was stolen by the hypervisor"
-        if tainted
-        else None,
+        "taint_reason": f"{steal_pct:.0f} % of the CPU time was stolen by the hypervisor" if tainted else None,
     }
 
 
@@ -156,27 +153,26 @@ def _bin_rows(key: Mapping[str, Any], cell: Cell, result: FioResult) -> Rows:
     ]
 
 
-def _replay_columns(recording: Path, line: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+def _replay_columns(recording: Path, line: Mapping[str, Any]) -> dict[str, Any]:
     result = read_replay(recording / line["directory"])
     planned = line["planned"]
-    host = json.loads((recording / "host.json").read_text())
     return {
         "trace": line["trace"],
         "repeat": line["repeat"],
         "warm": line["warm"],
         "counted": line["warm"],
-        "engine": f"fio read_iolog, {host['engine']}" if plan.clock == "wall" else host["engine"],
+        "engine": line["engine"],
         "timing": line["timing"],
         "duration_s": result.runtime_s,
         "trace_duration_s": planned["duration_s"],
         "duration_ratio": result.runtime_s / planned["duration_s"] if planned["duration_s"] else math.nan,
         "read_ios": result.read.ios,
         "write_ios": result.write.ios,
-        "planned_read_ios": planned["reads"],
-        "planned_write_ios": planned["writes"],
+        "planned_read_ios": planned["read_ios"],
+        "planned_write_ios": planned["write_ios"],
         "bandwidth_mib_s": result.bandwidth_mib_s,
         "mean_latency_us": result.mean_latency_us,
         "p99_latency_us": result.percentiles_us(99)[0],
         "max_latency_us": result.max_latency_us,
-        "dropped": planned["dropped"],
+        "dropped": ", ".join(f"{count} {kind}" for kind, count in line["dropped"].items()),
     }

@@ -32,8 +32,8 @@ def traces(paths: Mapping[str, Path]) -> pd.DataFrame:
     rows = []
     for name, path in paths.items():
         requests, provenance = read_trace(path)
-        rows.append({"trace": name, **characterise(requests, provenance)})
-    return pd.DataFrame(rows, columns=SCHEMAS["traces"].names)
+        rows.append(characterise(requests.to_pandas(), provenance, name))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=SCHEMAS["traces"].names)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -51,8 +51,4 @@ def _fill(facts: Mapping[str, Any], table: str, defaults: Mapping[str, Any]) -> 
 
 def _unique(rows: list[dict[str, Any]], table: str) -> pd.DataFrame:
     names = SCHEMAS[table].names
-    return (
-        pd.DataFrame(rows, columns=names)
-        .drop_duplicates(ignore_index=True)
-        .sort_values(names[0], ignore_index=True)
-    )
+    return pd.DataFrame(rows, columns=names).drop_duplicates(ignore_index=True).sort_values(names[0], ignore_index=True)

@@ -61,9 +61,7 @@ def _read_one(path: Path, name: str) -> pa.Table:
         raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
     mark = json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"{}"))
     if mark.get("table") != name:
-        raise UserError(
-            f"{path}: is table '{mark.get('table', 'unknown')}', not '{name}'; name the right file"
-        )
+        raise UserError(f"{path}: is table '{mark.get('table', 'unknown')}', not '{name}'; name the right file")
     table = table.replace_schema_metadata(None)
     if mark["version"] != VERSION or not table.schema.equals(SCHEMAS[name]):
         raise UserError(

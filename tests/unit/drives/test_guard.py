@@ -59,9 +59,7 @@ class Tree:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(
     partitions=st.integers(0, 4),
-    holds=st.lists(
-        st.tuples(st.integers(0, 4), st.sampled_from(["mount", "swap", "holder", "loop"])), max_size=1
-    ),
+    holds=st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["mount", "swap", "holder", "loop"])), max_size=1),
     exclusive=st.sampled_from([None, "held"]),
 )
 def test_no_held_drive_is_accepted(
@@ -80,14 +78,12 @@ def test_no_held_drive_is_accepted(
 
 @pytest.mark.parametrize("how", ["mount", "swap", "holder", "loop"])
 @pytest.mark.parametrize("node", ["sdz", "sdz2"])
-def test_the_reason_names_the_node(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, node: str
-) -> None:
+def test_the_reason_names_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, node: str) -> None:
     tree = Tree(tmp_path, 2)
     tree.hold(node, how)
     reason = tree.holder(monkeypatch)
     assert reason is not None
-    assert (node in reason or how == "loop")
+    assert node in reason or how == "loop"
 
 
 def test_what_the_sheet_does_not_allow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,6 @@ IOPS = Path("config/protocols/pts-iops.yaml")
 
 
 def digests() -> dict[tuple[str, str], str]:
-    from drivelab.protocol import grammar
-
-    grammar.load.cache_clear()
     return {(one.plan.drive, one.plan.measurement): one.plan.digest for one in Campaign.load(STUDY).plans}
 
 
@@ -36,19 +33,14 @@ def test_only_what_a_measurement_depends_on_changes_its_digest(project: Path) ->
     assert changed(IOPS, "{read_share: [100, 65, 0], block_size: [1024KiB, 64KiB, 4KiB]}",
                    "{block_size: [1024KiB, 64KiB, 4KiB], read_share: [100, 65, 0]}") == set()  # fmt: skip
     both = {("op7", "pts-iops"), ("op28", "pts-iops")}
-    assert (
-        changed(IOPS, "block_size: [1024KiB, 64KiB, 4KiB]", "block_size: [1024KiB, 64KiB, 8KiB, 4KiB]")
-        == both
-    )
+    assert changed(IOPS, "block_size: [1024KiB, 64KiB, 4KiB]", "block_size: [1024KiB, 64KiB, 8KiB, 4KiB]") == both
     assert changed(IOPS, "runtime: 1s", "runtime: 2s") == both
     assert changed(STUDY, "basis: op7", "basis: op28") == set()
 
 
 def test_a_change_for_one_drive_is_one_drives(project: Path) -> None:
     one = "  - {protocol: pts-iops, scale: demo}\n"
-    two = one.replace("}", ", drives: [op28]}") + one.replace(
-        "}", ", drives: [op7], set: {loop: {runtime: 2s}}}"
-    )
+    two = one.replace("}", ", drives: [op28]}") + one.replace("}", ", drives: [op7], set: {loop: {runtime: 2s}}}")
     assert changed(STUDY, one, two) == {("op7", "pts-iops")}
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drivelab.protocol.history import is_steady, loop_history
+from drivelab.protocol.history import loop_history, loop_is_steady
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +28,7 @@ def journal(values: list[float], gap_before_cell: int | None = None) -> list[dic
 
 
 def steady(lines: list[dict[str, Any]]) -> bool:
-    return is_steady(loop_history(lines, 0, 2), CELLS, CRITERION)
+    return loop_is_steady(loop_history(lines, 0, 2), CELLS, CRITERION)
 
 
 def test_five_even_rounds_are_steady_four_are_not() -> None:

@@ -1,0 +1,1 @@
+"""Statistics: pure functions, numbers and DataFrames in, numbers and DataFrames out."""

@@ -1,0 +1,87 @@
+"""Performance deltas between drives.
+
+Solidigm Performance Evaluation Guide (August 2022), section 4.3: basis/comparison - 1 for times,
+comparison/basis - 1 for speeds and scores, so that a positive delta is an improvement either way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from drivelab.analysis.repeats import FEWEST
+from drivelab.analysis.verdict import FINE
+from drivelab.tables.schemas import SCHEMAS
+
+_SAME = ["measurement", "protocol", "cell_label", "metric", "kind", "unit", "statistic"]
+
+
+def delta(basis: float, comparison: float, kind: str) -> float:
+    """Improvement of `comparison` over `basis` as a fraction; `kind` is time, speed or score.
+
+    Raises ValueError for another kind and for values that are not positive finite numbers.
+    """
+    for value in (basis, comparison):
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{value:g} has no relative difference; values must be positive numbers")
+    if kind == "time":
+        return basis / comparison - 1
+    if kind in ("speed", "score"):
+        return comparison / basis - 1
+    raise ValueError(f"'{kind}' is no kind of metric; it is time, speed or score")
+
+
+def deltas_table(summary: pd.DataFrame, basis: str) -> pd.DataFrame:
+    """Table `deltas` from table `summary`: every other drive against the drive `basis`, where it has the value too.
+
+    A delta is certain when both values can be relied on, were made under the same conditions (reduced or not,
+    virtual or not, same clock), and their spreads do not overlap. `note` says why it is not, and what the
+    spread does not show. Raises ValueError when the summary has rows, but none of `basis`.
+    """
+    columns = SCHEMAS["deltas"].names
+    reference = summary[summary["drive"] == basis]
+    if reference.empty and not summary.empty:
+        raise ValueError(f"the basis '{basis}' is not among the drives in the summary")
+    others = summary[summary["drive"] != basis]
+    pairs = others.merge(reference, on=_SAME, suffixes=("_comparison", "_basis"))
+    rows = [_row(pair) for pair in pairs.to_dict("records")]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _row(pair: dict[str, Any]) -> dict[str, Any]:
+    doubts = _doubts(pair)
+    remarks = []
+    if pair["n_basis"] < FEWEST or pair["n_comparison"] < FEWEST:
+        remarks = ["the spread is that within a recording, not between recordings"]
+    return {
+        **{column: pair[column] for column in _SAME if column != "statistic"},
+        "basis": pair["drive_basis"],
+        "comparison": pair["drive_comparison"],
+        "basis_value": pair["value_basis"],
+        "comparison_value": pair["value_comparison"],
+        "delta_pct": 100 * delta(pair["value_basis"], pair["value_comparison"], pair["kind"]),
+        "certain": not doubts,
+        "note": "; ".join(doubts + remarks),
+    }
+
+
+def _doubts(pair: dict[str, Any]) -> list[str]:
+    found = [
+        f"{pair[f'drive_{side}']}: {pair[f'verdict_{side}']}"
+        for side in ("basis", "comparison")
+        if pair[f"verdict_{side}"] not in FINE
+    ]
+    for column, words in (
+        ("reduced", "only one of them is reduced"),
+        ("virtual", "only one of the drives is virtual"),
+        ("clock", "one ran on the wall clock, one on the virtual clock"),
+    ):
+        if pair[f"{column}_basis"] != pair[f"{column}_comparison"]:
+            found.append(words)
+    highest_low = max(pair["spread_low_basis"], pair["spread_low_comparison"])
+    lowest_high = min(pair["spread_high_basis"], pair["spread_high_comparison"])
+    if highest_low <= lowest_high:
+        found.append("the spreads overlap")
+    return found

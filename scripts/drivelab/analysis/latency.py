@@ -1,0 +1,50 @@
+"""Latency distributions from fio's bins.
+
+Percentiles come from merged bins: an average of percentiles is the percentile of nothing. A bin is 1/64
+of an octave wide and `latency_ns` is its middle, so every latency here is true to 0.8 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+
+def merge_bins(bins: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Bins of directions, rounds, slices added up: columns `by`, latency_ns (ascending), count."""
+    return bins.groupby([*by, "latency_ns"], as_index=False, observed=True)["count"].sum()
+
+
+def percentiles_us(bins: pd.DataFrame, percents: Sequence[float]) -> npt.NDArray[np.float64]:
+    """For each of `percents`, the latency in us that so many percent of all I/Os in `bins` did not exceed.
+
+    It is the first bin that gets there, as in fio. Raises ValueError for bins without any I/O.
+    """
+    merged = merge_bins(bins)
+    reached = merged["count"].to_numpy().cumsum()
+    if not reached.size or reached[-1] == 0:
+        raise ValueError("there are no I/Os to take percentiles of")
+    # 99.9 % of 1000 is 999, not the next number above that
+    needed = np.asarray(percents, dtype=float) / 100 * reached[-1] * (1 - 1e-12)
+    latency_us = merged["latency_ns"].to_numpy() / 1000
+    found: npt.NDArray[np.float64] = latency_us[np.searchsorted(reached, needed, side="left")]
+    return found
+
+
+def exceedance(bins: pd.DataFrame) -> pd.DataFrame:
+    """Share of the I/Os that took longer, for each latency met: columns latency_us, share_above (1 to 0).
+
+    On a logarithmic axis this is the curve "between the nines". Empty for bins without any I/O.
+    """
+    merged = merge_bins(bins)
+    merged = merged[merged["count"] > 0]
+    counts = merged["count"].to_numpy()
+    return pd.DataFrame(
+        {
+            "latency_us": merged["latency_ns"].to_numpy() / 1000,
+            "share_above": (counts.sum() - counts.cumsum()) / max(counts.sum(), 1),
+        }
+    )

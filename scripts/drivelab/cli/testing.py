@@ -1,0 +1,100 @@
+"""`drivelab test`: the project's own tests, in tiers."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drivelab.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[3]
+# pytest's exit statuses
+INTERRUPTED = 2
+NO_TESTS_COLLECTED = 5
+
+
+def run_default(arguments: Sequence[str]) -> int:
+    """All tests but those of the other tiers: in parallel, then alone those that share this machine's devices."""
+    if any(argument.startswith("-m") for argument in arguments):  # the user's choice of markers replaces this one
+        return _pytest(*arguments)
+    parallel = _pytest("-n", "auto", "-m", "not device", *arguments)
+    if parallel == INTERRUPTED:
+        return parallel
+    device = _pytest("-m", "device", *arguments)
+    statuses = [status for status in (parallel, device) if status != NO_TESTS_COLLECTED]
+    return next(filter(None, statuses), 0) if statuses else NO_TESTS_COLLECTED
+
+
+def run_fresh(arguments: Sequence[str]) -> int:
+    """Set-up, demo and tests in new minimal systems; the arguments name the Debian releases, none means all."""
+    return _run("tests/fresh/run.sh", *arguments)
+
+
+def _pytest(*arguments: str) -> int:
+    return _run(sys.executable, "-m", "pytest", "-q", *arguments)
+
+
+def _run(*command: str) -> int:
+    with subprocess.Popen(command, cwd=ROOT) as process:
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:  # the process has it from the terminal too, and cleans up
+                continue
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A set of tests that is run by name. `run` takes the remaining arguments and returns the exit status."""
+
+    summary: str
+    run: Callable[[Sequence[str]], int]
+
+
+TIERS = {
+    "default": Tier("unit, workflow and device tests; further arguments go to pytest", run_default),
+    "fresh": Tier("set-up, demo and tests in minimal Debian systems (root; takes half an hour)", run_fresh),
+}
+
+
+def split_tier(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The tier's name and the arguments for it.
+
+    Options and paths belong to the default tier, so that `drivelab test -k seal` and `drivelab test tests/unit` work.
+    """
+    first, *rest = arguments or ["default"]
+    if first in TIERS:
+        return first, rest
+    if first.startswith("-") or (ROOT / first.partition("::")[0]).exists():
+        return "default", arguments
+    raise UserError(f"test: there is no tier or path '{first}'. Tiers: {', '.join(TIERS)}.")
+
+
+def add_parser(commands: Any) -> None:
+    """Register `drivelab test [TIER] [ARGUMENT ...]`."""
+    tiers = "\n".join(f"  {name:<10}{tier.summary}" for name, tier in TIERS.items())
+    parser = commands.add_parser(
+        "test",
+        help="run drivelab's own tests",
+        usage="drivelab test [TIER] [ARGUMENT ...]",
+        description=f"Run drivelab's own tests.\n\ntiers:\n{tiers}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        # Options are pytest's: with no real prefix character argparse takes everything as an argument.
+        prefix_chars="\0",
+        add_help=False,
+    )
+    parser.add_argument("arguments", nargs="*", help=argparse.SUPPRESS)
+    parser.set_defaults(handler=_test, show_help=parser.print_help)
+
+
+def _test(options: argparse.Namespace) -> int:
+    if options.arguments[:1] in (["-h"], ["--help"]):
+        options.show_help()
+        return 0
+    tier, arguments = split_tier(options.arguments)
+    return TIERS[tier].run(arguments)

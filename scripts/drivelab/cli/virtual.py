@@ -1,0 +1,69 @@
+"""`drivelab virtual`: start, stop and list the virtual drives of the configuration."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+DEFAULT_CONFIG = Path("config/virtual_drives.yaml")
+
+
+def add_parser(commands: Any) -> None:
+    """Register `virtual start|stop|status`."""
+    top = commands.add_parser("virtual", help="start, stop and list virtual drives")
+    actions = top.add_subparsers(title="actions", metavar="ACTION", required=True)
+    start = actions.add_parser("start", help="start a drive of the configuration; prints its device")
+    start.add_argument("name")
+    start.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="drives and their models (%(default)s)")
+    start.set_defaults(handler=_start)
+    stop = actions.add_parser("stop", help="stop a drive, or all; removes what a killed one has left")
+    stop.add_argument("name", nargs="?")
+    stop.add_argument("--force", action="store_true", help="even if a file system on it is mounted")
+    stop.set_defaults(handler=_stop)
+    status = actions.add_parser("status", help="list the drives that were started")
+    status.add_argument("--json", action="store_true")
+    status.set_defaults(handler=_status)
+
+
+def _start(options: argparse.Namespace) -> int:
+    from drivelab.config.yaml_file import load_yaml
+    from drivelab.errors import UserError
+    from drivelab.units import format_size
+    from drivelab.virtual import manage
+    from drivelab.virtual.model import DriveModel
+
+    models = load_yaml(options.config)
+    if options.name not in models:
+        raise UserError(f"{options.config}: has no virtual drive '{options.name}'; it has {', '.join(models)}")
+    drive = manage.start(options.name, DriveModel.from_mapping(options.name, models[options.name]))
+    print(f"{drive.device} {format_size(drive.capacity_bytes)} {drive.serial}")
+    return 0
+
+
+def _stop(options: argparse.Namespace) -> int:
+    from drivelab.virtual import manage
+
+    removed = manage.stop(options.name, force=options.force)
+    for one in removed:
+        print(f"removed: {one}")
+    if not removed:
+        print("nothing to stop")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    from drivelab.virtual import manage
+
+    drives = manage.status()
+    if options.json:
+        print(json.dumps([asdict(drive) for drive in drives], indent=1))
+        return 0
+    for drive in drives:
+        state = f"running for {drive.uptime_s:.0f} s, process {drive.pid}" if drive.alive else "its server has died"
+        print(f"{drive.name} {drive.device} {drive.serial} {state}")
+    if not drives:
+        print("no virtual drive is running")
+    return 0

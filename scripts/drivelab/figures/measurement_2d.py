@@ -1,0 +1,50 @@
+"""Measurement 2D: window average against block size, a line per read/write mix."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.figures import axes as ax
+from drivelab.figures import selection, style
+from drivelab.figures.quantities import format_kib, format_mix, quantity
+
+CELLS = ("recording", "drive", "protocol", "measurement", "run", "step", "kind", "round", "pattern",
+         "read_share_pct", "block_size_bytes", "threads", "queue_depth")
+STEADY = ("recording", "step", "variable", "reached", "rounds", "window_start", "window_end", *selection.EXCURSIONS)
+
+
+@style.styled
+def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
+    """Average of `metric` in the steady-state window against block size, as in the TKperf report and the PTS.
+
+    `cells` and `steady_state` hold one drive and run. For `max_latency_us` the maximum in the window is shown.
+    Raises ValueError for unsuitable tables.
+    """
+    selection.require(cells, (*CELLS, metric), "cells")
+    selection.require(steady_state, STEADY, "steady_state")
+    table = selection.window_averages(selection.one_measurement(cells), steady_state, metric)
+    scale = quantity(metric, table.max(axis=None))
+    table = table / scale.divisor
+
+    figure = style.new_figure(f"{scale.name} by block size and mix")
+    axes = figure.subplots()
+    mixes = list(table.columns)
+    for colour, marker, mix in zip(style.ordered_colours(len(mixes)), style.MARKERS * 11, mixes, strict=False):
+        line = table[mix].dropna()
+        axes.plot(line.index, line, color=colour, marker=marker, label=format_mix(mix), gid="line")
+    sizes = [int(size) for size in table.index]
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(sizes[0] / 1.4, sizes[-1] * 1.4)
+    axes.xaxis.set_major_locator(FixedLocator(sizes))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: format_kib(size)))
+    axes.set_xlabel("Block size (KiB), log scale")
+    values = table.stack().tolist()
+    ax.scale_y(axes, values, scale, log=ax.is_wide(values))
+    message = selection.not_steady(steady_state)
+    if message:
+        style.alarm(figure, message)
+    ax.legend(figure, axes, "Read/write\nmix (%)")
+    return figure

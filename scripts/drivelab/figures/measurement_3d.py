@@ -1,0 +1,65 @@
+"""Measurement 3D: window averages as columns over block size and read/write mix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from drivelab.figures import selection, style
+from drivelab.figures.measurement_2d import CELLS, STEADY
+from drivelab.figures.quantities import format_kib, format_mix, format_number, quantity
+
+_WIDTH = 0.62
+
+
+@style.styled
+def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
+    """Columns of the average of `metric` in the steady-state window, as on the slides of the PTS.
+
+    Both axes run so that the taller end stands at the back. `cells` and `steady_state` hold one drive and run; for
+    `max_latency_us` the maximum in the window is shown. Raises ValueError for unsuitable tables.
+    """
+    selection.require(cells, (*CELLS, metric), "cells")
+    selection.require(steady_state, STEADY, "steady_state")
+    table = selection.window_averages(selection.one_measurement(cells), steady_state, metric)
+    scale = quantity(metric, table.max(axis=None))
+    table = _tall_at_the_back(table / scale.divisor)
+    mixes, sizes = list(table.columns), list(table.index)
+
+    figure = style.new_figure(f"{scale.name} by block size and mix", height_in=5.2, layout=False)
+    axes = figure.add_subplot(projection="3d", computed_zorder=False)
+    colour_of = dict(zip(sorted(sizes), style.ordered_colours(len(sizes)), strict=True))
+    for y in reversed(range(len(sizes))):   # from the back to the front: matplotlib's own guess hides columns
+        for x in range(len(mixes)):
+            height = table.iat[y, x]
+            if np.isfinite(height):
+                axes.bar3d(x - _WIDTH / 2, y - _WIDTH / 2, 0, _WIDTH, _WIDTH, height, color=colour_of[sizes[y]],
+                           edgecolor="white", linewidth=0.3, shade=True, zorder=10 + x - len(mixes) * y,
+                           gid=f"{mixes[x]}|{sizes[y]}")
+    axes.set_xticks(range(len(mixes)), [format_mix(mix) for mix in mixes])
+    axes.set_yticks(range(len(sizes)), [format_kib(size) for size in sizes])
+    axes.set_xlim(-0.6, max(len(mixes) - 0.4, 1))
+    axes.set_ylim(-0.6, max(len(sizes) - 0.4, 1))
+    axes.set_zlim(0, table.max(axis=None) * 1.02 or 1.0)
+    axes.zaxis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
+    axes.set_xlabel("Read/write mix (%)", labelpad=8)
+    axes.set_ylabel("Block size (KiB)", labelpad=8)
+    axes.set_zlabel(scale.label, labelpad=6)
+    axes.view_init(elev=28, azim=-55)
+    axes.set_box_aspect((1.35, 1.3, 0.85), zoom=1.06)
+    message = selection.not_steady(steady_state)
+    if message:
+        style.alarm(figure, message)
+    return figure
+
+
+def _tall_at_the_back(table: pd.DataFrame) -> pd.DataFrame:
+    """Order rows (drawn to the back) ascending and columns (drawn to the front) descending in height."""
+    by_size, by_mix = table.mean(axis=1), table.mean(axis=0)
+    if by_size.iloc[0] > by_size.iloc[-1]:
+        table = table.iloc[::-1]
+    if by_mix.iloc[0] < by_mix.iloc[-1]:
+        table = table.iloc[:, ::-1]
+    return table

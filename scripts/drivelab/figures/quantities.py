@@ -1,0 +1,127 @@
+"""What the columns of the tables measure, and the unit that suits a person reading an axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KIB = 1024
+_TIMES_US = (("µs", 1.0), ("ms", 1e3), ("s", 1e6))
+_DURATIONS_S = (("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86400.0))
+_SIZES = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
+
+_NAMES = {
+    "iops": "I/O rate",
+    "read_iops": "Read rate",
+    "write_iops": "Write rate",
+    "bandwidth_mib_s": "Bandwidth",
+    "read_bandwidth_mib_s": "Read bandwidth",
+    "write_bandwidth_mib_s": "Write bandwidth",
+    "mean_latency_us": "Mean latency",
+    "read_mean_latency_us": "Mean read latency",
+    "write_mean_latency_us": "Mean write latency",
+    "max_latency_us": "Maximum latency",
+    "p50_latency_us": "Median latency",
+    "p99_latency_us": "99 % latency",
+    "p999_latency_us": "99.9 % latency",
+    "p9999_latency_us": "99.99 % latency",
+    "p99999_latency_us": "99.999 % latency",
+}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A measured quantity in the unit that an axis shows; a stored value divided by `divisor` is in that unit."""
+
+    name: str
+    unit: str
+    divisor: float = 1.0
+
+    @property
+    def label(self) -> str:
+        """Axis label with the unit, for example `Mean latency (ms)`."""
+        return f"{self.name} ({self.unit})"
+
+
+def metric_name(metric: str) -> str:
+    """Name of a metric column without its unit; raises ValueError for a column that is no metric."""
+    if metric not in _NAMES:
+        raise ValueError(f"'{metric}' is not a metric that figures know; known are {', '.join(_NAMES)}")
+    return _NAMES[metric]
+
+
+def short_name(metric: str) -> str:
+    """Name of a metric within a sentence; a metric of an application's own is its own name."""
+    return _NAMES[metric].replace("M", "m", 1).replace("B", "b", 1) if metric in _NAMES else metric
+
+
+def quantity(metric: str, largest: float) -> Quantity:
+    """Quantity of a metric column whose largest value to show is `largest`, in the unit of the column.
+
+    Raises ValueError for a column that is no metric.
+    """
+    name = metric_name(metric)
+    if metric.endswith("_us"):
+        unit, divisor = _largest_unit(_TIMES_US, largest, 10.0)
+        return Quantity(name, unit, divisor)
+    if metric.endswith("_mib_s"):
+        return Quantity(name, "GiB/s", float(KIB)) if largest >= 20 * KIB else Quantity(name, "MiB/s")
+    return Quantity(name, "IOPS")
+
+
+def elapsed(longest_s: float) -> Quantity:
+    """Quantity of an axis of elapsed time that ends at `longest_s`."""
+    unit, divisor = _largest_unit(_DURATIONS_S, longest_s, 3.0)
+    return Quantity("Time since the start", unit, divisor)
+
+
+def volume(largest_bytes: float) -> Quantity:
+    """Quantity of an axis of bytes written that ends at `largest_bytes`."""
+    unit, divisor = _largest_unit(_SIZES, largest_bytes, 2.0)
+    return Quantity("Written by the host", unit, divisor)
+
+
+def format_number(value: float) -> str:
+    """Three digits with k, M or G, for ticks and annotations: 61265 is `61.3k`."""
+    magnitude = abs(value)
+    for suffix, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if magnitude >= 0.9995 * factor:
+            return f"{_three_digits(value / factor)}{suffix}"
+    return _three_digits(value)
+
+
+def format_exact(value: float) -> str:
+    """A number with digits enough to check a calculation by: 61265.2 is `61,265`, 56.6767 is `56.68`."""
+    if abs(value) >= 1e7:
+        return f"{value / 1e6:,.1f}M"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def with_minus(text: str) -> str:
+    """A formatted number with a true minus sign, as wide as the plus."""
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def format_latency(latency_us: float) -> str:
+    """A latency with its own unit: 1250 is `1.25 ms`."""
+    unit, divisor = _largest_unit(_TIMES_US, latency_us, 0.9995)
+    return f"{_three_digits(latency_us / divisor)} {unit}"
+
+
+def format_kib(size_bytes: float) -> str:
+    """Block size as a bare number of KiB, as the PTS writes it on axes: 512 is `0.5`."""
+    return f"{size_bytes / KIB:g}"
+
+
+def format_mix(read_share_pct: float) -> str:
+    """Read/write mix as the PTS writes it: 65 is `65/35`."""
+    return f"{read_share_pct:g}/{100 - read_share_pct:g}"
+
+
+def _largest_unit(units: tuple[tuple[str, float], ...], largest: float, at_least: float) -> tuple[str, float]:
+    """The largest unit of which `largest` holds `at_least` so many; the smallest unit for less."""
+    fitting = [unit for unit in units if abs(largest) >= at_least * unit[1]]
+    return fitting[-1] if fitting else units[0]
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 99.95 else f"{value:.3g}"

@@ -1,0 +1,75 @@
+"""The figures by name, for scripts that render one from tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from drivelab.figures import selection, style
+from drivelab.figures.comparison import comparison
+from drivelab.figures.convergence import convergence
+from drivelab.figures.latency_distribution import latency_distribution
+from drivelab.figures.measurement_2d import measurement_2d
+from drivelab.figures.measurement_3d import measurement_3d
+from drivelab.figures.replay import replay
+from drivelab.figures.saturation_bytes import saturation_bytes
+from drivelab.figures.saturation_time import saturation_time
+from drivelab.figures.window import window
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """How to draw one kind of figure."""
+
+    function: Callable[..., Figure]
+    tables: tuple[str, ...]
+    """Tables that the function takes, in its order."""
+    status: str
+    """Table whose columns reduced, virtual and clock say how the figure must be labelled."""
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """All tables that `render` needs."""
+        return tuple(dict.fromkeys((*self.tables, self.status)))
+
+
+FIGURES: Mapping[str, FigureKind] = {
+    "convergence": FigureKind(convergence, ("cells", "steady_state"), "cells"),
+    "window": FigureKind(window, ("steady_state",), "steady_state"),
+    "measurement_2d": FigureKind(measurement_2d, ("cells", "steady_state"), "cells"),
+    "measurement_3d": FigureKind(measurement_3d, ("cells", "steady_state"), "cells"),
+    "saturation_time": FigureKind(saturation_time, ("cells",), "cells"),
+    "saturation_bytes": FigureKind(saturation_bytes, ("cells", "drives"), "cells"),
+    "latency_distribution": FigureKind(latency_distribution, ("latency_bins",), "latency_bins"),
+    "replay": FigureKind(replay, ("replays",), "replays"),
+    "comparison": FigureKind(comparison, ("deltas",), "summary"),
+}
+
+
+def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **options: object) -> Figure:
+    """Draw the figure `name` from `tables` and label it with `subject` and the status of its data.
+
+    `options` go to the figure's function, for example `metric="max_latency_us"`. The tables must hold only what
+    belongs to the figure: a badge is shown as soon as one of their rows calls for it.
+    Raises ValueError for an unknown name, a missing table and whatever the figure refuses.
+    """
+    if name not in FIGURES:
+        raise ValueError(f"there is no figure '{name}'; there are {', '.join(FIGURES)}")
+    kind = FIGURES[name]
+    missing = [table for table in kind.required if table not in tables]
+    if missing:
+        raise ValueError(f"figure '{name}' needs the table(s) {', '.join(missing)}")
+    status = tables[kind.status]
+    selection.require(status, ("reduced", "virtual", "clock"), kind.status)
+    figure = kind.function(*(tables[table] for table in kind.tables), **options)
+    style.label(
+        figure,
+        reduced=bool(status["reduced"].any()),
+        virtual=bool(status["virtual"].any()),
+        clock="virtual" if (status["clock"] == "virtual").any() else "wall",
+        subject=subject,
+    )
+    return figure

@@ -1,0 +1,205 @@
+"""One place for size, fonts, colours, header with status badges, and files of all figures."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib
+import numpy as np
+import seaborn as sns
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+WIDTH_IN = 7.0
+HEIGHT_IN = 4.2
+PNG_DPI = 150
+SMALL_PT = 9.0
+TEXT_PT = 9.5
+INK = "#222222"
+MUTED = "#5a5a5a"
+ALARM = "#b00020"
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+DASHES = ("-", "--", "-.", ":")
+_BADGES = {"REDUCED protocol": "#ffb000", "VIRTUAL drive": "#8fd0ff", "virtual clock": "#d6c3f0"}
+_PAD_IN = 0.08
+_TITLE_IN = 0.26
+_LINE_IN = 0.165
+
+RC: Any = {
+    **sns.axes_style("whitegrid"),
+    "font.family": ["DejaVu Sans"],   # shipped with matplotlib, so the same everywhere
+    "font.size": TEXT_PT,
+    "axes.labelsize": TEXT_PT,
+    "axes.edgecolor": "#9a9a9a",
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": SMALL_PT,
+    "ytick.labelsize": SMALL_PT,
+    "legend.fontsize": SMALL_PT,
+    "legend.title_fontsize": SMALL_PT,
+    "legend.frameon": False,
+    "grid.color": "#dcdcdc",
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5.0,
+    "figure.facecolor": "white",
+    "figure.dpi": 100,
+    "svg.fonttype": "path",       # letters as outlines: the same everywhere, whatever fonts the reader has
+    "svg.hashsalt": "drivelab",   # else identifiers are random and no two files are equal
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Colour = tuple[float, float, float]
+
+
+def styled(function: Callable[P, R]) -> Callable[P, R]:
+    """Run `function` under the style: matplotlib reads it when artists are made and again when they are drawn."""
+
+    @wraps(function)
+    def under_style(*args: P.args, **kwargs: P.kwargs) -> R:
+        with matplotlib.rc_context(RC):
+            return function(*args, **kwargs)
+
+    return under_style
+
+
+def colours(count: int) -> list[Colour]:
+    """Colours for things without an order (drives), safe for colour-blind readers."""
+    return list(sns.color_palette("colorblind", count)) if count <= 10 else ordered_colours(count)
+
+
+def ordered_colours(count: int) -> list[Colour]:
+    """Colours from dark to light for things with an order (block sizes, mixes); none too pale for paper."""
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.8, count))
+    return [(float(red), float(green), float(blue)) for red, green, blue, _ in shades]
+
+
+def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True) -> Figure:
+    """An empty figure with its title; no pyplot, so nothing outlives it.
+
+    `layout=False` is for 3-D axes, which the constrained layout cannot measure.
+    """
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained" if layout else None)
+    FigureCanvasAgg(figure)
+    if layout:
+        figure.get_layout_engine().set(w_pad=0.07, h_pad=0.05)  # type: ignore[union-attr, call-arg]
+    figure.text(0, 0, title, fontsize=11.5, weight="bold", gid="title")
+    _lay_out(figure)
+    return figure
+
+
+def grow(figure: Figure, extra_in: float) -> None:
+    """Make a figure higher by `extra_in`."""
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + extra_in)
+    _lay_out(figure)
+
+
+def alarm(figure: Figure, message: str) -> None:
+    """White on red under the title: the reader must not miss it."""
+    box = {"facecolor": ALARM, "edgecolor": "none", "boxstyle": "square,pad=0.3"}
+    _header_line(figure, message, "alarm", color="white", weight="bold", fontsize=TEXT_PT, bbox=box)
+
+
+def note(figure: Figure, message: str) -> None:
+    """A condition of the measurement that the reader must know, under the subject."""
+    _header_line(figure, message, "note", color=MUTED, fontsize=SMALL_PT)
+
+
+@styled
+def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: str) -> None:
+    """Print the subject (drive and test) under the title and the status badges at the right of it.
+
+    Raises ValueError for an empty subject, a clock other than `wall` and `virtual`, and a figure labelled before.
+    """
+    if not subject.strip():
+        raise ValueError("a figure needs a subject: name the drive and the test")
+    if clock not in ("wall", "virtual"):
+        raise ValueError(f"clock '{clock}' is neither 'wall' nor 'virtual'")
+    if _texts(figure, "subject"):
+        raise ValueError("this figure has its label already")
+    wanted = zip(_BADGES.items(), (reduced, virtual, clock == "virtual"), strict=True)
+    for (name, colour), shown in wanted:
+        if shown:
+            box = {"facecolor": colour, "edgecolor": "none", "boxstyle": "round,pad=0.25"}
+            figure.text(0, 0, name, fontsize=SMALL_PT, weight="bold", color="black", gid="badge", bbox=box)
+    _header_line(figure, subject, "subject", color=MUTED, fontsize=TEXT_PT)
+
+
+@styled
+def save(figure: Figure, stem: Path | str) -> tuple[Path, Path]:
+    """Write `stem`.svg and `stem`.png, the same bytes for the same figure; returns the two paths."""
+    svg, png = Path(f"{stem}.svg"), Path(f"{stem}.png")
+    titles = [text.get_text().replace("\n", " ") for gid in ("title", "subject") for text in _texts(figure, gid)]
+    with _without_ids(figure):
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Title": ": ".join(titles)})
+    figure.savefig(png, format="png", dpi=PNG_DPI)
+    return svg, png
+
+
+@contextmanager
+def _without_ids(figure: Figure) -> Iterator[None]:
+    """Our group ids name kinds of artists; in an SVG they would be identifiers that are not unique."""
+    named = [(artist, artist.get_gid()) for artist in figure.findobj() if artist.get_gid() is not None]
+    for artist, _ in named:
+        artist.set_gid(None)
+    try:
+        yield
+    finally:
+        for artist, gid in named:
+            artist.set_gid(gid)
+
+
+def _texts(figure: Figure, gid: str) -> list[Text]:
+    return [text for text in figure.texts if text.get_gid() == gid]
+
+
+def _width_in(text: Text) -> float:
+    figure = text.get_figure(root=True)
+    assert figure is not None
+    return float(text.get_window_extent().width / figure.dpi)
+
+
+def _header_line(figure: Figure, message: str, gid: str, **style: Any) -> None:
+    """Add text of full width to the header, wrapped where it is too long."""
+    text = figure.text(0, 0, message, gid=gid, **style)
+    share = (figure.get_size_inches()[0] - 3 * _PAD_IN) / _width_in(text)
+    if share < 1:
+        text.set_text(textwrap.fill(message, max(10, int(len(message) * share * 0.95))))
+    _lay_out(figure)
+
+
+def _lay_out(figure: Figure) -> None:
+    """Stack title, subject, note and alarm from the top, badges right where there is room; the axes get the rest."""
+    width, height = figure.get_size_inches()
+    titles, subjects, badges = (_texts(figure, gid) for gid in ("title", "subject", "badge"))
+    needed = sum(_width_in(badge) + 2 * _PAD_IN for badge in badges)
+    rows = [(_PAD_IN, titles)] if not subjects else [(_PAD_IN, titles), (_PAD_IN + _TITLE_IN, subjects)]
+    free = [top for top, texts in rows if _width_in(texts[0]) + needed + 3 * _PAD_IN <= width]
+    extra = 0.0 if free or not badges else _TITLE_IN
+    badges_top = free[0] if free else _PAD_IN + _TITLE_IN
+    right = width - _PAD_IN
+    for badge in reversed(badges):
+        badge.set(position=((right - _PAD_IN / 2) / width, 1 - (badges_top + 0.02) / height), ha="right", va="top")
+        right -= _width_in(badge) + 2 * _PAD_IN
+    top = _PAD_IN
+    for text in (*titles, *subjects, *_texts(figure, "note"), *_texts(figure, "alarm")):
+        boxed = _PAD_IN if text.get_gid() == "alarm" else 0.0
+        text.set(position=((_PAD_IN + boxed / 2) / width, 1 - (top + boxed) / height), va="top")
+        lines = text.get_text().count("\n") + 1
+        top += _TITLE_IN + extra if text in titles else lines * _LINE_IN + 1.5 * boxed
+    share = 1 - (top + _PAD_IN) / height
+    engine = figure.get_layout_engine()
+    if engine is None:
+        figure.subplots_adjust(left=0.0, right=1.0, bottom=0.07, top=share)
+    else:
+        engine.set(rect=(0, 0, 1, share))  # type: ignore[call-arg]

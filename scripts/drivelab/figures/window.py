@@ -1,0 +1,117 @@
+"""Steady-state window: values, allowed bands, least-squares fit and the numbers that decide."""
+
+from __future__ import annotations
+
+from math import isclose, isfinite
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from drivelab.figures import axes as ax
+from drivelab.figures import selection, style
+from drivelab.figures.quantities import Quantity, format_exact, format_number, quantity, with_minus
+
+_COLUMNS = ("variable", "metric", "reached", "rounds", "window_start", "window_end", "values", "average",
+            "allowed_data_excursion", "measured_data_excursion", "allowed_slope_excursion",
+            "measured_slope_excursion", "slope", "intercept", "residual_drift_pct")
+_DATA, _SLOPE = "#dcecf9", "#a9dcc8"
+
+
+@style.styled
+def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure:
+    """Window of one tracked variable with its bands, fit `m * R + b` (R is the round) and determination block.
+
+    The table must hold one row, or `variable` chooses one. The axis shows the surroundings of the average, with the
+    deviation from it on the right. Raises ValueError for unsuitable tables and a fit that misses its own values.
+    """
+    selection.require(steady_state, _COLUMNS, "steady_state")
+    message = selection.not_steady(steady_state)   # also when another variable of the loop is to blame
+    if variable is not None:
+        steady_state = selection.rows(steady_state, "steady_state", variable=variable)
+    if len(steady_state) != 1:
+        found = ", ".join(steady_state["variable"])
+        raise ValueError(f"table 'steady_state' holds {len(steady_state)} windows ({found}); this figure shows one")
+    row = steady_state.iloc[0]
+    values = np.asarray(row["values"], dtype=float)
+    rounds = np.arange(int(row["window_start"]), int(row["window_end"]) + 1)
+    if len(values) != len(rounds):
+        raise ValueError(f"table 'steady_state' has {len(values)} values for a window of {len(rounds)} rounds")
+    scale = quantity(str(row["metric"]), float(values.max()))
+    average = float(row["average"]) / scale.divisor
+
+    figure = style.new_figure(f"Steady-state window, {row['variable']}", height_in=4.6)
+    axes, block = figure.subplots(2, 1, height_ratios=[3.0, 1.0])
+    axes.plot(rounds, values / scale.divisor, color=style.INK, marker="o", linestyle="none", markersize=7,
+              label="measured", zorder=4, gid="values")
+    axes.axhline(average, color=style.INK, linewidth=1, label="average", gid="average")
+    reach = float(np.abs(values / scale.divisor - average).max())
+    for order, (name, colour) in enumerate((("data", _DATA), ("slope", _SLOPE))):
+        half = float(row[f"allowed_{name}_excursion"]) / scale.divisor / 2
+        share = f"±{100 * half / average:.3g} %" if average else "±0"
+        axes.axhspan(average - half, average + half, facecolor=colour, linewidth=0, zorder=0.1 + 0.1 * order,
+                     label=f"{share} {name} band", gid=f"{name} band")
+        reach = max(reach, half)
+    if isfinite(row["slope"]):
+        ends = rounds[[0, -1]]
+        fit = (float(row["slope"]) * ends + float(row["intercept"])) / scale.divisor
+        if not isclose(fit.mean(), average, rel_tol=1e-3):
+            raise ValueError("table 'steady_state': slope and intercept do not fit the average; R is the round number")
+        axes.plot(ends, fit, color=style.ALARM, linestyle="--", label="fit", zorder=3, gid="fit")
+    _deviation_axis(axes, average, reach * 1.15 or 1.0)
+    axes.set_ylabel(scale.label)
+    ax.round_axis(axes, int(rounds[0]), int(rounds[-1]))
+    if message:
+        style.alarm(figure, message)
+    _determination(block, row, scale)
+    ax.legend(figure, axes)
+    return figure
+
+
+def _deviation_axis(axes: Axes, average: float, reach: float) -> None:
+    axes.set_ylim(average - reach, average + reach)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=7))
+    if average:
+        right = axes.secondary_yaxis("right", functions=(
+            lambda y: 100 * (np.divide(y, average) - 1), lambda pct: average * (1 + np.divide(pct, 100))))
+        right.set_ylabel("From the average (%)")
+        right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: with_minus(f"{value:+.3g}") if value else "0"))
+
+
+def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
+    """The block that the PTS prints under its window; what broke the rule is red."""
+    block.axis("off")
+
+    def number(column: str) -> str:
+        value = float(row[column]) / scale.divisor
+        return format_exact(value) if isfinite(value) else "none"
+
+    def write(x: float, line: int, text: str, colour: str = style.INK, **more: Any) -> None:
+        block.text(x, 0.86 - 0.34 * line, text, transform=block.transAxes, color=colour, va="center",
+                   fontsize=style.SMALL_PT, gid="determination", in_layout=False, **more)
+
+    slope, intercept = float(row["slope"]) / scale.divisor, float(row["intercept"]) / scale.divisor
+    fit = f"{format_exact(slope)} · R {'-' if intercept < 0 else '+'} {format_exact(abs(intercept))}"
+    drift = float(row["residual_drift_pct"])
+    facts = (
+        ("Average", f"{number('average')} {scale.unit}"),
+        ("Fit", with_minus(fit) if isfinite(slope) else "none, too few rounds"),
+        ("Residual drift", with_minus(f"{drift:+.2f} %") if isfinite(drift) else "unknown"),
+    )
+    for line, (name, text) in enumerate(facts):
+        write(0.0, line, name, colour=style.MUTED)
+        write(0.17, line, text)
+    write(0.53, 0, f"Excursion ({scale.unit})", colour=style.MUTED)
+    write(0.85, 0, "measured", colour=style.MUTED, ha="right")
+    write(1.01, 0, "allowed", colour=style.MUTED, ha="right")
+    for line, kind in enumerate(("data", "slope"), start=1):
+        measured, allowed = f"measured_{kind}_excursion", f"allowed_{kind}_excursion"
+        broken = float(row[measured]) > float(row[allowed])
+        write(0.53, line, with_minus("Data, max - min") if kind == "data" else "Slope, rise of fit", colour=style.MUTED)
+        write(0.85, line, number(measured), colour=style.ALARM if broken else style.INK,
+              weight="bold" if broken else "normal", ha="right")
+        write(1.01, line, number(allowed), ha="right")

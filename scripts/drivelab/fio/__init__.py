@@ -1,0 +1,1 @@
+"""fio: its job text, its run, its result."""

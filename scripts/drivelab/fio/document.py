@@ -1,0 +1,186 @@
+"""fio's json+ documents, and what one of them says."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+MIB = 1 << 20
+_SPACE = re.compile(r"\s*")
+
+
+class CellFailed(Exception):  # noqa: N818 (an event, as StopIteration is)
+    """A cell's evidence does not hold; the message is the reason, without the cell's name."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Reads or writes of a run. Latency (submission to completion) is nan where there was no I/O."""
+
+    ios: int
+    bytes: int
+    runtime_s: float
+    iops: float
+    bandwidth_mib_s: float
+    mean_latency_us: float
+    max_latency_us: float
+    bins: Mapping[int, int]
+    """I/Os by latency in ns; a key is the middle of a bin, bins are 1/64 of an octave wide (fio's stat.h)."""
+    latencies: int
+    """I/Os in `bins` and in the mean; in a status printed midway a few less than `ios`."""
+
+
+@dataclass(frozen=True)
+class FioResult:
+    """A whole fio run, or one slice of it."""
+
+    read: Direction
+    write: Direction
+    started: datetime
+    fio_version: str
+    thread_time_s: float
+    """Run time of all threads added up; what the CPU percentages refer to."""
+    user_cpu_pct: float
+    system_cpu_pct: float
+
+    @property
+    def ios(self) -> int:
+        return self.read.ios + self.write.ios
+
+    @property
+    def bytes(self) -> int:
+        return self.read.bytes + self.write.bytes
+
+    @property
+    def runtime_s(self) -> float:
+        return max(self.read.runtime_s, self.write.runtime_s)
+
+    @property
+    def iops(self) -> float:
+        """Reads and writes per second (PTS: the IOPS of a mix are the sum of both)."""
+        return self.read.iops + self.write.iops
+
+    @property
+    def bandwidth_mib_s(self) -> float:
+        return self.read.bandwidth_mib_s + self.write.bandwidth_mib_s
+
+    @property
+    def mean_latency_us(self) -> float:
+        """Mean over all I/Os: each direction counts by its I/Os. nan without any I/O."""
+        parts = (self.read, self.write)
+        return weighted_mean(*((one.latencies, one.mean_latency_us) for one in parts))
+
+    @property
+    def max_latency_us(self) -> float:
+        known = [d.max_latency_us for d in (self.read, self.write) if d.latencies]
+        return max(known, default=math.nan)
+
+    @property
+    def bins(self) -> Counter[int]:
+        """I/Os of both directions by latency in ns."""
+        return Counter(self.read.bins) + Counter(self.write.bins)
+
+    def percentiles_us(self, *percents: float) -> tuple[float, ...]:
+        """Latency that so many percent of all I/Os did not exceed: the first bin that gets there, as in fio.
+
+        The middle of the last bin may lie above the largest latency; the largest latency is the answer then.
+        """
+        bins = self.bins
+        total = bins.total()
+        if not total:
+            return (math.nan,) * len(percents)
+        found: dict[float, float] = {}
+        waiting = sorted(percents, reverse=True)
+        so_far = 0
+        for latency_ns in sorted(bins):
+            so_far += bins[latency_ns]
+            while waiting and so_far >= _needed(waiting[-1], total):
+                found[waiting.pop()] = min(latency_ns / 1000, self.max_latency_us)
+        return tuple(found[percent] for percent in percents)
+
+
+def _needed(percent: float, total: int) -> float:
+    return percent / 100 * total * (1 - 1e-12)  # 99.9 % of 1000 is 999, not the next number above that
+
+
+def weighted_mean(*parts: tuple[int, float]) -> float:
+    """Mean of (count, mean) pairs; nan when the counts add up to nothing."""
+    total = sum(count for count, _ in parts)
+    return math.fsum(count * mean for count, mean in parts if count) / total if total else math.nan
+
+
+def documents(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON documents of fio's output, one after another; raises CellFailed for anything in between."""
+    decoder = json.JSONDecoder()
+    position = _end_of_space(text, 0)
+    if position == len(text):
+        raise CellFailed("fio printed no JSON")
+    while position < len(text):
+        if text[position] != "{":
+            line = text[position : position + 200].partition("\n")[0]
+            raise CellFailed(f"fio printed text where JSON should be: {line.strip()}")
+        try:
+            document, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError:
+            raise CellFailed("fio's JSON is cut off or damaged") from None
+        yield document
+        position = _end_of_space(text, position)
+
+
+def _end_of_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def from_document(document: Mapping[str, Any]) -> FioResult:
+    """The result in one document of json+; raises CellFailed when fields are missing or fio reports an error.
+
+    fio puts the time of printing into `timestamp_ms`; the start is as much earlier as the job has run.
+    """
+    try:
+        jobs = document["jobs"]
+        if len(jobs) != 1:
+            raise CellFailed(f"fio reports {len(jobs)} jobs, not one group")
+        job = jobs[0]
+        if job["error"]:
+            raise CellFailed(f"fio reports error {job['error']}")
+        read, write = _direction(job["read"]), _direction(job["write"])
+        printed = datetime.fromtimestamp(document["timestamp_ms"] / 1000, UTC)
+        return FioResult(
+            read=read,
+            write=write,
+            started=printed - timedelta(seconds=max(read.runtime_s, write.runtime_s)),
+            fio_version=str(document["fio version"]).removeprefix("fio-"),
+            thread_time_s=job["job_runtime"] / 1000,
+            user_cpu_pct=float(job["usr_cpu"]),
+            system_cpu_pct=float(job["sys_cpu"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CellFailed(f"fio's JSON is not as expected: {error!r}") from None
+
+
+def _direction(part: Mapping[str, Any]) -> Direction:
+    if part["drop_ios"]:
+        raise CellFailed(f"fio dropped {part['drop_ios']} I/Os")
+    latency = part["lat_ns"]
+    count = int(latency["N"])
+    bins = {int(key): int(value) for key, value in latency.get("bins", {}).items() if value}
+    if count and not bins:
+        raise CellFailed("fio's JSON has no latency bins; it must be asked for json+ and lat_percentiles")
+    return Direction(
+        ios=part["total_ios"],
+        bytes=part["io_bytes"],
+        runtime_s=part["runtime"] / 1000,
+        iops=float(part["iops"]),
+        bandwidth_mib_s=part["bw_bytes"] / MIB,
+        mean_latency_us=latency["mean"] / 1000 if count else math.nan,
+        max_latency_us=latency["max"] / 1000 if count else math.nan,
+        bins=bins,
+        latencies=count,
+    )

@@ -1,0 +1,67 @@
+"""Slices of one fio run, from status documents that each count from its start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import timedelta
+from itertools import pairwise
+
+from drivelab.fio.document import MIB, CellFailed, Direction, FioResult, weighted_mean
+
+
+def slices(results: Iterable[FioResult], minimum_s: float = 0.0) -> list[FioResult]:
+    """Differences of successive results that each count from the start of the run.
+
+    The largest latency of a slice is exact when it exceeds all before it; else it is the middle of the
+    highest bin that gained I/Os, true to 0.8 %. A document that adds less than `minimum_s` is skipped,
+    never the last: its I/Os belong to the longer slice then. A slice may be without I/O. Raises
+    CellFailed when a count goes back.
+    """
+    kept: list[FioResult] = []
+    for result in reversed(list(results)):
+        if not kept or kept[-1].runtime_s - result.runtime_s > minimum_s:
+            kept.append(result)
+    kept.reverse()
+    if len(kept) > 1 and kept[0].runtime_s <= minimum_s:
+        del kept[0]
+    return kept[:1] + [_difference(kept[0], old, new) for old, new in pairwise(kept)]
+
+
+def _difference(first: FioResult, old: FioResult, new: FioResult) -> FioResult:
+    thread_time_s = new.thread_time_s - old.thread_time_s
+
+    def cpu_pct(before_pct: float, after_pct: float) -> float:
+        used_s = after_pct * new.thread_time_s - before_pct * old.thread_time_s
+        return max(used_s / thread_time_s, 0.0) if thread_time_s > 0 else 0.0
+
+    return FioResult(
+        read=_direction_difference(old.read, new.read),
+        write=_direction_difference(old.write, new.write),
+        started=first.started + timedelta(seconds=old.runtime_s),
+        fio_version=new.fio_version,
+        thread_time_s=thread_time_s,
+        user_cpu_pct=cpu_pct(old.user_cpu_pct, new.user_cpu_pct),
+        system_cpu_pct=cpu_pct(old.system_cpu_pct, new.system_cpu_pct),
+    )
+
+
+def _direction_difference(old: Direction, new: Direction) -> Direction:
+    bins = {key: count - old.bins.get(key, 0) for key, count in new.bins.items() if count != old.bins.get(key, 0)}
+    ios, size, latencies = new.ios - old.ios, new.bytes - old.bytes, new.latencies - old.latencies
+    if min(ios, size, latencies, *bins.values()) < 0 or old.bins.keys() - new.bins.keys():
+        raise CellFailed("fio's status documents do not add up: a count went back")
+    runtime_s = round(new.runtime_s - old.runtime_s, 6)
+    risen = bool(new.latencies) and not (old.latencies and new.max_latency_us <= old.max_latency_us)
+    highest_us = min(max(bins) / 1000, new.max_latency_us) if bins else math.nan
+    return Direction(
+        ios=ios,
+        bytes=size,
+        runtime_s=runtime_s,
+        iops=ios / runtime_s if runtime_s > 0 else 0.0,
+        bandwidth_mib_s=size / MIB / runtime_s if runtime_s > 0 else 0.0,
+        mean_latency_us=weighted_mean((new.latencies, new.mean_latency_us), (-old.latencies, old.mean_latency_us)),
+        max_latency_us=new.max_latency_us if risen else highest_us,
+        bins=bins,
+        latencies=latencies,
+    )

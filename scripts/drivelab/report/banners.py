@@ -1,0 +1,180 @@
+"""Everything that limits what the numbers say, each in one sentence with its reason. The list is closed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from drivelab.analysis.verdict import NOT_STEADY, RSE_TOO_HIGH, TOO_FEW_RUNS
+from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.numbers import TIMES, is_missing, metric_name
+from drivelab.report.view import Banner, Link
+
+
+def banners(inputs: Inputs) -> tuple[Banner, ...]:
+    """The banners that apply, gravest first."""
+    makers: tuple[Callable[[Inputs], Banner | None], ...] = (
+        _not_steady, _not_repeatable, _tainted, _lossy, _clock, _virtual, _reduced
+    )  # fmt: skip
+    return tuple(banner for maker in makers if (banner := maker(inputs)) is not None)
+
+
+def labels_of(anchor: str, limits: tuple[Banner, ...]) -> tuple[str, ...]:
+    """Labels of the banners that concern the page at `anchor`."""
+    return tuple(one.label for one in limits if any(link.anchor == anchor for link in one.affected))
+
+
+def _links(inputs: Inputs, keys: list[Key]) -> tuple[Link, ...]:
+    return tuple(Link(" · ".join(key), inputs.anchors[key]) for key in keys)
+
+
+def _keys(inputs: Inputs, rows: list[Row]) -> list[Key]:
+    found = {(row["drive"], row["measurement"]) for row in rows}
+    return [key for key in inputs.keys if key in found]
+
+
+def _not_steady(inputs: Inputs) -> Banner | None:
+    missed = [row for row in inputs.tables["steady_state"] if not row["reached"]]
+    by_verdict = [row for row in inputs.tables["summary"] if row["verdict"] == NOT_STEADY]
+    keys = _keys(inputs, [*missed, *by_verdict])
+    if not keys:
+        return None
+    reasons = [_unsteady_loop([row for row in missed if row["recording"] == one], one)
+               for one in dict.fromkeys(row["recording"] for row in missed)]  # fmt: skip
+    for key in _keys(inputs, by_verdict):
+        labels = dict.fromkeys(row["cell_label"] for row in by_verdict if (row["drive"], row["measurement"]) == key)
+        if key not in _keys(inputs, missed):
+            reasons.append(f"{key[0]} · {key[1]}: {', '.join(labels)} still changed at its end")
+    return Banner(
+        id="not-steady",
+        label="not steady",
+        title="Steady state not reached",
+        meaning="These drives were still changing when the measurement ended: the numbers are averages of its last "
+        "part and would come out differently after more of it.",
+        affected=_links(inputs, keys),
+        reasons=tuple(reasons),
+    )
+
+
+def _unsteady_loop(windows: list[Row], recording: str) -> str:
+    outside = [f"{row['variable']} ({metric_name(row['metric'])})" for row in windows if not within(row)]
+    which = f"; outside the limits in the last window: {', '.join(outside)}" if outside else ""
+    return f"{recording}: not steady after {windows[0]['rounds']} rounds{which}"
+
+
+def within(window: Row) -> bool:
+    """Whether a variable kept both limits in the window, whatever the other variables did."""
+    return bool(
+        window["measured_data_excursion"] <= window["allowed_data_excursion"]
+        and window["measured_slope_excursion"] <= window["allowed_slope_excursion"]
+    )
+
+
+def _not_repeatable(inputs: Inputs) -> Banner | None:
+    rows = [row for row in inputs.tables["summary"] if row["verdict"] in {RSE_TOO_HIGH, TOO_FEW_RUNS}]
+    if not rows:
+        return None
+    return Banner(
+        id="not-repeatable",
+        label="not repeatable",
+        title="Repeats do not agree",
+        meaning="These values stand on too few runs, or on runs whose relative standard error is above its limit: "
+        "discard them or study the cause.",
+        affected=_links(inputs, _keys(inputs, rows)),
+        reasons=tuple(
+            f"{row['drive']} · {row['measurement']}: {row['cell_label']}, {metric_name(row['metric'])}: "
+            f"{row['verdict']}"
+            for row in rows
+        ),
+    )
+
+
+def _tainted(inputs: Inputs) -> Banner | None:
+    rows = [row for row in inputs.tables["cells"] if row.get("tainted") is True]
+    if not rows:
+        return None
+    keys = _keys(inputs, rows)
+    reasons = []
+    for key in keys:
+        of_key = [row for row in rows if (row["drive"], row["measurement"]) == key]
+        causes = Counter("reason not recorded" if is_missing(row.get("taint_reason")) else str(row["taint_reason"])
+                         for row in of_key)  # fmt: skip
+        told = "; ".join(f"{cause} ({count} {TIMES})" for cause, count in causes.most_common(3))
+        whole = len(inputs.of_key("cells", key))
+        reasons.append(f"{key[0]} · {key[1]}: {len(of_key)} of {whole} cells: {told}")
+    return Banner(
+        id="tainted",
+        label="tainted",
+        title="Tainted cells",
+        meaning="Something other than the drive disturbed the host while these cells were measured: they may be too slow.",
+        affected=_links(inputs, keys),
+        reasons=tuple(reasons),
+    )
+
+
+def _lossy(inputs: Inputs) -> Banner | None:
+    traces = [row for row in inputs.tables["traces"] if row.get("lossy") is True]
+    if not traces:
+        return None
+    names = {row["trace"] for row in traces}
+    return Banner(
+        id="lossy",
+        label="lossy trace",
+        title="Lossy trace",
+        meaning="The tracer lost requests while it captured: the replay asks less of the drives than the application did.",
+        affected=_links(inputs, _keys(inputs, [r for r in inputs.tables["replays"] if r["trace"] in names])),
+        reasons=tuple(
+            f"{row['trace']}: "
+            + ("number lost not recorded" if is_missing(row.get("lost")) else f"{int(row['lost']):,} lost")
+            for row in traces
+        ),
+    )
+
+
+def _clock(inputs: Inputs) -> Banner | None:
+    keys = [key for key in inputs.keys if inputs.on_virtual_clock(key)]
+    if not keys:
+        return None
+    reasons = [plan["clock_reason"] for plan in inputs.plans if not is_missing(plan.get("clock_reason"))]
+    return Banner(
+        id="virtual-clock",
+        label="virtual clock",
+        title="Virtual clock",
+        meaning="Nothing was measured in real time and fio did not run: the times are computed by the model of the drive, "
+        "so they leave out this host altogether.",
+        affected=_links(inputs, keys),
+        reasons=tuple(f"Why: {reason}" for reason in dict.fromkeys(reasons)),
+    )
+
+
+def _virtual(inputs: Inputs) -> Banner | None:
+    keys = [key for key in inputs.keys if inputs.flag(key, "virtual")]
+    if not keys:
+        return None
+    return Banner(
+        id="virtual",
+        label="virtual drive",
+        title="Virtual drives",
+        meaning="The drives are software models of a flash drive: the numbers show how the models behave and say nothing "
+        "about any product.",
+        affected=_links(inputs, keys),
+    )
+
+
+def _reduced(inputs: Inputs) -> Banner | None:
+    keys = [key for key in inputs.keys if inputs.flag(key, "reduced")]
+    if not keys:
+        return None
+    return Banner(
+        id="reduced",
+        label="reduced",
+        title="Reduced protocols",
+        meaning="These protocols were shortened or altered: the numbers are no results of the full tests and must not be "
+        "compared with any.",
+        affected=_links(inputs, keys),
+        reasons=tuple(
+            dict.fromkeys(
+                f"{plan['measurement']}: {why}" for plan in inputs.plans for why in plan.get("reduced_why") or ()
+            )
+        ),
+    )

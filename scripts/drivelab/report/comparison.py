@@ -1,0 +1,212 @@
+"""The comparison of the drives: all deltas, and whatever else differs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from drivelab.report.header import capacity, fill, purge
+from drivelab.report.inputs import Inputs, Row
+from drivelab.report.numbers import (
+    MISSING,
+    duration,
+    heading,
+    is_missing,
+    metric_order,
+    number,
+    quantity,
+    share,
+    size,
+    text,
+)
+from drivelab.report.verdict import certainty_cell, delta_cell, value_cell
+from drivelab.report.view import Cell, Column, Table
+
+_MANY_ROWS = 30
+_IDENTITY = {"Serial", "Device", "Host"}
+"""What tells drives and hosts apart; it differs by nature."""
+
+_DRIVE: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "Model": ("model", text),
+    "Serial": ("serial", text),
+    "Firmware": ("firmware", text),
+    "Capacity": ("capacity_bytes", capacity),
+    "Logical block": ("logical_block_bytes", size),
+    "Transport": ("transport", text),
+    "Link": ("link", text),
+    "Over-provisioning": ("over_provisioning_pct", lambda value: quantity(value, "%")),
+    "Virtual": ("virtual", lambda value: text(value) if is_missing(value) else "yes" if value else "no"),
+    "Device": ("device", text),
+}
+_HOST: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "Host": ("host", text),
+    "CPU": ("cpu", text),
+    "Cores": ("cores", number),
+    "Memory": ("memory_bytes", size),
+    "Kernel": ("kernel", text),
+    "Operating system": ("os", text),
+    "fio": ("fio", text),
+    "drivelab": ("drivelab", text),
+    "Python": ("python", text),
+}
+
+
+def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
+    """Deltas of each measurement, what differs between drives, settings and hosts, and the traces."""
+    found = [_deltas(inputs, measurement) for measurement in inputs.measurements]
+    drives = {name: {k: show(inputs.drive(name).get(c)) for k, (c, show) in _DRIVE.items()} for name in inputs.drives}
+    hosts = {
+        f"{text(row.get('host'))}{f' ({place})' if place > 1 else ''}": {
+            k: show(row.get(c)) for k, (c, show) in _HOST.items()
+        }
+        for place, row in enumerate(inputs.tables["hosts"], start=1)
+    }
+    found += [
+        _attributes("differences-drives", "Drives: what differs", drives),
+        _settings(inputs),
+        _attributes(
+            "differences-hosts", "Hosts: what differs" if len(hosts) > 1 else "Host: one for all drives", hosts
+        ),
+        _traces(inputs),
+    ]
+    return tuple(table for table in found if table is not None)
+
+
+def _deltas(inputs: Inputs, measurement: str) -> Table | None:
+    deltas = [row for row in inputs.tables["deltas"] if row["measurement"] == measurement]
+    if not deltas:
+        return None
+    longest = max((abs(float(row["delta_pct"])) for row in deltas if not is_missing(row["delta_pct"])), default=0.0)
+    several = len({row["comparison"] for row in deltas}) > 1
+    basis = deltas[0]["basis"]
+    places = {label: place for place, label in enumerate(dict.fromkeys(row["cell_label"] for row in deltas))}
+    deltas.sort(key=lambda row: (metric_order(row["metric"]), places[row["cell_label"]], row["comparison"]))
+    recordings = [
+        name for row in inputs.tables["summary"] if row["measurement"] == measurement for name in row["recordings"]
+    ]
+    return Table(
+        id=f"deltas-{inputs.measurements.index(measurement) + 1}",
+        caption=f"{measurement}: {', '.join(dict.fromkeys(row['comparison'] for row in deltas))} against {basis}, the basis",
+        columns=(
+            Column("Cell", numeric=False),
+            Column("Metric", numeric=False),
+            Column(f"{basis} (basis)"),
+            Column("Compared drive" if several else str(deltas[0]["comparison"])),
+            Column("Δ"),
+            Column("Direction", numeric=False),
+            Column("Sure?", numeric=False),
+        ),
+        rows=tuple(
+            (
+                Cell(str(row["cell_label"]), small=str(row["comparison"]) if several else ""),
+                Cell(heading(row["metric"], row["unit"]), small="lower is better" if row["kind"] == "time" else ""),
+                value_cell(row["basis_value"]),
+                value_cell(row["comparison_value"]),
+                delta_cell(row, longest),
+                Cell(_direction(row)),
+                certainty_cell(row),
+            )
+            for row in deltas
+        ),
+        sources=inputs.sources(recordings),
+        collapsed=len(deltas) > _MANY_ROWS,
+    )
+
+
+def _direction(row: Row) -> str:
+    value = row["delta_pct"]
+    if is_missing(value):
+        return "cannot be compared"
+    better, worse = {"time": ("quicker", "slower"), "speed": ("faster", "slower")}.get(row["kind"], ("better", "worse"))
+    return f"{row['comparison']} {better if value > 0 else worse}" if value else "equal"
+
+
+def _attributes(anchor: str, caption: str, columns: Mapping[str, Mapping[str, str]]) -> Table | None:
+    """Attributes by thing; a row whose values differ is marked in words."""
+    if not columns:
+        return None
+    rows = []
+    for name in next(iter(columns.values())):
+        values = [one[name] for one in columns.values()]
+        differs = len(set(values)) > 1
+        cells = [Cell(value, tone="missing" if value == MISSING else "") for value in values]
+        if len(columns) > 1:
+            mark = "identity" if name in _IDENTITY else "differs" if differs else "same"
+            cells.append(Cell(mark, tone="mark" if mark == "differs" else ""))
+        rows.append((Cell(name), *cells))
+    last = [Column("Differs?", numeric=False)] if len(columns) > 1 else []
+    return Table(
+        id=anchor,
+        caption=caption,
+        columns=(Column("", numeric=False), *(Column(name, numeric=False) for name in columns), *last),
+        rows=tuple(rows),
+        note="Only what the study meant to vary should be marked: every other difference is a second explanation for a delta."
+        if last
+        else "",
+    )
+
+
+def _settings(inputs: Inputs) -> Table | None:
+    """Settings of one measurement that are not the same for all drives."""
+    if len(inputs.drives) < 2:
+        return None
+    rows = []
+    for measurement in inputs.measurements:
+        by_drive = {drive: inputs.plans_of((drive, measurement)) for drive in inputs.drives}
+        present = {drive: plans for drive, plans in by_drive.items() if plans}
+        told = {drive: _facets(plans[0]) for drive, plans in present.items()}
+        for name in dict.fromkeys(key for facets in told.values() for key in facets):
+            values = [told[drive].get(name, MISSING) if drive in told else "not measured" for drive in inputs.drives]
+            if len({told[drive].get(name, MISSING) for drive in told}) > 1:
+                rows.append((Cell(f"{measurement}: {name}"), *map(Cell, values)))
+    if not rows:
+        rows = [(Cell("All settings of all measurements"), *(Cell("same") for _ in inputs.drives))]
+    return Table(
+        id="differences-settings",
+        caption="Settings that differ between the drives",
+        columns=(Column("Setting", numeric=False), *(Column(drive, numeric=False) for drive in inputs.drives)),
+        rows=tuple(rows),
+    )
+
+
+def _facets(plan: Row) -> dict[str, str]:
+    drive_class = plan.get("class") or {}
+    protocol = plan.get("protocol") or {}
+    return {
+        "protocol": text(protocol.get("title") if isinstance(protocol, Mapping) else protocol),
+        **{name.replace("_", " "): share(v) if name == "active_range" else text(v) for name, v in drive_class.items()},
+        "purge": text(purge(plan.get("condition"))),
+        "preconditioning": text(fill(plan.get("condition"))),
+        "data pattern": text(plan.get("data_pattern")),
+        "engine": text(plan.get("engine")),
+        "clock": text(plan.get("clock")),
+        "alterations of the protocol": "; ".join(plan.get("reduced_why") or ()) or "none",
+    }
+
+
+def _traces(inputs: Inputs) -> Table | None:
+    traces = inputs.tables["traces"]
+    if not traces:
+        return None
+    names = ("Trace", "Application", "Source", "Requests", "Reads", "Writes", "Flushes", "Discards", "Read", "Written",
+             "Footprint", "Duration", "Lost")  # fmt: skip
+    return Table(
+        id="traces-table",
+        caption="Traces",
+        columns=tuple(Column(name, numeric=place > 2) for place, name in enumerate(names)),
+        rows=tuple(
+            (
+                Cell(str(row["trace"])),
+                Cell(text(row["application"])),
+                Cell(text(row["source"])),
+                *(value_cell(row[name]) for name in ("requests", "reads", "writes", "flushes", "discards")),
+                *(Cell(size(row[name])) for name in ("read_bytes", "write_bytes", "footprint_bytes")),
+                Cell(duration(row["duration_s"])),
+                Cell(number(row["lost"]), tone="bad" if row["lossy"] else ""),
+            )
+            for row in traces
+        ),
+        note=f"Traces that this host should have captured are the shipped ones, because it cannot trace: {reason}."
+        if not is_missing(reason := inputs.study.get("cannot_capture"))
+        else "",
+    )

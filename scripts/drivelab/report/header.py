@@ -1,0 +1,200 @@
+"""The header block of a page, after the report pages of the PTS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drivelab.report.banners import within
+from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.numbers import (
+    MISSING,
+    TIMES,
+    is_missing,
+    metric_name,
+    moment,
+    number,
+    percent,
+    quantity,
+    share,
+    size,
+    text,
+)
+from drivelab.report.view import Fact, FactGroup
+from drivelab.units import format_size
+
+
+def run_head(plans: list[Row], report_date: Any, number_: int, pages: int) -> tuple[Fact, ...]:
+    """Dates and the page's number."""
+    began = [plan["started"] for plan in plans if not is_missing(plan.get("started"))]
+    ended = [plan["finished"] for plan in plans if not is_missing(plan.get("finished"))]
+    span = f"{moment(min(began, default=None))} to {moment(max(ended, default=None))}" if began or ended else MISSING
+    return (
+        _fact("Test run", span),
+        _fact("Report run", moment(report_date)),
+        _fact("Page", f"{number_} of {pages}"),
+    )
+
+
+def fact_groups(inputs: Inputs, key: Key) -> tuple[FactGroup, ...]:
+    """Drive, platform, preparation, test parameters and steady state of one test of one drive."""
+    plans = inputs.plans_of(key)
+    return (
+        FactGroup("Drive under test", _drive(inputs.drive(key[0]), key[0])),
+        FactGroup("Platform", _platform(inputs.host(plans), plans)),
+        FactGroup("Preparation", _preparation(plans, bool(inputs.of_key("steady_state", key)))),
+        FactGroup(
+            "Test parameters", _parameters(plans, inputs.of_key("steady_state", key), inputs.of_key("replays", key))
+        ),
+        FactGroup("Steady state", _steadiness(inputs, key)),
+    )
+
+
+def _fact(name: str, value: str, tone: str = "") -> Fact:
+    return Fact(name, value, tone or ("missing" if value == MISSING else ""))
+
+
+def _drive(drive: Row, name: str) -> tuple[Fact, ...]:
+    facts = [
+        _fact("Name", name),
+        _fact("Model", text(drive.get("model"))),
+        _fact("Serial", text(drive.get("serial"))),
+        _fact("Firmware", text(drive.get("firmware"))),
+        _fact("Capacity", capacity(drive.get("capacity_bytes"))),
+        _fact("Logical block", size(drive.get("logical_block_bytes"))),
+        _fact(
+            "Transport",
+            ", ".join(str(drive[k]) for k in ("transport", "link") if not is_missing(drive.get(k))) or MISSING,
+        ),
+        _fact("Device", text(drive.get("device"))),
+    ]
+    if not is_missing(drive.get("over_provisioning_pct")):
+        facts.append(_fact("Over-provisioning", quantity(drive["over_provisioning_pct"], "%")))
+    return tuple(facts)
+
+
+def capacity(size_bytes: Any) -> str:
+    """Capacity for people, and exactly."""
+    return MISSING if is_missing(size_bytes) else f"{size(size_bytes)} ({int(size_bytes):,} bytes)"
+
+
+def _platform(host: Row, plans: list[Row]) -> tuple[Fact, ...]:
+    cores = "" if is_missing(host.get("cores")) else f" ({int(host['cores'])} cores)"
+    return (
+        _fact("Host", text(host.get("host"))),
+        _fact("CPU", text(host.get("cpu")) + (cores if not is_missing(host.get("cpu")) else "")),
+        _fact("Memory", size(host.get("memory_bytes"))),
+        _fact("Kernel", text(host.get("kernel"))),
+        _fact("Operating system", text(host.get("os"))),
+        _fact("fio", text(host.get("fio"))),
+        _fact("I/O engine", _joined(plans, lambda plan: plan.get("engine"))),
+        _fact("drivelab", text(host.get("drivelab"))),
+        _fact("Scenario", _joined(plans, lambda plan: plan.get("scenario"))),
+    )
+
+
+def _preparation(plans: list[Row], loops: bool) -> tuple[Fact, ...]:
+    return (
+        _fact("Purge", _joined(plans, lambda plan: purge(plan.get("condition")))),
+        _fact("Preconditioning, workload-independent", _joined(plans, lambda plan: fill(plan.get("condition")))),
+        _fact("Preconditioning, workload-dependent", "the test's own rounds before the window" if loops else "none"),
+        _fact("Class", _of_class(plans, "name", str)),
+        _fact("Write cache", _of_class(plans, "write_cache", _on_off)),
+    )
+
+
+def purge(condition: Any) -> str | None:
+    """How the drive was purged, and how that was verified."""
+    if not isinstance(condition, Mapping) or is_missing(condition.get("purge")):
+        return None
+    done = condition["purge"]
+    if not isinstance(done, Mapping):
+        return str(done)
+    verified = done.get("verified")
+    told = "" if is_missing(verified) else "; verified" if verified is True else f"; verified: {verified}"
+    return text(done.get("method")) + ("; not verified" if verified is False else told)
+
+
+def fill(condition: Any) -> str | None:
+    """Workload-independent preconditioning in words; a condition without a fill has none."""
+    if not isinstance(condition, Mapping):
+        return None
+    done = condition.get("fill")
+    if not isinstance(done, Mapping):
+        return "none" if is_missing(done) else str(done)
+    block: Any = done.get("block_size_bytes")
+    parts = [
+        ""
+        if is_missing(done.get("capacity_multiple"))
+        else f"{number(done['capacity_multiple'])} {TIMES} the active range,",
+        text(done.get("pattern")),
+        "" if is_missing(block) else format_size(int(block)),
+        "writes",
+        "" if is_missing(done.get("bytes")) else f"({size(done['bytes'])})",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _parameters(plans: list[Row], windows: list[Row], replays: list[Row]) -> tuple[Fact, ...]:
+    tracked = dict.fromkeys(f"{row['variable']}, {metric_name(row['metric'])}" for row in windows)
+    traces = dict.fromkeys(str(row["trace"]) for row in replays)
+    facts = [
+        _fact("Protocol", _joined(plans, lambda plan: _protocol(plan.get("protocol")))),
+        _fact("Data pattern", _joined(plans, lambda plan: plan.get("data_pattern"))),
+        _fact("Active range", _of_class(plans, "active_range", share)),
+        _fact("Threads", _of_class(plans, "threads", str)),
+        _fact("Queue depth", _of_class(plans, "queue_depth", lambda depth: f"{depth} per thread")),
+        _fact("Clock", _joined(plans, lambda plan: plan.get("clock"))),
+        _fact("Tracked", "; ".join(tracked) or "none"),
+    ]
+    if traces:
+        facts.append(_fact("Trace", "; ".join(traces)))
+    return tuple(facts)
+
+
+def _protocol(protocol: Any) -> Any:
+    if not isinstance(protocol, Mapping):
+        return protocol
+    return ": ".join(str(protocol[k]) for k in ("name", "title") if not is_missing(protocol.get(k)))
+
+
+def _steadiness(inputs: Inputs, key: Key) -> tuple[Fact, ...]:
+    windows = inputs.of_key("steady_state", key)
+    if not windows:
+        verdicts = dict.fromkeys(str(row["verdict"]) for row in inputs.of_key("summary", key)
+                                 if not is_missing(row.get("verdict")))  # fmt: skip
+        return (_fact("Reached", "no criterion in this test"), _fact("Verdict", "; ".join(verdicts) or MISSING))
+    missed = [row for row in windows if not row["reached"]]
+    rounds = dict.fromkeys(f"{row['window_start']} to {row['window_end']} of {row['rounds']}" for row in windows)
+    return (
+        _fact("Reached", "NO" if missed else "YES", "bad" if missed else "good"),
+        _fact("Window", f"rounds {'; '.join(rounds)}"),
+        _fact("Variables", f"{sum(map(within, windows))} of {len(windows)} within the limits"),
+        _fact(
+            "Largest residual drift",
+            percent(max((r["residual_drift_pct"] for r in windows), key=_magnitude), signed=True),
+        ),
+    )
+
+
+def _magnitude(value: Any) -> float:
+    return -1.0 if is_missing(value) else abs(float(value))
+
+
+def _on_off(value: Any) -> str:
+    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def _of_class(plans: list[Row], name: str, show: Any) -> str:
+    def value(plan: Row) -> str | None:
+        found = plan.get("class")
+        given = found.get(name) if isinstance(found, Mapping) else None
+        return None if is_missing(given) else show(given)
+
+    return _joined(plans, value)
+
+
+def _joined(plans: list[Row], value: Any) -> str:
+    """What the runs of a test have in common; several values if they differ."""
+    found = dict.fromkeys(text(value(plan)) for plan in plans)
+    return "; ".join(found) or MISSING

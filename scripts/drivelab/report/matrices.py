@@ -1,0 +1,75 @@
+"""Results by block size and R/W mix, as the report pages of the PTS print them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from drivelab.analysis.labels import workload
+from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order
+from drivelab.report.verdict import value_cell
+from drivelab.report.view import Cell, Column, Table
+from drivelab.units import parse_size
+
+_LABEL = re.compile(r"(RND|SEQ) (\d+(?:B|KiB|MiB|GiB)) (\d+)/(\d+)")
+
+
+def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
+    """Tables of block size by R/W mix: the metrics that the test tracks, or all of them if it tracks none.
+
+    Beside a tracked latency stand IOPS and, from the cells in the window, the maximum (PTS latency test).
+    """
+    tracked = {metric for _, metric in inputs.tracked(key[1])}
+    summary = inputs.of_key("summary", key)
+    if "mean_latency_us" in tracked:
+        tracked.add("iops")
+        summary = [*summary, *_maxima(inputs, key)]
+        tracked.add("max_latency_us")
+    groups: dict[tuple[str, str, str], dict[tuple[int, str], Row]] = {}
+    for row in summary:
+        match = _LABEL.fullmatch(row["cell_label"])
+        if match and (row["metric"] in tracked or not tracked):
+            group = groups.setdefault((row["metric"], match[1], row["statistic"]), {})
+            group[parse_size(match[2]), f"{match[3]}/{match[4]}"] = row
+    for (metric, pattern, statistic), cells in sorted(groups.items(), key=lambda item: metric_order(item[0][0])):
+        if len(cells) < 2:
+            continue
+        sizes = sorted({block for block, _ in cells})
+        mixes = sorted({mix for _, mix in cells}, key=lambda mix: int(mix.partition("/")[0]))
+        labels = {block: row["cell_label"].split()[1] for (block, _), row in cells.items()}
+        first = next(iter(cells.values()))
+        access = "random" if pattern == "RND" else "sequential"
+        yield Table(
+            id=f"{inputs.anchors[key]}-{metric.replace('_', '-')}-{pattern.lower()}",
+            caption=f"{capital(heading(metric, first['unit']))}: block size by R/W mix %, {access} access ({statistic})",
+            columns=(Column("Block size", numeric=False), *map(Column, mixes)),
+            rows=tuple(
+                (Cell(labels[block]), *(_matrix_cell(cells.get((block, mix))) for mix in mixes)) for block in sizes
+            ),
+            sources=inputs.sources(name for row in cells.values() for name in row["recordings"]),
+        )
+
+
+def _matrix_cell(row: Row | None) -> Cell:
+    return Cell(DASH) if row is None else value_cell(row["value"])
+
+
+def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
+    """Rows like those of the summary: the maximum latency of each cell in the window."""
+    windows = {(row["recording"], row["step"]): (row["window_start"], row["window_end"])
+               for row in inputs.of_key("steady_state", key)}  # fmt: skip
+    found: dict[str, list[Row]] = {}
+    for row in inputs.of_key("cells", key):
+        first, last = windows.get((row["recording"], row["step"]), (1, 0))
+        if first <= row["round"] <= last and not is_missing(row["max_latency_us"]):
+            found.setdefault(workload(row["pattern"], row["block_size_bytes"], row["read_share_pct"]), []).append(row)
+    for label, rows in found.items():
+        yield {
+            "cell_label": label,
+            "metric": "max_latency_us",
+            "unit": "us",
+            "statistic": "maximum in the window",
+            "value": max(row["max_latency_us"] for row in rows),
+            "recordings": list(dict.fromkeys(row["recording"] for row in rows)),
+        }

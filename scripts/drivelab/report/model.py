@@ -1,0 +1,105 @@
+"""The view model of the report: everything that it says, decided before anything is laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from drivelab.errors import UserError
+from drivelab.report.banners import banners, labels_of
+from drivelab.report.comparison import comparison_tables
+from drivelab.report.header import fact_groups, run_head
+from drivelab.report.inputs import Inputs, Key
+from drivelab.report.numbers import is_missing, moment, names, percent
+from drivelab.report.picture import picture
+from drivelab.report.results import determination, result_tables
+from drivelab.report.verdict import headlines, lead, verdict_table
+from drivelab.report.view import Banner, Link, Page, Report
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_METHODS = (
+    "SNIA Solid State Storage Performance Test Specification 2.0: purge, preconditioning, steady state, report pages",
+    "Solidigm, guide to testing client SSDs: median of an odd number of warm runs, relative standard error, performance delta",
+)
+
+
+def build(
+    tables: Mapping[str, pd.DataFrame],
+    study: Mapping[str, Any],
+    plans: Sequence[Mapping[str, Any]],
+    figures: Mapping[str, Sequence[Mapping[str, Any]]] | Sequence[Mapping[str, Any]],
+    report_date: Any,
+) -> Report:
+    """The report of a study.
+
+    `tables` holds summary, deltas, steady_state, cells, replays, drives, hosts and traces; one that is missing is
+    empty. `study` gives name, title, basis, rse_threshold_pct and, where a shipped trace had to stand in, cannot_capture. `plans` has a mapping for each recording: recording, path, drive,
+    measurement, protocol, condition, class, reduced, reduced_why, virtual, clock, clock_reason, started, finished,
+    data_pattern, engine, scenario, notes, and host (its name) where the study has several. `figures` are mappings {drive, measurement, name,
+    title, caption, svg, recording}, in one list or in lists by any key; without a drive they belong to the comparison. Whatever is
+    missing is shown as "not recorded". Raises UserError for a figure that is no SVG.
+    """
+    inputs = Inputs.of(tables, study, plans)
+    listed = [one for group in figures.values() for one in group] if isinstance(figures, Mapping) else list(figures)
+    for one in listed:
+        if one.get("drive") and (one["drive"], one["measurement"]) not in inputs.keys:
+            raise UserError(
+                f"figure '{one['name']}' belongs to {one['drive']}/{one['measurement']}, which the study did not measure; "
+                "delete the figures and let the workflow draw them again"
+            )
+    starts = [plan["started"] for plan in plans if not is_missing(plan.get("started"))]
+    limits = banners(inputs)
+    return Report(
+        title=str(study.get("title") or study.get("name") or "Performance study"),
+        study=str(study.get("name") or ""),
+        report_date=moment(report_date),
+        run_dates=moment(min(starts, default=None)),
+        drives=names(list(inputs.drives)),
+        lead=lead(inputs),
+        labels=tuple(Link(one.label, one.id) for one in limits),
+        headlines=headlines(inputs),
+        verdict_table=verdict_table(inputs),
+        banners=limits,
+        pages=tuple(_page(inputs, key, limits, listed, report_date) for key in inputs.keys),
+        comparison_tables=comparison_tables(inputs),
+        comparison_figures=tuple(picture(one) for one in listed if not one.get("drive")),
+        rse_limit=percent(study.get("rse_threshold_pct")),
+        sources=tuple(dict.fromkeys([*_protocol_sources(plans), *_METHODS])),
+    )
+
+
+def _page(
+    inputs: Inputs, key: Key, limits: tuple[Banner, ...], figures: list[Mapping[str, Any]], report_date: Any
+) -> Page:
+    plans = inputs.plans_of(key)
+    number = inputs.keys.index(key) + 1
+    protocol = next((plan["protocol"] for plan in plans if plan.get("protocol")), None)
+    title = protocol.get("title") if isinstance(protocol, Mapping) else protocol
+    return Page(
+        id=inputs.anchors[key],
+        number=number,
+        drive=key[0],
+        measurement=key[1],
+        title=str(title or ""),
+        labels=labels_of(inputs.anchors[key], limits),
+        head=run_head(plans, report_date, number, len(inputs.keys)),
+        groups=fact_groups(inputs, key),
+        altered=_all(plans, "reduced_why"),
+        notes=_all(plans, "notes"),
+        determination=determination(inputs, key),
+        figures=tuple(
+            picture(one, several=len(plans) > 1) for one in figures if (one.get("drive"), one.get("measurement")) == key
+        ),
+        tables=result_tables(inputs, key),
+    )
+
+
+def _all(plans: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(one) for plan in plans for one in plan.get(name) or ()))
+
+
+def _protocol_sources(plans: Sequence[Mapping[str, Any]]) -> list[str]:
+    protocols = [plan["protocol"] for plan in plans if isinstance(plan.get("protocol"), Mapping)]
+    return [f"{one.get('name')}: {one['source']}" for one in protocols if not is_missing(one.get("source"))]

@@ -1,0 +1,167 @@
+"""Numbers, times and metrics as people read them. What is missing reads "not recorded", never a guess."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from drivelab.units import format_size
+
+MISSING = "not recorded"
+MINUS, DASH, TIMES = "\u2212", "\u2013", "\u00d7"
+_NBSP = "\u00a0"
+
+_METRICS = {
+    "iops": ("IOPS", "IOPS"),
+    "read_iops": ("read IOPS", "IOPS"),
+    "write_iops": ("write IOPS", "IOPS"),
+    "bandwidth_mib_s": ("throughput", "MiB/s"),
+    "read_bandwidth_mib_s": ("read throughput", "MiB/s"),
+    "write_bandwidth_mib_s": ("write throughput", "MiB/s"),
+    "mean_latency_us": ("mean latency", "µs"),
+    "read_mean_latency_us": ("mean read latency", "µs"),
+    "write_mean_latency_us": ("mean write latency", "µs"),
+    "p50_latency_us": ("median latency", "µs"),
+    "p99_latency_us": ("99 % latency", "µs"),
+    "p999_latency_us": ("99.9 % latency", "µs"),
+    "p9999_latency_us": ("99.99 % latency", "µs"),
+    "p99999_latency_us": ("99.999 % latency", "µs"),
+    "max_latency_us": ("maximum latency", "µs"),
+    "duration_s": ("duration", "s"),
+}
+_ORDER = {metric: place for place, metric in enumerate(_METRICS)}
+_UNITS = {"us": "µs", "ms": "ms", "ns": "ns", "s": "s", "mib_s": "MiB/s", "pct": "%"}
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT, NA, an empty string or says that it was not recorded."""
+    return value in ("", MISSING) if isinstance(value, str) else value is None or _is_nan(value)
+
+
+def _is_nan(value: Any) -> bool:
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA refuses to be a truth value
+        return True
+    except ValueError:  # an array is there
+        return False
+
+
+def text(value: Any) -> str:
+    """A value as it stands, or "not recorded"."""
+    return MISSING if is_missing(value) else str(value)
+
+
+def number(value: Any) -> str:
+    """Four significant digits, whole numbers in full, thousands separated: `61,265`, `485.2`, `0.0123`."""
+    if is_missing(value):
+        return MISSING
+    amount = float(value)
+    if math.isinf(amount):
+        return "∞" if amount > 0 else f"{MINUS}∞"
+    size = abs(amount)
+    if size >= 999.95 or amount == int(amount):
+        shown = f"{size:,.0f}"
+    elif size >= 1:
+        shown = f"{size:.{3 - int(math.log10(size))}f}"
+    elif size >= 1e-4:
+        shown = f"{size:.{2 - math.floor(math.log10(size))}f}"
+    else:
+        shown = f"{size:.2e}"
+    return f"{MINUS if amount < 0 and float(shown.replace(',', '')) else ''}{shown}"
+
+
+def percent(value: Any, signed: bool = False) -> str:
+    """`62 %`, `3.1 %`, `0.42 %`; signed ones with a plus or minus."""
+    if is_missing(value):
+        return MISSING
+    amount = float(value)
+    size = abs(amount)
+    shown = f"{size:,.{0 if size >= 9.95 else 1 if size >= 0.995 else 2}f}"
+    sign = "" if not float(shown.replace(",", "")) else MINUS if amount < 0 else "+" if signed else ""
+    return f"{sign}{shown}{_NBSP}%"
+
+
+def unit_of(metric: str, unit: Any = None) -> str:
+    """Unit as printed; the metric's own where the field has a name for it."""
+    if metric in _METRICS:
+        return _METRICS[metric][1]
+    return "" if is_missing(unit) else _UNITS.get(str(unit), str(unit))
+
+
+def metric_name(metric: str) -> str:
+    """Name of a metric in words."""
+    return _METRICS[metric][0] if metric in _METRICS else metric.replace("_", " ")
+
+
+def heading(metric: str, unit: Any = None) -> str:
+    """Heading of a column: `IOPS`, or `mean latency, µs`."""
+    name, shown = metric_name(metric), unit_of(metric, unit)
+    return name if not shown or shown == name else f"{name}, {shown}"
+
+
+def capital(words: str) -> str:
+    """With a capital at the start, the rest as it is."""
+    return words[:1].upper() + words[1:]
+
+
+def metric_order(metric: str) -> tuple[int, str]:
+    """Sort key: known metrics in the usual order, others after them by name."""
+    return _ORDER.get(metric, len(_ORDER)), metric
+
+
+def quantity(value: Any, unit: str) -> str:
+    """Number and unit."""
+    return number(value) if is_missing(value) or not unit else f"{number(value)}{_NBSP}{unit}"
+
+
+def size(size_bytes: Any) -> str:
+    """Bytes for people: `64 MiB` where that is exact and small, else decimal as on a drive's label."""
+    if is_missing(size_bytes):
+        return MISSING
+    amount = int(size_bytes)
+    if 0 < amount < 16 << 30 and amount % 512 == 0 and len(exact := format_size(amount)) <= 8:
+        match = re.fullmatch(r"(\d+)(\w+)", exact)
+        return f"{match[1]}{_NBSP}{match[2]}" if match else exact
+    for power, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if amount >= power:
+            return f"{number(amount / power)}{_NBSP}{unit}"
+    return f"{amount}{_NBSP}B"
+
+
+def duration(seconds: Any) -> str:
+    """Seconds for people: `12.4 s`, `3 min 05 s`, `2 h 10 min`."""
+    if is_missing(seconds):
+        return MISSING
+    whole = round(float(seconds))
+    if whole < 60:
+        return f"{number(round(float(seconds), 2))}{_NBSP}s"
+    if whole < 3600:
+        return f"{whole // 60}{_NBSP}min {whole % 60:02d}{_NBSP}s"
+    return f"{whole // 3600}{_NBSP}h {whole % 3600 // 60:02d}{_NBSP}min"
+
+
+def moment(value: Any) -> str:
+    """Date and time in UTC to the minute, from a time stamp or ISO 8601; other text stays as it is."""
+    if is_missing(value):
+        return MISSING
+    try:
+        when = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+    except ValueError:
+        return str(value)
+    when = when.astimezone(UTC) if when.tzinfo else when
+    return f"{when:%Y-%m-%d %H:%M}{_NBSP}UTC"
+
+
+def share(value: Any) -> str:
+    """A fraction as a percentage; text such as `75%` stays as it is."""
+    if is_missing(value) or isinstance(value, str):
+        return text(value)
+    return f"{number(100 * float(value))}{_NBSP}%"
+
+
+def names(items: list[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else MISSING

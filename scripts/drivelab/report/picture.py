@@ -1,0 +1,55 @@
+"""Figures as data URIs: an SVG in an <img> runs no script and fetches nothing."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from drivelab.errors import UserError
+from drivelab.report.view import Figure
+
+_IGNORED = re.compile(r"<!--.*?-->|<!DOCTYPE[^>\[]*(\[[^\]]*\])?[^>]*>|<metadata>.*?</metadata>", re.DOTALL)
+_VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+([\d.]+)[\s,]+([\d.]+)", re.DOTALL)
+
+
+def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
+    """A figure of the report from {drive, measurement, recording, name, title, caption, svg}; `svg` is text or a path.
+
+    With `several` recordings on a page the title says which one is shown.
+
+    Comments, document type and metadata are left out: they do not show. Raises UserError for a file that is missing
+    or no SVG.
+    """
+    given = figure["svg"]
+    svg = given if isinstance(given, str) and given.lstrip().startswith("<") else _read(Path(given))
+    if "<svg" not in svg:
+        raise UserError(
+            f"figure '{figure['name']}' is no SVG; delete {given!s:.100} and let the workflow draw it again"
+        )
+    svg = re.sub(r"\s*\n\s*", "\n", _IGNORED.sub("", svg)).strip()
+    box = _VIEW_BOX.search(svg)
+    width, height = (round(float(box[1])), round(float(box[2]))) if box else (640, 400)
+    recording = figure.get("recording") if several else None
+    title = f"{figure['title']}{f', {recording}' if recording else ''}"
+    caption = str(figure.get("caption") or "")
+    subject = [str(figure[k]) for k in ("drive", "measurement") if figure.get(k)]
+    return Figure(
+        title=title,
+        caption=caption,
+        alt=". ".join(
+            part.rstrip(".") for part in (f"{title} ({', '.join(subject)})" if subject else title, caption) if part
+        ),
+        uri=f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}",
+        width=width,
+        height=height,
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise UserError(f"{path}: cannot be read as a figure; delete it and let the workflow draw it again") from None

@@ -1,0 +1,231 @@
+"""The tables of a page: determination of steady state, results, write saturation, replays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drivelab.analysis.verdict import FAULTS
+from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.matrices import matrices
+from drivelab.report.numbers import (
+    DASH,
+    MINUS,
+    MISSING,
+    capital,
+    duration,
+    heading,
+    is_missing,
+    metric_order,
+    number,
+    percent,
+    size,
+    text,
+)
+from drivelab.report.verdict import value_cell
+from drivelab.report.view import Cell, Column, Table
+
+_MANY_ROWS = 12
+"""A longer list of all numbers starts folded."""
+
+
+def determination(inputs: Inputs, key: Key) -> Table | None:
+    """Steady-state determination data: a column for each tracked variable of each recording."""
+    windows = inputs.of_key("steady_state", key)
+    if not windows:
+        return None
+    several = len({row["recording"] for row in windows}) > 1
+    columns = [Column("", numeric=False)]
+    for row in windows:
+        run = f" (run {row['run']})" if several else ""
+        columns.append(Column(f"{row['variable']}: {heading(row['metric'], row['unit'])}{run}"))
+    return Table(
+        id=f"{inputs.anchors[key]}-determination",
+        caption="Steady-state determination data",
+        columns=tuple(columns),
+        rows=(
+            _across("Steady state reached", windows, _reached),
+            _across(
+                "Window (rounds)",
+                windows,
+                lambda r: Cell(f"{r['window_start']}{DASH}{r['window_end']} of {r['rounds']}"),
+            ),
+            _across(
+                "Values in the window", windows, lambda r: Cell(" · ".join(number(v) for v in r["values"]), tone="wrap")
+            ),
+            _across("Average", windows, lambda r: value_cell(r["average"])),
+            _across("Allowed maximum data excursion", windows, lambda r: value_cell(r["allowed_data_excursion"])),
+            _across("Measured maximum data excursion", windows, lambda r: _excursion(r, "data")),
+            _across("Allowed maximum slope excursion", windows, lambda r: value_cell(r["allowed_slope_excursion"])),
+            _across("Measured maximum slope excursion", windows, lambda r: _excursion(r, "slope")),
+            _across("Least-squares fit, R the round", windows, _fit),
+            _across(
+                "Residual drift over the window", windows, lambda r: Cell(percent(r["residual_drift_pct"], signed=True))
+            ),
+        ),
+        sources=inputs.sources(row["recording"] for row in windows),
+    )
+
+
+def _across(name: str, windows: list[Row], cell: Any) -> tuple[Cell, ...]:
+    return (Cell(name), *(cell(row) for row in windows))
+
+
+def _reached(row: Row) -> Cell:
+    return Cell("YES", tone="good") if row["reached"] else Cell("NO", tone="bad")
+
+
+def _excursion(row: Row, kind: str) -> Cell:
+    measured, allowed = row[f"measured_{kind}_excursion"], row[f"allowed_{kind}_excursion"]
+    if is_missing(measured) or is_missing(allowed):
+        return value_cell(measured)
+    within = measured <= allowed
+    return Cell(number(measured), small="within" if within else "exceeded", tone="good" if within else "bad")
+
+
+def _fit(row: Row) -> Cell:
+    if is_missing(row["slope"]) or is_missing(row["intercept"]):
+        return Cell(MISSING, tone="missing")
+    sign = MINUS if row["intercept"] < 0 else "+"
+    return Cell(f"{number(row['slope'])} * R {sign} {number(abs(row['intercept']))}")
+
+
+def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:
+    """Block size by R/W mix for what the test is about, then special tables, then all numbers."""
+    return (
+        *matrices(inputs, key),
+        *(table for table in (_saturation(inputs, key), _replays(inputs, key), _everything(inputs, key)) if table),
+    )
+
+
+def _saturation(inputs: Inputs, key: Key) -> Table | None:
+    """What a soak showed, a row for each step: the slices are the cells."""
+    slices = [row for row in inputs.of_key("cells", key) if row["kind"] == "soak"]
+    if not slices:
+        return None
+    capacity_bytes: Any = inputs.drive(key[0]).get("capacity_bytes")
+    several = len({row["recording"] for row in slices}) > 1
+    rows = []
+    for recording, step in dict.fromkeys((row["recording"], row["step"]) for row in slices):
+        part = [row for row in slices if (row["recording"], row["step"]) == (recording, step)]
+        part.sort(key=lambda row: row["round"])
+        written = sum(int(row["bytes_written"]) for row in part)
+        iops = [row["iops"] for row in part]
+        run = f", run {part[0]['run']}" if several else ""
+        rows.append(
+            (
+                Cell(f"Part {int(step) + 1}{run}", small=_workload(part[0])),
+                Cell(number(len(part))),
+                Cell(duration(sum(row["runtime_s"] for row in part))),
+                Cell(size(written)),
+                Cell(MISSING, tone="missing") if is_missing(capacity_bytes) else Cell(number(written / capacity_bytes)),
+                *(value_cell(value) for value in (iops[0], max(iops), min(iops), iops[-1])),
+                value_cell(part[-1]["mean_latency_us"]),
+                value_cell(max(row["max_latency_us"] for row in part)),
+            )
+        )
+    names = ("Part", "Slices", "Duration", "Written", "Drive fills", "IOPS, first slice", "IOPS, highest", "IOPS, lowest",
+             "IOPS, last slice", "Mean latency, last slice, µs", "Maximum latency, µs")  # fmt: skip
+    return Table(
+        id=f"{inputs.anchors[key]}-saturation",
+        caption="Write saturation",
+        columns=tuple(Column(name, numeric=number_ > 0) for number_, name in enumerate(names)),
+        rows=tuple(rows),
+        note="A drive fill is the user capacity written once by the host. Highest and lowest are of single slices.",
+        sources=inputs.sources(row["recording"] for row in slices),
+    )
+
+
+def _workload(row: Row) -> str:
+    pattern = "RND" if row["pattern"] == "random" else "SEQ"
+    block = size(row["block_size_bytes"])
+    read = int(row["read_share_pct"])
+    return f"{pattern} {block} {read}/{100 - read} T{row['threads']}Q{row['queue_depth']}"
+
+
+def _replays(inputs: Inputs, key: Key) -> Table | None:
+    runs = inputs.of_key("replays", key)
+    if not runs:
+        return None
+    names = ("Run", "Counted", "Reads issued", "Writes issued", "Duration, s", "Duration ratio", "Throughput, MiB/s",
+             "Mean latency, µs", "99 % latency, µs", "Maximum latency, µs", "Not replayed")  # fmt: skip
+    text_columns = {"Run", "Counted", "Not replayed"}
+    engines = "; ".join(dict.fromkeys(f"engine {text(row['engine'])}, timing {text(row['timing'])}" for row in runs))
+    return Table(
+        id=f"{inputs.anchors[key]}-replays",
+        caption=f"Replays of {'; '.join(dict.fromkeys(str(row['trace']) for row in runs))} ({engines})",
+        columns=tuple(Column(name, numeric=name not in text_columns) for name in names),
+        rows=tuple(
+            (
+                Cell(f"{row['repeat']}, {'warm' if row['warm'] else 'cold'}"),
+                Cell("yes" if row["counted"] else "no"),
+                _issued(row, "read"),
+                _issued(row, "write"),
+                Cell(number(row["duration_s"]), small=f"trace {number(row['trace_duration_s'])}"),
+                value_cell(row["duration_ratio"]),
+                value_cell(row["bandwidth_mib_s"]),
+                value_cell(row["mean_latency_us"]),
+                value_cell(row["p99_latency_us"]),
+                value_cell(row["max_latency_us"]),
+                Cell("nothing" if row["dropped"] == "" else text(row["dropped"])),
+            )
+            for row in runs
+        ),
+        note="Duration ratio: duration of the replay by that of the trace; 1 means that the drive kept the application's pace.",
+        sources=inputs.sources(row["recording"] for row in runs),
+    )
+
+
+def _issued(row: Row, direction: str) -> Cell:
+    issued, planned = row[f"{direction}_ios"], row[f"planned_{direction}_ios"]
+    if is_missing(issued) or is_missing(planned):
+        return value_cell(issued)
+    return Cell(number(issued), small="as planned" if issued == planned else f"{number(planned)} planned",
+                tone="" if issued == planned else "bad")  # fmt: skip
+
+
+def _everything(inputs: Inputs, key: Key) -> Table | None:
+    """All of the summary: a row for each cell, a column for each metric, with spread and relative standard error."""
+    summary = inputs.of_key("summary", key)
+    if not summary:
+        return None
+    metrics = sorted({row["metric"]: row["unit"] for row in summary}.items(), key=lambda item: metric_order(item[0]))
+    rows = []
+    for label, statistic in dict.fromkeys((row["cell_label"], row["statistic"]) for row in summary):
+        of_cell = {row["metric"]: row for row in summary if (row["cell_label"], row["statistic"]) == (label, statistic)}
+        verdicts = dict.fromkeys(text(row["verdict"]) for row in of_cell.values())
+        counts = dict.fromkeys(number(row["n"]) for row in of_cell.values())
+        rows.append(
+            (
+                Cell(str(label), small=str(statistic)),
+                *(_summary_cell(of_cell.get(metric)) for metric, _ in metrics),
+                Cell("; ".join(counts)),
+                Cell("; ".join(verdicts), tone="bad" if verdicts.keys() & set(FAULTS) else ""),
+            )
+        )
+    return Table(
+        id=f"{inputs.anchors[key]}-all",
+        caption="All numbers of this test",
+        columns=(
+            Column("Cell", numeric=False),
+            *(Column(capital(heading(metric, unit))) for metric, unit in metrics),
+            Column("n"),
+            Column("Verdict", numeric=False),
+        ),
+        rows=tuple(rows),
+        note="n: recordings, or warm runs of a replay, that a value stands on. Below a value: lowest to highest of what it "
+        "stands on, within the recording if that is one, and the relative standard error where there is one.",
+        sources=inputs.sources(name for row in summary for name in row["recordings"]),
+        collapsed=len(rows) > _MANY_ROWS,
+    )
+
+
+def _summary_cell(row: Row | None) -> Cell:
+    if row is None:
+        return Cell(DASH)
+    parts = []
+    if not is_missing(row["spread_low"]) and not is_missing(row["spread_high"]):
+        parts.append(f"{number(row['spread_low'])}{DASH}{number(row['spread_high'])}")
+    if not is_missing(row["rse_pct"]):
+        parts.append(f"RSE {percent(row['rse_pct'])}")
+    value = value_cell(row["value"])
+    return Cell(value.text, small=", ".join(parts), tone=value.tone)

@@ -1,0 +1,112 @@
+"""Gathers what the report of a study is made of: tables, recordings and figures, as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.report.html import render
+from drivelab.report.model import build
+from drivelab.tables import io
+
+TITLES = {
+    "convergence": "Steady-state convergence",
+    "window": "Steady-state measurement window",
+    "measurement_2d": "Measurement, 2D",
+    "measurement_3d": "Measurement, 3D",
+    "saturation_time": "Write saturation against time",
+    "saturation_bytes": "Write saturation against bytes written",
+    "latency_distribution": "Latency distribution",
+    "replay": "Replay",
+    "comparison": "Comparison of the drives",
+}
+_CAPTIONS = Path("workflow/report")
+
+
+def write_report(
+    tables: Mapping[str, Any],
+    recordings: Iterable[Path],
+    figures: Iterable[Path],
+    study: Mapping[str, Any],
+    output: Path,
+) -> None:
+    """Write the report of a study; `tables` holds a path or several for each table, `study` is `Layout.report_facts`."""
+    frames = {name: io.read(paths, name) for name, paths in tables.items()}
+    plans = [describe(recording, study) for recording in recordings]
+    report = build(frames, study, plans, [_figure(path) for path in figures], datetime.now(UTC))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(render(report), encoding="utf-8")
+
+
+def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
+    """What the header block of a page says of one recording."""
+    plan = Plan.read(recording / "plan.json")
+    journal = list(read_journal(recording))
+    protocol = study["protocols"][plan.subject["protocol"]]
+    return {
+        "recording": plan.recording,
+        "drive": plan.drive,
+        "measurement": plan.measurement,
+        "run": plan.run,
+        "protocol": {"name": plan.subject["protocol"], **protocol},
+        "condition": {
+            "purge": next((line for line in reversed(journal) if line["event"] == "purge"), None),
+            "fill": plan.subject["condition"].get("fill"),
+        },
+        "class": {**plan.subject["class"], **_depth(plan)},
+        "tracked": [
+            v for step in plan.subject["measure"] for v in step.get("loop", {}).get("until", {}).get("track", [])
+        ],
+        "reduced": bool(plan.altered),
+        "reduced_why": list(plan.altered),
+        "virtual": plan.virtual,
+        "clock": plan.clock,
+        "clock_reason": study["clock_reason"] if plan.clock == "virtual" else None,
+        "started": journal[0]["at"],
+        "finished": journal[-1]["at"],
+        "data_pattern": "random, neither compressible nor deduplicable",
+        "engine": json.loads((recording / "host.json").read_text())["engine"],
+        "scenario": plan.subject["scenario"],
+        "notes": _notes(journal),
+        "path": str(recording),
+    }
+
+
+def _depth(plan: Plan) -> dict[str, int]:
+    """Threads and depth of the first step, which may differ from those of the class."""
+    fields = next(iter(plan.subject["measure"][0].values()))
+    cell = fields["cells"][0] if "cells" in fields else fields.get("cell", plan.subject["class"])
+    return {"threads": cell["threads"], "queue_depth": cell["queue_depth"]}
+
+
+def _notes(journal: list[dict[str, Any]]) -> list[str]:
+    """What a reader must know of how the recording came about."""
+    notes = [f"Gap: {line['reason']}." for line in journal if line["event"] == "gap"]
+    notes += [
+        f"The drive was found in another state after {line['stage']} ({line['reason']}); it was purged and preconditioned again."
+        for line in journal
+        if line["event"] == "verdict" and not line["intact"]
+    ]
+    notes += [f"A cell failed and was run again: {line['reason']}." for line in journal if line["event"] == "failed"]
+    return notes
+
+
+def _figure(path: Path) -> dict[str, Any]:
+    """A figure by its place: figures/DRIVE/MEASUREMENT/KEY/NAME.svg or figures/comparison/MEASUREMENT/NAME.svg."""
+    parts = path.parts[path.parts.index("figures") + 1 :]
+    compares = parts[0] == "comparison" and len(parts) == 3
+    caption = (_CAPTIONS / f"{path.stem}.rst").read_text(encoding="utf-8").strip()
+    return {
+        "drive": None if compares else parts[0],
+        "measurement": parts[1],
+        "recording": None if compares else "/".join(parts[:3]),
+        "name": path.stem,
+        "title": TITLES[path.stem],
+        "caption": caption,
+        "svg": path.read_text(encoding="utf-8"),
+    }

@@ -1,0 +1,144 @@
+"""What the report shows, as plain text in place: the template only lays it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Link:
+    """A name that leads to a place in the report."""
+
+    text: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One field of a table."""
+
+    text: str
+    small: str = ""
+    """Second line, such as the spread of a value."""
+    tone: str = ""
+    """`good`, `bad`, `missing` or nothing; never the only carrier of a meaning."""
+    bar: float | None = None
+    """Length of a bar from the middle, -1 to 1; positive is better."""
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Heading of a column, with the unit."""
+
+    text: str
+    numeric: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first field of each row is its heading."""
+
+    id: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    sources: tuple[str, ...] = ()
+    """Recordings that the numbers come from, with their paths."""
+    collapsed: bool = False
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A named value of a header block."""
+
+    name: str
+    value: str
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class FactGroup:
+    """One part of a header block."""
+
+    title: str
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure as a data URI."""
+
+    title: str
+    caption: str
+    alt: str
+    uri: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One comparison that matters, as a sentence."""
+
+    delta: str
+    sentence: str
+    outcome: str
+    """`ahead`, `behind` or `open`, seen from the drive that is compared."""
+    context: str
+    """Test and statistic."""
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Banner:
+    """Something that limits what the numbers say."""
+
+    id: str
+    label: str
+    """One or two words, for the chips beside headings."""
+    title: str
+    meaning: str
+    affected: tuple[Link, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """One test of one drive."""
+
+    id: str
+    number: int
+    drive: str
+    measurement: str
+    title: str
+    labels: tuple[str, ...]
+    head: tuple[Fact, ...]
+    groups: tuple[FactGroup, ...]
+    altered: tuple[str, ...]
+    notes: tuple[str, ...]
+    determination: Table | None
+    figures: tuple[Figure, ...]
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole report."""
+
+    title: str
+    study: str
+    report_date: str
+    run_dates: str
+    drives: str
+    lead: tuple[str, ...]
+    labels: tuple[Link, ...]
+    headlines: tuple[Headline, ...]
+    verdict_table: Table | None
+    banners: tuple[Banner, ...]
+    pages: tuple[Page, ...]
+    comparison_tables: tuple[Table, ...]
+    comparison_figures: tuple[Figure, ...]
+    rse_limit: str
+    sources: tuple[str, ...]

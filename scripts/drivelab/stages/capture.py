@@ -1,0 +1,43 @@
+"""The capture stage: an application traced on a file system of its own, on a virtual drive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from drivelab.drives import guard
+from drivelab.drives.lock import exclusive
+from drivelab.errors import UserError
+from drivelab.stages.planning import APPLICATIONS, Campaign
+from drivelab.trace import application
+from drivelab.virtual import manage
+
+
+def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
+    """Capture a trace of a study and write it to `output`.
+
+    The drive is a virtual one that this process starts and ends; nothing else is written to. Raises UserError when
+    the application fails, and when the tracer lost events: a lossy trace is no workload to compare drives by.
+    """
+    source = campaign.study.traces[name]
+    if source.capture is None or source.origin is None:
+        raise UserError(f"{campaign.study.path}: key 'traces.{name}' has no 'capture'; add it, with its 'origin'")
+    spec = application.load(APPLICATIONS, source.capture)
+    model = campaign.model(source.origin, f"{campaign.study.path}: key 'traces.{name}.origin'")
+    started = manage.start(source.origin, model)
+    try:
+        reason = guard.holder(started.device, Path(started.device).name)
+        if reason is not None:
+            raise UserError(
+                f"virtual drive '{source.origin}' at {started.device} is in use: {reason}; release it first"
+            )
+        with exclusive(Path(started.device), source.origin):
+            decoded = application.run_captured(name, spec, started.device, output)
+    finally:
+        manage.stop(source.origin)
+    lost = sum(dict(decoded.provenance.get("lost", {})).values())
+    if lost:
+        output.unlink()
+        raise UserError(
+            f"trace '{name}': the kernel's tracer lost {lost} events, so the trace is not whole; "
+            "run again on a calmer host, or leave out 'capture' to replay the shipped trace"
+        )

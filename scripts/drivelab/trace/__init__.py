@@ -1,0 +1,1 @@
+"""Traces of block I/O requests: capture, decoding, storage, characterisation."""

@@ -1,0 +1,117 @@
+"""A virtual drive on a virtual clock: stands in for fio, deterministic, with a state that outlives the process."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+from drivelab.errors import UserError
+from drivelab.fio.job import job_text
+from drivelab.plan.cell import Cell
+from drivelab.virtual.evidence import write_evidence
+from drivelab.virtual.ftl import FlashDrive
+from drivelab.virtual.model import PAGE_BYTES, DriveModel
+from drivelab.virtual.workload import Completion, Request, as_soon_as_possible, closed_loop, open_loop
+
+ENGINE = "virtual-clock"
+REPLAY_QUEUE_DEPTH = 256
+_FORMAT = 1
+
+
+class VirtualClockDrive:
+    """One drive, used by one process at a time; every method leaves the new state in the file.
+
+    A file with the state of another model is that of another drive: this one starts as never used.
+    Raises UserError if the file cannot be read as a state.
+    """
+
+    def __init__(self, model: DriveModel, state_file: Path) -> None:
+        self.model = model
+        self._file = state_file
+        self._flash = FlashDrive(model)
+        self._now_us = 0.0
+        if state_file.exists():
+            self._load()
+
+    @property
+    def now_us(self) -> float:
+        """Virtual time since the drive was new."""
+        return self._now_us
+
+    def counters(self) -> dict[str, int]:
+        """As `FlashDrive.counters`."""
+        return self._flash.counters()
+
+    def run(self, cell: Cell, directory: Path) -> None:
+        """Run a cell and leave in `directory` (which exists) what fio would leave.
+
+        Raises UserError if the active range is too small for the cell.
+        """
+        seed = f"{self.model.seed}/{self._now_us!r}"
+        job = job_text(cell, self.model.serial, ENGINE, self.model.capacity_bytes, PAGE_BYTES, self.model.seed)
+        completions = closed_loop(self._flash, cell, self._now_us, Random(seed))
+        self._record(completions, directory, cell.threads, job, cell.slice_s, cell.runtime_s)
+
+    def replay(self, requests: Iterable[Request], directory: Path, timing: str = "original") -> None:
+        """Replay requests and leave in `directory` what fio would leave; only reads and writes count as I/Os.
+
+        `timing` is `original`, each at its own time however long the drive takes, or `asap`, one after another with
+        REPLAY_QUEUE_DEPTH outstanding. Raises ValueError for any other.
+        """
+        if timing == "original":
+            completions = open_loop(self._flash, requests, self._now_us)
+        elif timing == "asap":
+            completions = as_soon_as_possible(self._flash, requests, self._now_us, REPLAY_QUEUE_DEPTH)
+        else:
+            raise ValueError(f"there is no timing '{timing}'")
+        job = f"[replay]\nfilename={self.model.serial}\nioengine={ENGINE}\nreplay_timing={timing}\n"
+        self._record(completions, directory, 1, job)
+
+    def purge(self) -> None:
+        """As if never written."""
+        self._flash.purge(self._now_us)
+        self._save()
+
+    def idle(self, seconds: float) -> None:
+        """Let time pass without a request."""
+        self._now_us += 1e6 * seconds
+        self._flash.advance(self._now_us)
+        self._save()
+
+    def _record(
+        self,
+        completions: Iterable[Completion],
+        directory: Path,
+        threads: int,
+        job: str,
+        slice_s: float | None = None,
+        until_s: float | None = None,
+    ) -> None:
+        """Let time pass as the completions say; a replay may end with a flush, which is none of them."""
+        end_us = write_evidence(directory, completions, start_us=self._now_us, threads=threads, job=job,
+                                slice_s=slice_s, until_s=until_s)  # fmt: skip
+        self._now_us = max(end_us, self._flash.active_until_us)
+        self._save()
+
+    def _save(self) -> None:
+        head = {"format": _FORMAT, "model": self.model.to_mapping(), "now_us": self._now_us}
+        temporary = self._file.with_name(f".{self._file.name}.{os.getpid()}")
+        temporary.write_bytes(json.dumps(head).encode() + b"\n" + self._flash.dump())
+        temporary.replace(self._file)
+
+    def _load(self) -> None:
+        head, _, flash = self._file.read_bytes().partition(b"\n")
+        try:
+            facts = json.loads(head)
+            if facts["format"] != _FORMAT:
+                raise ValueError(f"it is of format {facts['format']}, not {_FORMAT}")
+            if facts["model"] == self.model.to_mapping():
+                self._flash.load(flash)
+                self._now_us = float(facts["now_us"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{self._file}: is no state of a virtual drive ({error}); delete it, and the drive counts as new"
+            ) from None

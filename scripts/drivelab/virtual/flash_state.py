@@ -1,0 +1,123 @@
+"""What a virtual drive remembers: the place of every page, the state of every block, times until which things are busy.
+
+Pages of the main area have the places 0 to `_pages` - 1, slots of the SLC cache those behind.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import Any
+
+from drivelab.virtual.model import DriveModel
+
+NONE = -1
+OPEN = 1 << 30
+"""Added to the score of a block that garbage collection must not choose: open or free."""
+_MEMORY = (
+    "_lifetime", "_controller_free", "_bus_free", "_active_until", "_die_free", "_die_read_free", "_buffer_freed",
+    "_buffer_slot", "_mapped", "_place", "_owner", "_score", "_free", "_host_next", "_host_end", "_move_next", "_move_end",
+    "_slc_owner", "_slc_oldest", "_slc_used", "_slc_writable",
+)  # fmt: skip
+"""All that changes while the drive is used; everything else follows from the model."""
+_LIFETIME = ("host_write_bytes", "host_read_bytes", "nand_write_pages", "erases", "trimmed_bytes")
+
+
+class FlashState:
+    """State with its invariants; `drivelab.virtual.ftl.FlashDrive` gives it its behaviour."""
+
+    def __init__(self, model: DriveModel) -> None:
+        self.model = model
+        self._user_pages = model.user_pages
+        self._block_pages = model.pages_per_block
+        self._pages = model.blocks * model.pages_per_block
+        self._slc_pages = model.slc_pages
+        self._lifetime = dict.fromkeys(_LIFETIME, 0)
+        self._forget(0.0)
+
+    def _forget(self, now_us: float) -> None:
+        """No page is mapped, every block is erased, nothing is busy after `now_us`."""
+        self._controller_free = self._bus_free = self._active_until = now_us
+        self._die_free = [now_us] * self.model.dies
+        self._die_read_free = [now_us] * self.model.dies
+        self._buffer_freed = [now_us] * self.model.buffer_pages
+        self._buffer_slot = 0
+        self._mapped = 0
+        self._place = [NONE] * self._user_pages
+        self._owner = [NONE] * self._pages
+        self._score = [OPEN] * self.model.blocks
+        self._free = deque(range(self.model.blocks))
+        self._host_next = self._host_end = self._move_next = self._move_end = 0
+        self._slc_owner = [NONE] * self._slc_pages
+        self._slc_oldest = self._slc_used = 0
+        self._slc_writable = self._slc_pages
+
+    def _invalidate(self, page: int) -> None:
+        """The page's present place, if it has one, holds nothing of use any more."""
+        place = self._place[page]
+        if place == NONE:
+            return
+        self._mapped -= 1
+        if place >= self._pages:
+            self._slc_owner[place - self._pages] = NONE
+        else:
+            self._owner[place] = NONE
+            self._score[place // self._block_pages] -= 1
+
+    def dump(self) -> bytes:
+        """The whole state, for `load` of a drive of the same model; equal states give equal bytes."""
+        state = {key: getattr(self, key) for key in _MEMORY}
+        return json.dumps({**state, "_free": list(self._free)}, separators=(",", ":")).encode()
+
+    def load(self, data: bytes) -> None:
+        """Take over a state from `dump`; raises ValueError when it is none, or one of a drive of another size."""
+        state: Any = json.loads(data)
+        if not isinstance(state, dict) or set(state) != set(_MEMORY):
+            raise ValueError("this is not the state of a virtual drive")
+        for key in ("_place", "_owner", "_score", "_slc_owner", "_die_free", "_buffer_freed"):
+            if len(state[key]) != len(getattr(self, key)):
+                raise ValueError("this is the state of a virtual drive of another size")
+        vars(self).update({**state, "_free": deque(state["_free"])})
+
+    def check(self) -> None:
+        """Raises AssertionError if a page has two places or none, or a count does not fit; slow, for tests."""
+        mapped = 0
+        for page, place in enumerate(self._place):
+            if place == NONE:
+                continue
+            mapped += 1
+            in_slc = place >= self._pages
+            owner = self._slc_owner[place - self._pages] if in_slc else self._owner[place]
+            _require(owner == page, f"page {page} is mapped to place {place}, which holds page {owner}")
+        held = [page for page in self._owner + self._slc_owner if page != NONE]
+        _require(len(held) == mapped, f"{mapped} pages are mapped, {len(held)} places hold one")
+        _require(self._mapped == mapped, f"{mapped} pages are mapped, the count says {self._mapped}")
+        self._check_blocks()
+        self._check_slc()
+
+    def _check_blocks(self) -> None:
+        free = set(self._free)
+        _require(len(free) == len(self._free), "a block is free twice")
+        open_blocks = {end // self._block_pages - 1 for end in (self._host_end, self._move_end) if end}
+        _require(not free & open_blocks, "a block is both free and open")
+        for block, score in enumerate(self._score):
+            first = block * self._block_pages
+            valid = sum(page != NONE for page in self._owner[first : first + self._block_pages])
+            locked = OPEN if block in free or block in open_blocks else 0
+            _require(score == valid + locked, f"block {block} has {valid} valid pages, its score is {score - locked}")
+            _require(block not in free or valid == 0, f"free block {block} has {valid} valid pages")
+        for following, end in ((self._host_next, self._host_end), (self._move_next, self._move_end)):
+            unwritten = self._owner[following:end]
+            _require(all(page == NONE for page in unwritten), "a page beyond the frontier is in use")
+
+    def _check_slc(self) -> None:
+        used = {(self._slc_oldest + i) % self._slc_pages for i in range(self._slc_used)}
+        stray = [slot for slot, page in enumerate(self._slc_owner) if page != NONE and slot not in used]
+        _require(not stray, f"slots {stray} of the SLC cache hold pages outside of its log")
+        room = self._slc_pages - self._slc_used
+        _require(0 <= self._slc_writable <= room, f"{self._slc_writable} slots are writable, there is room for {room}")
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise AssertionError(message)

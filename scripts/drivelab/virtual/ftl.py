@@ -1,0 +1,273 @@
+"""The flash translation layer of a virtual drive: where every page lies, and when every request is done.
+
+Page mapping with separate frontiers for host writes and moved pages, greedy garbage collection (the victim is the
+block with the fewest valid pages: Bux and Iliadis, Performance Evaluation 67, 2010), an SLC cache and a write buffer.
+No data are kept, only their places. Standard library only, and written for a low cost per request: lists of integers,
+and times of moved pages accounted for evenly over the dies that a block is striped over.
+"""
+
+from __future__ import annotations
+
+import math
+
+from drivelab.virtual.flash_state import NONE, OPEN, FlashState
+from drivelab.virtual.model import PAGE_BYTES, DriveModel
+
+_FREE_BLOCKS = 2
+"""Garbage collection starts when fewer are free: one may be taken then, one is left to move pages into."""
+
+
+class FlashDrive(FlashState):
+    """A drive in simulated time; all times are microseconds, and requests come in the order of their times."""
+
+    def __init__(self, model: DriveModel) -> None:
+        super().__init__(model)
+        self._dies = model.dies
+        self._buffer_pages = model.buffer_pages
+        scale = 1.0 if model.enabled else 0.0
+        self._command_us = scale * model.command_us
+        self._transfer_us = scale * model.transfer_us
+        self._read_us = scale * model.read_us
+        self._program_us = scale * model.program_us
+        self._slc_program_us = scale * model.slc_program_us
+        self._copy_us = scale * model.copy_us
+        self._erase_us = scale * model.erase_us
+        self._suspend_us = self._program_us or math.inf
+
+    def submit(self, now_us: float, operation: str, offset: int, length: int) -> float:
+        """Time when the drive acknowledges `read`, `write`, `trim` or `flush` of bytes; never before `now_us`.
+
+        Raises ValueError for another operation and for a range that does not lie within the drive.
+        """
+        if offset < 0 or length < (operation != "flush") or offset + length > self.model.capacity_bytes:
+            raise ValueError(f"{operation} of {length} bytes at {offset} is beyond the end of the drive")
+        if now_us - self._active_until > self.model.idle_after_us:
+            self.advance(now_us)
+        start = self._controller_free
+        if start < now_us:
+            start = now_us
+        start += self._command_us
+        self._controller_free = start
+        if operation == "read":
+            done = self._read(start, offset, length)
+        elif operation == "write":
+            done = self._write(start, offset, length)
+        elif operation == "trim":
+            self._trim(offset, length)
+            done = start
+        elif operation == "flush":
+            done = max(start, *self._buffer_freed)
+        else:
+            raise ValueError(f"there is no operation '{operation}'")
+        if done > self._active_until:
+            self._active_until = done
+        return done
+
+    def advance(self, now_us: float) -> None:
+        """Do what an idle drive does until `now_us`: move the SLC cache into the main area and erase it.
+
+        `submit` calls it by itself. A server in real time had better call it now and then while nothing is asked
+        of it, or the first request after a long pause waits for the processor to catch up.
+        """
+        begin = self._active_until + self.model.idle_after_us
+        if now_us <= begin:
+            return
+        while self._slc_used and min(self._die_free) < now_us:
+            self._fold(begin)
+        writable = self._slc_pages - self._slc_used
+        if writable > self._slc_writable:
+            self._lifetime["erases"] += (writable - self._slc_writable) // self._block_pages
+            self._slc_writable = writable
+
+    def purge(self, now_us: float) -> None:
+        """As if never written; the counters of a lifetime go on."""
+        self._lifetime["erases"] += self.model.blocks - len(self._free)
+        self._forget(now_us)
+
+    @property
+    def active_until_us(self) -> float:
+        """Time when the last request so far is acknowledged."""
+        return self._active_until
+
+    def counters(self) -> dict[str, int]:
+        """What the host asked for and what the flash had to do for it, over the lifetime; mapped pages now."""
+        pages = self._lifetime["nand_write_pages"]
+        return {
+            "host_write_bytes": self._lifetime["host_write_bytes"],
+            "host_read_bytes": self._lifetime["host_read_bytes"],
+            "nand_write_bytes": pages * PAGE_BYTES,
+            "erases": self._lifetime["erases"],
+            "trimmed_bytes": self._lifetime["trimmed_bytes"],
+            "mapped_pages": self._mapped,
+        }
+
+    def _read(self, start: float, offset: int, length: int) -> float:
+        self._lifetime["host_read_bytes"] += length
+        page = offset // PAGE_BYTES
+        last = (offset + length - 1) // PAGE_BYTES
+        transfer = self._transfer_us
+        bus = self._bus_free
+        if bus < start:
+            bus = start
+        done = start
+        while page <= last:
+            bus += transfer
+            place = self._place[page]
+            if place != NONE:
+                ready = self._read_page(place, start) + transfer
+                if ready > done:
+                    done = ready
+            page += 1
+        self._bus_free = bus
+        return bus if bus > done else done
+
+    def _read_page(self, place: int, start: float) -> float:
+        """A read waits for the page operation under way on its die and goes before those that are still queued."""
+        die = place % self._dies
+        if self._die_read_free[die] > start:
+            start = self._die_read_free[die]
+        queued_until = self._die_free[die]
+        if queued_until > start:
+            start += (queued_until - start) % self._suspend_us
+            self._die_free[die] = queued_until + self._read_us
+        else:
+            self._die_free[die] = start + self._read_us
+        start += self._read_us
+        self._die_read_free[die] = start
+        return start
+
+    def _write(self, start: float, offset: int, length: int) -> float:
+        self._lifetime["host_write_bytes"] += length
+        end = offset + length
+        page = offset // PAGE_BYTES
+        first_whole = -(-offset // PAGE_BYTES)
+        end_whole = end // PAGE_BYTES
+        last = (end - 1) // PAGE_BYTES
+        bus = self._bus_free
+        if bus < start:
+            bus = start
+        done = start
+        while page <= last:
+            bus += self._transfer_us
+            at = bus
+            if not first_whole <= page < end_whole and self._place[page] != NONE:
+                read = self._read_page(self._place[page], start) + self._transfer_us
+                if read > at:
+                    at = read
+            admitted = self._write_page(page, at)
+            if admitted > done:
+                done = admitted
+            page += 1
+        self._bus_free = bus
+        return done
+
+    def _write_page(self, page: int, at: float) -> float:
+        """Time when the buffer takes the page in: once the page that is a buffer's length ahead has been programmed."""
+        slot = self._buffer_slot
+        freed = self._buffer_freed
+        if freed[slot] > at:
+            at = freed[slot]
+        self._invalidate(page)
+        self._mapped += 1
+        self._lifetime["nand_write_pages"] += 1
+        if self._slc_writable:
+            place = (self._slc_oldest + self._slc_used) % self._slc_pages
+            self._slc_owner[place] = page
+            self._slc_used += 1
+            self._slc_writable -= 1
+            place += self._pages
+            program_us = self._slc_program_us
+        else:
+            if self._slc_used:
+                self._fold(at)
+            if self._host_next == self._host_end:
+                self._open_host_block(at)
+            place = self._host_next
+            self._host_next += 1
+            self._owner[place] = page
+            self._score[place // self._block_pages] += 1
+            program_us = self._program_us
+        self._place[page] = place
+        die = place % self._dies
+        begin = self._die_free[die]
+        if begin < at:
+            begin = at
+        self._die_free[die] = freed[slot] = begin + program_us
+        self._buffer_slot = slot + 1 if slot + 1 < self._buffer_pages else 0
+        return at
+
+    def _trim(self, offset: int, length: int) -> None:
+        """Only pages that lie wholly within the range can be forgotten."""
+        first = -(-offset // PAGE_BYTES)
+        end = (offset + length) // PAGE_BYTES
+        for page in range(first, end):
+            self._invalidate(page)
+            self._place[page] = NONE
+        self._lifetime["trimmed_bytes"] += max(end - first, 0) * PAGE_BYTES
+
+    def _open_host_block(self, at: float) -> None:
+        if self._host_end:
+            self._score[self._host_end // self._block_pages - 1] -= OPEN
+            self._host_next = self._host_end = 0
+        while len(self._free) < _FREE_BLOCKS:
+            self._collect(at)
+        self._host_next = self._free.popleft() * self._block_pages
+        self._host_end = self._host_next + self._block_pages
+
+    def _open_move_block(self) -> None:
+        if self._move_end:
+            self._score[self._move_end // self._block_pages - 1] -= OPEN
+        self._move_next = self._free.popleft() * self._block_pages
+        self._move_end = self._move_next + self._block_pages
+
+    def _collect(self, at: float) -> None:
+        """Move the valid pages out of the block that has the fewest of them, and erase it."""
+        valid = min(self._score)
+        if valid >= self._block_pages:
+            raise AssertionError("garbage collection finds no block to gain space from")
+        victim = self._score.index(valid)
+        first = victim * self._block_pages
+        end = first + self._block_pages
+        pages = [page for page in self._owner[first:end] if page >= 0]
+        moved = 0
+        while moved < valid:
+            if self._move_next == self._move_end:
+                self._open_move_block()
+            place = self._move_next
+            chunk = pages[moved : moved + self._move_end - place]
+            self._owner[place : place + len(chunk)] = chunk
+            self._score[place // self._block_pages] += len(chunk)
+            moved += len(chunk)
+            for page in chunk:
+                self._place[page] = place
+                place += 1
+            self._move_next = place
+        self._owner[first:end] = [NONE] * self._block_pages
+        self._score[victim] = OPEN
+        self._free.append(victim)
+        self._lifetime["nand_write_pages"] += valid
+        self._lifetime["erases"] += 1
+        busy_us = valid * self._copy_us / self._dies + self._erase_us
+        self._die_free = [(free if free > at else at) + busy_us for free in self._die_free]
+
+    def _fold(self, at: float) -> None:
+        """Move the oldest page of the SLC cache into the main area, unless it has been overwritten since."""
+        slot = self._slc_oldest
+        page = self._slc_owner[slot]
+        if page != NONE:
+            if self._move_next == self._move_end:
+                while len(self._free) < _FREE_BLOCKS:
+                    self._collect(at)
+                if self._move_next == self._move_end:
+                    self._open_move_block()
+            place = self._move_next
+            self._move_next += 1
+            self._owner[place] = page
+            self._score[place // self._block_pages] += 1
+            self._place[page] = place
+            self._slc_owner[slot] = NONE
+            self._lifetime["nand_write_pages"] += 1
+            die = place % self._dies
+            self._die_free[die] = max(self._die_free[die], at) + self._copy_us
+        self._slc_oldest = (slot + 1) % self._slc_pages
+        self._slc_used -= 1

@@ -1,0 +1,300 @@
+"""Serves one virtual drive: a flash model behind a FUSE file, each request answered when the model says so.
+
+Started by `drivelab.virtual.manage` as `python -m drivelab.virtual.server NAME MOUNT_POINT LOG` with the model as
+JSON on standard input. Standard library only, so that it starts fast, stays small and needs no environment.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import json
+import mmap
+import os
+import select
+import sys
+import time
+from dataclasses import asdict, dataclass
+from heapq import heappop, heappush
+from pathlib import Path
+
+from drivelab.virtual import fuse
+from drivelab.virtual.ftl import FlashDrive
+from drivelab.virtual.model import DriveModel
+
+SPIN_NS = 100_000
+"""How long before a deadline to stop sleeping: timer slack and wake-up of a normal process stay below (prctl(2)).
+Looking instead of sleeping needs the normal scheduling class: a real-time one keeps fio and the kernel's loop
+worker off the processor that they share with it (6k in place of 31k IOPS at depth 1 on two processors)."""
+LINGER_NS = 100_000
+"""How long after a request to go on looking for the next without sleeping: doubles the rate at depth 1."""
+ADVANCE_S = 0.1
+"""How often an idle drive with a cache does its housekeeping, so that no request has to wait for all of it."""
+CALIBRATION_US = 75.0
+"""Time of every I/O until the attribute `path_us` is set: see `drivelab.virtual.manage`."""
+XATTR = "user.drivelab."
+
+Reply = tuple[bytes | memoryview, ...]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A disturbance of the drive's I/O until it is cleared."""
+
+    kind: str
+    """`error`, `delay`, `hang` (no answer) or `gone` (every I/O fails as on a drive that was pulled)."""
+    operation: str | None = None
+    """`read`, `write`, `trim` or `flush`; None for all."""
+    offset_bytes: int = 0
+    length_bytes: int | None = None
+    """Length of the range of addresses; None to the end of the drive. A flush touches every range."""
+    errno: int = errno.EIO
+    """For `error`; ENODATA becomes a medium error (errno_to_blk_status in the kernel's block/blk-core.c)."""
+    delay_us: float = 0.0
+
+    def hits(self, operation: str, offset_bytes: int, length_bytes: int) -> bool:
+        if self.operation not in (None, operation):
+            return False
+        if operation == "flush":
+            return True
+        before_end = self.length_bytes is None or offset_bytes < self.offset_bytes + self.length_bytes
+        return before_end and offset_bytes + length_bytes > self.offset_bytes
+
+
+class Server:
+    """Answers the kernel's requests on a /dev/fuse descriptor until the file is unmounted."""
+
+    def __init__(self, model: DriveModel, descriptor: int) -> None:
+        self._model = model
+        self._drive = FlashDrive(model)
+        self._size = model.capacity_bytes
+        self._fd = descriptor
+        self._memory = mmap.mmap(-1, self._size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._data = memoryview(self._memory)
+        self._buffer = memoryview(bytearray(fuse.BUFFER_BYTES))
+        self._buffers = [self._buffer]
+        self._pending: list[tuple[int, int, Reply]] = []
+        """Heap of (time on the monotonic clock in ns, unique, reply)."""
+        self._faults: list[Fault] = []
+        self._held: list[bytes] = []
+        """Requests that a `hang` keeps without an answer."""
+        self._active_ns = 0
+        self._path_us: float | None = None
+        """Time that a request spends between the host's block layer and here, both ways; taken off the model's time."""
+
+    def run(self) -> None:
+        """Serve until unmounted or aborted."""
+        try:
+            while True:
+                while self._receive():
+                    self._answer_due()
+                self._answer_due()
+                self._wait()
+        except OSError as error:
+            if error.errno != errno.ENODEV:
+                raise
+
+    def _wait(self) -> None:
+        """Sleep until a request comes or the next deadline is near; then return at once, over and over."""
+        now_ns = time.monotonic_ns()
+        if self._pending:
+            left_ns = self._pending[0][0] - now_ns
+            if left_ns > SPIN_NS:
+                select.select([self._fd], [], [], (left_ns - SPIN_NS) / 1e9)
+        elif now_ns - self._active_ns > LINGER_NS:
+            timeout_s = ADVANCE_S if self._model.slc_cache_bytes else None
+            if not select.select([self._fd], [], [], timeout_s)[0]:
+                self._drive.advance(self._now_us())
+            self._active_ns = time.monotonic_ns()
+
+    def _answer_due(self) -> None:
+        pending = self._pending
+        while pending and pending[0][0] <= time.monotonic_ns():
+            self._send(heappop(pending)[2])
+
+    def _send(self, reply: Reply) -> None:
+        try:
+            os.writev(self._fd, reply)
+        except FileNotFoundError:
+            return  # it was aborted meanwhile
+
+    def _receive(self) -> bool:
+        """Take and treat one request; False if none is waiting."""
+        try:
+            length = os.readv(self._fd, self._buffers)
+        except BlockingIOError:
+            return False
+        except FileNotFoundError:
+            return True  # aborted before it was read
+        self._treat(self._buffer, length)
+        self._active_ns = time.monotonic_ns()
+        return True
+
+    def _treat(self, request: memoryview, length: int) -> None:
+        _, opcode, unique, *_ = fuse.IN_HEADER.unpack_from(request)
+        if opcode == fuse.READ:
+            _, offset, size = fuse.IO_IN.unpack_from(request, fuse.IN_HEADER.size)
+            end = max(offset, min(offset + size, self._size))
+            header = fuse.OUT_HEADER.pack(fuse.OUT_HEADER.size + end - offset, 0, unique)
+            self._io(request, length, "read", unique, offset, end - offset, (header, self._data[offset:end]))
+        elif opcode == fuse.WRITE:
+            _, offset, size = fuse.IO_IN.unpack_from(request, fuse.IN_HEADER.size)
+            self._io(request, length, "write", unique, offset, size, (fuse.WRITE_OUT.pack(24, 0, unique, size, 0),))
+        elif opcode == fuse.FALLOCATE:
+            self._trim(request, length, unique)
+        elif opcode == fuse.FSYNC:
+            self._io(request, length, "flush", unique, 0, 0, (fuse.answer(unique),))
+        elif opcode in (fuse.GETXATTR, fuse.SETXATTR):
+            self._send((self._attribute(opcode, unique, request[fuse.IN_HEADER.size : length]),))
+        elif opcode not in fuse.WITHOUT_REPLY:
+            self._send((fuse.file_answer(opcode, unique, request[fuse.IN_HEADER.size : length], self._size),))
+
+    def _trim(self, request: memoryview, length: int, unique: int) -> None:
+        _, offset, size, mode, _ = fuse.FALLOCATE_IN.unpack_from(request, fuse.IN_HEADER.size)
+        if mode & (fuse.FALLOC_PUNCH_HOLE | fuse.FALLOC_ZERO_RANGE):
+            self._io(request, length, "trim", unique, offset, size, (fuse.answer(unique),))
+        else:
+            self._send((fuse.refusal(unique, errno.EOPNOTSUPP),))
+
+    def _io(
+        self, request: memoryview, length: int, operation: str, unique: int, offset: int, size: int, reply: Reply
+    ) -> None:
+        """Carry an I/O out in memory now and answer it when the model has done it."""
+        if size == 0 and operation != "flush":  # a read beyond the end
+            self._send(reply)
+            return
+        if offset + size > self._size:
+            self._send((fuse.refusal(unique, errno.ENOSPC),))
+            return
+        delay_us = 0.0
+        for fault in self._faults:
+            if not fault.hits(operation, offset, size):
+                continue
+            if fault.kind == "hang":
+                self._held.append(bytes(request[:length]))
+                return
+            if fault.kind in ("error", "gone"):
+                self._send((fuse.refusal(unique, errno.ENODEV if fault.kind == "gone" else fault.errno),))
+                return
+            delay_us += fault.delay_us
+        if operation == "write":
+            start = fuse.IN_HEADER.size + fuse.IO_IN_BYTES
+            self._data[offset : offset + size] = request[start : start + size]
+        elif operation == "trim":
+            self._zero(offset, size)
+        if self._path_us is None:
+            done_us = time.monotonic_ns() / 1000 + CALIBRATION_US
+        else:
+            done_us = self._drive.submit(self._now_us(), operation, offset, size) + delay_us
+        done_ns = int(done_us * 1000)
+        if done_ns > time.monotonic_ns():
+            heappush(self._pending, (done_ns, unique, reply))
+        else:
+            self._send(reply)
+
+    def _now_us(self) -> float:
+        """The model's present: when a request that arrives here now left the host's block layer.
+
+        All of the path is taken off at this end, so that the answer is back at the host when the model has done.
+        """
+        return time.monotonic_ns() / 1000 - (self._path_us or 0.0)
+
+    def _zero(self, offset: int, size: int) -> None:
+        """Fresh anonymous pages read as zeros and use no memory; only part pages are written (madvise(2))."""
+        page = mmap.PAGESIZE
+        first, last = -(-offset // page) * page, (offset + size) // page * page
+        if first >= last:
+            self._data[offset : offset + size] = bytes(size)
+            return
+        self._data[offset:first] = bytes(first - offset)
+        self._data[last : offset + size] = bytes(offset + size - last)
+        self._memory.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+    def _attribute(self, opcode: int, unique: int, body: memoryview) -> bytes:
+        """Reply to GETXATTR and SETXATTR: ground truth and control."""
+        size, _ = fuse.XATTR_IN.unpack_from(body)
+        name, _, value = bytes(body[fuse.XATTR_IN.size :]).partition(b"\0")
+        if opcode == fuse.SETXATTR:
+            number = self._set(name.decode(), value[:size])
+            return fuse.refusal(unique, number) if number else fuse.answer(unique)
+        found = self._get(name.decode())
+        return fuse.refusal(unique, errno.ENODATA) if found is None else fuse.xattr_answer(unique, size, found)
+
+    def _get(self, name: str) -> bytes | None:
+        """Value of an extended attribute, or None if there is none of that name."""
+        if name == XATTR + "counters":
+            return json.dumps(self._drive.counters()).encode()
+        if name == XATTR + "faults":
+            return json.dumps([asdict(fault) for fault in self._faults]).encode()
+        if name == XATTR + "release":
+            return b"%d" % self._release()
+        return None
+
+    def _release(self) -> int:
+        """End all faults and treat the requests held; returns their number.
+
+        Reading an attribute does it, because setting one takes the inode's lock, which a hanging flush or trim holds.
+        """
+        held, self._held, self._faults = self._held, [], []
+        for request in held:
+            self._treat(memoryview(request), len(request))
+        return len(held)
+
+    def _set(self, name: str, value: bytes) -> int:
+        """Carry out a control attribute; returns 0 or an errno."""
+        control = name.removeprefix(XATTR)
+        try:
+            if control == "purge":
+                self._drive.purge(self._now_us())
+                self._zero(0, self._size)
+            elif control == "reset":
+                self._drive, self._faults = FlashDrive(self._model), []
+                self._zero(0, self._size)
+            elif control == "faults":
+                self._faults = [Fault(**fault) for fault in json.loads(value)]
+            elif control == "path_us":
+                self._path_us = float(value)
+            else:
+                return errno.EOPNOTSUPP
+        except (ValueError, TypeError):
+            return errno.EINVAL
+        return 0
+
+
+def _daemonize(log: Path) -> int:
+    """Go on as a detached process of its own session; returns the descriptor to report to when ready.
+
+    The process that was called waits for that report, prints it and ends: 0 if there was one, else 1.
+    """
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        os.close(reader)
+        null, out = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for descriptor, standard in ((null, 0), (out, 1), (out, 2)):
+            os.dup2(descriptor, standard)
+        os.chdir("/")
+        return writer
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        report = pipe.read()
+    sys.stdout.write(report)
+    sys.stdout.flush()
+    os._exit(0 if report else 1)
+
+
+def main() -> None:
+    name, mount_point, log = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    model = DriveModel.from_mapping(name, json.load(sys.stdin))
+    ready = _daemonize(log)
+    descriptor = fuse.mount(mount_point, f"drivelab:{name}")
+    server = Server(model, descriptor)
+    gc.collect()
+    gc.freeze()
+    os.write(ready, b"%d\n" % os.getpid())
+    os.close(ready)
+    server.run()
+
+
+if __name__ == "__main__":
+    main()

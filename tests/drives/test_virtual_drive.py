@@ -1,0 +1,382 @@
+"""The wall-clock virtual drive as the kernel sees it: data, faults, and what is left behind in every kind of death."""
+
+from __future__ import annotations
+
+import errno
+import json
+import mmap
+import os
+import select
+import signal
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from drivelab.cli.main import main
+from drivelab.errors import UserError
+from drivelab.virtual import fuse, manage
+from drivelab.virtual.manage import VirtualDrive
+from drivelab.virtual.model import DriveModel
+from drivelab.virtual.server import Fault
+
+pytestmark = pytest.mark.device
+
+PAGE = 4096
+
+
+def write(device: str, offset: int, data: bytes) -> None:
+    descriptor = os.open(device, os.O_WRONLY | os.O_DIRECT)
+    with closing(mmap.mmap(-1, len(data))) as buffer:
+        buffer[:] = data
+        try:
+            assert os.pwritev(descriptor, [buffer], offset) == len(data)
+        finally:
+            os.close(descriptor)
+
+
+def read(device: str, offset: int, length: int) -> bytes:
+    descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT)
+    with closing(mmap.mmap(-1, length)) as buffer:
+        try:
+            assert os.preadv(descriptor, [buffer], offset) == length
+            return buffer[:]
+        finally:
+            os.close(descriptor)
+
+
+def error_of(device: str, offset: int) -> int | None:
+    try:
+        read(device, offset, PAGE)
+    except OSError as error:
+        return error.errno
+    return None
+
+
+def leftovers(run_directory: Path) -> list[str]:
+    """Mounts and loop devices of this test, and files other than locks."""
+    mounted = [str(path) for path, _ in fuse.mounts() if path.parent == run_directory]
+    files = [path.name for path in run_directory.glob("*") if path.suffix != ".lock"]
+    loops = [
+        backing.read_text()
+        for backing in Path("/sys/block").glob("loop*/loop/backing_file")
+        if str(run_directory) in backing.read_text()
+    ]
+    return mounted + files + loops
+
+
+def test_device_is_what_the_model_says(drive: VirtualDrive, model: DriveModel) -> None:
+    queue = Path("/sys/block", Path(drive.device).name, "queue")
+    assert int(Path("/sys/block", Path(drive.device).name, "size").read_text()) * 512 == model.capacity_bytes
+    assert int((queue / "logical_block_size").read_text()) == PAGE
+    assert int((queue / "discard_granularity").read_text()) == PAGE
+    assert (queue.parent / "loop/dio").read_text().strip() == "1"
+    assert drive.serial == model.serial
+
+
+def test_reads_back_what_was_written(drive: VirtualDrive) -> None:
+    first, second = os.urandom(PAGE), os.urandom(1 << 20)
+    write(drive.device, 5 * PAGE, first)
+    write(drive.device, 8 << 20, second)
+    assert read(drive.device, 5 * PAGE, PAGE) == first
+    assert read(drive.device, 8 << 20, len(second)) == second
+    assert read(drive.device, 4 * PAGE, PAGE) == bytes(PAGE)
+
+
+def test_fio_verifies_at_high_depth(drive: VirtualDrive, tmp_path: Path) -> None:
+    command = ["fio", "--name=verify", f"--filename={drive.device}", "--direct=1", "--ioengine=libaio", "--rw=randwrite",
+               "--bsrange=4k-128k", "--iodepth=32", "--verify=crc32c", "--verify_fatal=1"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_trimmed_pages_read_as_zeros_and_are_unmapped(drive: VirtualDrive) -> None:
+    write(drive.device, 0, b"x" * 8 * PAGE)
+    subprocess.run(["blkdiscard", "-o", str(2 * PAGE), "-l", str(3 * PAGE), drive.device], check=True)
+    assert read(drive.device, 0, 8 * PAGE) == b"x" * 2 * PAGE + bytes(3 * PAGE) + b"x" * 3 * PAGE
+    assert manage.counters("test")["mapped_pages"] == 5
+
+
+def test_purge_zeroes_and_keeps_the_lifetime(drive: VirtualDrive) -> None:
+    write(drive.device, 0, b"x" * 4 * PAGE)
+    manage.purge("test")
+    assert read(drive.device, 0, 4 * PAGE) == bytes(4 * PAGE)
+    truth = manage.counters("test")
+    assert truth["mapped_pages"] == 0
+    assert truth["host_write_bytes"] == 4 * PAGE
+
+
+def test_purge_is_seen_through_the_page_cache(drive: VirtualDrive) -> None:
+    Path(drive.device).write_bytes(b"x" * PAGE)
+    assert Path(drive.device).read_bytes()[:PAGE] == b"x" * PAGE
+    manage.purge("test")
+    assert Path(drive.device).read_bytes()[:PAGE] == bytes(PAGE)
+
+
+def test_reset_makes_a_new_drive(drive: VirtualDrive) -> None:
+    write(drive.device, 0, b"x" * PAGE)
+    manage.set_fault("test", Fault("error"))
+    manage.purge("test", counters_too=True)
+    assert read(drive.device, 0, PAGE) == bytes(PAGE)
+    assert manage.counters("test")["host_write_bytes"] == 0
+
+
+def test_counts_what_the_host_did_only(drive: VirtualDrive) -> None:
+    assert not any(manage.counters("test").values())  # the calibration of the start leaves no trace
+    write(drive.device, 0, b"x" * 3 * PAGE)
+    read(drive.device, 0, PAGE)
+    truth = manage.counters("test")
+    assert (truth["host_write_bytes"], truth["host_read_bytes"]) == (3 * PAGE, PAGE)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENODATA])
+def test_error_hits_its_addresses_only(drive: VirtualDrive, number: int) -> None:
+    manage.set_fault("test", Fault("error", "read", 8 * PAGE, PAGE, number))
+    assert [error_of(drive.device, page * PAGE) for page in (7, 8, 9)] == [None, number, None]
+    write(drive.device, 8 * PAGE, b"x" * PAGE)
+    assert manage.clear_faults("test") == 0
+    assert read(drive.device, 8 * PAGE, PAGE) == b"x" * PAGE
+
+
+def test_delay_adds_to_the_model(run_directory: Path, model: DriveModel) -> None:
+    drive = manage.start("test", replace(model, enabled=False))
+    manage.set_fault("test", Fault("delay", "read", delay_us=50_000))
+    # A lower bound only: the drive may answer later on a busy machine, but never earlier.
+    assert elapsed_s(drive.device) >= 0.05
+    manage.clear_faults("test")
+    assert min(elapsed_s(drive.device) for _ in range(20)) < 0.05
+
+
+def elapsed_s(device: str) -> float:
+    import time
+
+    started = time.perf_counter()
+    read(device, 0, PAGE)
+    return time.perf_counter() - started
+
+
+def test_a_drive_that_is_gone_fails_everything(drive: VirtualDrive) -> None:
+    manage.set_fault("test", Fault("gone"))
+    assert error_of(drive.device, 0) is not None
+    with pytest.raises(OSError, match=r"No such device|Input/output|No such"):
+        write(drive.device, 0, bytes(PAGE))
+
+
+@pytest.mark.parametrize("operation", ["read", "flush"])
+def test_a_hang_ends_when_it_is_cleared(drive: VirtualDrive, operation: str) -> None:
+    manage.set_fault("test", Fault("hang", operation))
+    script = "import os,sys; fd = os.open(sys.argv[1], os.O_RDWR); os.pread(fd, 1, 0); os.fsync(fd)"
+    with subprocess.Popen([sys.executable, "-c", script, drive.device]) as process:
+        held = 0
+        while not held:  # until the request has come; clearing an empty hang leaves it set
+            manage.set_fault("test", Fault("hang", operation)) if operation == "read" else None
+            held = manage.clear_faults("test")
+        assert process.wait(60) == 0
+
+
+def start_hanging_fio(drive: VirtualDrive, directory: Path) -> subprocess.Popen[bytes]:
+    """fio on a drive that answers nothing; returns once its first I/O is on the way."""
+    manage.set_fault(drive.name, Fault("hang"))
+    command = ["fio", "--name=hang", f"--filename={drive.device}", "--direct=1", "--ioengine=libaio", "--rw=randread",
+               "--bs=4k", "--iodepth=8", "--time_based", "--runtime=600"]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=directory, process_group=0, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    inflight = Path("/sys/block", Path(drive.device).name, "inflight")
+    while inflight.read_text().split()[0] == "0":
+        assert process.poll() is None
+    return process
+
+
+def ended(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def test_stop_frees_a_hanging_fio(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
+    process = start_hanging_fio(drive, tmp_path)
+    os.killpg(process.pid, signal.SIGKILL)
+    manage.stop("test")
+    assert ended(process)
+    assert leftovers(run_directory) == []
+
+
+def test_stop_ends_a_server_that_a_signal_has_stopped(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
+    process = start_hanging_fio(drive, tmp_path)
+    os.kill(drive.pid, signal.SIGSTOP)
+    assert [one.counters for one in manage.status()] == [None]
+    manage.stop("test")
+    assert ended(process)
+    assert leftovers(run_directory) == []
+
+
+def test_start_is_idempotent(drive: VirtualDrive, model: DriveModel) -> None:
+    write(drive.device, 0, b"x" * PAGE)
+    assert manage.start("test", model) == drive
+    assert read(drive.device, 0, PAGE) == b"x" * PAGE
+
+
+def test_start_refuses_another_model(drive: VirtualDrive, model: DriveModel) -> None:
+    with pytest.raises(UserError, match=r"'test' is running with another model.*virtual stop test"):
+        manage.start("test", replace(model, over_provisioning=0.5))
+    assert drive.alive
+
+
+def test_concurrent_starts_make_one_server(run_directory: Path, model: DriveModel) -> None:
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        records = list(pool.map(manage.start, ["test"] * 4, [model] * 4))
+    assert len(set(map(repr, records))) == 1
+    assert len([path for path, _ in fuse.mounts() if path.parent == run_directory]) == 1
+
+
+def test_server_survives_its_starter(run_directory: Path, model: DriveModel, tmp_path: Path) -> None:
+    (tmp_path / "drives.yaml").write_text(json.dumps({"test": model.to_mapping()}))
+    command = [sys.executable, "-m", "drivelab.cli.main_entry"]
+    script = "import sys; from drivelab.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", script, "virtual", "start", "test", "--config", str(tmp_path / "drives.yaml")]
+    starter = subprocess.Popen(command, process_group=0, stdout=subprocess.PIPE, text=True)
+    output, _ = starter.communicate()
+    with pytest.raises(ProcessLookupError):  # nothing of the starter's group is left
+        os.killpg(starter.pid, signal.SIGKILL)
+    (record,) = manage.status()
+    assert record.alive
+    assert output.split() == [record.device, "16MiB", "TEST-1"]
+    assert os.getsid(record.pid) == record.pid
+
+
+def kill_server(drive: VirtualDrive) -> None:
+    descriptor = os.pidfd_open(drive.pid)
+    os.kill(drive.pid, signal.SIGKILL)
+    select.select([descriptor], [], [])
+    os.close(descriptor)
+
+
+def test_killed_server_gives_errors_and_is_cleaned_up(
+    drive: VirtualDrive, run_directory: Path, model: DriveModel
+) -> None:
+    kill_server(drive)
+    assert error_of(drive.device, 0) is not None
+    assert [(one.alive, one.counters) for one in manage.status()] == [(False, None)]
+    assert manage.find_by_device(drive.device) is None
+    with pytest.raises(UserError, match="has lost its server"):
+        manage.purge("test")
+    removed = manage.stop("test")
+    assert any(drive.device in one for one in removed)
+    assert leftovers(run_directory) == []
+    again = manage.start("test", model)
+    assert read(again.device, 0, PAGE) == bytes(PAGE)
+
+
+def test_start_cleans_up_after_a_killed_server(drive: VirtualDrive, run_directory: Path, model: DriveModel) -> None:
+    kill_server(drive)
+    again = manage.start("test", model)
+    assert again.pid != drive.pid
+    assert len([path for path, _ in fuse.mounts() if path.parent == run_directory]) == 1
+
+
+def test_start_that_was_killed_half_way_is_cleaned_up(drive: VirtualDrive, run_directory: Path) -> None:
+    (run_directory / "test.json").unlink()  # the record is the last thing that a start writes
+    descriptor = os.pidfd_open(drive.pid)
+    manage.stop()
+    assert leftovers(run_directory) == []
+    select.select([descriptor], [], [])  # the server has ended by itself
+    os.close(descriptor)
+
+
+def test_server_ends_when_its_file_is_unmounted(drive: VirtualDrive) -> None:
+    descriptor = os.pidfd_open(drive.pid)
+    subprocess.run(["losetup", "--detach", drive.device], check=True)
+    fuse.unmount(Path(drive.mount_point))
+    select.select([descriptor], [], [])
+    os.close(descriptor)
+
+
+def test_number_of_another_process_is_never_killed(drive: VirtualDrive, run_directory: Path, model: DriveModel) -> None:
+    kill_server(drive)
+    with subprocess.Popen(["sleep", "600"]) as bystander:
+        record = json.loads((run_directory / "test.json").read_text())
+        (run_directory / "test.json").write_text(json.dumps({**record, "pid": bystander.pid}))
+        manage.stop("test")
+        assert bystander.poll() is None
+        bystander.kill()
+
+
+def test_foreign_loop_device_is_left_alone(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
+    image = tmp_path / "foreign.img"
+    image.write_bytes(bytes(1 << 20))
+    command = ["losetup", "--find", "--show", str(image)]
+    foreign = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    try:
+        assert manage.find_by_device(foreign) is None
+        kill_server(drive)
+        subprocess.run(["losetup", "--detach", drive.device], check=True)
+        record = json.loads((run_directory / "test.json").read_text())
+        (run_directory / "test.json").write_text(json.dumps({**record, "device": foreign}))
+        assert manage.find_by_device(foreign) is None
+        manage.stop()
+        assert fuse.loop_devices(image) == [foreign]
+    finally:
+        subprocess.run(["losetup", "--detach", foreign], check=True)
+
+
+def test_find_by_device_follows_links(drive: VirtualDrive, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(drive.device)
+    assert manage.find_by_device(str(link)) == drive
+    assert manage.find_by_device("/dev/null") is None
+
+
+def test_stop_refuses_a_mounted_drive(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
+    subprocess.run(["mkfs.ext4", "-q", drive.device], check=True)
+    point = tmp_path / "mounted"
+    point.mkdir()
+    subprocess.run(["mount", drive.device, str(point)], check=True)
+    try:
+        with pytest.raises(UserError, match=f"mounted on {point}; unmount it first"):
+            manage.stop("test")
+        assert drive.alive
+    finally:
+        subprocess.run(["umount", str(point)], check=True)
+    manage.stop("test")
+    assert leftovers(run_directory) == []
+
+
+def test_two_drives_at_once(run_directory: Path, model: DriveModel) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(manage.start, ["one", "two"], [model, replace(model, serial="TEST-2")])
+    write(one.device, 0, b"1" * PAGE)
+    write(two.device, 0, b"2" * PAGE)
+    assert read(one.device, 0, PAGE) == b"1" * PAGE
+    assert [status.name for status in manage.status()] == ["one", "two"]
+    manage.stop("one")
+    assert read(two.device, 0, PAGE) == b"2" * PAGE
+
+
+@pytest.mark.parametrize("name", ["nothing", "../nothing", "Nothing", ""])
+def test_unknown_name_is_refused(run_directory: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"not running|is no name"):
+        manage.counters(name)
+
+
+def test_command_refuses_an_unknown_drive(
+    run_directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "drives.yaml").write_text("known: {}\n")
+    assert main(["virtual", "start", "unknown", "--config", str(tmp_path / "drives.yaml")]) == 2
+    assert "no virtual drive 'unknown'; it has known" in capsys.readouterr().err
+    assert leftovers(run_directory) == []
+
+
+def test_garbage_in_a_control_attribute_is_refused(drive: VirtualDrive) -> None:
+    for attribute, value in (("faults", b"{"), ("faults", b'[{"no": 1}]'), ("path_us", b"x"), ("nothing", b"1")):
+        with pytest.raises(OSError, match=r"Invalid argument|not supported"):
+            os.setxattr(drive.mount_point, f"user.drivelab.{attribute}", value)
+    assert drive.alive

@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# Does a new machine get from a clone to a report? Makes minimal Debian systems with git and nothing else added,
+# clones the commit at hand into each, and runs there what the README tells a newcomer to run.
+#
+#   run.sh [RELEASE ...]      default: bookworm trixie (Debian 12 and 13); needs root
+#
+# The kernel, its block devices and its network are this machine's; so are the addresses and certificates that lead
+# to packages. Logs, the bare systems and pip's downloads stay in ~/.cache/drivelab/fresh, the used systems do not.
+set -uo pipefail
+shopt -s nullglob
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/drivelab/fresh
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+tree=$cache/system # one at a time
+
+fail() {
+    printf 'drivelab test fresh: %s\n' "$*" >&2
+    exit 1
+}
+
+# --- what is there, and how it goes away
+
+mounts() { awk -v tree="$tree/" 'index($2, tree) == 1 { print $2 }' /proc/mounts; }
+
+loop_devices() {
+    local file
+    for file in /sys/block/loop*/loop/backing_file; do
+        [[ $(cat "$file" 2>/dev/null) == "$tree"/* ]] && printf '/dev/%s\n' "$(cut -d/ -f4 <<<"$file")"
+    done
+}
+
+processes() {
+    local root
+    for root in /proc/[0-9]*/root; do
+        [[ $(readlink "$root") == "$tree" ]] && cut -d/ -f3 <<<"$root"
+    done
+}
+
+remove_system() {
+    local found
+    for found in $(processes); do kill -KILL "$found"; done 2>/dev/null
+    for found in $(loop_devices); do losetup --detach "$found"; done
+    # Latest first; lazily, for a killed process may still be on its way out.
+    mounts | tac | while read -r found; do umount --lazy "$(printf %b "$found")"; done
+    [[ -z $(mounts) ]] || fail "cannot unmount what is mounted in $tree."
+    rm -rf --one-file-system "$tree"
+}
+
+# --- a minimal system
+
+# shellcheck disable=SC2016 # apt's variables
+mirror() { # where this machine gets Debian from; nothing elsewhere, debootstrap then has a default
+    apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)' 'Identifier: Packages' 2>/dev/null |
+        awk '$2 !~ /-/ && $3 == "main" && $4 == "Debian" { print $1; exit }'
+}
+
+make_bare_system() {
+    local bare=$cache/$release.tar.gz
+    if [[ -z $(find "$bare" -mtime -30 2>/dev/null) ]]; then
+        # shellcheck disable=SC2046 # no word where there is no mirror
+        debootstrap --variant=minbase --include=git "$release" "$tree" $(mirror) &&
+            chroot "$tree" apt-get clean &&
+            tar -C "$tree" -czf "$bare.part" . && mv "$bare.part" "$bare"
+    else
+        mkdir -p "$tree" && tar -C "$tree" -xpzf "$bare"
+    fi
+}
+
+passed_on() { # the environment that leads to packages, as NAME=value
+    local name
+    for name in $(compgen -e | grep -E '^(PIP_.*|.*_proxy|.*_PROXY|SSL_CERT_FILE|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE)$'); do
+        printf '%s\n' "$name=${!name}"
+    done
+}
+
+connect() { # names, package managers' settings, certificates
+    local file
+    for file in /etc/resolv.conf /etc/hosts /etc/pip.conf ~/.config/pip/pip.conf ~/.pip/pip.conf \
+        /etc/ssl/certs/ca-certificates.crt /usr/local/share/ca-certificates/*.crt $(passed_on | cut -d= -f2-); do
+        [[ ! -f $file ]] || install -D -m 644 "$file" "$tree${file/#$HOME//root}" || return
+    done
+    apt-config dump 2>/dev/null | grep -E '^Acquire::https?::' >"$tree/etc/apt/apt.conf.d/99host"
+    mkdir -p "$cache/pip" "$tree/root/.cache/pip"
+}
+
+mount_kernel() {
+    mount -t proc proc "$tree/proc" &&
+        mount -t sysfs sysfs "$tree/sys" &&
+        mount --bind /dev "$tree/dev" &&
+        mount --make-private "$tree/dev" && # else the next two would appear on this machine too
+        mount --bind /dev/pts "$tree/dev/pts" &&
+        mount -t tmpfs tmpfs "$tree/dev/shm" &&
+        mount --bind "$cache/pip" "$tree/root/.cache/pip" || return
+    # As systemd does where the kernel has them. The kernel mounts tracefs below debugfs too, when looked at.
+    [[ ! -d $tree/sys/kernel/debug ]] || mount -t debugfs debugfs "$tree/sys/kernel/debug"
+    [[ ! -d $tree/sys/kernel/tracing ]] || mount -t tracefs tracefs "$tree/sys/kernel/tracing"
+    ls "$tree/sys/kernel/debug/tracing/" >/dev/null 2>&1 || :
+}
+
+make_system() { make_bare_system && connect && mount_kernel; }
+
+# --- what is done in it
+
+inside() { # a command line for its shell
+    local variables=()
+    mapfile -t variables < <(passed_on)
+    chroot "$tree" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 \
+        PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${variables[@]}" /bin/sh -euc "$1" </dev/null
+}
+
+clone() {
+    git -C "$checkout" bundle create --quiet "$tree/root/drivelab.bundle" HEAD &&
+        inside "cd /root && git -c advice.detachedHead=false clone --quiet drivelab.bundle drivelab && cd drivelab && git log -1 --oneline"
+}
+
+setup() { inside 'cd /root/drivelab && ./drivelab setup'; }
+
+first_demo() {
+    inside 'cd /root/drivelab && ./drivelab demo' && [[ -s $tree/root/drivelab/results/report/index.html ]]
+}
+
+second_demo() { # does nothing
+    local report=$tree/root/drivelab/results/report/index.html before
+    before=$(stat -c %y "$report")
+    inside 'cd /root/drivelab && ./drivelab demo' && [[ $(stat -c %y "$report") == "$before" ]]
+}
+
+tests() { inside 'cd /root/drivelab && ./drivelab test'; }
+
+nothing_left() {
+    local left
+    left=$(printf '%s\n' "$(mounts | grep -vxF "$mounted")" "$(loop_devices)" "$(processes)" | grep .)
+    [[ -z $left ]] || { printf 'left behind (mounts, loop devices, processes):\n%s\n' "$left" && return 1; }
+}
+
+step() { # TITLE COMMAND: its output goes to the log, its outcome to the terminal
+    local began=$SECONDS
+    printf '%-10s %-28s ' "$release" "$1"
+    printf '\n== %s\n' "$1" >>"$log"
+    "$2" >>"$log" 2>&1 9>&- & # in the background, so that a signal is seen at once
+    child=$!
+    if wait "$child"; then
+        printf 'ok  %4d s\n' $((SECONDS - began))
+    else
+        printf 'FAILED after %d s; the end of %s:\n' $((SECONDS - began)) "$log"
+        tail -n 40 "$log"
+        return 1
+    fi
+}
+
+try() {
+    remove_system
+    : >"$log"
+    step 'minimal system' make_system || return
+    mounted=$(mounts)
+    step 'git clone' clone &&
+        step './drivelab setup' setup &&
+        step './drivelab demo' first_demo &&
+        step './drivelab demo, again' second_demo &&
+        step './drivelab test' tests &&
+        step 'nothing left behind' nothing_left
+}
+# ---
+
+[[ $(id -u) -eq 0 ]] || fail "needs root, to make and enter minimal systems. Run it as root or with sudo."
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock -n 9 || fail "another run is at work in $cache. Wait for it to end."
+if ! command -v debootstrap >/dev/null; then
+    command -v apt-get >/dev/null || fail "debootstrap is missing. Install it, then start again."
+    echo "installing with apt-get: debootstrap debian-archive-keyring"
+    { apt-get update && apt-get install -y --no-install-recommends debootstrap debian-archive-keyring; } \
+        >"$cache/apt.log" 2>&1 || fail "apt-get could not install debootstrap, see $cache/apt.log."
+fi
+git -C "$checkout" diff --quiet HEAD || echo "note: changes that are not committed are not part of this test"
+
+set -m # each step is a process group, to be ended whole
+child=
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+trap '[[ -z $child ]] || kill -- "-$child" 2>/dev/null; remove_system' EXIT
+
+[[ $# -gt 0 ]] || set -- bookworm trixie
+failed=()
+for release in "$@"; do
+    log=$cache/$release.log
+    try || failed+=("$release")
+done
+[[ ${#failed[@]} -eq 0 ]] || fail "failed: ${failed[*]}."

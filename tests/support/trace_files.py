@@ -1,0 +1,53 @@
+"""Blktrace files to order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from drivelab.trace import records
+from drivelab.trace.match import Matcher
+
+Event = tuple[int, str, str, int, int]
+"""Time in ns, blkparse's letter, its flags (`R`, `W`, `WS`, `FWFS`, `FN`, `DS` …), sector, bytes."""
+
+
+def action_word(letter: str, flags: str) -> int:
+    """The action of an event as the kernel writes it; an F before the direction is a flush, after it FUA."""
+    direction = next(index for index, flag in enumerate(flags) if flag in "RWDN")
+    words = {"R": records.READ, "N": records.READ, "W": records.WRITE, "D": records.DISCARD | records.WRITE}
+    word = records.ACTIONS.index(letter) | words[flags[direction]]
+    word |= records.FLUSH if "F" in flags[:direction] else 0
+    for flag, bit in (("F", records.FUA), ("S", records.SYNC), ("M", records.META), ("A", records.READAHEAD)):
+        word |= bit if flag in flags[direction + 1 :] else 0
+    return word
+
+
+def record_bytes(
+    event: Event, cpu: int = 0, sequence: int = 0, pid: int = 7, pdu: bytes = b"", action: int | None = None
+) -> bytes:
+    """One record as it lies in a file; `action` stands in for the event's letter and flags."""
+    time_ns, letter, flags, sector, length = event
+    word = action_word(letter, flags) if action is None else action
+    magic = records.MAGIC | records.VERSION
+    fields = (magic, sequence, time_ns, sector, length, word, pid, 1 << 20, cpu, 0, len(pdu))
+    return np.array([fields], records.HEADER).tobytes() + pdu
+
+
+def write_capture(folder: Path, *cpus: Sequence[Event]) -> Path:
+    """A folder that is a capture, one list of events a CPU."""
+    folder.mkdir()
+    for cpu, events in enumerate(cpus):
+        data = b"".join(record_bytes(event, cpu) for event in events)
+        (folder / f"trace.blktrace.{cpu}").write_bytes(data)
+    return folder
+
+
+def matched(*events: Event) -> Matcher:
+    """What the matcher makes of events."""
+    matcher = Matcher()
+    for time_ns, letter, flags, sector, length in events:
+        matcher.event(time_ns, action_word(letter, flags), sector, length, 0, 7, 0)
+    matcher.finish()
+    return matcher

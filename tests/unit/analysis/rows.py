@@ -1,0 +1,73 @@
+"""Rows of the tables, complete and typed: each passes through the schema of its table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from drivelab.tables.schemas import SCHEMAS
+
+_ZERO: dict[str, Any] = {"string": "", "bool": False, "list<item: double>": [], "list<item: string>": []}
+
+
+def table(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Table `name`; columns that a row does not give are null, or else zero or empty."""
+    schema = SCHEMAS[name]
+    whole = []
+    for row in rows:
+        assert not row.keys() - set(schema.names), row.keys() - set(schema.names)
+        empty = {f.name: None if f.nullable else _ZERO.get(str(f.type), 0) for f in schema}
+        whole.append({**empty, **row})
+    return pa.Table.from_pylist(whole, schema=schema).to_pandas()
+
+
+def key(drive: str = "op7", measurement: str = "pts-iops", run: int = 1, **changed: Any) -> dict[str, Any]:
+    return {
+        "recording": f"{drive}/{measurement}/0123456789ab-run{run}",
+        "drive": drive,
+        "serial": f"S-{drive}",
+        "protocol": measurement,
+        "measurement": measurement,
+        "run": run,
+        "clock": "wall",
+        **changed,
+    }
+
+
+def cell(iops: float, *, read_share: int = 0, size: int = 4096, runtime_s: float = 1.0, **more: Any) -> dict[str, Any]:
+    """Metrics of a random cell at 2 threads with 8 outstanding I/Os each."""
+    ios = round(iops * runtime_s)
+    return {
+        "pattern": "random",
+        "read_share_pct": read_share,
+        "block_size_bytes": size,
+        "threads": 2,
+        "queue_depth": 8,
+        "runtime_s": runtime_s,
+        "write_ios": ios,
+        "iops": iops,
+        "bandwidth_mib_s": iops * size / 2**20,
+        "mean_latency_us": 16e6 / iops,
+        **more,
+    }
+
+
+def loop(
+    values: list[float], *, step: int = 0, where: dict[str, Any] | None = None, **more: Any
+) -> list[dict[str, Any]]:
+    """A loop of one cell, a value of IOPS for each round."""
+    return [
+        {**(where or key()), "step": step, "kind": "loop", "round": number, **cell(iops, **more)}
+        for number, iops in enumerate(values, 1)
+    ]
+
+
+def soak(
+    values: list[float], *, step: int = 0, where: dict[str, Any] | None = None, **more: Any
+) -> list[dict[str, Any]]:
+    """A soak, a value of IOPS for each slice."""
+    return [
+        {**(where or key()), "step": step, "kind": "soak", "round": number, **cell(iops, **more)}
+        for number, iops in enumerate(values, 1)
+    ]

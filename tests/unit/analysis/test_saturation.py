@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+from drivelab.analysis.saturation import find_cliff, post_saturation
+from hypothesis import given
+from hypothesis import strategies as st
+
+MIB = 1 << 20
+
+
+def soak(iops: Sequence[float], slice_s: float | Sequence[float] = 1.0) -> pd.DataFrame:
+    """Slices of random 4 KiB writes."""
+    table = pd.DataFrame({"iops": np.asarray(iops, dtype=float)})
+    table["runtime_s"] = slice_s
+    table["elapsed_s"] = 10 + table["runtime_s"].cumsum() - table["runtime_s"]
+    table["write_ios"] = (table["iops"] * table["runtime_s"]).round().astype(int)
+    table["read_ios"] = 0
+    table["bandwidth_mib_s"] = table["iops"] * 4096 / MIB
+    table["mean_latency_us"] = 16 / table["iops"].replace(0, np.nan) * 1e6
+    table["bytes_written"] = table["write_ios"] * 4096
+    table["bytes_written_total"] = table["bytes_written"].cumsum()
+    return table
+
+
+def test_the_cliff_is_where_the_level_falls() -> None:
+    cliff = find_cliff(soak([4000] * 12 + [1000] * 28), capacity_bytes=64 * MIB)
+    assert cliff is not None
+    assert cliff.time_s == pytest.approx(12)
+    assert cliff.bytes_written == 12 * 4000 * 4096
+    assert cliff.drive_fills == pytest.approx(12 * 4000 * 4096 / (64 * MIB))
+    assert cliff.iops_before == pytest.approx(4000)
+    assert cliff.iops_after == pytest.approx(1000)
+
+
+def test_noise_and_one_slow_slice_do_not_move_it() -> None:
+    random = np.random.default_rng(1)
+    iops = np.r_[np.full(15, 5000.0), np.full(60, 1500.0)] * random.normal(1, 0.1, 75)
+    iops[40] = 300
+    cliff = find_cliff(soak(iops), capacity_bytes=MIB)
+    assert cliff is not None
+    assert cliff.time_s == pytest.approx(15)
+
+
+@pytest.mark.parametrize("iops", [[1000] * 20, [1000, 1100] * 10, [500] * 10 + [1000] * 10, [1000], []])
+def test_no_fall_no_cliff(iops: list[float]) -> None:
+    assert find_cliff(soak(iops), capacity_bytes=MIB) is None
+
+
+@given(st.lists(st.floats(100, 1e5), min_size=2, max_size=40))
+def test_no_other_cut_explains_more(iops: list[float]) -> None:
+    cliff = find_cliff(soak(iops), capacity_bytes=MIB, least_drop=0.0)
+    assert cliff is not None
+    logs = np.log(iops)
+
+    def error(cut: int) -> float:
+        return sum(float(((part - part.mean()) ** 2).sum()) for part in (logs[:cut], logs[cut:]))
+
+    assert error(round(cliff.time_s)) == pytest.approx(min(error(cut) for cut in range(1, len(iops))), abs=1e-9)
+
+
+def test_a_hung_slice_does_not_break_it() -> None:
+    assert find_cliff(soak([4000] * 10 + [0] + [1000] * 10), capacity_bytes=MIB) is not None
+
+
+def test_the_level_is_that_of_the_end() -> None:
+    level = post_saturation(soak([4000] * 50 + [1000, 1010, 990, 1000, 1000] * 10), "iops")
+    assert level.slices == 20
+    assert level.average == pytest.approx(1000)
+    assert (level.low, level.high) == pytest.approx((997.5, 1002.5))
+    assert level.steady
+
+
+def test_a_level_that_still_falls_is_not_steady() -> None:
+    assert not post_saturation(soak(np.linspace(2000, 1000, 40)), "iops", last_share=0.5).steady
+
+
+def test_rates_count_by_time_and_latency_by_ios() -> None:
+    table = soak([1000, 1000, 1000, 1000, 400], [1.0, 1.0, 1.0, 1.0, 0.5])
+    ios, seconds = table["write_ios"].sum(), table["runtime_s"].sum()
+    assert post_saturation(table, "iops").average == pytest.approx(ios / seconds)
+    assert post_saturation(table, "bandwidth_mib_s").average == pytest.approx(ios * 4096 / MIB / seconds)
+    busy_us = (table["write_ios"] * table["mean_latency_us"]).sum()
+    assert post_saturation(table, "mean_latency_us").average == pytest.approx(busy_us / ios)
+
+
+def test_too_few_slices_are_not_steady() -> None:
+    level = post_saturation(soak([1000] * 4), "iops")
+    assert (level.average, level.slices, level.steady) == (1000, 4, False)
+
+
+def test_hung_slices_count_as_no_io_and_are_not_steady() -> None:
+    table = soak([1000, 1000, 0, 1000, 1000])
+    assert post_saturation(table, "iops").average == pytest.approx(800)
+    assert not post_saturation(table, "iops").steady
+    assert post_saturation(table, "mean_latency_us").average == pytest.approx(16000)
+    with pytest.raises(ValueError, match="mean_latency_us"):
+        post_saturation(soak([0] * 5), "mean_latency_us")
+
+
+def test_no_slices_no_level() -> None:
+    with pytest.raises(ValueError, match="without slices"):
+        post_saturation(soak([]), "iops")

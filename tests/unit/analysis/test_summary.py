@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from drivelab.analysis.repeats import relative_standard_error_pct
+from drivelab.analysis.summary import summary_table
+from drivelab.analysis.windows import windows_table
+from drivelab.tables import io
+
+from .rows import key, loop, soak, table
+
+TRACK = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "metric": "iops"}
+CRITERION = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "track": [TRACK]}
+SETTLED = [900.0, 500.0, 100.0, 104.0, 96.0, 102.0, 98.0]
+
+
+def summarise(rows: list[dict[str, Any]], replays: list[dict[str, Any]] | None = None, **settings: Any) -> pd.DataFrame:
+    cells = table("cells", rows)
+    return summary_table(cells, windows_table(cells, {0: CRITERION}), table("replays", replays or []), **settings)
+
+
+def value(summary: pd.DataFrame, metric: str = "iops", label: str = "RND 4KiB 0/100") -> dict[str, Any]:
+    (row,) = summary[(summary["metric"] == metric) & (summary["cell_label"] == label)].to_dict("records")
+    return dict(row)
+
+
+def replay(latencies: list[float], *, where: dict[str, Any] | None = None, **more: Any) -> list[dict[str, Any]]:
+    """A cold run and then warm ones, a mean latency for each."""
+    return [
+        {
+            **(where or key(measurement="trace-replay")), "trace": "sqlite", "repeat": repeat, "warm": repeat > 1,
+            "counted": repeat > 1, "timing": "original", "duration_s": 1000 / latency, "mean_latency_us": latency,
+            "bandwidth_mib_s": 100 / latency, "p99_latency_us": 10 * latency, **more,
+        }
+        for repeat, latency in enumerate([9999.0, *latencies], 1)
+    ]  # fmt: skip
+
+
+def test_a_loop_is_averaged_over_the_steady_window(tmp_path: Path) -> None:
+    summary = summarise(loop(SETTLED) + loop([7.0] * 7, read_share=65))
+    found = value(summary)
+    assert found["value"] == pytest.approx(100)
+    assert (found["spread_low"], found["spread_high"]) == (96, 104)
+    assert (found["n"], found["verdict"], found["statistic"]) == (1, "steady", "window average")
+    assert (found["kind"], found["unit"]) == ("speed", "1/s")
+    assert pd.isna(found["rse_pct"])
+    assert list(found["recordings"]) == [key()["recording"]]
+    assert value(summary, label="RND 4KiB 65/35")["value"] == 7
+    latency = value(summary, "mean_latency_us")
+    assert (latency["kind"], latency["unit"]) == ("time", "us")
+    assert latency["value"] == pytest.approx(sum(16e6 / v for v in SETTLED[2:]) / 5)
+    io.write(summary, tmp_path / "s", "summary")
+
+
+def test_the_tkperf_cell_is_its_window_average() -> None:
+    found = value(summarise(loop([60546.0, 60013.0, 62932.0, 61774.0, 61061.0])))
+    assert found["value"] == pytest.approx(61265.2)
+
+
+def test_what_is_not_steady_says_so_for_every_cell_of_the_loop() -> None:
+    summary = summarise(loop([100.0 * 1.2**i for i in range(7)]) + loop([7.0] * 7, read_share=65))
+    assert set(summary["verdict"]) == {"not steady"}
+    assert value(summary)["value"] == pytest.approx(sum(100 * 1.2**i for i in range(2, 7)) / 5)
+
+
+def test_a_disturbance_in_the_window_taints_the_value() -> None:
+    rows = loop(SETTLED)
+    rows[0]["tainted"] = True
+    assert value(summarise(rows))["verdict"] == "steady"  # before the window
+    rows[4]["tainted"] = True
+    assert value(summarise(rows))["verdict"] == "tainted"
+
+
+def test_a_soak_is_what_it_settles_at() -> None:
+    wsat = key(measurement="pts-write-saturation")
+    summary = summarise(soak([4000.0] * 20 + [1000.0] * 20, where=wsat))
+    found = value(summary)
+    assert found["value"] == pytest.approx(1000)
+    assert (found["statistic"], found["verdict"]) == ("post-saturation average", "steady")
+    falling = summarise(soak([4000.0 * 0.9**i for i in range(40)], where=wsat))
+    assert set(falling["verdict"]) == {"not steady"}
+
+
+def test_a_soak_that_goes_on_in_the_next_step_is_one() -> None:
+    summary = summarise(soak([4000.0] * 30, step=0) + soak([1000.0] * 10, step=1))
+    assert summary["cell_label"].unique().tolist() == ["RND 4KiB 0/100"]
+    assert value(summary)["value"] == pytest.approx(1000)
+
+
+def test_soaks_of_other_workloads_or_with_a_pause_between_are_apart() -> None:
+    rows = soak([400.0] * 9, step=0) + soak([300.0] * 9, step=1, size=8192) + soak([200.0] * 9, step=2)
+    summary = summarise(rows)
+    labels = ["RND 4KiB 0/100", "RND 8KiB 0/100", "RND 4KiB 0/100 soak"]
+    assert summary["cell_label"].unique().tolist() == labels
+    assert [value(summary, label=label)["value"] for label in labels] == pytest.approx([400, 300, 200])
+
+
+def test_a_workload_that_is_in_the_loop_and_in_the_soak_has_two_names() -> None:
+    summary = summarise(loop(SETTLED) + soak([50.0] * 10, step=1))
+    assert value(summary)["value"] == pytest.approx(100)
+    assert value(summary, label="RND 4KiB 0/100 soak")["value"] == pytest.approx(50)
+
+
+def test_threads_and_depth_are_named_where_they_vary() -> None:
+    rows = loop(SETTLED) + loop([7.0] * 7, read_share=65) + loop([9.0] * 7, read_share=65, threads=8)
+    labels = summarise(rows)["cell_label"].unique().tolist()
+    assert labels == ["RND 4KiB 0/100", "RND 4KiB 65/35 T2Q8", "RND 4KiB 65/35 T8Q8"]
+
+
+def test_a_replay_is_the_median_of_its_counted_warm_runs() -> None:
+    summary = summarise([], replay([100.0, 106.0, 100.5]))
+    found = value(summary, "mean_latency_us", "replay sqlite")
+    assert found["value"] == 100.5
+    assert (found["n"], found["statistic"], found["verdict"]) == (3, "median of warm runs", "rse ok")
+    assert found["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 106, 100.5]))
+    assert (found["spread_low"], found["spread_high"]) == (100, 106)
+    assert value(summary, "bandwidth_mib_s", "replay sqlite")["kind"] == "speed"
+    assert "duration_s" not in set(summary["metric"])
+
+
+def test_the_duration_counts_when_the_replay_runs_as_fast_as_it_can() -> None:
+    summary = summarise([], replay([100.0, 106.0, 100.5], timing="asap"))
+    found = value(summary, "duration_s", "replay sqlite")
+    assert (found["kind"], found["unit"], found["value"]) == ("time", "s", 1000 / 100.5)
+
+
+def test_repeats_that_disagree_say_so_at_the_given_threshold() -> None:
+    runs = replay([100.0, 120.0, 85.0, 100.0, 110.0])
+    verdicts = [set(summarise([], runs, rse_threshold_pct=pct)["verdict"]) for pct in (5.0, 6.0)]
+    rse_pct = relative_standard_error_pct([100, 120, 85, 100, 110])
+    assert 5.0 < rse_pct < 6.0
+    assert verdicts == [{"rse too high"}, {"rse ok"}]
+
+
+def test_few_or_even_runs() -> None:
+    two = value(summarise([], replay([100.0, 101.0])), "mean_latency_us", "replay sqlite")
+    assert (two["n"], two["value"], two["verdict"]) == (1, 100, "too few runs")
+    four = value(summarise([], replay([100.0, 102.0, 101.0, 500.0])), "mean_latency_us", "replay sqlite")
+    assert (four["n"], four["value"], four["spread_high"]) == (3, 101, 102)
+    runs = replay([100.0, 101.0, 102.0])
+    runs[2]["counted"] = False
+    assert value(summarise([], runs), "mean_latency_us", "replay sqlite")["n"] == 1
+
+
+def test_a_replay_of_which_nothing_counts_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no replay of trace 'sqlite' counts"):
+        summarise([], replay([]))
+
+
+def test_three_recordings_give_a_median() -> None:
+    rows = [row for run, level in ((1, 1.0), (2, 1.1), (3, 1.02))
+            for row in loop([v * level for v in SETTLED], where=key(run=run))]  # fmt: skip
+    found = value(summarise(rows))
+    assert found["value"] == pytest.approx(102)
+    assert (found["n"], found["verdict"], found["statistic"]) == (3, "rse ok", "window average")
+    assert found["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 110, 102]))
+    assert (found["spread_low"], found["spread_high"]) == pytest.approx((100, 110))
+    assert list(found["recordings"]) == [key(run=run)["recording"] for run in (1, 2, 3)]
+
+
+def test_two_recordings_are_no_median() -> None:
+    rows = [row for run in (2, 1) for row in loop([run * v for v in SETTLED], where=key(run=run))]
+    found = value(summarise(rows))
+    assert (found["n"], found["value"]) == (1, pytest.approx(100))
+    assert list(found["recordings"]) == [key(run=1)["recording"]]
+
+
+def test_one_unsteady_recording_spoils_the_set() -> None:
+    rows = [row for run in (1, 2) for row in loop(SETTLED, where=key(run=run))]
+    rows += loop([50.0, 60, 80, 100, 130, 160, 200], where=key(run=3))
+    assert value(summarise(rows))["verdict"] == "not steady"
+
+
+def test_only_what_was_made_under_the_same_conditions_is_pooled() -> None:
+    rows = [row for run in (1, 2, 3) for row in loop(SETTLED, where=key(run=run, reduced=run == 3))]
+    summary = summarise(rows)
+    assert summary[summary["metric"] == "iops"]["n"].tolist() == [1, 1]
+
+
+def test_drives_are_apart() -> None:
+    rows = loop(SETTLED) + loop([2 * v for v in SETTLED], where=key("op28"))
+    summary = summarise(rows)
+    assert summary[summary["metric"] == "iops"].set_index("drive")["value"].to_dict() == pytest.approx(
+        {"op7": 100, "op28": 200}
+    )
+
+
+def test_nothing_gives_an_empty_table(tmp_path: Path) -> None:
+    io.write(summarise([]), tmp_path / "s", "summary")
+
+
+def test_a_loop_without_its_window_is_an_error() -> None:
+    cells = table("cells", loop(SETTLED))
+    with pytest.raises(ValueError, match="op7/pts-iops/0123456789ab-run1: a loop has no steady-state window"):
+        summary_table(cells, table("steady_state", []), table("replays", []))

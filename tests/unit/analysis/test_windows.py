@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from drivelab.analysis.steady_state import determine
+from drivelab.analysis.windows import first_whole_round, windows_table
+from drivelab.tables import io
+
+from .rows import key, loop, soak, table
+
+RND_4K_W = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "metric": "iops"}
+RND_64K_MIX = {"pattern": "random", "read_share": 65, "block_size_bytes": 65536, "metric": "bandwidth_mib_s"}
+S4600 = [90000.0, 75000.0, 60546.0, 60013.0, 62932.0, 61774.0, 61061.0]
+
+
+def criterion(*track: dict[str, Any]) -> dict[str, Any]:
+    return {"window": 5, "max_rounds": 25, "data_excursion": 0.2, "slope_excursion": 0.1, "track": list(track)}
+
+
+def two_cells(first: list[float], second: list[float], gaps: tuple[tuple[int, int], ...] = ()) -> pd.DataFrame:
+    """A loop over both tracked cells; `gaps` are (round, cell) that came just after an interruption."""
+    rows = loop(first) + [row | {"cell": 1} for row in loop(second, read_share=65, size=65536)]
+    for row in rows:
+        row["after_gap"] = (row["round"], row.get("cell", 0)) in gaps
+    return table("cells", rows)
+
+
+def test_a_loop_of_one_tracked_variable(tmp_path: Path) -> None:
+    cells = table("cells", loop(S4600) + loop([5.0] * 7, read_share=100))
+    (row,) = windows_table(cells, {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (row["variable"], row["metric"], row["unit"]) == ("RND 4KiB 0/100", "iops", "1/s")
+    assert (row["reached"], row["rounds"], row["window_start"], row["window_end"]) == (True, 7, 3, 7)
+    assert row["values"] == S4600[2:]
+    assert row["average"] == pytest.approx(61265.2)
+    assert row["intercept"] + 3 * row["slope"] == pytest.approx(determine(S4600[2:]).intercept + row["slope"])
+    assert {name: row[name] for name in key()} == key() | {"run": 1}
+    io.write(windows_table(cells, {0: criterion(RND_4K_W)}), tmp_path / "w", "steady_state")
+
+
+def test_all_tracked_variables_share_one_window() -> None:
+    cells = two_cells([100.0] * 8, [200, 150, 120, 101, 100, 100, 100, 100])
+    found = windows_table(cells, {0: criterion(RND_4K_W, RND_64K_MIX)})
+    assert found["variable"].tolist() == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
+    assert found["unit"].tolist() == ["1/s", "MiB/s"]
+    assert found["window_start"].tolist() == [4, 4]
+    assert found["reached"].all()
+    assert found["average"].tolist() == pytest.approx([100.0, 100.2 / 16])
+
+
+def test_one_metric_may_be_tracked_beside_another_of_the_same_cell() -> None:
+    latency = RND_4K_W | {"metric": "mean_latency_us"}
+    found = windows_table(table("cells", loop(S4600)), {0: criterion(RND_4K_W, latency)})
+    assert found["metric"].tolist() == ["iops", "mean_latency_us"]
+    assert found["unit"].tolist() == ["1/s", "us"]
+
+
+def test_not_reached_is_said_and_shows_the_last_rounds() -> None:
+    cells = table("cells", loop([100 * 1.2**i for i in range(25)]))
+    (row,) = windows_table(cells, {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (row["reached"], row["window_start"], row["window_end"], row["rounds"]) == (False, 21, 25, 25)
+    assert row["residual_drift_pct"] > 50
+
+
+@pytest.mark.parametrize(
+    ("gaps", "first_whole"),
+    [((), 1), (((1, 0),), 1), (((4, 0),), 4), (((4, 1),), 5), (((2, 1), (4, 0)), 4), (((2, 0), (4, 1)), 5)],
+)
+def test_the_window_lies_wholly_after_interruptions(gaps: tuple[tuple[int, int], ...], first_whole: int) -> None:
+    cells = two_cells([100.0] * 9, [50.0] * 9, gaps)
+    assert first_whole_round(cells) == first_whole
+    found = windows_table(cells, {0: criterion(RND_4K_W, RND_64K_MIX)})
+    assert found["window_start"].tolist() == [first_whole] * 2
+    assert found["reached"].all()
+
+
+def test_steps_and_recordings_are_apart() -> None:
+    rows = loop(S4600, step=0) + loop([10.0] * 5, step=2) + soak([7.0] * 9, step=1) + loop(S4600, where=key("op28"))
+    found = windows_table(table("cells", rows), {0: criterion(RND_4K_W), 2: criterion(RND_4K_W)})
+    assert found[["drive", "step", "window_end"]].values.tolist() == [["op7", 0, 7], ["op28", 0, 7], ["op7", 2, 5]]
+
+
+def test_a_recording_without_loops_has_no_windows(tmp_path: Path) -> None:
+    found = windows_table(table("cells", soak([7.0] * 9)), {})
+    assert found.empty
+    io.write(found, tmp_path / "w", "steady_state")
+    assert windows_table(table("cells", []), {0: criterion(RND_4K_W)}).empty
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        loop(S4600, read_share=100),  # the tracked cell is not there
+        loop(S4600)[:3] + loop(S4600)[4:],  # a round lacks it
+        loop(S4600) + loop(S4600, threads=8),  # twice in a round
+    ],
+)
+def test_a_tracked_variable_must_have_one_cell_a_round(rows: list[dict[str, Any]]) -> None:
+    with pytest.raises(ValueError, match="RND 4KiB 0/100 has not just one cell in each round"):
+        windows_table(table("cells", rows), {0: criterion(RND_4K_W)})

@@ -1,0 +1,166 @@
+"""Synthetic tables in the shape of the real ones, built around printed TKperf results."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from drivelab.units import format_size
+
+MIXES = (100, 95, 65, 50, 35, 5, 0)
+# Intel DC S4600 960 GB, TKperf 2.1 report, 3.3: window averages by block size, mixes as above
+S4600_IOPS = {
+    512: (80532.6, 74927.0, 60760.2, 57696.4, 55877.2, 56019.2, 57542.0),
+    4096: (80928.6, 77497.2, 66664.6, 62314.0, 60703.4, 60581.8, 61265.2),
+    8192: (46198.6, 45111.4, 42267.8, 42166.4, 40700.6, 41827.2, 41829.4),
+    16384: (25422.0, 25858.6, 25359.4, 24916.2, 24519.8, 24495.8, 25494.6),
+    32768: (10539.8, 10944.6, 11464.8, 12170.6, 12348.0, 13107.8, 13850.4),
+    65536: (7139.2, 6724.8, 6172.8, 6530.0, 6250.4, 6765.2, 7270.8),
+    131072: (3479.2, 3316.6, 3003.0, 3063.0, 3056.8, 3474.4, 3783.0),
+    1048576: (513.2, 489.0, 425.0, 411.2, 421.4, 465.6, 485.2),
+}
+S4600_WINDOW = (60546.0, 60013.0, 62932.0, 61774.0, 61061.0)
+LONG_NAME = "nvme-SAMSUNG_MZQL21T9HCJR-00A07_S64GNE0R504321_namespace-1"
+
+
+@pytest.fixture(scope="session")
+def made() -> ModuleType:
+    """The functions of this module, each of which makes a table."""
+    return sys.modules[__name__]
+
+
+def key(drive: str = "op7", measurement: str = "pts-iops", **changed: Any) -> dict[str, Any]:
+    """The columns that every table by recording has."""
+    return {
+        "recording": f"{drive}/{measurement}/0123456789ab-run1", "drive": drive, "serial": f"S-{drive}",
+        "protocol": measurement, "measurement": measurement, "run": 1, "reduced": False, "virtual": False,
+        "clock": "wall",
+    } | changed
+
+
+def rated(iops: float, size: int, share: int, threads: int = 4, depth: int = 32) -> dict[str, Any]:
+    """Consistent results of a cell that reached `iops`."""
+    bandwidth, latency = iops * size / 2**20, threads * depth / max(iops, 1e-9) * 1e6
+    reads = share / 100
+    return {
+        "iops": iops, "read_iops": iops * reads, "write_iops": iops * (1 - reads), "bandwidth_mib_s": bandwidth,
+        "read_bandwidth_mib_s": bandwidth * reads, "write_bandwidth_mib_s": bandwidth * (1 - reads),
+        "mean_latency_us": latency, "max_latency_us": latency * 40, "p99_latency_us": latency * 6,
+    }
+
+
+def cells(rounds: int = 7, drive: str = "op7", sizes: tuple[int, ...] = tuple(S4600_IOPS),
+          mixes: tuple[int, ...] = MIXES, factor: float = 1.0, drift: float = 0.0, **changed: Any) -> pd.DataFrame:
+    """A random-access loop that settles after two rounds, or drifts by `drift` a round for ever."""
+    random, found = np.random.default_rng(7), []
+    for number in range(1, rounds + 1):
+        fresh = 1 + 0.5 * np.exp(-(number - 1) / 0.7) + drift * number
+        for order, (share, size) in enumerate((share, size) for share in mixes for size in sizes):
+            iops = S4600_IOPS[size][MIXES.index(share)] * factor * (fresh if share < 100 else 1)
+            found.append(key(drive, **changed) | {
+                "step": 1, "kind": "loop", "round": number, "cell": order, "pattern": "random",
+                "read_share_pct": share, "block_size_bytes": size, "threads": 4, "queue_depth": 32,
+                "elapsed_s": 60.0 * len(found), "after_gap": False, "tainted": False,
+            } | rated(iops * random.normal(1, 0.012), size, share))
+    return pd.DataFrame(found)
+
+
+def steady_state(values: tuple[float, ...] = S4600_WINDOW, start: int = 3, metric: str = "iops",
+                 variable: str = "RND 4KiB 0/100", reached: bool | None = None, rounds: int | None = None,
+                 **changed: Any) -> pd.DataFrame:
+    """One window, computed here by the rule of the PTS."""
+    end = start + len(values) - 1
+    average, numbers = float(np.mean(values)), np.arange(start, end + 1)
+    slope, intercept = np.polyfit(numbers, values, 1) if len(values) > 1 else (float("nan"), float("nan"))
+    data, rise = max(values) - min(values), abs(slope) * (len(values) - 1)
+    if reached is None:
+        reached = bool(len(values) == 5 and data <= 0.2 * average and rise <= 0.1 * average)
+    return pd.DataFrame([key(**changed) | {
+        "step": 1, "variable": variable, "metric": metric, "unit": "", "reached": reached,
+        "rounds": end if rounds is None else rounds, "window_start": start, "window_end": end, "values": list(values),
+        "average": average, "allowed_data_excursion": 0.2 * average, "measured_data_excursion": data,
+        "allowed_slope_excursion": 0.1 * average, "measured_slope_excursion": rise, "slope": slope,
+        "intercept": intercept, "residual_drift_pct": 100 * slope * (len(values) - 1) / average if average else np.nan,
+    }])
+
+
+def soak(drive: str = "op7", slices: int = 40, slice_s: float = 1.0, fresh: float = 9000.0, settled: float = 1500.0,
+         cliff: float = 0.25, measurement: str = "pts-write-saturation", **changed: Any) -> pd.DataFrame:
+    """A fresh drive that falls off a write cliff after a share `cliff` of the slices."""
+    random, found, total = np.random.default_rng(len(drive)), [], 0
+    for number in range(1, slices + 1):
+        position = number / slices - cliff
+        rate = fresh if position < 0 else settled + 0.35 * (fresh - settled) * np.exp(-position * 9)
+        iops = rate * random.normal(1, 0.03)
+        total += int(iops * slice_s) * 4096
+        found.append(key(drive, measurement, **changed) | {
+            "step": 1, "kind": "soak", "round": number, "cell": 0, "pattern": "random", "read_share_pct": 0,
+            "block_size_bytes": 4096, "threads": 2, "queue_depth": 8, "elapsed_s": 5.0 + (number - 1) * slice_s,
+            "runtime_s": slice_s,
+            "bytes_written": int(iops * slice_s) * 4096, "bytes_written_total": total,
+        } | rated(iops, 4096, 0, 2, 8))
+    return pd.DataFrame(found)
+
+
+def drives(**capacities: int) -> pd.DataFrame:
+    return pd.DataFrame([{"drive": drive, "capacity_bytes": size} for drive, size in capacities.items()])
+
+
+def latency_bins(drive: str = "op7", median_us: float = 90.0, ios: int = 2_000_000, kind: str = "soak",
+                 share: int = 0, size: int = 4096, measurement: str = "pts-latency", **changed: Any) -> pd.DataFrame:
+    """Bins about 1.5 % wide, a bell in the logarithm with a rare slow mode."""
+    edges = median_us * 1e3 * np.exp(np.arange(-60, 380) * 0.0155)
+    centre = np.log(edges / median_us / 1e3)
+    shape = np.exp(-(centre / 0.16) ** 2 / 2) + 2e-4 * np.exp(-((centre - 2.8) / 0.7) ** 2 / 2)
+    counts = np.floor(ios * shape / shape.sum()).astype(int)
+    directions = ["read"] * (share == 100) + ["write"] * (share == 0) or ["read", "write"]
+    return pd.DataFrame([
+        key(drive, measurement, **changed) | {
+            "step": 2, "kind": kind, "round": 1, "cell": 0, "pattern": "random", "read_share_pct": share,
+            "block_size_bytes": size, "direction": direction, "latency_ns": int(edge), "count": int(count),
+        }
+        for direction in directions for edge, count in zip(edges, counts, strict=True)
+    ])
+
+
+def replays(drive: str = "op7", latency_us: float = 180.0, runs: int = 3, ratio: float = 1.02,
+            **changed: Any) -> pd.DataFrame:
+    """A cold run and `runs` counted warm ones."""
+    random = np.random.default_rng(3)
+    return pd.DataFrame([
+        key(drive, "trace-replay", **changed) | {
+            "trace": "sqlite-inserts", "repeat": repeat, "warm": repeat > 0, "counted": repeat > 0,
+            "engine": "fio iolog v3", "timing": "original", "duration_s": 12 * ratio, "trace_duration_s": 12.0,
+            "duration_ratio": ratio, "bandwidth_mib_s": 3400 / latency_us * random.normal(1, 0.01),
+            "mean_latency_us": latency_us * random.normal(1, 0.015) * (1.25 if repeat == 0 else 1),
+            "dropped": "5 flushes",
+        }
+        for repeat in range(runs + 1)
+    ])
+
+
+def deltas(names: tuple[str, ...] = ("op28",), sizes: tuple[int, ...] = (4096, 65536, 1048576),
+           mixes: tuple[int, ...] = (100, 65, 0)) -> pd.DataFrame:
+    """Deltas of IOPS cells and one replay against op7; small ones are uncertain."""
+    random, found = np.random.default_rng(5), []
+    rows = [("pts-iops", f"RND {format_size(size)} {share}/{100 - share}", "iops", "speed", "IOPS", share)
+            for share in mixes for size in sizes]
+    rows.append(("trace-replay", "sqlite-inserts", "mean_latency_us", "time", "us", 30))
+    for measurement, cell, metric, kind, unit, share in rows:
+        for number, name in enumerate(names):
+            delta = (100 - share) * (0.6 + 0.2 * number) * random.normal(1, 0.2) - 4 * number
+            found.append({
+                "measurement": measurement, "protocol": measurement, "cell_label": cell, "metric": metric,
+                "kind": kind, "unit": unit, "basis": "op7", "comparison": name, "basis_value": 100.0,
+                "comparison_value": 100 + delta, "delta_pct": delta, "certain": abs(delta) > 6, "note": "",
+            })
+    return pd.DataFrame(found)
+
+
+def summary(**changed: Any) -> pd.DataFrame:
+    return pd.DataFrame([{"drive": drive, "reduced": False, "virtual": False, "clock": "wall"} | changed
+                         for drive in ("op7", "op28")])

@@ -1,0 +1,124 @@
+"""Tables that a figure cannot show are refused with the reason."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pandas as pd
+import pytest
+from drivelab.figures import FIGURES, render
+from drivelab.figures.comparison import comparison
+from drivelab.figures.convergence import convergence
+from drivelab.figures.latency_distribution import latency_distribution
+from drivelab.figures.measurement_2d import measurement_2d
+from drivelab.figures.measurement_3d import measurement_3d
+from drivelab.figures.replay import replay
+from drivelab.figures.saturation_bytes import saturation_bytes
+from drivelab.figures.saturation_time import saturation_time
+from drivelab.figures.window import window
+
+
+@pytest.fixture
+def tables(made: ModuleType) -> dict[str, pd.DataFrame]:
+    return {
+        "cells": pd.concat([made.cells(sizes=(4096,)), made.soak(measurement="pts-iops")], ignore_index=True),
+        "steady_state": made.steady_state(), "drives": made.drives(op7=1 << 26), "latency_bins": made.latency_bins(),
+        "replays": made.replays(), "deltas": made.deltas(), "summary": made.summary(),
+    }
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_missing_tables_columns_and_rows(tables: dict[str, pd.DataFrame], name: str) -> None:
+    for table in FIGURES[name].required:
+        with pytest.raises(ValueError, match=f"needs the table\\(s\\) .*{table}"):
+            render(name, {other: frame for other, frame in tables.items() if other != table}, "op7")
+        with pytest.raises(ValueError, match=f"table '{table}' has no rows"):
+            render(name, tables | {table: tables[table].iloc[:0]}, "op7")
+        kept = [column for column in ("virtual", "serial", "drive") if column in tables[table]][:1]
+        with pytest.raises(ValueError, match=f"table '{table}' lacks the column"):
+            render(name, tables | {table: tables[table][kept]}, "op7")
+
+
+def test_unknown_names(made: ModuleType, tables: dict[str, pd.DataFrame]) -> None:
+    with pytest.raises(ValueError, match="no figure 'pie'"):
+        render("pie", tables, "op7")
+    with pytest.raises(ValueError, match="lacks the column\\(s\\) joy"):
+        measurement_2d(tables["cells"], tables["steady_state"], metric="joy")
+    with pytest.raises(ValueError, match="'gap_ms' is not a metric"):
+        measurement_3d(tables["cells"].assign(gap_ms=1.0), tables["steady_state"], metric="gap_ms")
+    with pytest.raises(ValueError, match="no rows with read_share_pct = 42"):
+        convergence(tables["cells"], tables["steady_state"], read_share_pct=42)
+
+
+@pytest.mark.parametrize("column", ["drive", "run", "pattern", "measurement"])
+def test_a_loop_of_two_measurements(made: ModuleType, column: str) -> None:
+    cells = made.cells(sizes=(4096,))
+    other = cells.assign(**{column: 2 if column == "run" else "other"})
+    for figure in (convergence, measurement_2d, measurement_3d):
+        with pytest.raises(ValueError, match=f"2 values of '{column}'"):
+            figure(pd.concat([cells, other]), made.steady_state())
+
+
+def test_windows_that_do_not_belong(made: ModuleType) -> None:
+    cells, state = made.cells(sizes=(4096,)), made.steady_state()
+    with pytest.raises(ValueError, match="holds 2 windows \\(RND 4KiB 0/100, RND 4KiB 0/100\\)"):
+        window(pd.concat([state, state]))
+    with pytest.raises(ValueError, match="2 values for a window of 5 rounds"):
+        window(state.assign(values=[[1.0, 2.0]]))
+    with pytest.raises(ValueError, match="R is the round number"):
+        window(state.assign(intercept=state["intercept"] + 2 * state["slope"] + 500))
+    with pytest.raises(ValueError, match="no window for step 2"):
+        measurement_2d(cells.assign(step=2), state)
+    with pytest.raises(ValueError, match="two windows for step 1"):
+        measurement_2d(cells, pd.concat([state, state.assign(window_start=1)]))
+    with pytest.raises(ValueError, match="no rounds inside"):
+        measurement_2d(cells, state.assign(window_start=21, window_end=25))
+    with pytest.raises(ValueError, match="several steps or depths"):
+        measurement_3d(pd.concat([cells, cells.assign(queue_depth=1)]), state)
+
+
+def test_percentiles_are_never_averaged(made: ModuleType) -> None:
+    with pytest.raises(ValueError, match="merge the latency bins"):
+        measurement_2d(made.cells(sizes=(4096,)), made.steady_state(), metric="p99_latency_us")
+
+
+def test_soaks_that_cannot_share_axes(made: ModuleType) -> None:
+    cells = made.soak()
+    with pytest.raises(ValueError, match="2 values of 'block_size_bytes'"):
+        saturation_time(pd.concat([cells, cells.assign(block_size_bytes=8192)]))
+    with pytest.raises(ValueError, match="cliff is given for op9"):
+        saturation_time(cells, cliff_s={"op9": 3.0})
+    with pytest.raises(ValueError, match="no value of 'Mean latency'"):
+        saturation_time(cells.assign(mean_latency_us=float("nan")), metric="mean_latency_us")
+    with pytest.raises(ValueError, match="0 capacities for drive 'op7'"):
+        saturation_bytes(cells, made.drives(op28=1 << 26))
+
+
+def test_latencies_of_different_work(made: ModuleType) -> None:
+    bins = pd.concat([made.latency_bins(), made.latency_bins(share=100)])
+    with pytest.raises(ValueError, match="2 values of 'read_share_pct'"):
+        latency_distribution(bins)
+    with pytest.raises(ValueError, match="2 values of 'drive'"):
+        latency_distribution(pd.concat([bins, made.latency_bins("op28")]), by="cell")
+    with pytest.raises(ValueError, match="2 values of 'kind'"):
+        latency_distribution(pd.concat([made.latency_bins(), made.latency_bins(kind="loop")]))
+    with pytest.raises(ValueError, match="by 'colour'"):
+        latency_distribution(bins, by="colour")
+    with pytest.raises(ValueError, match="has no rows"):
+        latency_distribution(made.latency_bins().assign(count=0))
+
+
+def test_replays_without_a_result(made: ModuleType) -> None:
+    runs = made.replays()
+    with pytest.raises(ValueError, match="no counted run of op28"):
+        replay(pd.concat([runs, made.replays("op28").assign(counted=False)]))
+    with pytest.raises(ValueError, match="2 values of 'trace'"):
+        replay(pd.concat([runs, runs.assign(trace="other")]))
+
+
+def test_deltas_that_do_not_compare(made: ModuleType) -> None:
+    deltas = made.deltas()
+    with pytest.raises(ValueError, match="2 values of 'basis'"):
+        comparison(pd.concat([deltas, deltas.assign(basis="op14")]))
+    with pytest.raises(ValueError, match="a cell twice"):
+        comparison(pd.concat([deltas, deltas]))

@@ -1,0 +1,278 @@
+"""Every figure on every kind of study: it draws, fits on its page, says its units and status, and is reproducible."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import drivelab
+import pandas as pd
+import pytest
+from drivelab.figures import FIGURES, label, render, save
+from matplotlib import pyplot as plt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+Case = tuple[str, dict[str, pd.DataFrame], dict[str, Any]]
+UNITS = ("(IOPS)", "(MiB/s)", "(GiB/s)", "(µs", "(ms", "(s)", "(min)", "(h)", "(KiB)", "(MiB)", "(GiB)", "(TiB)",
+         "(%", "(number)", "user capacity)")
+FALLING = (90e3, 80e3, 61e3, 70e3, 55e3)
+
+
+def _both(*frames: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat(frames, ignore_index=True)
+
+
+def _soaks(m: ModuleType, count: int, name: str = "drive") -> pd.DataFrame:
+    return _both(*(m.soak(f"{name}-{i}", 120, 60.0, 9e4 + 9e3 * i, 3e4 + 4e3 * i) for i in range(count)))
+
+
+CASES: Mapping[str, Callable[[ModuleType], Case]] = {
+    "convergence, 56 cells": lambda m: ("convergence", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
+    "convergence, one round and block size": lambda m: (
+        "convergence", {"cells": m.cells(1, sizes=(4096,)), "steady_state": m.steady_state((61e3,), start=1)}, {}),
+    "convergence, not steady": lambda m: (
+        "convergence", {"cells": m.cells(25, drift=0.05), "steady_state": m.steady_state(FALLING, start=21)}, {}),
+    "convergence, a direction without I/Os": lambda m: (
+        "convergence", {"cells": m.cells(), "steady_state": m.steady_state()}, {"metric": "read_iops"}),
+    "convergence, maximum latency": lambda m: (
+        "convergence", {"cells": m.cells(), "steady_state": m.steady_state()}, {"metric": "max_latency_us"}),
+    "window": lambda m: ("window", {"steady_state": m.steady_state()}, {}),
+    "window, not steady": lambda m: ("window", {"steady_state": m.steady_state(FALLING, start=21)}, {}),
+    "window, one round": lambda m: ("window", {"steady_state": m.steady_state((61e3,), start=1)}, {}),
+    "window, all zero": lambda m: ("window", {"steady_state": m.steady_state((0.0,) * 5)}, {}),
+    "window, huge": lambda m: ("window", {"steady_state": m.steady_state(tuple(1e5 * v for v in m.S4600_WINDOW))}, {}),
+    "window, latency": lambda m: (
+        "window", {"steady_state": m.steady_state((59.4, 54.7, 56.1, 55.9, 57.4), metric="mean_latency_us")}, {}),
+    "2d, 56 cells": lambda m: ("measurement_2d", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
+    "2d, one block size": lambda m: (
+        "measurement_2d", {"cells": m.cells(sizes=(4096,)), "steady_state": m.steady_state()}, {}),
+    "2d, not steady": lambda m: (
+        "measurement_2d", {"cells": m.cells(25), "steady_state": m.steady_state(FALLING, start=21)},
+        {"metric": "bandwidth_mib_s"}),
+    "3d, 56 cells": lambda m: ("measurement_3d", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
+    "3d, one cell": lambda m: (
+        "measurement_3d", {"cells": m.cells(sizes=(4096,), mixes=(0,)), "steady_state": m.steady_state()}, {}),
+    "3d, not steady, zeros": lambda m: (
+        "measurement_3d", {"cells": m.cells(25), "steady_state": m.steady_state(FALLING, start=21)},
+        {"metric": "write_iops"}),
+    "time, 2 drives": lambda m: ("saturation_time", {"cells": _soaks(m, 2)}, {"cliff_s": {"drive-0": 1900.0}}),
+    "time, 8 drives with long names": lambda m: ("saturation_time", {"cells": _soaks(m, 8, m.LONG_NAME)}, {}),
+    "time, one slice": lambda m: ("saturation_time", {"cells": m.soak(slices=1)}, {"metric": "max_latency_us"}),
+    "bytes, 2 drives": lambda m: (
+        "saturation_bytes",
+        {"cells": _both(m.soak(), m.soak("op28")), "drives": m.drives(op7=1 << 26, op28=1 << 26)}, {}),
+    "bytes, 2 capacities": lambda m: (
+        "saturation_bytes",
+        {"cells": _both(m.soak(), m.soak("op28")), "drives": m.drives(op7=1 << 26, op28=1 << 27)},
+        {"metric": "mean_latency_us", "cliff_bytes": {"op7": 2e8}}),
+    "latency, 2 drives": lambda m: (
+        "latency_distribution",
+        {"latency_bins": _both(m.latency_bins(), m.latency_bins("op28", 70))}, {"kind": "soak"}),
+    "latency, few I/Os": lambda m: ("latency_distribution", {"latency_bins": m.latency_bins(ios=300)}, {}),
+    "latency, 9 cells": lambda m: ("latency_distribution", {"latency_bins": _both(*(
+        m.latency_bins(share=share, size=size, median_us=50 + size / 99)
+        for share in (100, 65, 0) for size in (512, 4096, 8192)))}, {"by": "cell"}),
+    "latency, 8 drives with long names": lambda m: ("latency_distribution", {"latency_bins": _both(*(
+        m.latency_bins(f"{m.LONG_NAME}-{i}", 60 + 9 * i) for i in range(8)))}, {}),
+    "replay, 1 drive": lambda m: ("replay", {"replays": m.replays(runs=7)}, {}),
+    "replay, 2 drives": lambda m: ("replay", {"replays": _both(m.replays(), m.replays("op28", 120.0))}, {}),
+    "replay, 8 drives with long names": lambda m: (
+        "replay", {"replays": _both(*(m.replays(f"{m.LONG_NAME}-{i}") for i in range(8)))}, {}),
+    "comparison, 2 drives": lambda m: ("comparison", {"deltas": m.deltas(), "summary": m.summary()}, {}),
+    "comparison, 56 cells": lambda m: (
+        "comparison", {"deltas": m.deltas(sizes=tuple(m.S4600_IOPS), mixes=m.MIXES), "summary": m.summary()}, {}),
+    "comparison, 8 drives": lambda m: (
+        "comparison", {"deltas": m.deltas(tuple(f"drive-{i}" for i in range(7))), "summary": m.summary()}, {}),
+    "comparison, huge and missing": lambda m: (
+        "comparison",
+        {"deltas": m.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[4200.0, float("nan")]),
+         "summary": m.summary()}, {}),
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    name: str
+    tables: dict[str, pd.DataFrame]
+    before: dict[str, pd.DataFrame]
+    figure: Figure
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def drawn(request: pytest.FixtureRequest, made: ModuleType) -> Drawn:
+    name, tables, options = _case(made, request.param)
+    before = {table: frame.copy(deep=True) for table, frame in tables.items()}
+    figure = render(name, tables, f"{made.LONG_NAME} against {made.LONG_NAME}-2, all cells, client class", **options)
+    _draw(figure)
+    return Drawn(name, tables, before, figure)
+
+
+def _draw(figure: Figure) -> None:
+    FigureCanvasAgg(figure).draw()
+
+
+def _badges(figure: Figure) -> set[str]:
+    return {text.get_text() for text in figure.texts if text.get_gid() == "badge"}
+
+
+@cache
+def _case(made: ModuleType, which: str) -> Case:
+    return CASES[which](made)
+
+
+def _first_case(made: ModuleType, name: str) -> Case:
+    _, tables, options = next(case for case in (_case(made, which) for which in CASES) if case[0] == name)
+    return name, dict(tables), options
+
+
+def test_every_figure_has_a_case(made: ModuleType) -> None:
+    assert {_case(made, which)[0] for which in CASES} == set(FIGURES)
+
+
+def test_leaves_its_input_alone(drawn: Drawn) -> None:
+    for table, frame in drawn.before.items():
+        pd.testing.assert_frame_equal(frame, drawn.tables[table])
+    assert plt.get_fignums() == []
+
+
+def test_stays_on_its_page(drawn: Drawn) -> None:
+    page = drawn.figure.bbox
+    labels = [axis.label for axes in drawn.figure.axes for axis in (axes.xaxis, axes.yaxis)]
+    for artist in (*drawn.figure.texts, *drawn.figure.legends, *labels):
+        box = artist.get_window_extent()
+        assert box.x0 >= page.x0 - 1, artist
+        assert box.y0 >= page.y0 - 1, artist
+        assert box.x1 <= page.x1 + 1, artist
+        assert box.y1 <= page.y1 + 1, artist
+
+
+def test_nothing_covers_the_data_or_the_header(drawn: Drawn) -> None:
+    header = [text.get_window_extent() for text in drawn.figure.texts]
+    for number, box in enumerate(header):
+        assert not any(box.overlaps(other) for other in header[number + 1:])
+    lowest = min(box.y0 for box in header)
+    for axes in drawn.figure.axes:
+        assert axes.get_position().y1 * drawn.figure.bbox.height <= lowest
+        for legend in drawn.figure.legends:
+            assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+
+
+def test_axes_carry_units(drawn: Drawn) -> None:
+    axes = drawn.figure.axes
+    said = [text for one in axes for text in (one.get_xlabel(), one.get_ylabel()) if text]
+    said += [one.get_zlabel() for one in axes if hasattr(one, "get_zlabel")]
+    categories = 1 if drawn.name in ("replay", "comparison") else 0   # their y axis names things, it measures nothing
+    assert len(said) >= 2 - categories
+    assert all(any(unit in text for unit in UNITS) for text in said), said
+
+
+def test_fonts_are_readable(drawn: Drawn) -> None:
+    assert min(text.get_fontsize() for text in drawn.figure.findobj(Text)) >= 9
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+@pytest.mark.parametrize("virtual", [False, True])
+@pytest.mark.parametrize("clock", ["wall", "virtual"])
+def test_badges_tell_the_status(made: ModuleType, reduced: bool, virtual: bool, clock: str) -> None:
+    figure = render("window", {"steady_state": made.steady_state(reduced=reduced, virtual=virtual, clock=clock)}, "op7")
+    wanted = {"REDUCED protocol": reduced, "VIRTUAL drive": virtual, "virtual clock": clock == "virtual"}
+    assert _badges(figure) == {text for text, shown in wanted.items() if shown}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_wears_all_badges(made: ModuleType, name: str) -> None:
+    _, tables, options = _first_case(made, name)
+    status = FIGURES[name].status
+    tables[status] = tables[status].assign(reduced=True, virtual=True, clock="virtual")
+    figure = render(name, tables, "op7, PTS, random access, enterprise class", **options)
+    assert _badges(figure) == {"REDUCED protocol", "VIRTUAL drive", "virtual clock"}
+    _draw(figure)
+    boxes = [text.get_window_extent() for text in figure.texts]
+    assert not any(one.overlaps(two) for i, one in enumerate(boxes) for two in boxes[i + 1:])
+    assert all(box.x1 <= figure.bbox.x1 and box.x0 >= 0 for box in boxes)
+
+
+def test_one_reduced_row_is_enough(made: ModuleType) -> None:
+    cells = _both(made.soak(), made.soak("op28", reduced=True))
+    assert _badges(render("saturation_time", {"cells": cells}, "op7 and op28")) == {"REDUCED protocol"}
+
+
+def test_long_subjects_lose_nothing(made: ModuleType) -> None:
+    subject = f"{made.LONG_NAME}, serial S64GNE0R504321, against {made.LONG_NAME}-2, PTS write saturation, client class"
+    figure = render("window", {"steady_state": made.steady_state()}, subject)
+    text = next(text.get_text() for text in figure.texts if text.get_gid() == "subject")
+    assert "\n" in text
+    assert "".join(text.split()) == "".join(subject.split())
+
+
+@pytest.mark.parametrize("reached", [True, False])
+@pytest.mark.parametrize("name", ["convergence", "window", "measurement_2d", "measurement_3d"])
+def test_not_steady_is_loud(made: ModuleType, name: str, reached: bool) -> None:
+    values = made.S4600_WINDOW if reached else FALLING
+    tables = {"cells": made.cells(25), "steady_state": made.steady_state(values, start=21)}
+    alarms = [text for text in render(name, tables, "op7").texts if text.get_gid() == "alarm"]
+    assert [text.get_text() for text in alarms] == ([] if reached else ["NOT STEADY after 25 rounds: RND 4KiB 0/100"])
+
+
+def test_window_names_the_variable_that_did_not_settle(made: ModuleType) -> None:
+    calm = made.steady_state(variable="RND 64KiB 65/35", start=21, reached=False)
+    both = _both(made.steady_state(FALLING, start=21), calm)
+    figure = render("window", {"steady_state": both}, "op7", variable="RND 64KiB 65/35")
+    assert [text.get_text() for text in figure.texts if text.get_gid() == "alarm"] == [
+        "NOT STEADY after 25 rounds: RND 4KiB 0/100"]
+
+
+def test_label_refuses_nonsense(made: ModuleType) -> None:
+    figure = FIGURES["window"].function(made.steady_state())
+    with pytest.raises(ValueError, match="subject"):
+        label(figure, reduced=False, virtual=False, clock="wall", subject=" ")
+    with pytest.raises(ValueError, match="clock 'sundial'"):
+        label(figure, reduced=False, virtual=False, clock="sundial", subject="op7")
+    label(figure, reduced=False, virtual=False, clock="wall", subject="op7")
+    with pytest.raises(ValueError, match="label already"):
+        label(figure, reduced=False, virtual=False, clock="wall", subject="op7")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_files_are_reproducible(made: ModuleType, name: str, tmp_path: Path) -> None:
+    _, tables, options = _first_case(made, name)
+    for stem in ("once.v1", "again.v1"):
+        written = save(render(name, tables, "op7", **options), tmp_path / stem)
+        assert [path.name for path in written] == [f"{stem}.svg", f"{stem}.png"]
+    svg = (tmp_path / "once.v1.svg").read_bytes()
+    assert svg == (tmp_path / "again.v1.svg").read_bytes()
+    assert (tmp_path / "once.v1.png").read_bytes() == (tmp_path / "again.v1.png").read_bytes()
+    assert b"<dc:date>" not in svg
+    assert b"font-family" not in svg, "text depends on the fonts of the reader"
+    identifiers = re.findall(rb'\bid="([^"]+)"', svg)
+    assert len(identifiers) == len(set(identifiers))
+
+
+SCRIPT = """
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("made", sys.argv[1])
+made = module_from_spec(spec)
+spec.loader.exec_module(made)
+from drivelab.figures import render, save
+save(render("comparison", {"deltas": made.deltas(), "summary": made.summary()}, "op28"), sys.argv[2])
+"""
+
+
+def test_files_are_the_same_in_another_process(made: ModuleType, tmp_path: Path) -> None:
+    tables = {"deltas": made.deltas(), "summary": made.summary()}
+    here, _ = save(render("comparison", tables, "op28"), tmp_path / "here")
+    library = str(Path(drivelab.__file__).parents[1])
+    command = [sys.executable, "-c", SCRIPT, str(made.__file__), str(tmp_path / "there")]
+    subprocess.run(command, check=True, env=os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": library})
+    assert here.read_bytes() == (tmp_path / "there.svg").read_bytes()

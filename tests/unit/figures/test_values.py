@@ -1,0 +1,227 @@
+"""What is drawn is what was measured."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+from drivelab.figures.comparison import comparison
+from drivelab.figures.convergence import convergence
+from drivelab.figures.latency_distribution import exceedance, latency_distribution
+from drivelab.figures.measurement_2d import measurement_2d
+from drivelab.figures.measurement_3d import measurement_3d
+from drivelab.figures.replay import replay
+from drivelab.figures.saturation_bytes import saturation_bytes
+from drivelab.figures.saturation_time import saturation_time
+from drivelab.figures.window import window
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+
+
+def _drawn(figure: Figure, gid: str, axes: int = 0) -> list[Artist]:
+    return figure.axes[axes].findobj(lambda artist: artist.get_gid() == gid)
+
+
+def _legend(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def test_convergence_draws_each_round_and_fills_the_window(made: ModuleType) -> None:
+    cells = made.cells(7, sizes=(4096, 65536)).sample(frac=1, random_state=1)   # rows come in any order
+    figure = convergence(cells, made.steady_state(start=3))
+    for size, line, inside in zip((4096, 65536), _drawn(figure, "line"), _drawn(figure, "window"), strict=True):
+        wanted = cells[(cells["block_size_bytes"] == size) & (cells["read_share_pct"] == 0)].set_index("round")["iops"]
+        assert list(line.get_xdata()) == [1, 2, 3, 4, 5, 6, 7]
+        assert list(line.get_ydata()) == wanted.sort_index().tolist()
+        assert list(inside.get_xdata()) == [3, 4, 5, 6, 7]
+    assert _legend(figure) == ["4KiB *", "64KiB", "window"]
+    (span,) = _drawn(figure, "span")
+    assert (span.get_x(), span.get_x() + span.get_width()) == (2.5, 7.5)
+
+
+def test_convergence_takes_the_tracked_metric_and_the_wanted_share(made: ModuleType) -> None:
+    latency = made.steady_state((2100.0, 2100.0, 2110.0, 2120.0, 2100.0), metric="mean_latency_us")
+    cells = made.cells(7, sizes=(4096,))
+    figure = convergence(cells, latency, read_share_pct=65)
+    wanted = cells[cells["read_share_pct"] == 65]["mean_latency_us"]
+    (line,) = _drawn(figure, "line")
+    assert list(line.get_ydata()) == pytest.approx(wanted.tolist())
+    assert figure.axes[0].get_ylabel() == "Mean latency (µs)"
+    assert figure.axes[0].get_ylim()[0] == 0
+
+
+def test_convergence_marks_tainted_cells_and_gaps(made: ModuleType) -> None:
+    cells = made.cells(7, sizes=(4096,))
+    cells["tainted"] = (cells["round"] == 2) & (cells["read_share_pct"] == 0)
+    cells["after_gap"] = cells["round"] == 3
+    figure = convergence(cells, made.steady_state())
+    assert list(_drawn(figure, "tainted")[0].get_xdata()) == [2]
+    assert [list(line.get_xdata()) for line in _drawn(figure, "gap")] == [[2.5, 2.5]]
+
+
+def test_convergence_of_steps_with_windows_of_their_own(made: ModuleType) -> None:
+    one, two = made.cells(6, sizes=(131072,)), made.cells(9, sizes=(1048576,)).assign(step=2)
+    states = [made.steady_state(start=2), made.steady_state(start=5).assign(step=2)]
+    figure = convergence(pd.concat([one, two]), pd.concat(states))
+    assert [list(line.get_xdata()) for line in _drawn(figure, "window")] == [[2, 3, 4, 5, 6], [5, 6, 7, 8, 9]]
+    assert _drawn(figure, "span") == []
+
+
+def test_window_draws_values_bands_fit_and_numbers(made: ModuleType) -> None:
+    figure = window(made.steady_state(start=3))
+    (values,), (fit,) = _drawn(figure, "values"), _drawn(figure, "fit")
+    assert list(values.get_ydata()) == list(made.S4600_WINDOW)
+    assert list(values.get_xdata()) == [3, 4, 5, 6, 7]
+    slope, intercept = np.polyfit([3, 4, 5, 6, 7], made.S4600_WINDOW, 1)
+    assert list(fit.get_ydata()) == pytest.approx([slope * 3 + intercept, slope * 7 + intercept])
+    for gid, half in (("data band", 6126.52), ("slope band", 3063.26)):
+        (band,) = _drawn(figure, gid)
+        assert band.get_y() == pytest.approx(61265.2 - half)
+        assert band.get_height() == pytest.approx(2 * half)
+    said = [text.get_text() for text in figure.axes[1].texts]
+    assert said[1] == "61,265 IOPS"
+    assert said[5] == "+1.82 %"
+    assert {"2,919", "12,253", "1,116", "6,127"} <= set(said)
+    assert _legend(figure)[2:4] == ["±10 % data band", "±5 % slope band"]
+
+
+def test_window_tells_which_number_broke_the_rule(made: ModuleType) -> None:
+    figure = window(made.steady_state((90.0, 100.0, 119.0, 100.0, 91.0), metric="mean_latency_us"))   # no slope
+    bold = [text.get_text() for text in figure.axes[1].texts if text.get_weight() == "bold"]
+    assert bold == ["29"]
+
+
+def _golden(made: ModuleType) -> pd.DataFrame:
+    """Cells whose window average is just the printed one: rounds 3 to 7 go up and down by as much."""
+    cells = made.cells(7)
+    for index, row in cells.iterrows():
+        printed = made.S4600_IOPS[row["block_size_bytes"]][made.MIXES.index(row["read_share_pct"])]
+        cells.loc[index, "iops"] = printed * (1 + 0.01 * (row["round"] - 5)) if row["round"] >= 3 else 1e6
+    return cells
+
+
+def test_measurement_2d_shows_the_printed_averages(made: ModuleType) -> None:
+    figure = measurement_2d(_golden(made), made.steady_state(start=3))
+    for number, (mix, line) in enumerate(zip(made.MIXES, _drawn(figure, "line"), strict=True)):
+        assert line.get_label() == f"{mix}/{100 - mix}"
+        assert list(line.get_xdata()) == list(made.S4600_IOPS)
+        assert list(line.get_ydata()) == pytest.approx([averages[number] for averages in made.S4600_IOPS.values()])
+
+
+def test_measurement_2d_takes_the_worst_of_the_maximum(made: ModuleType) -> None:
+    cells = made.cells(7, sizes=(4096,), mixes=(0,)).assign(max_latency_us=[9e9, 9e9, 1.0, 2.0, 30.0, 4.0, 5.0])
+    (line,) = _drawn(measurement_2d(cells, made.steady_state(start=3), metric="max_latency_us"), "line")
+    assert list(line.get_ydata()) == [30.0]
+
+
+def test_measurement_3d_columns_are_the_averages_with_the_tall_end_at_the_back(made: ModuleType) -> None:
+    figure = measurement_3d(_golden(made), made.steady_state(start=3))
+    columns = {column.get_gid(): column for column in figure.axes[0].collections if column.get_gid()}
+    assert len(columns) == 56
+    for gid in columns:
+        mix, size = gid.split("|")
+        height = columns[gid]._faces[..., 2].max()
+        assert height == pytest.approx(made.S4600_IOPS[int(size)][made.MIXES.index(int(mix))])
+    sizes = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    mixes = [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
+    assert sizes == ["1024", "128", "64", "32", "16", "8", "4", "0.5"]   # front to back
+    assert mixes[0] == "100/0"                                           # back to front
+    assert figure.axes[0].get_zlim()[0] == 0
+    order = [columns[f"{mix}|{size}"].get_zorder() for size in made.S4600_IOPS for mix in made.MIXES]
+    assert order == sorted(order), "a column in front must be painted later"
+
+
+def test_saturation_against_time_and_volume(made: ModuleType) -> None:
+    cells = pd.concat([made.soak(), made.soak("op28", settled=4000.0)])
+    time = saturation_time(cells, cliff_s={"op28": 11.0})
+    volume = saturation_bytes(cells, made.drives(op7=1 << 26, op28=1 << 26))
+    for drive, by_time, by_volume in zip(("op7", "op28"), _drawn(time, "line"), _drawn(volume, "line"), strict=True):
+        of_drive = cells[cells["drive"] == drive]
+        assert by_time.get_label() == by_volume.get_label() == drive
+        assert list(by_time.get_xdata()) == [float(end) for end in range(1, 41)]   # ends of slices, from the first
+        assert list(by_time.get_ydata()) == of_drive["iops"].tolist()
+        assert list(by_volume.get_ydata()) == of_drive["iops"].tolist()
+        assert list(by_volume.get_xdata()) == pytest.approx((of_drive["bytes_written_total"] / 2**20).tolist())
+    assert [list(line.get_xdata()) for line in _drawn(time, "cliff")] == [[11.0, 11.0]]
+    low, high = volume.axes[0].get_xlim()
+    top = volume.axes[0].child_axes[0]
+    volume.canvas.draw()
+    assert top.get_xlim() == pytest.approx((low / 64, high / 64))
+    assert volume.axes[0].get_xlabel() == "Written by the host (MiB)"
+
+
+def test_saturation_of_several_runs_and_capacities(made: ModuleType) -> None:
+    again = made.soak(run=2, recording="op7/pts-write-saturation/0123456789ab-run2")
+    figure = saturation_bytes(pd.concat([made.soak(), again]), made.drives(op7=1 << 26))
+    assert _legend(figure)[:2] == ["op7, run 1", "op7, run 2"]
+    mixed = saturation_bytes(pd.concat([made.soak(), made.soak("op28")]), made.drives(op7=1 << 26, op28=1 << 28))
+    small, large = _drawn(mixed, "fills")
+    assert list(small.get_xdata())[:3] == [64, 128, 192]
+    assert list(large.get_xdata())[:2] == [256, 512]
+    assert mixed.axes[0].child_axes == []
+
+
+def test_exceedance_is_the_share_of_ios_at_least_so_slow(made: ModuleType) -> None:
+    bins = pd.DataFrame({"latency_ns": [3000, 1000, 2000, 1000], "count": [1, 400, 99, 500]})
+    assert exceedance(bins).to_dict() == pytest.approx({1.0: 1.0, 2.0: 0.1, 3.0: 0.001})
+
+
+def test_latency_distribution_merges_directions_and_reads_the_tail(made: ModuleType) -> None:
+    bins = made.latency_bins(share=65).iloc[:0]
+    rows = [("read", 10_000, 990), ("write", 10_000, 9000), ("write", 200_000, 5), ("read", 5_000_000, 5)]
+    template = made.latency_bins(share=65).iloc[0].to_dict()
+    bins = pd.DataFrame([template | {"direction": d, "latency_ns": ns, "count": n} for d, ns, n in rows])
+    figure = latency_distribution(bins)
+    (line,) = _drawn(figure, "line")
+    assert list(line.get_xdata()) == [10.0, 200.0, 5000.0]
+    assert list(line.get_ydata()) == pytest.approx([1.0, 0.001, 0.0005])
+    assert line.get_label() == "op7: 99.9 % in 10 µs"
+    low, high = figure.axes[0].get_ylim()
+    assert low > high, "the tail belongs at the top"
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["0", "90", "99", "99.9"]
+
+
+def test_latency_distribution_makes_no_claim_beyond_its_ios(made: ModuleType) -> None:
+    assert _legend(latency_distribution(made.latency_bins(ios=300))) == ["op7"]
+
+
+def test_replay_shows_runs_medians_and_duration(made: ModuleType) -> None:
+    runs = pd.concat([made.replays(ratio=1.5), made.replays("op28", 120.0)])
+    figure = replay(runs)
+    for panel, metric in enumerate(("mean_latency_us", "bandwidth_mib_s")):
+        for number, drive in enumerate(("op7", "op28")):
+            counted = runs[(runs["drive"] == drive) & runs["counted"]][metric]
+            cold = runs[(runs["drive"] == drive) & ~runs["counted"]][metric]
+            assert list(_drawn(figure, "counted", panel)[number].get_xdata()) == counted.tolist()
+            assert list(_drawn(figure, "not counted", panel)[number].get_xdata()) == cold.tolist()
+            assert _drawn(figure, "median", panel)[number].get_xdata()[0] == counted.median()
+        assert figure.axes[panel].get_xlim()[0] == 0
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == [
+        "op7\n1.50 \N{MULTIPLICATION SIGN} trace time", "op28\n1.02 \N{MULTIPLICATION SIGN} trace time"]
+    note = next(text.get_text() for text in figure.texts if text.get_gid() == "note")
+    assert note == "engine: fio iolog v3; timing: original; not replayed: 5 flushes"
+
+
+@pytest.mark.parametrize("names", [("op28",), tuple(f"drive-{i}" for i in range(7))])
+def test_comparison_shows_each_delta_and_its_certainty(made: ModuleType, names: tuple[str, ...]) -> None:
+    deltas = made.deltas(names)
+    figure = comparison(deltas)
+    for gid, certain in (("certain", True), ("uncertain", False)):
+        drawn = _drawn(figure, gid)
+        values = [a.get_width() if len(names) == 1 else a.get_xdata()[0] for a in drawn]
+        assert sorted(values) == pytest.approx(sorted(deltas[deltas["certain"] == certain]["delta_pct"]))
+        if len(names) == 1:
+            assert all((bar.get_hatch() is None) == certain for bar in drawn)
+        else:
+            assert all((point.get_markerfacecolor() != "white") == certain for point in drawn)
+    assert figure.axes[0].get_xlabel() == "Delta against op7 (%), better →"
+    rows = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    assert [rows[0], *rows[-2:]] == ["pts-iops: I/O rate", "trace-replay: mean latency", "sqlite-inserts"]
+
+
+def test_comparison_says_when_there_is_no_delta(made: ModuleType) -> None:
+    figure = comparison(made.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[float("nan"), -3.0]))
+    assert [text.get_text() for text in _drawn(figure, "missing")] == ["no delta"]
+    assert [text.get_text() for text in _drawn(figure, "value")] == ["\N{MINUS SIGN}3"]

@@ -1,0 +1,273 @@
+"""The evidence in data/ is fio 3.33's own, on a file and on a loop device, cut down to the fields that are read."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drivelab.fio.document import documents, from_document
+from drivelab.fio.result import CellFailed, check, complete_slices, read_replay, read_result, read_slices
+from drivelab.fio.slices import slices
+from drivelab.plan.cell import Cell
+
+DATA = Path(__file__).parent / "data"
+MIX = Cell("random", 65, 4096, threads=2, queue_depth=4, runtime_s=1.0)
+SOAK = Cell("random", 0, 4096, threads=2, queue_depth=4, runtime_s=3.0, slice_s=1.0)
+
+
+@pytest.fixture
+def mix(tmp_path: Path) -> Path:
+    """Evidence of the mixed cell, to be spoilt."""
+    return Path(shutil.copytree(DATA / "mix", tmp_path / "mix"))
+
+
+def soak_documents() -> list[dict[str, Any]]:
+    return list(documents((DATA / "soak/fio.json").read_text()))
+
+
+def test_a_mix_is_reads_plus_writes() -> None:
+    raw = json.loads((DATA / "mix/fio.json").read_text())["jobs"][0]
+    found = read_result(DATA / "mix", MIX)
+    reads, writes = raw["read"], raw["write"]
+    assert found.iops == pytest.approx(reads["iops"] + writes["iops"])
+    assert found.bandwidth_mib_s == pytest.approx((reads["bw_bytes"] + writes["bw_bytes"]) / 2**20)
+    assert found.ios == reads["total_ios"] + writes["total_ios"]
+    assert found.bytes == 4096 * found.ios
+    assert found.runtime_s == 1.001
+    assert (found.user_cpu_pct, found.system_cpu_pct) == (raw["usr_cpu"], raw["sys_cpu"])
+    assert found.fio_version == "3.33"
+
+
+def test_mean_latency_counts_each_io_once_and_the_largest_is_the_larger() -> None:
+    raw = json.loads((DATA / "mix/fio.json").read_text())["jobs"][0]
+    reads, writes = raw["read"]["lat_ns"], raw["write"]["lat_ns"]
+    found = read_result(DATA / "mix", MIX)
+    total_ns = reads["mean"] * reads["N"] + writes["mean"] * writes["N"]
+    assert found.mean_latency_us == pytest.approx(total_ns / (reads["N"] + writes["N"]) / 1000)
+    assert found.max_latency_us == max(reads["max"], writes["max"]) / 1000
+    assert found.read.mean_latency_us == pytest.approx(reads["mean"] / 1000)
+
+
+def test_percentiles_are_of_the_merged_bins() -> None:
+    found = read_result(DATA / "mix", MIX)
+    assert found.bins == Counter(found.read.bins) + Counter(found.write.bins)
+    assert found.bins.total() == found.ios
+    ordered = sorted(found.bins.elements())
+    for percent in (50, 99, 99.9, 99.99, 99.999):
+        rank = math.ceil(percent / 100 * len(ordered) - 1e-9)
+        assert found.percentiles_us(percent) == (min(ordered[rank - 1] / 1000, found.max_latency_us),)
+    assert found.percentiles_us(99, 50) == (*found.percentiles_us(99), *found.percentiles_us(50))
+
+
+def test_fio_stamps_the_end_so_the_start_is_earlier() -> None:
+    raw = json.loads((DATA / "mix/fio.json").read_text())
+    printed = datetime.fromtimestamp(raw["timestamp_ms"] / 1000, UTC)
+    found = read_result(DATA / "mix", MIX)
+    assert (printed - found.started).total_seconds() == pytest.approx(found.runtime_s)
+
+
+def test_a_replay_is_judged_without_a_cell() -> None:
+    assert read_replay(DATA / "mix").ios == read_result(DATA / "mix", MIX).ios
+
+
+def test_slices_are_differences_and_add_up_to_the_run() -> None:
+    raw = soak_documents()
+    whole, parts = read_result(DATA / "soak", SOAK), read_slices(DATA / "soak", SOAK)
+    assert len(raw) == 4
+    assert len(parts) == 3  # the last 0.1 s belong to the third
+    assert sum(part.ios for part in parts) == whole.ios
+    assert sum(part.bytes for part in parts) == whole.bytes
+    assert sum(part.runtime_s for part in parts) == pytest.approx(whole.runtime_s)
+    assert sum((part.bins for part in parts), Counter()) == whole.bins
+    total_us = sum(part.write.latencies * part.mean_latency_us for part in parts)
+    assert total_us / whole.ios == pytest.approx(whole.mean_latency_us)
+    cpu_s = sum(part.thread_time_s * part.user_cpu_pct for part in parts)
+    assert cpu_s == pytest.approx(whole.thread_time_s * whole.user_cpu_pct)
+    first, second = (one["jobs"][0]["write"] for one in raw[:2])
+    seconds = (second["runtime"] - first["runtime"]) / 1000
+    assert parts[1].iops == pytest.approx((second["total_ios"] - first["total_ios"]) / seconds)
+    assert (parts[1].started - parts[0].started).total_seconds() == pytest.approx(parts[0].runtime_s)
+
+
+def test_the_largest_latency_of_a_slice() -> None:
+    """Exact where the run's maximum rose; else the highest bin that gained, never the maximum of another slice."""
+    raw = soak_documents()
+    maxima = [one["jobs"][0]["write"]["lat_ns"]["max"] / 1000 for one in raw]
+    assert maxima[0] < maxima[1] == maxima[3]
+    parts = read_slices(DATA / "soak", SOAK)
+    assert [part.max_latency_us for part in parts[:2]] == maxima[:2]
+    gained = set(parts[2].bins)
+    assert parts[2].max_latency_us == max(gained) / 1000 < maxima[3]
+
+
+def test_a_slice_in_which_the_drive_hung_has_no_latency() -> None:
+    first = soak_documents()[0]
+    hung = copy.deepcopy(first)
+    hung["jobs"][0]["write"]["runtime"] += 1000
+    parts = slices([from_document(first), from_document(hung)])
+    assert parts[1].ios == 0
+    assert parts[1].iops == 0
+    assert parts[1].runtime_s == 1
+    assert math.isnan(parts[1].mean_latency_us)
+    assert math.isnan(parts[1].max_latency_us)
+    assert all(math.isnan(one) for one in parts[1].percentiles_us(50, 99))
+
+
+def test_counts_that_go_back_are_no_slices() -> None:
+    first, second, *_ = map(from_document, soak_documents())
+    reset = copy.deepcopy(soak_documents()[0])
+    reset["jobs"][0]["write"]["runtime"] = 5000
+    with pytest.raises(CellFailed, match="went back"):
+        slices([first, second, from_document(reset)])
+
+
+@pytest.mark.parametrize("cut", [1, 40, 3000])
+def test_a_killed_soak_keeps_the_slices_that_were_printed(tmp_path: Path, cut: int) -> None:
+    text = (DATA / "soak/fio.json").read_text()
+    second_end = [i for i, character in enumerate(text) if character == "\n"][1]
+    (tmp_path / "fio.json").write_text(text[: second_end + cut])
+    kept = complete_slices(tmp_path)
+    assert [one.ios for one in kept] == [one.ios for one in slices(map(from_document, soak_documents()[:2]))]
+
+
+def test_a_soak_that_printed_nothing_has_no_slices(tmp_path: Path) -> None:
+    assert complete_slices(tmp_path) == []
+    (tmp_path / "fio.json").write_text("")
+    assert complete_slices(tmp_path) == []
+
+
+def test_a_full_disk() -> None:
+    with pytest.raises(CellFailed, match=r"status 2: fio: pid=\d+, .*No space left on device"):
+        read_result(DATA / "full_disk")
+
+
+def test_a_mounted_device_though_fio_says_status_0() -> None:
+    assert (DATA / "mounted_device/exit_code").read_text() == "0\n"
+    with pytest.raises(CellFailed, match="text where JSON should be: fio: /dev/disk appears mounted"):
+        read_result(DATA / "mounted_device", MIX)
+
+
+def test_zeros_without_the_complaint_are_no_result_either(mix: Path) -> None:
+    text = (DATA / "mounted_device/fio.json").read_text()
+    (mix / "fio.json").write_text(text[text.index("{") :])
+    with pytest.raises(CellFailed, match="no I/O at all"):
+        read_result(mix, MIX)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("exit_code", lambda text: "", "did not end"),
+        ("exit_code", lambda text: "1\n", "status 1: no message"),
+        ("exit_code", lambda text: "-9\n", "status -9"),
+        ("fio.json", lambda text: "", "no JSON"),
+        ("fio.json", lambda text: " \n", "no JSON"),
+        ("fio.json", lambda text: text[: len(text) // 2], "cut off"),
+        ("fio.json", lambda text: text.rstrip()[:-1], "cut off"),
+        ("fio.json", lambda text: "fio: a warning\n" + text, "fio: a warning"),
+        ("fio.json", lambda text: text + "fio: killed\n", "fio: killed"),
+        ("fio.json", lambda text: "[]", "text where JSON should be"),
+        ("fio.json", lambda text: "{}", "not as expected: KeyError"),
+        ("fio.json", lambda text: text.replace('"lat_ns"', '"clat_ns"'), "not as expected: KeyError\\('lat_ns'"),
+    ],
+)
+def test_evidence_that_does_not_hold(mix: Path, name: str, change: Callable[[str], str], words: str) -> None:
+    (mix / name).write_text(change((mix / name).read_text()))
+    with pytest.raises(CellFailed, match=words):
+        read_result(mix, MIX)
+
+
+@pytest.mark.parametrize("name", ["exit_code", "fio.json"])
+def test_missing_evidence(mix: Path, name: str) -> None:
+    (mix / name).unlink()
+    with pytest.raises(CellFailed):
+        read_result(mix, MIX)
+
+
+def _spoil(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    *parents, last = path.split(".")
+
+    def change(job: dict[str, Any]) -> None:
+        for name in parents:
+            job = job[name]
+        job[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_spoil("error", 5), "error 5"),
+        (_spoil("write.drop_ios", 3), "dropped 3"),
+        (_spoil("read.lat_ns.bins", {}), "no latency bins"),
+        (_spoil("read.lat_ns.bins", {"1000": 1}), "bins of the reads do not add up"),
+    ],
+)
+def test_documents_that_are_no_result(mix: Path, change: Callable[[dict[str, Any]], None], words: str) -> None:
+    document = json.loads((mix / "fio.json").read_text())
+    change(document["jobs"][0])
+    (mix / "fio.json").write_text(json.dumps(document))
+    with pytest.raises(CellFailed, match=words):
+        read_result(mix, MIX)
+
+
+def test_more_than_one_group_of_jobs_is_refused(mix: Path) -> None:
+    document = json.loads((mix / "fio.json").read_text())
+    document["jobs"] *= 2
+    (mix / "fio.json").write_text(json.dumps(document))
+    with pytest.raises(CellFailed, match="2 jobs"):
+        read_result(mix, MIX)
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (Cell("random", 0, 4096, 2, 4, 1.0), "reads, the cell asks for none"),
+        (Cell("random", 100, 4096, 2, 4, 1.0), "writes, the cell asks for none"),
+        (Cell("random", 65, 4096, 2, 4, 1.3), "after 1.001 s and .* asked for 1.3 s"),
+        (Cell("random", 65, 4096, 2, 4, volume_bytes=1 << 30), "asked for 1073741824 bytes"),
+        (Cell("random", 65, 4096, 2, 4, 60.0, 1 << 30), "asked for 60 s or 1073741824 bytes"),
+    ],
+)
+def test_a_run_that_is_not_what_the_cell_asks_for(cell: Cell, words: str) -> None:
+    with pytest.raises(CellFailed, match=words):
+        read_result(DATA / "mix", cell)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell("random", 65, 4096, 2, 4, 1.2),  # within 10 % and 0.1 s
+        Cell("random", 65, 4096, 2, 4, volume_bytes=1600 * 4096),  # but for the last block of each thread
+        Cell("random", 65, 4096, 2, 4, 60.0, 1600 * 4096),  # the volume came first
+        Cell("random", 65, 4096, 2, 4, 1.0, 1 << 40),  # the time came first
+    ],
+)
+def test_a_run_that_is(cell: Cell) -> None:
+    assert read_result(DATA / "mix", cell).ios > 0
+
+
+def test_the_tolerance_of_the_runtime_is_a_parameter() -> None:
+    result = read_result(DATA / "mix")
+    check(result, Cell("random", 65, 4096, 2, 4, 2.0), least_share=0.5, tolerance_s=0)
+    with pytest.raises(CellFailed):
+        check(result, Cell("random", 65, 4096, 2, 4, 1.01), least_share=1, tolerance_s=0)
+
+
+def test_a_missing_kind_of_io_matters_only_where_it_must_occur() -> None:
+    writes_only = read_result(DATA / "soak")
+    with pytest.raises(CellFailed, match="no reads, the cell asks for 65 %"):
+        check(writes_only, Cell("random", 65, 4096, 2, 4, 3.0))
+    few = json.loads((DATA / "mounted_device/fio.json").read_text().partition("\n")[2])
+    few["jobs"][0]["write"] |= {"total_ios": 10, "io_bytes": 40960, "runtime": 1000}
+    few["jobs"][0]["write"]["lat_ns"] |= {"N": 10, "mean": 1000.0, "max": 1000, "bins": {"1000": 10}}
+    check(from_document(few), Cell("random", 5, 4096, 1, 1, 1.0))  # ten I/Os, 5 % of them reads: none is likely

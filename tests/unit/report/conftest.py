@@ -1,0 +1,322 @@
+"""A study of two drives as the tables would have it: loop, write saturation and replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
+MIXES, BLOCKS = (0, 65, 100), (4096, 65536, 1048576)
+TRACKED = (("RND 4KiB 0/100", 0, 4096), ("RND 64KiB 65/35", 65, 65536), ("RND 1024KiB 100/0", 100, 1048576))
+UNITS = {"iops": "1/s", "bandwidth_mib_s": "MiB/s", "mean_latency_us": "us"}
+REMARK = "the spread is that within a recording, not between recordings"
+SPEED = {"op7": 1428.4, "op28": 2310.2}
+PROTOCOLS = {
+    "pts-iops": "IOPS, random access, after SNIA PTS 2.0",
+    "pts-write-saturation": "Write saturation, RND 4K 0/100, after SNIA PTS 2.0",
+    "trace-replay": "Replay of an application's trace",
+}
+
+
+def recording(drive: str, measurement: str) -> str:
+    return f"{drive}/{measurement}/1a2b3c4d5e6f-run1"
+
+
+def key(drive: str, measurement: str) -> dict[str, Any]:
+    return {
+        "recording": recording(drive, measurement), "drive": drive, "serial": f"VD-{drive}", "protocol": measurement,
+        "measurement": measurement, "run": 1, "reduced": True, "virtual": True, "clock": "wall",
+    }  # fmt: skip
+
+
+def label(read: int, block: int) -> str:
+    return f"RND {block // 1024}KiB {read}/{100 - read}"
+
+
+def loop_value(drive: str, read: int, block: int, metric: str) -> float:
+    iops = SPEED[drive] * (1 + read / 40) * (4096 / block) ** 0.85
+    return {
+        "iops": iops,
+        "bandwidth_mib_s": iops * block / 2**20,
+        "mean_latency_us": 16e6 / iops,
+    }[metric]
+
+
+def summary_row(drive: str, measurement: str, cell: str, metric: str, value: float, **other: Any) -> dict[str, Any]:
+    return {
+        "drive": drive, "measurement": measurement, "protocol": measurement, "cell_label": cell, "metric": metric,
+        "kind": "time" if metric.endswith("latency_us") else "speed", "unit": UNITS[metric], "value": value, "n": 1,
+        "rse_pct": None, "spread_low": value * 0.97, "spread_high": value * 1.03, "statistic": "window average",
+        "verdict": "steady", "reduced": True, "virtual": True, "clock": "wall",
+        "recordings": [recording(drive, measurement)], **other,
+    }  # fmt: skip
+
+
+def summary() -> pd.DataFrame:
+    rows = []
+    for drive in SPEED:
+        for read in MIXES:
+            for block in BLOCKS:
+                rows += [
+                    summary_row(drive, "pts-iops", label(read, block), metric, loop_value(drive, read, block, metric))
+                    for metric in UNITS
+                ]
+        soak = {"statistic": "post-saturation average"}
+        for metric in UNITS:
+            value = loop_value(drive, 0, 4096, metric) * 1.04
+            rows.append(summary_row(drive, "pts-write-saturation", "RND 4KiB 0/100", metric, value, **soak))
+        warm = {"n": 3, "statistic": "median of warm runs", "verdict": "rse ok", "rse_pct": 1.83}
+        for metric, value in (("bandwidth_mib_s", 12.91), ("mean_latency_us", 612.4), ("p99_latency_us", 3120.0)):
+            factor = 1.0 if drive == "op7" or metric == "bandwidth_mib_s" else 0.83
+            rows.append(summary_row(drive, "trace-replay", "replay sqlite", metric, value * factor, **warm))
+    return pd.DataFrame(rows)
+
+
+def deltas(of: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for name, pair in of.groupby(["measurement", "cell_label", "metric"], sort=False):
+        basis, other = (pair[pair.drive == drive].iloc[0] for drive in ("op7", "op28"))
+        ratio = basis.value / other.value if basis.kind == "time" else other.value / basis.value
+        certain = basis.spread_high < other.spread_low or other.spread_high < basis.spread_low
+        rows.append(
+            {
+                "measurement": name[0],
+                "protocol": name[0],
+                "cell_label": name[1],
+                "metric": name[2],
+                "kind": basis.kind,
+                "unit": basis.unit,
+                "basis": "op7",
+                "comparison": "op28",
+                "basis_value": basis.value,
+                "comparison_value": other.value,
+                "delta_pct": 100 * (ratio - 1),
+                "certain": certain,
+                "note": (REMARK if basis.n < 3 else "") if certain else "the spreads overlap",
+            }  # fmt: skip
+        )
+    return pd.DataFrame(rows)
+
+
+def steady_state() -> pd.DataFrame:
+    rows = []
+    for drive in SPEED:
+        for variable, read, block in TRACKED:
+            average = loop_value(drive, read, block, "iops")
+            rows.append(
+                {
+                    **key(drive, "pts-iops"),
+                    "step": 0,
+                    "variable": variable,
+                    "metric": "iops",
+                    "unit": "1/s",
+                    "reached": True,
+                    "rounds": 8,
+                    "window_start": 4,
+                    "window_end": 8,
+                    "values": [average * f for f in (1.02, 0.99, 1.01, 0.985, 0.995)],
+                    "average": average,
+                    "allowed_data_excursion": 0.2 * average,
+                    "measured_data_excursion": 0.035 * average,
+                    "allowed_slope_excursion": 0.1 * average,
+                    "measured_slope_excursion": 0.022 * average,
+                    "slope": -0.0055 * average,
+                    "intercept": 1.033 * average,
+                    "residual_drift_pct": -2.2,
+                }  # fmt: skip
+            )
+    return pd.DataFrame(rows)
+
+
+def loop_cell(drive: str, round_: int, read: int, block: int) -> dict[str, Any]:
+    iops = loop_value(drive, read, block, "iops") * (1 + 1 / round_**2)
+    return {
+        **key(drive, "pts-iops"), "step": 0, "kind": "loop", "round": round_, "cell": 0, "pattern": "random",
+        "read_share_pct": read, "block_size_bytes": block, "threads": 2, "queue_depth": 8, "runtime_s": 1.0,
+        "iops": iops, "mean_latency_us": 16e6 / iops, "max_latency_us": 90e6 / iops, "bytes_written": 0,
+        "tainted": False, "taint_reason": None,
+    }  # fmt: skip
+
+
+def cells() -> pd.DataFrame:
+    rows = [
+        loop_cell(drive, round_, read, block)
+        for drive in SPEED
+        for round_ in range(1, 9)
+        for read in MIXES
+        for block in BLOCKS
+    ]
+    for drive, speed in SPEED.items():
+        for slice_ in range(1, 41):
+            iops = speed * (9.0 if slice_ < 9 else 1.0 + 8 / (slice_ - 7) ** 1.5)
+            rows.append(
+                {
+                    **key(drive, "pts-write-saturation"),
+                    "step": 0,
+                    "kind": "soak",
+                    "round": slice_,
+                    "cell": 0,
+                    "pattern": "random",
+                    "read_share_pct": 0,
+                    "block_size_bytes": 4096,
+                    "threads": 2,
+                    "queue_depth": 8,
+                    "runtime_s": 1.0,
+                    "iops": iops,
+                    "mean_latency_us": 16e6 / iops,
+                    "max_latency_us": 90e6 / iops,
+                    "bytes_written": int(iops) * 4096,
+                    "tainted": False,
+                    "taint_reason": None,
+                }  # fmt: skip
+            )
+    return pd.DataFrame(rows)
+
+
+def replays() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            **key(drive, "trace-replay"), "trace": "sqlite", "repeat": repeat, "warm": repeat > 1, "counted": repeat > 1,
+            "engine": "fio iolog v3", "timing": "original", "duration_s": 8.02 + repeat / 100,
+            "trace_duration_s": 7.98, "duration_ratio": (8.02 + repeat / 100) / 7.98, "read_ios": 812,
+            "write_ios": 5230, "planned_read_ios": 812, "planned_write_ios": 5230, "bandwidth_mib_s": 12.91,
+            "mean_latency_us": (612.4 if drive == "op7" else 508.3) + repeat, "p99_latency_us": 3120.0,
+            "max_latency_us": 15211.0, "dropped": "418 flushes",
+        }
+        for drive in SPEED
+        for repeat in range(1, 5)
+    )  # fmt: skip
+
+
+def drives() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "drive": drive, "serial": f"VD-{drive}", "model": "drivelab virtual drive", "firmware": "1",
+            "capacity_bytes": 64 << 20, "logical_block_bytes": 512, "transport": "loop", "link": None, "virtual": True,
+            "over_provisioning_pct": share, "device": f"virtual:{drive}",
+        }
+        for drive, share in (("op7", 7.0), ("op28", 28.0))
+    )  # fmt: skip
+
+
+def hosts() -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "host": "bench1",
+                "kernel": "6.1.0-28-amd64",
+                "cpu": "AMD EPYC 7B13",
+                "cores": 2,
+                "memory_bytes": 8 << 30,
+                "os": "Debian GNU/Linux 12 (bookworm)",
+                "fio": "fio-3.33",
+                "drivelab": "0.1.0",
+                "python": "3.11.2",
+            }
+        ]  # fmt: skip
+    )
+
+
+def traces() -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "trace": "sqlite",
+                "source": "captured with blktrace",
+                "application": "sqlite 3.40, 2,000 inserts",
+                "requests": 6460,
+                "reads": 812,
+                "writes": 5230,
+                "flushes": 418,
+                "discards": 0,
+                "read_bytes": 13303808,
+                "write_bytes": 94707712,
+                "footprint_bytes": 9437184,
+                "duration_s": 7.98,
+                "lossy": False,
+                "lost": 0,
+            }
+        ]  # fmt: skip
+    )
+
+
+def plan(drive: str, measurement: str) -> dict[str, Any]:
+    return {
+        "recording": recording(drive, measurement),
+        "path": f"results/recordings/{recording(drive, measurement)}",
+        "drive": drive,
+        "measurement": measurement,
+        "protocol": {"name": measurement, "title": PROTOCOLS[measurement], "source": f"source of {measurement}"},
+        "condition": {
+            "purge": {"method": "TRIM of the whole drive", "verified": "64 random places read as zeros"},
+            **({} if "saturation" in measurement else {"fill": {
+                "pattern": "sequential", "block_size_bytes": 131072, "capacity_multiple": 2, "queue_depth": 32}}),
+        },
+        "class": {"name": "enterprise", "threads": 2, "queue_depth": 8, "active_range": 1.0},
+        "reduced": True,
+        "reduced_why": ["loop runtime: 1s instead of 60s", "class enterprise threads: 2 instead of 4"],
+        "virtual": True,
+        "clock": "wall",
+        "clock_reason": None,
+        "started": "2025-11-20T21:04:11.120+00:00",
+        "finished": "2025-11-20T21:06:40.007+00:00",
+        "data_pattern": "random, incompressible",
+        "engine": "io_uring",
+        "scenario": "synthetic",
+        "notes": [],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def tables() -> dict[str, pd.DataFrame]:
+    of = summary()
+    return {
+        "summary": of, "deltas": deltas(of), "steady_state": steady_state(), "cells": cells(), "replays": replays(),
+        "drives": drives(), "hosts": hosts(), "traces": traces(),
+    }  # fmt: skip
+
+
+@pytest.fixture
+def plans() -> list[dict[str, Any]]:
+    return [plan(drive, measurement) for measurement in PROTOCOLS for drive in SPEED]
+
+
+@pytest.fixture
+def study() -> dict[str, Any]:
+    return {
+        "name": "demo",
+        "title": "Does over-provisioning pay? Two virtual drives, 7 % against 28 %",
+        "basis": "op7",
+        "rse_threshold_pct": 5.0,
+    }
+
+
+@pytest.fixture
+def figures() -> dict[str, list[dict[str, Any]]]:
+    def figure(drive: str | None, measurement: str, name: str) -> dict[str, Any]:
+        return {"drive": drive, "measurement": measurement, "name": name, "title": f"The {name} plot",
+                "caption": f"What {name} shows.", "svg": SVG}  # fmt: skip
+
+    return {
+        "drives": [figure(d, "pts-iops", n) for d in SPEED for n in ("convergence", "window")],
+        "comparison": [figure(None, "pts-iops", "comparison")],
+    }
+
+
+@pytest.fixture
+def full_length(
+    tables: dict[str, pd.DataFrame], plans: list[dict[str, Any]]
+) -> Callable[[], tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]]:
+    """The same study at full length on real drives: nothing to warn of."""
+
+    def change() -> tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]:
+        quiet = {
+            name: frame.assign(**{c: False for c in ("reduced", "virtual") if c in frame})
+            for name, frame in tables.items()
+        }
+        return quiet, [{**one, "reduced": False, "reduced_why": [], "virtual": False} for one in plans]
+
+    return change

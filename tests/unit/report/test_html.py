@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pandas as pd
+import pytest
+from drivelab.report.html import render
+from drivelab.report.model import build
+from drivelab.report.numbers import number
+
+VOID = {"meta", "img", "link", "br", "hr", "rect", "line", "input"}
+EVIL = "<script>alert(1)</script>\"' onload=x"
+
+
+class Page(HTMLParser):
+    """Collects what a browser would see; fails on elements that are not closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), f"<{tag}> has an attribute twice"
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag, f"</{tag}> closes another element"
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "title"} & set(self.open):
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.text))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture
+def html(tables: Any, study: Any, plans: Any, figures: Any) -> str:
+    return render(build(tables, study, plans, figures, "2025-11-21T05:10:00+00:00"))
+
+
+def test_starts_with_the_verdict_before_everything_else(html: str) -> None:
+    words = Page(html).words
+    lead = words.index("op28 beats op7 in all 5 headline comparisons")
+    assert lead < words.index("op28 beats op7 at RND 4KiB 0/100 by 62 %")
+    assert (
+        words.index("op28 beats op7 at RND")
+        < words.index("Reduced protocols")
+        < words.index("The headline comparisons")
+    )
+    assert words.index("The headline comparisons") < words.index("Contents") < words.index("Drive under test")
+    assert words.index("Drive under test") < words.index("All settings of all measurements")
+
+
+def test_all_numbers_of_the_summary_appear(html: str, tables: dict[str, pd.DataFrame]) -> None:
+    words = set(Page(html).words.split())
+    missing = [value for value in tables["summary"]["value"] if number(value) not in words]
+    assert missing == []
+
+
+def test_is_well_formed_and_its_parts_are_named(html: str) -> None:
+    page = Page(html)
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.elements:
+        if (target := attributes.get("aria-labelledby")) is not None:
+            assert target in ids
+        if (href := attributes.get("href")) is not None:
+            assert href.startswith("#")
+            assert href[1:] in ids
+    assert [tag for tag, _ in page.elements].count("h1") == 1
+    assert {"header", "main", "nav", "footer"} <= {tag for tag, _ in page.elements}
+    assert all(attributes.get("alt") for attributes in page.all("img"))
+    assert all(attributes.get("scope") in {"col", "row"} for attributes in page.all("th"))
+    assert len(page.all("table")) == len(page.all("caption"))
+    assert page.all("html") == [{"lang": "en"}]
+
+
+def test_headings_skip_no_level(html: str) -> None:
+    levels = [int(tag[1]) for tag, _ in Page(html).elements if re.fullmatch(r"h[1-6]", tag)]
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_needs_nothing_from_outside_and_runs_nothing(html: str) -> None:
+    page = Page(html)
+    tags = {tag for tag, _ in page.elements}
+    assert not tags & {"script", "link", "iframe", "object", "embed", "base", "form"}
+    assert all((attributes["src"] or "").startswith("data:image/svg+xml;base64,") for attributes in page.all("img"))
+    assert not re.search(r"https?://|@import|url\(", html)
+    assert not [
+        name for _, attributes in page.elements for name in attributes if name.startswith("on") or name == "style"
+    ]
+
+
+def test_the_policy_allows_the_style_that_is_there(html: str) -> None:
+    style = html.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    (policy,) = (m["content"] for m in Page(html).all("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    assert f"style-src 'sha256-{digest}'" in str(policy)
+    assert "default-src 'none'" in str(policy)
+
+
+def test_evil_names_stay_text(tables: Any, study: Any, plans: Any, figures: Any) -> None:
+    def poison(value: Any) -> Any:
+        return EVIL + value if isinstance(value, str) and value not in {"op7", "op28"} else value
+
+    labels = {"measurement", "metric", "statistic", "verdict", "kind", "unit", "pattern", "clock"}
+    evil = {
+        name: frame.assign(**{c: frame[c].map(poison) for c in frame.columns if c not in labels and c != "cell_label"})
+        for name, frame in tables.items()
+    }
+    evil["summary"]["cell_label"] = evil["summary"]["cell_label"].map(lambda label: f"{label} {EVIL}")
+    evil["deltas"]["cell_label"] = evil["deltas"]["cell_label"].map(lambda label: f"{label} {EVIL}")
+    worse = [
+        {**plan, "path": EVIL, "data_pattern": EVIL, "notes": [EVIL], "reduced_why": [EVIL], "engine": EVIL,
+         "started": EVIL, "finished": EVIL, "condition": {"purge": {"method": EVIL, "verified": EVIL}},
+         "protocol": {"name": EVIL, "title": EVIL, "source": EVIL}}
+        for plan in plans
+    ]  # fmt: skip
+    drawn = [{**one, "title": EVIL, "caption": EVIL} for one in figures["drives"]]
+    html = render(build(evil, {**study, "title": EVIL, "name": EVIL}, worse, drawn, EVIL))
+    page = Page(html)
+    assert "<script" not in html
+    assert not page.all("script")
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    assert EVIL in page.words
+
+
+def test_an_evil_drive_name_makes_no_anchor_of_itself(tables: Any, study: Any, plans: Any) -> None:
+    renamed = {name: frame.replace("op28", EVIL) for name, frame in tables.items()}
+    page = Page(
+        render(build(renamed, study, [{**p, "drive": p["drive"].replace("op28", EVIL)} for p in plans], {}, None))
+    )
+    assert all(
+        re.fullmatch(r"[a-z0-9-]+", attributes["id"] or "") for _, attributes in page.elements if "id" in attributes
+    )
+
+
+@pytest.mark.parametrize("banner", ["Virtual drives", "Reduced protocols"])
+def test_banners_show_only_where_they_apply(banner: str, html: str, study: Any, full_length: Any) -> None:
+    assert banner in Page(html).words
+    assert banner not in Page(render(build(*_quiet(full_length, study)))).words
+
+
+def _quiet(full_length: Any, study: Any) -> tuple[Any, ...]:
+    quiet, plans = full_length()
+    return quiet, study, plans, {}, None
+
+
+def test_little_is_added_to_the_figures(html: str, figures: Any) -> None:
+    drawn = sum(len(one["svg"]) for group in figures.values() for one in group)
+    assert len(html.encode()) < 250_000 + 1.4 * drawn
+
+
+def test_the_same_input_gives_the_same_page(html: str, tables: Any, study: Any, plans: Any, figures: Any) -> None:
+    assert render(build(tables, study, plans, figures, "2025-11-21T05:10:00+00:00")) == html

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pytest
+from drivelab.errors import UserError
+from drivelab.report.model import build
+from drivelab.report.numbers import MISSING
+from drivelab.report.view import Page, Report, Table
+
+Tables = dict[str, pd.DataFrame]
+Plans = list[dict[str, Any]]
+
+
+@pytest.fixture
+def report(tables: Tables, study: dict[str, Any], plans: Plans, figures: Any) -> Report:
+    return build(tables, study, plans, figures, "2025-11-21T05:10:00+00:00")
+
+
+def plain(text: str) -> str:
+    return text.replace("\u00a0", " ")
+
+
+def page(report: Report, drive: str, measurement: str) -> Page:
+    return next(one for one in report.pages if (one.drive, one.measurement) == (drive, measurement))
+
+
+def facts(of: Page) -> dict[str, str]:
+    return {fact.name: plain(fact.value) for group in of.groups for fact in group.facts}
+
+
+def rows(table: Table | None) -> dict[str, list[str]]:
+    assert table is not None
+    return {row[0].text: [plain(cell.text) for cell in row[1:]] for row in table.rows}
+
+
+def test_headlines_are_the_tracked_variables_then_one_metric_for_each_other_test(report: Report) -> None:
+    assert [plain(one.sentence) for one in report.headlines] == [
+        "op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS), certain: the windows do not overlap.",
+        "op28 beats op7 at RND 64KiB 65/35 by 62 % (574.5 against 355.2 IOPS), certain: the windows do not overlap.",
+        "op28 beats op7 at RND 1024KiB 100/0 by 62 % (72.56 against 44.87 IOPS), certain: the windows do not overlap.",
+        "op28 beats op7 at RND 4KiB 0/100 by 62 % (2,403 against 1,486 IOPS), certain: the spreads do not overlap.",
+        "op28 beats op7 in mean latency of the replay sqlite by 20 % (508.3 against 612.4 µs), certain: the spreads do not overlap.",
+    ]
+    assert report.lead == ("op28 beats op7 in all 5 headline comparisons, all certain.",)
+    assert report.headlines[3].context == (
+        "pts-write-saturation; post-saturation average; the spread is that within a recording, not between recordings"
+    )
+
+
+def test_only_certain_deltas_count_and_a_loss_is_told_as_one(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    deltas = tables["deltas"]
+    deltas.loc[(deltas.cell_label == "RND 64KiB 65/35"), ["certain", "note"]] = [False, "the spreads overlap"]
+    deltas.loc[deltas.measurement == "trace-replay", ["delta_pct", "certain", "note"]] = [-17.4, True, ""]
+    report = build(tables, study, plans, {}, None)
+    assert report.lead == ("op28 beats op7 in 3 and trails op7 in 1 of 5 headline comparisons; 1 not certain.",)
+    told = [plain(one.sentence) for one in report.headlines]
+    assert told[1].startswith("op28 seems ahead of op7 at RND 64KiB 65/35 by 62 %")
+    assert told[1].endswith(", not certain: the spreads overlap.")
+    assert (
+        told[4]
+        == "op28 trails op7 in mean latency of the replay sqlite by 17 % (508.3 against 612.4 µs), certain: the spreads do not overlap."
+    )
+    assert [one.outcome for one in report.headlines] == ["ahead", "open", "ahead", "ahead", "behind"]
+
+
+def test_a_delta_without_a_value_is_not_a_tie(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["deltas"]["delta_pct"] = float("nan")
+    tables["deltas"]["certain"] = False
+    tables["deltas"]["note"] = "op7 has no value"
+    report = build(tables, study, plans, {}, None)
+    assert report.headlines[0].sentence == "op28 and op7 cannot be compared at RND 4KiB 0/100: op7 has no value."
+    assert report.lead == ("op28 and op7 cannot be told apart: all 5 headline comparisons, all not certain.",)
+
+
+def test_a_study_of_one_drive_has_pages_and_no_comparison(tables: Tables, plans: Plans) -> None:
+    one = {name: frame[frame.drive == "op7"] if "drive" in frame else frame for name, frame in tables.items()}
+    one["deltas"] = tables["deltas"].iloc[:0]
+    report = build(one, {"name": "single"}, [plan for plan in plans if plan["drive"] == "op7"], {}, None)
+    assert report.lead == ("Only op7 was measured: there is nothing to compare.",)
+    assert report.verdict_table is None
+    assert len(report.pages) == 3
+
+
+def test_header_block(report: Report) -> None:
+    first = page(report, "op7", "pts-iops")
+    assert [plain(fact.value) for fact in first.head] == [
+        "2025-11-20 21:04 UTC to 2025-11-20 21:06 UTC", "2025-11-21 05:10 UTC", "1 of 6"
+    ]  # fmt: skip
+    told = facts(first)
+    assert told["Capacity"] == "64 MiB (67,108,864 bytes)"
+    assert told["CPU"] == "AMD EPYC 7B13 (2 cores)"
+    assert told["Purge"] == "TRIM of the whole drive; verified: 64 random places read as zeros"
+    assert told["Preconditioning, workload-independent"] == "2 \u00d7 the active range, sequential 128KiB writes"
+    assert told["Active range"] == "100 %"
+    assert told["Scenario"] == "synthetic"
+    assert told["Queue depth"] == "8 per thread"
+    assert told["Write cache"] == MISSING
+    assert (told["Reached"], told["Window"]) == ("YES", "rounds 4 to 8 of 8")
+    assert facts(page(report, "op7", "pts-write-saturation"))["Preconditioning, workload-independent"] == "none"
+
+
+def test_without_plan_drive_and_host_everything_is_not_recorded(tables: Tables, study: dict[str, Any]) -> None:
+    bare = {"summary": tables["summary"]}
+    report = build(bare, study, [], {}, None)
+    told = facts(page(report, "op28", "pts-iops"))
+    assert {told[name] for name in ("Model", "Serial", "Capacity", "Host", "Purge", "Threads", "Data pattern")} == {
+        MISSING
+    }
+    assert [fact.value for fact in page(report, "op28", "pts-iops").head] == [MISSING, MISSING, "2 of 6"]
+
+
+def test_a_drive_is_not_given_another_hosts_platform(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["hosts"] = pd.concat([tables["hosts"], tables["hosts"].assign(host="bench2", kernel="6.12.1")])
+    assert facts(build(tables, study, plans, {}, None).pages[0])["Kernel"] == MISSING
+    placed = [{**plan, "host": "bench2"} for plan in plans]
+    assert facts(build(tables, study, placed, {}, None).pages[0])["Kernel"] == "6.12.1"
+
+
+def test_determination_block(report: Report) -> None:
+    table = page(report, "op7", "pts-iops").determination
+    assert table is not None
+    assert [column.text for column in table.columns][1:] == [
+        "RND 4KiB 0/100: IOPS", "RND 64KiB 65/35: IOPS", "RND 1024KiB 100/0: IOPS"
+    ]  # fmt: skip
+    block = rows(table)
+    assert [values[0] for values in block.values()] == [
+        "YES", "4\u20138 of 8", "1,457 · 1,414 · 1,443 · 1,407 · 1,421", "1,428", "285.7", "49.99", "142.8", "31.42",
+        "\u22127.856 * R + 1,476", "\u22122.2 %",
+    ]  # fmt: skip
+    assert table.sources == ("op7/pts-iops/1a2b3c4d5e6f-run1 (results/recordings/op7/pts-iops/1a2b3c4d5e6f-run1)",)
+
+
+def test_an_excursion_beyond_the_allowed_one_is_marked(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["steady_state"].loc[0, "measured_slope_excursion"] = 1e6
+    table = page(build(tables, study, plans, {}, None), "op7", "pts-iops").determination
+    assert table is not None
+    marks = {row[0].text: row[1].small for row in table.rows}
+    assert marks["Measured maximum slope excursion"] == "exceeded"
+    assert marks["Measured maximum data excursion"] == "within"
+
+
+def test_block_size_by_mix_as_the_pts_prints_it(report: Report) -> None:
+    first, *_, last = page(report, "op7", "pts-iops").tables
+    assert first.caption == "IOPS: block size by R/W mix %, random access (window average)"
+    assert [column.text for column in first.columns] == ["Block size", "0/100", "65/35", "100/0"]
+    assert rows(first) == {
+        "4KiB": ["1,428", "3,750", "4,999"], "64KiB": ["135.3", "355.2", "473.6"], "1024KiB": ["12.82", "33.65", "44.87"]
+    }  # fmt: skip
+    assert last.caption == "All numbers of this test"
+    assert len(last.rows) == 9
+
+
+def test_latency_tests_print_mean_maximum_and_iops(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["steady_state"]["metric"] = "mean_latency_us"
+    captions = [table.caption for table in page(build(tables, study, plans, {}, None), "op7", "pts-iops").tables]
+    assert [caption.partition(":")[0] for caption in captions[:-1]] == [
+        "IOPS",
+        "Mean latency, µs",
+        "Maximum latency, µs",
+    ]
+
+
+def test_maximum_latency_is_that_of_the_window(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["steady_state"]["metric"] = "mean_latency_us"
+    cells = tables["cells"]
+    at_4k_writes = (cells.drive == "op7") & (cells.read_share_pct == 0) & (cells.block_size_bytes == 4096)
+    cells.loc[at_4k_writes & (cells["round"] == 2), "max_latency_us"] = 9e9
+    cells.loc[at_4k_writes & (cells["round"] == 6), "max_latency_us"] = 777_777.0
+    table = page(build(tables, study, plans, {}, None), "op7", "pts-iops").tables[2]
+    assert rows(table)["4KiB"][0] == "777,777"
+
+
+def test_unsteady_soaks_and_the_variable_at_fault_are_named(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    windows, of = tables["steady_state"], tables["summary"]
+    windows.loc[windows.drive == "op7", "reached"] = False
+    windows.loc[1, "measured_data_excursion"] = 1e6
+    of.loc[(of.drive == "op28") & (of.measurement == "pts-write-saturation"), "verdict"] = "not steady"
+    assert build(tables, study, plans, {}, None).banners[0].reasons == (
+        "op7/pts-iops/1a2b3c4d5e6f-run1: not steady after 8 rounds; "
+        "outside the limits in the last window: RND 64KiB 65/35 (IOPS)",
+        "op28 · pts-write-saturation: RND 4KiB 0/100 still changed at its end",
+    )
+
+
+def test_a_host_whose_versions_changed_shows_both(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["hosts"] = pd.concat([tables["hosts"], tables["hosts"].assign(fio="virtual clock")])
+    told = facts(build(tables, study, plans, {}, None).pages[0])
+    assert (told["fio"], told["Kernel"]) == ("fio-3.33 or virtual clock", "6.1.0-28-amd64")
+
+
+def test_write_saturation_counts_drive_fills(report: Report) -> None:
+    table = page(report, "op7", "pts-write-saturation").tables[0]
+    written = sum(int(1428.4 * (9 if n < 9 else 1 + 8 / (n - 7) ** 1.5)) * 4096 for n in range(1, 41))
+    part = rows(table)["Part 1"]
+    assert part[:2] == ["40", "40 s"]
+    assert float(part[3]) == pytest.approx(written / (64 << 20), abs=0.01)
+    assert part[4] == "12,856"
+
+
+def test_replay_table_shows_what_was_not_replayed(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["replays"].loc[1, "write_ios"] = 5000
+    table = page(build(tables, study, plans, {}, None), "op7", "trace-replay").tables[0]
+    assert [row[0].text for row in table.rows] == ["1, cold", "2, warm", "3, warm", "4, warm"]
+    assert [row[1].text for row in table.rows] == ["no", "yes", "yes", "yes"]
+    assert (table.rows[0][3].small, table.rows[1][3].small) == ("as planned", "5,230 planned")
+    assert table.rows[0][-1].text == "418 flushes"
+
+
+def test_what_differs_is_marked_and_identity_is_not(report: Report) -> None:
+    drives = next(table for table in report.comparison_tables if table.id == "differences-drives")
+    marks = {row[0].text: row[-1].text for row in drives.rows}
+    assert [name for name, mark in marks.items() if mark == "differs"] == ["Over-provisioning"]
+    assert marks["Serial"] == "identity"
+    settings = next(table for table in report.comparison_tables if table.id == "differences-settings")
+    assert rows(settings) == {"All settings of all measurements": ["same", "same"]}
+
+
+def test_a_setting_that_differs_unintended_is_shown(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    plans[1]["engine"] = "libaio"
+    tables_of = build(tables, study, plans, {}, None).comparison_tables
+    settings = next(table for table in tables_of if table.id == "differences-settings")
+    assert rows(settings) == {"pts-iops: engine": ["io_uring", "libaio"]}
+
+
+def test_banners_appear_exactly_when_they_apply(
+    tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
+) -> None:
+    def banners(of: Tables, plans: Plans) -> list[str]:
+        return [one.id for one in build(of, study, plans, {}, None).banners]
+
+    quiet, plans = full_length()
+    assert banners(quiet, plans) == []
+    assert banners(quiet, [{**plans[0], "reduced": True}, *plans[1:]]) == ["reduced"]
+    assert banners(quiet, [{**plan, "virtual": True} for plan in plans]) == ["virtual"]
+    assert banners({**quiet, "traces": quiet["traces"].assign(lossy=True, lost=7)}, plans) == ["lossy"]
+    assert banners({**quiet, "cells": quiet["cells"].assign(tainted=True)}, plans) == ["tainted"]
+    unsteady = quiet["steady_state"].assign(reached=[True] * 5 + [False])
+    assert banners({**quiet, "steady_state": unsteady}, plans) == ["not-steady"]
+    noisy = quiet["summary"].assign(verdict="rse too high")
+    assert banners({**quiet, "summary": noisy}, plans) == ["not-repeatable"]
+
+
+def test_banner_of_the_virtual_clock_tells_why(
+    tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
+) -> None:
+    quiet, plans = full_length()
+    ticking = [{**plan, "clock": "virtual", "clock_reason": "there is no /dev/fuse"} for plan in plans]
+    (banner,) = build(quiet, study, ticking, {}, None).banners
+    assert (banner.id, banner.reasons) == ("virtual-clock", ("Why: there is no /dev/fuse",))
+
+
+def test_labels_mark_only_the_pages_that_they_concern(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["steady_state"].loc[5, "reached"] = False
+    report = build(tables, study, plans, {}, None)
+    assert [one.drive for one in report.pages if "not steady" in one.labels] == ["op28"]
+    assert all("reduced" in one.labels for one in report.pages)
+    assert report.banners[0].reasons == ("op28/pts-iops/1a2b3c4d5e6f-run1: not steady after 8 rounds",)
+
+
+def test_several_runs_share_a_page_and_keep_their_own_windows(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    again = tables["steady_state"].assign(run=2, recording=lambda frame: frame.recording.str.replace("run1", "run2"))
+    tables["steady_state"] = pd.concat([tables["steady_state"], again])
+    plans += [{**plan, "recording": plan["recording"].replace("run1", "run2"), "notes": ["resumed"]} for plan in plans]
+    report = build(tables, study, plans, {}, None)
+    assert len(report.pages) == 6
+    table = page(report, "op7", "pts-iops").determination
+    assert table is not None
+    assert len(table.columns) == 7
+    assert page(report, "op7", "pts-iops").notes == ("resumed",)
+
+
+def test_figures_stand_on_their_page(report: Report) -> None:
+    assert [len(one.figures) for one in report.pages] == [2, 2, 0, 0, 0, 0]
+    figure = report.pages[0].figures[0]
+    assert figure.alt == "The convergence plot (op7, pts-iops). What convergence shows"
+    assert (figure.width, figure.height) == (640, 400)
+    assert len(report.comparison_figures) == 1
+
+
+def test_a_figure_of_another_study_or_no_svg_is_refused(
+    tables: Tables, study: dict[str, Any], plans: Plans, figures: Any, tmp_path: Any
+) -> None:
+    stray = {**figures["drives"][0], "drive": "op9"}
+    with pytest.raises(UserError, match="op9/pts-iops"):
+        build(tables, study, plans, [stray], None)
+    missing = {**figures["drives"][0], "svg": str(tmp_path / "gone.svg")}
+    with pytest.raises(UserError, match=r"gone\.svg"):
+        build(tables, study, plans, [missing], None)
+
+
+def test_figures_can_be_files(tables: Tables, study: dict[str, Any], plans: Plans, figures: Any, tmp_path: Any) -> None:
+    one = figures["drives"][0]
+    (tmp_path / "f.svg").write_text(one["svg"])
+    by_path = build(tables, study, plans, [{**one, "svg": tmp_path / "f.svg"}], None).pages[0].figures[0]
+    assert by_path == build(tables, study, plans, [one], None).pages[0].figures[0]
+
+
+def test_names_that_look_alike_get_places_of_their_own(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    twin = [{**plan, "drive": "op7-pts", "measurement": "iops", "recording": "x"} for plan in plans[:1]]
+    anchors = [one.id for one in build(tables, study, [*plans, *twin], {}, None).pages]
+    assert len(set(anchors)) == len(anchors)

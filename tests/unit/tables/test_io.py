@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from drivelab.errors import UserError
+from drivelab.tables import io
+from drivelab.tables.io import TableError, read, write
+from drivelab.tables.schemas import KEY, SCHEMAS, VERSION
+
+ROW: dict[str, Any] = {
+    "drive": "op7",
+    "serial": "S1",
+    "model": "Model",
+    "firmware": None,
+    "capacity_bytes": 1 << 40,
+    "logical_block_bytes": 4096,
+    "transport": "pcie",
+    "link": None,
+    "virtual": False,
+    "over_provisioning_pct": 7.0,
+    "device": "/dev/disk",
+}
+_VALUES: dict[str, Any] = {
+    "string": "x",
+    "bool": True,
+    "int32": 7,
+    "int64": 1 << 60,
+    "double": 0.1,
+    "timestamp[ms, tz=UTC]": pd.Timestamp("2026-01-02T03:04:05.678Z"),
+    "list<item: double>": [0.1, 0.2],
+    "list<item: string>": ["a", "b"],
+}
+
+
+def drives(**changed: Any) -> pd.DataFrame:
+    return pd.DataFrame([ROW | changed])
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "new/drives.parquet"
+    write(drives(), path, "drives")
+    found = read(path, "drives")
+    assert pa.Table.from_pandas(found, preserve_index=False).to_pylist() == [ROW]
+    assert list(found.columns) == SCHEMAS["drives"].names
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_table_survives_the_way_to_disk(tmp_path: Path, name: str) -> None:
+    """One row with every column set, and with null where that is allowed."""
+    full = {field.name: _VALUES[str(field.type)] for field in SCHEMAS[name]}
+    bare = {**full, **{field.name: None for field in SCHEMAS[name] if field.nullable}}
+    path = tmp_path / "t.parquet"
+    write(pd.DataFrame([full, bare]), path, name)
+    found = read(path, name)
+    assert pa.Table.from_pandas(found, schema=SCHEMAS[name], preserve_index=False).to_pylist() == [full, bare]
+    write(found, path, name)  # what was read can be written
+
+
+def test_the_file_says_what_it_is(tmp_path: Path) -> None:
+    write(drives(), tmp_path / "d", "drives")
+    file = pq.ParquetFile(tmp_path / "d")
+    assert json.loads(file.metadata.metadata[b"drivelab"]) == {"table": "drives", "version": VERSION}
+    assert {file.metadata.row_group(0).column(i).compression for i in range(3)} == {"ZSTD"}
+
+
+def test_columns_may_come_in_any_order_and_from_arrow(tmp_path: Path) -> None:
+    write(drives()[list(ROW)[::-1]], tmp_path / "a", "drives")
+    write(pa.Table.from_pylist([ROW], schema=SCHEMAS["drives"]), tmp_path / "b", "drives")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_many_files_are_one_table_in_order(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in "cab"]
+    for path in paths:
+        write(drives(drive=path.name), path, "drives")
+    assert read(paths, "drives")["drive"].tolist() == ["c", "a", "b"]
+    assert read(map(str, paths[:1]), "drives")["drive"].tolist() == ["c"]  # type: ignore[arg-type]
+
+
+def test_no_files_and_no_rows_are_an_empty_table(tmp_path: Path) -> None:
+    assert list(read([], "drives").columns) == SCHEMAS["drives"].names
+    write(pd.DataFrame(columns=SCHEMAS["drives"].names), tmp_path / "d", "drives")
+    assert read([tmp_path / "d"], "drives").empty
+
+
+def test_whole_floats_fill_integers_and_integers_floats(tmp_path: Path) -> None:
+    write(drives(capacity_bytes=4096.0, over_provisioning_pct=7), tmp_path / "d", "drives")
+    assert pq.read_table(tmp_path / "d").schema.equals(SCHEMAS["drives"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"capacity_bytes": 0.5}, "column 'capacity_bytes': .*0.5"),
+        ({"capacity_bytes": "4096"}, "column 'capacity_bytes': holds .*string, must be int64"),
+        ({"capacity_bytes": True}, "column 'capacity_bytes': holds bool"),
+        ({"capacity_bytes": np.nan}, "column 'capacity_bytes': 1 of 1 values are missing"),
+        ({"logical_block_bytes": 1 << 40}, "column 'logical_block_bytes'"),
+        ({"drive": None}, "column 'drive': 1 of 1 values are missing"),
+        ({"drive": 7}, "column 'drive': holds int64, must be string"),
+        ({"virtual": 1}, "column 'virtual': holds int64, must be bool"),
+        ({"over_provisioning_pct": "7"}, "column 'over_provisioning_pct'"),
+        ({"drive": b"op7"}, "column 'drive': holds binary"),
+        ({"speed": 1}, "has no column speed"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_written(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(TableError, match=f"table 'drives'.*{words}"):
+        write(drives(**changed), tmp_path / "d", "drives")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_mixed_types_in_a_column_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="column 'drive'"):
+        write(pd.DataFrame([ROW, ROW | {"drive": 7}]), tmp_path / "d", "drives")
+
+
+def test_missing_and_repeated_columns_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="the data lack serial, link"):
+        write(drives().drop(columns=["serial", "link"]), tmp_path / "d", "drives")
+    twice = pd.concat([drives(), drives()[["drive"]]], axis=1)
+    with pytest.raises(TableError, match="given twice"):
+        write(twice, tmp_path / "d", "drives")
+
+
+def test_times_need_a_zone_and_are_cut_to_milliseconds(tmp_path: Path) -> None:
+    one = {field.name: _VALUES[str(field.type)] for field in SCHEMAS["cells"]}
+    fine = pd.Timestamp("2026-01-02T03:04:05.678912")
+    with pytest.raises(TableError, match="column 'started': holds timestamp"):
+        write(pd.DataFrame([one | {"started": fine}]), tmp_path / "c", "cells")
+    write(pd.DataFrame([one | {"started": fine.tz_localize("UTC")}]), tmp_path / "c", "cells")
+    assert read(tmp_path / "c", "cells")["started"][0] == pd.Timestamp("2026-01-02T03:04:05.678Z")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "d"
+    write(drives(), path, "drives")
+    before = path.read_bytes()
+
+    def broken(*_: Any, **__: Any) -> None:
+        (path.parent / f".d.{io.os.getpid()}").write_text("half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pq, "write_table", broken)
+    with pytest.raises(OSError, match="disk full"):
+        write(drives(drive="other"), path, "drives")
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_other_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "d"
+    with pytest.raises(UserError, match="d: there is no such table"):
+        read(path, "drives")
+    path.write_text("not Parquet")
+    with pytest.raises(UserError, match="cannot be read as Parquet"):
+        read(path, "drives")
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(UserError, match="is table 'unknown', not 'drives'"):
+        read(path, "drives")
+    write(drives(), path, "drives")
+    with pytest.raises(UserError, match="is table 'drives', not 'cells'"):
+        read(path, "cells")
+    monkeypatch.setattr(io, "VERSION", VERSION + 1)
+    with pytest.raises(UserError, match=f"of version {VERSION}, this drivelab reads version {VERSION + 1}"):
+        read(path, "drives")
+
+
+def test_a_changed_schema_is_noticed_without_a_new_version(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    write(drives(), path, "drives")
+    table = pq.read_table(path)
+    other = table.set_column(4, "capacity_bytes", table["capacity_bytes"].cast(pa.int32(), safe=False))
+    pq.write_table(other.replace_schema_metadata(table.schema.metadata), path)
+    with pytest.raises(UserError, match="delete it and run again"):
+        read(path, "drives")
+
+
+def test_tables_of_recordings_begin_with_the_same_key() -> None:
+    for name in ("cells", "latency_bins", "series", "steady_state", "replays"):
+        assert tuple(SCHEMAS[name].names[: len(KEY)]) == KEY

@@ -1,0 +1,76 @@
+"""The catalogue of traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from drivelab.errors import UserError
+from drivelab.trace import catalogue
+from drivelab.trace.characterise import characterise
+
+
+@pytest.mark.parametrize("name", sorted(catalogue.load()))
+def test_shipped_traces_are_what_the_catalogue_says(name: str) -> None:
+    requests, provenance = catalogue.open_trace(name)
+    entry = catalogue.entry(name)
+    assert entry.path.stat().st_size < 2 << 20
+    assert requests.num_rows == entry.requests
+    assert provenance["lost"] == {}
+    assert provenance["unmatched"] == {}
+    assert provenance["kernel"] == entry.kernel
+    assert provenance["capacity_bytes"] == entry.capacity_bytes
+    end = max(
+        a + b for a, b in zip(requests["offset_bytes"].to_pylist(), requests["length_bytes"].to_pylist(), strict=True)
+    )
+    assert end <= entry.capacity_bytes
+
+
+def test_sqlite_inserts_reads_writes_and_flushes() -> None:
+    requests, provenance = catalogue.open_trace("sqlite-inserts")
+    row = characterise(requests.to_pandas(), provenance, "sqlite-inserts").iloc[0]
+    assert min(row["reads"], row["writes"], row["flushes"]) > 100
+    assert row["footprint_bytes"] <= 48 << 20
+    assert requests["complete_ns"].null_count == 0
+
+
+def copy(folder: Path) -> Path:
+    for path in catalogue.TRACES.glob("sqlite-inserts.*"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    path = copy(tmp_path) / "sqlite-inserts.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=r"sqlite-inserts\.parquet has SHA-256 .* restore it"):
+        catalogue.open_trace("sqlite-inserts", tmp_path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    (copy(tmp_path) / "sqlite-inserts.parquet").unlink()
+    with pytest.raises(UserError, match=r"sqlite-inserts\.parquet is missing; restore it"):
+        catalogue.open_trace("sqlite-inserts", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["absent", "../traces/sqlite-inserts"])
+def test_an_unknown_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"no such trace; it has: sqlite-inserts"):
+        catalogue.entry(name, copy(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("licence:", "license:", "key 'licence' is missing"),
+        ("name: sqlite-inserts", "name: other", "key 'name' is 'other'"),
+        ("name: sqlite-inserts", "name: sqlite-inserts\nextra: 1", "key 'extra' is unknown"),
+    ],
+)
+def test_keys_are_checked(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    path = copy(tmp_path) / "sqlite-inserts.yaml"
+    path.write_text(path.read_text().replace(old, new, 1))
+    with pytest.raises(UserError, match=rf"sqlite-inserts\.yaml: {reason}"):
+        catalogue.load(tmp_path)

@@ -1,0 +1,39 @@
+"""One row for a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from drivelab.trace.characterise import characterise, footprint_bytes
+from drivelab.trace.decode import decode
+from hypothesis import given
+from hypothesis import strategies as st
+from trace_files import write_capture
+
+EVENTS = [
+    (1_000_000_000, "Q", "R", 0, 4096), (1_000_000_100, "D", "R", 0, 4096), (1_500_000_000, "Q", "W", 1, 4096),
+    (1_500_000_001, "D", "W", 1, 4096), (1_600_000_000, "Q", "FWS", 0, 0), (1_700_000_000, "Q", "D", 8000, 1 << 20),
+    (3_000_000_000, "C", "R", 0, 4096),
+]  # fmt: skip
+
+
+def test_row(tmp_path: Path) -> None:
+    requests = decode(write_capture(tmp_path / "c", EVENTS)).requests.to_pandas()
+    row = characterise(requests, {"backend": "ftrace", "application": "x", "lost": {"overrun": 2}}, "t")
+    assert row.to_dict("records") == [
+        {
+            "trace": "t", "source": "ftrace", "application": "x", "requests": 4, "reads": 1, "writes": 1, "flushes": 1,
+            "discards": 1, "read_bytes": 4096, "write_bytes": 4096, "footprint_bytes": 8192, "duration_s": 2.0,
+            "lossy": True, "lost": 2,
+        }
+    ]  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.integers(0, 200_000), st.integers(0, 40_000))))
+def test_footprint_counts_each_touched_block_once(extents: list[tuple[int, int]]) -> None:
+    touched = {
+        block for start, length in extents if length for block in range(start // 4096, -(-(start + length) // 4096))
+    }
+    columns = np.array(extents, np.int64).reshape(-1, 2)
+    assert footprint_bytes(columns[:, 0], columns[:, 1]) == 4096 * len(touched)

@@ -1,0 +1,101 @@
+"""Whole captures: merging of CPUs, counts against blkparse, columns, provenance."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from drivelab.errors import UserError
+from drivelab.trace import records
+from drivelab.trace.decode import decode
+from drivelab.trace.schema import REQUESTS
+from trace_files import Event, record_bytes, write_capture
+
+CPU0: list[Event] = [
+    (1000, "Q", "WSM", 72, 4096), (1010, "G", "WSM", 72, 4096), (1020, "Q", "WSM", 80, 8192),
+    (1030, "M", "WSM", 80, 8192), (1040, "D", "WSM", 72, 12288),
+    (3000, "Q", "FWFS", 136, 4096), (3010, "D", "FN", 0, 0), (5000, "Q", "RA", 4096, 131072),
+    (5010, "X", "RA", 4096, 65536), (5020, "D", "RA", 4096, 65536), (5030, "D", "RA", 4224, 65536),
+]  # fmt: skip
+CPU1: list[Event] = [
+    (2000, "C", "WSM", 72, 12288), (3020, "C", "FN", 0, 0), (3030, "D", "WS", 136, 4096), (3040, "C", "WS", 136, 4096),
+    (3050, "D", "FN", 0, 0), (3060, "C", "FN", 0, 0), (3070, "C", "WS", 136, 0),
+    (4000, "Q", "FWS", 0, 0), (4010, "D", "FN", 0, 0), (4020, "C", "FN", 0, 0), (4030, "C", "WS", 0, 0),
+    (6000, "C", "RA", 4096, 65536), (6010, "C", "RA", 4224, 65536), (7000, "Q", "DS", 800, 1 << 20),
+]  # fmt: skip
+
+
+def test_rows_are_queued_requests_of_all_cpus_in_the_order_of_time(tmp_path: Path) -> None:
+    decoded = decode(write_capture(tmp_path / "c", CPU0, CPU1))
+    table = decoded.requests
+    assert table.schema.equals(REQUESTS)
+    names = ("queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
+    rows = [tuple(row[name] for name in names) for row in table.to_pylist()]
+    assert rows == [
+        (0, 40, 1000, "write", 72 * 512, 4096),
+        (20, 40, 1000, "write", 80 * 512, 8192),
+        (2000, 2030, 2070, "write", 136 * 512, 4096),
+        (3000, 3010, 3030, "flush", 0, 0),
+        (4000, 4020, 5010, "read", 4096 * 512, 131072),
+        (6000, None, None, "discard", 800 * 512, 1 << 20),
+    ]
+    flags = [
+        [name for name in ("sync", "meta", "fua", "readahead", "preflush") if row[name]] for row in table.to_pylist()
+    ]
+    assert flags == [["sync", "meta"], ["sync", "meta"], ["sync", "fua", "preflush"], ["sync"], ["readahead"], ["sync"]]
+    assert decoded.summary["requests"] == 6
+    assert decoded.summary["unmatched"] == {"undispatched": 1}
+    assert decoded.summary["lost"] == {}
+
+
+@pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
+def test_events_are_those_that_blkparse_counts(tmp_path: Path) -> None:
+    folder = write_capture(tmp_path / "c", CPU0, CPU1)
+    text = subprocess.run(
+        ["blkparse", "-q", "-i", "trace", "-f", "event %a\n"], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
+    counted = Counter(re.findall(r"^event\s+(\w)", text, re.MULTILINE))
+    summary = decode(folder).summary
+    assert summary["events_by_action"] == dict(sorted(counted.items()))
+    assert summary["events"] == len(CPU0) + len(CPU1)
+
+
+def test_the_captures_report_gives_names_offset_and_losses(tmp_path: Path) -> None:
+    folder = write_capture(tmp_path / "c", CPU0, CPU1)
+    report = {"processes": {"7": "sqlite3"}, "first_sector": 64, "lost": {"overrun": 3, "unread": 0}, "kernel": "6.1",
+              "realtime_offset_ns": 1_700_000_000 * 10**9}  # fmt: skip
+    (folder / "capture.json").write_text(json.dumps(report))
+    decoded = decode(folder)
+    assert decoded.requests["process"].to_pylist()[0] == "sqlite3"
+    assert decoded.requests["offset_bytes"].to_pylist()[:4] == [8 * 512, 16 * 512, 72 * 512, 0]
+    assert decoded.summary["lost"] == decoded.provenance["lost"] == {"overrun": 3}
+    assert decoded.provenance["kernel"] == "6.1"
+    assert decoded.provenance["first_event"] == "2023-11-14T22:13:20.000+00:00"
+
+
+def test_a_truncated_file_is_a_loss(tmp_path: Path) -> None:
+    folder = write_capture(tmp_path / "c", CPU0, CPU1)
+    path = folder / "trace.blktrace.1"
+    path.write_bytes(path.read_bytes()[:-5])
+    assert decode(folder).summary["lost"] == {"truncated_files": 1}
+
+
+def test_notes_and_passthrough_commands_are_counted_apart(tmp_path: Path) -> None:
+    folder = write_capture(tmp_path / "c", CPU0, CPU1)
+    with (folder / "trace.blktrace.0").open("ab") as file:
+        file.write(record_bytes(CPU0[0], pdu=b"blkid\0", action=records.NOTIFY))
+        file.write(record_bytes((8000, "D", "R", 0, 36), action=7 | records.READ | records.PASSTHROUGH))
+    summary = decode(folder).summary
+    assert summary["events_by_action"]["notify"] == 1
+    assert summary["passthrough"] == 1
+    assert summary["requests"] == 6
+
+
+def test_a_capture_without_requests_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no queued request"):
+        decode(write_capture(tmp_path / "c", [(1, "C", "R", 8, 4096)]))

@@ -1,0 +1,168 @@
+"""From events to requests. The sequences are those that the kernel was seen to make."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+from drivelab.trace.match import SECTOR_BYTES, Matcher
+from hypothesis import given
+from hypothesis import strategies as st
+from trace_files import Event, matched
+
+
+def times(matcher: Matcher) -> list[tuple[int, int | None, int | None]]:
+    return [(r.queue_ns, r.dispatch_ns, r.complete_ns) for r in matcher.requests]
+
+
+def test_merges_at_both_ends_share_dispatch_and_completion() -> None:
+    found = matched(
+        (1, "Q", "W", 80, 4096), (2, "G", "W", 80, 4096),
+        (3, "Q", "W", 88, 4096), (4, "M", "W", 88, 4096),
+        (5, "Q", "W", 72, 4096), (6, "F", "W", 72, 4096),
+        (7, "D", "W", 72, 12288), (9, "C", "W", 72, 12288),
+    )  # fmt: skip
+    assert times(found) == [(1, 7, 9), (3, 7, 9), (5, 7, 9)]
+    assert not found.unmatched
+
+
+def test_a_split_request_lasts_from_its_first_dispatch_to_its_last_completion() -> None:
+    found = matched(
+        (1, "Q", "W", 0, 20480), (2, "X", "W", 0, 8192), (3, "G", "W", 0, 8192),
+        (4, "D", "W", 0, 8192), (5, "D", "W", 16, 8192), (6, "D", "W", 32, 4096),
+        (7, "C", "W", 16, 8192), (8, "C", "W", 0, 8192), (9, "C", "W", 32, 4096),
+    )  # fmt: skip
+    assert times(found) == [(1, 4, 9)]
+    assert not found.unmatched
+
+
+def test_a_split_request_is_not_complete_while_a_piece_waits() -> None:
+    found = matched((1, "Q", "R", 0, 8192), (2, "D", "R", 0, 4096), (3, "C", "R", 0, 4096))
+    assert times(found) == [(1, 2, None)]
+    assert found.unmatched == {"uncompleted": 1}
+
+
+def test_preflush_and_fua_end_with_the_second_completion() -> None:
+    """btt takes the data's completion for the end, and the empty one for another request's."""
+    found = matched(
+        (10, "Q", "FWFSM", 136, 4096), (11, "G", "FWFSM", 136, 4096),
+        (12, "D", "FN", 0, 0), (13, "C", "FN", 0, 0),
+        (14, "D", "WSM", 136, 4096), (15, "C", "WSM", 136, 4096),
+        (16, "D", "FN", 0, 0), (17, "C", "FN", 0, 0),
+        (18, "C", "WSM", 136, 0),
+    )  # fmt: skip
+    assert times(found) == [(10, 14, 18)]
+    assert found.device_flushes == 2
+    assert not found.unmatched
+
+
+def test_fua_on_a_drive_that_has_it_ends_with_its_only_completion() -> None:
+    found = matched(
+        (1, "Q", "WFS", 8, 4096), (2, "D", "WFS", 8, 4096), (3, "C", "WFS", 8, 4096),
+        (4, "Q", "WFS", 8, 4096), (5, "D", "WFS", 8, 4096), (6, "C", "WFS", 8, 4096),
+    )  # fmt: skip
+    assert times(found) == [(1, 2, 3), (4, 5, 6)]
+    assert not found.unmatched
+
+
+def test_empty_flushes_share_the_drives_flush() -> None:
+    found = matched(
+        (1, "Q", "FWS", 0, 0), (2, "Q", "FWS", 0, 0), (3, "D", "FN", 0, 0), (4, "C", "FN", 0, 0),
+        (5, "C", "WS", 0, 0), (6, "C", "WS", 0, 0),
+    )  # fmt: skip
+    assert times(found) == [(1, 3, 5), (2, 3, 6)]
+    assert found.device_flushes == 1
+    assert not found.unmatched
+
+
+def test_an_empty_flush_is_not_taken_for_the_end_of_a_write_at_sector_0() -> None:
+    found = matched(
+        (1, "Q", "WFSM", 0, 4096), (2, "D", "WSM", 0, 4096), (3, "Q", "FWS", 0, 0), (4, "C", "WSM", 0, 4096),
+        (5, "D", "FN", 0, 0), (6, "C", "FN", 0, 0), (7, "C", "WS", 0, 0), (8, "C", "WSM", 0, 0),
+    )  # fmt: skip
+    assert times(found) == [(1, 2, 8), (3, 5, 7)]
+    assert not found.unmatched
+
+
+def test_directions_at_the_same_sector_are_kept_apart() -> None:
+    found = matched(
+        (1, "Q", "D", 8, 4096), (2, "Q", "W", 8, 4096), (3, "Q", "R", 8, 4096),
+        (4, "D", "R", 8, 4096), (5, "D", "D", 8, 4096), (6, "D", "W", 8, 4096),
+        (7, "C", "W", 8, 4096), (8, "C", "R", 8, 4096), (9, "C", "D", 8, 4096),
+    )  # fmt: skip
+    assert times(found) == [(1, 5, 9), (2, 6, 7), (3, 4, 8)]
+    assert not found.unmatched
+
+
+def test_a_requeued_request_counts_from_its_last_dispatch() -> None:
+    found = matched(
+        (1, "Q", "R", 8, 4096), (2, "D", "R", 8, 4096), (3, "R", "R", 8, 4096),
+        (4, "D", "R", 8, 4096), (5, "C", "R", 8, 4096),
+    )  # fmt: skip
+    assert times(found) == [(1, 4, 5)]
+    assert not found.unmatched
+
+
+def test_a_request_completed_in_parts_ends_with_the_last() -> None:
+    found = matched((1, "Q", "R", 8, 8192), (2, "D", "R", 8, 8192), (3, "C", "R", 8, 4096), (4, "C", "R", 16, 4096))
+    assert times(found) == [(1, 2, 4)]
+    assert not found.unmatched
+
+
+def test_devices_without_a_queue_dispatch_nothing() -> None:
+    found = matched((1, "Q", "R", 8, 4096), (2, "C", "R", 8, 4096))
+    assert times(found) == [(1, None, 2)]
+    assert not found.unmatched
+
+
+def test_what_has_no_partner_is_counted() -> None:
+    found = matched(
+        (1, "C", "R", 400, 4096), (2, "D", "W", 500, 4096), (3, "C", "W", 500, 4096), (4, "R", "W", 600, 4096),
+        (5, "C", "WS", 0, 0), (6, "C", "FN", 0, 0), (7, "Q", "R", 8, 4096), (8, "D", "R", 8, 4096),
+        (9, "Q", "R", 80, 4096),
+    )  # fmt: skip
+    assert found.unmatched == {"completions": 3, "dispatches": 1, "requeues": 1, "uncompleted": 1, "undispatched": 1}
+    assert times(found) == [(7, 8, None), (9, None, None)]
+
+
+@given(seed=st.integers(0, 2**32), requests=st.integers(1, 60))
+def test_a_block_layer_that_merges_splits_and_reorders_is_followed(seed: int, requests: int) -> None:
+    """Truth by construction: random extents that do not overlap while in flight, as a file system makes them."""
+    dice = random.Random(seed)
+    clock = iter(range(1, 1_000_000))
+    events: list[Event] = []
+    truth: dict[int, list[int]] = {}
+    base = 0
+    flying: list[tuple[int, str, int, list[int]]] = []
+    while requests > 0:
+        batch = min(dice.randint(1, 5), requests)
+        requests -= batch
+        flags = dice.choice(["R", "W", "WS", "D"])
+        members: list[int] = []
+        sector = base
+        for _ in range(batch):
+            length = 4096 * dice.randint(1, 8)
+            queue_ns = next(clock)
+            events.append((queue_ns, "Q", flags, sector, length))
+            truth[queue_ns] = [0, 0, sector, length]
+            members.append(queue_ns)
+            sector += length // SECTOR_BYTES
+        cuts = sorted({base, sector, *(dice.randrange(base, sector, 8) for _ in range(dice.randint(0, 2)))})
+        for start, end in itertools.pairwise(cuts):
+            covered = [m for m in members if truth[m][2] < end and truth[m][2] + truth[m][3] // SECTOR_BYTES > start]
+            time_ns = next(clock)
+            events.append((time_ns, "D", flags, start, (end - start) * SECTOR_BYTES))
+            for member in covered:
+                truth[member][0] = truth[member][0] or time_ns
+            flying.append((start, flags, (end - start) * SECTOR_BYTES, covered))
+        base = sector + 8 * dice.randint(0, 3)
+        dice.shuffle(flying)
+        while flying and (dice.random() < 0.6 or requests == 0):
+            start, direction, length, covered = flying.pop()
+            time_ns = next(clock)
+            events.append((time_ns, "C", direction, start, length))
+            for member in covered:
+                truth[member][1] = time_ns
+    found = matched(*events)
+    assert times(found) == [(queue_ns, row[0], row[1]) for queue_ns, row in truth.items()]
+    assert not found.unmatched

@@ -1,0 +1,36 @@
+"""The trace file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from drivelab.errors import UserError
+from drivelab.trace.decode import decode
+from drivelab.trace.schema import read_trace, write_trace
+from trace_files import write_capture
+
+
+def test_a_trace_survives_the_file_with_its_provenance(tmp_path: Path) -> None:
+    events = [(1, "Q", "R", 8, 4096), (2, "D", "R", 8, 4096), (3, "Q", "D", 80, 4096)]
+    requests = decode(write_capture(tmp_path / "c", events)).requests
+    path = tmp_path / "new" / "t.parquet"
+    write_trace(requests, {"application": "x", "lost": {"overrun": 1}}, path)
+    table, provenance = read_trace(path)
+    assert table.equals(requests)
+    assert provenance == {"format": 1, "application": "x", "lost": {"overrun": 1}}
+    assert [one.name for one in path.parent.iterdir()] == ["t.parquet"]
+
+
+def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    with pytest.raises(UserError, match=r"t\.parquet: there is no such trace"):
+        read_trace(path)
+    path.write_bytes(b"no Parquet at all")
+    with pytest.raises(UserError, match=r"t\.parquet: is no readable Parquet file"):
+        read_trace(path)
+    pq.write_table(pa.table({"a": [1]}), path)
+    with pytest.raises(UserError, match=r"t\.parquet: is no trace of format 1"):
+        read_trace(path)
