@@ -45,8 +45,8 @@ def ceiling(seconds: float, repeats: int) -> None:
         for depth in (1, 32):
             for pattern in ("randread", "randwrite"):
                 rates = [fio(drive.device, pattern, depth, seconds)["iops"] for _ in range(repeats)]
-                print(f"{pattern:9} depth {depth:2}: median {statistics.median(rates):6.0f} IOPS, best {max(rates):6.0f}, "
-                      f"worst {min(rates):6.0f}")  # fmt: skip
+                middle = statistics.median(rates)
+                print(f"{pattern:9} depth {depth:2}: median {middle:.0f} IOPS, {min(rates):.0f} to {max(rates):.0f}")
         print(f"memory of the server: {memory_mib(drive.pid):.0f} MiB resident")
     finally:
         manage.stop("ceiling")

@@ -10,6 +10,8 @@ import select
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -28,6 +30,8 @@ from drivelab.virtual.server import Fault
 pytestmark = pytest.mark.device
 
 PAGE = 4096
+GENEROUS_S = 60.0
+"""After which a test gives up on what a working drive does at once."""
 
 
 def write(device: str, offset: int, data: bytes) -> None:
@@ -89,8 +93,8 @@ def test_reads_back_what_was_written(drive: VirtualDrive) -> None:
 
 
 def test_fio_verifies_at_high_depth(drive: VirtualDrive, tmp_path: Path) -> None:
-    command = ["fio", "--name=verify", f"--filename={drive.device}", "--direct=1", "--ioengine=libaio", "--rw=randwrite",
-               "--bsrange=4k-128k", "--iodepth=32", "--verify=crc32c", "--verify_fatal=1"]  # fmt: skip
+    command = ["fio", "--name=verify", f"--filename={drive.device}", "--direct=1", "--ioengine=libaio",
+               "--rw=randwrite", "--bsrange=4k-128k", "--iodepth=32", "--verify=crc32c", "--verify_fatal=1"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -153,8 +157,6 @@ def test_delay_adds_to_the_model(run_directory: Path, model: DriveModel) -> None
 
 
 def elapsed_s(device: str) -> float:
-    import time
-
     started = time.perf_counter()
     read(device, 0, PAGE)
     return time.perf_counter() - started
@@ -170,13 +172,21 @@ def test_a_drive_that_is_gone_fails_everything(drive: VirtualDrive) -> None:
 @pytest.mark.parametrize("operation", ["read", "flush"])
 def test_a_hang_ends_when_it_is_cleared(drive: VirtualDrive, operation: str) -> None:
     manage.set_fault("test", Fault("hang", operation))
-    script = "import os,sys; fd = os.open(sys.argv[1], os.O_RDWR); os.pread(fd, 1, 0); os.fsync(fd)"
+    script = (
+        "import os, sys; fd = os.open(sys.argv[1], os.O_RDWR); os.pread(fd, 1, 0); os.pwrite(fd, b'x', 0); os.fsync(fd)"
+    )
     with subprocess.Popen([sys.executable, "-c", script, drive.device]) as process:
-        held = 0
-        while not held:  # until the request has come; clearing an empty hang leaves it set
-            manage.set_fault("test", Fault("hang", operation)) if operation == "read" else None
-            held = manage.clear_faults("test")
-        assert process.wait(60) == 0
+        wait_until(lambda: os.getxattr(drive.mount_point, "user.drivelab.held") != b"0")
+        assert process.poll() is None
+        assert manage.clear_faults("test") > 0
+        assert process.wait(GENEROUS_S) == 0
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + GENEROUS_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "it never came to pass"
+        time.sleep(0.005)
 
 
 def start_hanging_fio(drive: VirtualDrive, directory: Path) -> subprocess.Popen[bytes]:
@@ -188,33 +198,26 @@ def start_hanging_fio(drive: VirtualDrive, directory: Path) -> subprocess.Popen[
         command, cwd=directory, process_group=0, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     inflight = Path("/sys/block", Path(drive.device).name, "inflight")
-    while inflight.read_text().split()[0] == "0":
-        assert process.poll() is None
+    wait_until(lambda: inflight.read_text().split()[0] != "0")
+    assert process.poll() is None
     return process
-
-
-def ended(process: subprocess.Popen[bytes]) -> bool:
-    try:
-        process.wait(60)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
 
 
 def test_stop_frees_a_hanging_fio(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
     process = start_hanging_fio(drive, tmp_path)
     os.killpg(process.pid, signal.SIGKILL)
     manage.stop("test")
-    assert ended(process)
+    process.wait(GENEROUS_S)
     assert leftovers(run_directory) == []
 
 
 def test_stop_ends_a_server_that_a_signal_has_stopped(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
     process = start_hanging_fio(drive, tmp_path)
     os.kill(drive.pid, signal.SIGSTOP)
+    wait_until(lambda: fuse.process_state(drive.pid)[0] == "T")
     assert [one.counters for one in manage.status()] == [None]
     manage.stop("test")
-    assert ended(process)
+    process.wait(GENEROUS_S)
     assert leftovers(run_directory) == []
 
 
@@ -239,7 +242,6 @@ def test_concurrent_starts_make_one_server(run_directory: Path, model: DriveMode
 
 def test_server_survives_its_starter(run_directory: Path, model: DriveModel, tmp_path: Path) -> None:
     (tmp_path / "drives.yaml").write_text(json.dumps({"test": model.to_mapping()}))
-    command = [sys.executable, "-m", "drivelab.cli.main_entry"]
     script = "import sys; from drivelab.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", script, "virtual", "start", "test", "--config", str(tmp_path / "drives.yaml")]
     starter = subprocess.Popen(command, process_group=0, stdout=subprocess.PIPE, text=True)

@@ -19,14 +19,14 @@ NO_TESTS_COLLECTED = 5
 
 
 def run_default(arguments: Sequence[str]) -> int:
-    """All tests but those of the other tiers: in parallel, then alone those that share this machine's devices."""
+    """All tests but those of the other tiers: serially those that use devices, then the rest in parallel."""
     if any(argument.startswith("-m") for argument in arguments):  # the user's choice of markers replaces this one
         return _pytest(*arguments)
-    parallel = _pytest("-n", "auto", "-m", "not device", *arguments)
-    if parallel == INTERRUPTED:
-        return parallel
     device = _pytest("-m", "device", *arguments)
-    statuses = [status for status in (parallel, device) if status != NO_TESTS_COLLECTED]
+    if device == INTERRUPTED:
+        return device
+    parallel = _pytest("-n", "auto", "-m", "not device", *arguments)
+    statuses = [status for status in (device, parallel) if status != NO_TESTS_COLLECTED]
     return next(filter(None, statuses), 0) if statuses else NO_TESTS_COLLECTED
 
 
@@ -36,7 +36,7 @@ def run_fresh(arguments: Sequence[str]) -> int:
 
 
 def _pytest(*arguments: str) -> int:
-    return _run(sys.executable, "-m", "pytest", "-q", *arguments)
+    return _run(sys.executable, "-m", "pytest", *arguments)
 
 
 def _run(*command: str) -> int:

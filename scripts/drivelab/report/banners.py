@@ -106,7 +106,7 @@ def _tainted(inputs: Inputs) -> Banner | None:
         id="tainted",
         label="tainted",
         title="Tainted cells",
-        meaning="Something other than the drive disturbed the host while these cells were measured: they may be too slow.",
+        meaning="Something else disturbed the host while these cells were measured: they may be too slow.",
         affected=_links(inputs, keys),
         reasons=tuple(reasons),
     )
@@ -121,7 +121,7 @@ def _lossy(inputs: Inputs) -> Banner | None:
         id="lossy",
         label="lossy trace",
         title="Lossy trace",
-        meaning="The tracer lost requests while it captured: the replay asks less of the drives than the application did.",
+        meaning="The tracer lost requests: the replay asks less of the drives than the application did.",
         affected=_links(inputs, _keys(inputs, [r for r in inputs.tables["replays"] if r["trace"] in names])),
         reasons=tuple(
             f"{row['trace']}: "
@@ -140,7 +140,7 @@ def _clock(inputs: Inputs) -> Banner | None:
         id="virtual-clock",
         label="virtual clock",
         title="Virtual clock",
-        meaning="Nothing was measured in real time and fio did not run: the times are computed by the model of the drive, "
+        meaning="Nothing was measured in real time and fio did not run: the model of the drive computed the times, "
         "so they leave out this host altogether.",
         affected=_links(inputs, keys),
         reasons=tuple(f"Why: {reason}" for reason in dict.fromkeys(reasons)),
@@ -155,8 +155,8 @@ def _virtual(inputs: Inputs) -> Banner | None:
         id="virtual",
         label="virtual drive",
         title="Virtual drives",
-        meaning="The drives are software models of a flash drive: the numbers show how the models behave and say nothing "
-        "about any product.",
+        meaning="The drives are software models of a flash drive: the numbers show how the models behave and "
+        "say nothing about any product.",
         affected=_links(inputs, keys),
     )
 
@@ -169,8 +169,8 @@ def _reduced(inputs: Inputs) -> Banner | None:
         id="reduced",
         label="reduced",
         title="Reduced protocols",
-        meaning="These protocols were shortened or altered: the numbers are no results of the full tests and must not be "
-        "compared with any.",
+        meaning="These protocols were shortened or altered: the numbers are no results of the full tests and "
+        "must not be compared with any.",
         affected=_links(inputs, keys),
         reasons=tuple(
             dict.fromkeys(

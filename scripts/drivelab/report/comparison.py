@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drivelab.report.header import capacity, fill, purge
+from drivelab.report.header import capacity, fill, memory, purge
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.numbers import (
     MISSING,
@@ -19,7 +19,7 @@ from drivelab.report.numbers import (
     size,
     text,
 )
-from drivelab.report.verdict import certainty_cell, delta_cell, value_cell
+from drivelab.report.verdict import certainty_cell, delta_cell, footnote, outcome, remarks_of, value_cell
 from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 30
@@ -42,7 +42,7 @@ _HOST: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "Host": ("host", text),
     "CPU": ("cpu", text),
     "Cores": ("cores", number),
-    "Memory": ("memory_bytes", size),
+    "Memory": ("memory_bytes", memory),
     "Kernel": ("kernel", text),
     "Operating system": ("os", text),
     "fio": ("fio", text),
@@ -77,7 +77,9 @@ def _deltas(inputs: Inputs, measurement: str) -> Table | None:
     if not deltas:
         return None
     longest = max((abs(float(row["delta_pct"])) for row in deltas if not is_missing(row["delta_pct"])), default=0.0)
-    several = len({row["comparison"] for row in deltas}) > 1
+    remarks = remarks_of(inputs)
+    others = list(dict.fromkeys(row["comparison"] for row in deltas))
+    several = len(others) > 1
     basis = deltas[0]["basis"]
     places = {label: place for place, label in enumerate(dict.fromkeys(row["cell_label"] for row in deltas))}
     deltas.sort(key=lambda row: (metric_order(row["metric"]), places[row["cell_label"]], row["comparison"]))
@@ -86,7 +88,7 @@ def _deltas(inputs: Inputs, measurement: str) -> Table | None:
     ]
     return Table(
         id=f"deltas-{inputs.measurements.index(measurement) + 1}",
-        caption=f"{measurement}: {', '.join(dict.fromkeys(row['comparison'] for row in deltas))} against {basis}, the basis",
+        caption=f"{measurement}: {', '.join(others)} against {basis}, the basis",
         columns=(
             Column("Cell", numeric=False),
             Column("Metric", numeric=False),
@@ -104,10 +106,11 @@ def _deltas(inputs: Inputs, measurement: str) -> Table | None:
                 value_cell(row["comparison_value"]),
                 delta_cell(row, longest),
                 Cell(_direction(row)),
-                certainty_cell(row),
+                certainty_cell(row, remarks),
             )
             for row in deltas
         ),
+        note=footnote(deltas, remarks),
         sources=inputs.sources(recordings),
         collapsed=len(deltas) > _MANY_ROWS,
     )
@@ -117,8 +120,10 @@ def _direction(row: Row) -> str:
     value = row["delta_pct"]
     if is_missing(value):
         return "cannot be compared"
+    if outcome(row) == "open":
+        return "open"
     better, worse = {"time": ("quicker", "slower"), "speed": ("faster", "slower")}.get(row["kind"], ("better", "worse"))
-    return f"{row['comparison']} {better if value > 0 else worse}" if value else "equal"
+    return f"{row['comparison']} {better if value > 0 else worse}"
 
 
 def _attributes(anchor: str, caption: str, columns: Mapping[str, Mapping[str, str]]) -> Table | None:
@@ -131,7 +136,8 @@ def _attributes(anchor: str, caption: str, columns: Mapping[str, Mapping[str, st
         differs = len(set(values)) > 1
         cells = [Cell(value, tone="missing" if value == MISSING else "") for value in values]
         if len(columns) > 1:
-            mark = "identity" if name in _IDENTITY else "differs" if differs else "same"
+            same = MISSING if values[0] == MISSING else "same"
+            mark = "identity" if name in _IDENTITY else "differs" if differs else same
             cells.append(Cell(mark, tone="mark" if mark == "differs" else ""))
         rows.append((Cell(name), *cells))
     last = [Column("Differs?", numeric=False)] if len(columns) > 1 else []
@@ -140,7 +146,7 @@ def _attributes(anchor: str, caption: str, columns: Mapping[str, Mapping[str, st
         caption=caption,
         columns=(Column("", numeric=False), *(Column(name, numeric=False) for name in columns), *last),
         rows=tuple(rows),
-        note="Only what the study meant to vary should be marked: every other difference is a second explanation for a delta."
+        note="Only what the study meant to vary should be marked: any other difference could explain a delta as well."
         if last
         else "",
     )

@@ -78,12 +78,17 @@ def capacity(size_bytes: Any) -> str:
     return MISSING if is_missing(size_bytes) else f"{size(size_bytes)} ({int(size_bytes):,} bytes)"
 
 
+def memory(size_bytes: Any) -> str:
+    """Main memory, which is counted in powers of two."""
+    return quantity(None if is_missing(size_bytes) else float(size_bytes) / 2**30, "GiB")
+
+
 def _platform(host: Row, plans: list[Row]) -> tuple[Fact, ...]:
     cores = "" if is_missing(host.get("cores")) else f" ({int(host['cores'])} cores)"
     return (
         _fact("Host", text(host.get("host"))),
         _fact("CPU", text(host.get("cpu")) + (cores if not is_missing(host.get("cpu")) else "")),
-        _fact("Memory", size(host.get("memory_bytes"))),
+        _fact("Memory", memory(host.get("memory_bytes"))),
         _fact("Kernel", text(host.get("kernel"))),
         _fact("Operating system", text(host.get("os"))),
         _fact("fio", text(host.get("fio"))),
@@ -163,7 +168,7 @@ def _steadiness(inputs: Inputs, key: Key) -> tuple[Fact, ...]:
     if not windows:
         verdicts = dict.fromkeys(str(row["verdict"]) for row in inputs.of_key("summary", key)
                                  if not is_missing(row.get("verdict")))  # fmt: skip
-        return (_fact("Reached", "no criterion in this test"), _fact("Verdict", "; ".join(verdicts) or MISSING))
+        return (_fact("Reached", "no stop criterion in this test"), _fact("Values are", "; ".join(verdicts) or MISSING))
     missed = [row for row in windows if not row["reached"]]
     rounds = dict.fromkeys(f"{row['window_start']} to {row['window_end']} of {row['rounds']}" for row in windows)
     return (

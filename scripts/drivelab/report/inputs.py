@@ -94,10 +94,10 @@ class Inputs:
     def on_virtual_clock(self, key: Key) -> bool:
         return any(row.get("clock") == "virtual" for row in [*self.plans_of(key), *self.of_key("summary", key)])
 
-    def tracked(self, measurement: str) -> set[tuple[str, str]]:
-        """Variables, as (cell label, metric), whose steady state ended the loop."""
-        return {(row["variable"], row["metric"]) for row in self.tables["steady_state"]
-                if row["measurement"] == measurement}  # fmt: skip
+    def tracked(self, measurement: str) -> list[tuple[str, str]]:
+        """Variables, as (cell label, metric), whose steady state ended the loop, in the protocol's order."""
+        windows = self.tables["steady_state"]
+        return list(dict.fromkeys((r["variable"], r["metric"]) for r in windows if r["measurement"] == measurement))
 
     def sources(self, recordings: Iterable[Any]) -> tuple[str, ...]:
         """`recording (path)` for each recording, once."""

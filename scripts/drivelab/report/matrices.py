@@ -39,10 +39,11 @@ def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
         mixes = sorted({mix for _, mix in cells}, key=lambda mix: int(mix.partition("/")[0]))
         labels = {block: row["cell_label"].split()[1] for (block, _), row in cells.items()}
         first = next(iter(cells.values()))
+        subject = capital(heading(metric, first["unit"]))
         access = "random" if pattern == "RND" else "sequential"
         yield Table(
             id=f"{inputs.anchors[key]}-{metric.replace('_', '-')}-{pattern.lower()}",
-            caption=f"{capital(heading(metric, first['unit']))}: block size by R/W mix %, {access} access ({statistic})",
+            caption=f"{subject}: block size by R/W mix %, {access} access ({statistic})",
             columns=(Column("Block size", numeric=False), *map(Column, mixes)),
             rows=tuple(
                 (Cell(labels[block]), *(_matrix_cell(cells.get((block, mix))) for mix in mixes)) for block in sizes

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _METHODS = (
     "SNIA Solid State Storage Performance Test Specification 2.0: purge, preconditioning, steady state, report pages",
-    "Solidigm, guide to testing client SSDs: median of an odd number of warm runs, relative standard error, performance delta",
+    "Solidigm, guide to testing client SSDs: median of an odd number of warm runs, relative standard error, delta",
 )
 
 
@@ -34,19 +34,21 @@ def build(
 ) -> Report:
     """The report of a study.
 
-    `tables` holds summary, deltas, steady_state, cells, replays, drives, hosts and traces; one that is missing is
-    empty. `study` gives name, title, basis, rse_threshold_pct and, where a shipped trace had to stand in, cannot_capture. `plans` has a mapping for each recording: recording, path, drive,
-    measurement, protocol, condition, class, reduced, reduced_why, virtual, clock, clock_reason, started, finished,
-    data_pattern, engine, scenario, notes, and host (its name) where the study has several. `figures` are mappings {drive, measurement, name,
-    title, caption, svg, recording}, in one list or in lists by any key; without a drive they belong to the comparison. Whatever is
-    missing is shown as "not recorded". Raises UserError for a figure that is no SVG.
+    `tables` holds summary, deltas, steady_state, cells, replays, drives, hosts and traces; a missing one is empty.
+    `study` gives name, title, basis, rse_threshold_pct and, where a shipped trace had to stand in, cannot_capture.
+    `plans` has a mapping for each recording: recording, path, drive, measurement, protocol, condition, class, reduced,
+    reduced_why, virtual, clock, clock_reason, started, finished, data_pattern, engine, scenario, notes, and host (its
+    name) where the study has several. `figures` are mappings {drive, measurement, recording, name, title, caption,
+    svg}, in one list or in lists by any key; without a drive they belong to the comparison. Whatever is missing is
+    shown as "not recorded". Raises UserError for a figure that is no SVG, or of a test that is neither in the plans nor
+    in the summary.
     """
     inputs = Inputs.of(tables, study, plans)
     listed = [one for group in figures.values() for one in group] if isinstance(figures, Mapping) else list(figures)
     for one in listed:
         if one.get("drive") and (one["drive"], one["measurement"]) not in inputs.keys:
             raise UserError(
-                f"figure '{one['name']}' belongs to {one['drive']}/{one['measurement']}, which the study did not measure; "
+                f"figure '{one['name']}' is of {one['drive']}/{one['measurement']}, which the study did not measure; "
                 "delete the figures and let the workflow draw them again"
             )
     starts = [plan["started"] for plan in plans if not is_missing(plan.get("started"))]

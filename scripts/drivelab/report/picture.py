@@ -18,7 +18,7 @@ _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+
 def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
     """A figure of the report from {drive, measurement, recording, name, title, caption, svg}; `svg` is text or a path.
 
-    With `several` recordings on a page the title says which one is shown.
+    The title says which recording is shown where a page has `several`, and which test where no drive says it.
 
     Comments, document type and metadata are left out: they do not show. Raises UserError for a file that is missing
     or no SVG.
@@ -32,16 +32,14 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
     svg = re.sub(r"\s*\n\s*", "\n", _IGNORED.sub("", svg)).strip()
     box = _VIEW_BOX.search(svg)
     width, height = (round(float(box[1])), round(float(box[2]))) if box else (640, 400)
-    recording = figure.get("recording") if several else None
-    title = f"{figure['title']}{f', {recording}' if recording else ''}"
+    part_of = (figure.get("recording") if several else None) if figure.get("drive") else figure.get("measurement")
+    title = f"{figure['title']}, {part_of}" if part_of else str(figure["title"])
     caption = str(figure.get("caption") or "")
-    subject = [str(figure[k]) for k in ("drive", "measurement") if figure.get(k)]
+    named = f"{title} ({figure['drive']}, {figure['measurement']})" if figure.get("drive") else title
     return Figure(
         title=title,
         caption=caption,
-        alt=". ".join(
-            part.rstrip(".") for part in (f"{title} ({', '.join(subject)})" if subject else title, caption) if part
-        ),
+        alt=". ".join(part.rstrip(".") for part in (named, caption) if part),
         uri=f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}",
         width=width,
         height=height,

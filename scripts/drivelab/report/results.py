@@ -123,8 +123,8 @@ def _saturation(inputs: Inputs, key: Key) -> Table | None:
                 value_cell(max(row["max_latency_us"] for row in part)),
             )
         )
-    names = ("Part", "Slices", "Duration", "Written", "Drive fills", "IOPS, first slice", "IOPS, highest", "IOPS, lowest",
-             "IOPS, last slice", "Mean latency, last slice, µs", "Maximum latency, µs")  # fmt: skip
+    names = ("Part", "Slices", "Duration", "Written", "Drive fills", "IOPS, first slice", "IOPS, highest",
+             "IOPS, lowest", "IOPS, last slice", "Mean latency, last slice, µs", "Maximum latency, µs")  # fmt: skip
     return Table(
         id=f"{inputs.anchors[key]}-saturation",
         caption="Write saturation",
@@ -170,7 +170,7 @@ def _replays(inputs: Inputs, key: Key) -> Table | None:
             )
             for row in runs
         ),
-        note="Duration ratio: duration of the replay by that of the trace; 1 means that the drive kept the application's pace.",
+        note="Duration ratio: duration of the replay by that of the trace; at 1 the drive kept the application's pace.",
         sources=inputs.sources(row["recording"] for row in runs),
     )
 
@@ -212,8 +212,8 @@ def _everything(inputs: Inputs, key: Key) -> Table | None:
             Column("Verdict", numeric=False),
         ),
         rows=tuple(rows),
-        note="n: recordings, or warm runs of a replay, that a value stands on. Below a value: lowest to highest of what it "
-        "stands on, within the recording if that is one, and the relative standard error where there is one.",
+        note="n: recordings, or warm runs of a replay, that a value stands on. Below a value: lowest to highest of "
+        "what it stands on (within the recording if that is one), and the relative standard error if there is one.",
         sources=inputs.sources(name for row in summary for name in row["recordings"]),
         collapsed=len(rows) > _MANY_ROWS,
     )

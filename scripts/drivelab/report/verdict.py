@@ -20,7 +20,7 @@ def headline_deltas(inputs: Inputs) -> list[Row]:
     for measurement in inputs.measurements:
         deltas = [row for row in inputs.tables["deltas"] if row["measurement"] == measurement]
         tracked = inputs.tracked(measurement)
-        chosen = [row for row in deltas if (row["cell_label"], row["metric"]) in tracked]
+        chosen = [row for one in tracked for row in deltas if (row["cell_label"], row["metric"]) == one]
         found += chosen or _most_telling(deltas, _TIME_FIRST if measurement in replayed else _SPEED_FIRST)
     return found
 
@@ -40,23 +40,45 @@ def outcome(delta: Row) -> str:
     return "ahead" if float(delta["delta_pct"]) > 0 else "behind"
 
 
-def sentence(delta: Row, spreads: str = "spreads") -> str:
-    """For example `op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS), certain: …`."""
+def remarks_of(inputs: Inputs) -> frozenset[str]:
+    """Parts of notes that are no doubts: those that a certain delta carries too."""
+    return frozenset(part for row in inputs.tables["deltas"] if row["certain"] for part in _parts(row["note"]))
+
+
+def footnote(deltas: list[Row], remarks: frozenset[str]) -> str:
+    """What the star of `certainty_cell` stands for; empty if no delta has one."""
+    said = dict.fromkeys(part for row in deltas for part in _parts(row["note"]) if part in remarks)
+    return f"* {'; '.join(said)}." if said else ""
+
+
+def _parts(note: object) -> list[str]:
+    return [] if is_missing(note) else str(note).split("; ")
+
+
+def _doubts(delta: Row, remarks: frozenset[str]) -> str:
+    return "; ".join(part for part in _parts(delta["note"]) if part not in remarks)
+
+
+def sentence(delta: Row, spreads: str = "spreads", remarks: frozenset[str] = frozenset()) -> str:
+    """For example `op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS), certain: …`.
+
+    Nobody beats anybody where the delta is not certain. `spreads` names what does not overlap where it is; `remarks`
+    are parts of the note that are no doubts.
+    """
     drive, basis = delta["comparison"], delta["basis"]
     unit = unit_of(delta["metric"], delta["unit"])
     name = metric_name(delta["metric"])
     place = _place(delta["cell_label"], "" if name in {unit, "throughput"} else name)
-    note = "" if is_missing(delta["note"]) else str(delta["note"])
+    note = _doubts(delta, remarks)
     if is_missing(delta["delta_pct"]):
         return f"{drive} and {basis} cannot be compared {place}{note and ': '}{note}."
     change = float(delta["delta_pct"])
     values = f"({number(delta['comparison_value'])} against {quantity(delta['basis_value'], unit)})"
-    certain = f"certain: the {spreads} do not overlap" if delta["certain"] else f"not certain{note and ': '}{note}"
-    if not change:
-        return f"{drive} equals {basis} {place} {values}, {certain}."
-    certainly = {"ahead": "beats", "behind": "trails"}
-    verb = certainly.get(outcome(delta), "seems ahead of" if change > 0 else "seems behind")
-    return f"{drive} {verb} {basis} {place} by {percent(abs(change))} {values}, {certain}."
+    verb = {"ahead": "beats", "behind": "trails"}.get(outcome(delta))
+    if verb is None:
+        sure = "certain" if delta["certain"] else "not certain"
+        return f"{drive} against {basis} {place}: {percent(change, signed=True)} {values}, {sure}{note and ': '}{note}."
+    return f"{drive} {verb} {basis} {place} by {percent(abs(change))} {values}, certain: the {spreads} do not overlap."
 
 
 def _place(label: str, metric: str) -> str:
@@ -69,15 +91,16 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
     """A sentence for each delta that matters, in the order of the study."""
     statistics = {(row["drive"], *_subject(row)): row["statistic"] for row in inputs.tables["summary"]}
     found = []
-    for delta in headline_deltas(inputs):
+    deltas = headline_deltas(inputs)
+    remarks = remarks_of(inputs)
+    for delta in deltas:
         statistic = statistics.get((delta["comparison"], *_subject(delta)))
-        remark = delta["note"] if delta["certain"] else None
         found.append(
             Headline(
                 delta=percent(delta["delta_pct"], signed=True),
-                sentence=sentence(delta, "windows" if statistic == "window average" else "spreads"),
+                sentence=sentence(delta, "windows" if statistic == "window average" else "spreads", remarks),
                 outcome=outcome(delta),
-                context="; ".join(str(p) for p in (delta["measurement"], statistic, remark) if not is_missing(p)),
+                context="; ".join(str(p) for p in (delta["measurement"], statistic) if not is_missing(p)),
                 anchor=inputs.anchors.get((delta["comparison"], delta["measurement"]), ""),
             )
         )
@@ -120,7 +143,7 @@ def verdict_table(inputs: Inputs) -> Table | None:
     deltas = headline_deltas(inputs)
     if not deltas:
         return None
-    basis = deltas[0]["basis"]
+    basis, remarks = deltas[0]["basis"], remarks_of(inputs)
     others = list(dict.fromkeys(row["comparison"] for row in deltas))
     longest = max((abs(float(row["delta_pct"])) for row in deltas if not is_missing(row["delta_pct"])), default=0.0)
     columns = [Column("Workload", numeric=False), Column("Metric", numeric=False), Column(f"{basis} (basis)")]
@@ -134,7 +157,7 @@ def verdict_table(inputs: Inputs) -> Table | None:
         for drive in others:
             one = by_drive.get(drive)
             row += [Cell(DASH), Cell(DASH), Cell(DASH)] if one is None else [
-                value_cell(one["comparison_value"]), delta_cell(one, longest), certainty_cell(one)
+                value_cell(one["comparison_value"]), delta_cell(one, longest), certainty_cell(one, remarks)
             ]  # fmt: skip
         rows.append(tuple(row))
     shown = set(map(_subject, deltas))
@@ -144,7 +167,12 @@ def verdict_table(inputs: Inputs) -> Table | None:
         caption="The headline comparisons",
         columns=tuple(columns),
         rows=tuple(rows),
-        note="Δ is positive where the compared drive is better than the basis, for speeds and for times alike.",
+        note=" ".join(
+            [
+                "Δ is positive where the compared drive is better than the basis, for speeds and for times alike.",
+                footnote(deltas, remarks),
+            ]
+        ),
         sources=inputs.sources(recordings),
     )
 
@@ -167,8 +195,7 @@ def delta_cell(delta: Row, longest: float) -> Cell:
     return Cell(percent(value, signed=True), tone=tone, bar=float(value) / longest if longest else 0.0)
 
 
-def certainty_cell(delta: Row) -> Cell:
-    """Certain or not, with the reason."""
-    return Cell(
-        "certain" if delta["certain"] else "not certain", small="" if is_missing(delta["note"]) else str(delta["note"])
-    )
+def certainty_cell(delta: Row, remarks: frozenset[str]) -> Cell:
+    """Certain or not, with the doubts; a star where the footnote's remarks apply."""
+    star = " *" if any(part in remarks for part in _parts(delta["note"])) else ""
+    return Cell(f"{'certain' if delta['certain'] else 'not certain'}{star}", small=_doubts(delta, remarks))

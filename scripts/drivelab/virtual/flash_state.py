@@ -15,9 +15,9 @@ NONE = -1
 OPEN = 1 << 30
 """Added to the score of a block that garbage collection must not choose: open or free."""
 _MEMORY = (
-    "_lifetime", "_controller_free", "_bus_free", "_active_until", "_die_free", "_die_read_free", "_buffer_freed",
-    "_buffer_slot", "_mapped", "_place", "_owner", "_score", "_free", "_host_next", "_host_end", "_move_next", "_move_end",
-    "_slc_owner", "_slc_oldest", "_slc_used", "_slc_writable",
+    "_lifetime", "_mapped", "_place", "_owner", "_score", "_free", "_host_next", "_host_end", "_move_next", "_move_end",
+    "_slc_owner", "_slc_oldest", "_slc_used", "_slc_writable", "_buffer_slot", "_buffer_freed",
+    "_controller_free", "_bus_free", "_die_free", "_die_read_free", "_active_until",
 )  # fmt: skip
 """All that changes while the drive is used; everything else follows from the model."""
 _LIFETIME = ("host_write_bytes", "host_read_bytes", "nand_write_pages", "erases", "trimmed_bytes")
@@ -63,6 +63,10 @@ class FlashState:
         else:
             self._owner[place] = NONE
             self._score[place // self._block_pages] -= 1
+
+    def is_mapped(self, page: int) -> bool:
+        """Whether the page with this number has been written and neither trimmed nor purged since."""
+        return self._place[page] != NONE
 
     def dump(self) -> bytes:
         """The whole state, for `load` of a drive of the same model; equal states give equal bytes."""

@@ -28,15 +28,15 @@ class DriveModel:
     capacity_bytes: int
     over_provisioning: float
     """Flash beyond the capacity, as a fraction of the capacity; holds open and free blocks too."""
-    pages_per_block: int = 32
+    pages_per_block: int = 64
     """Pages that are erased together; a block is striped page by page over all dies."""
     dies: int = 4
-    read_us: float = 50.0
-    program_us: float = 640.0
+    read_us: float = 100.0
+    program_us: float = 680.0
     erase_us: float = 1000.0
-    copy_us: float = 320.0
-    """Time of a die for a page moved by garbage collection or out of the SLC cache. Below `program_us` because a
-    controller moves pages without the bus and several planes at a time, which scattered host writes do not allow."""
+    copy_us: float = 230.0
+    """Time of a die for a page that is moved within the drive. Less than a read and a program, because a controller
+    moves pages past the bus and programs several planes together, which it cannot do with scattered host writes."""
     command_us: float = 85.0
     """Time of the controller for each command, one after another: the ceiling of IOPS."""
     transfer_us: float = 20.0

@@ -226,6 +226,8 @@ class Server:
             return json.dumps(self._drive.counters()).encode()
         if name == XATTR + "faults":
             return json.dumps([asdict(fault) for fault in self._faults]).encode()
+        if name == XATTR + "held":
+            return b"%d" % len(self._held)
         if name == XATTR + "release":
             return b"%d" % self._release()
         return None

@@ -12,7 +12,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width
 MIXES, BLOCKS = (0, 65, 100), (4096, 65536, 1048576)
 TRACKED = (("RND 4KiB 0/100", 0, 4096), ("RND 64KiB 65/35", 65, 65536), ("RND 1024KiB 100/0", 100, 1048576))
 UNITS = {"iops": "1/s", "bandwidth_mib_s": "MiB/s", "mean_latency_us": "us"}
-REMARK = "the spread is that within a recording, not between recordings"
+REMARK = "the spread is that within a recording"
 SPEED = {"op7": 1428.4, "op28": 2310.2}
 PROTOCOLS = {
     "pts-iops": "IOPS, random access, after SNIA PTS 2.0",
@@ -48,8 +48,8 @@ def loop_value(drive: str, read: int, block: int, metric: str) -> float:
 def summary_row(drive: str, measurement: str, cell: str, metric: str, value: float, **other: Any) -> dict[str, Any]:
     return {
         "drive": drive, "measurement": measurement, "protocol": measurement, "cell_label": cell, "metric": metric,
-        "kind": "time" if metric.endswith("latency_us") else "speed", "unit": UNITS[metric], "value": value, "n": 1,
-        "rse_pct": None, "spread_low": value * 0.97, "spread_high": value * 1.03, "statistic": "window average",
+        "kind": "time" if metric.endswith("latency_us") else "speed", "unit": UNITS.get(metric, "us"), "value": value,
+        "n": 1, "rse_pct": None, "spread_low": value * 0.97, "spread_high": value * 1.03, "statistic": "window average",
         "verdict": "steady", "reduced": True, "virtual": True, "clock": "wall",
         "recordings": [recording(drive, measurement)], **other,
     }  # fmt: skip
@@ -96,7 +96,7 @@ def deltas(of: pd.DataFrame) -> pd.DataFrame:
                 "delta_pct": 100 * (ratio - 1),
                 "certain": certain,
                 "note": (REMARK if basis.n < 3 else "") if certain else "the spreads overlap",
-            }  # fmt: skip
+            }
         )
     return pd.DataFrame(rows)
 
@@ -126,7 +126,7 @@ def steady_state() -> pd.DataFrame:
                     "slope": -0.0055 * average,
                     "intercept": 1.033 * average,
                     "residual_drift_pct": -2.2,
-                }  # fmt: skip
+                }
             )
     return pd.DataFrame(rows)
 
@@ -171,7 +171,7 @@ def cells() -> pd.DataFrame:
                     "bytes_written": int(iops) * 4096,
                     "tainted": False,
                     "taint_reason": None,
-                }  # fmt: skip
+                }
             )
     return pd.DataFrame(rows)
 
@@ -179,8 +179,8 @@ def cells() -> pd.DataFrame:
 def replays() -> pd.DataFrame:
     return pd.DataFrame(
         {
-            **key(drive, "trace-replay"), "trace": "sqlite", "repeat": repeat, "warm": repeat > 1, "counted": repeat > 1,
-            "engine": "fio iolog v3", "timing": "original", "duration_s": 8.02 + repeat / 100,
+            **key(drive, "trace-replay"), "trace": "sqlite", "repeat": repeat, "warm": repeat > 1,
+            "counted": repeat > 1, "engine": "fio iolog v3", "timing": "original", "duration_s": 8.02 + repeat / 100,
             "trace_duration_s": 7.98, "duration_ratio": (8.02 + repeat / 100) / 7.98, "read_ios": 812,
             "write_ios": 5230, "planned_read_ios": 812, "planned_write_ios": 5230, "bandwidth_mib_s": 12.91,
             "mean_latency_us": (612.4 if drive == "op7" else 508.3) + repeat, "p99_latency_us": 3120.0,
@@ -216,7 +216,7 @@ def hosts() -> pd.DataFrame:
                 "drivelab": "0.1.0",
                 "python": "3.11.2",
             }
-        ]  # fmt: skip
+        ]
     )
 
 
@@ -239,7 +239,7 @@ def traces() -> pd.DataFrame:
                 "lossy": False,
                 "lost": 0,
             }
-        ]  # fmt: skip
+        ]
     )
 
 

@@ -42,12 +42,11 @@ def test_headlines_are_the_tracked_variables_then_one_metric_for_each_other_test
         "op28 beats op7 at RND 64KiB 65/35 by 62 % (574.5 against 355.2 IOPS), certain: the windows do not overlap.",
         "op28 beats op7 at RND 1024KiB 100/0 by 62 % (72.56 against 44.87 IOPS), certain: the windows do not overlap.",
         "op28 beats op7 at RND 4KiB 0/100 by 62 % (2,403 against 1,486 IOPS), certain: the spreads do not overlap.",
-        "op28 beats op7 in mean latency of the replay sqlite by 20 % (508.3 against 612.4 µs), certain: the spreads do not overlap.",
+        "op28 beats op7 in mean latency of the replay sqlite by 20 % (508.3 against 612.4 µs), "
+        "certain: the spreads do not overlap.",
     ]
     assert report.lead == ("op28 beats op7 in all 5 headline comparisons, all certain.",)
-    assert report.headlines[3].context == (
-        "pts-write-saturation; post-saturation average; the spread is that within a recording, not between recordings"
-    )
+    assert report.headlines[3].context == "pts-write-saturation; post-saturation average"
 
 
 def test_only_certain_deltas_count_and_a_loss_is_told_as_one(
@@ -59,12 +58,10 @@ def test_only_certain_deltas_count_and_a_loss_is_told_as_one(
     report = build(tables, study, plans, {}, None)
     assert report.lead == ("op28 beats op7 in 3 and trails op7 in 1 of 5 headline comparisons; 1 not certain.",)
     told = [plain(one.sentence) for one in report.headlines]
-    assert told[1].startswith("op28 seems ahead of op7 at RND 64KiB 65/35 by 62 %")
-    assert told[1].endswith(", not certain: the spreads overlap.")
-    assert (
-        told[4]
-        == "op28 trails op7 in mean latency of the replay sqlite by 17 % (508.3 against 612.4 µs), certain: the spreads do not overlap."
+    assert told[1] == (
+        "op28 against op7 at RND 64KiB 65/35: +62 % (574.5 against 355.2 IOPS), not certain: the spreads overlap."
     )
+    assert told[4].startswith("op28 trails op7 in mean latency of the replay sqlite by 17 % (508.3 against 612.4 µs)")
     assert [one.outcome for one in report.headlines] == ["ahead", "open", "ahead", "ahead", "behind"]
 
 
@@ -149,7 +146,8 @@ def test_block_size_by_mix_as_the_pts_prints_it(report: Report) -> None:
     assert first.caption == "IOPS: block size by R/W mix %, random access (window average)"
     assert [column.text for column in first.columns] == ["Block size", "0/100", "65/35", "100/0"]
     assert rows(first) == {
-        "4KiB": ["1,428", "3,750", "4,999"], "64KiB": ["135.3", "355.2", "473.6"], "1024KiB": ["12.82", "33.65", "44.87"]
+        "4KiB": ["1,428", "3,750", "4,999"], "64KiB": ["135.3", "355.2", "473.6"],
+        "1024KiB": ["12.82", "33.65", "44.87"],
     }  # fmt: skip
     assert last.caption == "All numbers of this test"
     assert len(last.rows) == 9
@@ -283,7 +281,7 @@ def test_figures_stand_on_their_page(report: Report) -> None:
     figure = report.pages[0].figures[0]
     assert figure.alt == "The convergence plot (op7, pts-iops). What convergence shows"
     assert (figure.width, figure.height) == (640, 400)
-    assert len(report.comparison_figures) == 1
+    assert [one.title for one in report.comparison_figures] == ["The comparison plot, pts-iops"]
 
 
 def test_a_figure_of_another_study_or_no_svg_is_refused(
@@ -308,3 +306,45 @@ def test_names_that_look_alike_get_places_of_their_own(tables: Tables, study: di
     twin = [{**plan, "drive": "op7-pts", "measurement": "iops", "recording": "x"} for plan in plans[:1]]
     anchors = [one.id for one in build(tables, study, [*plans, *twin], {}, None).pages]
     assert len(set(anchors)) == len(anchors)
+
+
+def test_headlines_come_in_the_order_of_the_tracked_variables(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    tables["deltas"] = tables["deltas"].iloc[::-1]
+    told = [one.sentence for one in build(tables, study, plans, {}, None).headlines]
+    assert [sentence.split(" by ")[0].split(" at ")[1] for sentence in told[:3]] == [
+        "RND 4KiB 0/100",
+        "RND 64KiB 65/35",
+        "RND 1024KiB 100/0",
+    ]
+
+
+def test_a_remark_is_a_footnote_and_a_doubt_is_not(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    remark = "the spread is that within a recording"
+    deltas = tables["deltas"].assign(note=remark)
+    deltas.loc[deltas.cell_label == "RND 4KiB 0/100", ["certain", "note"]] = [False, f"op7: tainted; {remark}"]
+    deltas.loc[deltas.measurement == "trace-replay", "note"] = ""
+    report = build({**tables, "deltas": deltas}, study, plans, {}, None)
+    assert report.headlines[0].sentence.endswith(", not certain: op7: tainted.")
+    assert not any(remark in one.sentence for one in report.headlines)
+    table = report.verdict_table
+    assert table is not None
+    assert table.note.endswith(f"* {remark}.")
+    assert [row[-1].text for row in table.rows] == [
+        "not certain *",
+        "certain *",
+        "certain *",
+        "not certain *",
+        "certain",
+    ]
+    assert table.rows[0][-1].small == "op7: tainted"
+    replay = next(one for one in report.comparison_tables if one.caption.startswith("trace-replay"))
+    assert replay.note == ""
+
+
+def test_the_direction_of_an_uncertain_delta_is_open(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["deltas"].loc[0, "certain"] = False
+    table = build(tables, study, plans, {}, None).comparison_tables[0]
+    assert [row[5].text for row in table.rows].count("open") == 1
+    assert {row[5].text for row in table.rows} == {"open", "op28 faster", "op28 quicker"}

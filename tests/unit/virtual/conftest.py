@@ -1,0 +1,28 @@
+"""Small virtual drives for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from drivelab.virtual.model import DriveModel
+
+SMALL = {
+    "serial": "SMALL",
+    "capacity": "4MiB",
+    "over_provisioning": "12%",
+    "pages_per_block": 16,
+    "slc_cache": "512KiB",
+    "write_buffer": "64KiB",
+}
+
+
+@pytest.fixture
+def small() -> Callable[..., DriveModel]:
+    """Makes a model of 1024 pages; keyword arguments are keys of the configuration."""
+
+    def make(**keys: Any) -> DriveModel:
+        return DriveModel.from_mapping("small", {**SMALL, **keys})
+
+    return make

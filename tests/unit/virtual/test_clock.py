@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from drivelab.errors import UserError
+from drivelab.fio.result import read_replay, read_result, read_slices
+from drivelab.plan.cell import Cell
+from drivelab.virtual.clock import VirtualClockDrive
+from drivelab.virtual.model import DriveModel
+from drivelab.virtual.workload import Request
+
+WRITES = Cell("random", 0, 4096, threads=2, queue_depth=4, runtime_s=0.5)
+MIX = replace(WRITES, read_share=65, slice_s=0.1)
+MakeModel = Callable[..., DriveModel]
+
+
+def run(drive: VirtualClockDrive, cell: Cell, directory: Path) -> Path:
+    directory.mkdir()
+    drive.run(cell, directory)
+    return directory
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_evidence_is_complete_and_believed(small: MakeModel, tmp_path: Path) -> None:
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    directory = run(drive, MIX, tmp_path / "evidence")
+    assert set(content(directory)) == {
+        "job.fio", "fio.json", "stdout", "stderr", "exit_code",
+        "series_bw.1.log", "series_iops.1.log", "series_lat.1.log",
+    }  # fmt: skip
+    result = read_result(directory, MIX)
+    assert result.read.ios / result.ios == pytest.approx(0.65, abs=0.05)
+    assert len(read_slices(directory, MIX)) == 5
+    assert (directory / "exit_code").read_text() == "0\n"
+    assert "rwmixread=65" in (directory / "job.fio").read_text()
+    counters = drive.counters()
+    assert counters["host_write_bytes"] == result.write.bytes
+    assert counters["host_read_bytes"] == result.read.bytes
+
+
+def test_equal_states_give_equal_bytes(small: MakeModel, tmp_path: Path) -> None:
+    evidence = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        drive = VirtualClockDrive(small(), tmp_path / name / "state")
+        run(drive, WRITES, tmp_path / name / "writes")
+        run(drive, MIX, tmp_path / name / "mix")
+        evidence.append((content(tmp_path / name / "writes"), content(tmp_path / name / "mix"),
+                         (tmp_path / name / "state").read_bytes()))  # fmt: skip
+    assert evidence[0] == evidence[1]
+
+
+def test_the_state_outlives_the_process(small: MakeModel, tmp_path: Path) -> None:
+    one = VirtualClockDrive(small(), tmp_path / "one")
+    for index in range(3):
+        run(one, MIX, tmp_path / f"one-{index}")
+        run(VirtualClockDrive(small(), tmp_path / "many"), MIX, tmp_path / f"many-{index}")
+        assert content(tmp_path / f"one-{index}") == content(tmp_path / f"many-{index}")
+    again = VirtualClockDrive(small(), tmp_path / "many")
+    assert (again.now_us, again.counters()) == (one.now_us, one.counters())
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_cells_one_after_another_differ(small: MakeModel, tmp_path: Path) -> None:
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    first, second = (run(drive, MIX, tmp_path / name) for name in ("first", "second"))
+    assert read_result(first, MIX).read.ios != read_result(second, MIX).read.ios
+
+
+def test_the_seed_of_the_model_counts(small: MakeModel, tmp_path: Path) -> None:
+    jsons = []
+    for seed in (1, 2):
+        drive = VirtualClockDrive(small(seed=seed), tmp_path / f"state-{seed}")
+        jsons.append((run(drive, MIX, tmp_path / f"{seed}") / "fio.json").read_text())
+    assert jsons[0] != jsons[1]
+
+
+def test_time_is_virtual_and_goes_on(small: MakeModel, tmp_path: Path) -> None:
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    run(drive, WRITES, tmp_path / "first")
+    drive.idle(3600)
+    assert drive.now_us == pytest.approx(3600.5e6, rel=1e-4)
+    run(drive, WRITES, tmp_path / "second")
+    stamps = [json.loads((tmp_path / n / "fio.json").read_text())["timestamp_ms"] for n in ("first", "second")]
+    assert stamps[0] == pytest.approx(946684800000 + 500, abs=50)
+    assert stamps[1] - stamps[0] == pytest.approx(3600.5e3, abs=50)
+    assert read_result(tmp_path / "first", WRITES).started.isoformat().startswith("2000-01-01T00:00:00")
+
+
+def test_a_purge_is_as_new_and_keeps_the_lifetime(small: MakeModel, tmp_path: Path) -> None:
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    brief = replace(WRITES, runtime_s=None, volume_bytes=64 * 4096)
+    fresh = read_result(run(drive, brief, tmp_path / "fresh"), brief).iops
+    run(drive, replace(WRITES, runtime_s=3.0), tmp_path / "wear")
+    tired = read_result(run(drive, brief, tmp_path / "tired"), brief).iops
+    written = drive.counters()["host_write_bytes"]
+    drive.purge()
+    again = VirtualClockDrive(small(), tmp_path / "state")
+    assert again.counters()["mapped_pages"] == 0
+    assert again.counters()["host_write_bytes"] == written
+    purged = read_result(run(again, brief, tmp_path / "purged"), brief).iops
+    assert tired < 0.6 * fresh
+    assert purged == pytest.approx(fresh, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"nonsense", b"{}\n{}", b'{"format": 0}\n', b"\xff\xfe\n"],
+)
+def test_a_damaged_state_is_a_user_error(data: bytes, small: MakeModel, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.write_bytes(data)
+    with pytest.raises(UserError, match="delete it"):
+        VirtualClockDrive(small(), state)
+
+
+def test_half_a_state_is_a_user_error(small: MakeModel, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    VirtualClockDrive(small(), state).idle(1)
+    state.write_bytes(state.read_bytes()[:-100])
+    with pytest.raises(UserError, match="delete it"):
+        VirtualClockDrive(small(), state)
+
+
+def test_another_model_is_another_drive(small: MakeModel, tmp_path: Path) -> None:
+    run(VirtualClockDrive(small(), tmp_path / "state"), WRITES, tmp_path / "evidence")
+    other = VirtualClockDrive(small(over_provisioning="13%"), tmp_path / "state")
+    assert (other.now_us, other.counters()["host_write_bytes"]) == (0.0, 0)
+
+
+def test_a_cell_that_does_not_fit_leaves_the_state_alone(small: MakeModel, tmp_path: Path) -> None:
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    with pytest.raises(UserError, match="active range"):
+        run(drive, replace(WRITES, block_size_bytes=8 << 20), tmp_path / "evidence")
+    assert not (tmp_path / "state").exists()
+    assert content(tmp_path / "evidence") == {}
+
+
+def requests(count: int) -> list[Request]:
+    return [(2000.0 * i, "write" if i % 3 else "read", i * 4096, 4096) for i in range(count)]
+
+
+def test_a_replay_keeps_the_times_of_the_trace(small: MakeModel, tmp_path: Path) -> None:
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    (tmp_path / "replay").mkdir()
+    drive.replay([*requests(300), (1e6, "flush", 0, 0), (1e6, "trim", 0, 1 << 20)], tmp_path / "replay")
+    result = read_replay(tmp_path / "replay")
+    assert (result.read.ios, result.write.ios) == (100, 200)
+    assert result.runtime_s == pytest.approx(0.598, abs=0.01)
+    assert drive.now_us >= 1e6
+    assert drive.counters()["trimmed_bytes"] == 1 << 20
+
+
+def test_a_replay_as_soon_as_possible_is_over_sooner(small: MakeModel, tmp_path: Path) -> None:
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    (tmp_path / "replay").mkdir()
+    drive.replay(requests(300), tmp_path / "replay", timing="asap")
+    result = read_replay(tmp_path / "replay")
+    assert result.ios == 300
+    assert result.runtime_s < 0.1
+
+
+def test_an_unknown_timing_is_refused(small: MakeModel, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'later'"):
+        VirtualClockDrive(small(), tmp_path / "state").replay([], tmp_path, timing="later")
+
+
+def test_evidence_does_not_hang_on_the_folder(small: MakeModel, tmp_path: Path) -> None:
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    first = content(run(drive, WRITES, tmp_path / "evidence"))
+    shutil.rmtree(tmp_path / "evidence")
+    (tmp_path / "state").unlink()
+    assert content(run(VirtualClockDrive(small(), tmp_path / "state"), WRITES, tmp_path / "elsewhere")) == first

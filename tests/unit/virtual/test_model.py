@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drivelab.config.yaml_file import load_yaml
+from drivelab.errors import UserError
+from drivelab.virtual.model import DriveModel
+
+SHIPPED = Path(__file__).parents[3] / "config/virtual_drives.yaml"
+GOOD: dict[str, Any] = {"serial": "S1", "capacity": "64MiB", "over_provisioning": "7%"}
+
+
+def test_human_units_become_pages_and_blocks() -> None:
+    model = DriveModel.from_mapping("d", {**GOOD, "pages_per_block": 32, "slc_cache": "1MiB"})
+    assert (model.capacity_bytes, model.user_pages, model.slc_pages) == (64 << 20, 16384, 256)
+    assert model.blocks == round(16384 * 1.07 / 32)
+    assert model.over_provisioning == 0.07
+
+
+@pytest.mark.parametrize("share", ["7%", "28%", "12.5%", "100%"])
+def test_mapping_survives_a_round_trip(share: str) -> None:
+    model = DriveModel.from_mapping("d", {**GOOD, "over_provisioning": share, "enabled": False, "read_us": 3})
+    mapping = model.to_mapping()
+    assert mapping["over_provisioning"] == share
+    assert DriveModel.from_mapping("d", mapping) == model
+    assert DriveModel.from_mapping("d", mapping).to_mapping() == mapping
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("capacity", "64"),
+        ("capacity", 1 << 26),
+        ("capacity", "4KiB"),
+        ("capacity", "1048577B"),
+        ("over_provisioning", 0.07),
+        ("over_provisioning", "0%"),
+        ("over_provisioning", "401%"),
+        ("over_provisioning", "0.5%"),
+        ("dies", 0),
+        ("dies", True),
+        ("dies", 3),
+        ("pages_per_block", 2.0),
+        ("program_us", -1),
+        ("program_us", "640"),
+        ("program_us", float("nan")),
+        ("write_buffer", "0B"),
+        ("enabled", "yes"),
+        ("serial", "two words"),
+        ("serial", 7),
+        ("seed", -1),
+        ("colour", "blue"),
+    ],
+)
+def test_a_bad_value_is_refused_with_drive_and_key(key: str, value: Any) -> None:
+    with pytest.raises(UserError) as refusal:
+        DriveModel.from_mapping("mine", {**GOOD, key: value})
+    assert "virtual drive 'mine'" in str(refusal.value)
+    named = "pages_per_block" if key == "dies" and value == 3 else key
+    assert f"'{named}'" in str(refusal.value)
+
+
+@pytest.mark.parametrize("key", list(GOOD))
+def test_a_missing_key_is_named(key: str) -> None:
+    with pytest.raises(UserError, match=f"'{key}' is missing"):
+        DriveModel.from_mapping("mine", {k: v for k, v in GOOD.items() if k != key})
+
+
+def test_the_shipped_pair_differs_in_over_provisioning_and_serial_only() -> None:
+    drives = load_yaml(SHIPPED)
+    models = {name: DriveModel.from_mapping(name, one).to_mapping() for name, one in drives.items()}
+    low, high = models["op7"], models["op28"]
+    assert {key for key in low if low[key] != high[key]} == {"over_provisioning", "serial"}
+    assert (low["over_provisioning"], high["over_provisioning"]) == ("7%", "28%")
+    assert (low["serial"], high["serial"]) == ("VIRTUAL-OP7", "VIRTUAL-OP28")
+    assert models["trace-origin"]["capacity"] == "256MiB"
+
+
+def test_identity_has_the_columns_of_the_drives_table() -> None:
+    identity = DriveModel.from_mapping("d", GOOD).describe()
+    assert identity["serial"] == "S1"
+    assert identity["virtual"] is True
+    assert identity["over_provisioning_pct"] == 7.0
+    assert identity["model"] == "drivelab virtual drive"

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from drivelab.errors import UserError
+from drivelab.plan.cell import Cell
+from drivelab.virtual.ftl import FlashDrive
+from drivelab.virtual.model import DriveModel
+from drivelab.virtual.workload import Request, as_soon_as_possible, closed_loop, open_loop
+
+CELL = Cell("random", 50, 4096, threads=2, queue_depth=4, runtime_s=0.5)
+
+
+class Spy(FlashDrive):
+    """Notes what it was asked for."""
+
+    def __init__(self, model: DriveModel) -> None:
+        super().__init__(model)
+        self.seen: list[tuple[float, str, int, int]] = []
+
+    def submit(self, now_us: float, operation: str, offset: int, length: int) -> float:
+        self.seen.append((now_us, operation, offset, length))
+        return super().submit(now_us, operation, offset, length)
+
+
+@pytest.fixture
+def spy(small: Callable[..., DriveModel]) -> Spy:
+    return Spy(small())
+
+
+def run(spy: Spy, cell: Cell, seed: int = 1) -> list[tuple[float, float, bool, int]]:
+    return list(closed_loop(spy, cell, 0.0, Random(seed)))
+
+
+def depths(completions: list[tuple[float, float, bool, int]]) -> set[int]:
+    """Outstanding I/Os after each submission."""
+    events = sorted([(done, -1) for done, *_ in completions] + [(issued, 1) for _, issued, *_ in completions])
+    found, depth = set(), 0
+    for _, change in events:
+        depth += change
+        found.add(depth)
+    return found
+
+
+def test_the_queue_is_kept_full_until_the_runtime_is_over(spy: Spy) -> None:
+    completions = run(spy, CELL)
+    assert max(depths(completions)) == 8
+    assert max(issued for _, issued, *_ in completions) < 0.5e6 <= max(done for done, *_ in completions)
+    assert [done for done, *_ in completions] == sorted(done for done, *_ in completions)
+    assert len(completions) == len(spy.seen)
+
+
+def test_submissions_never_go_back_in_time(spy: Spy) -> None:
+    run(spy, CELL)
+    times = [now_us for now_us, *_ in spy.seen]
+    assert times == sorted(times)
+
+
+def test_a_volume_ends_the_loop_exactly(spy: Spy) -> None:
+    cell = replace(CELL, runtime_s=None, volume_bytes=100 * 4096 + 1)
+    assert sum(size for *_, size in run(spy, cell)) == 101 * 4096
+
+
+@pytest.mark.parametrize(("volume_bytes", "by_time"), [(10 * 4096, False), (1 << 40, True)])
+def test_of_runtime_and_volume_the_first_ends_the_loop(spy: Spy, volume_bytes: int, by_time: bool) -> None:
+    completions = run(spy, replace(CELL, volume_bytes=volume_bytes))
+    assert (completions[-1][0] >= 0.5e6) is by_time
+
+
+def test_a_cell_without_an_end_is_refused(spy: Spy) -> None:
+    with pytest.raises(ValueError, match="runtime or a volume"):
+        run(spy, replace(CELL, runtime_s=None))
+
+
+@pytest.mark.parametrize("read_share", [0, 65, 100])
+def test_the_mix_is_as_asked(spy: Spy, read_share: int) -> None:
+    run(spy, replace(CELL, read_share=read_share))
+    counts = Counter(operation for _, operation, *_ in spy.seen)
+    assert counts["read"] / counts.total() == pytest.approx(read_share / 100, abs=0.03)
+    assert counts["trim"] == 0
+
+
+def test_random_offsets_cover_the_active_range_and_nothing_else(spy: Spy) -> None:
+    run(spy, replace(CELL, range_start=0.25, range_share=0.5, runtime_s=2.0))
+    offsets = {offset for _, _, offset, _ in spy.seen}
+    assert offsets == set(range(1 << 20, 3 << 20, 4096))
+
+
+def test_threads_write_sequentially_through_stretches_of_their_own(spy: Spy) -> None:
+    cell = Cell("sequential", 0, 65536, threads=4, queue_depth=1, volume_bytes=3 * (4 << 20))
+    run(spy, cell)
+    by_stretch: dict[int, list[int]] = {}
+    for _, _, offset, _ in spy.seen:
+        by_stretch.setdefault(offset >> 20, []).append(offset)
+    assert len(by_stretch) == 4
+    for stretch, offsets in by_stretch.items():
+        start = stretch << 20
+        assert offsets == [start + index % 16 * 65536 for index in range(len(offsets))]
+
+
+def test_a_range_that_is_too_small_is_a_user_error(spy: Spy) -> None:
+    with pytest.raises(UserError, match="does not hold a block of 1024KiB"):
+        run(spy, Cell("sequential", 0, 1 << 20, threads=5, queue_depth=1, runtime_s=1.0))
+
+
+REQUESTS: list[Request] = [
+    (0.0, "write", 0, 8192),
+    (50.0, "flush", 0, 0),
+    (60.0, "read", 0, 4096),
+    (5000.0, "trim", 0, 4096),
+    (5000.0, "write", 4096, 4096),
+    (9000.0, "read", 4096, 512),
+]
+
+
+def outline(completions: list[tuple[float, float, bool, int]]) -> list[tuple[float, bool, int]]:
+    return sorted((issued, reads, size) for _, issued, reads, size in completions)
+
+
+def test_open_loop_submits_at_the_times_of_the_trace(spy: Spy) -> None:
+    completions = list(open_loop(spy, REQUESTS, 100.0))
+    assert spy.seen == [(100.0 + time_us, *rest) for time_us, *rest in REQUESTS]
+    assert outline(completions) == [(100, False, 8192), (160, True, 4096), (5100, False, 4096), (9100, True, 512)]
+    assert [done for done, *_ in completions] == sorted(done for done, *_ in completions)
+
+
+def test_open_loop_does_not_wait_for_a_slow_drive(small: Callable[..., Any]) -> None:
+    spy = Spy(small(command_us=1000))
+    burst = [(float(i), "read", 0, 4096) for i in range(50)]
+    latencies = [done - issued for done, issued, *_ in open_loop(spy, burst, 0.0)]
+    assert max(latencies) > 45_000
+
+
+@pytest.mark.parametrize("queue_depth", [1, 4])
+def test_as_soon_as_possible_keeps_to_the_queue_depth(spy: Spy, queue_depth: int) -> None:
+    requests = [(1e6 * i, "read" if i % 2 else "write", 4096 * i, 4096) for i in range(40)]
+    completions = list(as_soon_as_possible(spy, requests, 0.0, queue_depth))
+    assert max(depths(completions)) == queue_depth
+    assert [rest for _, *rest in spy.seen] == [list(rest) for _, *rest in requests]
+    assert completions[-1][0] < 1e6
