@@ -5,12 +5,11 @@ One study a run: snakemake --config study=config/demo.yaml
 
 from snakemake.exceptions import WorkflowError
 
-from drivelab.config.code_digest import code_digest
+from drivelab.config.code_digest import code_digest, files_digest
 from drivelab.config.study import DEFAULT_STUDY
 from drivelab.errors import UserError
 from drivelab.stages.layout import Layout
 from drivelab.stages.planning import Campaign
-
 
 try:
     layout = Layout(Campaign.load(config.get("study", DEFAULT_STUDY)))
@@ -32,8 +31,7 @@ wildcard_constraints:
 
 rule all:
     input:
-        layout.path("report/index.html"),
-        layout.of_every_recording("recordings/RECORDING/recording.json"),
+        layout.targets(),
 
 
 include: "workflow/rules/plan.smk"

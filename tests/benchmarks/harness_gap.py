@@ -27,7 +27,8 @@ def main() -> int:
     gaps.sort()
     median_ms = statistics.median(gaps)
     print(
-        f"{len(gaps)} gaps: median {median_ms:.2f} ms, 95 % {gaps[int(0.95 * len(gaps))]:.2f} ms, largest {gaps[-1]:.2f} ms"
+        f"{len(gaps)} gaps: median {median_ms:.2f} ms, "
+        f"95 % {gaps[int(0.95 * len(gaps))]:.2f} ms, largest {gaps[-1]:.2f} ms"
     )
     return 0 if median_ms <= 5 else 1
 

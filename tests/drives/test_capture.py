@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from drivelab.cli import capture as cli
 from drivelab.config.schema import ROOT
 from drivelab.errors import UserError

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
 from drivelab.trace import records
 from drivelab.trace.match import Matcher
 

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from drivelab.errors import UserError
-from drivelab.units import format_duration, format_size, parse_duration, parse_share, parse_size
 from hypothesis import given
 from hypothesis import strategies as st
+
+from drivelab.errors import UserError
+from drivelab.units import format_duration, format_size, parse_duration, parse_share, parse_size
 
 
 @given(st.integers(min_value=1, max_value=1 << 50))

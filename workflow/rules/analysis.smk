@@ -3,11 +3,11 @@ rule steady_state:
         cells=layout.path("tables/RECORDING/cells.parquet"),
     output:
         windows=layout.path("tables/RECORDING/steady_state.parquet"),
+    log:
+        layout.path("logs/steady_state/RECORDING.log"),
     params:
         code=code_digest("analysis.windows"),
         steps=lambda wildcards: layout.planned(wildcards).plan.subject["measure"],
-    log:
-        layout.path("logs/steady_state/RECORDING.log"),
     script:
         "../../scripts/steady_state.py"
 
@@ -19,11 +19,11 @@ rule summary:
         replays=layout.of_every_recording("tables/RECORDING/replays.parquet"),
     output:
         summary=layout.path("tables/summary.parquet"),
+    log:
+        layout.path("logs/summary.log"),
     params:
         code=code_digest("analysis.summary"),
         rse_threshold_pct=layout.campaign.study.rse_threshold_pct,
-    log:
-        layout.path("logs/summary.log"),
     script:
         "../../scripts/summary.py"
 
@@ -33,10 +33,10 @@ rule deltas:
         summary=layout.path("tables/summary.parquet"),
     output:
         deltas=layout.path("tables/deltas.parquet"),
+    log:
+        layout.path("logs/deltas.log"),
     params:
         code=code_digest("analysis.deltas"),
         basis=layout.campaign.study.basis,
-    log:
-        layout.path("logs/deltas.log"),
     script:
         "../../scripts/deltas.py"

@@ -4,12 +4,12 @@ rule loop_figures:
         steady_state=layout.path("tables/RECORDING/steady_state.parquet"),
     output:
         **layout.figures("RECORDING", "loop", report),
+    log:
+        layout.path("logs/loop_figures/RECORDING.log"),
     wildcard_constraints:
         measurement=layout.measurements("loop"),
     params:
         code=code_digest("figures.sheets"),
-    log:
-        layout.path("logs/loop_figures/RECORDING.log"),
     script:
         "../../scripts/figures.py"
 
@@ -21,12 +21,12 @@ rule soak_figures:
         drives=layout.path("tables/drives.parquet"),
     output:
         **layout.figures("RECORDING", "soak", report),
+    log:
+        layout.path("logs/soak_figures/RECORDING.log"),
     wildcard_constraints:
         measurement=layout.measurements("soak"),
     params:
         code=code_digest("figures.sheets"),
-    log:
-        layout.path("logs/soak_figures/RECORDING.log"),
     script:
         "../../scripts/figures.py"
 
@@ -36,12 +36,12 @@ rule replay_figures:
         replays=layout.path("tables/RECORDING/replays.parquet"),
     output:
         **layout.figures("RECORDING", "replay", report),
+    log:
+        layout.path("logs/replay_figures/RECORDING.log"),
     wildcard_constraints:
         measurement=layout.measurements("replay"),
     params:
         code=code_digest("figures.sheets"),
-    log:
-        layout.path("logs/replay_figures/RECORDING.log"),
     script:
         "../../scripts/figures.py"
 
@@ -52,9 +52,9 @@ rule comparison_figures:
         summary=layout.path("tables/summary.parquet"),
     output:
         **layout.figures("comparison/{measurement}", "comparison", report),
-    params:
-        code=code_digest("figures.sheets"),
     log:
         layout.path("logs/comparison_figures/{measurement}.log"),
+    params:
+        code=code_digest("figures.sheets"),
     script:
         "../../scripts/figures.py"

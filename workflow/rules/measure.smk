@@ -4,10 +4,10 @@ rule measure:
         seal=ancient(layout.path("seals/RECORDING.precondition.json")),
     output:
         manifest=layout.path("recordings/RECORDING/recording.json"),
-    wildcard_constraints:
-        measurement=f"(?!({layout.measurements('replay')})/)[A-Za-z0-9.-]+",
     log:
         layout.path("logs/measure/RECORDING.log"),
+    wildcard_constraints:
+        measurement=f"(?!({layout.measurements('replay')})/)[A-Za-z0-9.-]+",
     priority: 30
     resources:
         **layout.drive_resources(),
@@ -20,7 +20,7 @@ use rule measure as replay with:
         plan=ancient(layout.path("plans/RECORDING.json")),
         seal=ancient(layout.path("seals/RECORDING.precondition.json")),
         trace=ancient(layout.trace_of),
-    wildcard_constraints:
-        measurement=layout.measurements("replay"),
     log:
         layout.path("logs/replay/RECORDING.log"),
+    wildcard_constraints:
+        measurement=layout.measurements("replay"),

@@ -12,10 +12,11 @@ rule report:
         figures=layout.all_figures(),
     output:
         report(layout.path("report/index.html"), caption="../report/report.rst", category="Report"),
-    params:
-        code=code_digest("report.study"),
-        study=layout.report_facts(),
     log:
         layout.path("logs/report.log"),
+    params:
+        code=code_digest("report.study"),
+        templates=files_digest("scripts/drivelab/report/templates/*", "workflow/report/*.rst"),
+        study=layout.report_facts(),
     script:
         "../../scripts/report.py"

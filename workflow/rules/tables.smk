@@ -6,10 +6,10 @@ rule tables:
         latency_bins=layout.path("tables/RECORDING/latency_bins.parquet"),
         series=layout.path("tables/RECORDING/series.parquet"),
         replays=layout.path("tables/RECORDING/replays.parquet"),
-    params:
-        code=code_digest("tables.collect"),
     log:
         layout.path("logs/tables/RECORDING.log"),
+    params:
+        code=code_digest("tables.collect"),
     script:
         "../../scripts/tables.py"
 
@@ -22,10 +22,10 @@ rule inventory:
         drives=layout.path("tables/drives.parquet"),
         hosts=layout.path("tables/hosts.parquet"),
         traces=layout.path("tables/traces.parquet"),
+    log:
+        layout.path("logs/inventory.log"),
     params:
         code=code_digest("tables.inventory", "trace.characterise"),
         traces=list(layout.traces()),
-    log:
-        layout.path("logs/inventory.log"),
     script:
         "../../scripts/inventory.py"

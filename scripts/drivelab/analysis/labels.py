@@ -7,7 +7,7 @@ import pandas as pd
 from drivelab.plan.cell import Cell
 
 UNITS = {
-    "iops": "1/s",
+    "iops": "IOPS",
     "bandwidth_mib_s": "MiB/s",
     "mean_latency_us": "us",
     "p99_latency_us": "us",

@@ -86,7 +86,9 @@ def _snakemake(campaign: Campaign, path: Path, cores: int, log: Path) -> int:
     ]
     view = ProgressView(campaign)
     with log.open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=_environment()
+        )
         try:
             with view:
                 while process.poll() is None:
@@ -99,18 +101,20 @@ def _snakemake(campaign: Campaign, path: Path, cores: int, log: Path) -> int:
     return process.returncode
 
 
+def _environment() -> dict[str, str]:
+    """Rules call `drivelab` by name: it is beside the interpreter, also where nobody activated the environment."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
+
+
 def _explain(logs: Path, started_s: float) -> None:
     """The sentences with which stages failed; else where to look."""
     began = time.time() - (time.monotonic() - started_s)
-    said = False
-    for log in sorted(logs.glob("**/*.log")):
-        if log.stat().st_mtime < began:
-            continue
-        for line in log.read_text(errors="replace").splitlines():
-            if line.startswith("drivelab: "):
-                print(line, file=sys.stderr)
-                said = True
-    if not said:
+    recent = [log for log in sorted(logs.glob("*/**/*.log")) if log.stat().st_mtime >= began]
+    lines = [line for log in recent for line in log.read_text(errors="replace").splitlines()]
+    sentences = [line for line in lines if line.startswith("drivelab: ")]
+    if sentences:
+        print("\n".join(sentences), file=sys.stderr)
+    else:
         tail = (logs / "snakemake.log").read_text(errors="replace").splitlines()[-25:]
         print("\n".join(tail), file=sys.stderr)
     print(

@@ -7,6 +7,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from drivelab.config.schema import ROOT
+
 _LIBRARY = Path(__file__).resolve().parents[1]
 
 
@@ -24,6 +26,14 @@ def code_digest(*modules: str) -> str:
             waiting.extend(_path(name) for name in imported)
     text = "\n".join(found[key] for key in sorted(found))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def files_digest(*paths: str) -> str:
+    """Digest of files of the project by content, such as templates; a path may be a pattern for Path.glob."""
+    digest = hashlib.sha256()
+    for path in sorted(found for pattern in paths for found in ROOT.glob(pattern)):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _path(module: str) -> Path | None:

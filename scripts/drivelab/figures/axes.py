@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from drivelab.figures import style
 from drivelab.figures.quantities import Quantity, format_number, with_minus
 
-_LOG_FROM = 30.0   # a linear axis shows nothing of a line thirty times below the highest
+_LOG_FROM = 30.0  # a linear axis shows nothing of a line thirty times below the highest
 
 
 def is_wide(values: Sequence[float]) -> bool:
@@ -42,8 +42,9 @@ def plain_numbers(axes: Axes, which: str) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: with_minus(format_number(value))))
 
 
-def log_axis(axes: Axes, which: str, smallest: float, largest: float,
-             formatter: Callable[[float], str] = format_number) -> None:
+def log_axis(
+    axes: Axes, which: str, smallest: float, largest: float, formatter: Callable[[float], str] = format_number
+) -> None:
     """A decimal logarithmic axis with as many ticks to a decade as there is room for."""
     axis = axes.yaxis if which == "y" else axes.xaxis
     low, high = smallest / 1.25, largest * 1.25

@@ -19,7 +19,7 @@ from drivelab.figures.quantities import short_name, with_minus
 
 _COLUMNS = ("measurement", "cell_label", "metric", "basis", "comparison", "delta_pct", "certain")
 _KEY = ["measurement", "metric", "cell_label"]
-_MOST_BARS = 3   # more drives than this in a row are points, not bars
+_MOST_BARS = 3  # more drives than this in a row are points, not bars
 _LOG_FROM_PCT = 400.0
 _GREY = "#d0d0d0"
 
@@ -52,12 +52,28 @@ def comparison(deltas: pd.DataFrame) -> Figure:
             if not isfinite(value):
                 _write(axes, 0, y, "no delta", gid="missing", color=style.MUTED)
             elif bars:
-                axes.barh(y, value, thickness * 0.9, color=palette[number] if certain else _GREY,
-                          hatch=None if certain else "////", edgecolor=palette[number], linewidth=0.8, gid=gid)
+                axes.barh(
+                    y,
+                    value,
+                    thickness * 0.9,
+                    color=palette[number] if certain else _GREY,
+                    hatch=None if certain else "////",
+                    edgecolor=palette[number],
+                    linewidth=0.8,
+                    gid=gid,
+                )
                 _write(axes, value, y, _signed(value), gid="value", color=style.INK)
             else:
-                axes.plot(value, y, marker=style.MARKERS[number % 10], color=palette[number], linestyle="none",
-                          markersize=6.5, markerfacecolor=palette[number] if certain else "white", gid=gid)
+                axes.plot(
+                    value,
+                    y,
+                    marker=style.MARKERS[number % 10],
+                    color=palette[number],
+                    linestyle="none",
+                    markersize=6.5,
+                    markerfacecolor=palette[number] if certain else "white",
+                    gid=gid,
+                )
     axes.set_yticks(range(len(names)), names)
     for row, tick in enumerate(axes.get_yticklabels()):
         tick.set_fontweight("normal" if row in row_of.values() else "bold")
@@ -100,8 +116,17 @@ def _signed(value: float) -> str:
 
 
 def _write(axes: Axes, x: float, y: float, text: str, *, gid: str, color: str) -> None:
-    axes.annotate(text, (x, y), (3 if x >= 0 else -3, 0), textcoords="offset points", ha="left" if x >= 0 else "right",
-                  va="center", color=color, fontsize=style.SMALL_PT, gid=gid)
+    axes.annotate(
+        text,
+        (x, y),
+        (3 if x >= 0 else -3, 0),
+        textcoords="offset points",
+        ha="left" if x >= 0 else "right",
+        va="center",
+        color=color,
+        fontsize=style.SMALL_PT,
+        gid=gid,
+    )
 
 
 def _handles(drives: list[str], bars: bool, uncertain: bool) -> list[Artist]:
@@ -109,10 +134,23 @@ def _handles(drives: list[str], bars: bool, uncertain: bool) -> list[Artist]:
     handles: list[Artist] = []
     for number, (drive, colour) in enumerate(zip(drives, style.colours(len(drives)), strict=True)):
         marker = style.MARKERS[number % 10]
-        handles.append(Patch(facecolor=colour, label=drive) if bars else
-                       Line2D([], [], marker=marker, color=colour, linestyle="none", label=drive))
+        handles.append(
+            Patch(facecolor=colour, label=drive)
+            if bars
+            else Line2D([], [], marker=marker, color=colour, linestyle="none", label=drive)
+        )
     if uncertain:
-        handles.append(Patch(facecolor=_GREY, edgecolor=style.MUTED, hatch="////", label="uncertain") if bars else
-                       Line2D([], [], marker="o", markerfacecolor="white", color=style.MUTED, linestyle="none",
-                              label="hollow: uncertain"))
+        handles.append(
+            Patch(facecolor=_GREY, edgecolor=style.MUTED, hatch="////", label="uncertain")
+            if bars
+            else Line2D(
+                [],
+                [],
+                marker="o",
+                markerfacecolor="white",
+                color=style.MUTED,
+                linestyle="none",
+                label="hollow: uncertain",
+            )
+        )
     return handles

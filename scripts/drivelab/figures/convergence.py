@@ -11,15 +11,38 @@ from drivelab.figures import selection, style
 from drivelab.figures.quantities import format_mix, quantity
 from drivelab.units import format_size
 
-_CELLS = ("recording", "drive", "protocol", "measurement", "run", "step", "kind", "round", "pattern",
-          "read_share_pct", "block_size_bytes", "after_gap", "tainted")
-_STEADY = ("recording", "step", "variable", "metric", "reached", "rounds", "window_start", "window_end",
-           *selection.EXCURSIONS)
+_CELLS = (
+    "recording",
+    "drive",
+    "protocol",
+    "measurement",
+    "run",
+    "step",
+    "kind",
+    "round",
+    "pattern",
+    "read_share_pct",
+    "block_size_bytes",
+    "after_gap",
+    "tainted",
+)
+_STEADY = (
+    "recording",
+    "step",
+    "variable",
+    "metric",
+    "reached",
+    "rounds",
+    "window_start",
+    "window_end",
+    *selection.EXCURSIONS,
+)
 
 
 @style.styled
-def convergence(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str | None = None,
-                read_share_pct: int = 0) -> Figure:
+def convergence(
+    cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str | None = None, read_share_pct: int = 0
+) -> Figure:
     """Convergence of all block sizes at one read share, with the steady-state window marked.
 
     `cells` and `steady_state` hold one drive and run. `metric` is a column of `cells`; without it, the one that the
@@ -42,19 +65,36 @@ def convergence(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str 
         for (recording, step), line in shown[shown["block_size_bytes"] == size].groupby(["recording", "step"]):
             line = line.sort_values("round")
             values = line[metric] / scale.divisor
-            axes.plot(line["round"], values, color=colour, marker=marker, markerfacecolor="white", label=name,
-                      linewidth=2.6 if tracked else 1.4, gid="line")
+            axes.plot(
+                line["round"],
+                values,
+                color=colour,
+                marker=marker,
+                markerfacecolor="white",
+                label=name,
+                linewidth=2.6 if tracked else 1.4,
+                gid="line",
+            )
             name = None
             start, end = windows.get((recording, step), (0, -1))
             inside = line["round"].between(start, end)
-            axes.plot(line["round"][inside], values[inside], color=colour, marker=marker, linestyle="none",
-                      gid="window")
+            axes.plot(
+                line["round"][inside], values[inside], color=colour, marker=marker, linestyle="none", gid="window"
+            )
     _mark(axes, shown, scale.divisor, metric)
     message = selection.not_steady(steady_state)
     if len(set(windows.values())) == 1:
         start, end = next(iter(windows.values()))
-        axes.axvspan(start - 0.5, end + 0.5, color=style.ALARM if message else "#2a7f3f", alpha=0.12, linewidth=0,
-                     label="last rounds" if message else "window", zorder=0, gid="span")
+        axes.axvspan(
+            start - 0.5,
+            end + 0.5,
+            color=style.ALARM if message else "#2a7f3f",
+            alpha=0.12,
+            linewidth=0,
+            label="last rounds" if message else "window",
+            zorder=0,
+            gid="span",
+        )
     values = (shown[metric] / scale.divisor).dropna().tolist()
     ax.scale_y(axes, values, scale, log=ax.is_wide(values))
     ax.round_axis(axes, int(shown["round"].min()), int(shown["round"].max()))
@@ -73,8 +113,17 @@ def _mark(axes: Axes, shown: pd.DataFrame, divisor: float, metric: str) -> None:
     """Tainted cells and rounds after a gap change how far a curve can be trusted."""
     tainted = shown[shown["tainted"].fillna(False).astype(bool)]
     if not tainted.empty:
-        axes.plot(tainted["round"], tainted[metric] / divisor, linestyle="none", marker="o", markersize=10,
-                  markerfacecolor="none", markeredgecolor=style.ALARM, label="tainted", gid="tainted")
+        axes.plot(
+            tainted["round"],
+            tainted[metric] / divisor,
+            linestyle="none",
+            marker="o",
+            markersize=10,
+            markerfacecolor="none",
+            markeredgecolor=style.ALARM,
+            label="tainted",
+            gid="tainted",
+        )
     name: str | None = "after a gap"
     for number in sorted(shown["round"][shown["after_gap"].fillna(False).astype(bool)].unique()):
         axes.axvline(number - 0.5, color=style.MUTED, linestyle=":", label=name, gid="gap")

@@ -33,8 +33,10 @@ def latency_distribution(latency_bins: pd.DataFrame, *, by: str = "drive", kind:
         selection.require_one(bins, column, "latency_bins")
     groups = [(str(drive), bins[bins["drive"] == drive]) for drive in bins["drive"].drop_duplicates()]
     if by == "cell":
-        groups = [(selection.workload(pattern, size, share), group)
-                  for (size, share, pattern), group in bins.groupby(["block_size_bytes", "read_share_pct", "pattern"])]
+        groups = [
+            (selection.workload(pattern, size, share), group)
+            for (size, share, pattern), group in bins.groupby(["block_size_bytes", "read_share_pct", "pattern"])
+        ]
 
     figure = style.new_figure("Latency distribution")
     axes = figure.subplots()
@@ -46,13 +48,20 @@ def latency_distribution(latency_bins: pd.DataFrame, *, by: str = "drive", kind:
         tail = curve[curve <= _TAIL[0]]
         if len(tail):
             name = f"{name}: {_TAIL[1]} in {format_latency(curve[curve > _TAIL[0]].index[-1])}"
-        axes.plot(curve.index, curve, drawstyle="steps-pre", color=palette[number],
-                  linestyle=style.DASHES[number % 4], label=name, gid="line")
+        axes.plot(
+            curve.index,
+            curve,
+            drawstyle="steps-pre",
+            color=palette[number],
+            linestyle=style.DASHES[number % 4],
+            label=name,
+            gid="line",
+        )
     fastest, slowest = bins["latency_ns"].min() / 1e3, bins["latency_ns"].max() / 1e3
     ax.log_axis(axes, "x", max(fastest, 0.1), max(slowest, 0.1), format_latency)
     axes.set_xlabel("Latency, submission to completion (µs, ms, s), log scale")
     axes.set_yscale("log")
-    axes.set_ylim(1.0, smallest / 2)   # upside down: the tail belongs at the top
+    axes.set_ylim(1.0, smallest / 2)  # upside down: the tail belongs at the top
     nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest / 2]
     axes.yaxis.set_major_locator(FixedLocator(nines))
     axes.yaxis.set_minor_locator(NullLocator())

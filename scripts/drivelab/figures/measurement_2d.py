@@ -10,8 +10,21 @@ from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import format_kib, format_mix, quantity
 
-CELLS = ("recording", "drive", "protocol", "measurement", "run", "step", "kind", "round", "pattern",
-         "read_share_pct", "block_size_bytes", "threads", "queue_depth")
+CELLS = (
+    "recording",
+    "drive",
+    "protocol",
+    "measurement",
+    "run",
+    "step",
+    "kind",
+    "round",
+    "pattern",
+    "read_share_pct",
+    "block_size_bytes",
+    "threads",
+    "queue_depth",
+)
 STEADY = ("recording", "step", "variable", "reached", "rounds", "window_start", "window_end", *selection.EXCURSIONS)
 
 

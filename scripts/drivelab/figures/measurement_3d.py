@@ -31,13 +31,24 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     figure = style.new_figure(f"{scale.name} by block size and mix", height_in=5.2, layout=False)
     axes = figure.add_subplot(projection="3d", computed_zorder=False)
     colour_of = dict(zip(sorted(sizes), style.ordered_colours(len(sizes)), strict=True))
-    for y in reversed(range(len(sizes))):   # from the back to the front: matplotlib's own guess hides columns
+    for y in reversed(range(len(sizes))):  # from the back to the front: matplotlib's own guess hides columns
         for x in range(len(mixes)):
             height = table.iat[y, x]
             if np.isfinite(height):
-                axes.bar3d(x - _WIDTH / 2, y - _WIDTH / 2, 0, _WIDTH, _WIDTH, height, color=colour_of[sizes[y]],
-                           edgecolor="white", linewidth=0.3, shade=True, zorder=10 + x - len(mixes) * y,
-                           gid=f"{mixes[x]}|{sizes[y]}")
+                axes.bar3d(
+                    x - _WIDTH / 2,
+                    y - _WIDTH / 2,
+                    0,
+                    _WIDTH,
+                    _WIDTH,
+                    height,
+                    color=colour_of[sizes[y]],
+                    edgecolor="white",
+                    linewidth=0.3,
+                    shade=True,
+                    zorder=10 + x - len(mixes) * y,
+                    gid=f"{mixes[x]}|{sizes[y]}",
+                )
     axes.set_xticks(range(len(mixes)), [format_mix(mix) for mix in mixes])
     axes.set_yticks(range(len(sizes)), [format_kib(size) for size in sizes])
     axes.set_xlim(-0.6, max(len(mixes) - 0.4, 1))

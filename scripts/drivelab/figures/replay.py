@@ -55,14 +55,24 @@ def _panel(axes: Axes, replays: pd.DataFrame, drives: list[str], metric: str, be
             runs = replays[shown & (replays["drive"] == drive)].sort_values("repeat")
             values = runs[metric] / scale.divisor
             spread = [row + 0.36 * ((place + 1) / (len(runs) + 1) - 0.5) for place in range(len(runs))]
-            axes.plot(values, spread, linestyle="none", marker="o", markersize=6, markerfacecolor=fill,
-                      markeredgecolor=colour, gid="counted" if fill == colour else "not counted", zorder=3)
+            axes.plot(
+                values,
+                spread,
+                linestyle="none",
+                marker="o",
+                markersize=6,
+                markerfacecolor=fill,
+                markeredgecolor=colour,
+                gid="counted" if fill == colour else "not counted",
+                zorder=3,
+            )
         median = float(replays[counted & (replays["drive"] == drive)][metric].median()) / scale.divisor
         axes.plot([median, median], [row - 0.3, row + 0.3], color=style.INK, linewidth=2, gid="median", zorder=4)
         axes.annotate(format_number(median), (median, row - 0.31), ha="center", va="bottom", fontsize=style.SMALL_PT)
     axes.plot([], [], linestyle="none", marker="o", color=style.MUTED, label="counted warm run")
-    axes.plot([], [], linestyle="none", marker="o", markerfacecolor="white", markeredgecolor=style.MUTED,
-              label="not counted")
+    axes.plot(
+        [], [], linestyle="none", marker="o", markerfacecolor="white", markeredgecolor=style.MUTED, label="not counted"
+    )
     axes.plot([], [], color=style.INK, linewidth=2, label="median of counted")
     axes.set_xlim(0, replays[metric].max() / scale.divisor * 1.12 or 1.0)
     ax.plain_numbers(axes, "x")

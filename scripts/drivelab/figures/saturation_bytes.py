@@ -16,8 +16,9 @@ from drivelab.figures.selection import workload
 
 
 @style.styled
-def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str = "iops",
-                     cliff_bytes: Mapping[str, float] | None = None) -> Figure:
+def saturation_bytes(
+    cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str = "iops", cliff_bytes: Mapping[str, float] | None = None
+) -> Figure:
     """`metric` of each slice against bytes written since conditioning, a line per drive and run.
 
     Drives of one capacity share a second axis in drive fills; with several capacities each line carries a diamond
@@ -41,11 +42,27 @@ def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str =
         if not same:
             fills = np.arange(1, line["bytes_written_total"].max() // capacity[drive] + 1) * capacity[drive]
             at = fills / written.divisor
-            axes.plot(at, np.interp(at, x, y), linestyle="none", marker="D", markersize=7, color=colour,
-                      markeredgecolor="black", gid="fills", zorder=4)
+            axes.plot(
+                at,
+                np.interp(at, x, y),
+                linestyle="none",
+                marker="D",
+                markersize=7,
+                color=colour,
+                markeredgecolor="black",
+                gid="fills",
+                zorder=4,
+            )
     if not same:
-        axes.plot([], [], linestyle="none", marker="D", color=style.MUTED, markeredgecolor="black",
-                  label="one more drive fill")
+        axes.plot(
+            [],
+            [],
+            linestyle="none",
+            marker="D",
+            color=style.MUTED,
+            markeredgecolor="black",
+            label="one more drive fill",
+        )
     soak_lines.mark_cliffs(axes, {drive: at / written.divisor for drive, at in (cliff_bytes or {}).items()}, colour_of)
     axes.set_xlim(0, soak["bytes_written_total"].max() / written.divisor * 1.02 or 1.0)
     ax.plain_numbers(axes, "x")

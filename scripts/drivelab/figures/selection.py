@@ -12,8 +12,12 @@ Window = tuple[int, int]
 """First and last round of a steady-state window, numbered from 1."""
 
 
-EXCURSIONS = ("allowed_data_excursion", "measured_data_excursion", "allowed_slope_excursion",
-              "measured_slope_excursion")
+EXCURSIONS = (
+    "allowed_data_excursion",
+    "measured_data_excursion",
+    "allowed_slope_excursion",
+    "measured_slope_excursion",
+)
 
 
 def require(frame: pd.DataFrame, columns: Iterable[str], table: str) -> None:
@@ -108,7 +112,9 @@ def not_steady(steady_state: pd.DataFrame) -> str | None:
     if failed.empty:
         return None
     total = int(failed["rounds"].max())
-    broken = failed[(failed["measured_data_excursion"] > failed["allowed_data_excursion"])
-                    | (failed["measured_slope_excursion"] > failed["allowed_slope_excursion"])]
+    broken = failed[
+        (failed["measured_data_excursion"] > failed["allowed_data_excursion"])
+        | (failed["measured_slope_excursion"] > failed["allowed_slope_excursion"])
+    ]
     names = ", ".join(broken["variable"].drop_duplicates())
     return f"NOT STEADY after {total} round{'' if total == 1 else 's'}" + (f": {names}" if names else "")

@@ -9,8 +9,18 @@ from matplotlib.axes import Axes
 
 from drivelab.figures import selection, style
 
-COLUMNS = ("recording", "drive", "measurement", "run", "step", "kind", "pattern", "read_share_pct",
-           "block_size_bytes", "round")
+COLUMNS = (
+    "recording",
+    "drive",
+    "measurement",
+    "run",
+    "step",
+    "kind",
+    "pattern",
+    "read_share_pct",
+    "block_size_bytes",
+    "round",
+)
 
 
 def slices(cells: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
@@ -39,8 +49,18 @@ def plot(axes: Axes, x: pd.Series, y: pd.Series, colour: style.Colour, number: i
     """One line; on a long one only some points are marked, else the markers would hide it."""
     every = 1 if len(x) <= 60 else (number * len(x) // 100, len(x) // 12)
     short = every == 1
-    axes.plot(x, y, color=colour, linewidth=1.4 if short else 1.0, marker=style.MARKERS[number % 10], markevery=every,
-              markersize=4 if short else 6, markeredgecolor=colour if short else "white", label=name, gid="line")
+    axes.plot(
+        x,
+        y,
+        color=colour,
+        linewidth=1.4 if short else 1.0,
+        marker=style.MARKERS[number % 10],
+        markevery=every,
+        markersize=4 if short else 6,
+        markeredgecolor=colour if short else "white",
+        label=name,
+        gid="line",
+    )
 
 
 def mark_cliffs(axes: Axes, cliffs: Mapping[str, float], colour_of: Mapping[str, style.Colour]) -> None:

@@ -33,7 +33,7 @@ _LINE_IN = 0.165
 
 RC: Any = {
     **sns.axes_style("whitegrid"),
-    "font.family": ["DejaVu Sans"],   # shipped with matplotlib, so the same everywhere
+    "font.family": ["DejaVu Sans"],  # shipped with matplotlib, so the same everywhere
     "font.size": TEXT_PT,
     "axes.labelsize": TEXT_PT,
     "axes.edgecolor": "#9a9a9a",
@@ -52,8 +52,8 @@ RC: Any = {
     "lines.markersize": 5.0,
     "figure.facecolor": "white",
     "figure.dpi": 100,
-    "svg.fonttype": "path",       # letters as outlines: the same everywhere, whatever fonts the reader has
-    "svg.hashsalt": "drivelab",   # else identifiers are random and no two files are equal
+    "svg.fonttype": "path",  # letters as outlines: the same everywhere, whatever fonts the reader has
+    "svg.hashsalt": "drivelab",  # else identifiers are random and no two files are equal
 }
 
 P = ParamSpec("P")

@@ -15,9 +15,23 @@ from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import Quantity, format_exact, format_number, quantity, with_minus
 
-_COLUMNS = ("variable", "metric", "reached", "rounds", "window_start", "window_end", "values", "average",
-            "allowed_data_excursion", "measured_data_excursion", "allowed_slope_excursion",
-            "measured_slope_excursion", "slope", "intercept", "residual_drift_pct")
+_COLUMNS = (
+    "variable",
+    "metric",
+    "reached",
+    "rounds",
+    "window_start",
+    "window_end",
+    "values",
+    "average",
+    "allowed_data_excursion",
+    "measured_data_excursion",
+    "allowed_slope_excursion",
+    "measured_slope_excursion",
+    "slope",
+    "intercept",
+    "residual_drift_pct",
+)
 _DATA, _SLOPE = "#dcecf9", "#a9dcc8"
 
 
@@ -29,7 +43,7 @@ def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure
     deviation from it on the right. Raises ValueError for unsuitable tables and a fit that misses its own values.
     """
     selection.require(steady_state, _COLUMNS, "steady_state")
-    message = selection.not_steady(steady_state)   # also when another variable of the loop is to blame
+    message = selection.not_steady(steady_state)  # also when another variable of the loop is to blame
     if variable is not None:
         steady_state = selection.rows(steady_state, "steady_state", variable=variable)
     if len(steady_state) != 1:
@@ -45,15 +59,31 @@ def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure
 
     figure = style.new_figure(f"Steady-state window, {row['variable']}", height_in=4.6)
     axes, block = figure.subplots(2, 1, height_ratios=[3.0, 1.0])
-    axes.plot(rounds, values / scale.divisor, color=style.INK, marker="o", linestyle="none", markersize=7,
-              label="measured", zorder=4, gid="values")
+    axes.plot(
+        rounds,
+        values / scale.divisor,
+        color=style.INK,
+        marker="o",
+        linestyle="none",
+        markersize=7,
+        label="measured",
+        zorder=4,
+        gid="values",
+    )
     axes.axhline(average, color=style.INK, linewidth=1, label="average", gid="average")
     reach = float(np.abs(values / scale.divisor - average).max())
     for order, (name, colour) in enumerate((("data", _DATA), ("slope", _SLOPE))):
         half = float(row[f"allowed_{name}_excursion"]) / scale.divisor / 2
         share = f"±{100 * half / average:.3g} %" if average else "±0"
-        axes.axhspan(average - half, average + half, facecolor=colour, linewidth=0, zorder=0.1 + 0.1 * order,
-                     label=f"{share} {name} band", gid=f"{name} band")
+        axes.axhspan(
+            average - half,
+            average + half,
+            facecolor=colour,
+            linewidth=0,
+            zorder=0.1 + 0.1 * order,
+            label=f"{share} {name} band",
+            gid=f"{name} band",
+        )
         reach = max(reach, half)
     if isfinite(row["slope"]):
         ends = rounds[[0, -1]]
@@ -76,8 +106,10 @@ def _deviation_axis(axes: Axes, average: float, reach: float) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=7))
     if average:
-        right = axes.secondary_yaxis("right", functions=(
-            lambda y: 100 * (np.divide(y, average) - 1), lambda pct: average * (1 + np.divide(pct, 100))))
+        right = axes.secondary_yaxis(
+            "right",
+            functions=(lambda y: 100 * (np.divide(y, average) - 1), lambda pct: average * (1 + np.divide(pct, 100))),
+        )
         right.set_ylabel("From the average (%)")
         right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: with_minus(f"{value:+.3g}") if value else "0"))
 
@@ -91,8 +123,18 @@ def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
         return format_exact(value) if isfinite(value) else "none"
 
     def write(x: float, line: int, text: str, colour: str = style.INK, **more: Any) -> None:
-        block.text(x, 0.86 - 0.34 * line, text, transform=block.transAxes, color=colour, va="center",
-                   fontsize=style.SMALL_PT, gid="determination", in_layout=False, **more)
+        block.text(
+            x,
+            0.86 - 0.34 * line,
+            text,
+            transform=block.transAxes,
+            color=colour,
+            va="center",
+            fontsize=style.SMALL_PT,
+            gid="determination",
+            in_layout=False,
+            **more,
+        )
 
     slope, intercept = float(row["slope"]) / scale.divisor, float(row["intercept"]) / scale.divisor
     fit = f"{format_exact(slope)} · R {'-' if intercept < 0 else '+'} {format_exact(abs(intercept))}"
@@ -112,6 +154,12 @@ def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
         measured, allowed = f"measured_{kind}_excursion", f"allowed_{kind}_excursion"
         broken = float(row[measured]) > float(row[allowed])
         write(0.53, line, with_minus("Data, max - min") if kind == "data" else "Slope, rise of fit", colour=style.MUTED)
-        write(0.85, line, number(measured), colour=style.ALARM if broken else style.INK,
-              weight="bold" if broken else "normal", ha="right")
+        write(
+            0.85,
+            line,
+            number(measured),
+            colour=style.ALARM if broken else style.INK,
+            weight="bold" if broken else "normal",
+            ha="right",
+        )
         write(1.01, line, number(allowed), ha="right")

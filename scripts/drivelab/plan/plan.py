@@ -27,7 +27,7 @@ class Plan:
     subject: Mapping[str, Any]
     """What the result depends on: drive, clock, class, condition, measure, trace. The digest is made of this."""
     context: Mapping[str, Any]
-    """Where and as what it is carried out: drive, device, measurement, run, results, trace file; how the protocol was altered."""
+    """Where and as what it is carried out: drive, device, measurement, run, results, trace; how it was altered."""
 
     @cached_property
     def digest(self) -> str:

@@ -35,7 +35,7 @@ def write_report(
     study: Mapping[str, Any],
     output: Path,
 ) -> None:
-    """Write the report of a study; `tables` holds a path or several for each table, `study` is `Layout.report_facts`."""
+    """Write the report of a study; `tables` holds paths by name of the table, `study` is `Layout.report_facts`."""
     frames = {name: io.read(paths, name) for name, paths in tables.items()}
     plans = [describe(recording, study) for recording in recordings]
     report = build(frames, study, plans, [_figure(path) for path in figures], datetime.now(UTC))
@@ -47,6 +47,7 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
     """What the header block of a page says of one recording."""
     plan = Plan.read(recording / "plan.json")
     journal = list(read_journal(recording))
+    host = json.loads((recording / "host.json").read_text())
     protocol = study["protocols"][plan.subject["protocol"]]
     return {
         "recording": plan.recording,
@@ -70,7 +71,8 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "started": journal[0]["at"],
         "finished": journal[-1]["at"],
         "data_pattern": "random, neither compressible nor deduplicable",
-        "engine": json.loads((recording / "host.json").read_text())["engine"],
+        "engine": host["engine"],
+        "host": host["host"],
         "scenario": plan.subject["scenario"],
         "notes": _notes(journal),
         "path": str(recording),
@@ -88,7 +90,8 @@ def _notes(journal: list[dict[str, Any]]) -> list[str]:
     """What a reader must know of how the recording came about."""
     notes = [f"Gap: {line['reason']}." for line in journal if line["event"] == "gap"]
     notes += [
-        f"The drive was found in another state after {line['stage']} ({line['reason']}); it was purged and preconditioned again."
+        f"The drive was found in another state after {line['stage']} ({line['reason']}); "
+        "it was purged and preconditioned again."
         for line in journal
         if line["event"] == "verdict" and not line["intact"]
     ]

@@ -33,8 +33,9 @@ class Bench:
         directory = self.recording.directory(name)
         before = cpu_times()
         timing = act(directory)
-        facts: dict[str, Any] = {"directory": name, "steal_pct": round(steal_pct(before, cpu_times()), 2)}
+        facts: dict[str, Any] = {"directory": name}
         if timing is not None:
+            facts["steal_pct"] = round(steal_pct(before, cpu_times()), 2)
             if self._ended_s is not None:
                 facts["gap_ms"] = round(1000 * (timing.started_s - self._ended_s), 3)
             self._ended_s = timing.ended_s

@@ -69,6 +69,18 @@ class Layout:
             files[f"{name}_png"] = f"{stem}.png"
         return files
 
+    def targets(self) -> list[str]:
+        """All that a finished study has: what is deleted of it is made again."""
+        study = ("summary", "deltas", "drives", "hosts", "traces")
+        recording = ("cells", "latency_bins", "series", "replays", "steady_state")
+        return [
+            self.path("report/index.html"),
+            *self.of_every_recording("recordings/RECORDING/recording.json"),
+            *(self.path(f"tables/{name}.parquet") for name in study),
+            *(path for name in recording for path in self.of_every_recording(f"tables/RECORDING/{name}.parquet")),
+            *self.all_figures(),
+        ]
+
     def all_figures(self) -> list[str]:
         """The SVG files of the whole study."""
         files = [

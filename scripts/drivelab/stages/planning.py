@@ -156,7 +156,8 @@ class Campaign:
     def _plan(self, choice: MeasurementChoice, row: SheetRow, resolved: Resolved, run: int) -> Plan:
         if not row.destructive:
             raise UserError(
-                f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; enter yes or leave it out"
+                f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
+                "enter yes or leave it out"
             )
         subject: dict[str, Any] = {
             "drive": {"serial": row.serial},
@@ -169,7 +170,8 @@ class Campaign:
             model = self.model(row.virtual, row.source)
             if model.serial != row.serial:
                 raise UserError(
-                    f"{row.source}: drive '{row.drive}' has serial {row.serial}, virtual drive '{row.virtual}' says {model.serial}; make them agree"
+                    f"{row.source}: drive '{row.drive}' has serial {row.serial}, "
+                    f"virtual drive '{row.virtual}' says {model.serial}; make them agree"
                 )
             subject["drive"]["virtual"] = model.to_mapping()
             subject["clock"] = self.clock[0]

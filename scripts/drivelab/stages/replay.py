@@ -73,7 +73,8 @@ def _replay_once(
         raise CellFailed(f"replay in {name}: {failure}") from None
     line = {
         "step": step, "repeat": repeat, "warm": warm, "trace": bench.plan.subject["trace"]["name"],
-        "trace_sha256": digest, "timing": fields["timing"], "engine": bench.device.replay_engine, "planned": schedule.planned(),
+        "trace_sha256": digest, "timing": fields["timing"], "engine": bench.device.replay_engine,
+        "planned": schedule.planned(),
         "dropped": bench.device.not_replayed(schedule),
         "metrics": metrics(result), **facts,
     }  # fmt: skip

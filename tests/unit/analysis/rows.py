@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+
 from drivelab.tables.schemas import SCHEMAS
 
 _ZERO: dict[str, Any] = {"string": "", "bool": False, "list<item: double>": [], "list<item: string>": []}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from drivelab.cli.steady_state import add_parser
 from drivelab.errors import UserError
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from drivelab.analysis.deltas import delta, deltas_table
-from drivelab.tables import io
 from hypothesis import given
 from hypothesis import strategies as st
+
+from drivelab.analysis.deltas import delta, deltas_table
+from drivelab.tables import io
 
 from .rows import table
 
@@ -20,7 +21,7 @@ positive = st.floats(1e-3, 1e6)
 def row(drive: str, value: float, **changed: Any) -> dict[str, Any]:
     return {
         "drive": drive, "measurement": "pts-iops", "protocol": "pts-iops", "cell_label": "RND 4KiB 0/100",
-        "metric": "iops", "kind": "speed", "unit": "1/s", "value": value, "n": 3, "spread_low": 0.99 * value,
+        "metric": "iops", "kind": "speed", "unit": "IOPS", "value": value, "n": 3, "spread_low": 0.99 * value,
         "spread_high": 1.01 * value, "statistic": "window average", "verdict": "steady", "clock": "wall", **changed,
     }  # fmt: skip
 

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from drivelab.analysis.latency import exceedance, merge_bins, percentiles_us
-from drivelab.fio.document import documents, from_document
 from hypothesis import given
 from hypothesis import strategies as st
+
+from drivelab.analysis.latency import exceedance, merge_bins, percentiles_us
+from drivelab.fio.document import documents, from_document
 
 DATA = Path(__file__).parents[1] / "fio/data"
 

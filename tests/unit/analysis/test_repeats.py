@@ -4,9 +4,10 @@ import math
 import statistics
 
 import pytest
-from drivelab.analysis.repeats import NextAction, median_of_odd, next_action, relative_standard_error_pct
 from hypothesis import given
 from hypothesis import strategies as st
+
+from drivelab.analysis.repeats import NextAction, median_of_odd, next_action, relative_standard_error_pct
 
 AGREEING = [100.0, 101.0, 99.0]
 SCATTERED = [100.0, 150.0, 60.0]

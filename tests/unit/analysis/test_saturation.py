@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from drivelab.analysis.saturation import find_cliff, post_saturation
 from hypothesis import given
 from hypothesis import strategies as st
+
+from drivelab.analysis.saturation import find_cliff, post_saturation
 
 MIB = 1 << 20
 

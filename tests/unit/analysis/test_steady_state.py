@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drivelab.analysis.steady_state import determine, find_window, is_steady
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
+from drivelab.analysis.steady_state import determine, find_window, is_steady
 
 GOLDEN = Path(__file__).parents[2] / "golden/tkperf_dc_s4600_steady_state.csv"
 CRITERION = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1}

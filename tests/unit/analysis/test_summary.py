@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from drivelab.analysis.repeats import relative_standard_error_pct
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.windows import windows_table
@@ -45,7 +46,7 @@ def test_a_loop_is_averaged_over_the_steady_window(tmp_path: Path) -> None:
     assert found["value"] == pytest.approx(100)
     assert (found["spread_low"], found["spread_high"]) == (96, 104)
     assert (found["n"], found["verdict"], found["statistic"]) == (1, "steady", "window average")
-    assert (found["kind"], found["unit"]) == ("speed", "1/s")
+    assert (found["kind"], found["unit"]) == ("speed", "IOPS")
     assert pd.isna(found["rse_pct"])
     assert list(found["recordings"]) == [key()["recording"]]
     assert value(summary, label="RND 4KiB 65/35")["value"] == 7

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from drivelab.analysis.steady_state import determine
 from drivelab.analysis.windows import first_whole_round, windows_table
 from drivelab.tables import io
@@ -31,7 +32,7 @@ def two_cells(first: list[float], second: list[float], gaps: tuple[tuple[int, in
 def test_a_loop_of_one_tracked_variable(tmp_path: Path) -> None:
     cells = table("cells", loop(S4600) + loop([5.0] * 7, read_share=100))
     (row,) = windows_table(cells, {0: criterion(RND_4K_W)}).to_dict("records")
-    assert (row["variable"], row["metric"], row["unit"]) == ("RND 4KiB 0/100", "iops", "1/s")
+    assert (row["variable"], row["metric"], row["unit"]) == ("RND 4KiB 0/100", "iops", "IOPS")
     assert (row["reached"], row["rounds"], row["window_start"], row["window_end"]) == (True, 7, 3, 7)
     assert row["values"] == S4600[2:]
     assert row["average"] == pytest.approx(61265.2)
@@ -44,7 +45,7 @@ def test_all_tracked_variables_share_one_window() -> None:
     cells = two_cells([100.0] * 8, [200, 150, 120, 101, 100, 100, 100, 100])
     found = windows_table(cells, {0: criterion(RND_4K_W, RND_64K_MIX)})
     assert found["variable"].tolist() == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
-    assert found["unit"].tolist() == ["1/s", "MiB/s"]
+    assert found["unit"].tolist() == ["IOPS", "MiB/s"]
     assert found["window_start"].tolist() == [4, 4]
     assert found["reached"].all()
     assert found["average"].tolist() == pytest.approx([100.0, 100.2 / 16])
@@ -54,7 +55,7 @@ def test_one_metric_may_be_tracked_beside_another_of_the_same_cell() -> None:
     latency = RND_4K_W | {"metric": "mean_latency_us"}
     found = windows_table(table("cells", loop(S4600)), {0: criterion(RND_4K_W, latency)})
     assert found["metric"].tolist() == ["iops", "mean_latency_us"]
-    assert found["unit"].tolist() == ["1/s", "us"]
+    assert found["unit"].tolist() == ["IOPS", "us"]
 
 
 def test_not_reached_is_said_and_shows_the_last_rounds() -> None:

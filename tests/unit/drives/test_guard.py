@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from drivelab.config.drives_sheet import SheetRow
 from drivelab.drives import guard
 from drivelab.errors import UserError
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 
 class Tree:

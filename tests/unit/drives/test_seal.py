@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
 from drivelab.drives.seal import Seal, broken
 from drivelab.drives.sysfs import Wear
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
 from drivelab.units import format_size
 
 MIXES = (100, 95, 65, 50, 35, 5, 0)
@@ -36,8 +37,14 @@ def made() -> ModuleType:
 def key(drive: str = "op7", measurement: str = "pts-iops", **changed: Any) -> dict[str, Any]:
     """The columns that every table by recording has."""
     return {
-        "recording": f"{drive}/{measurement}/0123456789ab-run1", "drive": drive, "serial": f"S-{drive}",
-        "protocol": measurement, "measurement": measurement, "run": 1, "reduced": False, "virtual": False,
+        "recording": f"{drive}/{measurement}/0123456789ab-run1",
+        "drive": drive,
+        "serial": f"S-{drive}",
+        "protocol": measurement,
+        "measurement": measurement,
+        "run": 1,
+        "reduced": False,
+        "virtual": False,
         "clock": "wall",
     } | changed
 
@@ -47,31 +54,63 @@ def rated(iops: float, size: int, share: int, threads: int = 4, depth: int = 32)
     bandwidth, latency = iops * size / 2**20, threads * depth / max(iops, 1e-9) * 1e6
     reads = share / 100
     return {
-        "iops": iops, "read_iops": iops * reads, "write_iops": iops * (1 - reads), "bandwidth_mib_s": bandwidth,
-        "read_bandwidth_mib_s": bandwidth * reads, "write_bandwidth_mib_s": bandwidth * (1 - reads),
-        "mean_latency_us": latency, "max_latency_us": latency * 40, "p99_latency_us": latency * 6,
+        "iops": iops,
+        "read_iops": iops * reads,
+        "write_iops": iops * (1 - reads),
+        "bandwidth_mib_s": bandwidth,
+        "read_bandwidth_mib_s": bandwidth * reads,
+        "write_bandwidth_mib_s": bandwidth * (1 - reads),
+        "mean_latency_us": latency,
+        "max_latency_us": latency * 40,
+        "p99_latency_us": latency * 6,
     }
 
 
-def cells(rounds: int = 7, drive: str = "op7", sizes: tuple[int, ...] = tuple(S4600_IOPS),
-          mixes: tuple[int, ...] = MIXES, factor: float = 1.0, drift: float = 0.0, **changed: Any) -> pd.DataFrame:
+def cells(
+    rounds: int = 7,
+    drive: str = "op7",
+    sizes: tuple[int, ...] = tuple(S4600_IOPS),
+    mixes: tuple[int, ...] = MIXES,
+    factor: float = 1.0,
+    drift: float = 0.0,
+    **changed: Any,
+) -> pd.DataFrame:
     """A random-access loop that settles after two rounds, or drifts by `drift` a round for ever."""
     random, found = np.random.default_rng(7), []
     for number in range(1, rounds + 1):
         fresh = 1 + 0.5 * np.exp(-(number - 1) / 0.7) + drift * number
         for order, (share, size) in enumerate((share, size) for share in mixes for size in sizes):
             iops = S4600_IOPS[size][MIXES.index(share)] * factor * (fresh if share < 100 else 1)
-            found.append(key(drive, **changed) | {
-                "step": 1, "kind": "loop", "round": number, "cell": order, "pattern": "random",
-                "read_share_pct": share, "block_size_bytes": size, "threads": 4, "queue_depth": 32,
-                "elapsed_s": 60.0 * len(found), "after_gap": False, "tainted": False,
-            } | rated(iops * random.normal(1, 0.012), size, share))
+            found.append(
+                key(drive, **changed)
+                | {
+                    "step": 1,
+                    "kind": "loop",
+                    "round": number,
+                    "cell": order,
+                    "pattern": "random",
+                    "read_share_pct": share,
+                    "block_size_bytes": size,
+                    "threads": 4,
+                    "queue_depth": 32,
+                    "elapsed_s": 60.0 * len(found),
+                    "after_gap": False,
+                    "tainted": False,
+                }
+                | rated(iops * random.normal(1, 0.012), size, share)
+            )
     return pd.DataFrame(found)
 
 
-def steady_state(values: tuple[float, ...] = S4600_WINDOW, start: int = 3, metric: str = "iops",
-                 variable: str = "RND 4KiB 0/100", reached: bool | None = None, rounds: int | None = None,
-                 **changed: Any) -> pd.DataFrame:
+def steady_state(
+    values: tuple[float, ...] = S4600_WINDOW,
+    start: int = 3,
+    metric: str = "iops",
+    variable: str = "RND 4KiB 0/100",
+    reached: bool | None = None,
+    rounds: int | None = None,
+    **changed: Any,
+) -> pd.DataFrame:
     """One window, computed here by the rule of the PTS."""
     end = start + len(values) - 1
     average, numbers = float(np.mean(values)), np.arange(start, end + 1)
@@ -79,17 +118,42 @@ def steady_state(values: tuple[float, ...] = S4600_WINDOW, start: int = 3, metri
     data, rise = max(values) - min(values), abs(slope) * (len(values) - 1)
     if reached is None:
         reached = bool(len(values) == 5 and data <= 0.2 * average and rise <= 0.1 * average)
-    return pd.DataFrame([key(**changed) | {
-        "step": 1, "variable": variable, "metric": metric, "unit": "", "reached": reached,
-        "rounds": end if rounds is None else rounds, "window_start": start, "window_end": end, "values": list(values),
-        "average": average, "allowed_data_excursion": 0.2 * average, "measured_data_excursion": data,
-        "allowed_slope_excursion": 0.1 * average, "measured_slope_excursion": rise, "slope": slope,
-        "intercept": intercept, "residual_drift_pct": 100 * slope * (len(values) - 1) / average if average else np.nan,
-    }])
+    return pd.DataFrame(
+        [
+            key(**changed)
+            | {
+                "step": 1,
+                "variable": variable,
+                "metric": metric,
+                "unit": "",
+                "reached": reached,
+                "rounds": end if rounds is None else rounds,
+                "window_start": start,
+                "window_end": end,
+                "values": list(values),
+                "average": average,
+                "allowed_data_excursion": 0.2 * average,
+                "measured_data_excursion": data,
+                "allowed_slope_excursion": 0.1 * average,
+                "measured_slope_excursion": rise,
+                "slope": slope,
+                "intercept": intercept,
+                "residual_drift_pct": 100 * slope * (len(values) - 1) / average if average else np.nan,
+            }
+        ]
+    )
 
 
-def soak(drive: str = "op7", slices: int = 40, slice_s: float = 1.0, fresh: float = 9000.0, settled: float = 1500.0,
-         cliff: float = 0.25, measurement: str = "pts-write-saturation", **changed: Any) -> pd.DataFrame:
+def soak(
+    drive: str = "op7",
+    slices: int = 40,
+    slice_s: float = 1.0,
+    fresh: float = 9000.0,
+    settled: float = 1500.0,
+    cliff: float = 0.25,
+    measurement: str = "pts-write-saturation",
+    **changed: Any,
+) -> pd.DataFrame:
     """A fresh drive that falls off a write cliff after a share `cliff` of the slices."""
     random, found, total = np.random.default_rng(len(drive)), [], 0
     for number in range(1, slices + 1):
@@ -97,12 +161,25 @@ def soak(drive: str = "op7", slices: int = 40, slice_s: float = 1.0, fresh: floa
         rate = fresh if position < 0 else settled + 0.35 * (fresh - settled) * np.exp(-position * 9)
         iops = rate * random.normal(1, 0.03)
         total += int(iops * slice_s) * 4096
-        found.append(key(drive, measurement, **changed) | {
-            "step": 1, "kind": "soak", "round": number, "cell": 0, "pattern": "random", "read_share_pct": 0,
-            "block_size_bytes": 4096, "threads": 2, "queue_depth": 8, "elapsed_s": 5.0 + (number - 1) * slice_s,
-            "runtime_s": slice_s,
-            "bytes_written": int(iops * slice_s) * 4096, "bytes_written_total": total,
-        } | rated(iops, 4096, 0, 2, 8))
+        found.append(
+            key(drive, measurement, **changed)
+            | {
+                "step": 1,
+                "kind": "soak",
+                "round": number,
+                "cell": 0,
+                "pattern": "random",
+                "read_share_pct": 0,
+                "block_size_bytes": 4096,
+                "threads": 2,
+                "queue_depth": 8,
+                "elapsed_s": 5.0 + (number - 1) * slice_s,
+                "runtime_s": slice_s,
+                "bytes_written": int(iops * slice_s) * 4096,
+                "bytes_written_total": total,
+            }
+            | rated(iops, 4096, 0, 2, 8)
+        )
     return pd.DataFrame(found)
 
 
@@ -110,57 +187,107 @@ def drives(**capacities: int) -> pd.DataFrame:
     return pd.DataFrame([{"drive": drive, "capacity_bytes": size} for drive, size in capacities.items()])
 
 
-def latency_bins(drive: str = "op7", median_us: float = 90.0, ios: int = 2_000_000, kind: str = "soak",
-                 share: int = 0, size: int = 4096, measurement: str = "pts-latency", **changed: Any) -> pd.DataFrame:
+def latency_bins(
+    drive: str = "op7",
+    median_us: float = 90.0,
+    ios: int = 2_000_000,
+    kind: str = "soak",
+    share: int = 0,
+    size: int = 4096,
+    measurement: str = "pts-latency",
+    **changed: Any,
+) -> pd.DataFrame:
     """Bins about 1.5 % wide, a bell in the logarithm with a rare slow mode."""
     edges = median_us * 1e3 * np.exp(np.arange(-60, 380) * 0.0155)
     centre = np.log(edges / median_us / 1e3)
-    shape = np.exp(-(centre / 0.16) ** 2 / 2) + 2e-4 * np.exp(-((centre - 2.8) / 0.7) ** 2 / 2)
+    shape = np.exp(-((centre / 0.16) ** 2) / 2) + 2e-4 * np.exp(-(((centre - 2.8) / 0.7) ** 2) / 2)
     counts = np.floor(ios * shape / shape.sum()).astype(int)
     directions = ["read"] * (share == 100) + ["write"] * (share == 0) or ["read", "write"]
-    return pd.DataFrame([
-        key(drive, measurement, **changed) | {
-            "step": 2, "kind": kind, "round": 1, "cell": 0, "pattern": "random", "read_share_pct": share,
-            "block_size_bytes": size, "direction": direction, "latency_ns": int(edge), "count": int(count),
-        }
-        for direction in directions for edge, count in zip(edges, counts, strict=True)
-    ])
+    return pd.DataFrame(
+        [
+            key(drive, measurement, **changed)
+            | {
+                "step": 2,
+                "kind": kind,
+                "round": 1,
+                "cell": 0,
+                "pattern": "random",
+                "read_share_pct": share,
+                "block_size_bytes": size,
+                "direction": direction,
+                "latency_ns": int(edge),
+                "count": int(count),
+            }
+            for direction in directions
+            for edge, count in zip(edges, counts, strict=True)
+        ]
+    )
 
 
-def replays(drive: str = "op7", latency_us: float = 180.0, runs: int = 3, ratio: float = 1.02,
-            **changed: Any) -> pd.DataFrame:
+def replays(
+    drive: str = "op7", latency_us: float = 180.0, runs: int = 3, ratio: float = 1.02, **changed: Any
+) -> pd.DataFrame:
     """A cold run and `runs` counted warm ones."""
     random = np.random.default_rng(3)
-    return pd.DataFrame([
-        key(drive, "trace-replay", **changed) | {
-            "trace": "sqlite-inserts", "repeat": repeat, "warm": repeat > 0, "counted": repeat > 0,
-            "engine": "fio iolog v3", "timing": "original", "duration_s": 12 * ratio, "trace_duration_s": 12.0,
-            "duration_ratio": ratio, "bandwidth_mib_s": 3400 / latency_us * random.normal(1, 0.01),
-            "mean_latency_us": latency_us * random.normal(1, 0.015) * (1.25 if repeat == 0 else 1),
-            "dropped": "5 flushes",
-        }
-        for repeat in range(runs + 1)
-    ])
+    return pd.DataFrame(
+        [
+            key(drive, "trace-replay", **changed)
+            | {
+                "trace": "sqlite-inserts",
+                "repeat": repeat,
+                "warm": repeat > 0,
+                "counted": repeat > 0,
+                "engine": "fio iolog v3",
+                "timing": "original",
+                "duration_s": 12 * ratio,
+                "trace_duration_s": 12.0,
+                "duration_ratio": ratio,
+                "bandwidth_mib_s": 3400 / latency_us * random.normal(1, 0.01),
+                "mean_latency_us": latency_us * random.normal(1, 0.015) * (1.25 if repeat == 0 else 1),
+                "dropped": "5 flushes",
+            }
+            for repeat in range(runs + 1)
+        ]
+    )
 
 
-def deltas(names: tuple[str, ...] = ("op28",), sizes: tuple[int, ...] = (4096, 65536, 1048576),
-           mixes: tuple[int, ...] = (100, 65, 0)) -> pd.DataFrame:
+def deltas(
+    names: tuple[str, ...] = ("op28",),
+    sizes: tuple[int, ...] = (4096, 65536, 1048576),
+    mixes: tuple[int, ...] = (100, 65, 0),
+) -> pd.DataFrame:
     """Deltas of IOPS cells and one replay against op7; small ones are uncertain."""
     random, found = np.random.default_rng(5), []
-    rows = [("pts-iops", f"RND {format_size(size)} {share}/{100 - share}", "iops", "speed", "IOPS", share)
-            for share in mixes for size in sizes]
+    rows = [
+        ("pts-iops", f"RND {format_size(size)} {share}/{100 - share}", "iops", "speed", "IOPS", share)
+        for share in mixes
+        for size in sizes
+    ]
     rows.append(("trace-replay", "sqlite-inserts", "mean_latency_us", "time", "us", 30))
     for measurement, cell, metric, kind, unit, share in rows:
         for number, name in enumerate(names):
             delta = (100 - share) * (0.6 + 0.2 * number) * random.normal(1, 0.2) - 4 * number
-            found.append({
-                "measurement": measurement, "protocol": measurement, "cell_label": cell, "metric": metric,
-                "kind": kind, "unit": unit, "basis": "op7", "comparison": name, "basis_value": 100.0,
-                "comparison_value": 100 + delta, "delta_pct": delta, "certain": abs(delta) > 6, "note": "",
-            })
+            found.append(
+                {
+                    "measurement": measurement,
+                    "protocol": measurement,
+                    "cell_label": cell,
+                    "metric": metric,
+                    "kind": kind,
+                    "unit": unit,
+                    "basis": "op7",
+                    "comparison": name,
+                    "basis_value": 100.0,
+                    "comparison_value": 100 + delta,
+                    "delta_pct": delta,
+                    "certain": abs(delta) > 6,
+                    "note": "",
+                }
+            )
     return pd.DataFrame(found)
 
 
 def summary(**changed: Any) -> pd.DataFrame:
-    return pd.DataFrame([{"drive": drive, "reduced": False, "virtual": False, "clock": "wall"} | changed
-                         for drive in ("op7", "op28")])
+    return pd.DataFrame(
+        [{"drive": drive, "reduced": False, "virtual": False, "clock": "wall"} | changed for drive in ("op7", "op28")]
+    )

@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pandas as pd
 import pytest
+
 from drivelab.figures import FIGURES, render
 from drivelab.figures.comparison import comparison
 from drivelab.figures.convergence import convergence
@@ -22,8 +23,12 @@ from drivelab.figures.window import window
 def tables(made: ModuleType) -> dict[str, pd.DataFrame]:
     return {
         "cells": pd.concat([made.cells(sizes=(4096,)), made.soak(measurement="pts-iops")], ignore_index=True),
-        "steady_state": made.steady_state(), "drives": made.drives(op7=1 << 26), "latency_bins": made.latency_bins(),
-        "replays": made.replays(), "deltas": made.deltas(), "summary": made.summary(),
+        "steady_state": made.steady_state(),
+        "drives": made.drives(op7=1 << 26),
+        "latency_bins": made.latency_bins(),
+        "replays": made.replays(),
+        "deltas": made.deltas(),
+        "summary": made.summary(),
     }
 
 

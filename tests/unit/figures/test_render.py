@@ -13,18 +13,34 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import drivelab
 import pandas as pd
 import pytest
-from drivelab.figures import FIGURES, label, render, save
 from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+import drivelab
+from drivelab.figures import FIGURES, label, render, save
+
 Case = tuple[str, dict[str, pd.DataFrame], dict[str, Any]]
-UNITS = ("(IOPS)", "(MiB/s)", "(GiB/s)", "(µs", "(ms", "(s)", "(min)", "(h)", "(KiB)", "(MiB)", "(GiB)", "(TiB)",
-         "(%", "(number)", "user capacity)")
+UNITS = (
+    "(IOPS)",
+    "(MiB/s)",
+    "(GiB/s)",
+    "(µs",
+    "(ms",
+    "(s)",
+    "(min)",
+    "(h)",
+    "(KiB)",
+    "(MiB)",
+    "(GiB)",
+    "(TiB)",
+    "(%",
+    "(number)",
+    "user capacity)",
+)
 FALLING = (90e3, 80e3, 61e3, 70e3, 55e3)
 
 
@@ -39,64 +55,120 @@ def _soaks(m: ModuleType, count: int, name: str = "drive") -> pd.DataFrame:
 CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     "convergence, 56 cells": lambda m: ("convergence", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
     "convergence, one round and block size": lambda m: (
-        "convergence", {"cells": m.cells(1, sizes=(4096,)), "steady_state": m.steady_state((61e3,), start=1)}, {}),
+        "convergence",
+        {"cells": m.cells(1, sizes=(4096,)), "steady_state": m.steady_state((61e3,), start=1)},
+        {},
+    ),
     "convergence, not steady": lambda m: (
-        "convergence", {"cells": m.cells(25, drift=0.05), "steady_state": m.steady_state(FALLING, start=21)}, {}),
+        "convergence",
+        {"cells": m.cells(25, drift=0.05), "steady_state": m.steady_state(FALLING, start=21)},
+        {},
+    ),
     "convergence, a direction without I/Os": lambda m: (
-        "convergence", {"cells": m.cells(), "steady_state": m.steady_state()}, {"metric": "read_iops"}),
+        "convergence",
+        {"cells": m.cells(), "steady_state": m.steady_state()},
+        {"metric": "read_iops"},
+    ),
     "convergence, maximum latency": lambda m: (
-        "convergence", {"cells": m.cells(), "steady_state": m.steady_state()}, {"metric": "max_latency_us"}),
+        "convergence",
+        {"cells": m.cells(), "steady_state": m.steady_state()},
+        {"metric": "max_latency_us"},
+    ),
     "window": lambda m: ("window", {"steady_state": m.steady_state()}, {}),
     "window, not steady": lambda m: ("window", {"steady_state": m.steady_state(FALLING, start=21)}, {}),
     "window, one round": lambda m: ("window", {"steady_state": m.steady_state((61e3,), start=1)}, {}),
     "window, all zero": lambda m: ("window", {"steady_state": m.steady_state((0.0,) * 5)}, {}),
     "window, huge": lambda m: ("window", {"steady_state": m.steady_state(tuple(1e5 * v for v in m.S4600_WINDOW))}, {}),
     "window, latency": lambda m: (
-        "window", {"steady_state": m.steady_state((59.4, 54.7, 56.1, 55.9, 57.4), metric="mean_latency_us")}, {}),
+        "window",
+        {"steady_state": m.steady_state((59.4, 54.7, 56.1, 55.9, 57.4), metric="mean_latency_us")},
+        {},
+    ),
     "2d, 56 cells": lambda m: ("measurement_2d", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
     "2d, one block size": lambda m: (
-        "measurement_2d", {"cells": m.cells(sizes=(4096,)), "steady_state": m.steady_state()}, {}),
+        "measurement_2d",
+        {"cells": m.cells(sizes=(4096,)), "steady_state": m.steady_state()},
+        {},
+    ),
     "2d, not steady": lambda m: (
-        "measurement_2d", {"cells": m.cells(25), "steady_state": m.steady_state(FALLING, start=21)},
-        {"metric": "bandwidth_mib_s"}),
+        "measurement_2d",
+        {"cells": m.cells(25), "steady_state": m.steady_state(FALLING, start=21)},
+        {"metric": "bandwidth_mib_s"},
+    ),
     "3d, 56 cells": lambda m: ("measurement_3d", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
     "3d, one cell": lambda m: (
-        "measurement_3d", {"cells": m.cells(sizes=(4096,), mixes=(0,)), "steady_state": m.steady_state()}, {}),
+        "measurement_3d",
+        {"cells": m.cells(sizes=(4096,), mixes=(0,)), "steady_state": m.steady_state()},
+        {},
+    ),
     "3d, not steady, zeros": lambda m: (
-        "measurement_3d", {"cells": m.cells(25), "steady_state": m.steady_state(FALLING, start=21)},
-        {"metric": "write_iops"}),
+        "measurement_3d",
+        {"cells": m.cells(25), "steady_state": m.steady_state(FALLING, start=21)},
+        {"metric": "write_iops"},
+    ),
     "time, 2 drives": lambda m: ("saturation_time", {"cells": _soaks(m, 2)}, {"cliff_s": {"drive-0": 1900.0}}),
     "time, 8 drives with long names": lambda m: ("saturation_time", {"cells": _soaks(m, 8, m.LONG_NAME)}, {}),
     "time, one slice": lambda m: ("saturation_time", {"cells": m.soak(slices=1)}, {"metric": "max_latency_us"}),
     "bytes, 2 drives": lambda m: (
         "saturation_bytes",
-        {"cells": _both(m.soak(), m.soak("op28")), "drives": m.drives(op7=1 << 26, op28=1 << 26)}, {}),
+        {"cells": _both(m.soak(), m.soak("op28")), "drives": m.drives(op7=1 << 26, op28=1 << 26)},
+        {},
+    ),
     "bytes, 2 capacities": lambda m: (
         "saturation_bytes",
         {"cells": _both(m.soak(), m.soak("op28")), "drives": m.drives(op7=1 << 26, op28=1 << 27)},
-        {"metric": "mean_latency_us", "cliff_bytes": {"op7": 2e8}}),
+        {"metric": "mean_latency_us", "cliff_bytes": {"op7": 2e8}},
+    ),
     "latency, 2 drives": lambda m: (
         "latency_distribution",
-        {"latency_bins": _both(m.latency_bins(), m.latency_bins("op28", 70))}, {"kind": "soak"}),
+        {"latency_bins": _both(m.latency_bins(), m.latency_bins("op28", 70))},
+        {"kind": "soak"},
+    ),
     "latency, few I/Os": lambda m: ("latency_distribution", {"latency_bins": m.latency_bins(ios=300)}, {}),
-    "latency, 9 cells": lambda m: ("latency_distribution", {"latency_bins": _both(*(
-        m.latency_bins(share=share, size=size, median_us=50 + size / 99)
-        for share in (100, 65, 0) for size in (512, 4096, 8192)))}, {"by": "cell"}),
-    "latency, 8 drives with long names": lambda m: ("latency_distribution", {"latency_bins": _both(*(
-        m.latency_bins(f"{m.LONG_NAME}-{i}", 60 + 9 * i) for i in range(8)))}, {}),
+    "latency, 9 cells": lambda m: (
+        "latency_distribution",
+        {
+            "latency_bins": _both(
+                *(
+                    m.latency_bins(share=share, size=size, median_us=50 + size / 99)
+                    for share in (100, 65, 0)
+                    for size in (512, 4096, 8192)
+                )
+            )
+        },
+        {"by": "cell"},
+    ),
+    "latency, 8 drives with long names": lambda m: (
+        "latency_distribution",
+        {"latency_bins": _both(*(m.latency_bins(f"{m.LONG_NAME}-{i}", 60 + 9 * i) for i in range(8)))},
+        {},
+    ),
     "replay, 1 drive": lambda m: ("replay", {"replays": m.replays(runs=7)}, {}),
     "replay, 2 drives": lambda m: ("replay", {"replays": _both(m.replays(), m.replays("op28", 120.0))}, {}),
     "replay, 8 drives with long names": lambda m: (
-        "replay", {"replays": _both(*(m.replays(f"{m.LONG_NAME}-{i}") for i in range(8)))}, {}),
+        "replay",
+        {"replays": _both(*(m.replays(f"{m.LONG_NAME}-{i}") for i in range(8)))},
+        {},
+    ),
     "comparison, 2 drives": lambda m: ("comparison", {"deltas": m.deltas(), "summary": m.summary()}, {}),
     "comparison, 56 cells": lambda m: (
-        "comparison", {"deltas": m.deltas(sizes=tuple(m.S4600_IOPS), mixes=m.MIXES), "summary": m.summary()}, {}),
+        "comparison",
+        {"deltas": m.deltas(sizes=tuple(m.S4600_IOPS), mixes=m.MIXES), "summary": m.summary()},
+        {},
+    ),
     "comparison, 8 drives": lambda m: (
-        "comparison", {"deltas": m.deltas(tuple(f"drive-{i}" for i in range(7))), "summary": m.summary()}, {}),
+        "comparison",
+        {"deltas": m.deltas(tuple(f"drive-{i}" for i in range(7))), "summary": m.summary()},
+        {},
+    ),
     "comparison, huge and missing": lambda m: (
         "comparison",
-        {"deltas": m.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[4200.0, float("nan")]),
-         "summary": m.summary()}, {}),
+        {
+            "deltas": m.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[4200.0, float("nan")]),
+            "summary": m.summary(),
+        },
+        {},
+    ),
 }
 
 
@@ -159,7 +231,7 @@ def test_stays_on_its_page(drawn: Drawn) -> None:
 def test_nothing_covers_the_data_or_the_header(drawn: Drawn) -> None:
     header = [text.get_window_extent() for text in drawn.figure.texts]
     for number, box in enumerate(header):
-        assert not any(box.overlaps(other) for other in header[number + 1:])
+        assert not any(box.overlaps(other) for other in header[number + 1 :])
     lowest = min(box.y0 for box in header)
     for axes in drawn.figure.axes:
         assert axes.get_position().y1 * drawn.figure.bbox.height <= lowest
@@ -171,7 +243,7 @@ def test_axes_carry_units(drawn: Drawn) -> None:
     axes = drawn.figure.axes
     said = [text for one in axes for text in (one.get_xlabel(), one.get_ylabel()) if text]
     said += [one.get_zlabel() for one in axes if hasattr(one, "get_zlabel")]
-    categories = 1 if drawn.name in ("replay", "comparison") else 0   # their y axis names things, it measures nothing
+    categories = 1 if drawn.name in ("replay", "comparison") else 0  # their y axis names things, it measures nothing
     assert len(said) >= 2 - categories
     assert all(any(unit in text for unit in UNITS) for text in said), said
 
@@ -198,7 +270,7 @@ def test_every_figure_wears_all_badges(made: ModuleType, name: str) -> None:
     assert _badges(figure) == {"REDUCED protocol", "VIRTUAL drive", "virtual clock"}
     _draw(figure)
     boxes = [text.get_window_extent() for text in figure.texts]
-    assert not any(one.overlaps(two) for i, one in enumerate(boxes) for two in boxes[i + 1:])
+    assert not any(one.overlaps(two) for i, one in enumerate(boxes) for two in boxes[i + 1 :])
     assert all(box.x1 <= figure.bbox.x1 and box.x0 >= 0 for box in boxes)
 
 
@@ -229,7 +301,8 @@ def test_window_names_the_variable_that_did_not_settle(made: ModuleType) -> None
     both = _both(made.steady_state(FALLING, start=21), calm)
     figure = render("window", {"steady_state": both}, "op7", variable="RND 64KiB 65/35")
     assert [text.get_text() for text in figure.texts if text.get_gid() == "alarm"] == [
-        "NOT STEADY after 25 rounds: RND 4KiB 0/100"]
+        "NOT STEADY after 25 rounds: RND 4KiB 0/100"
+    ]
 
 
 def test_label_refuses_nonsense(made: ModuleType) -> None:

@@ -7,6 +7,9 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+
 from drivelab.figures.comparison import comparison
 from drivelab.figures.convergence import convergence
 from drivelab.figures.latency_distribution import exceedance, latency_distribution
@@ -16,8 +19,6 @@ from drivelab.figures.replay import replay
 from drivelab.figures.saturation_bytes import saturation_bytes
 from drivelab.figures.saturation_time import saturation_time
 from drivelab.figures.window import window
-from matplotlib.artist import Artist
-from matplotlib.figure import Figure
 
 
 def _drawn(figure: Figure, gid: str, axes: int = 0) -> list[Artist]:
@@ -29,7 +30,7 @@ def _legend(figure: Figure) -> list[str]:
 
 
 def test_convergence_draws_each_round_and_fills_the_window(made: ModuleType) -> None:
-    cells = made.cells(7, sizes=(4096, 65536)).sample(frac=1, random_state=1)   # rows come in any order
+    cells = made.cells(7, sizes=(4096, 65536)).sample(frac=1, random_state=1)  # rows come in any order
     figure = convergence(cells, made.steady_state(start=3))
     for size, line, inside in zip((4096, 65536), _drawn(figure, "line"), _drawn(figure, "window"), strict=True):
         wanted = cells[(cells["block_size_bytes"] == size) & (cells["read_share_pct"] == 0)].set_index("round")["iops"]
@@ -88,7 +89,7 @@ def test_window_draws_values_bands_fit_and_numbers(made: ModuleType) -> None:
 
 
 def test_window_tells_which_number_broke_the_rule(made: ModuleType) -> None:
-    figure = window(made.steady_state((90.0, 100.0, 119.0, 100.0, 91.0), metric="mean_latency_us"))   # no slope
+    figure = window(made.steady_state((90.0, 100.0, 119.0, 100.0, 91.0), metric="mean_latency_us"))  # no slope
     bold = [text.get_text() for text in figure.axes[1].texts if text.get_weight() == "bold"]
     assert bold == ["29"]
 
@@ -126,8 +127,8 @@ def test_measurement_3d_columns_are_the_averages_with_the_tall_end_at_the_back(m
         assert height == pytest.approx(made.S4600_IOPS[int(size)][made.MIXES.index(int(mix))])
     sizes = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     mixes = [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
-    assert sizes == ["1024", "128", "64", "32", "16", "8", "4", "0.5"]   # front to back
-    assert mixes[0] == "100/0"                                           # back to front
+    assert sizes == ["1024", "128", "64", "32", "16", "8", "4", "0.5"]  # front to back
+    assert mixes[0] == "100/0"  # back to front
     assert figure.axes[0].get_zlim()[0] == 0
     order = [columns[f"{mix}|{size}"].get_zorder() for size in made.S4600_IOPS for mix in made.MIXES]
     assert order == sorted(order), "a column in front must be painted later"
@@ -140,7 +141,7 @@ def test_saturation_against_time_and_volume(made: ModuleType) -> None:
     for drive, by_time, by_volume in zip(("op7", "op28"), _drawn(time, "line"), _drawn(volume, "line"), strict=True):
         of_drive = cells[cells["drive"] == drive]
         assert by_time.get_label() == by_volume.get_label() == drive
-        assert list(by_time.get_xdata()) == [float(end) for end in range(1, 41)]   # ends of slices, from the first
+        assert list(by_time.get_xdata()) == [float(end) for end in range(1, 41)]  # ends of slices, from the first
         assert list(by_time.get_ydata()) == of_drive["iops"].tolist()
         assert list(by_volume.get_ydata()) == of_drive["iops"].tolist()
         assert list(by_volume.get_xdata()) == pytest.approx((of_drive["bytes_written_total"] / 2**20).tolist())
@@ -199,7 +200,9 @@ def test_replay_shows_runs_medians_and_duration(made: ModuleType) -> None:
             assert _drawn(figure, "median", panel)[number].get_xdata()[0] == counted.median()
         assert figure.axes[panel].get_xlim()[0] == 0
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == [
-        "op7\n1.50 \N{MULTIPLICATION SIGN} trace time", "op28\n1.02 \N{MULTIPLICATION SIGN} trace time"]
+        "op7\n1.50 \N{MULTIPLICATION SIGN} trace time",
+        "op28\n1.02 \N{MULTIPLICATION SIGN} trace time",
+    ]
     note = next(text.get_text() for text in figure.texts if text.get_gid() == "note")
     assert note == "engine: fio iolog v3; timing: original; not replayed: 5 flushes"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from drivelab.fio.document import documents, from_document
 from drivelab.fio.result import CellFailed, check, complete_slices, read_replay, read_result, read_slices
 from drivelab.fio.slices import slices

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.stages.planning import Campaign

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from drivelab.protocol.history import loop_history, loop_is_steady
 from hypothesis import given
 from hypothesis import strategies as st
+
+from drivelab.protocol.history import loop_history, loop_is_steady
 
 CELLS = [
     {"pattern": "random", "read_share": share, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1}

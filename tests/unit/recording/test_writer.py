@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import MANIFEST, Recording, read_journal
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from drivelab.errors import UserError
 from drivelab.replay.fio_iolog import MOST_LANES, FioIolog, deal_out
 from drivelab.replay.schedule import Schedule, make_schedule, prepare_schedule
 from drivelab.trace import catalogue
-from hypothesis import given
-from hypothesis import strategies as st
 
 DEVICE = "/dev/loop77"
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from drivelab.errors import UserError
 from drivelab.replay.schedule import make_schedule, map_extents, prepare_schedule
 from drivelab.trace import catalogue
-from hypothesis import given
-from hypothesis import strategies as st
 
 MIB = 1 << 20
 

@@ -11,7 +11,7 @@ import pytest
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
 MIXES, BLOCKS = (0, 65, 100), (4096, 65536, 1048576)
 TRACKED = (("RND 4KiB 0/100", 0, 4096), ("RND 64KiB 65/35", 65, 65536), ("RND 1024KiB 100/0", 100, 1048576))
-UNITS = {"iops": "1/s", "bandwidth_mib_s": "MiB/s", "mean_latency_us": "us"}
+UNITS = {"iops": "IOPS", "bandwidth_mib_s": "MiB/s", "mean_latency_us": "us"}
 REMARK = "the spread is that within a recording"
 SPEED = {"op7": 1428.4, "op28": 2310.2}
 PROTOCOLS = {
@@ -112,7 +112,7 @@ def steady_state() -> pd.DataFrame:
                     "step": 0,
                     "variable": variable,
                     "metric": "iops",
-                    "unit": "1/s",
+                    "unit": "IOPS",
                     "reached": True,
                     "rounds": 8,
                     "window_start": 4,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from drivelab.report.html import render
 from drivelab.report.model import build
 from drivelab.report.numbers import number

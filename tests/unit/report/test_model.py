@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from drivelab.errors import UserError
 from drivelab.report.model import build
 from drivelab.report.numbers import MISSING

@@ -4,6 +4,9 @@ import math
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from drivelab.report.numbers import (
     MISSING,
     duration,
@@ -16,8 +19,6 @@ from drivelab.report.numbers import (
     share,
     size,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ REPLAY = """
 
 def plan_of(measurement: str) -> Plan:
     Path("config/one.yaml").write_text(
-        f"name: one\nclock: virtual\ndrives: [op7]\ntraces: {{sqlite: {{shipped: sqlite-inserts}}}}\nmeasurements:{measurement}"
+        "name: one\nclock: virtual\ndrives: [op7]\n"
+        f"traces: {{sqlite: {{shipped: sqlite-inserts}}}}\nmeasurements:{measurement}"
     )
     return Campaign.load("config/one.yaml").plans[0].plan
 

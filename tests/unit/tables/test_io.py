@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from drivelab.errors import UserError
 from drivelab.tables import io
 from drivelab.tables.io import TableError, read, write

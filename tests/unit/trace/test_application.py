@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from drivelab.config.schema import ROOT
 from drivelab.errors import UserError
 from drivelab.trace import application

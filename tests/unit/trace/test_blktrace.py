@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from drivelab.trace.blktrace import Blktrace, RefusedError
 
 CPUS = os.cpu_count() or 1

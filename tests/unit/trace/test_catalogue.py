@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from drivelab.errors import UserError
 from drivelab.trace import catalogue
 from drivelab.trace.characterise import characterise

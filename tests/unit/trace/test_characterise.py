@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from drivelab.trace.characterise import characterise, footprint_bytes
-from drivelab.trace.decode import decode
 from hypothesis import given
 from hypothesis import strategies as st
 from trace_files import write_capture
+
+from drivelab.trace.characterise import characterise, footprint_bytes
+from drivelab.trace.decode import decode
 
 EVENTS = [
     (1_000_000_000, "Q", "R", 0, 4096), (1_000_000_100, "D", "R", 0, 4096), (1_500_000_000, "Q", "W", 1, 4096),

@@ -10,11 +10,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from trace_files import Event, record_bytes, write_capture
+
 from drivelab.errors import UserError
 from drivelab.trace import records
 from drivelab.trace.decode import decode
 from drivelab.trace.schema import REQUESTS
-from trace_files import Event, record_bytes, write_capture
 
 CPU0: list[Event] = [
     (1000, "Q", "WSM", 72, 4096), (1010, "G", "WSM", 72, 4096), (1020, "Q", "WSM", 80, 8192),

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from drivelab.errors import UserError
 from drivelab.trace import ftrace
 from drivelab.trace.ftrace import Ftrace

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import random
 
-from drivelab.trace.match import SECTOR_BYTES, Matcher
 from hypothesis import given
 from hypothesis import strategies as st
 from trace_files import Event, matched
+
+from drivelab.trace.match import SECTOR_BYTES, Matcher
 
 
 def times(matcher: Matcher) -> list[tuple[int, int | None, int | None]]:

@@ -6,9 +6,10 @@ import struct
 from pathlib import Path
 
 import pytest
+from trace_files import record_bytes, write_capture
+
 from drivelab.errors import UserError
 from drivelab.trace import records
-from trace_files import record_bytes, write_capture
 
 READ = (100, "Q", "R", 8, 4096)
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from trace_files import write_capture
+
 from drivelab.errors import UserError
 from drivelab.trace.decode import decode
 from drivelab.trace.schema import read_trace, write_trace
-from trace_files import write_capture
 
 
 def test_a_trace_survives_the_file_with_its_provenance(tmp_path: Path) -> None:

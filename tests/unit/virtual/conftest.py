@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from drivelab.virtual.model import DriveModel
 
 SMALL = {

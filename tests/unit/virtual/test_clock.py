@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from drivelab.errors import UserError
 from drivelab.fio.result import read_replay, read_result, read_slices
 from drivelab.plan.cell import Cell

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drivelab.virtual.evidence import PERCENTILES, bin_indices, bin_value, write_evidence
-from drivelab.virtual.workload import Completion
 from hypothesis import given
 from hypothesis import strategies as st
+
+from drivelab.virtual.evidence import PERCENTILES, bin_indices, bin_value, write_evidence
+from drivelab.virtual.workload import Completion
 
 JOB = "[cell]\nfilename=S1\niodepth=4\n"
 

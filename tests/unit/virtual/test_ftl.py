@@ -4,10 +4,11 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from drivelab.virtual.ftl import FlashDrive
-from drivelab.virtual.model import PAGE_BYTES, DriveModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from drivelab.virtual.ftl import FlashDrive
+from drivelab.virtual.model import PAGE_BYTES, DriveModel
 
 PAGES = 256
 CAPACITY = PAGES * PAGE_BYTES

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
 from drivelab.virtual.model import DriveModel

@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
 from drivelab.analysis.steady_state import determine
 from drivelab.config.yaml_file import load_yaml
 from drivelab.fio.result import read_result, read_slices

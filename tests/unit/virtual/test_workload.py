@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
+
 from drivelab.errors import UserError
 from drivelab.plan.cell import Cell
 from drivelab.virtual.ftl import FlashDrive
