@@ -90,3 +90,8 @@ class Project:
         """Modification time of every manifest, by its path."""
         found = (self.folder / "results/recordings").glob("*/*/*/recording.json")
         return {str(p.relative_to(self.folder)): p.stat().st_mtime for p in found}
+
+    def evidence(self) -> dict[str, int]:
+        """Modification time of every cell's evidence in finished recordings, by its path."""
+        found = (p for m in self.recordings() for p in (self.folder / m).parent.glob("**/fio.json"))
+        return {str(p.relative_to(self.folder)): p.stat().st_mtime_ns for p in found}

@@ -124,8 +124,16 @@ def _explain(logs: Path, started_s: float) -> None:
 
 
 def _result(campaign: Campaign, seconds: float) -> None:
-    from drivelab.report.headline import headlines
+    from drivelab.report.headline import first_headlines
 
     print(f"Done in {format_duration(seconds)}. Report: {campaign.study.results / 'report/index.html'}")
-    for line in headlines(campaign.study.results / "tables"):
+    tables = campaign.study.results / "tables"
+    recorded = [tables / one.plan.recording for one in campaign.plans]
+    paths: dict[str, Path | list[Path]] = {
+        "summary": tables / "summary.parquet",
+        "deltas": tables / "deltas.parquet",
+        "steady_state": [folder / "steady_state.parquet" for folder in recorded],
+        "replays": [folder / "replays.parquet" for folder in recorded],
+    }
+    for line in first_headlines(paths, campaign.study.basis):
         print(f"  {line}")

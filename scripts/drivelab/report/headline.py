@@ -1,50 +1,25 @@
-"""The few numbers that matter, as plain sentences for the terminal."""
+"""The few numbers that matter, as the report's own sentences, for the terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pandas as pd
-
+from drivelab.report.inputs import Inputs
+from drivelab.report.verdict import headline_deltas, headlines
 from drivelab.tables import io
 
-_USUAL_CELL = "RND 4KiB 0/100"
-"""The variable that every version of the PTS tracks; where it was measured, it speaks for the test."""
 
+def first_headlines(tables: Mapping[str, Path | Sequence[Path]], basis: str, most: int = 3) -> list[str]:
+    """The first headline of each measurement, at most `most`; values of the drive alone if it is the only one.
 
-def headlines(tables: Path, most: int = 3) -> list[str]:
-    """One sentence per measurement from the tables `deltas` and `summary`, at most `most`.
-
-    With one drive there are no deltas: its own values then.
+    `tables` gives the paths of `summary`, `deltas`, `steady_state` and `replays`.
     """
-    deltas = io.read(tables / "deltas.parquet", "deltas")
-    if len(deltas):
-        return [_delta_sentence(row) for row in _one_per_measurement(deltas)[:most]]
-    summary = io.read(tables / "summary.parquet", "summary")
-    return [_value_sentence(row) for row in _one_per_measurement(summary)[:most]]
-
-
-def _one_per_measurement(table: pd.DataFrame) -> list[pd.Series]:
-    chosen = []
-    for _, rows in table.groupby("measurement", sort=False):
-        usual = rows[rows["cell_label"] == _USUAL_CELL]
-        chosen.append((usual if len(usual) else rows).iloc[0])
-    return chosen
-
-
-def _delta_sentence(row: pd.Series) -> str:
-    direction = "better" if row["delta_pct"] >= 0 else "worse"
-    sure = "certain" if row["certain"] else f"not certain: {row['note']}"
-    return (
-        f"{row['measurement']}, {row['cell_label']}: {row['comparison']} {_number(row['comparison_value'])} "
-        f"{row['unit']}, {row['basis']} {_number(row['basis_value'])} {row['unit']}: "
-        f"{abs(row['delta_pct']):.0f} % {direction} ({sure})"
-    )
-
-
-def _value_sentence(row: pd.Series) -> str:
-    return f"{row['measurement']}, {row['cell_label']}: {_number(row['value'])} {row['unit']} ({row['verdict']})"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    inputs = Inputs.of({name: io.read(paths, name) for name, paths in tables.items()}, {"basis": basis}, ())
+    chosen: dict[str, str] = {}
+    for delta, headline in zip(headline_deltas(inputs), headlines(inputs), strict=True):
+        chosen.setdefault(str(delta["measurement"]), f"{headline.delta:>8}  {headline.sentence}")
+    for row in [] if chosen else inputs.tables["summary"]:
+        value = f"{row['cell_label']} {row['metric']}: {row['value']:,.6g} {row['unit']} ({row['verdict']})"
+        chosen.setdefault(str(row["measurement"]), value)
+    return [f"{measurement}: {text}" for measurement, text in list(chosen.items())[:most]]

@@ -59,7 +59,7 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
             "purge": next((line for line in reversed(journal) if line["event"] == "purge"), None),
             "fill": plan.subject["condition"].get("fill"),
         },
-        "class": {**plan.subject["class"], **_depth(plan)},
+        "class": {**plan.subject["class"], **_depth(plan), "write_cache": _write_cache(recording)},
         "tracked": [
             v for step in plan.subject["measure"] for v in step.get("loop", {}).get("until", {}).get("track", [])
         ],
@@ -77,6 +77,12 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "notes": _notes(journal),
         "path": str(recording),
     }
+
+
+def _write_cache(recording: Path) -> bool | None:
+    """Whether the drive's write cache is on, by the kernel's word; None if it did not say."""
+    mode = json.loads((recording / "identity.json").read_text()).get("write_cache")
+    return None if mode is None else mode == "write back"
 
 
 def _depth(plan: Plan) -> dict[str, int]:

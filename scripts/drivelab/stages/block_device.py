@@ -34,7 +34,7 @@ class BlockDevice:
         self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
 
     def identity(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {**sysfs.describe(self._approved.name), "device": self._approved.device}
+        facts: dict[str, Any] = {**sysfs.describe(self._approved.name), "node": self._approved.device}
         if self._approved.virtual is not None:
             facts |= DriveModel.from_mapping(self._approved.virtual, self._model).describe()
         return facts

@@ -30,7 +30,7 @@ class ClockDevice:
         self.logical_block_bytes = LOGICAL_BLOCK_BYTES
 
     def identity(self) -> dict[str, Any]:
-        return {"device": "virtual clock", "capacity_bytes": self.capacity_bytes,
+        return {"write_cache": "write back", "capacity_bytes": self.capacity_bytes,
                 "logical_block_bytes": LOGICAL_BLOCK_BYTES, **self._model.describe()}  # fmt: skip
 
     def wear(self) -> Wear:

@@ -38,7 +38,10 @@ def measure(plan: Plan, seal_in: Path) -> None:
     with open_device(plan) as device:
         recording.open()
         _ready(plan, device, recording, seal_in)
-        recording.write("identity.json", {"drive": plan.drive, "serial": device.serial, **device.identity()})
+        recording.write(
+            "identity.json",
+            {"drive": plan.drive, "serial": device.serial, "device": plan.context["device"], **device.identity()},
+        )
         recording.write("host.json", {**describe_host(), "scenario": plan.subject["scenario"],
                                       "fio": fio_version() if plan.clock == "wall" else "virtual clock",
                                       "engine": device.engine, "drivelab": drivelab.__version__})  # fmt: skip

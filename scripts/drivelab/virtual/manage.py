@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-import mmap
 import os
-import random
 import re
 import select
 import shutil
@@ -28,10 +26,9 @@ from typing import Any
 from drivelab.errors import UserError
 from drivelab.virtual import fuse
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual.server import CALIBRATION_US, XATTR, Fault
+from drivelab.virtual.server import XATTR, Fault
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
-_CALIBRATION_READS = 400
 _START_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 5.0
 
@@ -49,8 +46,6 @@ class VirtualDrive:
     pid_start_ticks: int
     """Start of the process since boot (field 22 of /proc/PID/stat): tells it from a later one of the same number."""
     mount_point: str
-    path_us: float
-    """Measured time from the block layer to the server and back, which the server takes off the model's times."""
     model: dict[str, Any]
 
     @property
@@ -212,39 +207,18 @@ def _start(name: str, model: DriveModel) -> VirtualDrive:
             env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])}, timeout=_START_TIMEOUT_S,
         )  # fmt: skip
         device = fuse.attach_loop(mount_point)
-        path_us = _calibrate(device) if model.enabled else 0.0
-        os.setxattr(mount_point, XATTR + "path_us", b"%f" % path_us)
     except (subprocess.SubprocessError, OSError) as error:
         words = log.read_text().strip() if log.exists() else "nothing"
         raise UserError(f"virtual drive '{name}' did not start ({error}); its server says: {words}") from None
     pid = int(done.stdout)
+    ticks = fuse.process_state(pid)[1]
     record = VirtualDrive(
-        name, model.serial, device, model.capacity_bytes, pid, fuse.process_state(pid)[1], str(mount_point), path_us,
-        model.to_mapping(),
-    )  # fmt: skip
+        name, model.serial, device, model.capacity_bytes, pid, ticks, str(mount_point), model.to_mapping()
+    )
     part = _path(name, "part")
     part.write_text(json.dumps(asdict(record), indent=1))
     part.rename(_path(name, "json"))
     return record
-
-
-def _calibrate(device: str) -> float:
-    """Time that the path to the server and back adds to an I/O, in us: what reads take beyond CALIBRATION_US.
-
-    The second percentile: what other processes add is noise of the host, and must not make a drive look faster.
-    """
-    taken_us: list[float] = []
-    descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
-    try:
-        with mmap.mmap(-1, fuse.PAGE_BYTES) as page:  # O_DIRECT wants memory aligned to sectors
-            for _ in range(_CALIBRATION_READS):
-                offset = random.randrange(256) * fuse.PAGE_BYTES
-                started = time.perf_counter()
-                os.preadv(descriptor, [page], offset)
-                taken_us.append((time.perf_counter() - started) * 1e6)
-    finally:
-        os.close(descriptor)
-    return round(max(sorted(taken_us)[_CALIBRATION_READS // 50] - CALIBRATION_US, 0.0), 1)
 
 
 def _clean(name: str) -> list[str]:
@@ -299,7 +273,7 @@ def _records() -> list[VirtualDrive]:
 def _read(name: str) -> VirtualDrive | None:
     try:
         return VirtualDrive(**json.loads(_path(name, "json").read_text()))
-    except FileNotFoundError:
+    except (FileNotFoundError, TypeError, ValueError):  # none, or another version's: `_clean` asks the kernel instead
         return None
 
 

@@ -30,8 +30,10 @@ LINGER_NS = 100_000
 """How long after a request to go on looking for the next without sleeping: doubles the rate at depth 1."""
 ADVANCE_S = 0.1
 """How often an idle drive with a cache does its housekeeping, so that no request has to wait for all of it."""
-CALIBRATION_US = 75.0
-"""Time of every I/O until the attribute `path_us` is set: see `drivelab.virtual.manage`."""
+PATH_US = 20.0
+"""Time from the host's block layer to this process and back, taken off the model's time: 20 to 22 us at the quickest
+on two processors of a virtual machine, 60 and more when those sleep or are shared. A constant, because measuring it
+at each start would give two drives started at different times different speeds."""
 XATTR = "user.drivelab."
 
 Reply = tuple[bytes | memoryview, ...]
@@ -79,8 +81,6 @@ class Server:
         self._held: list[bytes] = []
         """Requests that a `hang` keeps without an answer."""
         self._active_ns = 0
-        self._path_us: float | None = None
-        """Time that a request spends between the host's block layer and here, both ways; taken off the model's time."""
 
     def run(self) -> None:
         """Serve until unmounted or aborted."""
@@ -182,10 +182,7 @@ class Server:
             self._data[offset : offset + size] = request[start : start + size]
         elif operation == "trim":
             self._zero(offset, size)
-        if self._path_us is None:
-            done_us = time.monotonic_ns() / 1000 + CALIBRATION_US
-        else:
-            done_us = self._drive.submit(self._now_us(), operation, offset, size) + delay_us
+        done_us = self._drive.submit(self._now_us(), operation, offset, size) + delay_us
         done_ns = int(done_us * 1000)
         if done_ns > time.monotonic_ns():
             heappush(self._pending, (done_ns, unique, reply))
@@ -197,7 +194,7 @@ class Server:
 
         All of the path is taken off at this end, so that the answer is back at the host when the model has done.
         """
-        return time.monotonic_ns() / 1000 - (self._path_us or 0.0)
+        return time.monotonic_ns() / 1000 - PATH_US
 
     def _zero(self, offset: int, size: int) -> None:
         """Fresh anonymous pages read as zeros and use no memory; only part pages are written (madvise(2))."""
@@ -254,8 +251,6 @@ class Server:
                 self._zero(0, self._size)
             elif control == "faults":
                 self._faults = [Fault(**fault) for fault in json.loads(value)]
-            elif control == "path_us":
-                self._path_us = float(value)
             else:
                 return errno.EOPNOTSUPP
         except (ValueError, TypeError):

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivelab.report.headline import first_headlines
+from drivelab.tables import io
+
+
+@pytest.fixture
+def paths(tmp_path: Path, tables: Any) -> dict[str, Path]:
+    found = {name: tmp_path / f"{name}.parquet" for name in ("summary", "deltas", "steady_state", "replays")}
+    for name, path in found.items():
+        io.write(tables[name], path, name)
+    return found
+
+
+def test_one_line_for_each_measurement(paths: dict[str, Path]) -> None:
+    lines = first_headlines(paths, "op7")
+    assert [line.split(":")[0] for line in lines] == ["pts-iops", "pts-write-saturation", "trace-replay"]
+    assert "RND 4KiB 0/100" in lines[0]
+    assert len(first_headlines(paths, "op7", most=1)) == 1

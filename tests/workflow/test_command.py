@@ -1,0 +1,122 @@
+"""`drivelab run` as a user meets it: the result, a second run, mistakes, and a crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mini_project import Project
+
+from drivelab.recording.writer import read_journal
+
+pytestmark = pytest.mark.xdist_group("workflow")
+
+
+def environment(project: Project) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(project.folder / "scripts")}
+
+
+def drivelab(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())", *arguments]
+    return subprocess.run(
+        command, cwd=project.folder, env=environment(project), capture_output=True, text=True, check=False
+    )
+
+
+def test_a_second_run_says_the_result_and_does_nothing(copy: Project) -> None:
+    before = copy.recordings()
+    done = drivelab(copy, "run", "config/mini.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "Virtual clock, not real time" in done.stdout
+    assert "Report: results/report/index.html" in done.stdout
+    assert sum(line.startswith("  ") for line in done.stdout.splitlines()) == 3
+    assert copy.recordings() == before
+
+
+def test_the_report_says_what_it_is(finished: Project) -> None:
+    page = (finished.folder / "results/report/index.html").read_text()
+    for words in ("VIRTUAL", "REDUCED", "virtual clock", "op28", "pts-write-saturation"):
+        assert words.lower() in page.lower()
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+
+
+def test_snakemakes_own_report(copy: Project) -> None:
+    made = copy.snakemake("--report", "own.html")
+    assert made.returncode == 0, made.stderr
+    assert "convergence" in (copy.folder / "own.html").read_text()
+
+
+def test_the_plan_touches_nothing(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    shown = drivelab(project, "plan", "config/mini.yaml")
+    assert shown.returncode == 0, shown.stderr
+    assert "reduced: loop runtime: 100ms instead of 60s" in shown.stdout
+    assert not (project.folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "config/nothing.yaml"), "config/nothing.yaml: there is no such file"),
+        (("measure", "nothing.json", "--after", "x"), "nothing.json: there is no such plan"),
+        (("steady-state", "1", "2", "x"), "x"),
+        (("virtual", "start", "nothing"), "nothing"),
+        (("capture-trace", "config/mini.yaml", "sqlite", "-o", "x"), "traces.sqlite"),
+        (("test", "nothing"), "nothing"),
+    ],
+)
+def test_mistakes_are_sentences(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    refused = drivelab(Project(tmp_path / "project"), *arguments)
+    assert refused.returncode == 2
+    assert words in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_missing_or_old_fio_is_refused_before_anything(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    project.edit("config/mini.yaml", "clock: virtual", "clock: auto")
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin/fio"
+    fake.write_text("#!/bin/sh\necho fio-3.10\n")
+    fake.chmod(0o755)
+    code = (
+        "from pathlib import Path; from drivelab.cli import runner; from drivelab.virtual import manage;"
+        "manage.possible = lambda: None; runner.run_study(Path('config/mini.yaml'), 1)"
+    )
+    for path, words in ((str(tmp_path / "bin"), "fio is fio-3.10"), (str(tmp_path), "fio is not installed")):
+        refused = subprocess.run(
+            [sys.executable, "-c", code], cwd=project.folder, env={**environment(project), "PATH": path},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert refused.returncode != 0
+        assert words in refused.stderr
+        assert not (project.folder / "results").exists()
+
+
+def test_after_a_kill_the_next_run_completes_and_measures_nothing_twice(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())", "run"]
+    running = subprocess.Popen(
+        [*command, "config/mini.yaml"], cwd=project.folder, env=environment(project), start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while running.poll() is None and len(project.recordings()) < 2:
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    kept = project.evidence()
+    assert kept
+    done = drivelab(project, "run", "config/mini.yaml")
+    assert done.returncode == 0, done.stderr
+    assert project.evidence().items() >= kept.items()
+    assert len(project.recordings()) == 6
+    for manifest in project.recordings():
+        cells = [
+            line["directory"] for line in read_journal((project.folder / manifest).parent) if line["event"] == "cell"
+        ]
+        assert len(cells) == len(set(cells))
