@@ -68,9 +68,10 @@ def accuracy(seconds: float, repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    os.environ["DRIVELAB_RUN_DIR"] = tempfile.mkdtemp(prefix="drivelab-ceiling-")
     duration_s = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     print("processors:", os.cpu_count(), "load:", *os.getloadavg())
-    ceiling(duration_s, count)
-    accuracy(duration_s, count)
+    with tempfile.TemporaryDirectory() as directory:
+        os.environ["DRIVELAB_RUN_DIR"] = directory
+        ceiling(duration_s, count)
+        accuracy(duration_s, count)

@@ -13,6 +13,7 @@ import pytest
 from mini_project import Project
 
 from drivelab.recording.writer import read_journal
+from drivelab.tables import io
 
 pytestmark = pytest.mark.xdist_group("workflow")
 
@@ -120,3 +121,17 @@ def test_after_a_kill_the_next_run_completes_and_measures_nothing_twice(tmp_path
             line["directory"] for line in read_journal((project.folder / manifest).parent) if line["event"] == "cell"
         ]
         assert len(cells) == len(set(cells))
+
+
+def test_the_study_as_shipped_runs_throughput_and_latency(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    done = drivelab(project, "run")
+    assert done.returncode == 0, done.stderr
+    tables = project.folder / "results/first/tables"
+    windows = io.read(sorted(tables.glob("*/*/*/steady_state.parquet")), "steady_state")
+    assert sorted(set(windows["measurement"])) == ["pts-latency", "pts-throughput.1024KiB", "pts-throughput.128KiB"]
+    assert set(windows["metric"]) == {"bandwidth_mib_s", "mean_latency_us"}
+    assert windows["reached"].all()
+    summary = io.read(tables / "summary.parquet", "summary")
+    writes = summary[(summary["cell_label"] == "SEQ 1024KiB 0/100") & (summary["metric"] == "bandwidth_mib_s")]
+    assert sorted(writes["drive"]) == ["op28", "op7"]

@@ -237,6 +237,9 @@ def _clean(name: str) -> list[str]:
     for _ in connections:
         fuse.unmount(mount_point)
         removed.append(f"mount {mount_point}")
+    with suppress(FileNotFoundError):
+        if words := _path(name, "log").read_text().strip():
+            removed.append(f"log of '{name}', which ended with: {words.splitlines()[-1]}")
     for kind in ("json", "part", "drive", "log"):
         _path(name, kind).unlink(missing_ok=True)
     return removed
