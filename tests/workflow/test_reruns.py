@@ -81,6 +81,16 @@ def test_comments_rerun_nothing(copy: Project, file: str, old: str, new: str) ->
     assert copy.to_do() == {}
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("title: IOPS", "title: Input and output"), ("runtime: 60s", "runtime: 61s")],
+    ids=["title", "parameter that the study overrides"],
+)
+def test_words_of_a_protocol_measure_nothing(copy: Project, old: str, new: str) -> None:
+    copy.edit("config/protocols/pts-iops.yaml", old, new)
+    assert not measured(copy.to_do())
+
+
 def test_a_checkout_reruns_nothing(copy: Project) -> None:
     for path in copy.folder.rglob("*"):
         if path.is_file() and "results" not in path.parts and ".snakemake" not in path.parts:

@@ -10,6 +10,7 @@ rule tables:
         layout.path("logs/tables/RECORDING.log"),
     params:
         code=code_digest("tables.collect"),
+        reduced=lambda wildcards: bool(layout.planned(wildcards).altered),
     script:
         "../../scripts/tables.py"
 

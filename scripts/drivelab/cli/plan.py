@@ -27,6 +27,6 @@ def _plan(options: argparse.Namespace) -> int:
         span = estimate(one.plan, campaign.capacity_bytes(one.plan), ASSUMED_MIB_S, trace_s=10.0)
         time = f"{format_duration(span.least_s)} to {format_duration(span.most_s)} at {ASSUMED_MIB_S:.0f} MiB/s"
         print(f"{one.plan.recording}  {'recorded' if done else time}")
-        for difference in one.plan.altered:
+        for difference in one.altered:
             print(f"    reduced: {difference}")
     return 0

@@ -12,13 +12,19 @@ from drivelab.errors import UserError
 
 
 @contextmanager
-def exclusive(path: Path, drive: str) -> Iterator[None]:
+def exclusive(path: Path, drive: str, *, hold: bool = False) -> Iterator[None]:
     """Hold flock(2) on a device node or a lock file; raises UserError at once if another process has it.
+
+    With `hold` a device node is also held with O_EXCL, so that nobody can mount it meanwhile (open(2)).
 
     systemd's udev takes part in the same protocol on device nodes (systemd, "Locking Block Device Access").
     The kernel lets go of the lock when the process ends, however it ends.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if path.exists() else os.O_CREAT), 0o644)
+    flags = os.O_RDONLY | os.O_CLOEXEC | (os.O_EXCL if hold else 0) | (0 if path.exists() else os.O_CREAT)
+    try:
+        descriptor = os.open(path, flags, 0o644)
+    except OSError as error:
+        raise UserError(f"drive '{drive}': {path} cannot be held ({error.strerror}); see what else uses it") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

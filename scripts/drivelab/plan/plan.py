@@ -27,7 +27,7 @@ class Plan:
     subject: Mapping[str, Any]
     """What the result depends on: drive, clock, class, condition, measure, trace. The digest is made of this."""
     context: Mapping[str, Any]
-    """Where and as what it is carried out: drive, device, measurement, run, results, trace; how it was altered."""
+    """Where and as what it is carried out: drive, device, measurement, run, results, trace."""
 
     @cached_property
     def digest(self) -> str:
@@ -45,11 +45,6 @@ class Plan:
     @property
     def run(self) -> int:
         return int(self.context["run"])
-
-    @property
-    def altered(self) -> tuple[str, ...]:
-        """How the protocol was shortened or changed, in words; empty for the full-length protocol."""
-        return tuple(self.context.get("altered", ()))
 
     @property
     def recording(self) -> str:

@@ -63,8 +63,8 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "tracked": [
             v for step in plan.subject["measure"] for v in step.get("loop", {}).get("until", {}).get("track", [])
         ],
-        "reduced": bool(plan.altered),
-        "reduced_why": list(plan.altered),
+        "reduced": bool(study["altered"][plan.recording]),
+        "reduced_why": list(study["altered"][plan.recording]),
         "virtual": plan.virtual,
         "clock": plan.clock,
         "clock_reason": study["clock_reason"] if plan.clock == "virtual" else None,

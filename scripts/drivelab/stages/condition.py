@@ -9,6 +9,7 @@ from typing import Any
 from drivelab.drives.seal import Seal, broken
 from drivelab.errors import UserError
 from drivelab.fio.result import CellFailed, read_result
+from drivelab.plan.blocks import refuse_small_cells
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording, now_iso, write_json
@@ -26,6 +27,7 @@ def purge(plan: Plan, seal_out: Path) -> None:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
         return
     with open_device(plan) as device:
+        refuse_small_cells(plan, device.logical_block_bytes)
         recording.set_aside("the drive was purged for a new start")
         recording.open()
         write_json(seal_out, _purge(plan, device, recording).to_mapping())

@@ -78,7 +78,7 @@ def open_device(plan: Plan) -> Iterator[Device]:
             yield ClockDevice(plan, state)
     else:
         approved = guard.approve(row, _device_path(plan))
-        with exclusive(Path(approved.device), plan.drive):
+        with exclusive(Path(approved.device), plan.drive, hold=True):
             yield BlockDevice(approved, plan)
 
 

@@ -105,6 +105,7 @@ class Layout:
             "rse_threshold_pct": study.rse_threshold_pct,
             "clock_reason": self.campaign.clock[1] if any(one.plan.virtual for one in self.campaign.plans) else None,
             "cannot_capture": self.campaign.cannot_capture if study.traces else None,
+            "altered": {one.plan.recording: list(one.altered) for one in self.campaign.plans},
             "protocols": {
                 name: {key: str(one.body[key]) for key in ("title", "source")} for name, one in titles.items()
             },

@@ -13,13 +13,12 @@ from drivelab.config.study import MeasurementChoice, Study, load_study
 from drivelab.config.yaml_file import load_yaml
 from drivelab.drives import sysfs
 from drivelab.errors import UserError
-from drivelab.plan.cell import Cell
+from drivelab.plan.blocks import refuse_small_cells
 from drivelab.plan.plan import Plan
 from drivelab.protocol.grammar import Protocol, Resolved, load, resolve
 from drivelab.trace import application, capture, catalogue
-from drivelab.units import format_size
 from drivelab.virtual import manage
-from drivelab.virtual.model import DriveModel
+from drivelab.virtual.model import PAGE_BYTES, DriveModel
 
 PROTOCOLS = Path("config/protocols")
 VIRTUAL_DRIVES = Path("config/virtual_drives.yaml")
@@ -33,6 +32,9 @@ class Planned:
 
     plan: Plan
     protocol: Protocol
+    altered: tuple[str, ...]
+    """How the protocol was shortened or changed, in words; empty for the full-length one. No part of the plan: the
+    words change with the full-length protocol, what is measured does not."""
 
 
 class Campaign:
@@ -147,7 +149,7 @@ class Campaign:
             raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays nothing; leave out its 'trace'")
         resolved = resolve(protocol, self.study.drive_class, choice.scale, choice.settings, choice.source)
         return [
-            Planned(self._plan(choice, self.sheet[drive], one, run), protocol)
+            Planned(self._plan(choice, self.sheet[drive], one, run), protocol, one.altered)
             for drive in choice.drives
             for one in resolved
             for run in range(1, self.study.runs + 1)
@@ -182,12 +184,14 @@ class Campaign:
             "measurement": choice.name if resolved.variant is None else f"{choice.name}.{resolved.variant}",
             "run": run,
             "results": str(self.study.results),
-            "altered": list(resolved.altered),
         }
         if choice.trace is not None:
             subject["trace"] = self._trace(choice.trace)
             context["trace_path"] = str(self.trace_path(choice.trace))
-        return Plan(subject, context)
+        plan = Plan(subject, context)
+        if plan.virtual:
+            refuse_small_cells(plan, PAGE_BYTES)
+        return plan
 
     def _trace(self, name: str) -> dict[str, Any]:
         """What a replay depends on: the content of a shipped trace, or how a captured one is made."""
@@ -202,14 +206,3 @@ class Campaign:
         spec = application.load(APPLICATIONS, source.capture)
         origin = self.model(source.origin, f"{self.study.path}: key 'traces.{name}.origin'")
         return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
-
-
-def refuse_small_cells(plan: Plan, logical_block_bytes: int) -> None:
-    """Raise UserError if a cell is smaller than the drive's logical block: fio would fail hours later."""
-    for step in plan.subject["measure"]:
-        for cell in [Cell(**c) for c in step.get("loop", {}).get("cells", [])]:
-            if cell.block_size_bytes % logical_block_bytes:
-                raise UserError(
-                    f"drive '{plan.drive}', {plan.measurement}: cell {cell.workload} is no multiple of the drive's "
-                    f"logical block of {format_size(logical_block_bytes)}; take it out of the study with 'set'"
-                )

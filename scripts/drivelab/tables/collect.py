@@ -20,12 +20,14 @@ from drivelab.tables.schemas import SCHEMAS
 Rows = list[dict[str, Any]]
 
 
-def collect(recording: Path) -> dict[str, pd.DataFrame]:
+def collect(recording: Path, reduced: bool) -> dict[str, pd.DataFrame]:
     """Tables of one recording by name; a kind of measurement that it does not have gives an empty table.
+
+    `reduced` says whether the protocol was shortened or altered: a plan alone cannot know the full-length one.
 
     Raises CellFailed when evidence that was sound when it was recorded is no longer.
     """
-    plan = Plan.read(recording / "plan.json")
+    key = _key(Plan.read(recording / "plan.json"), reduced)
     rows: dict[str, Rows] = {"cells": [], "latency_bins": [], "series": [], "replays": []}
     clock = _Clock()
     after_gap = False
@@ -34,14 +36,14 @@ def collect(recording: Path) -> dict[str, pd.DataFrame]:
             after_gap = True
         elif line["event"] in _READERS:
             for place, cell, result, facts in _READERS[line["event"]](recording, line):
-                key = {**_key(plan), **place}
-                rows["cells"].append({**key, **_cell_columns(cell, result, facts, clock, after_gap)})
-                rows["latency_bins"] += _bin_rows(key, cell, result)
+                at = {**key, **place}
+                rows["cells"].append({**at, **_cell_columns(cell, result, facts, clock, after_gap)})
+                rows["latency_bins"] += _bin_rows(at, cell, result)
                 after_gap = False
             directory = recording / line["directory"]
-            rows["series"] += [{**_key(plan), **_first_place(line), **one} for one in read_series(directory)]
+            rows["series"] += [{**key, **_first_place(line), **one} for one in read_series(directory)]
         elif line["event"] == "replay":
-            rows["replays"].append({**_key(plan), **_replay_columns(recording, line)})
+            rows["replays"].append({**key, **_replay_columns(recording, line)})
     return {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
 
 
@@ -53,7 +55,7 @@ class _Clock:
         self.bytes_written = 0
 
 
-def _key(plan: Plan) -> dict[str, Any]:
+def _key(plan: Plan, reduced: bool) -> dict[str, Any]:
     return {
         "recording": plan.recording,
         "drive": plan.drive,
@@ -61,7 +63,7 @@ def _key(plan: Plan) -> dict[str, Any]:
         "protocol": plan.subject["protocol"],
         "measurement": plan.measurement,
         "run": plan.run,
-        "reduced": bool(plan.altered),
+        "reduced": reduced,
         "virtual": plan.virtual,
         "clock": plan.clock,
     }

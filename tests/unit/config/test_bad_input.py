@@ -54,6 +54,7 @@ CASES = {
     "odd drive name": (SHEET, swap("op7\t", "op7;ls\t"), ["drives.tsv line 2", "op7;ls"]),
     "columns": (SHEET, swap("serial", "sreial"), ["drives.tsv line 1", "serial"]),
     "unknown virtual drive": (SHEET, swap("virtual:op7", "virtual:op9"), ["drives.tsv line 2", "op9"]),
+    "cells below the logical block": (STUDY, swap("pts-iops, scale: demo", "pts-iops"), ["op7", "pts-iops", "512B", "4KiB"]),
     "block size unreadable": (IOPS, swap("4KiB, 512B", "4KB, 512B"), ["pts-iops.yaml", "4KB"]),
     "read share out of range": (IOPS, swap("[100, 95,", "[101, 95,"), ["pts-iops.yaml", "101"]),
     "queue depth out of range": (IOPS, swap("queue_depth: 32, active", "queue_depth: 0, active"), ["pts-iops.yaml", "queue_depth"]),

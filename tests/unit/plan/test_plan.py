@@ -47,7 +47,7 @@ def test_a_change_for_one_drive_is_one_drives(project: Path) -> None:
 
 def test_shortened_protocols_say_so(project: Path) -> None:
     planned = Campaign.load(STUDY).plans[0]
-    assert any("runtime: 1s instead of 60s" in text for text in planned.plan.altered)
+    assert any("runtime: 1s instead of 60s" in text for text in planned.altered)
 
 
 def test_an_edited_plan_is_refused(tmp_path: Path, project: Path) -> None:
