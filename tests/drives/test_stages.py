@@ -1,0 +1,157 @@
+"""The stages in real time: fio on a virtual drive, real processes killed, real faults."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from drivelab.config.drives_sheet import load_sheet
+from drivelab.drives import guard
+from drivelab.drives.lock import exclusive
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.stages.planning import Campaign
+from drivelab.virtual import manage
+from drivelab.virtual.model import DriveModel
+
+pytestmark = pytest.mark.device
+
+STUDY = """\
+name: one
+clock: wall
+drives: [op7]
+traces: {sqlite: {shipped: sqlite-inserts}}
+measurements:
+  - protocol: pts-iops
+    scale: demo
+    set:
+      fill: {capacity_multiple: 0.2}
+      loop:
+        runtime: 300ms
+        cells: {read_share: [65], block_size: [4KiB]}
+        until:
+          steady_state:
+            max_rounds: 6
+            data_excursion: 500%
+            slope_excursion: 500%
+            track: [{read_share: 65, block_size: 4KiB, metric: iops}]
+  - protocol: pts-write-saturation
+    scale: demo
+    set: {soak: [{slice: 1s, until: {time: 3s}}, {slice: 1s, until: {time: 1s}}]}
+"""
+
+
+@pytest.fixture
+def plans(project: Path, run_directory: Path) -> list[Plan]:
+    Path("config/one.yaml").write_text(STUDY)
+    return [one.plan for one in Campaign.load("config/one.yaml").plans]
+
+
+def condition(plan: Plan) -> Path:
+    purge(plan, Path("purged.json"))
+    precondition(plan, Path("purged.json"), Path("conditioned.json"))
+    return Path("conditioned.json")
+
+
+def events(plan: Plan) -> list[str]:
+    return [line["event"] for line in read_journal(plan.recording_path)]
+
+
+def journal_of_part(plan: Plan) -> list[str]:
+    return [line["event"] for line in read_journal(plan.recording_path.with_name(plan.recording_path.name + ".part"))]
+
+
+def fio_processes(folder: Path) -> list[int]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "comm").read_text().strip() == "fio" and folder in (process / "cwd").resolve().parents:
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_loop_and_a_soak_with_fio(plans: list[Plan]) -> None:
+    loop, soak = plans
+    measure(loop, condition(loop))
+    cells = [line for line in read_journal(loop.recording_path) if line["event"] == "cell"]
+    assert len(cells) == 5
+    assert all(line["gap_ms"] > 0 for line in cells[1:])
+    assert all(line["metrics"]["iops"] > 0 for line in cells)
+    measure(soak, condition(soak))
+    first, second = (line for line in read_journal(soak.recording_path) if line["event"] == "soak")
+    assert (first["slices"], second["slices"]) == (3, 1)
+    assert "purge" in events(soak)
+    assert "fill" not in events(soak)
+
+
+def test_a_killed_measurement_leaves_no_fio_and_goes_on(plans: list[Plan], project: Path) -> None:
+    plan = plans[0]
+    seal = condition(plan)
+    Path("plan.json").write_text(plan.to_json())
+    command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())"]
+    running = subprocess.Popen([*command, "measure", "plan.json", "--after", str(seal)])
+    while journal_of_part(plan).count("cell") < 2 or not fio_processes(project):
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    deadline = time.monotonic() + 30
+    while fio_processes(project):
+        assert time.monotonic() < deadline, "fio outlives the process that started it"
+        time.sleep(0.01)
+    measure(plan, seal)
+    assert events(plan).count("gap") == 1
+    assert events(plan).count("purge") == 1, "what was conditioned is not conditioned again"
+
+
+def test_a_drive_error_ends_in_a_sentence_and_the_next_run_completes(plans: list[Plan]) -> None:
+    plan = plans[0]
+    seal = condition(plan)
+    manage.set_fault("op7", manage.Fault("error", operation="write"))
+    with pytest.raises(UserError, match=r"drive 'op7', pts-iops: RND 4KiB 65/35 .*Input/output error"):
+        measure(plan, seal)
+    assert "failed" in journal_of_part(plan)
+    manage.clear_faults("op7")
+    measure(plan, seal)
+    assert events(plan)[-1] == "complete"
+
+
+def test_a_drive_in_use_is_refused(plans: list[Plan], tmp_path: Path) -> None:
+    row = load_sheet(Path("config/drives.tsv"))["op7"]
+    model = DriveModel.from_mapping("op7", plans[0].subject["drive"]["virtual"])
+    device = manage.start("op7", model).device
+    assert guard.approve(row, device).device == device
+    with exclusive(Path(device), "op7", hold=True):
+        with pytest.raises(UserError, match="holds it exclusively"):
+            guard.approve(row, device)
+        with pytest.raises(UserError, match="cannot be held"), exclusive(Path(device), "op7", hold=True):
+            pass
+        with pytest.raises(UserError, match="used by another drivelab process"), exclusive(Path(device), "op7"):
+            pass
+    subprocess.run(["mkfs.ext4", "-q", "-F", device], check=True)
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    subprocess.run(["mount", device, str(mount)], check=True)
+    try:
+        with pytest.raises(UserError, match=f"is mounted on {mount}.*Nothing was written"):
+            measure(plans[0], Path("nothing"))
+    finally:
+        subprocess.run(["umount", str(mount)], check=True)
+
+
+def test_a_serial_that_is_not_the_sheets_is_refused(plans: list[Plan]) -> None:
+    model = DriveModel.from_mapping("op7", plans[0].subject["drive"]["virtual"] | {"serial": "OTHER"})
+    device = manage.start("other", model).device
+    row = load_sheet(Path("config/drives.tsv"))["op7"]
+    with pytest.raises(UserError, match=r"has serial OTHER at .*, the sheet says VIRTUAL-OP7. Nothing was written"):
+        guard.approve(row, device)
