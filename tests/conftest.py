@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
+
+# A shell without job control starts what runs in its background with SIGINT ignored, and that is inherited: programs
+# that tests end by SIGINT would not hear it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -120,10 +120,8 @@ def test_what_cannot_be_captured_is_refused(device: str, tmp_path: Path) -> None
 
 
 def background(code: str) -> subprocess.Popen[bytes]:
-    """A process that takes SIGINT as at a terminal, also when the tests run in the background, where it is ignored."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    return subprocess.Popen([sys.executable, "-c", heard + code], env=environment)
+    return subprocess.Popen([sys.executable, "-c", code], env=environment)
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
