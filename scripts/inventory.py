@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from drivelab.errors import reported
 from drivelab.tables import inventory, io
 
-recordings = [Path(manifest).parent for manifest in snakemake.input.manifests]
-io.write(inventory.drives(recordings), snakemake.output.drives, "drives")
-io.write(inventory.hosts(recordings), snakemake.output.hosts, "hosts")
-traces = dict(zip(snakemake.params.traces, map(Path, snakemake.input.traces), strict=True))
-io.write(inventory.traces(traces), snakemake.output.traces, "traces")
+with reported(snakemake.log[0]):
+    recordings = [Path(manifest).parent for manifest in snakemake.input.manifests]
+    io.write(inventory.drives(recordings), snakemake.output.drives, "drives")
+    io.write(inventory.hosts(recordings), snakemake.output.hosts, "hosts")
+    traces = dict(zip(snakemake.params.traces, map(Path, snakemake.input.traces), strict=True))
+    io.write(inventory.traces(traces), snakemake.output.traces, "traces")

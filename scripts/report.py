@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+from drivelab.errors import reported
 from drivelab.report.study import write_report
 
 NAMES = ("cells", "steady_state", "replays", "summary", "deltas", "drives", "hosts", "traces")
 
-tables = {name: snakemake.input[name] for name in NAMES}
-recordings = [Path(manifest).parent for manifest in snakemake.input.manifests]
-write_report(tables, recordings, map(Path, snakemake.input.figures), snakemake.params.study, Path(snakemake.output[0]))
+with reported(snakemake.log[0]):
+    tables = {name: snakemake.input[name] for name in NAMES}
+    recordings = [Path(manifest).parent for manifest in snakemake.input.manifests]
+    write_report(
+        tables, recordings, map(Path, snakemake.input.figures), snakemake.params.study, Path(snakemake.output[0])
+    )

@@ -1,8 +1,10 @@
 """One value per drive, measurement and cell, with its spread and verdict."""
 
 from drivelab.analysis.summary import summary_table
+from drivelab.errors import reported
 from drivelab.tables import io
 
-tables = {name: io.read(snakemake.input[name], name) for name in ("cells", "steady_state", "replays")}
-table = summary_table(**tables, rse_threshold_pct=snakemake.params.rse_threshold_pct)
-io.write(table, snakemake.output.summary, "summary")
+with reported(snakemake.log[0]):
+    tables = {name: io.read(snakemake.input[name], name) for name in ("cells", "steady_state", "replays")}
+    table = summary_table(**tables, rse_threshold_pct=snakemake.params.rse_threshold_pct)
+    io.write(table, snakemake.output.summary, "summary")

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from drivelab.errors import reported
 from drivelab.tables import io
 from drivelab.tables.collect import collect
 
-for name, table in collect(Path(snakemake.input.manifest).parent, snakemake.params.reduced).items():
-    io.write(table, snakemake.output[name], name)
+with reported(snakemake.log[0]):
+    for name, table in collect(Path(snakemake.input.manifest).parent, snakemake.params.reduced).items():
+        io.write(table, snakemake.output[name], name)

@@ -27,8 +27,11 @@ def parse_size(text: object) -> int:
 
 
 def parse_duration(text: object) -> float:
-    """Seconds of a duration such as `60s`, `20min` or `1h`; raises UserError for anything else."""
-    return _parse(text, _DURATION_S, "duration")
+    """Seconds of a duration such as `60s`, `20min` or `1h`; raises UserError for anything else, also for zero."""
+    value = _parse(text, _DURATION_S, "duration")
+    if value == 0:
+        raise UserError(f"'{text}' is no duration; it must be longer")
+    return value
 
 
 def parse_share(text: object) -> float:

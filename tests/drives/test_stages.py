@@ -26,6 +26,7 @@ pytestmark = pytest.mark.device
 
 STUDY = """\
 name: one
+results: results
 clock: wall
 drives: [op7]
 traces: {sqlite: {shipped: sqlite-inserts}}
@@ -134,6 +135,8 @@ def test_a_drive_in_use_is_refused(plans: list[Plan], tmp_path: Path) -> None:
     with exclusive(Path(device), "op7", hold=True):
         with pytest.raises(UserError, match="holds it exclusively"):
             guard.approve(row, device)
+        with pytest.raises(UserError, match="is being measured"):
+            manage.stop("op7")
         with pytest.raises(UserError, match="cannot be held"), exclusive(Path(device), "op7", hold=True):
             pass
         with pytest.raises(UserError, match="used by another drivelab process"), exclusive(Path(device), "op7"):

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 STUDY = """\
 name: mini
+results: results
 clock: virtual
 basis: op7
 drives: [op7, op28]

@@ -6,6 +6,7 @@ rule purge:
     log:
         layout.path("logs/purge/RECORDING.log"),
     priority: 10
+    threads: layout.all_cores(workflow.cores)
     resources:
         **layout.drive_resources(),
     shell:
@@ -21,6 +22,7 @@ rule precondition:
     log:
         layout.path("logs/precondition/RECORDING.log"),
     priority: 20
+    threads: layout.all_cores(workflow.cores)
     resources:
         **layout.drive_resources(),
     shell:

@@ -9,6 +9,7 @@ rule measure:
     wildcard_constraints:
         measurement=f"(?!({layout.measurements('replay')})/)[A-Za-z0-9.-]+",
     priority: 30
+    threads: layout.all_cores(workflow.cores)
     resources:
         **layout.drive_resources(),
     shell:

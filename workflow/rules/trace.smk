@@ -4,6 +4,7 @@ rule capture:
     log:
         layout.path("logs/capture/{trace}.log"),
     priority: 40
+    threads: layout.all_cores(workflow.cores)
     resources:
         measuring=1,
     params:

@@ -12,6 +12,7 @@ from drivelab.analysis.repeats import FEWEST, THRESHOLD_PCT, median_of_odd, rela
 from drivelab.analysis.saturation import post_saturation, saturated_slices
 from drivelab.analysis.verdict import (
     FAULTS,
+    IN_STEADY_WINDOW,
     NOT_STEADY,
     RSE_OK,
     RSE_TOO_HIGH,
@@ -81,8 +82,10 @@ def _loops(loops: pd.DataFrame, steady_state: pd.DataFrame) -> Iterator[dict[str
         lost = rounds.loc[rounds["reached"].isna(), "recording"].iloc[0]
         raise ValueError(f"{lost}: a loop has no steady-state window")
     inside = rounds[rounds["round"].between(rounds["window_start"], rounds["window_end"])]
-    for (_, label), group in inside.groupby(["recording", "cell_label"], sort=False):
+    tracked = set(steady_state[["recording", "variable", "metric"]].itertuples(index=False, name=None))
+    for (recording, label), group in inside.groupby(["recording", "cell_label"], sort=False):
         for metric in _CELL_METRICS:
+            steady = STEADY if (recording, label, metric) in tracked else IN_STEADY_WINDOW
             yield _row(
                 _key(group),
                 label,
@@ -93,7 +96,7 @@ def _loops(loops: pd.DataFrame, steady_state: pd.DataFrame) -> Iterator[dict[str
                 spread_low=group[metric].min(),
                 spread_high=group[metric].max(),
                 statistic="window average",
-                verdict=_gravest([STEADY if group["reached"].astype(bool).all() else NOT_STEADY, *_taint(group)]),
+                verdict=_gravest([steady if group["reached"].astype(bool).all() else NOT_STEADY, *_taint(group)]),
             )
 
 
@@ -174,6 +177,7 @@ def _pooled(recordings: list[dict[str, Any]], rse_threshold_pct: float) -> dict[
         **used[0],
         "value": median_of_odd(values),
         "n": len(used),
+        "statistic": f"median of {len(used)} recordings",
         "rse_pct": rse_pct,
         "spread_low": min(values),
         "spread_high": max(values),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from drivelab.cli.run import in_project
 from drivelab.config.study import DEFAULT_STUDY
 
 
@@ -17,10 +18,13 @@ def add_parser(commands: Any) -> None:
 
 def _plan(options: argparse.Namespace) -> int:
     from drivelab.stages.estimate import ASSUMED_MIB_S, estimate
+    from drivelab.stages.layout import Layout
     from drivelab.stages.planning import Campaign
     from drivelab.units import format_duration
 
-    campaign = Campaign.load(options.study)
+    campaign = Campaign.load(in_project(options.study))
+    Layout(campaign).check_owner()
+    campaign.approve_drives()
     print(campaign.headline())
     for one in campaign.plans:
         done = (one.plan.recording_path / "recording.json").exists()

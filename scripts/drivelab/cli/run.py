@@ -31,8 +31,13 @@ def _common(one: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from drivelab.cli.runner import run_study
 
-    study = Path(options.study)
-    if not study.is_absolute() and study.exists():
-        study = Path(os.path.relpath(study.resolve(), ROOT))
+    return run_study(in_project(options.study), options.cores)
+
+
+def in_project(study: str) -> Path:
+    """Make the project's folder the current one; returns a study's path from there, wherever the command was given."""
+    path = Path(study)
+    if path.exists():
+        path = Path(os.path.relpath(path.resolve(), ROOT))
     os.chdir(ROOT)
-    return run_study(study, options.cores)
+    return path

@@ -30,6 +30,7 @@ def run_study(path: Path, cores: int) -> int:
     layout.check_owner()
     if campaign.needs_fio:
         fio_version()
+    campaign.approve_drives()
     logs = campaign.study.results / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     with (campaign.study.results / ".run.lock").open("w") as lock:

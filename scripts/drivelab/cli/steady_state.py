@@ -88,6 +88,14 @@ def _share(option: str, text: str) -> float:
     return share
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _columns(path: Path) -> dict[str, list[float]]:
     """Values of each column by name; raises UserError with line and column for what is no table of numbers."""
     try:
@@ -102,6 +110,10 @@ def _columns(path: Path) -> dict[str, list[float]]:
     (first, names), *rounds = lines
     if not all(names) or len(set(names)) < len(names):
         raise UserError(f"{path} line {first}: names are missing or repeated; give every column a name of its own")
+    if all(_is_number(name) for name in names):
+        raise UserError(
+            f"{path} line {first}: holds numbers where the names of the variables should be; add a line of names"
+        )
     for number, line in rounds:
         if len(line) != len(names):
             raise UserError(f"{path} line {number}: has {len(line)} cells for {len(names)} columns; mend the line")

@@ -8,7 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-DEFAULT_CONFIG = Path("config/virtual_drives.yaml")
+from drivelab.config.schema import ROOT
+
+DEFAULT_CONFIG = ROOT / "config/virtual_drives.yaml"
 
 
 def add_parser(commands: Any) -> None:

@@ -37,11 +37,13 @@ def load_sheet(path: Path) -> dict[str, SheetRow]:
     """Rows by drive name; raises UserError with file and line for anything wrong."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            lines = list(csv.reader(file, delimiter="\t"))
+            lines = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     except FileNotFoundError:
         raise UserError(
             f"{path}: there is no such drive sheet; write one with the columns {', '.join(COLUMNS)}"
         ) from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: cannot be read as a sheet of tab-separated UTF-8 ({error}); mend the file") from None
     if not lines or tuple(lines[0]) != COLUMNS:
         raise UserError(f"{path} line 1: the columns must be {', '.join(COLUMNS)}, separated by tabs; mend the line")
     rows: dict[str, SheetRow] = {}

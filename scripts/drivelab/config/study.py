@@ -69,9 +69,9 @@ def load_study(path: Path) -> Study:
     basis = body.get("basis", drives[0])
     if basis not in drives:
         raise UserError(f"{path}: key 'basis' is '{basis}', which is none of the study's drives; choose one of them")
-    results = Path(body["results"])
-    if ".." in results.parts:
-        raise UserError(f"{path}: key 'results' leads out of the project by '..'; name a folder inside it")
+    results = Path(body.get("results", f"results/{body['name']}"))
+    if body["runs"] % 2 == 0:
+        raise UserError(f"{path}: key 'runs' is {body['runs']}; a median takes an odd number of them, so choose one")
     traces = {
         name: TraceSource(one["shipped"], one.get("capture"), one.get("origin")) for name, one in body["traces"].items()
     }
@@ -80,6 +80,8 @@ def load_study(path: Path) -> Study:
         for index, entry in enumerate(body["measurements"])
     )
     _refuse_twice(path, measurements)
+    if all(basis not in choice.drives for choice in measurements):
+        raise UserError(f"{path}: key 'basis' is '{basis}', which no measurement is made on; choose another")
     return Study(
         path=path,
         name=body["name"],

@@ -29,9 +29,16 @@ def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]
 
 
 def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Of the cells only the steps that the figure is about: a protocol may have a loop and a soak."""
+    """Of the cells only the steps that the figure is about: a protocol may have a loop and a soak.
+
+    The latency distribution is that of the last soak: the PTS takes its histogram after the drive has settled.
+    """
     chosen = {table: tables[table] for table in FIGURES[name].required}
     if "cells" in chosen:
         kind = "soak" if name.startswith("saturation") else "loop"
         chosen["cells"] = chosen["cells"][chosen["cells"]["kind"] == kind]
+    if name == "latency_distribution":
+        bins = chosen["latency_bins"]
+        soak = bins[bins["kind"] == "soak"]
+        chosen["latency_bins"] = soak[soak["step"] == soak["step"].max()]
     return chosen

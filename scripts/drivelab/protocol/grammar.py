@@ -16,6 +16,7 @@ from drivelab.plan.cell import Cell
 from drivelab.units import parse_duration, parse_share, parse_size
 
 _STEP_KINDS = ("loop", "soak", "replay")
+_CHANGEABLE = ("class", "for_each", "fill", *_STEP_KINDS)
 
 
 @dataclass(frozen=True)
@@ -91,21 +92,27 @@ def altered_body(protocol: Protocol, change: Mapping[str, Any], source: str) -> 
     """The protocol's mapping with `change` (keys as in `scale`) laid over it; checked anew against the schema."""
     body = copy.deepcopy(dict(protocol.body))
     for part, fields in change.items():
+        if part not in _CHANGEABLE:
+            raise UserError(f"{source}: '{part}' cannot be changed; what can is {', '.join(_CHANGEABLE)}")
+        changes: list[Any] = fields if isinstance(fields, list) and part in _STEP_KINDS else [fields]
+        if not all(isinstance(one, Mapping) for one in changes):
+            raise UserError(f"{source}: '{part}' must give the fields that differ, as in a protocol's 'scale'")
         if part in _STEP_KINDS:
             steps = [step[part] for step in body["measure"] if part in step]
             if not steps:
                 raise UserError(f"{source}: '{part}' changes a step that protocol '{protocol.name}' does not have")
-            each = fields if isinstance(fields, list) else [fields] * len(steps)
-            if len(each) != len(steps):
+            if not isinstance(fields, list):
+                changes *= len(steps)
+            if len(changes) != len(steps):
                 raise UserError(
-                    f"{source}: '{part}' lists {len(each)} changes for {len(steps)} steps; give one for each"
+                    f"{source}: '{part}' lists {len(changes)} changes for {len(steps)} steps; give each one"
                 )
-            for step, one in zip(steps, each, strict=True):
+            for step, one in zip(steps, changes, strict=True):
                 _merge(step, one)
-        elif part == "fill":
-            _merge(body["condition"].setdefault("fill", {}), fields)
         else:
-            _merge(body.setdefault(part, {}), fields)
+            _merge(
+                body["condition"].setdefault("fill", {}) if part == "fill" else body.setdefault(part, {}), changes[0]
+            )
     return validate(body, "protocol", source)
 
 
@@ -156,6 +163,8 @@ def _words(values: list[Any] | None) -> str:
 def _steps(body: Mapping[str, Any], drive_class: str, each: str | None) -> dict[str, Any]:
     chosen = body.get("class", {}).get(drive_class, {"threads": 1, "queue_depth": 1, "active_range": "100%"})
     settings = {**chosen, "active_range": parse_share(chosen["active_range"]), "name": drive_class}
+    if not 0 < settings["active_range"] <= 1:
+        raise UserError(f"protocol '{body['name']}': active range {chosen['active_range']} is not within 0% and 100%")
 
     def size(text: str) -> int:
         if text == "each" and each is None:
@@ -176,6 +185,11 @@ def _steps(body: Mapping[str, Any], drive_class: str, each: str | None) -> dict[
 
     def loop(fields: Mapping[str, Any]) -> dict[str, Any]:
         names = list(fields["cells"])
+        sizes = [size(text) for text in fields["cells"]["block_size"]]
+        if len(set(sizes)) < len(sizes):
+            raise UserError(
+                f"protocol '{body['name']}': the block sizes of the loop name one size twice; leave one out"
+            )
         grid = (dict(zip(names, values, strict=True)) for values in itertools.product(*fields["cells"].values()))
         cells = [cell(fields, one["read_share"], one["block_size"]).to_mapping() for one in grid]
         rule = fields["until"]["steady_state"]

@@ -168,7 +168,7 @@ def _steadiness(inputs: Inputs, key: Key) -> tuple[Fact, ...]:
     if not windows:
         verdicts = dict.fromkeys(str(row["verdict"]) for row in inputs.of_key("summary", key)
                                  if not is_missing(row.get("verdict")))  # fmt: skip
-        return (_fact("Reached", "no stop criterion in this test"), _fact("Values are", "; ".join(verdicts) or MISSING))
+        return (_fact("Reached", "does not stop at steady state"), _fact("Values are", "; ".join(verdicts) or MISSING))
     missed = [row for row in windows if not row["reached"]]
     rounds = dict.fromkeys(f"{row['window_start']} to {row['window_end']} of {row['rounds']}" for row in windows)
     return (

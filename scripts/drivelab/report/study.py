@@ -71,7 +71,7 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "started": journal[0]["at"],
         "finished": journal[-1]["at"],
         "data_pattern": "random, neither compressible nor deduplicable",
-        "engine": host["engine"],
+        "engine": next((line["engine"] for line in journal if line["event"] == "replay"), host["engine"]),
         "host": host["host"],
         "scenario": plan.subject["scenario"],
         "notes": _notes(journal),
@@ -85,9 +85,11 @@ def _write_cache(recording: Path) -> bool | None:
     return None if mode is None else mode == "write back"
 
 
-def _depth(plan: Plan) -> dict[str, int]:
+def _depth(plan: Plan) -> dict[str, int | str]:
     """Threads and depth of the first step, which may differ from those of the class."""
-    fields = next(iter(plan.subject["measure"][0].values()))
+    ((kind, fields),) = plan.subject["measure"][0].items()
+    if kind == "replay":
+        return {"threads": "as the trace had in flight", "queue_depth": "1"}
     cell = fields["cells"][0] if "cells" in fields else fields.get("cell", plan.subject["class"])
     return {"threads": cell["threads"], "queue_depth": cell["queue_depth"]}
 

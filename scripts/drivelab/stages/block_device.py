@@ -23,7 +23,8 @@ from drivelab.virtual.model import DriveModel
 class BlockDevice:
     """Implements `drivelab.stages.device.Device`."""
 
-    def __init__(self, approved: ApprovedDevice, plan: Plan) -> None:
+    def __init__(self, approved: ApprovedDevice, plan: Plan, last_user: str | None) -> None:
+        self.last_user = last_user
         self._approved = approved
         self._model = plan.subject["drive"].get("virtual")
         self.serial = approved.serial
@@ -67,4 +68,4 @@ class BlockDevice:
     def _abort(self) -> None:
         """Free a fio that waits in the kernel for a virtual drive that no longer answers."""
         if self._approved.virtual is not None:
-            manage.stop(self._approved.virtual)
+            manage.stop(self._approved.virtual, force=True)

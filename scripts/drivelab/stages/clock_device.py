@@ -22,7 +22,8 @@ class ClockDevice:
 
     engine = replay_engine = "virtual clock"
 
-    def __init__(self, plan: Plan, state_file: Path) -> None:
+    def __init__(self, plan: Plan, state_file: Path, last_user: str | None) -> None:
+        self.last_user = last_user
         self._model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
         self._drive = VirtualClockDrive(self._model, state_file)
         self.serial = self._model.serial

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ class Device(Protocol):
     """A drive that this process may write to and that no other process uses."""
 
     serial: str
+    last_user: str | None
+    """The recording that this drive was last used for by drivelab, before it was opened now."""
     engine: str
     """What issues the I/Os: an ioengine of fio, or `virtual clock`."""
     replay_engine: str
@@ -75,11 +78,25 @@ def open_device(plan: Plan) -> Iterator[Device]:
         state = Path(plan.context["results"]) / "virtual" / f"{row.serial}.state"
         state.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(state.with_suffix(".lock"), plan.drive):
-            yield ClockDevice(plan, state)
+            yield ClockDevice(plan, state, _take_over(state.with_suffix(".user"), plan))
     else:
         approved = guard.approve(row, _device_path(plan))
         with exclusive(Path(approved.device), plan.drive, hold=True):
-            yield BlockDevice(approved, plan)
+            user = _run_directory() / "users" / approved.serial.replace("/", "_")
+            yield BlockDevice(approved, plan, _take_over(user, plan))
+
+
+def _run_directory() -> Path:
+    """Where lies what ends with the host's uptime."""
+    return Path(os.environ.get("DRIVELAB_RUN_DIR", "/run/drivelab"))
+
+
+def _take_over(path: Path, plan: Plan) -> str | None:
+    """Enter the plan's recording as the last user of a drive; returns the one before it."""
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(plan.recording, encoding="utf-8")
+    return before
 
 
 def _device_path(plan: Plan) -> str:

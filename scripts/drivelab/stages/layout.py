@@ -78,20 +78,21 @@ class Layout:
             *self.of_every_recording("recordings/RECORDING/recording.json"),
             *(self.path(f"tables/{name}.parquet") for name in study),
             *(path for name in recording for path in self.of_every_recording(f"tables/RECORDING/{name}.parquet")),
-            *self.all_figures(),
+            *self.all_figures("svg"),
+            *self.all_figures("png"),
         ]
 
-    def all_figures(self) -> list[str]:
-        """The SVG files of the whole study."""
+    def all_figures(self, ending: str = "svg") -> list[str]:
+        """The figure files of the whole study with an ending, `svg` or `png`."""
         files = [
             path
             for kind in ("loop", "soak", "replay")
             for name in FIGURES_OF[kind]
-            for path in self.of_every_recording(f"figures/RECORDING/{name}.svg", kind)
+            for path in self.of_every_recording(f"figures/RECORDING/{name}.{ending}", kind)
         ]
         if len(self.campaign.study.drives) > 1:
             names = dict.fromkeys(one.plan.measurement for one in self.campaign.plans)
-            files += [f"{self.results}/figures/comparison/{name}/comparison.svg" for name in names]
+            files += [f"{self.results}/figures/comparison/{name}/comparison.{ending}" for name in names]
         return files
 
     def report_facts(self) -> dict[str, Any]:
@@ -130,6 +131,10 @@ class Layout:
             **{_resource(d): 1 for d in self.campaign.study.drives},
         }
 
+    def all_cores(self, cores: int | None) -> int:
+        """Cores that a measuring job claims, so that no analysis disturbs it: its share of all there are."""
+        return max(1, (cores or 1) // self.campaign.study.concurrency)
+
     def drive_resources(self) -> dict[str, int | Callable[..., int]]:
         """Resources of a job that uses a drive: one place on the host, and the drive."""
         uses: dict[str, int | Callable[..., int]] = {"measuring": 1}
@@ -153,9 +158,13 @@ class Layout:
         owner.write_text(self.campaign.study.name + "\n")
 
     def release_command(self) -> str:
-        """Shell command that ends the virtual drives of this study."""
-        names = {row.virtual for drive in self.campaign.study.drives if (row := self.campaign.sheet[drive]).virtual}
-        return " && ".join(f"drivelab virtual stop {name} > /dev/null" for name in sorted(names)) or "true"
+        """Shell command that ends the virtual drives that ran in real time; one that another study uses goes on."""
+        wall = [one.plan.drive for one in self.campaign.plans if one.plan.clock == "wall"]
+        names = sorted({name for drive in wall if (name := self.campaign.sheet[drive].virtual)})
+        return (
+            "; ".join(f"drivelab virtual stop {name} > /dev/null || true" for name in sorted(filter(None, names)))
+            or "true"
+        )
 
 
 def kinds(planned: Planned) -> set[str]:

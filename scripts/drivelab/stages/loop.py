@@ -19,6 +19,8 @@ def run_loop(
 ) -> None:
     """Run rounds until the criterion is met or `max_rounds` are done; goes on after what the journal has.
 
+    After an interruption the rounds count from there: those before can be in no window.
+
     Raises CellFailed when a cell fails.
     """
     journal = recording.journal()
@@ -31,7 +33,7 @@ def run_loop(
         history = loop_history(recording.journal(), step, len(cells))
         whole = sum(len(one) == len(cells) for one in history.rounds)
         steady = loop_is_steady(history, fields["cells"], criterion)
-        if steady or whole >= criterion["max_rounds"]:
+        if steady or whole - (history.first_whole_round - 1) >= criterion["max_rounds"]:
             recording.append("loop", step=step, rounds=whole, steady=steady)
             return
         begun = len(history.rounds[-1]) if len(history.rounds) > whole else 0

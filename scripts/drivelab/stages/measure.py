@@ -19,8 +19,6 @@ from drivelab.stages.progress import Progress
 from drivelab.stages.replay import run_replay
 from drivelab.stages.soak import run_soak
 
-_PROGRESS = ("cell", "soak", "replay")
-"""Journal events after which a measurement has begun."""
 _STEPS = {"loop": run_loop, "soak": run_soak, "replay": run_replay}
 
 
@@ -45,6 +43,7 @@ def measure(plan: Plan, seal_in: Path) -> None:
         recording.write("host.json", {**describe_host(), "scenario": plan.subject["scenario"],
                                       "fio": fio_version() if plan.clock == "wall" else "virtual clock",
                                       "engine": device.engine, "drivelab": drivelab.__version__})  # fmt: skip
+        recording.append("measure")
         progress = Progress(plan, "measure")
         for number, step in enumerate(plan.subject["measure"]):
             ((kind, fields),) = step.items()
@@ -63,8 +62,8 @@ def measure(plan: Plan, seal_in: Path) -> None:
 def _ready(plan: Plan, device: Device, recording: Recording, seal_in: Path) -> None:
     """Resume, or make sure that the drive is in the state to start from."""
     journal = recording.journal()
-    if any(line["event"] in _PROGRESS for line in journal):
-        reason = _lost_state(journal, device)
+    if any(line["event"] == "measure" for line in journal):
+        reason = _lost_state(plan, journal, device)
         if reason is None:
             recording.append("gap", reason="the measurement was interrupted and resumed")
             print(f"drive '{plan.drive}': resuming {plan.measurement} where it was interrupted")
@@ -77,12 +76,14 @@ def _ready(plan: Plan, device: Device, recording: Recording, seal_in: Path) -> N
         prepare(plan, device, recording)
 
 
-def _lost_state(journal: list[dict[str, Any]], device: Device) -> str | None:
+def _lost_state(plan: Plan, journal: list[dict[str, Any]], device: Device) -> str | None:
     """Why the drive is no longer in the state that an interrupted measurement left; None if it may go on.
 
-    The interrupted cell wrote an amount that nobody knows, so the counters may have risen, but not fallen; that the
-    device stayed attached and the host running is what can be checked.
+    The interrupted cell wrote an amount that nobody knows, so the counters may have risen, but not fallen. What can be
+    checked is that the device stayed attached, the host running, and that no other measurement used the drive.
     """
+    if device.last_user != plan.recording:
+        return f"the drive was used for {device.last_user or 'something unknown'} since"
     seal = next(line["seal"] for line in reversed(journal) if line["event"] == "seal")
     live = device.wear()
     if seal["wear"]["boot_id"] != live.boot_id or seal["wear"]["diskseq"] != live.diskseq:

@@ -11,7 +11,7 @@ from typing import Any
 from drivelab.config.drives_sheet import SheetRow, load_sheet
 from drivelab.config.study import MeasurementChoice, Study, load_study
 from drivelab.config.yaml_file import load_yaml
-from drivelab.drives import sysfs
+from drivelab.drives import guard, sysfs
 from drivelab.errors import UserError
 from drivelab.plan.blocks import refuse_small_cells
 from drivelab.plan.plan import Plan
@@ -80,6 +80,12 @@ class Campaign:
     def needs_fio(self) -> bool:
         """Whether anything is measured in real time."""
         return any(one.plan.clock == "wall" for one in self.plans)
+
+    def approve_drives(self) -> None:
+        """Let the guard look at every real drive that is to be measured; raises UserError, touches nothing."""
+        for row in {one.plan.drive: self.sheet[one.plan.drive] for one in self.plans}.values():
+            if row.virtual is None:
+                guard.approve(row, row.device)
 
     def headline(self) -> str:
         """What is about to be run, in a line or two: also why something is not what one would expect."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from drivelab.analysis.repeats import next_action
 from drivelab.errors import UserError
-from drivelab.fio.result import CellFailed, read_replay
+from drivelab.fio.result import CellFailed, FioResult, read_replay
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.replay.schedule import Schedule, prepare_schedule
@@ -47,6 +47,15 @@ def run_replay(
         done.append(_replay_once(bench, progress, step, repeat, schedule, fields, digest))
 
 
+def _judge(result: FioResult, schedule: Schedule) -> None:
+    planned = schedule.planned()
+    if (result.read.ios, result.write.ios) != (planned["read_ios"], planned["write_ios"]):
+        raise CellFailed(
+            f"{result.read.ios} reads and {result.write.ios} writes were issued, the trace has "
+            f"{planned['read_ios']} and {planned['write_ios']}"
+        )
+
+
 def _replay_once(
     bench: Bench,
     progress: Progress,
@@ -69,6 +78,7 @@ def _replay_once(
     try:
         directory, facts = bench.run(name, lambda folder: bench.device.replay(schedule, folder, fields["timing"], tick))
         result = read_replay(directory)
+        _judge(result, schedule)
     except CellFailed as failure:
         raise CellFailed(f"replay in {name}: {failure}") from None
     line = {

@@ -115,13 +115,16 @@ def stop(name: str | None = None, *, force: bool = False) -> list[str]:
     """End one drive or all, and whatever a killed server left of them; returns what was removed, in words.
 
     Processes that wait for the drive get I/O errors. A name that nothing is known of is no error. Raises UserError,
-    and touches nothing, when a file system on one of the drives is mounted; `force` stops them all the same.
+    and touches nothing, when a file system on one of the drives is mounted or a stage is using the drive (it holds
+    flock on the device); `force` stops them all the same.
     """
     names = _names() if name is None else [name]
-    for one in names:
-        mounted = fuse.mounted_on(fuse.loop_devices(_path(one, "drive")))
-        if mounted and not force:
+    for one in names if not force else []:
+        devices = fuse.loop_devices(_path(one, "drive"))
+        if mounted := fuse.mounted_on(devices):
             raise UserError(f"virtual drive '{one}' is mounted on {mounted}; unmount it first, or use --force")
+        if any(_in_use(device) for device in devices):
+            raise UserError(f"virtual drive '{one}' is being measured; wait for that to end, or use --force")
     removed: list[str] = []
     for one in names:
         with _locked(one):
@@ -243,6 +246,21 @@ def _clean(name: str) -> list[str]:
     for kind in ("json", "part", "drive", "log"):
         _path(name, kind).unlink(missing_ok=True)
     return removed
+
+
+def _in_use(device: str) -> bool:
+    """Whether a stage holds the device's lock (see drivelab.drives.lock)."""
+    try:
+        descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _kill(record: VirtualDrive) -> None:

@@ -156,7 +156,7 @@ def test_three_recordings_give_a_median() -> None:
             for row in loop([v * level for v in SETTLED], where=key(run=run))]  # fmt: skip
     found = value(summarise(rows))
     assert found["value"] == pytest.approx(102)
-    assert (found["n"], found["verdict"], found["statistic"]) == (3, "rse ok", "window average")
+    assert (found["n"], found["verdict"], found["statistic"]) == (3, "rse ok", "median of 3 recordings")
     assert found["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 110, 102]))
     assert (found["spread_low"], found["spread_high"]) == pytest.approx((100, 110))
     assert list(found["recordings"]) == [key(run=run)["recording"] for run in (1, 2, 3)]

@@ -39,7 +39,13 @@ CASES = {
     "measurement named twice": (STUDY, swap("protocol: pts-write-saturation", "protocol: pts-iops"), ["demo.yaml", "twice"]),
     "key written twice": (STUDY, swap("basis: op7", "basis: op7\nbasis: op28"), ["demo.yaml line", "basis"]),
     "odd characters": (STUDY, swap("name: demo", "name: 'demo; rm -rf /'"), ["demo.yaml", "name"]),
-    "results outside": (STUDY, swap("basis: op7", "basis: op7\nresults: ../elsewhere"), ["demo.yaml", "results"]),
+    "results outside": (STUDY, swap("results: results", "results: ../elsewhere"), ["demo.yaml", "results"]),
+    "an even number of runs": (STUDY, swap("basis: op7", "basis: op7\nruns: 2"), ["demo.yaml", "runs", "odd"]),
+    "set is no mapping": (STUDY, swap("scale: demo}", "scale: demo, set: {loop: 3}}"), ["demo.yaml", "measurements[0]", "loop"]),
+    "set changes the name": (STUDY, swap("scale: demo}", "scale: demo, set: {name: x}}"), ["demo.yaml", "measurements[0]", "name"]),
+    "no runtime": (STUDY, swap("scale: demo}", "scale: demo, set: {loop: {runtime: 0s}}}"), ["0s"]),
+    "active range beyond the drive": (IOPS, swap("active_range: 100%", "active_range: 150%"), ["pts-iops", "150%"]),
+    "one size in two units": (IOPS, swap("[1024KiB, 128KiB", "[1024KiB, 1MiB, 128KiB"), ["pts-iops", "twice"]),
     "number out of range": (STUDY, swap("basis: op7", "basis: op7\nruns: 0"), ["demo.yaml", "runs"]),
     "no YAML": (STUDY, swap("drives: [op7, op28]", "drives: [op7, op28"), ["demo.yaml line"]),
     "set changes nothing there is": (STUDY, swap("scale: demo}", "scale: demo, set: {soak: {slice: 1s}}}"), ["demo.yaml", "soak"]),
@@ -89,3 +95,17 @@ def test_missing_files_are_named(project: Path) -> None:
 def test_shipped_studies_hold(project: Path) -> None:
     for study in ("config/demo.yaml", "config/study.yaml"):
         assert Campaign.load(study).plans
+
+
+def test_a_basis_that_nothing_is_measured_on_is_refused(project: Path) -> None:
+    text = (project / STUDY).read_text()
+    head = text[: text.index("measurements:")]
+    (project / STUDY).write_text(head + "measurements:\n  - {protocol: pts-iops, scale: demo, drives: [op28]}\n")
+    with pytest.raises(UserError, match=r"key 'basis' is 'op7', which no measurement is made on"):
+        Campaign.load(STUDY)
+
+
+def test_a_sheet_that_is_no_text_is_refused(project: Path) -> None:
+    (project / SHEET).write_bytes("drive\tdevice\tserial\tdestructive\tnote\nä".encode("latin-1"))
+    with pytest.raises(UserError, match=r"drives\.tsv: cannot be read"):
+        Campaign.load(STUDY)

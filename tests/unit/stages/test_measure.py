@@ -42,7 +42,7 @@ REPLAY = """
 
 def plan_of(measurement: str) -> Plan:
     Path("config/one.yaml").write_text(
-        "name: one\nclock: virtual\ndrives: [op7]\n"
+        "name: one\nresults: results\nclock: virtual\ndrives: [op7]\n"
         f"traces: {{sqlite: {{shipped: sqlite-inserts}}}}\nmeasurements:{measurement}"
     )
     return Campaign.load("config/one.yaml").plans[0].plan
@@ -158,6 +158,37 @@ def test_a_killed_soak_keeps_its_slices_and_does_the_rest(project: Path, monkeyp
     assert 1 <= first["slices"] < 5
     assert second["first_slice"] == first["slices"] + 1
     assert first["runtime_s"] + second["runtime_s"] == pytest.approx(0.5, abs=0.11)
+
+
+@pytest.mark.parametrize("measurement", [LOOP, SOAK], ids=["loop", "soak"])
+def test_the_very_first_cell_may_be_the_one_that_is_interrupted(
+    project: Path, monkeypatch: pytest.MonkeyPatch, measurement: str
+) -> None:
+    plan = plan_of(measurement)
+    seal = condition(plan)
+    with monkeypatch.context() as patch:
+        Interrupter(patch, 1, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            measure(plan, seal)
+    measure(plan, seal)
+    assert (events(plan)["gap"], events(plan)["purge"]) == (1, 1)
+
+
+@pytest.mark.parametrize("measurement", [LOOP, SOAK], ids=["loop", "soak"])
+def test_a_drive_that_another_measurement_used_is_measured_anew(
+    project: Path, monkeypatch: pytest.MonkeyPatch, measurement: str
+) -> None:
+    other, plan = plan_of(SOAK if measurement == LOOP else LOOP), plan_of(measurement)
+    seal = condition(plan)
+    with monkeypatch.context() as patch:
+        Interrupter(patch, 1, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            measure(plan, seal)
+    purge(other, Path("other.json"))
+    measure(plan, seal)
+    assert (events(plan)["gap"], events(plan)["purge"]) == (0, 1)
+    aside = plan.recording_path.with_name(plan.recording_path.name + ".abandoned-1")
+    assert f"used for {other.recording}" in list(read_journal(aside))[-1]["reason"]
 
 
 def test_a_cell_that_fails_is_a_sentence_and_is_run_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
