@@ -10,4 +10,5 @@ with reported(snakemake.log[0]):
     io.write(inventory.drives(recordings), snakemake.output.drives, "drives")
     io.write(inventory.hosts(recordings), snakemake.output.hosts, "hosts")
     traces = dict(zip(snakemake.params.traces, map(Path, snakemake.input.traces), strict=True))
+    inventory.check_traces(recordings, traces)
     io.write(inventory.traces(traces), snakemake.output.traces, "traces")

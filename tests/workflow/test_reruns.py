@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -151,3 +152,14 @@ def test_a_mistake_is_a_sentence_and_no_traceback(copy: Project) -> None:
     assert refused.returncode != 0
     assert "op29" in refused.stdout + refused.stderr
     assert "Traceback" not in refused.stdout + refused.stderr
+
+
+def test_recordings_of_different_captures_are_not_compared(copy: Project) -> None:
+    manifest = next(m for m in sorted(copy.recordings()) if "trace-replay" in m)
+    journal = (copy.folder / manifest).with_name("journal.jsonl")
+    journal.write_text(re.sub(r'"trace_sha256":"[0-9a-f]+"', '"trace_sha256":"another"', journal.read_text()))
+    (copy.folder / "results/tables/traces.parquet").unlink()
+    refused = copy.snakemake()
+    assert refused.returncode != 0
+    log = (copy.folder / "results/logs/inventory.log").read_text()
+    assert "replayed another capture of trace 'sqlite'" in log

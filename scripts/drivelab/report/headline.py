@@ -19,7 +19,10 @@ def first_headlines(tables: Mapping[str, Path | Sequence[Path]], basis: str, mos
     chosen: dict[str, str] = {}
     for delta, headline in zip(headline_deltas(inputs), headlines(inputs), strict=True):
         chosen.setdefault(str(delta["measurement"]), f"{headline.delta:>8}  {headline.sentence}")
-    for row in [] if chosen else inputs.tables["summary"]:
+    alone = [] if chosen else inputs.tables["summary"]
+    for row in sorted(
+        alone, key=lambda row: (row["cell_label"], row["metric"]) not in inputs.tracked(row["measurement"])
+    ):
         value = f"{row['cell_label']} {row['metric']}: {row['value']:,.6g} {row['unit']} ({row['verdict']})"
         chosen.setdefault(str(row["measurement"]), value)
     return [f"{measurement}: {text}" for measurement, text in list(chosen.items())[:most]]

@@ -9,7 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from drivelab.errors import UserError
+from drivelab.recording.writer import read_journal
 from drivelab.tables.schemas import SCHEMAS
+from drivelab.trace.catalogue import sha256_of
 from drivelab.trace.characterise import characterise
 from drivelab.trace.schema import read_trace
 
@@ -34,6 +37,17 @@ def traces(paths: Mapping[str, Path]) -> pd.DataFrame:
         requests, provenance = read_trace(path)
         rows.append(characterise(requests.to_pandas(), provenance, name))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=SCHEMAS["traces"].names)
+
+
+def check_traces(recordings: Sequence[Path], paths: Mapping[str, Path]) -> None:
+    """Raise UserError if a recording replayed another capture of a trace than the one that is there now."""
+    for recording in recordings:
+        for line in read_journal(recording):
+            if line["event"] == "replay" and line["trace_sha256"] != sha256_of(paths[line["trace"]]):
+                raise UserError(
+                    f"{recording}: replayed another capture of trace '{line['trace']}' than {paths[line['trace']]}; "
+                    "restore that file, or remove all recordings of the trace to measure them anew"
+                )
 
 
 def _read(path: Path) -> dict[str, Any]:
