@@ -36,3 +36,18 @@ def exclusive(path: Path, drive: str, *, hold: bool = False) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process holds the lock of `exclusive`; False for a path that cannot be opened."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

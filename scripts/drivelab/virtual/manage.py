@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from drivelab.drives.lock import is_held
 from drivelab.errors import UserError
 from drivelab.virtual import fuse
 from drivelab.virtual.model import DriveModel
@@ -123,7 +124,7 @@ def stop(name: str | None = None, *, force: bool = False) -> list[str]:
         devices = fuse.loop_devices(_path(one, "drive"))
         if mounted := fuse.mounted_on(devices):
             raise UserError(f"virtual drive '{one}' is mounted on {mounted}; unmount it first, or use --force")
-        if any(_in_use(device) for device in devices):
+        if any(is_held(Path(device)) for device in devices):
             raise UserError(f"virtual drive '{one}' is being measured; wait for that to end, or use --force")
     removed: list[str] = []
     for one in names:
@@ -246,21 +247,6 @@ def _clean(name: str) -> list[str]:
     for kind in ("json", "part", "drive", "log"):
         _path(name, kind).unlink(missing_ok=True)
     return removed
-
-
-def _in_use(device: str) -> bool:
-    """Whether a stage holds the device's lock (see drivelab.drives.lock)."""
-    try:
-        descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _kill(record: VirtualDrive) -> None:
