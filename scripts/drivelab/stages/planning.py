@@ -205,10 +205,10 @@ class Campaign:
         shipped = catalogue.entry(source.shipped, TRACES)
         if not shipped.path.is_file():
             raise UserError(f"{self.study.path}: key 'traces.{name}': {shipped.path} is missing; restore it with git")
+        if source.capture is None or source.origin is None:
+            return {"name": name, "sha256": shipped.sha256}
+        spec = application.load(APPLICATIONS, source.capture)  # checked also where this host cannot trace
+        origin = self.model(source.origin, f"{self.study.path}: key 'traces.{name}.origin'")
         if not self.trace_is_captured(name):
             return {"name": name, "sha256": shipped.sha256}
-        assert source.capture is not None
-        assert source.origin is not None
-        spec = application.load(APPLICATIONS, source.capture)
-        origin = self.model(source.origin, f"{self.study.path}: key 'traces.{name}.origin'")
         return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
