@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from drivelab.units import format_size
+from drivelab.analysis import labels
 
 Window = tuple[int, int]
 """First and last round of a steady-state window, numbered from 1."""
@@ -50,9 +50,8 @@ def rows(frame: pd.DataFrame, table: str, **wanted: object) -> pd.DataFrame:
 
 def workload(pattern: object, block_size_bytes: object, read_share_pct: object) -> str:
     """Name in the words of the PTS, `RND 4KiB 65/35`; the same as the `variable` of the table steady_state."""
-    reads = int(read_share_pct)  # type: ignore[call-overload]
-    size = format_size(int(block_size_bytes))  # type: ignore[call-overload]
-    return f"{'RND' if pattern == 'random' else 'SEQ'} {size} {reads}/{100 - reads}"
+    size, reads = int(block_size_bytes), int(read_share_pct)  # type: ignore[call-overload]
+    return labels.workload(str(pattern), size, reads)
 
 
 def one_measurement(cells: pd.DataFrame) -> pd.DataFrame:

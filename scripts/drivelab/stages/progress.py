@@ -36,7 +36,6 @@ class Progress:
         self.say("begins", 0.0)
 
     def say(self, text: str, fraction: float) -> None:
-        self.text, self.fraction = text, fraction
         write_json(
             self._path,
             asdict(Status(self._recording, self._stage, text, round(min(fraction, 1.0), 4), os.getpid(), time.time())),
