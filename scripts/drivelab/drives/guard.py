@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 from drivelab.config.drives_sheet import SheetRow
-from drivelab.drives import sysfs
+from drivelab.drives import holders, signatures, sysfs
+from drivelab.drives.holders import Host
 from drivelab.errors import UserError
 from drivelab.virtual import manage
 
@@ -29,7 +29,7 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
     """The device of a row of the drive sheet, if all its data may be destroyed; `device` is its path here and now.
 
     Raises UserError naming the drive, the reason and the remedy: the sheet does not say `destructive: yes`, the
-    serial is another, it is a partition, or something holds the device (see `holder`). Nothing is written.
+    serial is another or missing, or something holds the device (see `holder`). Nothing is written.
     """
     where = f"{row.source}: drive '{row.drive}'"
     if not row.destructive:
@@ -42,17 +42,20 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
         raise UserError(
             f"{where} is not attached: there is no block device {device}; check the cable and the path"
         ) from None
-    if (sysfs.block_dir(name) / "partition").exists():
-        raise UserError(f"{where} is the partition {name}; name the whole drive. Nothing was written.")
     serial = actual_serial(f"/dev/{name}", name)
+    if serial is None:
+        raise UserError(
+            f"{where}: the device at {device} tells no serial number, so nobody can know whether it is the drive of "
+            "the sheet; a device without one cannot be tested. Nothing was written."
+        )
     if serial != row.serial:
         raise UserError(
-            f"{where} has serial {serial or 'unknown'} at {device}, the sheet says {row.serial}. "
-            "Nothing was written. Run lsblk -o NAME,SERIAL to see what is attached."
+            f"{where} has serial {serial} at {device}, the sheet says {row.serial}. Nothing was written. "
+            "Run drivelab drives to see what is attached."
         )
     reason = holder(f"/dev/{name}", name)
     if reason is not None:
-        raise UserError(f"{where} at /dev/{name} is in use: {reason}; release it first. Nothing was written.")
+        raise UserError(f"{where} at /dev/{name} may not be used: {reason}; release it first. Nothing was written.")
     return ApprovedDevice(f"/dev/{name}", name, serial, row.virtual)
 
 
@@ -62,48 +65,14 @@ def actual_serial(device: str, name: str) -> str | None:
     return record.serial if record is not None else sysfs.serial(name)
 
 
-def holder(device: str, name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")) -> str | None:
-    """Why a device may not be written to, or None: mounts, swap, holders (dm, md, LVM, ZFS, …), O_EXCL.
+def holder(device: str, name: str, host: Host = Host()) -> str | None:  # noqa: B008 - an immutable value
+    """Why a device may not be written to, in words, or None.
 
-    Partitions count as their parent: what is mounted from /dev/sda1 makes /dev/sda in use.
+    No drive at all (a partition, a mapping), the system's disk, mounts, swap, holders (device mapper, md, bcache),
+    btrfs, loop devices over it, processes that write to it, whoever has it open with O_EXCL, and what is a member of
+    an LVM, RAID, ZFS or the like that nobody has assembled. What it asks costs a few milliseconds.
     """
-    directory = sysfs.block_dir(name, sys_root)
-    nodes = [directory, *(p.parent for p in sorted(directory.glob("*/partition")))]
-    mounted = _mounts(proc_root)
-    swaps = {Path(line.split()[0]).name for line in (sysfs.read_text(proc_root / "swaps") or "").splitlines()[1:]}
-    for node in nodes:
-        numbers = sysfs.read_text(node / "dev")
-        if numbers in mounted:
-            return f"{node.name} is mounted on {mounted[numbers]}"
-        if node.name in swaps:
-            return f"{node.name} is swap space"
-        holders = sorted(p.name for p in (node / "holders").glob("*"))
-        if holders:
-            return f"{node.name} is held by {', '.join(holders)} (device mapper, md or similar)"
-    if loop := _backing_loop(nodes, sys_root):
-        return loop
-    return _exclusive(device)
-
-
-def _mounts(proc_root: Path) -> dict[str, str]:
-    """Mount point by `major:minor` (proc_pid_mountinfo(5)); btrfs hides its devices there, so sources count too."""
-    found: dict[str, str] = {}
-    for line in (sysfs.read_text(proc_root / "self/mountinfo") or "").splitlines():
-        fields = line.split()
-        found[fields[2]] = fields[4]
-        source = fields[fields.index("-") + 2]
-        if source.startswith("/dev/") and Path(source).exists():
-            major, minor = sysfs.device_numbers(source)
-            found[f"{major}:{minor}"] = fields[4]
-    return found
-
-
-def _backing_loop(nodes: list[Path], sys_root: Path) -> str | None:
-    names = {f"/dev/{node.name}" for node in nodes}
-    for backing in sorted((sys_root / "block").glob("loop*/loop/backing_file")):
-        if sysfs.read_text(backing) in names:
-            return f"{backing.parent.parent.name} is a loop device over it"
-    return None
+    return holders.holder(name, host) or _exclusive(device) or _membership(name, host)
 
 
 def _exclusive(device: str) -> str | None:
@@ -114,4 +83,18 @@ def _exclusive(device: str) -> str | None:
         if error.errno == errno.EBUSY:
             return "the kernel or another process holds it exclusively"
         return f"it cannot be opened ({os.strerror(error.errno or 0)})"
+    return None
+
+
+def _membership(name: str, host: Host) -> str | None:
+    try:
+        found = signatures.read([name, *holders.partitions(name, host)])
+    except OSError as error:
+        return f"what is written on it cannot be read ({error})"
+    for signature in found:
+        if signature.membership is not None:
+            return (
+                f"{signature.node} is {signature.membership} ({signature.kind}), which other drives may need; "
+                f"wipefs --all /dev/{signature.node} ends that"
+            )
     return None

@@ -9,6 +9,9 @@ from typing import Any
 from drivelab.drives.sysfs import SECTOR_BYTES, Wear
 from drivelab.units import format_size
 
+LIFETIME_UNIT_BYTES = 512_000
+"""NVMe counts data units written in thousands of 512 bytes, rounded up (NVM Express Base, SMART / Health log)."""
+
 
 @dataclass(frozen=True)
 class Seal:
@@ -31,25 +34,55 @@ class Seal:
         return cls(**{**body, "wear": Wear(**body["wear"])})
 
 
-def broken(seal: Seal, stage: str, serial: str, plan: str, live: Wear) -> str | None:
-    """Why a seal does not vouch for the drive as it is now, in words; None if it is intact."""
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a seal vouches for the drive as it is now, and why or why not, in words."""
+
+    intact: bool
+    reason: str
+
+
+def judge(seal: Seal, stage: str, serial: str, plan: str, live: Wear) -> Verdict:
+    """Compare a seal with what is wanted (`stage`, `serial`, `plan`) and with the live counters of the drive.
+
+    The kernel's counters end with the host's uptime or the device's attachment; then only a drive with a counter of
+    its own can vouch for itself, to within LIFETIME_UNIT_BYTES, and not for what was discarded.
+    """
     if seal.stage != stage:
-        return f"the drive was left after {seal.stage}, not after {stage}"
+        return Verdict(False, f"the drive was left after {seal.stage}, not after {stage}")
     if seal.serial != serial:
-        return f"the seal is of drive {seal.serial}, this is {serial}"
+        return Verdict(False, f"the seal is of drive {seal.serial}, this is {serial}")
     if seal.plan != plan:
-        return "the drive was prepared for another plan"
-    if seal.wear.boot_id != live.boot_id:
-        return "the host was started anew since, and the drive's counters with it"
-    if seal.wear.diskseq != live.diskseq:
-        return "the drive was attached anew since"
+        return Verdict(False, "the drive was prepared for another plan")
+    since = counters_lost(seal.wear, live)
+    if since is not None:
+        return _by_lifetime(seal.wear, live, since)
     written = live.sectors_written - seal.wear.sectors_written
     discarded = live.sectors_discarded - seal.wear.sectors_discarded
     if written < 0 or discarded < 0:
-        return "the drive's write counters went back"
+        return Verdict(False, "the drive's write counters went back")
     if written or discarded:
-        return (
+        return Verdict(
+            False,
             f"others wrote {format_size(written * SECTOR_BYTES)} and discarded "
-            f"{format_size(discarded * SECTOR_BYTES)} since"
+            f"{format_size(discarded * SECTOR_BYTES)} since",
         )
+    return Verdict(True, "nobody wrote or discarded anything since, by the kernel's counters")
+
+
+def counters_lost(before: Wear, live: Wear) -> str | None:
+    """Why the kernel's counters cannot be compared, in words; None if they can."""
+    if before.boot_id != live.boot_id:
+        return "the host was started anew"
+    if before.diskseq != live.diskseq:
+        return "the drive was attached anew"
     return None
+
+
+def _by_lifetime(sealed: Wear, live: Wear, since: str) -> Verdict:
+    if sealed.lifetime_bytes_written is None or live.lifetime_bytes_written is None:
+        return Verdict(False, f"{since} since, and the kernel's write counters with it; the drive has none of its own")
+    written = live.lifetime_bytes_written - sealed.lifetime_bytes_written
+    if written:
+        return Verdict(False, f"{since} since, and by the drive's own counter others wrote {format_size(written)}")
+    return Verdict(True, f"{since} since, but the drive's own counter tells of no write")

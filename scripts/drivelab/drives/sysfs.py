@@ -20,6 +20,8 @@ class Wear:
     """Changes whenever a device is attached anew (Documentation/ABI/stable/sysfs-block)."""
     sectors_written: int
     sectors_discarded: int
+    lifetime_bytes_written: int | None = None
+    """By the drive's own counter, which outlives the host's uptime; None where it has none."""
 
 
 def read_text(path: Path) -> str | None:

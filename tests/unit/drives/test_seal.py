@@ -3,17 +3,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from drivelab.drives.seal import Seal, broken
+from drivelab.drives.seal import Seal, judge
 from drivelab.drives.sysfs import Wear
 
 WEAR = Wear(boot_id="b", diskseq="7", sectors_written=1000, sectors_discarded=10)
+NVME = replace(WEAR, lifetime_bytes_written=5_120_000)
 SEAL = Seal("precondition", "S1", "abc", WEAR, "2026-01-01T00:00:00.000+00:00")
 
 
 def test_intact_when_nothing_happened() -> None:
-    assert broken(SEAL, "precondition", "S1", "abc", WEAR) is None
+    assert judge(SEAL, "precondition", "S1", "abc", WEAR).intact
     assert Seal.from_mapping(SEAL.to_mapping()) == SEAL
+    assert Seal.from_mapping(replace(SEAL, wear=NVME).to_mapping()).wear == NVME
 
 
 @pytest.mark.parametrize(
@@ -24,12 +28,42 @@ def test_intact_when_nothing_happened() -> None:
         ("precondition", "S1", "xyz", WEAR, "another plan"),
         ("precondition", "S1", "abc", replace(WEAR, boot_id="c"), "host was started anew"),
         ("precondition", "S1", "abc", replace(WEAR, diskseq="8"), "attached anew"),
-        ("precondition", "S1", "abc", replace(WEAR, sectors_written=1008), "others wrote 4KiB"),
+        ("precondition", "S1", "abc", replace(WEAR, sectors_written=1008), "others wrote 4KiB and discarded 0B"),
         ("precondition", "S1", "abc", replace(WEAR, sectors_discarded=12), "discarded 1KiB"),
         ("precondition", "S1", "abc", replace(WEAR, sectors_written=900), "went back"),
     ],
 )
 def test_broken_with_its_reason(stage: str, serial: str, plan: str, live: Wear, words: str) -> None:
-    reason = broken(SEAL, stage, serial, plan, live)
-    assert reason is not None
-    assert words in reason
+    verdict = judge(SEAL, stage, serial, plan, live)
+    assert not verdict.intact
+    assert words in verdict.reason
+
+
+@pytest.mark.parametrize("change", [{"boot_id": "c"}, {"diskseq": "8"}])
+def test_a_counter_of_the_drive_outlives_the_kernels(change: dict[str, str]) -> None:
+    seal = replace(SEAL, wear=NVME)
+    live = replace(NVME, sectors_written=3, sectors_discarded=0, **change)  # type: ignore[arg-type]
+    verdict = judge(seal, "precondition", "S1", "abc", live)
+    assert verdict.intact
+    assert "drive's own counter" in verdict.reason
+    verdict = judge(seal, "precondition", "S1", "abc", replace(live, lifetime_bytes_written=5_632_000))
+    assert not verdict.intact
+    assert "others wrote 500KiB" in verdict.reason
+
+
+@given(
+    written=st.integers(-10, 10),
+    discarded=st.integers(-10, 10),
+    lifetime=st.sampled_from([None, 0, 512_000]),
+    fresh=st.booleans(),
+)
+def test_intact_never_with_a_sign_of_writing(written: int, discarded: int, lifetime: int | None, fresh: bool) -> None:
+    live = replace(
+        NVME,
+        diskseq="8" if fresh else "7",
+        sectors_written=WEAR.sectors_written + written,
+        sectors_discarded=WEAR.sectors_discarded + discarded,
+        lifetime_bytes_written=None if lifetime is None else 5_120_000 + lifetime,
+    )
+    intact = judge(replace(SEAL, wear=NVME), "precondition", "S1", "abc", live).intact
+    assert intact == (lifetime == 0 if fresh else (written == 0 and discarded == 0))

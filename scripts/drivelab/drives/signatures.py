@@ -1,0 +1,62 @@
+"""What is written on a drive: file systems, partition tables, members of something that is not assembled just now."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from drivelab.drives import tools
+
+MEMBERS = {
+    "LVM2_member": "a physical volume of LVM",
+    "LVM1_member": "a physical volume of LVM",
+    "zfs_member": "a member of a ZFS pool",
+    "btrfs": "a member of a btrfs",
+    "bcache": "a device of bcache",
+    "drbd": "a device of DRBD",
+    "ceph_bluestore": "a device of Ceph",
+    "VMFS_volume_member": "a member of a VMFS volume",
+}
+"""What may be whole only together with other drives, by libblkid's names; RAID members end in `_raid_member`."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One signature, as wipefs(8) names it."""
+
+    node: str
+    """Kernel name of the drive or partition that has it."""
+    kind: str
+    label: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.kind} '{self.label}' on {self.node}" if self.label else f"{self.kind} on {self.node}"
+
+    @property
+    def membership(self) -> str | None:
+        """What the device is a member of, in words; None for a signature that stands for itself."""
+        if self.kind.endswith("_raid_member"):
+            return "a member of a RAID"
+        return MEMBERS.get(self.kind)
+
+
+def read(nodes: list[str]) -> list[Signature]:
+    """All signatures on devices, given by kernel name; reads, writes nothing.
+
+    All rather than libblkid's first guess: what lies under a newer partition table may still be wanted.
+    Raises OSError in words when a device cannot be read.
+    """
+    found: list[Signature] = []
+    for node in nodes:
+        output = tools.run("wipefs", "--json", "--no-act", f"/dev/{node}")
+        if output.status != 0:
+            raise OSError(output.words)
+        found += parse(output.stdout)
+    return found
+
+
+def parse(text: str) -> list[Signature]:
+    """Signatures in the JSON of wipefs, which prints nothing for a device without any."""
+    rows = json.loads(text)["signatures"] if text.strip() else []
+    return [Signature(row["device"], row["type"], row.get("label") or "") for row in rows]

@@ -1,0 +1,59 @@
+"""Runs the programs that know drives better than the kernel does (nvme, hdparm, sg3_utils, blkid); judges nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+from drivelab.errors import UserError
+
+PACKAGES = {"nvme": "nvme-cli", "hdparm": "hdparm", "blkid": "util-linux", "blkdiscard": "util-linux",
+            "wipefs": "util-linux"}
+"""Debian package of a program; those that begin with sg_ are in sg3-utils."""
+_NO_ANSWER = 124
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a program left. Its exit status proves nothing: hdparm exits 0 after a failed erase."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def words(self) -> str:
+        """The first line of complaint, for a sentence."""
+        lines = [line.strip() for line in (self.stderr + "\n" + self.stdout).splitlines() if line.strip()]
+        return lines[0] if lines else f"exit status {self.status}"
+
+
+def run(program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
+    """Run a program without a shell; a program that does not answer in time is killed and has status 124.
+
+    Raises UserError naming the package when the program is not installed.
+    """
+    if shutil.which(program) is None:
+        package = PACKAGES.get(program, "sg3-utils" if program.startswith("sg_") else program)
+        raise UserError(f"{program} is not installed; run ./drivelab setup, or install the package {package}")
+    try:
+        done = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
+            check=False, timeout=timeout_s,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Output(_NO_ANSWER, "", f"{program} did not answer within {timeout_s:.0f} s")
+    return Output(done.returncode, done.stdout, done.stderr)
+
+
+def read_json(program: str, *arguments: str) -> dict[str, Any] | None:
+    """The JSON object that a program prints; None where it fails or prints none."""
+    output = run(program, *arguments)
+    try:
+        value = json.loads(output.stdout)
+    except ValueError:
+        return None
+    return value if output.status == 0 and isinstance(value, dict) else None
