@@ -48,6 +48,14 @@ def format_size(size_bytes: int) -> str:
     return f"{size_bytes}B"
 
 
+def format_amount(size_bytes: float) -> str:
+    """For people, to three digits: `7.45 TiB`, `512 KiB`."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size_bytes >= 0.9995 * _SIZE[unit]:
+            return f"{size_bytes / _SIZE[unit]:.3g} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
 def format_duration(seconds: float) -> str:
     """For people: `45 s`, `3 min 05 s`, `2 h 10 min`."""
     if seconds < 60:

@@ -11,26 +11,34 @@ from drivelab.config.study import DEFAULT_STUDY
 
 def add_parser(commands: Any) -> None:
     """Register `plan`."""
-    one = commands.add_parser("plan", help="show what a study would measure; touches nothing")
+    one = commands.add_parser("plan", help="show what a study would erase, write and measure; touches nothing")
     one.add_argument("study", nargs="?", default=DEFAULT_STUDY)
     one.set_defaults(handler=_plan)
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from drivelab.stages.estimate import ASSUMED_MIB_S, estimate
+    from drivelab.drives import sysfs
+    from drivelab.stages.commands import fio_commands
     from drivelab.stages.layout import Layout
+    from drivelab.stages.outlook import outlook
     from drivelab.stages.planning import Campaign
-    from drivelab.units import format_duration
+    from drivelab.virtual.model import PAGE_BYTES
 
     campaign = Campaign.load(in_project(options.study))
     Layout(campaign).check_owner()
     campaign.approve_drives()
     print(campaign.headline())
+    rows = {row.drive: row for row in outlook(campaign)}
+    for row in rows.values():
+        print("\n".join(row.lines()))
     for one in campaign.plans:
         done = (one.plan.recording_path / "recording.json").exists()
-        span = estimate(one.plan, campaign.capacity_bytes(one.plan), ASSUMED_MIB_S, trace_s=10.0)
-        time = f"{format_duration(span.least_s)} to {format_duration(span.most_s)} at {ASSUMED_MIB_S:.0f} MiB/s"
-        print(f"{one.plan.recording}  {'recorded' if done else time}")
+        print(f"\n{one.plan.recording}{', recorded already' if done else ''}")
         for difference in one.altered:
             print(f"    reduced: {difference}")
+        print(f"    purge: {one.plan.subject['condition']['purge']}")
+        row = rows[one.plan.drive]
+        block = PAGE_BYTES if row.virtual else sysfs.logical_block_bytes(row.device.removeprefix("/dev/"))
+        for purpose, command in fio_commands(one.plan, row.device, row.capacity_bytes, block):
+            print(f"    {purpose}:\n        {command}")
     return 0

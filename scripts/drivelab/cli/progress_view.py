@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from drivelab.stages.estimate import ASSUMED_MIB_S, Estimate, estimate
+from drivelab.stages.estimate import assumed_mib_s, estimate
 from drivelab.stages.planning import Campaign, Planned
 from drivelab.units import format_duration
 
@@ -113,8 +113,6 @@ def _duration_s(recording: Path) -> float | None:
 
 def _expected_s(campaign: Campaign, one: Planned) -> float:
     """Between the least and the most, nearer to the least: steady state usually comes early."""
-    model = one.plan.subject["drive"].get("virtual")
-    capacity_bytes = campaign.capacity_bytes(one.plan)
-    bandwidth_mib_s = 10.0 if model is not None else ASSUMED_MIB_S
-    span: Estimate = estimate(one.plan, capacity_bytes, bandwidth_mib_s, trace_s=10.0)
+    bandwidth_mib_s = assumed_mib_s(one.plan, None)
+    span = estimate(one.plan, campaign.capacity_bytes(one.plan), bandwidth_mib_s, campaign.trace_of(one.plan))
     return span.least_s + 0.15 * (span.most_s - span.least_s)

@@ -24,6 +24,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _common(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--yes", action="store_true", help="the data on the study's drives may be destroyed")
     one.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="CPU cores for the analysis")
     one.set_defaults(handler=_run)
 
@@ -31,7 +32,7 @@ def _common(one: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from drivelab.cli.runner import run_study
 
-    return run_study(in_project(options.study), options.cores)
+    return run_study(in_project(options.study), options.cores, options.yes)
 
 
 def in_project(study: str) -> Path:

@@ -14,13 +14,14 @@ from drivelab.cli.progress_view import ProgressView
 from drivelab.errors import UserError
 from drivelab.fio.run import fio_version
 from drivelab.stages.layout import Layout
+from drivelab.stages.outlook import outlook, require_consent
 from drivelab.stages.planning import Campaign
 from drivelab.units import format_duration
 
 _POLL_S = 0.5
 
 
-def run_study(path: Path, cores: int) -> int:
+def run_study(path: Path, cores: int, yes: bool) -> int:
     """Run what is left of a study; returns 0 when all is done and up to date, 1 when something failed.
 
     Raises UserError before anything is touched when the configuration does not hold.
@@ -31,6 +32,7 @@ def run_study(path: Path, cores: int) -> int:
     if campaign.needs_fio:
         fio_version()
     campaign.approve_drives()
+    _show_and_agree(campaign, yes)
     logs = campaign.study.results / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     with (campaign.study.results / ".run.lock").open("w") as lock:
@@ -49,6 +51,15 @@ def run_study(path: Path, cores: int) -> int:
         return 1
     _result(campaign, time.monotonic() - started_s)
     return 0
+
+
+def _show_and_agree(campaign: Campaign, yes: bool) -> None:
+    """What is about to be lost, for real drives that this study has not destroyed data on before."""
+    rows = outlook(campaign)
+    if any(not row.virtual and row.to_do for row in rows):
+        for row in rows:
+            print("\n".join(row.lines()), flush=True)
+    require_consent(campaign, rows, yes)
 
 
 def _unlock() -> None:

@@ -10,7 +10,10 @@ from pathlib import Path
 from drivelab.errors import UserError
 
 COLUMNS = ("drive", "device", "serial", "destructive", "note")
+ENDURANCE = "endurance_tbw"
+"""A sixth column that may be left out: bytes that the maker lets be written, in units of 10^12."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 _DEVICE = re.compile(r"virtual:[a-z0-9][a-z0-9-]{0,40}|/dev/disk/by-id/[A-Za-z0-9_.:+=@-]+")
 
 
@@ -26,6 +29,8 @@ class SheetRow:
     note: str
     source: str
     """File and line, for errors."""
+    endurance_bytes: float | None = None
+    """Rated endurance: host bytes written over the drive's life; None where the sheet does not say."""
 
     @property
     def virtual(self) -> str | None:
@@ -44,21 +49,25 @@ def load_sheet(path: Path) -> dict[str, SheetRow]:
         ) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: cannot be read as a sheet of tab-separated UTF-8 ({error}); mend the file") from None
-    if not lines or tuple(lines[0]) != COLUMNS:
-        raise UserError(f"{path} line 1: the columns must be {', '.join(COLUMNS)}, separated by tabs; mend the line")
+    columns = tuple(lines[0]) if lines else ()
+    if columns not in (COLUMNS, (*COLUMNS, ENDURANCE)):
+        raise UserError(
+            f"{path} line 1: the columns must be {', '.join(COLUMNS)} and perhaps {ENDURANCE}, separated by tabs; "
+            "mend the line"
+        )
     rows: dict[str, SheetRow] = {}
     for number, fields in enumerate(lines[1:], start=2):
         if fields and any(field.strip() for field in fields) and not fields[0].startswith("#"):
-            row = _row(fields, f"{path} line {number}")
+            row = _row(fields, columns, f"{path} line {number}")
             _refuse_twice(rows, row)
             rows[row.drive] = row
     return rows
 
 
-def _row(fields: list[str], source: str) -> SheetRow:
-    if len(fields) != len(COLUMNS):
-        raise UserError(f"{source}: has {len(fields)} columns instead of {len(COLUMNS)}; separate them by one tab each")
-    drive, device, serial, destructive, note = (field.strip() for field in fields)
+def _row(fields: list[str], columns: tuple[str, ...], source: str) -> SheetRow:
+    if len(fields) != len(columns):
+        raise UserError(f"{source}: has {len(fields)} columns instead of {len(columns)}; separate them by one tab each")
+    drive, device, serial, destructive, note, *rest = (field.strip() for field in fields)
     if not _NAME.fullmatch(drive):
         raise UserError(f"{source}: drive '{drive}' is no name; use lower-case letters, digits and hyphens")
     if not _DEVICE.fullmatch(device):
@@ -70,7 +79,14 @@ def _row(fields: list[str], source: str) -> SheetRow:
         raise UserError(f"{source}: drive '{drive}' has no serial; read it with lsblk -o NAME,SERIAL and enter it")
     if destructive not in ("yes", "no"):
         raise UserError(f"{source}: destructive is '{destructive}'; write yes (all its data may be destroyed) or no")
-    return SheetRow(drive, device, serial, destructive == "yes", note, source)
+    endurance_bytes = _endurance_bytes(rest[0], source) if rest and rest[0] else None
+    return SheetRow(drive, device, serial, destructive == "yes", note, source, endurance_bytes)
+
+
+def _endurance_bytes(text: str, source: str) -> float:
+    if not _NUMBER.fullmatch(text) or float(text) == 0:
+        raise UserError(f"{source}: {ENDURANCE} is '{text}'; write the terabytes that may be written, such as 600")
+    return 1e12 * float(text)
 
 
 def _refuse_twice(rows: dict[str, SheetRow], row: SheetRow) -> None:

@@ -52,6 +52,18 @@ class Study:
     drives_sheet: Path
     drive_class: str
     scenario: str
+    purge: str
+    """How drives are purged: `auto` or a method of `drivelab.drives.purge`."""
+    write_cache: str | None
+    """`on`, `off`, or None to leave it as it is."""
+    host_settings: str
+    """`check` or `apply`."""
+    taint: Mapping[str, float]
+    """Limits as keyword arguments of `drivelab.analysis.taint.Limits`, and `remeasure`."""
+    meter: Mapping[str, Any]
+    """`csv` or `command` of an external power meter; empty without one."""
+    consent: tuple[str, ...]
+    """Serials of drives whose data may be destroyed without asking."""
     clock: str
     concurrency: int
     runs: int
@@ -90,6 +102,12 @@ def load_study(path: Path) -> Study:
         drives_sheet=Path(body["drives_sheet"]),
         drive_class=body["class"],
         scenario=body["scenario"],
+        purge=body["purge"],
+        write_cache=_write_cache(body["write_cache"], body["class"]),
+        host_settings=body["host_settings"],
+        taint=_taint(body["taint"]),
+        meter=body.get("meter", {}),
+        consent=tuple(body["consent"]),
         clock=body["clock"],
         concurrency=body["concurrency"],
         runs=body["runs"],
@@ -99,6 +117,18 @@ def load_study(path: Path) -> Study:
         measurements=measurements,
         rse_threshold_pct=100 * parse_share(body["analysis"].get("relative_standard_error", "5%")),
     )
+
+
+def _write_cache(wanted: str, drive_class: str) -> str | None:
+    """PTS: enterprise drives are tested with the volatile write cache off, client drives with it on."""
+    if wanted == "unchanged":
+        return None
+    return {"enterprise": "off", "client": "on"}[drive_class] if wanted == "by-class" else wanted
+
+
+def _taint(body: Mapping[str, Any]) -> dict[str, float]:
+    limits = {f"{key}_pct": 100 * parse_share(body[key]) for key in ("steal", "load") if key in body}
+    return {**limits, "remeasure": body.get("remeasure", 0)}
 
 
 def _choice(

@@ -55,6 +55,11 @@ class Plan:
     def recording_path(self) -> Path:
         return Path(self.context["results"]) / "recordings" / self.recording
 
+    def seed(self, name: str) -> int:
+        """Seed of fio's random numbers: another one for each cell, the same for each repetition of the plan."""
+        text = f"{self.digest}/{self.run}/{name}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
     @property
     def virtual(self) -> bool:
         return self.subject["drive"].get("virtual") is not None

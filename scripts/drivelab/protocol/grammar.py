@@ -16,7 +16,7 @@ from drivelab.plan.cell import Cell
 from drivelab.units import parse_duration, parse_share, parse_size
 
 _STEP_KINDS = ("loop", "soak", "replay")
-_CHANGEABLE = ("class", "for_each", "fill", *_STEP_KINDS)
+_CHANGEABLE = ("class", "for_each", "settle", "fill", *_STEP_KINDS)
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,9 @@ def altered_body(protocol: Protocol, change: Mapping[str, Any], source: str) -> 
     for part, fields in change.items():
         if part not in _CHANGEABLE:
             raise UserError(f"{source}: '{part}' cannot be changed; what can is {', '.join(_CHANGEABLE)}")
+        if part == "settle":
+            body["condition"]["settle"] = fields
+            continue
         changes: list[Any] = fields if isinstance(fields, list) and part in _STEP_KINDS else [fields]
         if not all(isinstance(one, Mapping) for one in changes):
             raise UserError(f"{source}: '{part}' must give the fields that differ, as in a protocol's 'scale'")
@@ -235,6 +238,8 @@ def _steps(body: Mapping[str, Any], drive_class: str, each: str | None) -> dict[
 
     makers = {"loop": loop, "soak": soak, "replay": replay}
     condition: dict[str, Any] = {"purge": body["condition"]["purge"]}
+    if "settle" in body["condition"]:
+        condition["settle_s"] = parse_duration(body["condition"]["settle"])
     if "fill" in body["condition"]:
         fill = body["condition"]["fill"]
         condition["fill"] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +45,15 @@ class BlockDevice:
     def wear(self) -> Wear:
         return sysfs.wear(self._approved.name)
 
-    def purge(self) -> dict[str, Any]:
-        if self._approved.virtual is None:
+    def sectors_written(self) -> int:
+        return sysfs.wear(self._approved.name).sectors_written
+
+    def idle(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
+        """A virtual drive is purged by its model unless the study names a method."""
+        if self._approved.virtual is None or method != "auto":
             return purge_by_trim(self._approved)
         manage.purge(self._approved.virtual)
         mapped = manage.counters(self._approved.virtual)["mapped_pages"]

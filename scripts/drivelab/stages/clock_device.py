@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,13 @@ class ClockDevice:
         return Wear("virtual clock", "virtual clock", counters["host_write_bytes"] // SECTOR_BYTES,
                     counters["trimmed_bytes"] // SECTOR_BYTES)  # fmt: skip
 
-    def purge(self) -> dict[str, Any]:
+    def sectors_written(self) -> int:
+        return self.wear().sectors_written
+
+    def idle(self, seconds: float) -> None:
+        self._drive.idle(seconds)
+
+    def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
         self._drive.purge()
         mapped = self._drive.counters()["mapped_pages"]
         return {"method": "reset of the flash model", "verified": f"the model reports {mapped} mapped pages"}

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from drivelab.drives.seal import Seal, broken
+from drivelab.drives.seal import Seal, Verdict, judge
 from drivelab.errors import UserError
 from drivelab.fio.result import CellFailed, read_result
 from drivelab.plan.blocks import refuse_small_cells
@@ -55,15 +55,17 @@ def prepare(plan: Plan, device: Device, recording: Recording) -> None:
 def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, stage: str) -> bool:
     """Whether the seal in a file vouches for the drive as it is now; the verdict goes into the journal."""
     try:
-        reason = broken(
-            Seal.from_mapping(json.loads(path.read_text())), stage, device.serial, plan.digest, device.wear()
-        )
+        seal = Seal.from_mapping(json.loads(path.read_text()))
     except (OSError, ValueError, TypeError, KeyError):
-        reason = "there is no readable seal"
-    recording.append("verdict", stage=stage, intact=reason is None, reason=reason)
-    if reason is not None:
-        print(f"drive '{plan.drive}': seal after {stage} is broken: {reason}; purging and preconditioning again")
-    return reason is None
+        verdict = Verdict(False, "there is no readable seal")
+    else:
+        verdict = judge(seal, stage, device.serial, plan.digest, device.wear())
+    recording.append("verdict", stage=stage, intact=verdict.intact, reason=verdict.reason)
+    if not verdict.intact:
+        print(
+            f"drive '{plan.drive}': seal after {stage} is broken: {verdict.reason}; purging and preconditioning again"
+        )
+    return verdict.intact
 
 
 def _seal(plan: Plan, device: Device, recording: Recording, stage: str) -> Seal:
@@ -74,10 +76,15 @@ def _seal(plan: Plan, device: Device, recording: Recording, stage: str) -> Seal:
 
 def _purge(plan: Plan, device: Device, recording: Recording) -> Seal:
     progress = Progress(plan, "purge")
-    if plan.subject["condition"]["purge"] == "required":
-        recording.append("purge", **device.purge())
-    else:
+    condition = plan.subject["condition"]
+    if condition["purge"] == "none":
         recording.append("purge", method="none", verified="the protocol wants none")
+    else:
+        recording.append("purge", **device.purge(condition["purge"], progress.say))
+        if settle_s := condition.get("settle_s"):
+            progress.say(f"idle for {settle_s:g} s", 0.99)
+            device.idle(settle_s)
+            recording.append("settle", idle_s=settle_s)
     progress.say("done", 1.0)
     return _seal(plan, device, recording, "purge")
 
@@ -87,10 +94,10 @@ def _precondition(plan: Plan, device: Device, recording: Recording) -> Seal:
     fill: dict[str, Any] | None = plan.subject["condition"].get("fill")
     if fill is not None:
         cell = fill_cell(fill, plan.subject["class"]["active_range"], device.capacity_bytes)
-        written_before = device.wear().sectors_written
+        written_before = device.sectors_written()
 
         def tick(elapsed_s: float) -> None:
-            share = (device.wear().sectors_written - written_before) * 512 / (cell.volume_bytes or 1)
+            share = (device.sectors_written() - written_before) * 512 / (cell.volume_bytes or 1)
             progress.say(f"fill {fill['capacity_multiple']:g} x, {cell.workload}, {share:.0%}", share)
 
         tick(0.0)

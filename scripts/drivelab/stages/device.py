@@ -41,8 +41,16 @@ class Device(Protocol):
         """Counters for seals."""
         ...
 
-    def purge(self) -> dict[str, Any]:
-        """Bring the drive back to as if never written: the `method`, and how the result was `verified`."""
+    def sectors_written(self) -> int:
+        """The kernel's counter of `wear`, cheap enough to look at every second."""
+        ...
+
+    def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
+        """Bring the drive back to as if never written: the `method` taken, and how the result was `verified`."""
+        ...
+
+    def idle(self, seconds: float) -> None:
+        """Let time pass without a request."""
         ...
 
     def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> Timing | None:

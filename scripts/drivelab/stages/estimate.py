@@ -1,51 +1,100 @@
-"""How long a plan takes at the least and at the most, before anything is known of the drive."""
+"""How long a plan takes and how much it writes, at the least and at the most, before anything is known of the drive."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
+from drivelab.virtual.model import PAGE_BYTES, DriveModel
 
 FIO_START_S = 0.3
 """What fio needs beyond the runtime of a cell, measured."""
-ASSUMED_MIB_S = 500.0
-"""Sequential write bandwidth assumed of a drive of which nothing is known."""
+ASSUMED_MIB_S = {"sata": 450.0, "sas": 900.0, "pcie": 2000.0}
+"""Write bandwidth assumed of a real drive by its transport: that of common drives, and that of the slowest else."""
+_PURGE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What replaying a trace once means."""
+
+    duration_s: float
+    write_bytes: int
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of the wall clock."""
+    """Seconds of the wall clock, and bytes that the host writes."""
 
-    least_s: float
-    most_s: float
+    least_s: float = 0.0
+    most_s: float = 0.0
+    least_bytes: float = 0.0
+    most_bytes: float = 0.0
 
     def __add__(self, other: Estimate) -> Estimate:
-        return Estimate(self.least_s + other.least_s, self.most_s + other.most_s)
+        return Estimate(
+            self.least_s + other.least_s,
+            self.most_s + other.most_s,
+            self.least_bytes + other.least_bytes,
+            self.most_bytes + other.most_bytes,
+        )
+
+    def times(self, least: int, most: int) -> Estimate:
+        return Estimate(self.least_s * least, self.most_s * most, self.least_bytes * least, self.most_bytes * most)
 
 
-def estimate(plan: Plan, capacity_bytes: int, bandwidth_mib_s: float, trace_s: float) -> Estimate:
-    """Conditioning and all steps; `bandwidth_mib_s` is what volumes are divided by, `trace_s` the trace's length."""
-    total = Estimate(1.0, 1.0)
-    span_mib = capacity_bytes * plan.subject["class"]["active_range"] / 2**20
+def assumed_mib_s(plan: Plan, transport: str | None) -> float:
+    """Write bandwidth that times are reckoned with: of a virtual drive by its model, of a real one by transport."""
+    mapping = plan.subject["drive"].get("virtual")
+    if mapping is None:
+        return ASSUMED_MIB_S.get(transport or "", min(ASSUMED_MIB_S.values()))
+    model = DriveModel.from_mapping(plan.drive, mapping)
+    if not model.enabled:
+        return max(ASSUMED_MIB_S.values())
+    page_us = max(model.program_us / model.dies, model.transfer_us, model.command_us / 32)
+    return PAGE_BYTES / page_us * 1e6 / 2**20
+
+
+def estimate(plan: Plan, capacity_bytes: int, bandwidth_mib_s: float, trace: Trace) -> Estimate:
+    """Conditioning and all steps: volumes at `bandwidth_mib_s`, and no cell that writes faster than that."""
+    bytes_s = bandwidth_mib_s * 2**20
+    purge_s = (1.0 if plan.virtual else _PURGE_S) + plan.subject["condition"].get("settle_s", 0.0)
+    total = Estimate(purge_s, purge_s)
     fill = plan.subject["condition"].get("fill")
     if fill is not None:
-        seconds = span_mib * fill["capacity_multiple"] / bandwidth_mib_s
-        total += Estimate(seconds, seconds)
+        volume = capacity_bytes * plan.subject["class"]["active_range"] * fill["capacity_multiple"]
+        total += Estimate(volume / bytes_s, volume / bytes_s, volume, volume)
     for step in plan.subject["measure"]:
         ((kind, fields),) = step.items()
         if kind == "loop":
-            one = sum((Cell(**cell).runtime_s or 0.0) + FIO_START_S for cell in fields["cells"])
-            total += Estimate(one * fields["until"]["window"], one * fields["until"]["max_rounds"])
+            total += _loop(fields, bytes_s)
         elif kind == "soak":
-            total += _soak(fields["until"], capacity_bytes, bandwidth_mib_s)
+            total += _soak(fields, capacity_bytes, bytes_s)
         else:
-            total += Estimate(trace_s * (fields["cold_runs"] + 3), trace_s * (fields["cold_runs"] + 7))
+            once = Estimate(trace.duration_s, trace.duration_s, trace.write_bytes, trace.write_bytes)
+            total += once.times(fields["cold_runs"] + 3, fields["cold_runs"] + 7)
     return total
 
 
-def _soak(until: dict[str, float], capacity_bytes: int, bandwidth_mib_s: float) -> Estimate:
-    by_volume = until.get("capacity_multiple", float("inf")) * capacity_bytes / 2**20 / bandwidth_mib_s
-    by_time = until.get("time_s", float("inf"))
-    most_s = by_time if by_time < float("inf") else 10 * by_volume
-    return Estimate(min(by_volume, by_time), most_s)
+def _loop(fields: Mapping[str, Any], bytes_s: float) -> Estimate:
+    cells = [Cell(**cell) for cell in fields["cells"]]
+    seconds = sum((cell.runtime_s or 0.0) + FIO_START_S for cell in cells)
+    most_bytes = sum((cell.runtime_s or 0.0) * (1 - cell.read_share / 100) * bytes_s for cell in cells)
+    one_round = Estimate(seconds, seconds, 0.0, most_bytes)
+    return one_round.times(fields["until"]["window"], fields["until"]["max_rounds"])
+
+
+def _soak(fields: Mapping[str, Any], capacity_bytes: int, bytes_s: float) -> Estimate:
+    """A volume is reached in its own time; random writes may be ten times slower than what is assumed."""
+    until, write_share = fields["until"], 1 - fields["cell"]["read_share"] / 100
+    volume = until["capacity_multiple"] * capacity_bytes if "capacity_multiple" in until else None
+    time_s = until.get("time_s")
+    if volume is None:
+        return Estimate(time_s, time_s, 0.0, time_s * bytes_s * write_share)
+    fastest_s = volume / bytes_s
+    if time_s is None:
+        return Estimate(fastest_s, 10 * fastest_s, volume * write_share, volume * write_share)
+    return Estimate(min(fastest_s, time_s), time_s, 0.0, min(volume, time_s * bytes_s) * write_share)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from drivelab.errors import UserError
 from drivelab.plan.blocks import refuse_small_cells
 from drivelab.plan.plan import Plan
 from drivelab.protocol.grammar import Protocol, Resolved, load, resolve
+from drivelab.stages.estimate import Trace
 from drivelab.trace import application, capture, catalogue
 from drivelab.virtual import manage
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
@@ -82,10 +83,18 @@ class Campaign:
         return any(one.plan.clock == "wall" for one in self.plans)
 
     def approve_drives(self) -> None:
-        """Let the guard look at every real drive that is to be measured; raises UserError, touches nothing."""
-        for row in {one.plan.drive: self.sheet[one.plan.drive] for one in self.plans}.values():
-            if row.virtual is None:
-                guard.approve(row, row.device)
+        """Let the guard look at every real drive that is to be measured; raises UserError, touches nothing.
+
+        Also when a cell is smaller than the logical block of its drive.
+        """
+        approved = {
+            drive: guard.approve(self.sheet[drive], self.sheet[drive].device)
+            for drive in dict.fromkeys(one.plan.drive for one in self.plans)
+            if self.sheet[drive].virtual is None
+        }
+        for one in self.plans:
+            if one.plan.drive in approved:
+                refuse_small_cells(one.plan, sysfs.logical_block_bytes(approved[one.plan.drive].name))
 
     def headline(self) -> str:
         """What is about to be run, in a line or two: also why something is not what one would expect."""
@@ -124,6 +133,22 @@ class Campaign:
         if self.trace_is_captured(name):
             return self.study.results / "traces" / f"{name}.parquet"
         return catalogue.path_of(self.study.traces[name].shipped, TRACES)
+
+    def trace_of(self, plan: Plan) -> Trace:
+        """What one replay of a plan's trace means; of a trace still to be captured, by the shipped one."""
+        name = plan.subject.get("trace", {}).get("name")
+        return Trace(0.0, 0) if name is None else self._trace_extent(name)
+
+    @cache  # noqa: B019 - a campaign lives as long as the process
+    def _trace_extent(self, name: str) -> Trace:
+        from drivelab.trace.characterise import characterise  # with pandas, which a mere plan must not wait for
+        from drivelab.trace.schema import read_trace
+
+        captured = self.trace_path(name)
+        path = captured if captured.exists() else catalogue.path_of(self.study.traces[name].shipped, TRACES)
+        requests, provenance = read_trace(path)
+        facts = characterise(requests.to_pandas(), provenance, name).iloc[0]
+        return Trace(float(facts["duration_s"]), int(facts["write_bytes"]))
 
     def trace_is_captured(self, name: str) -> bool:
         """Whether this host captures the trace itself; else the shipped one is replayed."""
@@ -172,8 +197,11 @@ class Campaign:
             "clock": "wall",
             "scenario": self.study.scenario,
             "protocol": choice.protocol,
-            **resolved.steps,
+            "write_cache": self.study.write_cache,
+            **self._with_purge(resolved.steps),
         }
+        if self.study.taint["remeasure"]:
+            subject["taint"] = dict(self.study.taint)
         if row.virtual is not None:
             model = self.model(row.virtual, row.source)
             if model.serial != row.serial:
@@ -190,6 +218,8 @@ class Campaign:
             "measurement": choice.name if resolved.variant is None else f"{choice.name}.{resolved.variant}",
             "run": run,
             "results": str(self.study.results),
+            "taint": dict(self.study.taint),
+            "meter": dict(self.study.meter),
         }
         if choice.trace is not None:
             subject["trace"] = self._trace(choice.trace)
@@ -198,6 +228,12 @@ class Campaign:
         if plan.virtual:
             refuse_small_cells(plan, PAGE_BYTES)
         return plan
+
+    def _with_purge(self, steps: Mapping[str, Any]) -> dict[str, Any]:
+        """Steps of a plan with the study's method in the place of the protocol's bare wish for a purge."""
+        if steps["condition"]["purge"] == "none":
+            return dict(steps)
+        return {**steps, "condition": {**steps["condition"], "purge": self.study.purge}}
 
     def _trace(self, name: str) -> dict[str, Any]:
         """What a replay depends on: the content of a shipped trace, or how a captured one is made."""

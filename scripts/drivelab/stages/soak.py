@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,32 +23,24 @@ def run_soak(
     An interrupted soak keeps the slices that fio had printed and goes on with what is left in a further process, so
     `parts` may be several; the journal has a gap between them. Raises CellFailed when the evidence does not hold.
     """
-    wanted = Cell(**fields["cell"])
-    limit_bytes, limit_s = _limits(fields["until"], device.capacity_bytes)
     parts = _recover(recording, step)
     if any(part["finished"] for part in parts):
         return
-    done_bytes = sum(part["bytes"] for part in parts)
-    done_s = sum(part["runtime_s"] for part in parts)
-    cell = replace(
-        wanted,
-        volume_bytes=None if limit_bytes is None else max(limit_bytes - done_bytes, wanted.block_size_bytes),
-        runtime_s=None if limit_s is None else max(limit_s - done_s, wanted.slice_s or 1.0),
-    )
+    cell = soak_cell(fields, device.capacity_bytes, parts)
     bench = Bench(plan, device, recording)
     name = f"cells/{step}-soak-part{len(parts) + 1}"
-    written_before = device.wear().sectors_written
+    written_before = device.sectors_written()
 
     def tick(elapsed_s: float) -> None:
         shares = [elapsed_s / cell.runtime_s] if cell.runtime_s else []
         if cell.volume_bytes and cell.read_share == 0:
-            shares.append((device.wear().sectors_written - written_before) * 512 / cell.volume_bytes)
+            shares.append((device.sectors_written() - written_before) * 512 / cell.volume_bytes)
         progress.say(f"soak {cell.label}, {elapsed_s:.0f} s, {max(shares, default=0.0):.0%}", max(shares, default=0.0))
 
     progress.say(f"soak {cell.label}", 0.0)
     recording.append("soak-begins", step=step, directory=name, workload=cell.to_mapping())
     try:
-        directory, facts = bench.run(name, lambda folder: device.run(cell, folder, bench.seed(name), tick))
+        directory, facts = bench.run(name, lambda folder: device.run(cell, folder, plan.seed(name), tick))
         slices = read_slices(directory, cell)
     except CellFailed as failure:
         raise CellFailed(f"soak {cell.label} in {name}: {failure}") from None
@@ -56,9 +48,16 @@ def run_soak(
                      workload=cell.to_mapping(), **_amount(slices), **facts)  # fmt: skip
 
 
-def _limits(until: Mapping[str, Any], capacity_bytes: int) -> tuple[int | None, float | None]:
-    multiple = until.get("capacity_multiple")
-    return (None if multiple is None else int(multiple * capacity_bytes)), until.get("time_s")
+def soak_cell(fields: Mapping[str, Any], capacity_bytes: int, parts: Sequence[Mapping[str, Any]] = ()) -> Cell:
+    """What is left of a soak after the parts that the journal has."""
+    wanted, until = Cell(**fields["cell"]), fields["until"]
+    volume_bytes, runtime_s = None, until.get("time_s")
+    if "capacity_multiple" in until:
+        whole = int(until["capacity_multiple"] * capacity_bytes)
+        volume_bytes = max(whole - sum(part["bytes"] for part in parts), wanted.block_size_bytes)
+    if runtime_s is not None:
+        runtime_s = max(runtime_s - sum(part["runtime_s"] for part in parts), wanted.slice_s or 1.0)
+    return replace(wanted, volume_bytes=volume_bytes, runtime_s=runtime_s)
 
 
 def _next_slice(parts: list[dict[str, Any]]) -> int:

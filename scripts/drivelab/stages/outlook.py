@@ -1,0 +1,136 @@
+"""What a study will do to its drives, and whether somebody has agreed to it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivelab.drives import holders, signatures, sysfs
+from drivelab.errors import UserError
+from drivelab.recording.writer import now_iso, write_json
+from drivelab.stages.estimate import Estimate, assumed_mib_s, estimate
+from drivelab.stages.planning import Campaign
+from drivelab.units import format_amount, format_duration
+
+_FILE = "consent.json"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One drive of a study: what it holds now, and what is left to be done to it."""
+
+    drive: str
+    device: str
+    serial: str
+    virtual: bool
+    model: str
+    capacity_bytes: int
+    holds: tuple[str, ...]
+    """Signatures of what will be erased, in words."""
+    to_do: int
+    """Measurements that are not recorded yet."""
+    estimate: Estimate
+    bandwidth_mib_s: float
+    """Assumed for the estimate."""
+    endurance_bytes: float | None
+
+    def lines(self) -> list[str]:
+        """For people."""
+        head = f"{self.drive}: {self.model}, serial {self.serial}, {format_amount(self.capacity_bytes)}, {self.device}"
+        if self.to_do == 0:
+            return [f"{head}: all is recorded, nothing will be written"]
+        span = self.estimate
+        written = _span(format_amount(span.least_bytes), format_amount(span.most_bytes))
+        time = _span(format_duration(span.least_s), format_duration(span.most_s))
+        holds = ", ".join(self.holds) or "all that it holds; no file system or partition table was found"
+        return [
+            f"{head}",
+            f"    will be erased: {'the content of the virtual drive' if self.virtual else holds}",
+            f"    will be written: {written}{self._share()}",
+            f"    will take: {time} at an assumed {self.bandwidth_mib_s:.0f} MiB/s"
+            f"{', in simulated time' if self.device == 'virtual clock' else ''}",
+        ]
+
+    def _share(self) -> str:
+        if self.virtual:
+            return ""
+        if self.endurance_bytes is None:
+            return "; its rated endurance is not in the drive sheet (column endurance_tbw)"
+        least, most = (100 * volume / self.endurance_bytes for volume in (self.estimate.least_bytes,
+                                                                           self.estimate.most_bytes))  # fmt: skip
+        return f", {_span(f'{least:.2g} %', f'{most:.2g} %')} of its rated {self.endurance_bytes / 1e12:g} TB"
+
+
+def _span(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def outlook(campaign: Campaign) -> list[Outlook]:
+    """A row for each drive of the study; reads the drives that are attached, writes nothing."""
+    return [_outlook(campaign, drive) for drive in dict.fromkeys(one.plan.drive for one in campaign.plans)]
+
+
+def _outlook(campaign: Campaign, drive: str) -> Outlook:
+    row = campaign.sheet[drive]
+    plans = [one.plan for one in campaign.plans if one.plan.drive == drive]
+    left = [plan for plan in plans if not (plan.recording_path / "recording.json").exists()]
+    name = None if row.virtual is not None else sysfs.kernel_name(row.device)
+    facts = sysfs.describe(name) if name else {"model": "virtual drive", "transport": None}
+    capacity_bytes = campaign.capacity_bytes(plans[0])
+    bandwidth_mib_s = assumed_mib_s(plans[0], str(facts["transport"]))
+    total = sum((estimate(plan, capacity_bytes, bandwidth_mib_s, campaign.trace_of(plan)) for plan in left), Estimate())
+    device = f"/dev/{name}" if name else "virtual clock" if plans[0].clock == "virtual" else row.device
+    return Outlook(
+        drive, device, row.serial, row.virtual is not None, str(facts["model"] or "unknown model"), capacity_bytes,
+        _holds(name), len(left), total, bandwidth_mib_s, row.endurance_bytes,
+    )  # fmt: skip
+
+
+def _holds(name: str | None) -> tuple[str, ...]:
+    if name is None:
+        return ()
+    try:
+        found = signatures.read([name, *holders.partitions(name, holders.Host())])
+    except OSError as error:
+        return (f"what cannot be read ({error})",)
+    return tuple(dict.fromkeys(one.words for one in found))
+
+
+def require_consent(campaign: Campaign, rows: list[Outlook], yes: bool) -> None:
+    """Make sure that somebody agreed to lose the data of every real drive, and keep that with the results.
+
+    Consent is by serial: given once, by `yes` or the study's `consent`, it holds for the study's later runs, until
+    another drive joins. Raises UserError, before anything is touched, when it is missing.
+    """
+    path = campaign.study.results / _FILE
+    known = _known(path)
+    asked = [row for row in rows if not row.virtual and row.to_do and row.serial not in known]
+    missing = [row for row in asked if not yes and row.serial not in campaign.study.consent]
+    if missing:
+        names = ", ".join(f"'{row.drive}' ({row.serial})" for row in missing)
+        raise UserError(
+            f"study '{campaign.study.name}' has not destroyed data on {names} before; read the above, then run again "
+            "with --yes, or enter the serials under 'consent' in the study. Nothing was written."
+        )
+    if asked:
+        how = "--yes" if yes else "the study's 'consent'"
+        write_json(path, {**known, **{row.serial: {"at": now_iso(), "by": how} for row in asked}})
+
+
+def check_consent(results: Path, serial: str) -> None:
+    """Raise UserError if nobody agreed to lose the data of a real drive: a stage may be called without `run`."""
+    if serial not in _known(results / _FILE):
+        raise UserError(
+            f"drive {serial}: nobody has agreed yet to lose its data in this study; begin it with "
+            "'drivelab run STUDY --yes'. Nothing was written."
+        )
+
+
+def _known(path: Path) -> dict[str, object]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        raise UserError(f"{path}: is no record of consent; delete it and run again with --yes") from None
