@@ -18,6 +18,8 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 workflow.global_resources.update(layout.host_limits())
+# A Snakemake that is killed takes the stage with it: nothing goes on with a drive that nobody watches (prctl(2)).
+STAGE = "exec setpriv --pdeathsig TERM drivelab"
 
 
 report: "workflow/report/workflow.rst"

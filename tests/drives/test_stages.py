@@ -158,3 +158,34 @@ def test_a_serial_that_is_not_the_sheets_is_refused(plans: list[Plan]) -> None:
     row = load_sheet(Path("config/drives.tsv"))["op7"]
     with pytest.raises(UserError, match=r"has serial OTHER at .*, the sheet says VIRTUAL-OP7. Nothing was written"):
         guard.approve(row, device)
+
+
+def test_foreign_writes_during_an_interruption_make_it_begin_anew(plans: list[Plan]) -> None:
+    plan = plans[0]
+    seal = condition(plan)
+    manage.set_fault("op7", manage.Fault("error", operation="write"))
+    with pytest.raises(UserError, match="Input/output error"):
+        measure(plan, seal)
+    manage.clear_faults("op7")
+    device = manage.status()[0].device
+    write = ["dd", "if=/dev/zero", f"of={device}", "bs=1M", "count=4", "oflag=direct"]
+    subprocess.run(write, check=True, capture_output=True)
+    measure(plan, seal)
+    (abandoned,) = plan.recording_path.parent.glob("*.abandoned-1")
+    reason = next(line["reason"] for line in read_journal(abandoned) if line["event"] == "abandoned")
+    assert reason == "others wrote about 4 MiB since"
+    assert events(plan).count("purge") == 1
+    assert events(plan)[-1] == "complete"
+
+
+def test_foreign_writes_between_stages_lead_to_a_new_purge(
+    plans: list[Plan], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = plans[0]
+    seal = condition(plan)
+    device = manage.status()[0].device
+    write = ["dd", "if=/dev/zero", f"of={device}", "bs=64k", "count=1", "oflag=direct"]
+    subprocess.run(write, check=True, capture_output=True)
+    measure(plan, seal)
+    assert "others wrote 64KiB and discarded 0B since; purging and preconditioning again" in capsys.readouterr().out
+    assert events(plan).count("purge") == 2

@@ -10,7 +10,7 @@ rule purge:
     resources:
         **layout.drive_resources(),
     shell:
-        "drivelab purge {input.plan:q} --seal {output.seal:q} > {log:q} 2>&1"
+        "{STAGE} purge {input.plan:q} --seal {output.seal:q} > {log:q} 2>&1"
 
 
 rule precondition:
@@ -26,4 +26,4 @@ rule precondition:
     resources:
         **layout.drive_resources(),
     shell:
-        "drivelab precondition {input.plan:q} --after {input.seal:q} --seal {output.seal:q} > {log:q} 2>&1"
+        "{STAGE} precondition {input.plan:q} --after {input.seal:q} --seal {output.seal:q} > {log:q} 2>&1"

@@ -13,7 +13,7 @@ rule measure:
     resources:
         **layout.drive_resources(),
     shell:
-        "drivelab measure {input.plan:q} --after {input.seal:q} > {log:q} 2>&1"
+        "{STAGE} measure {input.plan:q} --after {input.seal:q} > {log:q} 2>&1"
 
 
 use rule measure as replay with:

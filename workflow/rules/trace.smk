@@ -10,4 +10,4 @@ rule capture:
     params:
         study=str(layout.campaign.study.path),
     shell:
-        "drivelab capture-trace {params.study:q} {wildcards.trace:q} -o {output.trace:q} > {log:q} 2>&1"
+        "{STAGE} capture-trace {params.study:q} {wildcards.trace:q} -o {output.trace:q} > {log:q} 2>&1"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import sys
 from collections.abc import Sequence
 
 import drivelab
-from drivelab.cli import capture, plan, run, stage, steady_state, testing, virtual
+from drivelab.cli import capture, doctor, drives, plan, run, stage, steady_state, testing, virtual
 from drivelab.errors import UserError
 
 
@@ -18,7 +19,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="drivelab", description=drivelab.__doc__)
     top.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (run, plan, virtual, capture, steady_state, testing, stage):
+    for module in (run, plan, drives, doctor, virtual, capture, steady_state, testing, stage):
         module.add_parser(commands)
     return top
 
@@ -31,6 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.handler(options))
     except UserError as error:
         print(f"drivelab: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        print(
+            f"drivelab: {error.filename or 'a file of the results'} cannot be written: {error.strerror}; what is "
+            "finished is kept, make room and run again to go on",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         print("drivelab: interrupted; what is finished is kept, run again to go on", file=sys.stderr)

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from drivelab.cli.progress_view import ProgressView
 from drivelab.errors import UserError
 from drivelab.fio.run import fio_version
+from drivelab.host import settings
+from drivelab.host.temporary import Temporary, recover_all
+from drivelab.stages import consent
 from drivelab.stages.layout import Layout
-from drivelab.stages.outlook import outlook, require_consent
+from drivelab.stages.outlook import outlook
 from drivelab.stages.planning import Campaign
 from drivelab.units import format_duration
+from drivelab.virtual import manage
 
 _POLL_S = 0.5
+_RELEASE_S = 30.0
+"""How long a stage that was told to end may take to let go of its drive."""
+_LEAST_FREE_BYTES = 2**20
+"""Less than a cell's evidence takes."""
+_FAILED_JOB = re.compile(r"^Error in rule (\w+):\n(?:    .*\n)*?    log: (\S+)", re.MULTILINE)
 
 
 def run_study(path: Path, cores: int, yes: bool) -> int:
     """Run what is left of a study; returns 0 when all is done and up to date, 1 when something failed.
 
-    Raises UserError before anything is touched when the configuration does not hold.
+    Raises UserError before anything is touched when the configuration does not hold, or consent is missing.
     """
     campaign = Campaign.load(path)
     layout = Layout(campaign)
@@ -45,21 +58,47 @@ def run_study(path: Path, cores: int, yes: bool) -> int:
         _unlock()
         print(campaign.headline(), flush=True)
         started_s = time.monotonic()
-        status = _snakemake(campaign, path, cores, logs / "snakemake.log")
+        with _host_as_wanted(campaign):
+            try:
+                status = _snakemake(campaign, path, cores, logs / "snakemake.log")
+            finally:
+                _release(layout.virtual_drives())
     if status != 0:
-        _explain(logs, started_s)
+        _explain(logs, status)
         return 1
     _result(campaign, time.monotonic() - started_s)
     return 0
 
 
 def _show_and_agree(campaign: Campaign, yes: bool) -> None:
-    """What is about to be lost, for real drives that this study has not destroyed data on before."""
-    rows = outlook(campaign)
-    if any(not row.virtual and row.to_do for row in rows):
-        for row in rows:
-            print("\n".join(row.lines()), flush=True)
-    require_consent(campaign, rows, yes)
+    """What is about to be lost, for real drives that something is left to be measured on."""
+    rows = [row for row in outlook(campaign) if not row.virtual and row.to_do]
+    for row in rows:
+        print("\n".join(row.lines()), flush=True)
+    consent.require(campaign.study, {row.drive: row.serial for row in rows}, yes)
+
+
+@contextmanager
+def _host_as_wanted(campaign: Campaign) -> Iterator[None]:
+    """Settings that a killed study left are put back first; those that this one asks for are set while it runs.
+
+    Every study that measures claims the host's settings, whoever set them: they go back when the last one ends.
+    """
+    for words in recover_all():
+        _say(words)
+    if not campaign.needs_fio:
+        yield
+        return
+    study = campaign.study
+    with Temporary("host").claim(_say) as temporary:
+        if study.host_settings == "apply":
+            for words in settings.apply(study.scenario, campaign.real_drives(), temporary):
+                _say(words)
+        yield
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 def _unlock() -> None:
@@ -86,20 +125,22 @@ def _other_snakemake() -> int | None:
 
 
 def _snakemake(campaign: Campaign, path: Path, cores: int, log: Path) -> int:
-    command = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--cores",
-        str(cores),
-        "--config",
-        f"study={path}",
-        "--nocolor",
-    ]
+    """Snakemake's exit status. It ends when this process is killed (prctl(2), PR_SET_PDEATHSIG).
+
+    It has a process group of its own with its jobs: a signal to this process alone must reach the stages too, or
+    Snakemake waits for them to finish.
+    """
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "snakemake", "--cores", str(cores),
+               "--config", f"study={path}", "--nocolor"]  # fmt: skip
     view = ProgressView(campaign)
     with log.open("w") as output:
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=_environment()
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=_environment(),
+            process_group=0,
         )
         try:
             with view:
@@ -107,7 +148,7 @@ def _snakemake(campaign: Campaign, path: Path, cores: int, log: Path) -> int:
                     view.update()
                     time.sleep(_POLL_S)
         except BaseException:
-            process.send_signal(signal.SIGTERM)
+            os.killpg(process.pid, signal.SIGTERM)
             process.wait()
             raise
     return process.returncode
@@ -118,21 +159,45 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
 
 
-def _explain(logs: Path, started_s: float) -> None:
-    """The sentences with which stages failed; else where to look."""
-    began = time.time() - (time.monotonic() - started_s)
-    recent = [log for log in sorted(logs.glob("*/**/*.log")) if log.stat().st_mtime >= began]
-    lines = [line for log in recent for line in log.read_text(errors="replace").splitlines()]
-    sentences = [line for line in lines if line.startswith("drivelab: ")]
-    if sentences:
-        print("\n".join(sentences), file=sys.stderr)
-    else:
-        tail = (logs / "snakemake.log").read_text(errors="replace").splitlines()[-25:]
-        print("\n".join(tail), file=sys.stderr)
+def _release(names: list[str]) -> None:
+    """End the study's virtual drives, also after a Snakemake that was killed; a stage may still be letting go."""
+    deadline_s = time.monotonic() + _RELEASE_S
+    for name in names:
+        while True:
+            try:
+                manage.stop(name)
+                break
+            except UserError:
+                if time.monotonic() > deadline_s:
+                    break
+                time.sleep(_POLL_S)
+
+
+def _explain(logs: Path, status: int) -> None:
+    """The sentences with which stages failed, or which of them ended without any; else where to look."""
+    whole = (logs / "snakemake.log").read_text(errors="replace")
+    sentences: list[str] = []
+    for rule, log in dict.fromkeys(_FAILED_JOB.findall(whole)):
+        words = [line for line in _lines(Path(log)) if line.startswith("drivelab: ")]
+        sentences += words or [
+            f"drivelab: rule {rule} ended without a word, as a process does that is killed (log {log}); "
+            "what is finished is kept, run again to go on"
+        ]
+    if shutil.disk_usage(logs).free < _LEAST_FREE_BYTES:
+        sentences = [f"drivelab: {logs.parent}: No space left on device; make room and run again to go on"]
+    if status < 0:
+        sentences.append(
+            f"drivelab: Snakemake was killed by signal {-status}; what is finished is kept, run again to go on"
+        )
+    print("\n".join(sentences or whole.splitlines()[-25:]), file=sys.stderr)
     print(
         f"drivelab: the study is not complete; what is finished is kept. Log: {logs}/snakemake.log",
         file=sys.stderr,
     )
+
+
+def _lines(log: Path) -> list[str]:
+    return log.read_text(errors="replace").splitlines() if log.exists() else []
 
 
 def _result(campaign: Campaign, seconds: float) -> None:

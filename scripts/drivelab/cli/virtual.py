@@ -22,7 +22,7 @@ def add_parser(commands: Any) -> None:
     start.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="drives and their models (%(default)s)")
     start.set_defaults(handler=_start)
     stop = actions.add_parser("stop", help="stop a drive, or all; removes what a killed one has left")
-    stop.add_argument("name", nargs="?")
+    stop.add_argument("names", nargs="*", metavar="NAME")
     stop.add_argument("--force", action="store_true", help="even if a file system on it is mounted")
     stop.set_defaults(handler=_stop)
     status = actions.add_parser("status", help="list the drives that were started")
@@ -46,11 +46,20 @@ def _start(options: argparse.Namespace) -> int:
 
 
 def _stop(options: argparse.Namespace) -> int:
+    from drivelab.errors import UserError
     from drivelab.virtual import manage
 
-    removed = manage.stop(options.name, force=options.force)
+    refusals = []
+    removed = []
+    for name in options.names or [None]:
+        try:
+            removed += manage.stop(name, force=options.force)
+        except UserError as error:
+            refusals.append(str(error))
     for one in removed:
         print(f"removed: {one}")
+    if refusals:
+        raise UserError("; ".join(refusals))
     if not removed:
         print("nothing to stop")
     return 0

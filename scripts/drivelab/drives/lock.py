@@ -29,13 +29,23 @@ def exclusive(path: Path, drive: str, *, hold: bool = False) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(
-                f"drive '{drive}' is being used by another drivelab process (lock on {path}); "
-                "wait for it to end, or end it, and run again"
-            ) from None
+            raise _in_use(path, drive) from None
         yield
     finally:
         os.close(descriptor)
+
+
+def refuse_if_held(path: Path, drive: str) -> None:
+    """Raise the UserError of `exclusive` before others are asked, who would only say that somebody has the drive."""
+    if is_held(path):
+        raise _in_use(path, drive)
+
+
+def _in_use(path: Path, drive: str) -> UserError:
+    return UserError(
+        f"drive '{drive}' is being used by another drivelab process (lock on {path}); "
+        "wait for it to end, or end it, and run again"
+    )
 
 
 def is_held(path: Path) -> bool:

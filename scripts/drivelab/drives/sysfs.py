@@ -7,6 +7,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab.errors import UserError
+
 SECTOR_BYTES = 512
 """Unit of /sys/block/*/size and stat, whatever the logical block (Documentation/block/stat.rst)."""
 
@@ -53,9 +55,14 @@ def logical_block_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
 
 
 def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")) -> Wear:
-    """Write counters of a device (Documentation/block/stat.rst: field 7 sectors written, 14 sectors discarded)."""
+    """Write counters of a device (Documentation/block/stat.rst: field 7 sectors written, 14 sectors discarded).
+
+    Raises UserError if the device is gone.
+    """
     directory = block_dir(name, sys_root)
     fields = (read_text(directory / "stat") or "").split()
+    if len(fields) < 7:
+        raise UserError(f"the drive {name} is gone: the kernel has no counters of it; attach it and run again")
     return Wear(
         boot_id=read_text(proc_root / "sys/kernel/random/boot_id") or "unknown",
         diskseq=read_text(directory / "diskseq") or "unknown",

@@ -58,6 +58,8 @@ def _finished(directory: Path) -> Iterator[FioResult]:
         status = int((directory / "exit_code").read_text())
     except (OSError, ValueError):
         raise CellFailed("fio did not end: there is no exit status") from None
+    if status < 0:
+        raise CellFailed(f"fio was killed by signal {-status}")
     if status != 0:
         raise CellFailed(f"fio ended with status {status}: {_complaint(directory)}")
     for document in documents(_text(directory)):

@@ -119,7 +119,8 @@ def _wait(
             if (latest := _completed(device)) != completed:
                 completed, progress_s = latest, now_s
             if now_s - progress_s > GRACE_S:
-                raise CellFailed(f"the drive completed nothing for {GRACE_S:.0f} s; fio was killed")
+                who = "the drive completed" if _outstanding(device) else "fio issued"
+                raise CellFailed(f"{who} nothing for {GRACE_S:.0f} s; fio was killed")
             if runtime_s is not None and now_s - started_s > runtime_s + GRACE_S:
                 raise CellFailed(f"fio ran {GRACE_S:.0f} s longer than asked; it was killed")
             on_tick(now_s - started_s)
@@ -137,6 +138,14 @@ def _completed(device: ApprovedDevice) -> str:
     except OSError:
         return "gone"
     return " ".join(fields[i] for i in (0, 4, 11) if i < len(fields))
+
+
+def _outstanding(device: ApprovedDevice) -> bool:
+    """Whether the drive owes answers to requests (Documentation/block/stat.rst); true of a device that is gone."""
+    try:
+        return any(int(count) for count in Path(f"/sys/class/block/{device.name}/inflight").read_text().split())
+    except OSError:
+        return True
 
 
 def _kill_group(process: subprocess.Popen[bytes], on_hang: Callable[[], None]) -> None:

@@ -68,6 +68,7 @@ class Recording:
         """Begin anew: what was measured so far stays beside the recording, with the reason in its journal."""
         if not self.part.exists():
             return
+        _drop_half_line(self.part / "journal.jsonl")
         self.append("abandoned", reason=reason)
         number = 1
         while (aside := self.final.with_name(f"{self.final.name}.abandoned-{number}")).exists():
@@ -125,5 +126,8 @@ def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:
     """Write a JSON file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    try:
+        temporary.write_text(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 from drivelab.analysis.verdict import NOT_STEADY, RSE_TOO_HIGH, TOO_FEW_RUNS
 from drivelab.report.inputs import Inputs, Key, Row
-from drivelab.report.numbers import TIMES, is_missing, metric_name
+from drivelab.report.numbers import is_missing, metric_name
+from drivelab.report.taint import taint_reasons, tainted
 from drivelab.report.view import Banner, Link
 
 
@@ -90,23 +90,20 @@ def _not_repeatable(inputs: Inputs) -> Banner | None:
 
 
 def _tainted(inputs: Inputs) -> Banner | None:
-    rows = [row for row in inputs.tables["cells"] if row.get("tainted") is True]
+    rows = [row for name in ("cells", "replays") for row in tainted(inputs.tables[name])]
     if not rows:
         return None
     keys = _keys(inputs, rows)
     reasons = []
     for key in keys:
         of_key = [row for row in rows if (row["drive"], row["measurement"]) == key]
-        causes = Counter("reason not recorded" if is_missing(row.get("taint_reason")) else str(row["taint_reason"])
-                         for row in of_key)  # fmt: skip
-        told = "; ".join(f"{cause} ({count} {TIMES})" for cause, count in causes.most_common(3))
-        whole = len(inputs.of_key("cells", key))
-        reasons.append(f"{key[0]} · {key[1]}: {len(of_key)} of {whole} cells: {told}")
+        whole = len(inputs.of_key("cells", key)) + len(inputs.of_key("replays", key))
+        reasons.append(f"{key[0]} · {key[1]}: {len(of_key)} of {whole} cells and replays: {taint_reasons(of_key)}")
     return Banner(
         id="tainted",
         label="tainted",
         title="Tainted cells",
-        meaning="Something else disturbed the host while these cells were measured: they may be too slow.",
+        meaning="While these cells were measured the drive was too hot, or others used the host: they may be too slow.",
         affected=_links(inputs, keys),
         reasons=tuple(reasons),
     )

@@ -103,8 +103,9 @@ def _preparation(plans: list[Row], loops: bool) -> tuple[Fact, ...]:
         _fact("Purge", _joined(plans, lambda plan: purge(plan.get("condition")))),
         _fact("Preconditioning, workload-independent", _joined(plans, lambda plan: fill(plan.get("condition")))),
         _fact("Preconditioning, workload-dependent", "the test's own rounds before the window" if loops else "none"),
+        _fact("Between the stages", _joined(plans, lambda plan: _seals(plan.get("condition")))),
         _fact("Class", _of_class(plans, "name", str)),
-        _fact("Write cache", _of_class(plans, "write_cache", _on_off)),
+        _fact("Write cache", _of_class(plans, "write_cache", str)),
     )
 
 
@@ -117,7 +118,15 @@ def purge(condition: Any) -> str | None:
         return str(done)
     verified = done.get("verified")
     told = "" if is_missing(verified) else "; verified" if verified is True else f"; verified: {verified}"
-    return text(done.get("method")) + ("; not verified" if verified is False else told)
+    name = done.get("title") or done.get("method")
+    idle = "" if is_missing(condition.get("settle_s")) else f"; then {number(condition['settle_s'])} s idle"
+    return text(name) + ("; not verified" if verified is False else told) + idle
+
+
+def _seals(condition: Any) -> str | None:
+    """What the seals told of the drive between conditioning and measuring; a broken one is among the notes."""
+    found = dict.fromkeys(condition.get("seals") or ()) if isinstance(condition, Mapping) else {}
+    return "; ".join(found) or None
 
 
 def fill(condition: Any) -> str | None:
@@ -184,10 +193,6 @@ def _steadiness(inputs: Inputs, key: Key) -> tuple[Fact, ...]:
 
 def _magnitude(value: Any) -> float:
     return -1.0 if is_missing(value) else abs(float(value))
-
-
-def _on_off(value: Any) -> str:
-    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
 
 
 def _of_class(plans: list[Row], name: str, show: Any) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from drivelab.analysis.labels import workload
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order
+from drivelab.report.taint import taint_mark, taint_reasons, tainted
 from drivelab.report.verdict import value_cell
 from drivelab.report.view import Cell, Column, Table
 from drivelab.units import parse_size
@@ -48,12 +50,18 @@ def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
             rows=tuple(
                 (Cell(labels[block]), *(_matrix_cell(cells.get((block, mix))) for mix in mixes)) for block in sizes
             ),
+            note=_note(cells.values()),
             sources=inputs.sources(name for row in cells.values() for name in row["recordings"]),
         )
 
 
+def _note(rows: Iterable[Row]) -> str:
+    marked = [row for row in rows if taint_mark(row)]
+    return f"Tainted: {taint_reasons(marked)}." if marked else ""
+
+
 def _matrix_cell(row: Row | None) -> Cell:
-    return Cell(DASH) if row is None else value_cell(row["value"])
+    return Cell(DASH) if row is None else replace(value_cell(row["value"]), small=taint_mark(row))
 
 
 def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
@@ -72,5 +80,6 @@ def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
             "unit": "us",
             "statistic": "maximum in the window",
             "value": max(row["max_latency_us"] for row in rows),
+            "taint_reason": taint_reasons(tainted(rows)) or None,
             "recordings": list(dict.fromkeys(row["recording"] for row in rows)),
         }

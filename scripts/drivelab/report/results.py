@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from drivelab.analysis.labels import workload
 from drivelab.analysis.verdict import FAULTS
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.matrices import matrices
@@ -21,6 +23,7 @@ from drivelab.report.numbers import (
     size,
     text,
 )
+from drivelab.report.taint import taint_mark, taint_note
 from drivelab.report.verdict import value_cell
 from drivelab.report.view import Cell, Column, Table
 
@@ -62,8 +65,22 @@ def determination(inputs: Inputs, key: Key) -> Table | None:
                 "Residual drift over the window", windows, lambda r: Cell(percent(r["residual_drift_pct"], signed=True))
             ),
         ),
+        note=taint_note(_in_window(inputs, key, windows)),
         sources=inputs.sources(row["recording"] for row in windows),
     )
+
+
+def _in_window(inputs: Inputs, key: Key, windows: list[Row]) -> list[Row]:
+    """The cells that the windows are made of."""
+    of_step = {(row["recording"], row["step"], row["variable"]): (row["window_start"], row["window_end"])
+               for row in windows}  # fmt: skip
+    found = []
+    for cell in inputs.of_key("cells", key):
+        name = workload(cell["pattern"], cell["block_size_bytes"], cell["read_share_pct"])
+        first, last = of_step.get((cell["recording"], cell["step"], name), (1, 0))
+        if first <= cell["round"] <= last:
+            found.append(cell)
+    return found
 
 
 def _across(name: str, windows: list[Row], cell: Any) -> tuple[Cell, ...]:
@@ -130,7 +147,8 @@ def _saturation(inputs: Inputs, key: Key) -> Table | None:
         caption="Write saturation",
         columns=tuple(Column(name, numeric=number_ > 0) for number_, name in enumerate(names)),
         rows=tuple(rows),
-        note="A drive fill is the user capacity written once by the host. Highest and lowest are of single slices.",
+        note="A drive fill is the user capacity written once by the host. Highest and lowest are of single slices. "
+        + taint_note(slices),
         sources=inputs.sources(row["recording"] for row in slices),
     )
 
@@ -157,7 +175,7 @@ def _replays(inputs: Inputs, key: Key) -> Table | None:
         rows=tuple(
             (
                 Cell(f"{row['repeat']}, {'warm' if row['warm'] else 'cold'}"),
-                Cell("yes" if row["counted"] else "no"),
+                Cell("yes" if row["counted"] else "no", small=taint_mark(row)),
                 _issued(row, "read"),
                 _issued(row, "write"),
                 Cell(number(row["duration_s"]), small=f"trace {number(row['trace_duration_s'])}"),
@@ -170,7 +188,8 @@ def _replays(inputs: Inputs, key: Key) -> Table | None:
             )
             for row in runs
         ),
-        note="Duration ratio: duration of the replay by that of the trace; at 1 the drive kept the application's pace.",
+        note="Duration ratio: duration of the replay by that of the trace; at 1 the drive kept the application's pace. "
+        + taint_note(runs),
         sources=inputs.sources(row["recording"] for row in runs),
     )
 
@@ -199,7 +218,11 @@ def _everything(inputs: Inputs, key: Key) -> Table | None:
                 Cell(str(label), small=str(statistic)),
                 *(_summary_cell(of_cell.get(metric)) for metric, _ in metrics),
                 Cell("; ".join(counts)),
-                Cell("; ".join(verdicts), tone="bad" if verdicts.keys() & set(FAULTS) else ""),
+                Cell(
+                    "; ".join(verdicts),
+                    small=_reasons(of_cell.values()),
+                    tone="bad" if verdicts.keys() & set(FAULTS) else "",
+                ),
             )
         )
     return Table(
@@ -217,6 +240,10 @@ def _everything(inputs: Inputs, key: Key) -> Table | None:
         sources=inputs.sources(name for row in summary for name in row["recordings"]),
         collapsed=len(rows) > _MANY_ROWS,
     )
+
+
+def _reasons(rows: Iterable[Row]) -> str:
+    return "; ".join(dict.fromkeys(str(row["taint_reason"]) for row in rows if taint_mark(row)))
 
 
 def _summary_cell(row: Row | None) -> Cell:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from drivelab.analysis.taint import digest
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.report.html import render
@@ -57,7 +58,9 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "protocol": {"name": plan.subject["protocol"], **protocol},
         "condition": {
             "purge": next((line for line in reversed(journal) if line["event"] == "purge"), None),
+            "settle_s": plan.subject["condition"].get("settle_s"),
             "fill": plan.subject["condition"].get("fill"),
+            "seals": [line["reason"] for line in journal if line["event"] == "verdict" and line["intact"]],
         },
         "class": {**plan.subject["class"], **_depth(plan), "write_cache": _write_cache(recording)},
         "tracked": [
@@ -79,10 +82,12 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write_cache(recording: Path) -> bool | None:
-    """Whether the drive's write cache is on, by the kernel's word; None if it did not say."""
-    mode = json.loads((recording / "identity.json").read_text()).get("write_cache")
-    return None if mode is None else mode == "write back"
+def _write_cache(recording: Path) -> str | None:
+    """The drive's volatile write cache by its own word, else by the kernel's; None if neither says."""
+    facts = json.loads((recording / "identity.json").read_text())
+    words = {"none": "the drive has none", "write back": "on", "write through": "off"}
+    told = facts.get("drive_write_cache") or facts.get("write_cache")
+    return None if told is None else words.get(told, str(told))
 
 
 def _depth(plan: Plan) -> dict[str, int | str]:
@@ -103,6 +108,10 @@ def _notes(journal: list[dict[str, Any]]) -> list[str]:
         for line in journal
         if line["event"] == "verdict" and not line["intact"]
     ]
+    again = [line for line in journal if line["event"] == "tainted"]
+    if again:
+        reasons = "; ".join(digest("; ".join(line["reasons"]) for line in again))
+        notes.append(f"Cells were measured again because they were tainted, {len(again)} times: {reasons}.")
     notes += [f"A cell failed and was run again: {line['reason']}." for line in journal if line["event"] == "failed"]
     return notes
 

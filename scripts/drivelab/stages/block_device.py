@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drivelab.drives import sysfs
+from drivelab.drives import identity, nvme, sysfs, write_cache
 from drivelab.drives.guard import ApprovedDevice
-from drivelab.drives.purge import purge_by_trim
+from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
+from drivelab.errors import UserError
 from drivelab.fio.job import job_text
 from drivelab.fio.run import Timing, choose_engine, run_fio
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.replay.fio_iolog import FioIolog
 from drivelab.replay.schedule import Schedule
-from drivelab.stages.device import Tick
+from drivelab.stages.device import Tick, reset_of_model
+from drivelab.telemetry.power import Meter
+from drivelab.telemetry.source import Source
+from drivelab.telemetry.sources import sources_for
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
@@ -29,6 +34,8 @@ class BlockDevice:
         self.last_user = last_user
         self._approved = approved
         self._model = plan.subject["drive"].get("virtual")
+        self._meter = Meter.from_mapping(plan.context.get("meter", {}))
+        self.name = approved.name
         self.serial = approved.serial
         self.engine = choose_engine(approved)
         self._replayer = FioIolog()
@@ -37,27 +44,37 @@ class BlockDevice:
         self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
 
     def identity(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {**sysfs.describe(self._approved.name), "node": self._approved.device}
+        facts: dict[str, Any] = {**identity.describe(self._approved.name), "node": self._approved.device}
         if self._approved.virtual is not None:
-            facts |= DriveModel.from_mapping(self._approved.virtual, self._model).describe()
-        return facts
+            return facts | DriveModel.from_mapping(self._approved.virtual, self._model).describe()
+        return facts | {"drive_write_cache": write_cache.state(self._approved.name)}
 
     def wear(self) -> Wear:
-        return sysfs.wear(self._approved.name)
+        lifetime: int | None = None
+        if self._approved.virtual is not None:
+            lifetime = manage.counters(self._approved.virtual)["host_write_bytes"]
+        elif self._approved.name.startswith("nvme"):
+            lifetime = nvme.lifetime_bytes_written(self._approved.device)
+        return replace(sysfs.wear(self._approved.name), lifetime_bytes_written=lifetime)
 
     def sectors_written(self) -> int:
-        return sysfs.wear(self._approved.name).sectors_written
+        """Nothing of a device that is gone: what happened to it is told by fio."""
+        try:
+            return sysfs.wear(self._approved.name).sectors_written
+        except UserError:
+            return 0
 
     def idle(self, seconds: float) -> None:
         time.sleep(seconds)
 
     def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
         """A virtual drive is purged by its model unless the study names a method."""
-        if self._approved.virtual is None or method != "auto":
-            return purge_by_trim(self._approved)
+        if self._approved.virtual is None or method != AUTO:
+            done = purge(self._approved, method, lambda text, fraction: say(text, fraction or 0.0))
+            self.capacity_bytes = sysfs.capacity_bytes(self._approved.name)
+            return done
         manage.purge(self._approved.virtual)
-        mapped = manage.counters(self._approved.virtual)["mapped_pages"]
-        return {"method": "reset of the flash model", "verified": f"the model reports {mapped} mapped pages"}
+        return reset_of_model(manage.counters(self._approved.virtual))
 
     def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> Timing | None:
         job = job_text(cell, self._approved.device, self.engine, self.capacity_bytes, self.logical_block_bytes, seed)
@@ -69,6 +86,10 @@ class BlockDevice:
 
     def not_replayed(self, schedule: Schedule) -> dict[str, int]:
         return self._replayer.dropped(schedule)
+
+    def telemetry_sources(self) -> list[Source]:
+        record = manage.find_by_device(self._approved.device)
+        return sources_for(self._approved.name, self._meter, [record.pid] if record is not None else ())
 
     def _fio(self, job: str, directory: Path, runtime_s: float | None, slice_s: float | None, on_tick: Tick) -> Timing:
         return run_fio(self._approved, job, directory, runtime_s=runtime_s, slice_s=slice_s, on_tick=on_tick,

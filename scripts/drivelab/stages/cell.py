@@ -1,19 +1,20 @@
-"""One cell: run it, judge its evidence, know what the journal says of it."""
+"""One cell: run it, judge its evidence and its telemetry, know what the journal says of it."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from drivelab.drives.host import cpu_times, steal_pct
+from drivelab.analysis.taint import Limits, taints
 from drivelab.fio.result import CellFailed, FioResult, read_result
 from drivelab.fio.run import Timing
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.stages.device import Device
+from drivelab.telemetry.sampler import Sampler
+from drivelab.telemetry.window import summarise
 
 
 class Bench:
@@ -21,33 +22,63 @@ class Bench:
 
     def __init__(self, plan: Plan, device: Device, recording: Recording) -> None:
         self.plan, self.device, self.recording = plan, device, recording
+        taint = plan.subject.get("taint", {})
+        self._remeasure, self._limits = int(taint.get("remeasure", 0)), Limits.from_mapping(taint)
+        self.telemetry = Sampler(device.telemetry_sources(), recording.part, keep=self._remeasure > 0)
         self._ended_s: float | None = None
 
-    def seed(self, name: str) -> int:
-        """Seed of fio's random numbers: another one for each cell, the same for each repetition of the plan."""
-        text = f"{self.plan.digest}/{self.plan.run}/{name}"
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
-
     def run(self, name: str, act: Callable[[Path], Timing | None]) -> tuple[Path, dict[str, Any]]:
-        """Let `act` leave evidence in the folder `name`; returns the folder and the journal's facts about the time."""
+        """Let `act` leave evidence in the folder `name`; returns the folder and the journal's facts about the time.
+
+        The host's counters are read at both edges, so that they tell of a cell however short. Where cells are judged
+        at once, the drive's are too, which takes some more time between cells.
+        """
         directory = self.recording.directory(name)
-        before = cpu_times()
+        thorough = self._remeasure > 0
+        self.telemetry.begin_cell(thorough)
         timing = act(directory)
         facts: dict[str, Any] = {"directory": name}
         if timing is not None:
-            facts["steal_pct"] = round(steal_pct(before, cpu_times()), 2)
+            self.telemetry.edge(thorough)
+            facts["started_s"] = self.telemetry.unix_s(timing.started_s)
+            facts["ended_s"] = self.telemetry.unix_s(timing.ended_s)
             if self._ended_s is not None:
                 facts["gap_ms"] = round(1000 * (timing.started_s - self._ended_s), 3)
             self._ended_s = timing.ended_s
         return directory, facts
 
-    def run_cell(self, name: str, cell: Cell, on_tick: Callable[[float], None]) -> tuple[FioResult, dict[str, Any]]:
-        """Run a cell and judge its evidence; raises CellFailed, naming the workload, when it does not hold."""
+    def run_cell(
+        self, name: str, cell: Cell, on_tick: Callable[[float], None], place: dict[str, int]
+    ) -> tuple[FioResult, dict[str, Any]]:
+        """Run a cell and judge its evidence; raises CellFailed, naming the workload, when it does not hold.
+
+        A cell that telemetry taints is kept with a line `tainted` in the journal and run again, as often as the study
+        wants it; the last one counts, tainted or not. `place` says in the journal which cell of the plan it is.
+        """
+        lines = [line for line in self.recording.journal() if line["event"] == "tainted"] if self._remeasure else []
+        done = sum(all(line[key] == value for key, value in place.items()) for line in lines)
+        for attempt in range(done, self._remeasure + 1):
+            result, facts = self._attempt(name if attempt == 0 else f"{name}-again{attempt}", cell, on_tick)
+            reasons = self._taints(facts) if attempt < self._remeasure else []
+            if not reasons:
+                break
+            self.recording.append("tainted", **place, workload=cell.to_mapping(), metrics=metrics(result),
+                                  reasons=reasons, **facts)  # fmt: skip
+        return result, facts
+
+    def _attempt(self, name: str, cell: Cell, on_tick: Callable[[float], None]) -> tuple[FioResult, dict[str, Any]]:
         try:
-            directory, facts = self.run(name, lambda folder: self.device.run(cell, folder, self.seed(name), on_tick))
+            directory, facts = self.run(
+                name, lambda folder: self.device.run(cell, folder, self.plan.seed(name), on_tick)
+            )
             return read_result(directory, cell), facts
         except CellFailed as failure:
             raise CellFailed(f"{cell.label} in {name}: {failure}") from None
+
+    def _taints(self, facts: dict[str, Any]) -> list[str]:
+        if "started_s" not in facts:
+            return []
+        return taints(summarise(self.telemetry.kept(), facts["started_s"], facts["ended_s"]), self._limits)
 
 
 def metrics(result: FioResult) -> dict[str, float]:

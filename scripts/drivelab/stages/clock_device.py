@@ -10,7 +10,8 @@ from drivelab.drives.sysfs import SECTOR_BYTES, Wear
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.replay.schedule import Schedule
-from drivelab.stages.device import Tick
+from drivelab.stages.device import Tick, reset_of_model
+from drivelab.telemetry.source import Source
 from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.model import DriveModel
 
@@ -21,6 +22,7 @@ _OPERATIONS = {"read": "read", "write": "write", "flush": "flush", "discard": "t
 class ClockDevice:
     """Implements `drivelab.stages.device.Device`; the drive's state lives in a file between stages."""
 
+    name = ""
     engine = replay_engine = "virtual clock"
 
     def __init__(self, plan: Plan, state_file: Path, last_user: str | None) -> None:
@@ -48,8 +50,7 @@ class ClockDevice:
 
     def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
         self._drive.purge()
-        mapped = self._drive.counters()["mapped_pages"]
-        return {"method": "reset of the flash model", "verified": f"the model reports {mapped} mapped pages"}
+        return reset_of_model(self._drive.counters())
 
     def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> None:
         self._drive.run(cell, directory)
@@ -57,6 +58,9 @@ class ClockDevice:
     def replay(self, schedule: Schedule, directory: Path, timing: str, on_tick: Tick) -> None:
         requests = [(r.time_us, _OPERATIONS[r.operation], r.offset_bytes, r.length_bytes) for r in schedule.requests()]
         self._drive.replay(requests, directory, timing)
+
+    def telemetry_sources(self) -> list[Source]:
+        return []
 
     def not_replayed(self, schedule: Schedule) -> dict[str, int]:
         """The model knows no FUA: its write buffer survives a power cut."""

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from drivelab.config.drives_sheet import load_sheet
 from drivelab.drives import guard
-from drivelab.drives.lock import exclusive
+from drivelab.drives.lock import exclusive, refuse_if_held
 from drivelab.drives.sysfs import Wear
 from drivelab.errors import UserError
 from drivelab.fio.run import Timing
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.replay.schedule import Schedule
+from drivelab.stages import consent, write_cache
+from drivelab.telemetry.source import Source
 
 Tick = Callable[[float], None]
 
@@ -24,6 +26,8 @@ Tick = Callable[[float], None]
 class Device(Protocol):
     """A drive that this process may write to and that no other process uses."""
 
+    name: str
+    """Kernel name; empty for one that the kernel does not know."""
     serial: str
     last_user: str | None
     """The recording that this drive was last used for by drivelab, before it was opened now."""
@@ -65,6 +69,19 @@ class Device(Protocol):
         """What of a schedule `replay` leaves out, by kind."""
         ...
 
+    def telemetry_sources(self) -> list[Source]:
+        """What can be read of drive and host while it is measured; nothing where no real time passes."""
+        ...
+
+
+def reset_of_model(counters: Mapping[str, int]) -> dict[str, Any]:
+    """What is recorded of the purge of a virtual drive by its model."""
+    return {
+        "method": "auto",
+        "title": "reset of the flash model",
+        "verified": f"the model reports {counters['mapped_pages']} mapped pages",
+    }
+
 
 @contextmanager
 def open_device(plan: Plan) -> Iterator[Device]:
@@ -88,8 +105,15 @@ def open_device(plan: Plan) -> Iterator[Device]:
         with exclusive(state.with_suffix(".lock"), plan.drive):
             yield ClockDevice(plan, state, _take_over(state.with_suffix(".user"), plan))
     else:
-        approved = guard.approve(row, _device_path(plan))
-        with exclusive(Path(approved.device), plan.drive, hold=True):
+        device = _device_path(plan)
+        refuse_if_held(Path(device), plan.drive)
+        approved = guard.approve(row, device)
+        if row.virtual is None:
+            consent.check(Path(plan.context["results"]), plan.drive, approved.serial)
+        with (
+            exclusive(Path(approved.device), plan.drive, hold=True),
+            write_cache.as_wanted(approved, plan.subject["write_cache"]),
+        ):
             user = _run_directory() / "users" / approved.serial.replace("/", "_")
             yield BlockDevice(approved, plan, _take_over(user, plan))
 
@@ -103,7 +127,9 @@ def _take_over(path: Path, plan: Plan) -> str | None:
     """Enter the plan's recording as the last user of a drive; returns the one before it."""
     before = path.read_text(encoding="utf-8") if path.exists() else None
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(plan.recording, encoding="utf-8")
+    part = path.with_suffix(".part")
+    part.write_text(plan.recording, encoding="utf-8")
+    part.replace(path)
     return before
 
 

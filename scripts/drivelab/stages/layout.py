@@ -72,7 +72,7 @@ class Layout:
     def targets(self) -> list[str]:
         """All that a finished study has: what is deleted of it is made again."""
         study = ("summary", "deltas", "drives", "hosts", "traces")
-        recording = ("cells", "latency_bins", "series", "replays", "steady_state")
+        recording = ("cells", "latency_bins", "series", "replays", "telemetry", "steady_state")
         return [
             self.path("report/index.html"),
             *self.of_every_recording("recordings/RECORDING/recording.json"),
@@ -111,6 +111,10 @@ class Layout:
                 name: {key: str(one.body[key]) for key in ("title", "source")} for name, one in titles.items()
             },
         }
+
+    def taint_limits(self) -> dict[str, float]:
+        """Above which a cell is tainted, as `drivelab.analysis.taint.Limits` takes them."""
+        return {key: value for key, value in self.campaign.study.taint.items() if key != "remeasure"}
 
     def traces(self) -> dict[str, str]:
         """Path of every trace of the study by name."""
@@ -157,14 +161,15 @@ class Layout:
         owner.parent.mkdir(parents=True, exist_ok=True)
         owner.write_text(self.campaign.study.name + "\n")
 
+    def virtual_drives(self) -> list[str]:
+        """Names of the virtual drives that the study runs in real time."""
+        wall = {one.plan.drive for one in self.campaign.plans if one.plan.clock == "wall"}
+        return sorted(name for drive in wall if (name := self.campaign.sheet[drive].virtual))
+
     def release_command(self) -> str:
-        """Shell command that ends the virtual drives that ran in real time; one that another study uses goes on."""
-        wall = [one.plan.drive for one in self.campaign.plans if one.plan.clock == "wall"]
-        names = sorted({name for drive in wall if (name := self.campaign.sheet[drive].virtual)})
-        return (
-            "; ".join(f"drivelab virtual stop {name} > /dev/null || true" for name in sorted(filter(None, names)))
-            or "true"
-        )
+        """Shell command that ends the study's virtual drives; one that another study uses goes on."""
+        names = self.virtual_drives()
+        return f"drivelab virtual stop {' '.join(names)} > /dev/null 2>&1 || true" if names else "true"
 
 
 def kinds(planned: Planned) -> set[str]:

@@ -6,29 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from drivelab.plan.cell import Cell
-from drivelab.plan.plan import Plan
 from drivelab.protocol.history import loop_history, loop_is_steady
-from drivelab.recording.writer import Recording
 from drivelab.stages.cell import Bench, metrics
-from drivelab.stages.device import Device
 from drivelab.stages.progress import Progress
 
 
-def run_loop(
-    plan: Plan, device: Device, recording: Recording, progress: Progress, step: int, fields: Mapping[str, Any]
-) -> None:
+def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
     """Run rounds until the criterion is met or `max_rounds` are done; goes on after what the journal has.
 
     After an interruption the rounds count from there: those before can be in no window.
 
     Raises CellFailed when a cell fails.
     """
+    recording = bench.recording
     journal = recording.journal()
     if any(line["event"] == "loop" and line["step"] == step for line in journal):
         return
     cells = [Cell(**cell) for cell in fields["cells"]]
     criterion = fields["until"]
-    bench = Bench(plan, device, recording)
     while True:
         history = loop_history(recording.journal(), step, len(cells))
         whole = sum(len(one) == len(cells) for one in history.rounds)
@@ -55,13 +50,8 @@ def _run(
     fraction = ((round_number - 1) * len(cells) + index) / (criterion["max_rounds"] * len(cells))
     text = f"round {round_number} of at most {criterion['max_rounds']}, cell {index + 1} of {len(cells)}, {cell.label}"
     progress.say(text, fraction)
-    result, facts = bench.run_cell(name, cell, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", fraction))
-    bench.recording.append(
-        "cell",
-        step=step,
-        round=round_number,
-        cell=index,
-        workload=cell.to_mapping(),
-        metrics=metrics(result),
-        **facts,
+    place = {"step": step, "round": round_number, "cell": index}
+    result, facts = bench.run_cell(
+        name, cell, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", fraction), place
     )
+    bench.recording.append("cell", **place, workload=cell.to_mapping(), metrics=metrics(result), **facts)

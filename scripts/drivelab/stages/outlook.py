@@ -1,19 +1,13 @@
-"""What a study will do to its drives, and whether somebody has agreed to it."""
+"""What a study will do to its drives, for people to read before they agree to it."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 
 from drivelab.drives import holders, signatures, sysfs
-from drivelab.errors import UserError
-from drivelab.recording.writer import now_iso, write_json
 from drivelab.stages.estimate import Estimate, assumed_mib_s, estimate
 from drivelab.stages.planning import Campaign
 from drivelab.units import format_amount, format_duration
-
-_FILE = "consent.json"
 
 
 @dataclass(frozen=True)
@@ -95,42 +89,3 @@ def _holds(name: str | None) -> tuple[str, ...]:
     except OSError as error:
         return (f"what cannot be read ({error})",)
     return tuple(dict.fromkeys(one.words for one in found))
-
-
-def require_consent(campaign: Campaign, rows: list[Outlook], yes: bool) -> None:
-    """Make sure that somebody agreed to lose the data of every real drive, and keep that with the results.
-
-    Consent is by serial: given once, by `yes` or the study's `consent`, it holds for the study's later runs, until
-    another drive joins. Raises UserError, before anything is touched, when it is missing.
-    """
-    path = campaign.study.results / _FILE
-    known = _known(path)
-    asked = [row for row in rows if not row.virtual and row.to_do and row.serial not in known]
-    missing = [row for row in asked if not yes and row.serial not in campaign.study.consent]
-    if missing:
-        names = ", ".join(f"'{row.drive}' ({row.serial})" for row in missing)
-        raise UserError(
-            f"study '{campaign.study.name}' has not destroyed data on {names} before; read the above, then run again "
-            "with --yes, or enter the serials under 'consent' in the study. Nothing was written."
-        )
-    if asked:
-        how = "--yes" if yes else "the study's 'consent'"
-        write_json(path, {**known, **{row.serial: {"at": now_iso(), "by": how} for row in asked}})
-
-
-def check_consent(results: Path, serial: str) -> None:
-    """Raise UserError if nobody agreed to lose the data of a real drive: a stage may be called without `run`."""
-    if serial not in _known(results / _FILE):
-        raise UserError(
-            f"drive {serial}: nobody has agreed yet to lose its data in this study; begin it with "
-            "'drivelab run STUDY --yes'. Nothing was written."
-        )
-
-
-def _known(path: Path) -> dict[str, object]:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return {}
-    except ValueError:
-        raise UserError(f"{path}: is no record of consent; delete it and run again with --yes") from None

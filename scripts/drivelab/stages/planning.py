@@ -96,6 +96,11 @@ class Campaign:
             if one.plan.drive in approved:
                 refuse_small_cells(one.plan, sysfs.logical_block_bytes(approved[one.plan.drive].name))
 
+    def real_drives(self) -> list[str]:
+        """Kernel names of the attached real drives that are to be measured."""
+        devices = {self.sheet[one.plan.drive].device for one in self.plans if not one.plan.virtual}
+        return sorted(sysfs.kernel_name(device) for device in devices)
+
     def headline(self) -> str:
         """What is about to be run, in a line or two: also why something is not what one would expect."""
         study = self.study

@@ -9,11 +9,8 @@ from typing import Any
 from drivelab.analysis.repeats import next_action
 from drivelab.errors import UserError
 from drivelab.fio.result import CellFailed, FioResult, read_replay
-from drivelab.plan.plan import Plan
-from drivelab.recording.writer import Recording
 from drivelab.replay.schedule import Schedule, prepare_schedule
 from drivelab.stages.cell import Bench, metrics
-from drivelab.stages.device import Device
 from drivelab.stages.progress import Progress
 from drivelab.trace.catalogue import sha256_of
 
@@ -21,24 +18,22 @@ MOST_RUNS = 7
 """Solidigm guide: beyond seven runs, discard the set or study the cause."""
 
 
-def run_replay(
-    plan: Plan, device: Device, recording: Recording, progress: Progress, step: int, fields: Mapping[str, Any]
-) -> None:
+def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
     """Replay the plan's trace: cold runs, then 3, 5 or 7 warm runs, as their relative standard error asks.
 
     Raises CellFailed when a replay fails, UserError when the trace is not the one that the recording began with.
     """
-    trace = Path(plan.context["trace_path"])
+    device, recording = bench.device, bench.recording
+    trace = Path(bench.plan.context["trace_path"])
     schedule = prepare_schedule(trace, device.capacity_bytes, device.logical_block_bytes)
     digest = sha256_of(trace)
     journal = recording.journal()
     begun = {line["trace_sha256"] for line in journal if line["event"] == "replay"}
     if begun - {digest}:
         raise UserError(
-            f"{trace}: is not the trace that {plan.recording} began with; remove {recording.part} to begin anew"
+            f"{trace}: is not the trace that {bench.plan.recording} began with; remove {recording.part} to begin anew"
         )
     done = [line for line in journal if line["event"] == "replay" and line["step"] == step]
-    bench = Bench(plan, device, recording)
     rule = fields["until"]
     while (repeat := len(done) + 1) <= fields["cold_runs"] + MOST_RUNS:
         warm = [line["metrics"][rule["metric"]] for line in done if line["warm"]]

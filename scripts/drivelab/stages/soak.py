@@ -8,26 +8,22 @@ from typing import Any
 
 from drivelab.fio.result import CellFailed, FioResult, complete_slices, read_slices
 from drivelab.plan.cell import Cell
-from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.stages.cell import Bench
-from drivelab.stages.device import Device
 from drivelab.stages.progress import Progress
 
 
-def run_soak(
-    plan: Plan, device: Device, recording: Recording, progress: Progress, step: int, fields: Mapping[str, Any]
-) -> None:
+def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
     """Run one fio process for the whole soak; its cumulative status documents are the slices.
 
     An interrupted soak keeps the slices that fio had printed and goes on with what is left in a further process, so
     `parts` may be several; the journal has a gap between them. Raises CellFailed when the evidence does not hold.
     """
+    plan, device, recording = bench.plan, bench.device, bench.recording
     parts = _recover(recording, step)
     if any(part["finished"] for part in parts):
         return
     cell = soak_cell(fields, device.capacity_bytes, parts)
-    bench = Bench(plan, device, recording)
     name = f"cells/{step}-soak-part{len(parts) + 1}"
     written_before = device.sectors_written()
 
@@ -38,7 +34,8 @@ def run_soak(
         progress.say(f"soak {cell.label}, {elapsed_s:.0f} s, {max(shares, default=0.0):.0%}", max(shares, default=0.0))
 
     progress.say(f"soak {cell.label}", 0.0)
-    recording.append("soak-begins", step=step, directory=name, workload=cell.to_mapping())
+    recording.append("soak-begins", step=step, directory=name, workload=cell.to_mapping(),
+                     started_s=bench.telemetry.now_s())  # fmt: skip
     try:
         directory, facts = bench.run(name, lambda folder: device.run(cell, folder, plan.seed(name), tick))
         slices = read_slices(directory, cell)
@@ -81,7 +78,8 @@ def _recover(recording: Recording, step: int) -> list[dict[str, Any]]:
         if line["event"] == "soak-begins" and line["step"] == step and line["directory"] not in known:
             slices = complete_slices(recording.part / line["directory"])
             part = {"step": step, "first_slice": _next_slice(parts), "slices": len(slices), "finished": False,
-                    "directory": line["directory"], "workload": line["workload"], **_amount(slices)}  # fmt: skip
+                    "directory": line["directory"], "workload": line["workload"],
+                    "started_s": line.get("started_s"), **_amount(slices)}  # fmt: skip
             recording.append("soak", **part)
             parts.append(part)
     return parts

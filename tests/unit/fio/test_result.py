@@ -168,7 +168,7 @@ def test_zeros_without_the_complaint_are_no_result_either(mix: Path) -> None:
     [
         ("exit_code", lambda text: "", "did not end"),
         ("exit_code", lambda text: "1\n", "status 1: no message"),
-        ("exit_code", lambda text: "-9\n", "status -9"),
+        ("exit_code", lambda text: "-9\n", "killed by signal 9"),
         ("fio.json", lambda text: "", "no JSON"),
         ("fio.json", lambda text: " \n", "no JSON"),
         ("fio.json", lambda text: text[: len(text) // 2], "cut off"),

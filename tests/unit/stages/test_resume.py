@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivelab.drives.sysfs import Wear
+from drivelab.stages.resume import BLIND_S, foreign_bytes, lost_state
+
+WEAR = Wear("boot", "7", 1000, 0)
+JOURNAL = [{"event": "seal", "seal": {"wear": asdict(WEAR)}}]
+MIB = 2**20 // 512
+
+
+def samples(*sectors: int, ended: bool = False) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = [{"at_s": 100.0 + n, "sectors_written": value} for n, value in enumerate(sectors)]
+    return lines + [{"at_s": 200.0, "event": "end"}] * ended
+
+
+def lost(live: Wear, lines: list[dict[str, Any]], last_user: str | None = "a/b/c") -> str | None:
+    return lost_state("a/b/c", last_user, JOURNAL, lines, live)
+
+
+@pytest.mark.parametrize(
+    ("live", "last_user", "words"),
+    [
+        (WEAR, "x/y/z", "used for x/y/z since"),
+        (WEAR, None, "something unknown"),
+        (replace(WEAR, boot_id="other"), "a/b/c", "host was started anew"),
+        (replace(WEAR, diskseq="8"), "a/b/c", "attached anew"),
+        (replace(WEAR, sectors_written=999), "a/b/c", "went back"),
+    ],
+)
+def test_why_it_begins_anew(live: Wear, last_user: str | None, words: str) -> None:
+    assert words in str(lost(live, [], last_user))
+
+
+def test_a_counter_of_the_drive_lets_it_go_on_after_a_reboot() -> None:
+    def lost_after(lifetime_bytes: int) -> str | None:
+        sealed = replace(WEAR, lifetime_bytes_written=10**9)
+        live = Wear("other", "1", 8, 0, 10**9 + lifetime_bytes)
+        journal = [{"event": "seal", "seal": {"wear": asdict(sealed)}}]
+        return lost_state("a/b/c", "a/b/c", journal, samples(1000, 1000 + 10 * MIB, ended=True), live)
+
+    assert lost_after(10 * 2**20) is None
+    assert lost_after(30 * 2**20) == "others wrote about 20 MiB since"
+    assert lost_after(-1) == "the drive's write counter went back"
+
+
+def test_what_the_interrupted_cell_can_have_written_is_no_reason() -> None:
+    lines = samples(1000, 1000 + 10 * MIB, 1000 + 20 * MIB)
+    assert lost(replace(WEAR, sectors_written=1000 + 60 * MIB), lines) is None
+    assert lost(replace(WEAR, sectors_written=1000 + 90 * MIB), lines) == "others wrote about 70 MiB since"
+
+
+def test_after_an_orderly_end_nothing_is_written() -> None:
+    lines = samples(1000, 1000 + 10 * MIB, ended=True)
+    assert lost(replace(WEAR, sectors_written=1000 + 10 * MIB + 8), lines) is None
+    assert lost(replace(WEAR, sectors_written=1000 + 14 * MIB), lines) == "others wrote about 4 MiB since"
+
+
+def test_without_samples_nobody_can_say() -> None:
+    assert lost(replace(WEAR, sectors_written=10**9), []) is None
+    assert foreign_bytes(samples(1000), 10**9) == 0
+
+
+@given(st.lists(st.integers(0, 100 * MIB), min_size=2, max_size=20), st.floats(0, 1))
+def test_the_own_writes_of_a_killed_cell_are_never_foreign(steps: list[int], late: float) -> None:
+    total, values = 1000, [1000]
+    for step in steps:
+        total += step
+        values.append(total)
+    assert foreign_bytes(samples(*values), total + int(late * (BLIND_S - 1) * max(steps))) == 0
