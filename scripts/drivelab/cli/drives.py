@@ -1,0 +1,234 @@
+"""`drivelab drives`: every block device of this host, who it is, and whether it may be tested."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from drivelab.config.schema import ROOT
+from drivelab.units import format_amount
+
+DEFAULT_SHEET = ROOT / "config/drives.tsv"
+_WIDTH = 100
+_MODEL_WIDTH = 36
+_INDENT = "    "
+
+
+def add_parser(commands: Any) -> None:
+    """Register `drives`."""
+    one = commands.add_parser("drives", help="list the drives of this host and whether they may be tested")
+    form = one.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="everything that is known, as JSON")
+    form.add_argument("--tsv", action="store_true", help="a first drive sheet, to be made config/drives.tsv")
+    one.add_argument("--sheet", type=Path, default=DEFAULT_SHEET, help="the drive sheet (%(default)s)")
+    one.set_defaults(handler=_drives)
+
+
+def _drives(options: argparse.Namespace) -> int:
+    drives = survey(options.sheet)
+    if options.json:
+        print(json.dumps(drives, indent=1))
+    elif options.tsv:
+        print(sheet_text(drives), end="")
+    else:
+        print(listing(drives), end="")
+    return 0
+
+
+def survey(sheet: Path) -> list[dict[str, Any]]:
+    """All drives with their facts; `sheet` is what the drive sheet says of each."""
+    from drivelab.drives import identity
+
+    rows = _rows(sheet)
+    return [_drive(name, rows) for name in identity.whole_disks()]
+
+
+def _rows(sheet: Path) -> dict[str, Any]:
+    """Rows of the sheet; a sheet that cannot be read is reported, and does not keep the drives from being seen."""
+    from drivelab.config.drives_sheet import load_sheet
+    from drivelab.errors import UserError
+
+    if not sheet.exists():
+        return {}
+    try:
+        return load_sheet(sheet)
+    except UserError as error:
+        print(f"drivelab: {error}", file=sys.stderr)
+        return {}
+
+
+def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
+    from drivelab.drives import identity
+    from drivelab.virtual import manage
+    from drivelab.virtual.model import DriveModel
+
+    facts = identity.describe(name)
+    record = manage.find_by_device(f"/dev/{name}")
+    pin = facts["by_id"]
+    facts["virtual"] = record is not None
+    if record is not None:
+        facts |= DriveModel.from_mapping(record.name, record.model).describe()
+        pin = f"virtual:{record.name}"
+    row = next((row for row in rows.values() if row.serial == facts["serial"] and _is(row, name, pin)), None)
+    reason = why_not(name, facts, pin)
+    return {
+        "device": f"/dev/{name}",
+        "testable": reason is None,
+        "reason": reason,
+        "sheet": None if row is None else "yes" if row.destructive else "no",
+        "sheet_name": row.drive if row is not None else None,
+        "rated_endurance_bytes": row.endurance_bytes if row is not None else None,
+        "pin": pin,
+        **facts,
+    }
+
+
+def _is(row: Any, name: str, pin: str | None) -> bool:
+    """Whether a row of the sheet names this very device."""
+    return bool(row.device == pin or (row.virtual is None and Path(row.device).resolve() == Path(f"/dev/{name}")))
+
+
+def why_not(name: str, facts: dict[str, Any], pin: str | None) -> str | None:
+    """Why a drive may not be tested, in words; None if it may: nothing holds it and it can be pinned."""
+    from drivelab.drives import guard
+    from drivelab.errors import UserError
+
+    if facts["capacity_bytes"] == 0:
+        return "it holds no medium"
+    try:
+        reason = guard.holder(f"/dev/{name}", name)
+    except UserError as error:  # a program that the guard asks is missing: nothing is known, so nothing is allowed
+        return str(error)
+    if reason is not None:
+        return reason
+    if not facts["serial"]:
+        return "the drive tells no serial number, so nobody could be sure to test the right one"
+    if pin is None:
+        return "there is no path under /dev/disk/by-id for it; udev makes them (package udev)"
+    return None
+
+
+def listing(drives: list[dict[str, Any]]) -> str:
+    """The drives for people: a line of figures for each, then who it is and whether it may be tested."""
+    if not drives:
+        return "this host has no block devices\n"
+    rows = [[cell(one) for cell in _CELLS.values()] for one in drives]
+    used = [column for column in range(len(_CELLS)) if any(row[column] for row in rows)]
+    lines: list[str] = []
+    for row in [list(_CELLS), *rows]:
+        cells = [row[column].ljust(max(len(one[column]) for one in [list(_CELLS), *rows])) for column in used]
+        lines.append("  ".join(cells).rstrip())
+    blocks = ["\n".join((line, *remarks(one))) for line, one in zip(lines[1:], drives, strict=True)]
+    return "\n".join((lines[0], *blocks)) + "\n"
+
+
+def remarks(drive: dict[str, Any]) -> list[str]:
+    """What is to be said of a drive in words, within 100 columns."""
+    known = [f"{key} {drive[key]}" for key in ("serial", "firmware") if drive[key]]
+    said = [", ".join((*known, _sheet_words(drive))), _verdict(drive)]
+    if drive["link"] and drive["link_max"] not in (None, drive["link"]):
+        said.append(f"its link runs at {drive['link']}; {_limited_by(drive)} could run at {drive['link_max']}")
+    if faster := _faster_format(drive["lba_formats"] or []):
+        said.append(f"its maker calls its format in use slower than that of blocks of {faster['data_bytes']} bytes")
+    return [
+        line for one in said for line in textwrap.wrap(one, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
+    ]
+
+
+def _limited_by(drive: dict[str, Any]) -> str:
+    """Whose limit `link_max` is: PCIe tells that of the drive, SATA and SAS that of the host's port."""
+    return "the drive" if drive["transport"] == "pcie" else "the port"
+
+
+def _verdict(drive: dict[str, Any]) -> str:
+    return "may be tested" if drive["testable"] else f"not testable: {drive['reason']}"
+
+
+def _sheet_words(drive: dict[str, Any]) -> str:
+    if drive["sheet"] is None:
+        return "not in the drive sheet"
+    return f"in the drive sheet as '{drive['sheet_name']}' (destructive: {drive['sheet']})"
+
+
+def _faster_format(formats: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """A format without metadata that the maker calls better than the one in use."""
+    from drivelab.drives.nvme import RELATIVE_PERFORMANCE
+
+    def rank(one: dict[str, Any]) -> int:
+        return RELATIVE_PERFORMANCE.index(one["relative_performance"])
+
+    used = next((one for one in formats if one["in_use"]), None)
+    plain = [one for one in formats if one["metadata_bytes"] == 0]
+    best = min(plain, key=rank, default=None)
+    return best if used is not None and best is not None and rank(best) < rank(used) else None
+
+
+def _via(drive: dict[str, Any]) -> str:
+    return " ".join(filter(None, (drive["transport"], (drive["link"] or "").replace(" PCIe", ""))))
+
+
+def _cache(drive: dict[str, Any]) -> str:
+    return {"write back": "on", "write through": "off"}.get(drive["write_cache"], "")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MODEL_WIDTH else f"{text[: _MODEL_WIDTH - 1]}…"
+
+
+def _optional(value: Any, unit: str = "") -> str:
+    return "" if value is None else f"{value:.0f}{unit}"
+
+
+_CELLS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "device": lambda drive: str(drive["device"]).removeprefix("/dev/"),
+    "model": lambda drive: _shortened(drive["model"] or ""),
+    "size": lambda drive: format_amount(drive["capacity_bytes"]),
+    "via": _via,
+    "blocks": lambda drive: str(drive["lba_format"]),
+    "cache": _cache,
+    "°C": lambda drive: _optional(drive["temperature_c"]),
+    "used": lambda drive: _optional(drive["life_used_pct"], " %"),
+}
+
+
+def sheet_text(drives: list[dict[str, Any]]) -> str:
+    """A drive sheet that allows nothing yet: a row for each drive that can be pinned, a comment for each other."""
+    from drivelab.config.drives_sheet import COLUMNS
+
+    lines = ["\t".join(COLUMNS)]
+    names: set[str] = set()
+    serials: set[str] = set()
+    for drive in drives:
+        note = _note(drive)
+        if drive["serial"] in serials:
+            lines.append(f"# {drive['device']}: {note}; the serial number {drive['serial']} stands above already")
+        elif drive["pin"] and drive["serial"]:
+            lines.append("\t".join((_free_name(drive, names), drive["pin"], drive["serial"], "no", note)))
+            serials.add(drive["serial"])
+        else:
+            lines.append(f"# {drive['device']}: {note}")
+    return "\n".join(lines) + "\n"
+
+
+def _note(drive: dict[str, Any]) -> str:
+    about = f"{drive['model'] or 'unknown model'}, {format_amount(drive['capacity_bytes'])}"
+    return " ".join((about if drive["testable"] else f"{about}; {_verdict(drive)}").split())
+
+
+def _free_name(drive: dict[str, Any], taken: set[str]) -> str:
+    """A name of the model and the end of the serial number, which stay when kernel names change."""
+    words = f"{(drive['model'] or 'drive')[:28]} {drive['serial'][-4:]}"
+    if drive["virtual"]:
+        words = drive["pin"].removeprefix("virtual:")
+    name = unique = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "drive"
+    number = 2
+    while unique in taken:
+        unique, number = f"{name}-{number}", number + 1
+    taken.add(unique)
+    return unique

@@ -1,0 +1,137 @@
+"""What hdparm -I says of ATA drives: identity, security, sanitize and TRIM (ATA Command Set 3, IDENTIFY DEVICE)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from drivelab.drives import tools
+
+_SANITIZE = {"crypto": "CRYPTO_SCRAMBLE_EXT command", "block": "BLOCK_ERASE_EXT command",
+             "overwrite": "OVERWRITE_EXT command"}  # fmt: skip
+_ERASE_TIME = re.compile(r"(more than )?(\d+)min for (ENHANCED )?SECURITY ERASE UNIT")
+
+
+@dataclass(frozen=True)
+class Security:
+    """The security feature set. A frozen drive refuses to change it, erasing included, until its next power cycle."""
+
+    supported: bool
+    enabled: bool
+    """A password is set."""
+    locked: bool
+    frozen: bool
+    enhanced_supported: bool
+    erase_min: int | None
+    """The drive's estimate of the time that a normal erase takes, minutes (508: or more); None if it gives none."""
+    enhanced_erase_min: int | None
+
+
+@dataclass(frozen=True)
+class Ata:
+    """An ATA drive."""
+
+    model: str | None
+    serial: str | None
+    firmware: str | None
+    security: Security
+    sanitize: frozenset[str]
+    """Of `crypto`, `block` and `overwrite`."""
+    trim: bool
+    after_trim: str | None
+    """What trimmed blocks read as: `zeros`, `data` (some, but always the same), None if nothing is promised."""
+    write_cache_supported: bool
+    write_cache_on: bool
+    rotation_rpm: int | None
+    """0 of a solid-state drive; None if it does not tell."""
+    form_factor: str | None
+
+
+def identify(device: str) -> Ata | None:
+    """The drive behind a device; None if it is no ATA drive. Raises UserError where hdparm is not installed."""
+    return parse_identify(tools.run("hdparm", "-I", device).stdout)
+
+
+def parse_identify(text: str) -> Ata | None:
+    """From the output of `hdparm -I`; None if it describes no ATA drive.
+
+    hdparm speaks of an "ATA device" even when a SCSI drive has answered with nothing: only one with a model is one.
+    """
+    lines = text.splitlines()
+    if _value(lines, "Model Number") is None:
+        return None
+    features = _features(lines)
+    sanitize = frozenset(word for word, feature in _SANITIZE.items() if features.get(feature))
+    return Ata(
+        model=_value(lines, "Model Number"),
+        serial=_value(lines, "Serial Number"),
+        firmware=_value(lines, "Firmware Revision"),
+        security=_security(lines),
+        sanitize=sanitize if features.get("SANITIZE feature set") else frozenset(),
+        trim=any(feature.startswith("Data Set Management TRIM supported") for feature in features),
+        after_trim=_after_trim(features),
+        write_cache_supported="Write cache" in features,
+        write_cache_on=features.get("Write cache", False),
+        rotation_rpm=_rotation(_value(lines, "Nominal Media Rotation Rate")),
+        form_factor=_value(lines, "Form Factor"),
+    )
+
+
+def _value(lines: list[str], key: str) -> str | None:
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if colon and name.strip() == key:
+            return value.strip() or None
+    return None
+
+
+def _features(lines: list[str]) -> dict[str, bool]:
+    """Features that the drive supports, and whether each is enabled, which hdparm marks with an asterisk."""
+    found: dict[str, bool] = {}
+    for line in _section(lines, "Commands/features"):
+        mark, tab, feature = line.removeprefix("\t").partition("\t")
+        if tab and mark.strip() in ("", "*"):
+            found[feature.strip()] = mark.strip() == "*"
+    return found
+
+
+def _section(lines: list[str], heading: str) -> list[str]:
+    """The indented lines below a heading at the margin."""
+    found: list[str] = []
+    inside = False
+    for line in lines:
+        if line and not line[0].isspace():
+            inside = line.strip().rstrip(":") == heading
+        elif inside:
+            found.append(line)
+    return found
+
+
+def _security(lines: list[str]) -> Security:
+    section = _section(lines, "Security")
+    words = {line.strip() for line in section}
+    minutes: dict[bool, int] = {}
+    for line in section:
+        for _, number, enhanced in _ERASE_TIME.findall(line):
+            minutes[bool(enhanced)] = int(number)
+    return Security(
+        supported="supported" in words,
+        enabled="enabled" in words,
+        locked="locked" in words,
+        frozen="frozen" in words,
+        enhanced_supported="supported: enhanced erase" in words,
+        erase_min=minutes.get(False),
+        enhanced_erase_min=minutes.get(True),
+    )
+
+
+def _after_trim(features: dict[str, bool]) -> str | None:
+    if features.get("Deterministic read ZEROs after TRIM"):
+        return "zeros"
+    return "data" if features.get("Deterministic read data after TRIM") else None
+
+
+def _rotation(text: str | None) -> int | None:
+    if text == "Solid State Device":
+        return 0
+    return int(text) if text is not None and text.isdecimal() else None

@@ -1,0 +1,226 @@
+"""Who a drive is: everything that the kernel, udev and, where they are installed, the drives' own tools tell of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+from drivelab.drives import ata, nvme, scsi, sysfs
+from drivelab.drives.sysfs import read_text
+from drivelab.errors import UserError
+
+BY_ID = Path("/dev/disk/by-id")
+UDEV = Path("/run/udev/data")
+_NO_DRIVE = re.compile(r"(ram|zram|sr|fd)\d+|mmcblk\d+(boot\d+|rpmb|gp\d+)")
+_NUMBERS = re.compile(r"(\d+)")
+_NUMBERS_ONLY = ("wwn-", "nvme-eui.", "nvme-nvme.", "nvme-uuid.", "scsi-3")
+_PREFIXES = ("nvme-", "ata-", "scsi-")
+
+T = TypeVar("T")
+
+
+def whole_disks(sys_root: Path = Path("/sys")) -> list[str]:
+    """Kernel names of all block devices that are no partitions, in natural order.
+
+    Left out: memory, optical and floppy drives, boot areas of flash cards, idle loop devices, hidden NVMe paths.
+    """
+    found = [path.name for path in (sys_root / "class/block").glob("*") if _listed(path.name, sys_root)]
+    return sorted(found, key=lambda name: (name[:2], [part.zfill(9) for part in _NUMBERS.split(name)]))
+
+
+def _listed(name: str, sys_root: Path) -> bool:
+    directory = sysfs.block_dir(name, sys_root)
+    if _NO_DRIVE.fullmatch(name) or (directory / "partition").exists() or read_text(directory / "hidden") == "1":
+        return False
+    if name.startswith("loop"):
+        return read_text(directory / "loop/backing_file") is not None
+    return not (name.startswith("nbd") and sysfs.capacity_bytes(name, sys_root) == 0)
+
+
+def lba_format_word(logical: int, physical: int) -> str:
+    """`512n`, `512e` or `4Kn`, from bytes of the logical and the physical block; bytes of the logical one for others.
+
+    512e is 512 bytes to the host but more on the medium, so that smaller or unaligned writes cost a read.
+    """
+    if logical == 512:
+        return "512n" if physical == 512 else "512e"
+    return "4Kn" if logical == 4096 else str(logical)
+
+
+def describe(
+    name: str, sys_root: Path = Path("/sys"), udev_root: Path = UDEV, by_id_root: Path = BY_ID
+) -> dict[str, Any]:
+    """All facts about a drive, fit for JSON; None where nobody tells.
+
+    Contains what `sysfs.describe` gives, under the same keys. Programs that are not installed leave their keys empty.
+    """
+    logical = sysfs.logical_block_bytes(name, sys_root)
+    physical = int(read_text(sysfs.block_dir(name, sys_root) / "queue/physical_block_size") or logical)
+    serial = sysfs.serial(name, sys_root, udev_root)
+    facts: dict[str, Any] = {
+        **sysfs.describe(name, sys_root),
+        "serial": serial,
+        "by_id": by_id(name, serial, sys_root, by_id_root),
+        "physical_block_bytes": physical,
+        "lba_format": lba_format_word(logical, physical),
+        "lba_formats": None,
+        "link_max": None,
+        "rotational": read_text(sysfs.block_dir(name, sys_root) / "queue/rotational") == "1",
+        "temperature_c": _hwmon_c(name, sys_root),
+        "life_used_pct": None,
+        "spare_pct": None,
+        "lifetime_bytes_written": None,
+    }
+    if name.startswith("nvme"):
+        more = _nvme(name, sys_root)
+    elif scsi.is_sas(name, sys_root):
+        more = _sas(name, sys_root)
+    elif facts["transport"] == "sata" or read_text(sysfs.block_dir(name, sys_root) / "device/vendor") == "ATA":
+        more = _sata(name, sys_root, udev_root)
+    else:
+        more = _other(name, sys_root)
+    return facts | {key: value for key, value in more.items() if value is not None}
+
+
+def by_id(name: str, serial: str | None, sys_root: Path = Path("/sys"), root: Path = BY_ID) -> str | None:
+    """The path under /dev/disk/by-id that says best which drive it is; None if udev has made none.
+
+    Names with the serial number are preferred to mere numbers. Where several namespaces of an NVMe drive share the
+    serial number, a name without the namespace may be any of theirs, and comes last.
+    """
+    links = [link.name for link in root.glob("*") if link.is_symlink() and link.resolve().name == name]
+    shared = len(nvme.namespaces(name, sys_root)) > 1
+    namespace = f"_{nvme.namespace_id(name, sys_root)}"
+    written = "_".join(serial.split()) if serial else None
+
+    def order(link: str) -> tuple[bool, bool, bool, int, int, str]:
+        mute = link.startswith(_NUMBERS_ONLY)
+        ambiguous = shared and not mute and not link.endswith(namespace)
+        kind = next((place for place, prefix in enumerate(_PREFIXES) if link.startswith(prefix)), len(_PREFIXES))
+        return ambiguous, written is None or written not in link, mute, kind, len(link), link
+
+    return str(root / min(links, key=order)) if links else None
+
+
+def _ask(question: Callable[[str], T], device: str) -> T | None:
+    """An answer of a drive's tool; None where the tool is not installed: the listing works without."""
+    try:
+        return question(device)
+    except UserError:
+        return None
+
+
+def _nvme(name: str, sys_root: Path) -> dict[str, Any]:
+    controller = nvme.controller_dir(name, sys_root)
+    if controller is None:
+        return {}
+    pci = controller / "device"
+    identify, health = _ask(nvme.id_ns, f"/dev/{name}"), _ask(nvme.smart_log, f"/dev/{controller.name}")
+    smart = nvme.parse_smart(health or {})
+    return {
+        "transport": read_text(controller / "transport"),
+        "firmware": read_text(controller / "firmware_rev"),
+        "link": _pci_link(pci, "current"),
+        "link_max": _pci_link(pci, "max"),
+        "lba_formats": [asdict(one) for one in nvme.parse_lba_formats(identify)] if identify else None,
+        "temperature_c": smart.temperature_c,
+        "life_used_pct": smart.percentage_used_pct,
+        "spare_pct": smart.available_spare_pct,
+        "lifetime_bytes_written": smart.bytes_written,
+    }
+
+
+def _pci_link(pci: Path, which: str) -> str | None:
+    return _times(_known(pci / f"{which}_link_speed"), _known(pci / f"{which}_link_width"))
+
+
+def _sata(name: str, sys_root: Path, udev_root: Path) -> dict[str, Any]:
+    """SCSI cuts an ATA drive's names short, to 16 and 4 characters, so others are asked for them."""
+    drive = _ask(ata.identify, f"/dev/{name}")
+    udev = _udev(name, sys_root, udev_root)
+    negotiated, maximal = _sata_speed(name, sys_root)
+    return {
+        "transport": "sata",
+        "model": (drive.model if drive else None) or udev.get("ID_MODEL", "").replace("_", " ").strip() or None,
+        "firmware": (drive.firmware if drive else None) or udev.get("ID_REVISION"),
+        "link": negotiated,
+        "link_max": maximal,
+    }
+
+
+def _sata_speed(name: str, sys_root: Path) -> tuple[str | None, str | None]:
+    """Of an ATA port, or of the SAS phy that a SATA drive is attached to."""
+    directory = str(sysfs.block_dir(name, sys_root))
+    port, channel = re.search(r"/ata(\d+)/", directory), re.search(r"/target\d+:(\d+):", directory)
+    if port is None:
+        return _sas_speed(name, sys_root)
+    links = sys_root / "class/ata_link"
+    behind_multiplier = links / f"link{port[1]}.{channel[1] if channel else 0}"
+    link = behind_multiplier if behind_multiplier.exists() else links / f"link{port[1]}"
+    return _known(link / "sata_spd"), _known(link / "hw_sata_spd_limit")
+
+
+def _known(path: Path) -> str | None:
+    """A speed or width, which the kernel gives as `Unknown` or `<unknown>` where it does not know it."""
+    text = read_text(path)
+    return text if text is not None and text[:1].isdigit() else None
+
+
+def _sas(name: str, sys_root: Path) -> dict[str, Any]:
+    device = f"/dev/{name}"
+    negotiated, maximal = _sas_speed(name, sys_root)
+    return {
+        "transport": "sas",
+        "link": negotiated,
+        "link_max": maximal,
+        "temperature_c": _ask(scsi.temperature_c, device),
+        "life_used_pct": _ask(scsi.percentage_used_pct, device),
+    }
+
+
+def _sas_speed(name: str, sys_root: Path) -> tuple[str | None, str | None]:
+    link = scsi.sas_link(name, sys_root)
+    if link is None:
+        return None, None
+    return _times(link.negotiated, link.width), _times(link.maximal, link.width)
+
+
+def _times(speed: str | None, width: str | int | None) -> str | None:
+    return f"{speed} x{width}" if speed and width else None
+
+
+def _other(name: str, sys_root: Path) -> dict[str, Any]:
+    """Flash cards name themselves otherwise; mappings and RAIDs have a name or a level for a model."""
+    directory = sysfs.block_dir(name, sys_root)
+    if name.startswith("dm-"):
+        return {"model": read_text(directory / "dm/name"), "transport": "dm"}
+    if (directory / "md").exists():
+        return {"model": read_text(directory / "md/level"), "transport": "md"}
+    if name.startswith("mmcblk"):
+        return {
+            "model": read_text(directory / "device/name"),
+            "firmware": read_text(directory / "device/fwrev"),
+            "transport": "mmc",
+        }
+    return {}
+
+
+def _udev(name: str, sys_root: Path, udev_root: Path) -> dict[str, str]:
+    """Properties of a device in udev's database."""
+    numbers = read_text(sysfs.block_dir(name, sys_root) / "dev")
+    lines = (read_text(udev_root / f"b{numbers}") or "").splitlines()
+    return dict(line.removeprefix("E:").split("=", 1) for line in lines if line.startswith("E:") and "=" in line)
+
+
+def _hwmon_c(name: str, sys_root: Path) -> float | None:
+    """The first temperature sensor that the kernel keeps for a drive (drivetemp, nvme), degrees Celsius."""
+    parents = [sysfs.block_dir(name, sys_root) / "device", nvme.controller_dir(name, sys_root)]
+    for parent in filter(None, parents):
+        for path in (*sorted(parent.glob("hwmon*/temp1_input")), *sorted(parent.glob("hwmon/*/temp1_input"))):
+            text = read_text(path) or ""
+            if re.fullmatch(r"-?\d+", text):
+                return int(text) / 1000
+    return None

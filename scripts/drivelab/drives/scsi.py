@@ -1,0 +1,170 @@
+"""What sg3_utils and sysfs say of SCSI and SAS drives (SPC-5, SBC-4)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivelab.drives import sysfs, tools
+from drivelab.drives.sysfs import read_text
+
+_SANITIZE = 0x48
+_SERVICE_ACTIONS = {"overwrite": 1, "block": 2, "crypto": 3}
+_TEMPERATURE_PAGE, _SOLID_STATE_PAGE = "0xd", "0x11"
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """Who a drive says that it is; None where it says nothing."""
+
+    vendor: str | None
+    product: str | None
+    revision: str | None
+    serial: str | None
+
+    @property
+    def is_ata(self) -> bool:
+        """An ATA drive behind a translation: ask it with `drivelab.drives.ata`."""
+        return self.vendor == "ATA"
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """READ CAPACITY(16)."""
+
+    blocks: int
+    logical_block_bytes: int
+    physical_block_bytes: int
+    provisioned: bool
+    """It knows UNMAP, or thin provisioning in another form (lbpme)."""
+    unmapped_reads_zeros: bool
+    """lbprz: unmapped blocks read as zeros."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Speed of the SAS link of a drive, as the kernel words it, such as `12.0 Gbit`."""
+
+    negotiated: str | None
+    maximal: str | None
+    width: int
+
+
+def inquiry(device: str) -> Inquiry | None:
+    """Standard INQUIRY and serial number; None if the device answers no SCSI command.
+
+    This and the readers below raise UserError where sg3_utils are not installed.
+    """
+    return parse_inquiry(tools.run("sg_inq", device).stdout)
+
+
+def read_capacity(device: str) -> Capacity | None:
+    """Size and block lengths; None if the device answers no SCSI command."""
+    return parse_capacity(tools.run("sg_readcap", "--long", device).stdout)
+
+
+def sanitize_methods(device: str) -> frozenset[str]:
+    """Of `overwrite`, `block` and `crypto` those that the drive says it can do; none if it cannot be asked."""
+    found = set()
+    for method, action in _SERVICE_ACTIONS.items():
+        output = tools.run("sg_opcodes", "--no-inquiry", f"--opcode={_SANITIZE:#x},{action}", device)
+        if output.status == 0 and parse_supported(output.stdout):
+            found.add(method)
+    return frozenset(found)
+
+
+def temperature_c(device: str) -> int | None:
+    """Degrees Celsius from the drive's temperature log page; None if it has none."""
+    return parse_temperature_c(tools.run("sg_logs", f"--page={_TEMPERATURE_PAGE}", device).stdout)
+
+
+def percentage_used_pct(device: str) -> int | None:
+    """Life used up by the maker's estimate, from the solid state media log page; None if the drive has none."""
+    return parse_percentage_used_pct(tools.run("sg_logs", f"--page={_SOLID_STATE_PAGE}", device).stdout)
+
+
+def parse_inquiry(text: str) -> Inquiry | None:
+    """From the output of `sg_inq`."""
+    if "standard INQUIRY" not in text:
+        return None
+    return Inquiry(
+        vendor=_value(text, "Vendor identification"),
+        product=_value(text, "Product identification"),
+        revision=_value(text, "Product revision level"),
+        serial=_value(text, "Unit serial number"),
+    )
+
+
+def parse_capacity(text: str) -> Capacity | None:
+    """From the output of `sg_readcap --long`."""
+    blocks = _number(r"Number of logical blocks=(\d+)", text)
+    logical = _number(r"Logical block length=(\d+)", text)
+    if blocks is None or logical is None:
+        return None
+    exponent = _number(r"physical block exponent=(\d+)", text) or 0
+    return Capacity(
+        blocks,
+        logical,
+        logical << exponent,
+        provisioned=_number(r"lbpme=(\d)", text) == 1,
+        unmapped_reads_zeros=_number(r"lbprz=(\d)", text) == 1,
+    )
+
+
+def parse_supported(text: str) -> bool:
+    """Whether a drive knows a command, from the output of `sg_opcodes --opcode=…`."""
+    return "Command is supported" in text
+
+
+def parse_temperature_c(text: str) -> int | None:
+    """From the output of `sg_logs --page=0xd`."""
+    return _number(r"Current temperature = (\d+) C", text)
+
+
+def parse_percentage_used_pct(text: str) -> int | None:
+    """From the output of `sg_logs --page=0x11`."""
+    return _number(r"Percentage used endurance indicator: *(\d+)", text)
+
+
+def is_sas(name: str, sys_root: Path = Path("/sys")) -> bool:
+    """Whether a drive is attached by SAS and speaks it: a SATA drive behind a SAS adapter does not."""
+    device = _end_device(name, sys_root)
+    protocols = read_text(sys_root / "class/sas_device" / device.name / "target_port_protocols") if device else None
+    return protocols is not None and "ssp" in protocols
+
+
+def sas_link(name: str, sys_root: Path = Path("/sys")) -> Link | None:
+    """Speed and number of the SAS phys that a drive is attached by; None if there are none."""
+    device = _end_device(name, sys_root)
+    if device is None:
+        return None
+    phys = sorted(path.name for path in device.parent.glob("phy-*"))
+    if not phys:
+        return None
+    directory = sys_root / "class/sas_phy" / phys[0]
+    return Link(
+        _rate(read_text(directory / "negotiated_linkrate")), _rate(read_text(directory / "maximum_linkrate")), len(phys)
+    )
+
+
+def _end_device(name: str, sys_root: Path) -> Path | None:
+    """`…/port-6:0/end_device-6:0`, through which a drive is attached; None if not by a SAS adapter."""
+    for parent in sysfs.block_dir(name, sys_root).parents:
+        if parent.name.startswith("end_device-"):
+            return parent
+    return None
+
+
+def _rate(text: str | None) -> str | None:
+    return text if text is not None and text[:1].isdigit() else None
+
+
+def _value(text: str, key: str) -> str | None:
+    found = re.search(rf"^ *{re.escape(key)}:(.*)$", text, re.MULTILINE)
+    return (found[1].strip() or None) if found else None
+
+
+def _number(pattern: str, text: str) -> int | None:
+    found = re.search(pattern, text)
+    return int(found[1]) if found else None

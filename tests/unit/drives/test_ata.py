@@ -1,0 +1,90 @@
+"""hdparm's word on ATA drives. Samples: one of an emulated drive, others in the format of hdparm 9.65 (identify.c)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drivelab.drives import ata, tools
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def sample(name: str) -> ata.Ata:
+    drive = ata.parse_identify((SAMPLES / f"hdparm_{name}.txt").read_text())
+    assert drive is not None
+    return drive
+
+
+def test_a_solid_state_drive() -> None:
+    drive = sample("ssd")
+    assert (drive.model, drive.serial, drive.firmware) == ("EXAMPLE SSD 860 1TB", "S3Z8NB0K123456A", "RVT04B6Q")
+    assert drive.security == ata.Security(
+        supported=True, enabled=False, locked=False, frozen=False, enhanced_supported=True, erase_min=4,
+        enhanced_erase_min=8,
+    )  # fmt: skip
+    assert drive.sanitize == {"crypto", "block"}
+    assert drive.trim
+    assert drive.after_trim == "zeros"
+    assert drive.write_cache_supported
+    assert drive.write_cache_on
+    assert drive.rotation_rpm == 0
+    assert drive.form_factor == "2.5 inch"
+
+
+def test_frozen_without_sanitize_and_with_its_cache_off() -> None:
+    drive = sample("ssd_frozen")
+    assert drive.security.frozen
+    assert not drive.security.locked
+    assert drive.sanitize == frozenset()
+    assert drive.after_trim == "data"
+    assert drive.write_cache_supported
+    assert not drive.write_cache_on
+
+
+def test_a_hard_disk_with_a_password() -> None:
+    drive = sample("hdd_locked")
+    assert drive.security.enabled
+    assert drive.security.locked
+    assert not drive.security.frozen
+    assert (drive.security.erase_min, drive.security.enhanced_erase_min) == (508, None)
+    assert not drive.trim
+    assert drive.after_trim is None
+    assert drive.rotation_rpm == 5400
+
+
+def test_a_drive_that_knows_next_to_nothing() -> None:
+    drive = sample("emulated")
+    assert (drive.model, drive.serial, drive.firmware) == ("QEMU-SATA", "QEMUSATA01", "2.5+")
+    assert drive.security == ata.Security(False, False, False, False, False, None, None)
+    assert not drive.trim
+    assert drive.form_factor is None
+
+
+def test_security_that_is_not_supported() -> None:
+    text = (SAMPLES / "hdparm_ssd.txt").read_text().replace("\t\tsupported\n", "\t(?)\tsupported\n")
+    drive = ata.parse_identify(text)
+    assert drive is not None
+    assert not drive.security.supported
+    assert drive.security.enhanced_supported
+
+
+@pytest.mark.parametrize("text", ["", "\n/dev/sdb:\n", (SAMPLES / "hdparm_not_ata.txt").read_text()])
+def test_what_is_no_ata_drive(text: str) -> None:
+    """The last is what hdparm says of a SCSI drive, with exit status 0."""
+    assert ata.parse_identify(text) is None
+
+
+def test_identify_asks_hdparm(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def run(*command: str) -> tools.Output:
+        asked.append(command)
+        return tools.Output(5, (SAMPLES / "hdparm_ssd.txt").read_text(), "SG_IO: bad/missing sense data")
+
+    monkeypatch.setattr(tools, "run", run)
+    drive = ata.identify("/dev/sdb")
+    assert asked == [("hdparm", "-I", "/dev/sdb")]
+    assert drive is not None
+    assert drive.serial == "S3Z8NB0K123456A"

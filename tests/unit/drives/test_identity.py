@@ -1,0 +1,255 @@
+"""Identity from sysfs trees made for the purpose, with and without the drives' tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from drivelab.drives import identity, sysfs, tools
+from drivelab.errors import UserError
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+@pytest.fixture(autouse=True)
+def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No drive's tool is installed, unless a test says so."""
+
+    def missing(program: str, *arguments: str, timeout_s: float = 60.0) -> tools.Output:
+        raise UserError(f"the program {program} is not installed; install it")
+
+    monkeypatch.setattr(tools, "run", missing)
+
+
+class Machine:
+    """A pretended /sys, /run/udev/data and /dev/disk/by-id."""
+
+    def __init__(self, root: Path) -> None:
+        self.sys, self.udev, self.by_id = root / "sys", root / "udev", root / "by-id"
+        for directory in (self.sys / "class/block", self.udev, self.by_id):
+            directory.mkdir(parents=True)
+
+    def write(self, directory: Path, **files: str) -> Path:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            path = directory / name.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{text}\n")
+        return directory
+
+    def disk(self, name: str, parent: str, device: Path | None = None, **files: str) -> Path:
+        directory = self.sys / "devices" / parent / name
+        defaults = {"size": "2048", "dev": "8:0", "queue__logical_block_size": "512",
+                    "queue__physical_block_size": "4096", "queue__rotational": "0", "queue__write_cache": "write back",
+                    "queue__scheduler": "[none] mq-deadline"}  # fmt: skip
+        self.write(directory, **(defaults | files))
+        if device is not None:
+            (directory / "device").symlink_to(device)
+        (self.sys / "class/block" / name).symlink_to(directory)
+        return directory
+
+    def link(self, name: str, target: str) -> None:
+        (self.by_id / name).symlink_to(Path("../..") / target)
+
+    def describe(self, name: str) -> dict[str, Any]:
+        facts = identity.describe(name, self.sys, self.udev, self.by_id)
+        json.dumps(facts)
+        assert facts.keys() >= sysfs.describe(name, self.sys).keys()
+        return facts
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def nvme_drive(machine: Machine, name: str = "nvme0n1", *, multipath: bool = False) -> None:
+    pci = machine.write(
+        machine.sys / "devices/pci0000:00/0000:01:00.0", current_link_speed="8.0 GT/s PCIe", current_link_width="4",
+        max_link_speed="16.0 GT/s PCIe", max_link_width="4",
+    )  # fmt: skip
+    controller = machine.write(
+        pci / "nvme/nvme0", model="EXAMPLE SSD 990 ", serial="S6Z1NJ0W123456 ", firmware_rev="4B2QJXD7", state="live",
+        transport="pcie", hwmon1__temp1_input="41850",
+    )  # fmt: skip
+    (controller / "device").symlink_to(pci)
+    subsystem = machine.write(
+        machine.sys / "devices/virtual/nvme-subsystem/nvme-subsys0", model="EXAMPLE SSD 990", serial="S6Z1NJ0W123456",
+        firmware_rev="4B2QJXD7",
+    )  # fmt: skip
+    (subsystem / "nvme0").symlink_to(controller)
+    (machine.sys / "class/nvme-subsystem").mkdir(parents=True)
+    (machine.sys / "class/nvme-subsystem/nvme-subsys0").symlink_to(subsystem)
+    parent = subsystem if multipath else controller
+    machine.disk(
+        name, str(parent.relative_to(machine.sys / "devices")), parent, nsid="1", queue__physical_block_size="512"
+    )
+
+
+@pytest.mark.parametrize("multipath", [False, True])
+def test_an_nvme_drive_without_tools(machine: Machine, multipath: bool) -> None:
+    nvme_drive(machine, multipath=multipath)
+    facts = machine.describe("nvme0n1")
+    assert (facts["model"], facts["serial"], facts["firmware"]) == ("EXAMPLE SSD 990", "S6Z1NJ0W123456", "4B2QJXD7")
+    assert (facts["transport"], facts["link"], facts["link_max"]) == ("pcie", "8.0 GT/s PCIe x4", "16.0 GT/s PCIe x4")
+    assert facts["lba_format"] == "512n"
+    assert facts["temperature_c"] == 41.85
+    assert facts["lba_formats"] is None
+    assert facts["lifetime_bytes_written"] is None
+
+
+def test_an_nvme_drive_with_tools(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvme_drive(machine)
+
+    def run(program: str, verb: str, device: str, form: str) -> tools.Output:
+        assert (verb, device) in {("id-ns", "/dev/nvme0n1"), ("smart-log", "/dev/nvme0")}
+        return tools.Output(0, (SAMPLES / f"nvme2_{verb.replace('-', '_')}.json").read_text(), "")
+
+    monkeypatch.setattr(tools, "run", run)
+    facts = machine.describe("nvme0n1")
+    assert (facts["temperature_c"], facts["life_used_pct"]) == (50, 0)
+    assert {
+        "index": 0,
+        "data_bytes": 512,
+        "metadata_bytes": 0,
+        "relative_performance": "best",
+        "in_use": True,
+    } in facts["lba_formats"]
+
+
+def sata_drive(machine: Machine, **speeds: str) -> None:
+    device = machine.write(
+        machine.sys / "devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0",
+        vendor="ATA     ", model="EXAMPLE SSD 860 ", rev="4B6Q", hwmon__hwmon2__temp1_input="31000",
+    )  # fmt: skip
+    (device / "vpd_pg80").write_bytes(b"\0\x80\0\x14S3Z8NB0K123456A     ")
+    machine.disk("sda", str((device / "block").relative_to(machine.sys / "devices")), device)
+    machine.write(machine.sys / "class/ata_link/link3", **speeds)
+
+
+def test_a_sata_drive_whose_names_scsi_cuts_short(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    sata_drive(machine, sata_spd="3.0 Gbps", hw_sata_spd_limit="6.0 Gbps")
+    facts = machine.describe("sda")
+    assert (facts["transport"], facts["link"], facts["link_max"]) == ("sata", "3.0 Gbps", "6.0 Gbps")
+    assert (facts["model"], facts["firmware"]) == ("EXAMPLE SSD 860", "4B6Q")
+    assert (facts["serial"], facts["lba_format"], facts["temperature_c"]) == ("S3Z8NB0K123456A", "512e", 31.0)
+    (machine.udev / "b8:0").write_text("S:disk/by-id/x\nE:ID_MODEL=EXAMPLE_SSD_860_1TB\nE:ID_REVISION=RVT04B6Q\n")
+    facts = machine.describe("sda")
+    assert (facts["model"], facts["firmware"]) == ("EXAMPLE SSD 860 1TB", "RVT04B6Q")
+    answer = (SAMPLES / "hdparm_ssd.txt").read_text().replace("860 1TB", "861 1TB")
+    monkeypatch.setattr(tools, "run", lambda *_: tools.Output(0, answer, ""))
+    assert machine.describe("sda")["model"] == "EXAMPLE SSD 861 1TB"
+
+
+def test_speeds_that_nobody_knows(machine: Machine) -> None:
+    sata_drive(machine, sata_spd="<unknown>", hw_sata_spd_limit="<unknown>")
+    facts = machine.describe("sda")
+    assert (facts["link"], facts["link_max"]) == (None, None)
+
+
+def test_a_sas_drive(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = machine.sys / "devices/pci0000:00/host6/port-6:0"
+    device = machine.write(port / "end_device-6:0/target6:0:0/6:0:0:0", vendor="ACME", model="SASDRIVE", rev="0001")
+    (port / "phy-6:0").mkdir()
+    machine.write(machine.sys / "class/sas_phy/phy-6:0", negotiated_linkrate="12.0 Gbit", maximum_linkrate="22.5 Gbit")
+    machine.write(machine.sys / "class/sas_device/end_device-6:0", target_port_protocols="ssp")
+    machine.disk("sdb", str((device / "block").relative_to(machine.sys / "devices")), device)
+    facts = machine.describe("sdb")
+    assert (facts["transport"], facts["link"], facts["link_max"]) == ("sas", "12.0 Gbit x1", "22.5 Gbit x1")
+    assert (facts["model"], facts["temperature_c"]) == ("SASDRIVE", None)
+
+    def run(program: str, page: str, device: str) -> tools.Output:
+        name = {"--page=0xd": "temperature", "--page=0x11": "solid_state"}[page]
+        return tools.Output(0, (SAMPLES / f"sg_logs_{name}.txt").read_text(), "")
+
+    monkeypatch.setattr(tools, "run", run)
+    facts = machine.describe("sdb")
+    assert (facts["temperature_c"], facts["life_used_pct"]) == (38, 3)
+
+
+def test_what_is_no_drive_but_listed(machine: Machine) -> None:
+    machine.disk("dm-0", "virtual/block", dm__name="vg-root")
+    machine.disk("md127", "virtual/block", md__level="raid1")
+    assert (machine.describe("dm-0")["model"], machine.describe("dm-0")["transport"]) == ("vg-root", "dm")
+    assert (machine.describe("md127")["model"], machine.describe("md127")["transport"]) == ("raid1", "md")
+
+
+def test_a_flash_card(machine: Machine) -> None:
+    card = machine.write(machine.sys / "devices/mmc0/mmc0:0001", name="SC64G", fwrev="0x8", serial="0xd34db33f")
+    machine.disk("mmcblk0", "mmc0/mmc0:0001/block", card)
+    facts = machine.describe("mmcblk0")
+    assert (facts["model"], facts["serial"], facts["transport"]) == ("SC64G", "0xd34db33f", "mmc")
+
+
+def test_which_devices_are_listed(machine: Machine) -> None:
+    for name in ("sdb", "sda", "sdaa", "vda", "mmcblk0", "dm-10", "dm-2", "md0", "nvme10n1", "nvme9n1"):
+        machine.disk(name, "listed")
+    for name in ("ram0", "zram0", "sr0", "fd0", "mmcblk0boot0", "mmcblk0rpmb", "loop0"):
+        machine.disk(name, "not")
+    machine.disk("sda1", "listed/sda", partition="1")
+    machine.disk("nvme10c0n1", "hidden", hidden="1")
+    machine.disk("nbd0", "not", size="0")
+    machine.disk("loop1", "virtual", loop__backing_file="/var/image")
+    assert identity.whole_disks(machine.sys) == [
+        "dm-2", "dm-10", "loop1", "md0", "mmcblk0", "nvme9n1", "nvme10n1", "sda", "sdb", "sdaa", "vda",
+    ]  # fmt: skip
+
+
+def test_the_path_that_pins_a_drive(machine: Machine) -> None:
+    nvme_drive(machine)
+    assert machine.describe("nvme0n1")["by_id"] is None
+    expected = ["nvme-eui.0025385b", "nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456_1", "nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456"]
+    for name in expected:
+        machine.link(name, "nvme0n1")
+        machine.link(f"{name}-part1", "nvme0n1p1")
+        assert machine.describe("nvme0n1")["by_id"] == str(machine.by_id / name)
+    machine.link("nvme-OTHER_S1", "nvme1n1")
+    assert machine.describe("nvme0n1")["by_id"] == str(machine.by_id / expected[-1])
+
+
+def test_namespaces_that_share_a_serial_number(machine: Machine) -> None:
+    nvme_drive(machine, multipath=True)
+    subsystem = machine.sys / "devices/virtual/nvme-subsystem/nvme-subsys0"
+    machine.disk("nvme0n2", "virtual/nvme-subsystem/nvme-subsys0", subsystem, nsid="2")
+    machine.link("nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456", "nvme0n2")
+    machine.link("nvme-nvme.144d-5336-00000002", "nvme0n2")
+    assert machine.describe("nvme0n2")["by_id"] == str(machine.by_id / "nvme-nvme.144d-5336-00000002")
+    machine.link("nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456_2", "nvme0n2")
+    assert machine.describe("nvme0n2")["by_id"] == str(machine.by_id / "nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456_2")
+
+
+LINKS = [
+    "ata-EXAMPLE_SSD_860_1TB_S3Z8NB0K123456A", "scsi-SATA_EXAMPLE_SSD_860_S3Z8NB0K123456A", "scsi-35002538e4",
+    "wwn-0x5002538e4",
+]  # fmt: skip
+"""Best first."""
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(st.sets(st.sampled_from(LINKS), min_size=1))
+def test_names_with_the_serial_number_come_first(tmp_path_factory: pytest.TempPathFactory, names: set[str]) -> None:
+    machine = Machine(tmp_path_factory.mktemp("machine"))
+    sata_drive(machine)
+    for name in names:
+        machine.link(name, "sda")
+    assert machine.describe("sda")["by_id"] == str(machine.by_id / min(names, key=LINKS.index))
+
+
+@pytest.mark.parametrize(
+    ("logical", "physical", "word"),
+    [
+        (512, 512, "512n"),
+        (512, 4096, "512e"),
+        (4096, 4096, "4Kn"),
+        (512, 16384, "512e"),
+        (4096, 16384, "4Kn"),
+        (520, 520, "520"),
+    ],
+)
+def test_lba_format_words(logical: int, physical: int, word: str) -> None:
+    assert identity.lba_format_word(logical, physical) == word

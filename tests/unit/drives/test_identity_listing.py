@@ -1,0 +1,163 @@
+"""`drivelab drives`: what may be tested and why not, the table, the JSON and the first sheet."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivelab.cli import drives
+from drivelab.cli.main import main
+from drivelab.config.drives_sheet import load_sheet
+from drivelab.drives import guard, identity
+from drivelab.errors import UserError
+from drivelab.virtual import manage
+from drivelab.virtual.model import DriveModel
+
+BY_ID = "/dev/disk/by-id/"
+FACTS: dict[str, Any] = {
+    "model": "EXAMPLE SSD 990 PRO 1TB", "serial": "S6Z1NJ0W123456", "firmware": "4B2QJXD7",
+    "capacity_bytes": 1_000_204_886_016, "logical_block_bytes": 512, "physical_block_bytes": 512, "lba_format": "512n",
+    "lba_formats": None, "transport": "pcie", "link": "8.0 GT/s PCIe x4", "link_max": "16.0 GT/s PCIe x4",
+    "write_cache": "write back", "scheduler": "[none]", "rotational": False, "temperature_c": 41.85,
+    "life_used_pct": 3, "spare_pct": 100, "lifetime_bytes_written": 10**12,
+    "by_id": f"{BY_ID}nvme-EXAMPLE_SSD_990_PRO_1TB_S6Z1NJ0W123456",
+}  # fmt: skip
+BARE = dict.fromkeys(FACTS) | {"capacity_bytes": 1 << 30, "lba_format": "512n"}
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """Facts by kernel name, to be filled by the test; nothing is held, and there are no virtual drives."""
+    found: dict[str, dict[str, Any]] = {}
+    monkeypatch.setattr(identity, "whole_disks", lambda: list(found))
+    monkeypatch.setattr(identity, "describe", lambda name: dict(found[name]))
+    monkeypatch.setattr(
+        guard, "holder", lambda device, name: f"{name} is swap space" if name.startswith("sw") else None
+    )
+    monkeypatch.setattr(manage, "find_by_device", lambda device: None)
+    return found
+
+
+def sheet(tmp_path: Path, *rows: str) -> Path:
+    path = tmp_path / "drives.tsv"
+    path.write_text("\n".join(("drive\tdevice\tserial\tdestructive\tnote", *rows)) + "\n")
+    return path
+
+
+def test_why_a_drive_may_not_be_tested(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    host |= {
+        "good": FACTS,
+        "swapped": FACTS,
+        "nameless": FACTS | {"serial": None},
+        "loose": FACTS | {"by_id": None},
+        "empty": FACTS | {"capacity_bytes": 0},
+    }
+    found = {one["device"]: one for one in drives.survey(tmp_path / "none.tsv")}
+    assert {device: one["testable"] for device, one in found.items()} == {
+        "/dev/good": True, "/dev/swapped": False, "/dev/nameless": False, "/dev/loose": False, "/dev/empty": False,
+    }  # fmt: skip
+    assert found["/dev/good"]["reason"] is None
+    for name, words in {"swapped": "swap", "nameless": "serial", "loose": "by-id", "empty": "medium"}.items():
+        assert words in found[f"/dev/{name}"]["reason"]
+
+
+def test_a_drive_that_the_guard_cannot_judge_may_not_be_tested(
+    host: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_program(device: str, name: str) -> None:
+        raise UserError("the program wipefs is not installed; install it")
+
+    host["good"] = FACTS
+    monkeypatch.setattr(guard, "holder", no_program)
+    (one,) = drives.survey(tmp_path / "none.tsv")
+    assert (one["testable"], one["reason"]) == (False, "the program wipefs is not installed; install it")
+
+
+@pytest.mark.parametrize("destructive", ["yes", "no"])
+def test_what_the_sheet_says(host: dict[str, dict[str, Any]], tmp_path: Path, destructive: str) -> None:
+    host |= {"good": FACTS, "same-path": FACTS | {"serial": "OTHER"}, "same-serial": FACTS | {"by_id": f"{BY_ID}x"}}
+    path = sheet(tmp_path, f"fast\t{FACTS['by_id']}\tS6Z1NJ0W123456\t{destructive}\t")
+    found = drives.survey(path)
+    assert [(one["sheet"], one["sheet_name"]) for one in found] == [(destructive, "fast"), (None, None), (None, None)]
+    assert f"in the drive sheet as 'fast' (destructive: {destructive})" in drives.listing(found)
+
+
+def test_a_sheet_that_cannot_be_read_hides_no_drive(
+    host: dict[str, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host["good"] = FACTS
+    assert len(drives.survey(sheet(tmp_path, "broken"))) == 1
+    assert "drives.tsv line 2" in capsys.readouterr().err
+
+
+def test_virtual_drives_are_listed_as_such(
+    host: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host["loop3"] = BARE
+    model = DriveModel.from_mapping("v", {"serial": "V-1", "capacity": "16MiB", "over_provisioning": "28%"})
+    record = manage.VirtualDrive("v", "V-1", "/dev/loop3", 1 << 24, 1, 1, "/run/v", model.to_mapping())
+    monkeypatch.setattr(manage, "find_by_device", lambda device: record if device == "/dev/loop3" else None)
+    (one,) = drives.survey(sheet(tmp_path, "v\tvirtual:v\tV-1\tyes\t"))
+    assert one["testable"]
+    assert (one["transport"], one["serial"], one["model"], one["pin"], one["sheet"]) == (
+        "virtual", "V-1", "drivelab virtual drive", "virtual:v", "yes",
+    )  # fmt: skip
+    assert one["virtual"] is True
+
+
+def test_the_table(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    slow = [
+        {"index": 0, "data_bytes": 512, "metadata_bytes": 0, "relative_performance": "good", "in_use": True},
+        {"index": 1, "data_bytes": 4096, "metadata_bytes": 8, "relative_performance": "best", "in_use": False},
+        {"index": 2, "data_bytes": 4096, "metadata_bytes": 0, "relative_performance": "better", "in_use": False},
+    ]
+    host |= {"nvme0n1": FACTS | {"lba_formats": slow}, "swapped": FACTS | {"model": "X" * 60, "link_max": None}}
+    text = drives.listing(drives.survey(tmp_path / "none.tsv"))
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert text.splitlines()[0].split() == ["device", "model", "size", "via", "blocks", "cache", "°C", "used"]
+    assert "pcie 8.0 GT/s x4" in text
+    assert "runs at 8.0 GT/s PCIe x4; the drive could run at 16.0 GT/s PCIe x4" in text
+    assert text.count("blocks of 4096 bytes") == 1
+    assert "    serial S6Z1NJ0W123456, firmware 4B2QJXD7, not in the drive sheet\n" in text
+    assert "    not testable: swapped is swap space\n" in text
+
+
+def test_columns_that_nobody_fills_are_left_out(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    assert drives.listing([]) == "this host has no block devices\n"
+    host["vda"] = BARE
+    assert drives.listing(drives.survey(tmp_path / "none.tsv")).splitlines()[0].split() == ["device", "size", "blocks"]
+
+
+def test_the_first_sheet_allows_nothing_and_can_be_read(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    host |= {
+        "nvme0n1": FACTS,
+        "nvme0n2": FACTS | {"by_id": f"{BY_ID}nvme-second"},
+        "swapped": FACTS | {"serial": "A3456", "by_id": f"{BY_ID}ata-a", "model": "TAB\there"},
+        "sdb": FACTS | {"serial": "B3456", "by_id": f"{BY_ID}ata-b"},
+        "vda": BARE,
+    }
+    path = tmp_path / "drives.tsv"
+    path.write_text(drives.sheet_text(drives.survey(tmp_path / "none.tsv")))
+    rows = load_sheet(path)
+    assert {name: row.serial for name, row in rows.items()} == {
+        "example-ssd-990-pro-1tb-3456": "S6Z1NJ0W123456", "tab-here-3456": "A3456",
+        "example-ssd-990-pro-1tb-3456-2": "B3456",
+    }  # fmt: skip
+    assert not any(row.destructive for row in rows.values())
+    assert "swap" in rows["tab-here-3456"].note
+    comments = [line for line in path.read_text().splitlines() if line.startswith("#")]
+    assert len(comments) == 2
+    assert "S6Z1NJ0W123456 stands above already" in comments[0]
+    assert "/dev/vda" in comments[1]
+
+
+def test_json_of_the_command(host: dict[str, dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
+    host["nvme0n1"] = FACTS
+    assert main(["drives", "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)
+    assert one["device"] == "/dev/nvme0n1"
+    assert one["testable"] is True
+    assert {key: one[key] for key in FACTS} == FACTS

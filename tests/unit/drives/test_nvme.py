@@ -1,0 +1,158 @@
+"""nvme-cli on NVMe drives, and the way from a namespace to its controller. JSON samples: nvme-cli 2.3, emulated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivelab.drives import nvme, tools
+
+SAMPLES = Path(__file__).parent / "samples"
+
+SMART_1 = {
+    "critical_warning": 0,
+    "temperature": 311,
+    "avail_spare": 100,
+    "spare_thresh": 10,
+    "percent_used": 3,
+    "data_units_read": 81234567,
+    "data_units_written": 98765432.0,
+    "power_on_hours": 4321,
+    "media_errors": 0,
+    "temperature_sensor_1": 311,
+}
+"""As nvme-cli 1.x writes it: counters are numbers, once of a floating point format."""
+
+
+def sample(name: str) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads((SAMPLES / f"nvme2_{name}.json").read_text())
+    return body
+
+
+def test_health_in_the_words_of_both_versions() -> None:
+    old = nvme.parse_smart(SMART_1)
+    assert old.temperature_c == 38
+    assert (old.available_spare_pct, old.percentage_used_pct) == (100, 3)
+    assert old.bytes_written == 98_765_432 * 512_000
+    assert nvme.parse_smart({key: str(value).removesuffix(".0") for key, value in SMART_1.items()}) == old
+
+
+def test_health_of_an_emulated_drive() -> None:
+    new = nvme.parse_smart(sample("smart_log"))
+    assert (new.temperature_c, new.media_errors, new.power_on_hours) == (50, 0, 0)
+    assert new.bytes_written is not None
+
+
+def test_health_that_nobody_tells() -> None:
+    assert nvme.parse_smart({}) == nvme.Smart(None, None, None, None, None, None, None)
+    assert nvme.parse_smart({"temperature": 0}).temperature_c is None
+
+
+@pytest.mark.parametrize(("name", "index", "data_bytes"), [("id_ns", 0, 512), ("id_ns_4kn", 4, 4096)])
+def test_the_format_in_use(name: str, index: int, data_bytes: int) -> None:
+    formats = nvme.parse_lba_formats(sample(name))
+    assert len(formats) == 8
+    assert [(one.index, one.data_bytes, one.metadata_bytes) for one in formats if one.in_use] == [
+        (index, data_bytes, 0)
+    ]
+
+
+def test_formats_beyond_the_sixteenth_and_unused_ones() -> None:
+    """The two high bits of the index are bits 5 and 6 of flbas; bit 4 says where metadata goes."""
+    entries = [{"ds": 0, "ms": 0, "rp": 0}] * 18
+    entries[0], entries[17] = {"ds": 9, "ms": 0, "rp": 2}, {"ds": 12, "ms": 8, "rp": 0}
+    formats = nvme.parse_lba_formats({"flbas": 0b0011_0001, "lbafs": entries})
+    assert formats == [nvme.LbaFormat(0, 512, 0, "good", False), nvme.LbaFormat(17, 4096, 8, "best", True)]
+
+
+@given(st.integers(0, 2**63), st.sampled_from([int, str, "{:,}".format]))
+def test_whole_numbers_as_any_version_writes_them(number: int, write: Any) -> None:
+    assert nvme.whole(write(number)) == number
+
+
+@given(st.one_of(st.none(), st.booleans(), st.text(alphabet="x-+. "), st.lists(st.integers()), st.just(float("nan"))))
+def test_what_is_no_number(value: Any) -> None:
+    assert nvme.whole(value) is None
+
+
+def test_a_log_with_the_device_around_it() -> None:
+    flat = {
+        "sprog": 65535,
+        "sstat": {"global_erased": 1, "status": "(1) Most recent sanitize completed"},
+        "cdw10_info": 2,
+    }
+    assert nvme.unwrap({"/dev/nvme0": flat}) == flat
+    assert nvme.unwrap(flat) == flat
+
+
+def test_readers_ask_nvme_cli(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def read_json(*command: str) -> dict[str, Any] | None:
+        asked.append(command)
+        return {"nvme0": {"sprog": 0}} if "sanitize-log" in command else SMART_1 if "smart-log" in command else None
+
+    monkeypatch.setattr(tools, "read_json", read_json)
+    assert nvme.sanitize_log("/dev/nvme0") == {"sprog": 0}
+    assert nvme.lifetime_bytes_written("/dev/nvme0") == 98_765_432 * 512_000
+    assert nvme.id_ctrl("/dev/nvme0") is None
+    assert nvme.id_ns("/dev/nvme0n1") is None
+    assert asked[0] == ("nvme", "sanitize-log", "/dev/nvme0", "--output-format=json")
+
+
+def controller(sys_root: Path, name: str, subsystem: str, state: str = "live") -> Path:
+    directory = sys_root / f"devices/pci0000:00/{name}-pci/nvme/{name}"
+    directory.mkdir(parents=True)
+    (directory / "state").write_text(f"{state}\n")
+    top = sys_root / "devices/virtual/nvme-subsystem" / subsystem
+    top.mkdir(parents=True, exist_ok=True)
+    (top / name).symlink_to(directory)
+    for kind, path in (("nvme", directory), ("nvme-subsystem", top)):
+        link = sys_root / "class" / kind / path.name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.exists():
+            link.symlink_to(path)
+    return directory
+
+
+def namespace(sys_root: Path, parent: Path, name: str, nsid: int = 1) -> None:
+    directory = parent / name
+    directory.mkdir()
+    (directory / "device").symlink_to(parent)
+    (directory / "nsid").write_text(f"{nsid}\n")
+    link = sys_root / "class/block" / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(directory)
+
+
+def test_a_namespace_right_below_its_controller(tmp_path: Path) -> None:
+    drive, other = controller(tmp_path, "nvme0", "nvme-subsys0"), controller(tmp_path, "nvme1", "nvme-subsys1")
+    for number in (1, 2, 10):
+        namespace(tmp_path, drive, f"nvme0n{number}", number)
+    namespace(tmp_path, other, "nvme1n1")
+    assert nvme.controller_of("nvme0n1", tmp_path) == "/dev/nvme0"
+    assert nvme.namespaces("nvme0n2", tmp_path) == ["nvme0n1", "nvme0n2", "nvme0n10"]
+    assert nvme.namespaces("nvme1n1", tmp_path) == ["nvme1n1"]
+    assert nvme.namespace_id("nvme0n10", tmp_path) == 10
+
+
+def test_with_multipath_numbers_of_drive_and_controller_are_unrelated(tmp_path: Path) -> None:
+    controller(tmp_path, "nvme2", "nvme-subsys5", state="connecting")
+    alive = controller(tmp_path, "nvme3", "nvme-subsys5")
+    subsystem = tmp_path / "devices/virtual/nvme-subsystem/nvme-subsys5"
+    namespace(tmp_path, subsystem, "nvme5n1")
+    namespace(tmp_path, subsystem, "nvme5n2", 2)
+    namespace(tmp_path, alive, "nvme5c3n1")
+    assert nvme.controller_of("nvme5n1", tmp_path) == "/dev/nvme3"
+    assert nvme.namespaces("nvme5n1", tmp_path) == ["nvme5n1", "nvme5n2"]
+
+
+@pytest.mark.parametrize("name", ["sda", "nvme0", "nvme0c0n1", "nvme0n1p1", "nvme9n1"])
+def test_what_has_no_controller(tmp_path: Path, name: str) -> None:
+    assert nvme.controller_of(name, tmp_path) is None
+    assert nvme.namespaces(name, tmp_path) == []

@@ -1,0 +1,84 @@
+"""sg3_utils' word on SCSI drives, and SAS links in sysfs. Text samples: sg3_utils 1.47 and the kernel's scsi_debug."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drivelab.drives import scsi, tools
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def sample(name: str) -> str:
+    return (SAMPLES / f"sg_{name}.txt").read_text()
+
+
+def test_inquiry() -> None:
+    drive = scsi.parse_inquiry(sample("inq_sas"))
+    assert drive == scsi.Inquiry("ACME", "SASDRIVE", "0001", "6000")
+    assert not drive.is_ata
+    assert scsi.parse_inquiry("sg_inq: error opening file: /dev/sdx: No such file or directory\n") is None
+
+
+def test_an_ata_drive_behind_a_translation() -> None:
+    text = "standard INQUIRY:\n Vendor identification: ATA     \n Product identification: EXAMPLE SSD 860 \n"
+    drive = scsi.parse_inquiry(text)
+    assert drive == scsi.Inquiry("ATA", "EXAMPLE SSD 860", None, None)
+    assert drive.is_ata
+
+
+def test_capacity() -> None:
+    assert scsi.parse_capacity(sample("readcap_512e")) == scsi.Capacity(131072, 512, 4096, True, True)
+    assert scsi.parse_capacity("sg_readcap failed: Illegal request") is None
+
+
+def test_logs() -> None:
+    assert scsi.parse_temperature_c(sample("logs_temperature")) == 38
+    assert scsi.parse_percentage_used_pct(sample("logs_solid_state")) == 3
+    assert scsi.parse_percentage_used_pct(sample("logs_refused")) is None
+    assert scsi.parse_temperature_c("  Current temperature = <not available>\n") is None
+
+
+def test_sanitize_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(program: str, *arguments: str) -> tools.Output:
+        known = "--opcode=0x48,3" in arguments or "--opcode=0x48,1" in arguments
+        return tools.Output(0, sample("opcodes_supported" if known else "opcodes_not_supported"), "")
+
+    monkeypatch.setattr(tools, "run", run)
+    assert scsi.sanitize_methods("/dev/sdb") == {"crypto", "overwrite"}
+    monkeypatch.setattr(tools, "run", lambda *_: tools.Output(9, "Command is supported", "cannot be asked"))
+    assert scsi.sanitize_methods("/dev/sdb") == frozenset()
+
+
+def sas_drive(sys_root: Path, protocols: str, phys: int = 1, negotiated: str = "12.0 Gbit") -> None:
+    port = sys_root / "devices/pci0000:00/0000:00:03.0/host6/port-6:0"
+    disk = port / "end_device-6:0/target6:0:0/6:0:0:0/block/sdb"
+    disk.mkdir(parents=True)
+    for number in range(phys):
+        (port / f"phy-6:{number}").mkdir()
+        phy = sys_root / f"class/sas_phy/phy-6:{number}"
+        phy.mkdir(parents=True)
+        (phy / "negotiated_linkrate").write_text(f"{negotiated}\n")
+        (phy / "maximum_linkrate").write_text("22.5 Gbit\n")
+    end = sys_root / "class/sas_device/end_device-6:0"
+    end.mkdir(parents=True)
+    (end / "target_port_protocols").write_text(f"{protocols}\n")
+    (sys_root / "class/block").mkdir(parents=True)
+    (sys_root / "class/block/sdb").symlink_to(disk)
+
+
+@pytest.mark.parametrize(("protocols", "is_sas"), [("ssp", True), ("smp, ssp", True), ("sata", False), ("none", False)])
+def test_who_speaks_sas(tmp_path: Path, protocols: str, is_sas: bool) -> None:
+    sas_drive(tmp_path, protocols)
+    assert scsi.is_sas("sdb", tmp_path) == is_sas
+    assert not scsi.is_sas("sdc", tmp_path)
+
+
+def test_links(tmp_path: Path) -> None:
+    sas_drive(tmp_path / "wide", "ssp", phys=2)
+    assert scsi.sas_link("sdb", tmp_path / "wide") == scsi.Link("12.0 Gbit", "22.5 Gbit", 2)
+    sas_drive(tmp_path / "down", "ssp", negotiated="Unknown")
+    assert scsi.sas_link("sdb", tmp_path / "down") == scsi.Link(None, "22.5 Gbit", 1)
+    assert scsi.sas_link("sda", tmp_path / "down") is None
