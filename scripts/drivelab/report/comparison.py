@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from drivelab.report.header import capacity, fill, memory, purge
+from drivelab.report.host_settings import host_settings
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.numbers import (
     MISSING,
@@ -33,7 +34,9 @@ _DRIVE: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "Capacity": ("capacity_bytes", capacity),
     "Logical block": ("logical_block_bytes", size),
     "Transport": ("transport", text),
+    "LBA format": ("lba_format", text),
     "Link": ("link", text),
+    "Fastest link": ("link_max", text),
     "Over-provisioning": ("over_provisioning_pct", lambda value: quantity(value, "%")),
     "Virtual": ("virtual", lambda value: text(value) if is_missing(value) else "yes" if value else "no"),
     "Device": ("device", text),
@@ -67,6 +70,7 @@ def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
         _attributes(
             "differences-hosts", "Hosts: what differs" if len(hosts) > 1 else "Host: one for all drives", hosts
         ),
+        host_settings(inputs),
         _traces(inputs),
     ]
     return tuple(table for table in found if table is not None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.analysis.taint import digest
+from drivelab.host.settings import deviations
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.report.html import render
@@ -77,9 +78,16 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "engine": next((line["engine"] for line in journal if line["event"] == "replay"), host["engine"]),
         "host": host["host"],
         "scenario": plan.subject["scenario"],
+        "settings": _deviations(recording),
         "notes": _notes(journal),
         "path": str(recording),
     }
+
+
+def _deviations(recording: Path) -> list[dict[str, Any]] | None:
+    """Settings of host and drive that were not as the scenario wants them; None where nobody looked."""
+    path = recording / "settings.json"
+    return deviations(json.loads(path.read_text())) if path.exists() else None
 
 
 def _write_cache(recording: Path) -> str | None:

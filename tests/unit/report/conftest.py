@@ -32,6 +32,12 @@ def key(drive: str, measurement: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+NO_TELEMETRY = dict.fromkeys(
+    ("temperature_min_c", "temperature_mean_c", "temperature_max_c", "throttled", "load_pct", "steal_pct", "cpu_pct",
+     "cpu_frequency_mhz", "power_w", "energy_j", "host_power_w", "taint_reason")
+) | {"tainted": False}  # fmt: skip
+
+
 def label(read: int, block: int) -> str:
     return f"RND {block // 1024}KiB {read}/{100 - read}"
 
@@ -50,7 +56,7 @@ def summary_row(drive: str, measurement: str, cell: str, metric: str, value: flo
         "drive": drive, "measurement": measurement, "protocol": measurement, "cell_label": cell, "metric": metric,
         "kind": "time" if metric.endswith("latency_us") else "speed", "unit": UNITS.get(metric, "us"), "value": value,
         "n": 1, "rse_pct": None, "spread_low": value * 0.97, "spread_high": value * 1.03, "statistic": "window average",
-        "verdict": "steady", "reduced": True, "virtual": True, "clock": "wall",
+        "verdict": "steady", "taint_reason": None, "reduced": True, "virtual": True, "clock": "wall",
         "recordings": [recording(drive, measurement)], **other,
     }  # fmt: skip
 
@@ -184,7 +190,7 @@ def replays() -> pd.DataFrame:
             "trace_duration_s": 7.98, "duration_ratio": (8.02 + repeat / 100) / 7.98, "read_ios": 812,
             "write_ios": 5230, "planned_read_ios": 812, "planned_write_ios": 5230, "bandwidth_mib_s": 12.91,
             "mean_latency_us": (612.4 if drive == "op7" else 508.3) + repeat, "p99_latency_us": 3120.0,
-            "max_latency_us": 15211.0, "dropped": "418 flushes",
+            "max_latency_us": 15211.0, "dropped": "418 flushes", **NO_TELEMETRY,
         }
         for drive in SPEED
         for repeat in range(1, 5)
@@ -195,7 +201,8 @@ def drives() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "drive": drive, "serial": f"VD-{drive}", "model": "drivelab virtual drive", "firmware": "1",
-            "capacity_bytes": 64 << 20, "logical_block_bytes": 512, "transport": "loop", "link": None, "virtual": True,
+            "capacity_bytes": 64 << 20, "logical_block_bytes": 512, "transport": "loop", "link": None, "link_max": None,
+            "lba_format": "512e", "virtual": True,
             "over_provisioning_pct": share, "device": f"virtual:{drive}",
         }
         for drive, share in (("op7", 7.0), ("op28", 28.0))

@@ -246,6 +246,47 @@ def test_banners_appear_exactly_when_they_apply(
     assert banners({**quiet, "summary": noisy}, plans) == ["not-repeatable"]
 
 
+LOAD, STEAL = "load: others used {} % of the host's CPU time", "steal: {} % of the CPU time was stolen"
+
+
+def test_reasons_stand_wherever_a_tainted_number_is_shown(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    cells, summary, replays = (tables[name].copy() for name in ("cells", "summary", "replays"))
+    spoilt = (cells.drive == "op7") & (cells.block_size_bytes == 4096) & (cells.read_share_pct == 0)
+    for number, round_ in enumerate((2, 5, 6)):
+        row = spoilt & (cells["round"] == round_)
+        cells.loc[row & (cells.kind == "loop"), ["tainted", "taint_reason"]] = [True, LOAD.format(30 + number)]
+    cells.loc[spoilt & (cells.kind == "soak") & (cells["round"] == 9), ["tainted", "taint_reason"]] = [
+        True, f"{LOAD.format(90)}; {STEAL.format(7)}"
+    ]  # fmt: skip
+    row = (summary.drive == "op7") & (summary.cell_label == "RND 4KiB 0/100") & (summary.measurement == "pts-iops")
+    summary.loc[row, ["verdict", "taint_reason"]] = ["tainted", LOAD.format(32)]
+    replays.loc[(replays.drive == "op7") & (replays.repeat == 3), ["tainted", "taint_reason"]] = [True, STEAL.format(9)]
+    report = build({**tables, "cells": cells, "summary": summary, "replays": replays}, study, plans, {}, None)
+
+    (banner,) = (one for one in report.banners if one.id == "tainted")
+    assert banner.reasons == (
+        f"op7 · pts-iops: 3 of 112 cells and replays: {LOAD.format(32)} at worst, in 3 cells",
+        f"op7 · pts-write-saturation: 1 of 40 cells and replays: {LOAD.format(90)}; {STEAL.format(7)}",
+        f"op7 · trace-replay: 1 of 4 cells and replays: {STEAL.format(9)}",
+    )
+    iops = page(report, "op7", "pts-iops")
+    assert iops.determination is not None
+    assert iops.determination.note == f"2 tainted: {LOAD.format(32)} at worst, in 2 cells.", "round 2 is in no window"
+    matrix = iops.tables[0]
+    marks = [cell.small for row in matrix.rows for cell in row[1:] if cell.small]
+    assert marks == ["tainted: load"]
+    assert matrix.note == f"Tainted: {LOAD.format(32)}."
+    verdicts = {row[0].text: row[-1] for row in iops.tables[-1].rows}
+    assert (verdicts["RND 4KiB 0/100"].text, verdicts["RND 4KiB 0/100"].small) == ("tainted", LOAD.format(32))
+    assert not any(cell.small for name, cell in verdicts.items() if name != "RND 4KiB 0/100")
+    soak = page(report, "op7", "pts-write-saturation").tables
+    assert any(table.note.endswith(f"1 tainted: {LOAD.format(90)}; {STEAL.format(7)}.") for table in soak)
+    replay = next(table for table in page(report, "op7", "trace-replay").tables if table.id.endswith("-replays"))
+    assert [row[1].small for row in replay.rows] == ["", "", "tainted: steal", ""]
+    assert replay.note.endswith(f"1 tainted: {STEAL.format(9)}.")
+    assert not any(cell.small for row in page(report, "op28", "pts-iops").tables[0].rows for cell in row)
+
+
 def test_banner_of_the_virtual_clock_tells_why(
     tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
 ) -> None:

@@ -24,6 +24,8 @@ ROW: dict[str, Any] = {
     "logical_block_bytes": 4096,
     "transport": "pcie",
     "link": None,
+    "link_max": None,
+    "lba_format": "512e",
     "virtual": False,
     "over_provisioning_pct": 7.0,
     "device": "/dev/disk",
