@@ -118,23 +118,37 @@ def _loop(name: str, nodes: list[str], host: Host) -> str | None:
 
 def _writer(name: str, nodes: list[str], host: Host) -> str | None:
     """A process that has the drive open for writing without O_EXCL: a virtual machine's disk, a running dd."""
-    for link in host.proc_root.glob("[0-9]*/fd/*"):
-        pid = link.parent.parent.name
-        if int(pid) == os.getpid():
-            continue
-        try:
-            target = str(link.readlink())
-            if target.startswith("/dev/") and _source_name(target, host) in nodes and _writes(link):
-                command = read_text(link.parent.parent / "comm") or "unknown"
-                return f"process {pid} ({command}) has {target} open for writing"
-        except OSError:  # the process or the file is gone, or is another user's
-            continue
+    ours: dict[str, bool] = {}
+    for pid, descriptor, target in _open_devices(host):
+        if target not in ours:
+            ours[target] = _source_name(target, host) in nodes
+        if ours[target] and _writes(host.proc_root / pid / "fdinfo" / descriptor):
+            command = read_text(host.proc_root / pid / "comm") or "unknown"
+            return f"process {pid} ({command}) has {target} open for writing"
     return None
 
 
-def _writes(link: Path) -> bool:
-    """Access mode of an open file, from fdinfo (proc_pid_fdinfo(5): flags are octal)."""
-    for line in (read_text(link.parent.parent / "fdinfo" / link.name) or "").splitlines():
+def _open_devices(host: Host) -> Iterator[tuple[str, str, str]]:
+    """Process, file descriptor and path of every open file in /dev; there may be ten thousands of files."""
+    own = str(os.getpid())
+    for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - plain strings are ten times quicker
+        folder = f"{host.proc_root}/{pid}/fd"
+        try:
+            descriptors = os.listdir(folder) if pid != own else []  # noqa: PTH208
+        except OSError:  # the process is gone, or another user's
+            continue
+        for descriptor in descriptors:
+            try:
+                target = os.readlink(f"{folder}/{descriptor}")  # noqa: PTH115
+            except OSError:  # the file was closed
+                continue
+            if target.startswith("/dev/"):
+                yield pid, descriptor, target
+
+
+def _writes(fdinfo: Path) -> bool:
+    """Access mode of an open file (proc_pid_fdinfo(5): flags are octal)."""
+    for line in (read_text(fdinfo) or "").splitlines():
         if line.startswith("flags:"):
             return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
     return False

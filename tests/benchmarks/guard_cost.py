@@ -1,0 +1,59 @@
+"""How long the guard takes to decide on a drive: virtual drives in real time, with many processes and files about.
+
+    python tests/benchmarks/guard_cost.py [DECISIONS]
+
+Root. Uses virtual drives of its own in a run directory of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from drivelab.config.drives_sheet import SheetRow
+from drivelab.drives import guard
+from drivelab.virtual import manage
+from drivelab.virtual.model import DriveModel
+
+BYSTANDERS = 200
+FILES_EACH = 50
+
+
+def main(decisions: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["DRIVELAB_RUN_DIR"] = folder
+        mapping = {"serial": "GUARD-1", "capacity": "64MiB", "over_provisioning": "28%"}
+        device = manage.start("guard", DriveModel.from_mapping("guard", mapping)).device
+        row = SheetRow("guard", "virtual:guard", "GUARD-1", True, "", "benchmark")
+        opener = (
+            f"import time; files = [open('/dev/null') for _ in range({FILES_EACH})]; print(flush=True); time.sleep(600)"
+        )
+        bystanders = [
+            subprocess.Popen([sys.executable, "-S", "-c", opener], stdout=subprocess.PIPE) for _ in range(BYSTANDERS)
+        ]
+        try:
+            for one in bystanders:
+                assert one.stdout is not None
+                one.stdout.readline()
+            times_ms = []
+            for _ in range(decisions):
+                began_s = time.perf_counter()
+                guard.approve(row, device)
+                times_ms.append(1000 * (time.perf_counter() - began_s))
+        finally:
+            for one in bystanders:
+                one.kill()
+                one.wait()
+            manage.stop(force=True)
+    print(
+        f"{decisions} decisions beside {BYSTANDERS} processes with {FILES_EACH} files each: "
+        f"median {statistics.median(times_ms):.1f} ms, largest {max(times_ms):.1f} ms"
+    )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
