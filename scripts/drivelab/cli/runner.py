@@ -17,8 +17,8 @@ from pathlib import Path
 from drivelab.cli.progress_view import ProgressView
 from drivelab.errors import UserError
 from drivelab.fio.run import fio_version
-from drivelab.host import settings
-from drivelab.host.temporary import Temporary, recover_all
+from drivelab.host.settings import for_study
+from drivelab.host.temporary import recover_all
 from drivelab.stages import consent
 from drivelab.stages.layout import Layout
 from drivelab.stages.outlook import outlook
@@ -80,20 +80,14 @@ def _show_and_agree(campaign: Campaign, yes: bool) -> None:
 
 @contextmanager
 def _host_as_wanted(campaign: Campaign) -> Iterator[None]:
-    """Settings that a killed study left are put back first; those that this one asks for are set while it runs.
-
-    Every study that measures claims the host's settings, whoever set them: they go back when the last one ends.
-    """
+    """What killed studies and stages left is put back first; what the study asks for is set while it runs."""
     for words in recover_all():
         _say(words)
     if not campaign.needs_fio:
         yield
         return
     study = campaign.study
-    with Temporary("host").claim(_say) as temporary:
-        if study.host_settings == "apply":
-            for words in settings.apply(study.scenario, campaign.real_drives(), temporary):
-                _say(words)
+    with for_study(study.scenario, campaign.real_drives(), change=study.host_settings == "apply", say=_say):
         yield
 
 

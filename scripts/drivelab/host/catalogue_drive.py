@@ -1,0 +1,248 @@
+"""Settings of a drive and of the path to it.
+
+Guide: Solidigm Performance Evaluation Guide, August 2022, revision 001, sections 3.4.4 to 3.4.6 where an entry says
+so. Files: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-bus-pci, sysfs-devices-power.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from drivelab.drives.sysfs import read_text
+from drivelab.host.entry import Part, Setting, Wish, anything, drive_files, exactly, in_words, only, upward_files
+from drivelab.host.machine import Machine
+
+_ONLY_NODE = "the only one"
+_APST_DEFAULT_US = "100000"
+"""The driver's own (nvme_core.default_ps_max_latency_us)."""
+
+
+def _link(machine: Machine, drive: str) -> list[Part] | None:
+    """Speed and width of the PCIe link that is nearest to the drive; of a SATA drive its controller's."""
+    for folder in machine.ancestors(drive):
+        now, best = (
+            [read_text(folder / f"{which}_link_{what}") for what in ("speed", "width")] for which in ("current", "max")
+        )
+        if all(now) and all(best):
+            return [Part(str(folder), f"{now[0]} x{now[1]} of {best[0]} x{best[1]}".replace(" PCIe", ""))]
+    return None
+
+
+def _is_full(part: Part) -> bool | None:
+    now, _, best = part.value.partition(" of ")
+    return None if "Unknown" in part.value else now == best
+
+
+def _link_states(machine: Machine, drive: str) -> list[Part] | None:
+    """Power states that ASPM may use on the drive's own link."""
+    for folder in machine.ancestors(drive):
+        if names := sorted(path.name.removesuffix("_aspm") for path in (folder / "link").glob("*_aspm")):
+            return [Part(name, name) for name in names if read_text(folder / "link" / f"{name}_aspm") == "1"]
+    return None
+
+
+def _names(parts: Sequence[Part]) -> str:
+    return ", ".join(part.value for part in parts)
+
+
+def _autonomous(machine: Machine, drive: str) -> list[Part] | None:
+    """The longest exit latency of states that the drive may enter by itself; 0 turns them off.
+
+    The driver shows the file for drives that have such states only (drivers/nvme/host/core.c).
+    """
+    controllers = machine.nvme_controllers(drive)
+    parts = upward_files("power/pm_qos_latency_tolerance_us")(machine, drive) or []
+    return [part for part in parts if part.path is not None and part.path.parents[1].name in controllers] or None
+
+
+def _latencies(parts: Sequence[Part]) -> str:
+    words = {"0": "off (0)", "auto": "on", "any": "on, however slow"}
+    return in_words([Part(part.name, words.get(part.value, f"on, exit up to {part.value} µs")) for part in parts])
+
+
+def _suspends(machine: Machine, drive: str) -> list[Part] | None:
+    """Devices whose driver can suspend them; the file is there for all others too, to no effect."""
+    parts = upward_files("power/control")(machine, drive) or []
+    return [part for part in parts if part.beside("runtime_status") != "unsupported"] or None
+
+
+def _in_file(value: str) -> Wish:
+    return Wish(
+        "off (0)" if value == "0" else "on (not 0)",
+        lambda part: (part.value == "0") == (value == "0"),
+        lambda part: value,
+    )
+
+
+def _power_state(machine: Machine, drive: str) -> list[Part] | None:
+    """NVMe feature 02h, Power Management: the state that the host asked for (bits 4:0)."""
+    for controller in machine.nvme_controllers(drive) if machine.privileged else []:
+        text = machine.ask("nvme", "get-feature", f"/dev/{controller}", "-f", "2")
+        if match := re.search(r"value:\s*(?:0x)?([0-9a-fA-F]+)", text or ""):
+            return [Part(controller, str(int(match[1], 16) & 0x1F))]
+    return None
+
+
+def _node(machine: Machine, drive: str) -> list[Part] | None:
+    online = [path for path in (machine.sys_root / "devices/system/node").glob("node[0-9]*") if path.is_dir()]
+    if not online:
+        return None
+    if len(online) == 1:
+        return [Part("node", _ONLY_NODE)]
+    for folder in machine.ancestors(drive):
+        number = read_text(folder / "numa_node")
+        if number is not None:
+            name = "unknown" if number.startswith("-") else f"node {number}"
+            return [Part(str(_cpulist(machine, number)), f"{name} of {len(online)}")]
+    return None
+
+
+def _cpulist(machine: Machine, number: str) -> Path:
+    return machine.sys_root / f"devices/system/node/node{number}/cpulist"
+
+
+def _is_near(part: Part) -> bool | None:
+    """Which CPUs the load will run on is not known here, so of several nodes only one without CPUs is judged."""
+    if part.value == _ONLY_NODE:
+        return True
+    return False if read_text(Path(part.name)) == "" else None
+
+
+SETTINGS = (
+    Setting(
+        name="I/O scheduler",
+        guide="",
+        effect="sorting and waiting cost CPU time per I/O and change the order in which the drive sees them",
+        how="echo none > /sys/block/DRIVE/queue/scheduler",
+        read=drive_files("queue/scheduler"),
+        real_world=anything(),
+        synthetic=exactly("none"),
+        per_drive=True,
+    ),
+    Setting(
+        name="Merging of requests",
+        guide="",
+        effect="when it is off, sequential loads reach the drive in smaller requests than users' do",
+        how="echo 0 > /sys/block/DRIVE/queue/nomerges",
+        read=drive_files("queue/nomerges"),
+        real_world=exactly("0", "allowed (0)"),
+        synthetic=exactly("0", "allowed (0)"),
+        per_drive=True,
+    ),
+    Setting(
+        name="Read-ahead",
+        guide="3.4.5 EnablePrefetcher: 3, or 0",
+        effect="buffered reads fetch more than was asked for; direct I/O, as fio's here, is not touched",
+        how="echo 0 > /sys/block/DRIVE/queue/read_ahead_kb",
+        read=drive_files("queue/read_ahead_kb"),
+        real_world=anything(),
+        synthetic=exactly("0"),
+        per_drive=True,
+    ),
+    Setting(
+        name="I/O statistics",
+        guide="",
+        effect="without them nobody can prove that no one else wrote to the drive; they cost about 1 % of IOPS",
+        how="echo 1 > /sys/block/DRIVE/queue/iostats",
+        read=drive_files("queue/iostats"),
+        real_world=exactly("1", "on (1)"),
+        synthetic=exactly("1", "on (1)"),
+        per_drive=True,
+    ),
+    Setting(
+        name="Write cache",
+        guide="",
+        effect="off, every write waits for the medium, or for its power-loss protection",
+        how="the study's class sets it: enterprise off, client on",
+        read=drive_files("queue/write_cache"),
+        real_world=anything("as the study's class says"),
+        synthetic=anything("as the study's class says"),
+        per_drive=True,
+    ),
+    Setting(
+        name="Command queue",
+        guide="",
+        effect="SATA and SAS: a depth of 1 means that the drive never sees a second command (no NCQ)",
+        how="echo 31 > /sys/block/DRIVE/device/queue_depth; AHCI mode in the BIOS",
+        read=drive_files("device/queue_depth"),
+        real_world=Wish("deeper than 1", lambda part: part.value != "1"),
+        synthetic=Wish("deeper than 1", lambda part: part.value != "1"),
+        per_drive=True,
+    ),
+    Setting(
+        name="PCIe link",
+        guide="",
+        effect="a link below the drive's own speed or width caps its bandwidth",
+        how="use a slot of that generation and width straight at the CPU, reseat the drive, look at the BIOS",
+        read=_link,
+        real_world=Wish("the drive's maximum", _is_full),
+        synthetic=Wish("the drive's maximum", _is_full),
+        per_drive=True,
+    ),
+    Setting(
+        name="PCIe link power saving",
+        guide="3.4.4 PCIe ASPM",
+        effect="what the ASPM policy comes to on this link: a sleeping link delays the first I/O after a pause",
+        how="by the PCIe ASPM policy, or echo 0 > /sys/class/nvme/nvmeN/device/link/l1_aspm",
+        read=_link_states,
+        real_world=anything(),
+        synthetic=Wish("off", lambda part: False),
+        per_drive=True,
+        describe=_names,
+        empty="off",
+    ),
+    Setting(
+        name="Runtime power management",
+        guide="3.4.6 USB selective suspend",
+        effect="a controller, bridge or drive that was suspended wakes in milliseconds",
+        how="echo on > power/control of the drive's device and of those above it in /sys/devices",
+        read=_suspends,
+        real_world=anything(),
+        synthetic=exactly("on"),
+        per_drive=True,
+    ),
+    Setting(
+        name="SATA link power saving",
+        guide="3.4.6 Turn off hard disk after; 3.4.4 PCIe ASPM is its like",
+        effect="a slumbering SATA link takes up to 10 ms to wake",
+        how="echo max_performance > /sys/class/scsi_host/hostN/link_power_management_policy",
+        read=upward_files("scsi_host/host*/link_power_management_policy"),
+        real_world=anything(),
+        synthetic=exactly("max_performance"),
+        per_drive=True,
+    ),
+    Setting(
+        name="NVMe autonomous power states",
+        guide="3.4.4 C-States, of the drive",
+        effect="a drive that dozed off by itself (APST) answers the next I/O milliseconds later",
+        how="echo 0 > /sys/class/nvme/nvmeN/power/pm_qos_latency_tolerance_us, or the kernel parameter "
+        "nvme_core.default_ps_max_latency_us=0",
+        read=_autonomous,
+        real_world=_in_file(_APST_DEFAULT_US),
+        synthetic=_in_file("0"),
+        per_drive=True,
+        describe=_latencies,
+    ),
+    Setting(
+        name="NVMe power state",
+        guide="3.4.4 P-States, of the drive",
+        effect="a state other than 0 limits the drive's power, and with it its bandwidth",
+        how="nvme set-feature /dev/nvmeN -f 2 -v 0",
+        read=_power_state,
+        real_world=only("0"),
+        synthetic=only("0"),
+        per_drive=True,
+    ),
+    Setting(
+        name="NUMA node",
+        guide="",
+        effect="I/O from CPUs of another node crosses the link between sockets: more latency, less bandwidth",
+        how="run the load on CPUs of the drive's node (numactl --cpunodebind), or move the drive",
+        read=_node,
+        real_world=Wish("a node with CPUs, the load on them", _is_near),
+        synthetic=Wish("a node with CPUs, the load on them", _is_near),
+        per_drive=True,
+    ),
+)

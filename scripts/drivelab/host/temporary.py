@@ -1,0 +1,274 @@
+"""Settings that are changed for a while and put back whatever happens, also after kill -9.
+
+A journal says how each setting was before anybody changed it; claims say for whom the changes are. The settings go
+back when the last claim ends. What a killed process left is put back by the next one that looks (`recover`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from drivelab.drives.sysfs import read_text
+from drivelab.errors import UserError
+from drivelab.host.undo import Command, Undo, Write, from_mapping, perform
+from drivelab.virtual.fuse import process_state
+
+__all__ = ["Command", "Temporary", "Undo", "Write"]
+
+_SCOPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+_JOURNAL = "originals.json"
+_BY_HAND = "by-hand"
+
+
+class Temporary:
+    """Changed settings of one scope: `host`, or a drive. All methods may be called by several processes at once."""
+
+    def __init__(self, scope: str, proc_root: Path = Path("/proc")) -> None:
+        if not _SCOPE.fullmatch(scope):
+            raise ValueError(f"'{scope}' is no scope of settings")
+        base = Path(os.environ.get("DRIVELAB_RUN_DIR", "/run/drivelab")).resolve()
+        self.folder = base / "settings" / scope
+        self._claims = self.folder / "claims"
+        self._proc_root = proc_root
+
+    def remember(self, name: str, undo: Undo) -> None:
+        """Note, safe from kill -9, how to put a setting back. Call it before the setting is changed.
+
+        What was noted first under a name is kept: a later value is not the original.
+        """
+        self.remember_all({name: undo})
+
+    def remember_all(self, undos: Mapping[str, Undo]) -> None:
+        """`remember` for many settings at the price of one."""
+        with self._locked():
+            journal = self._read()
+            if any(name not in journal for name in undos):
+                self._write(journal | _new(undos, journal))
+
+    @contextmanager
+    def claim(self, say: Callable[[str], None] = lambda text: None) -> Iterator[Temporary]:
+        """Changes that are made within are put back at the end, or at the end of the last of overlapping claims.
+
+        `say` takes the words of what was put back and of what could not be. Raises UserError: no run directory.
+        """
+        with self._locked():
+            words = self._recover()
+            self._count(+1)
+        try:
+            for text in words:
+                say(text)
+            yield self
+        finally:
+            for text in self._release():
+                say(text)
+
+    def claim_by_hand(self) -> None:
+        """Keep changes beyond this process: until the next study on this host has ended, or `restore`."""
+        with self._locked():
+            self._recover()
+            (self._claims / _BY_HAND).touch()
+
+    def end_by_hand(self) -> list[str]:
+        """End a claim by hand; puts everything back unless a study still runs. Returns what was put back, in words."""
+        if not self._exists():
+            return []
+        with self._locked():
+            (self._claims / _BY_HAND).unlink(missing_ok=True)
+            return [] if self._living() else self._restore()
+
+    def recover(self) -> list[str]:
+        """Put back what dead owners left, if no living claim remains. Returns what was put back, in words.
+
+        A setting that cannot be put back is told of too, and stays in the journal. What another user left is theirs.
+        """
+        if not self._exists():
+            return []
+        with self._locked():
+            return self._recover()
+
+    def restore(self) -> list[str]:
+        """Put everything back now. Returns what was put back, in words.
+
+        Raises UserError while another process has a claim: its measurements count on the settings.
+        """
+        if not self._exists():
+            return []
+        with self._locked():
+            others = [name for name in self._living() if name != _own_claim()]
+            if others:
+                process = others[0].partition("-")[0]
+                raise UserError(
+                    f"a study (process {process}) is using the changed settings of {self.folder.name}; they are put "
+                    "back when it ends, so wait for it, or end it"
+                )
+            (self._claims / _BY_HAND).unlink(missing_ok=True)
+            return self._restore()
+
+    def remembered(self) -> list[str]:
+        """Names of the settings that are to be put back."""
+        if not self._exists():
+            return []
+        with self._locked():
+            return list(self._read())
+
+    def _exists(self) -> bool:
+        return os.access(self.folder, os.R_OK | os.W_OK | os.X_OK)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The folder, made if there is none, to ourselves: flock(2) goes with the process that holds it."""
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            # Commands of the journal are run, so nobody else may write to it.
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            self._claims.mkdir(exist_ok=True)
+            descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise UserError(
+                f"settings cannot be changed for a while: {self.folder} cannot be used ({error.strerror}); run as root"
+            ) from None
+        try:
+            status = os.fstat(descriptor)
+            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                raise UserError(
+                    f"{self.folder} can be written to by others, so its journal cannot be trusted; remove the folder"
+                )
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._forget_other_boots()
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _forget_other_boots(self) -> None:
+        """After a reboot the settings of sysfs, timers and swap are as configured again, and process numbers others'.
+
+        To put the journal's values back then would be a change, so it is dropped with its claims.
+        """
+        journal = self.folder / _JOURNAL
+        if journal.exists() and self._body().get("boot_id") == self._boot_id():
+            return
+        for claim in self._claims.iterdir():
+            claim.unlink()
+        self._write({})
+
+    def _boot_id(self) -> str:
+        return read_text(self._proc_root / "sys/kernel/random/boot_id") or "unknown"
+
+    def _body(self) -> dict[str, Any]:
+        path = self.folder / _JOURNAL
+        try:
+            body = json.loads(path.read_text())
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            raise UserError(f"{path} is no journal of settings; remove it, and restart the host to reset its settings")
+        return body
+
+    def _read(self) -> dict[str, Undo]:
+        return {name: from_mapping(body) for name, body in self._body()["originals"].items()}
+
+    def _write(self, originals: Mapping[str, Undo]) -> None:
+        """Replace the journal at once: a reader after a crash sees the old one or the new one, whole."""
+        body = {"boot_id": self._boot_id(), "originals": {name: asdict(undo) for name, undo in originals.items()}}
+        part = self.folder / "originals.part"
+        with part.open("w") as file:
+            json.dump(body, file, indent=0)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(self.folder / _JOURNAL)
+        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _living(self) -> list[str]:
+        """Claims of processes that are still there; those of dead ones are removed."""
+        living = []
+        for claim in self._claims.glob("[0-9]*-[0-9]*"):
+            pid, _, ticks = claim.name.partition("-")
+            if process_state(int(pid))[1] == int(ticks):
+                living.append(claim.name)
+            else:
+                claim.unlink()
+        return living
+
+    def _count(self, step: int) -> None:
+        """How many claims this process has: they may overlap in one process too."""
+        path = self._claims / _own_claim()
+        count = int(read_text(path) or 0) + step
+        if count > 0:
+            path.write_text(str(count))
+        else:
+            path.unlink(missing_ok=True)
+
+    def _release(self) -> list[str]:
+        with self._locked():
+            self._count(-1)
+            if self._living():
+                return []
+            (self._claims / _BY_HAND).unlink(missing_ok=True)
+            return self._restore()
+
+    def _recover(self) -> list[str]:
+        return [] if self._living() or (self._claims / _BY_HAND).exists() else self._restore()
+
+    def _restore(self) -> list[str]:
+        """The last change first, and what fails once more after the others: settings can depend on each other."""
+        originals = self._read()
+        pending, failed, restored = list(reversed(originals)), dict[str, str](), list[str]()
+        while pending:
+            failed = {}
+            for name in pending:
+                undo = originals[name]
+                reason = perform(undo)
+                if reason is not None:
+                    failed[name] = reason
+                    continue
+                restored.append(name)
+                if isinstance(undo, Command):  # unlike a write, it is not to be repeated after a crash
+                    self._write({n: u for n, u in originals.items() if n not in restored})
+            if len(failed) == len(pending):
+                break
+            pending = list(failed)
+        if originals:
+            self._write({name: undo for name, undo in originals.items() if name in failed})
+        return _in_words(restored, failed)
+
+
+def _in_words(restored: list[str], failed: Mapping[str, str]) -> list[str]:
+    """One sentence a setting: names are `setting: place`, and a setting can have hundreds of places."""
+    places: dict[str, int] = {}
+    for name in restored:
+        setting = name.partition(": ")[0]
+        places[setting] = places.get(setting, 0) + 1
+    words = [f"{setting}: put back" + (f" ({n} places)" if n > 1 else "") for setting, n in places.items()]
+    reasons: dict[str, list[str]] = {}
+    for name, reason in failed.items():
+        reasons.setdefault(name.partition(": ")[0], []).append(reason)
+    for setting, several in reasons.items():
+        more = f", and {len(several) - 1} more places" if len(several) > 1 else ""
+        words.append(f"{setting}: could not be put back: {several[0]}{more}; the next study tries again")
+    return words
+
+
+def recover_all() -> list[str]:
+    """`Temporary.recover` for every scope that anything was ever noted for; returns the words of all."""
+    base = Path(os.environ.get("DRIVELAB_RUN_DIR", "/run/drivelab")).resolve() / "settings"
+    return [words for folder in sorted(base.glob("*")) for words in Temporary(folder.name).recover()]
+
+
+def _new(undos: Mapping[str, Undo], journal: Mapping[str, Undo]) -> dict[str, Undo]:
+    return {name: undo for name, undo in undos.items() if name not in journal}
+
+
+def _own_claim() -> str:
+    return f"{os.getpid()}-{process_state(os.getpid())[1]}"

@@ -1,0 +1,43 @@
+"""Made-up hosts, with programs that act on them instead of on this one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from made_up_hosts import PROGRAMS, Build, lay_out, machine_of
+
+from drivelab.host.machine import Machine
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    """Makes a host of a table of files; programs that could change the real host are replaced by scripts."""
+
+    made: list[Path] = []
+
+    def make(files: Mapping[str, str], timers: str = "", *, synchronised: bool | None = True) -> Machine:
+        root = tmp_path / f"host{len(made)}"
+        made.append(root)
+        lay_out(root, files)
+        (root / "timers").write_text("".join(f"{unit}\n" for unit in sorted(timers.split())))
+        programs = root / "bin"
+        programs.mkdir(exist_ok=True)
+        for name, text in PROGRAMS.items():
+            path = programs / name
+            path.write_text(text.format(root=root))
+            path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+        return machine_of(root, synchronised=synchronised)
+
+    return make
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run directory of the test's own."""
+    folder = tmp_path / "run"
+    monkeypatch.setenv("DRIVELAB_RUN_DIR", str(folder))
+    return folder

@@ -1,0 +1,137 @@
+"""`drivelab doctor` on made-up hosts, and the page that explains it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from made_up_hosts import LAPTOP, SERVER, VM, Build
+
+from drivelab.cli import doctor
+from drivelab.cli.main import main
+from drivelab.host import settings
+from drivelab.host.catalogue import CATALOGUE
+from drivelab.host.temporary import Temporary
+
+PAGE = Path(__file__).resolve().parents[3] / "docs/host_settings.md"
+
+
+@pytest.fixture
+def server(build: Build, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The command looks at a made-up server with the drive nvme0n1; its folder."""
+    machine = build(SERVER, "apt-daily.timer")
+    monkeypatch.setattr(settings, "Machine", lambda: machine)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(doctor, "_attached", lambda: ["nvme0n1"])
+    monkeypatch.setattr(doctor, "_pinned", lambda: ["nvme0n1"])
+    return machine.sys_root.parent
+
+
+def governor(server: Path) -> str:
+    return (server / "sys/devices/system/cpu/cpufreq/policy1/scaling_governor").read_text().strip()
+
+
+def test_json_is_a_list_of_rows(server: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json", "--scenario", "real-world"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {"name": "SMT", "scope": "host", "state": "off", "wanted": "on", "deviation": True}.items() <= rows[
+        0
+    ].items()
+    assert {row["scope"] for row in rows} == {"host", "nvme0n1"}
+    assert all(row["deviation"] in (True, False, None) and isinstance(row["settable"], bool) for row in rows)
+
+
+@pytest.mark.parametrize("host", [VM, LAPTOP, SERVER])
+@pytest.mark.parametrize("scenario", ["real-world", "synthetic"])
+def test_report_is_sorted_complete_and_narrow(build: Build, host: dict[str, str], scenario: str) -> None:
+    rows = settings.snapshot(["nvme0n1"], scenario, build(host))
+    lines = doctor.report(rows, scenario)
+    assert max(map(len, lines)) <= 100
+    text = re.sub(r"\s+", " ", " ".join(lines))
+    assert all(row["name"] in text for row in rows)
+    count = len(settings.deviations(rows))
+    assert lines[0].startswith(f"Scenario {scenario}: {count} deviate, ")
+    titles = [line for line in lines if line in ("Deviates", "Unknown", "As wanted", "Not available here")]
+    assert titles == [title for title in ("Deviates", "Unknown", "As wanted", "Not available here")
+                      if title in titles]  # fmt: skip
+    assert ("Deviates" in titles) == (count > 0)
+
+
+def test_looking_changes_nothing(server: Path, run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    assert governor(server) == "powersave"
+    assert not run_folder.exists()
+    assert "--apply sets" in capsys.readouterr().out
+
+
+def test_apply_lasts_until_restore(server: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--apply"]) == 0
+    assert "CPU governor: set to performance" in capsys.readouterr().out
+    assert governor(server) == "performance"
+    assert main(["doctor"]) == 0
+    assert "values are set for a study at the moment" in re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert main(["doctor", "--restore"]) == 0
+    assert "CPU governor: put back (3 places)" in capsys.readouterr().out
+    assert governor(server) == "powersave"
+    assert (server / "timers").read_text() == "apt-daily.timer\n"
+    assert main(["doctor", "--restore"]) == 0
+    assert "nothing to put back" in capsys.readouterr().out
+
+
+def test_apply_lasts_until_the_next_study_has_ended(server: Path) -> None:
+    main(["doctor", "--apply"])
+    with Temporary("host").claim():
+        assert governor(server) == "performance"
+    assert governor(server) == "powersave"
+
+
+def test_scenarios_applied_one_after_the_other_keep_the_first_original(server: Path) -> None:
+    main(["doctor", "--apply"])
+    main(["doctor", "--apply", "--scenario", "real-world"])
+    assert governor(server) == "powersave"
+    main(["doctor", "--restore"])
+    assert (server / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor").read_text() == "performance\n"
+
+
+def test_apply_without_root_is_refused(
+    server: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert main(["doctor", "--apply"]) == 2
+    assert "by root only, so nothing was set" in capsys.readouterr().err
+    assert governor(server) == "powersave"
+    assert not run_folder.exists()
+
+
+def test_unknown_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "nosuchdrive"]) == 2
+    assert "there is no block device nosuchdrive" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("setting", CATALOGUE, ids=lambda setting: setting.name)
+def test_page_has_a_row_for_the_setting(setting: settings.Setting) -> None:
+    cells = (setting.name, setting.real_world.words, setting.synthetic.words, setting.guide or "Linux")
+    assert f"| {' | '.join(cells)} |" in PAGE.read_text()
+
+
+def test_page_tells_what_is_set(build: Build) -> None:
+    hosts = [(VM, []), (LAPTOP, []), (SERVER, ["nvme0n1", "sda"])]
+    timers = "apt-daily.timer fstrim.timer man-db.timer snapper-timeline.timer logrotate.timer backup.timer"
+    rows = [
+        row
+        for host, drives in hosts
+        for scenario in ("real-world", "synthetic")
+        for row in settings.snapshot(drives, scenario, build(host, timers))
+    ]
+    cells = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    told = {name for name, *_, is_set in cells if is_set == "yes"}
+    assert {row["name"] for row in rows if row["settable"]} == told
+
+
+def test_names_are_unique_and_fit_the_journal() -> None:
+    names = [setting.name for setting in CATALOGUE]
+    assert len(set(names)) == len(names)
+    assert not [name for name in names if ": " in name]

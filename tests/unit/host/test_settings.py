@@ -1,0 +1,346 @@
+"""Rows of made-up hosts, and what `apply` does to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_up_hosts import BLOCK_DEVICES, CPU, LAPTOP, NVME, POLICY, SERVER, VM, Build, lay_out, machine_of
+
+from drivelab.errors import UserError
+from drivelab.host import settings as module
+from drivelab.host.catalogue import CATALOGUE
+from drivelab.host.machine import Machine
+from drivelab.host.settings import NOT_AVAILABLE, apply, deviations, for_study, snapshot
+from drivelab.host.temporary import Temporary
+from drivelab.host.undo import Undo, Write, current_value, perform
+
+TIMERS = "apt-daily.timer fstrim.timer backup.timer logrotate.timer"
+KEYS = ["name", "scope", "state", "wanted", "deviation", "effect", "how", "settable"]
+
+
+def rows(machine: Machine, scenario: str, *drives: str) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in snapshot(drives, scenario, machine)}
+
+
+def deviating(machine: Machine, scenario: str, *drives: str) -> set[str]:
+    return {row["name"] for row in deviations(snapshot(drives, scenario, machine))}
+
+
+def test_rows_have_the_same_keys_for_every_setting(build: Build) -> None:
+    found = snapshot(["nvme0n1", "sda"], "synthetic", build(SERVER))
+    per_drive = sum(setting.per_drive for setting in CATALOGUE)
+    assert len(found) == len(CATALOGUE) + per_drive
+    assert all(list(row) == KEYS for row in found)
+    assert {row["scope"] for row in found} == {"host", "nvme0n1", "sda"}
+
+
+def test_what_a_virtual_machine_does_not_have_is_no_deviation(build: Build) -> None:
+    found = rows(build(VM), "synthetic", "vda")
+    for name in ("CPU governor", "CPU turbo", "PCIe ASPM policy", "PCIe link", "NVMe power state", "Update timers"):
+        assert found[name]["state"] == NOT_AVAILABLE
+        assert found[name]["deviation"] is None
+        assert found[name]["settable"] is False
+    assert found["Virtualisation"]["state"] == "virtual machine (xen)"
+    assert deviating(build(VM), "synthetic", "vda") == {"Virtualisation"}
+    assert deviating(build(VM), "real-world", "vda") == set()
+
+
+def test_nothing_at_all_can_be_read(tmp_path: Path) -> None:
+    machine = machine_of(tmp_path, synchronised=None)
+    assert {row["state"] for row in snapshot(["sdz"], "synthetic", machine)} == {NOT_AVAILABLE}
+
+
+def test_laptop_on_battery(build: Build) -> None:
+    machine = build(LAPTOP)
+    assert deviating(machine, "synthetic") == {"Power supply", "Power plan", "Sleep when idle", "CPU governor"}
+    assert deviating(machine, "real-world") == {"Power supply", "Power plan", "Sleep when idle"}
+    for scenario in ("synthetic", "real-world"):
+        found = rows(machine, scenario)
+        assert found["Power supply"]["state"] == "battery"
+        assert found["Power plan"]["wanted"] == "balanced (laptop)"
+        assert found["CPU minimum frequency"]["deviation"] is False
+    assert found["Sleep when idle"]["state"] == "suspend"
+
+
+def test_battery_of_a_mouse_makes_no_laptop(build: Build) -> None:
+    mouse = {"sys/class/power_supply/hid/type": "Battery", "sys/class/power_supply/hid/scope": "Device"}
+    machine = build({**SERVER, **mouse})
+    assert rows(machine, "synthetic")["Power supply"]["state"] == "mains (no battery)"
+
+
+def test_server_synthetic(build: Build) -> None:
+    found = rows(build(SERVER, TIMERS), "synthetic", "nvme0n1")
+    states = {name: row["state"] for name, row in found.items()}
+    assert states["SMT"] == "off"
+    assert states["CPU frequency driver"] == "intel_pstate"
+    assert states["CPU governor"] == "powersave (3), performance (1)"
+    assert states["CPU turbo"] == "disabled"
+    assert states["CPU idle states"] == "POLL, C1, C1E, C6 (exit up to 133 µs)"
+    assert states["CPU mitigations"] == "turned off by mitigations=off"
+    assert states["Kernel parameters"] == "mitigations=off nvme_core.default_ps_max_latency_us=0"
+    assert states["Swap"] == "/no/swap (8191 MiB, unused)"
+    assert states["Update timers"] == "apt-daily.timer"
+    assert states["Other timers"] == "backup.timer"
+    assert states["Update services"] == "unattended-upgrades"
+    assert states["Firewall"] == "nf_tables"
+    assert states["PCIe link"] == "8.0 GT/s x4 of 16.0 GT/s x4"
+    assert states["PCIe link power saving"] == "l1"
+    assert states["Runtime power management"] == "auto"
+    assert states["NVMe autonomous power states"] == "on, exit up to 100000 µs"
+    assert states["NUMA node"] == "node 1 of 2"
+    as_wanted = {name for name, row in found.items() if row["deviation"] is False}
+    assert as_wanted == {
+        "CPU frequency driver", "CPU maximum frequency", "Kernel parameters", "Virtualisation", "Power supply",
+        "Power services", "Indexing timers", "Snapshot timers", "Indexing services", "Virus scanners",
+        "Drive monitors", "Task schedulers", "Time synchronisation", "Firewall", "Merging of requests", "Write cache",
+        "Sleep when idle",
+    }  # fmt: skip
+    not_set = {name for name, row in found.items() if row["deviation"] and not row["settable"]}
+    assert not_set == {
+        "SMT", "CPU mitigations", "Clock source", "Other timers", "Update services", "irqbalance", "PCIe link",
+        "PCIe link power saving", "NUMA node",
+    }  # fmt: skip
+
+
+def test_server_real_world(build: Build) -> None:
+    assert deviating(build(SERVER, TIMERS), "real-world", "nvme0n1") == {
+        "SMT", "CPU governor", "CPU turbo", "CPU mitigations", "Kernel parameters", "Update timers",
+        "TRIM and scrub timers", "Upkeep timers", "Other timers", "Update services", "PCIe link", "I/O statistics",
+        "NUMA node",
+    }  # fmt: skip
+
+
+def test_sata_drive(build: Build) -> None:
+    found = rows(build(SERVER), "synthetic", "sda")
+    assert found["Command queue"]["deviation"] is True
+    assert found["SATA link power saving"]["state"] == "med_power_with_dipm"
+    assert found["NVMe autonomous power states"]["state"] == NOT_AVAILABLE
+
+
+def test_nvme_power_state_is_asked_for(build: Build) -> None:
+    machine = build(SERVER)
+    answer = "get-feature:0x02 (Power Management), Current value:0x00000003\n"
+    asked = replace(machine, ask=lambda *argv: answer if argv[0] == "nvme" else None)
+    row = rows(asked, "synthetic", "nvme0n1")["NVMe power state"]
+    assert (row["state"], row["deviation"]) == ("3", True)
+
+
+def test_nvme_drive_without_autonomous_states(build: Build) -> None:
+    files = {name: text for name, text in SERVER.items() if not name.endswith("pm_qos_latency_tolerance_us")}
+    row = rows(build(files), "synthetic", "nvme0n1")["NVMe autonomous power states"]
+    assert (row["state"], row["deviation"]) == (NOT_AVAILABLE, None)
+
+
+def test_native_multipath_finds_the_controller(build: Build) -> None:
+    root = build(SERVER).sys_root.parent
+    controller = root / NVME / "nvme/nvme0"
+    subsystem = root / "sys/devices/virtual/nvme-subsystem/nvme-subsys0"
+    (subsystem / "nvme1n1/queue").mkdir(parents=True)
+    (subsystem / "nvme1n1/device").symlink_to(subsystem)
+    (subsystem / "nvme0").symlink_to(controller)
+    (root / "sys/class/block/nvme1n1").symlink_to(subsystem / "nvme1n1")
+    row = rows(machine_of(root), "synthetic", "nvme1n1")["PCIe link"]
+    assert row["state"] == "8.0 GT/s x4 of 16.0 GT/s x4"
+
+
+def test_cpu_state_that_the_driver_disables_is_as_shipped(build: Build) -> None:
+    state = f"{CPU}/cpu0/cpuidle/state3"
+    files = {**SERVER, f"{state}/disable": "1", f"{state}/default_status": "disabled"}
+    assert rows(build(files), "real-world")["CPU idle states"]["deviation"] is False
+    files[f"{state}/default_status"] = "enabled"
+    assert rows(build(files), "real-world")["CPU idle states"]["deviation"] is True
+
+
+@pytest.mark.parametrize(
+    ("driver", "governor", "offered", "deviates", "target"),
+    [
+        ("intel_pstate", "powersave", "performance powersave", False, None),
+        ("intel_pstate", "performance", "performance powersave", True, "powersave"),
+        ("acpi-cpufreq", "powersave", "ondemand schedutil powersave", True, "schedutil"),
+        ("acpi-cpufreq", "ondemand", "ondemand powersave", False, None),
+        ("acpi-cpufreq", "userspace", "ondemand powersave", True, "ondemand"),
+        ("intel_cpufreq", "schedutil", "schedutil", False, None),
+    ],
+)
+def test_balanced_governor_depends_on_the_driver(
+    build: Build, run_folder: Path, driver: str, governor: str, offered: str, deviates: bool, target: str | None
+) -> None:
+    policy = {"scaling_driver": driver, "scaling_governor": governor, "scaling_available_governors": offered}
+    machine = build({**VM, **{f"{POLICY}0/{name}": value for name, value in policy.items()}})
+    assert rows(machine, "real-world")["CPU governor"]["deviation"] is deviates
+    with Temporary("host").claim() as temporary:
+        apply("real-world", [], temporary, machine)
+        path = machine.sys_root / "devices/system/cpu/cpufreq/policy0/scaling_governor"
+        assert path.read_text().strip() == (target or governor)
+
+
+def test_unknown_scenario_is_refused(build: Build) -> None:
+    with pytest.raises(UserError, match="no scenario 'fast'"):
+        snapshot([], "fast", build(VM))
+
+
+def test_apply_sets_reads_back_and_tells(build: Build, run_folder: Path) -> None:
+    machine = build(SERVER, TIMERS)
+    before = contents(machine)
+    with Temporary("host").claim() as temporary:
+        said = apply("synthetic", ["nvme0n1"], temporary, machine)
+        found = rows(machine, "synthetic", "nvme0n1")
+        assert not [name for name, row in found.items() if row["deviation"] and row["settable"]]
+        assert "CPU governor: set to performance (was powersave (3), performance (1))" in said
+        assert "CPU idle states: set to POLL, C1 (exit up to 2 µs) (was POLL, C1, C1E, C6 (exit up to 133 µs))" in said
+        assert "Swap: set to no swap (was /no/swap (8191 MiB, unused))" in said
+        assert "Update timers: set to none active (was apt-daily.timer)" in said
+        assert any(
+            text.startswith("Other timers: still backup.timer, wanted none active: drivelab does not set it here")
+            for text in said
+        )
+        assert (machine.sys_root.parent / "timers").read_text() == "backup.timer\n"
+    assert contents(machine) == before
+    assert temporary.remembered() == []
+
+
+def test_used_swap_is_left_alone(build: Build, run_folder: Path) -> None:
+    swaps = "Filename Type Size Used Priority\n/no/swap partition 8388604 512 -2\n/no/other file 1024 0 -3"
+    machine = build({**VM, "proc/swaps": swaps})
+    assert rows(machine, "synthetic")["Swap"]["settable"] is False
+    with Temporary("host").claim() as temporary:
+        said = apply("synthetic", [], temporary, machine)
+        assert next(text for text in said if "Swap" in text).startswith("Swap: still /no/swap (8191 MiB, 1 MiB used)")
+        assert "/no/swap" in (machine.proc_root / "swaps").read_text()
+
+
+def test_file_that_takes_nothing_is_told_of(build: Build, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = build(SERVER)
+    policy = machine.sys_root / "module/pcie_aspm/parameters/policy"
+
+    def refuse(change: Undo) -> str | None:
+        return f"{policy} takes nothing (EPERM)" if getattr(change, "path", "") == str(policy) else perform(change)
+
+    monkeypatch.setattr(module, "perform", refuse)
+    with Temporary("host").claim() as temporary:
+        said = apply("synthetic", [], temporary, machine)
+    assert any(text.startswith("PCIe ASPM policy: still default") and "(EPERM)" in text for text in said)
+    assert temporary.remembered() == []
+
+
+def test_file_without_write_permission_is_not_settable(build: Build, run_folder: Path) -> None:
+    machine = build(SERVER)
+    policy = machine.sys_root / "module/pcie_aspm/parameters/policy"
+    policy.chmod(0o444)
+    assert rows(machine, "synthetic")["PCIe ASPM policy"]["settable"] is False
+    with Temporary("host").claim() as temporary:
+        apply("synthetic", [], temporary, machine)
+        assert not [name for name in temporary.remembered() if "ASPM" in name]
+    assert policy.read_text().startswith("[default]")
+
+
+def test_setting_that_must_wait_for_another_is_tried_again(
+    build: Build, run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("scaling_governor", "energy_performance_preference")
+    machine = build({**SERVER, **{f"{POLICY}{cpu}/{name}": "performance" for cpu in range(4) for name in names}})
+    attempts: list[str] = []
+
+    def busy_until_powersave(change: Undo) -> str | None:
+        if not isinstance(change, Write):
+            return perform(change)
+        attempts.append(change.path)
+        governor = Path(change.path).with_name("scaling_governor")
+        if change.path.endswith("scaling_governor") and attempts.count(change.path) == 1:
+            return "busy"  # as if it came after what depends on it
+        if change.path.endswith("preference") and governor.read_text() == "performance\n":
+            return "busy"
+        return perform(change)
+
+    monkeypatch.setattr(module, "perform", busy_until_powersave)
+    before = contents(machine)
+    with Temporary("host").claim() as temporary:
+        said = apply("real-world", [], temporary, machine)
+        assert "CPU energy preference: set to balance_performance (was performance)" in said
+    assert contents(machine) == before
+
+
+def test_without_root_nothing_is_set(build: Build, run_folder: Path) -> None:
+    machine = build(SERVER)
+    plain = replace(machine, privileged=False)
+    before = contents(machine)
+    assert apply("synthetic", ["nvme0n1"], Temporary("host"), plain) == [
+        "host settings were left as they are: changing them needs root"
+    ]
+    assert contents(machine) == before
+    assert not any(row["settable"] for row in snapshot(["nvme0n1"], "synthetic", plain))
+
+
+@pytest.mark.parametrize("change", [True, False])
+def test_study_sets_only_what_it_says_and_ends_what_was_set_by_hand(
+    build: Build, run_folder: Path, change: bool
+) -> None:
+    machine = build(SERVER)
+    before = contents(machine)
+    said: list[str] = []
+    with for_study("synthetic", ["nvme0n1"], change=change, say=said.append, machine=machine):
+        assert (contents(machine) != before) == change
+    assert contents(machine) == before
+    assert any("CPU governor: set to performance" in text for text in said) == change
+    temporary = Temporary("host")
+    temporary.claim_by_hand()
+    apply("synthetic", ["nvme0n1"], temporary, machine)
+    with for_study("synthetic", [], change=False, say=said.append, machine=machine):
+        assert contents(machine) != before
+    assert contents(machine) == before
+
+
+def test_study_without_root_goes_on_and_says_so(build: Build, run_folder: Path) -> None:
+    machine = replace(build(SERVER), privileged=False)
+    said: list[str] = []
+    with for_study("synthetic", [], change=False, say=said.append, machine=machine):
+        assert said == []
+    with for_study("synthetic", [], change=True, say=said.append, machine=machine):
+        assert said == ["host settings were left as they are: changing them needs root"]
+    assert not run_folder.exists()
+
+
+def contents(machine: Machine) -> dict[str, str | None]:
+    """Value of every file of a made-up host."""
+    root = machine.sys_root.parent
+    ignored = ("timers.new", "swaps.new")
+    return {
+        str(path.relative_to(root)): current_value(path)
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and not path.is_symlink() and path.name not in ignored
+    }
+
+
+VALUES = st.sampled_from(
+    ["0", "1", "on", "off", "auto", "none", "performance", "powersave", "balanced", "default", "schedutil", "3600000",
+     "[always] madvise never", "none [bfq] mq-deadline", "Vulnerable", "any", "", "a b"]
+)  # fmt: skip
+FILES = sorted(name for name in {**LAPTOP, **SERVER} if name.startswith(("sys/", "proc/sys/")))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(FILES), VALUES),
+    st.lists(st.sampled_from(["real-world", "synthetic"]), min_size=1, max_size=3),
+)
+def test_whatever_the_host_is_like_everything_goes_back(files: dict[str, str], scenarios: list[str]) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRIVELAB_RUN_DIR", f"{folder}/run")
+        lay_out(Path(folder) / "host", {"proc/swaps": "Filename", **files})
+        machine = machine_of(Path(folder) / "host")
+        drives = [name for name, path in BLOCK_DEVICES.items() if (Path(folder) / "host" / path).is_dir()]
+        before = contents(machine)
+        temporary = Temporary("host")
+        with temporary.claim():
+            for scenario in scenarios:
+                apply(scenario, drives, temporary, machine)
+                left = [row for row in snapshot(drives, scenario, machine) if row["deviation"] and row["settable"]]
+                assert left == []
+        assert contents(machine) == before
+        assert temporary.remembered() == []
