@@ -20,7 +20,7 @@ def exclusive(path: Path, drive: str, *, hold: bool = False) -> Iterator[None]:
     systemd's udev takes part in the same protocol on device nodes (systemd, "Locking Block Device Access").
     The kernel lets go of the lock when the process ends, however it ends.
     """
-    flags = os.O_RDONLY | os.O_CLOEXEC | (os.O_EXCL if hold else 0) | (0 if path.exists() else os.O_CREAT)
+    flags = os.O_RDONLY | os.O_CLOEXEC | (os.O_EXCL if hold else 0) | (0 if hold or path.exists() else os.O_CREAT)
     try:
         descriptor = os.open(path, flags, 0o644)
     except OSError as error:

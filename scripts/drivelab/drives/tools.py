@@ -11,7 +11,7 @@ from typing import Any
 from drivelab.errors import UserError
 
 PACKAGES = {"nvme": "nvme-cli", "hdparm": "hdparm", "blkid": "util-linux", "blkdiscard": "util-linux",
-            "wipefs": "util-linux"}
+            "wipefs": "util-linux", "delpart": "util-linux", "smartctl": "smartmontools"}
 """Debian package of a program; those that begin with sg_ are in sg3-utils."""
 _NO_ANSWER = 124
 

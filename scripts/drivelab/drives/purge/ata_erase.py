@@ -1,0 +1,119 @@
+"""ATA security erase. hdparm exits 0 after failures too, so only the drive's own IDENTIFY data are believed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drivelab.drives import ata, tools
+from drivelab.drives.ata import Ata
+from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
+from drivelab.drives.purge.waiting import Say, attended
+from drivelab.drives.sysfs import block_dir
+from drivelab.errors import UserError
+
+PASSWORD = "drivelab"
+"""Known, not secret: a drive that lost power in the midst of an erase must be unlocked with it."""
+_UNFREEZE = (
+    "most firmware freezes drives at start: suspend the host and wake it again (rtcwake --mode mem --seconds 10), or "
+    "unplug the drive's power and plug it in again while the host runs"
+)
+
+
+def _unavailable(device: ApprovedDevice, *, enhanced: bool) -> str | None:
+    if "/usb" in str(block_dir(device.name)):
+        return "it is behind a USB bridge, of which many lose the drive in the midst of an erase and leave it locked"
+    drive = ata.identify(device.device)
+    if drive is None:
+        return "it is no ATA drive, or does not answer hdparm -I"
+    security = drive.security
+    if not security.supported:
+        return "it has no ATA security feature set"
+    if enhanced and not security.enhanced_supported:
+        return "it has no enhanced erase"
+    if security.enabled:
+        return (
+            f"a password is set on it; if an interrupted purge left it, hdparm --user-master u --security-disable "
+            f"{PASSWORD} {device.device} takes it away"
+        )
+    if security.frozen:
+        return f"its security is frozen; {_UNFREEZE}"
+    return None
+
+
+def _carry_out(device: ApprovedDevice, say: Say, *, enhanced: bool) -> dict[str, Any]:
+    drive = _identify(device)
+    minutes = drive.security.enhanced_erase_min if enhanced else drive.security.erase_min
+    _hdparm(device, "--security-set-pass")
+    if not _identify(device).security.enabled:
+        raise UserError(
+            f"{device.device} did not take the temporary password, which an erase needs; try another method"
+        )
+    option = "--security-erase-enhanced" if enhanced else "--security-erase"
+    try:
+        text = f"ATA {'enhanced ' if enhanced else ''}security erase"
+        output = attended(say, text, minutes * 60.0 if minutes else None, "hdparm", *_arguments(device, option))
+    finally:
+        erased = _without_password(device)
+    if not erased:
+        raise UserError(
+            f"{device.device}: the security erase failed, whatever hdparm says ({output.words}): the password was "
+            "still set after it; it was removed again; try another method"
+        )
+    return {"command": ["hdparm", *_arguments(device, option)], "said": output.words, "security": "disabled after it"}
+
+
+def _without_password(device: ApprovedDevice) -> bool:
+    """Make sure that no password is left; whether the drive was without one already, as after a completed erase.
+
+    Raises SpoiltError where the password stays.
+    """
+    try:
+        if not _identify(device).security.enabled:
+            return True
+        _hdparm(device, "--security-disable")
+        if not _identify(device).security.enabled:
+            return False
+    except SpoiltError:
+        raise
+    except UserError as error:
+        raise _left(device, str(error)) from None
+    raise _left(device, "the drive does not take it away")
+
+
+def _left(device: ApprovedDevice, reason: str) -> SpoiltError:
+    return SpoiltError(
+        f"{device.device} may still have the password '{PASSWORD}' ({reason}) and will be locked after its next power "
+        f"cycle; then run hdparm --user-master u --security-unlock {PASSWORD} {device.device} and the same with "
+        "--security-disable"
+    )
+
+
+def _identify(device: ApprovedDevice) -> Ata:
+    drive = ata.identify(device.device)
+    if drive is None:
+        raise UserError(f"{device.device} does not answer hdparm -I; power-cycle it and look at dmesg")
+    return drive
+
+
+def _hdparm(device: ApprovedDevice, option: str) -> None:
+    """The exit status says nothing, so it is not looked at."""
+    tools.run("hdparm", *_arguments(device, option))
+
+
+def _arguments(device: ApprovedDevice, option: str) -> list[str]:
+    return ["--user-master", "u", option, PASSWORD, device.device]
+
+
+METHODS = (
+    Method(
+        "ata-erase", "ATA security erase", Promise.PATTERN, Leaves.UNWRITTEN,
+        lambda device: _unavailable(device, enhanced=False),
+        lambda device, say: _carry_out(device, say, enhanced=False),
+    ),
+    Method(
+        "ata-erase-enhanced", "ATA enhanced security erase", Promise.PATTERN, Leaves.UNWRITTEN,
+        lambda device: _unavailable(device, enhanced=True),
+        lambda device, say: _carry_out(device, say, enhanced=True),
+    ),
+)  # fmt: skip

@@ -1,0 +1,71 @@
+"""What the host itself can do to any drive: discard everything, or overwrite everything."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+from drivelab.drives import sysfs
+from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.purge import raw
+from drivelab.drives.purge.method import Leaves, Method, Promise
+from drivelab.drives.purge.waiting import Say, attended
+from drivelab.drives.sysfs import block_dir, read_text
+from drivelab.errors import UserError
+
+_WRITE_BYTES = 4 << 20
+
+
+def discards(name: str) -> bool:
+    """Whether the kernel can send TRIM, UNMAP or Deallocate to a drive."""
+    return (read_text(block_dir(name) / "queue/discard_max_bytes") or "0") != "0"
+
+
+def _no_trim(device: ApprovedDevice) -> str | None:
+    return None if discards(device.name) else "the drive, or the kernel's way to it, offers no TRIM"
+
+
+def _trim(device: ApprovedDevice, say: Say) -> dict[str, Any]:
+    """One call for the whole drive, so that no seam falls into a unit that the drive only discards as a whole."""
+    arguments = ["--force", device.device]
+    output = attended(say, "TRIM of the whole drive", None, "blkdiscard", *arguments)
+    if output.status != 0:
+        raise UserError(f"{device.device}: TRIM failed ({output.words}); try another method, such as overwrite")
+    return {"command": ["blkdiscard", *arguments]}
+
+
+def _overwrite(device: ApprovedDevice, say: Say) -> dict[str, Any]:
+    """Write zeros from the first block to the last.
+
+    Zeros rather than random data: a rotating drive does not care; a drive that compresses or detects zeros comes
+    closest to empty; any other flash drive is as full after either; and zeros can be verified anywhere later.
+    """
+    total = sysfs.capacity_bytes(device.name)
+    done = 0
+    try:
+        with raw.opened(device.device, write=True) as drive, mmap.mmap(-1, _WRITE_BYTES) as zeros:
+            view = memoryview(zeros)
+            try:
+                while done < total:
+                    length = min(_WRITE_BYTES, total - done)
+                    with view[:length] as part:
+                        drive.write_from(done, part)
+                    done += length
+                    say("overwrite with zeros", done / total)
+            finally:
+                view.release()
+            drive.sync()
+    except OSError as error:
+        raise UserError(
+            f"{device.device}: overwriting failed at byte {done} of {total} ({error}); replace the drive"
+        ) from None
+    return {"written_bytes": total}
+
+
+METHODS = (
+    Method("trim", "TRIM of the whole drive", Promise.PATTERN, Leaves.UNWRITTEN, _no_trim, _trim),
+    Method(
+        "overwrite", "one overwrite of the whole drive with zeros", Promise.ZEROS, Leaves.OVERWRITTEN,
+        lambda device: None, _overwrite,
+    ),
+)  # fmt: skip

@@ -1,0 +1,94 @@
+"""NVMe Format NVM with a secure erase setting; LBA format, metadata and protection stay as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from drivelab.drives import nvme
+from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
+from drivelab.drives.purge.nvme_scope import not_alone
+from drivelab.drives.purge.waiting import Say, attended
+from drivelab.errors import UserError
+
+_USER_DATA, _CRYPTO = 1, 2
+"""Secure Erase Settings. 0 would change the format and leave the data to chance; it is never used."""
+_OACS_FORMAT = 1 << 1
+_FNA_FORMAT_ALL, _FNA_ERASE_ALL, _FNA_CRYPTO = 1 << 0, 1 << 1, 1 << 2
+_COMMAND_TIMEOUT_MS = 24 * 3600 * 1000
+"""nvme-cli's own limit of ten minutes is too short for large drives."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a format could change (NVM Command Set, Identify Namespace: FLBAS, DPS, NSZE)."""
+
+    lba_format: int
+    extended_metadata: int
+    protection: int
+    protection_first: int
+    blocks: int
+
+    @classmethod
+    def from_answer(cls, answer: dict[str, Any]) -> Layout:
+        flbas, dps = nvme.whole(answer.get("flbas")), nvme.whole(answer.get("dps"))
+        blocks = nvme.whole(answer.get("nsze"))
+        if flbas is None or dps is None or blocks is None:
+            raise UserError("Identify Namespace tells no FLBAS, DPS or NSZE, so the format could not be kept")
+        return cls(flbas & 0xF | (flbas >> 5 & 0x3) << 4, flbas >> 4 & 1, dps & 0x7, dps >> 3 & 1, blocks)
+
+
+def _unavailable(device: ApprovedDevice, setting: int) -> str | None:
+    controller = nvme.id_ctrl(device.device)
+    if controller is None:
+        return "its controller does not answer Identify Controller"
+    if not (nvme.whole(controller.get("oacs")) or 0) & _OACS_FORMAT:
+        return "its controller has no Format NVM (OACS bit 1)"
+    reach = nvme.whole(controller.get("fna")) or 0
+    if setting == _CRYPTO and not reach & _FNA_CRYPTO:
+        return "its controller cannot erase cryptographically (FNA bit 2)"
+    if reach & (_FNA_FORMAT_ALL | _FNA_ERASE_ALL):
+        other = not_alone(device)
+        if other is not None:
+            return f"a format reaches all namespaces of its subsystem (FNA {reach:#x}): {other}"
+    return None
+
+
+def _carry_out(device: ApprovedDevice, say: Say, setting: int) -> dict[str, Any]:
+    before = _layout(device)
+    arguments = [
+        "format", device.device, f"--lbaf={before.lba_format}", f"--ses={setting}", f"--ms={before.extended_metadata}",
+        f"--pi={before.protection}", f"--pil={before.protection_first}", f"--timeout={_COMMAND_TIMEOUT_MS}", "--force",
+    ]  # fmt: skip
+    output = attended(say, f"nvme format --ses={setting}", None, "nvme", *arguments)
+    if output.status != 0 and "success" not in output.stdout.lower():
+        raise UserError(f"{device.device}: nvme format failed ({output.words}); try another method")
+    after = _layout(device)
+    if after != before:
+        raise SpoiltError(
+            f"{device.device} has another format after nvme format than before ({after} instead of {before}); "
+            "format it as it was with nvme format --lbaf, and tell its maker"
+        )
+    return {"command": ["nvme", *arguments], "said": output.words, "lba_format": after.lba_format}
+
+
+def _layout(device: ApprovedDevice) -> Layout:
+    answer = nvme.id_ns(device.device)
+    if answer is None:
+        raise UserError(f"{device.device} does not answer Identify Namespace; power-cycle it and look at dmesg")
+    return Layout.from_answer(answer)
+
+
+def _method(name: str, title: str, setting: int) -> Method:
+    return Method(
+        name, title, Promise.PATTERN, Leaves.UNWRITTEN,
+        lambda device: _unavailable(device, setting),
+        lambda device, say: _carry_out(device, say, setting),
+    )  # fmt: skip
+
+
+METHODS = (
+    _method("nvme-format-user-data", "NVMe format with user data erase", _USER_DATA),
+    _method("nvme-format-crypto", "NVMe format with cryptographic erase", _CRYPTO),
+)

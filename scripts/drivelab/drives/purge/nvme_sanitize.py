@@ -1,0 +1,124 @@
+"""NVMe Sanitize: erases all media of the NVM subsystem, spare area and caches included, and goes on after a reset."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from drivelab.drives import nvme, tools
+from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.purge.deallocated import declared_byte
+from drivelab.drives.purge.method import Leaves, Method, Promise
+from drivelab.drives.purge.nvme_scope import not_alone
+from drivelab.drives.purge.waiting import Progress, Say, until_done
+from drivelab.errors import UserError
+
+_EXIT_FAILURE, _BLOCK, _OVERWRITE, _CRYPTO = 1, 2, 3, 4
+"""Sanitize Action (NVM Express Base Specification 2.0, Sanitize command)."""
+_CAPABILITY = {_CRYPTO: 1 << 0, _BLOCK: 1 << 1, _OVERWRITE: 1 << 2}
+"""SANICAP of Identify Controller."""
+_NEVER, _COMPLETED, _IN_PROGRESS, _FAILED, _COMPLETED_DEALLOCATED = range(5)
+"""SSTAT bits 2:0 of the Sanitize Status log."""
+_IDLE = 0xFFFF
+"""SPROG while no sanitize operation is in progress; otherwise 65536ths."""
+
+
+def status(log: dict[str, Any]) -> int:
+    """SSTAT bits 2:0: a number, or what nvme-cli 2 makes of it, such as "(2) Sanitize in Progress."
+
+    Raises UserError where the log has none.
+    """
+    value = log.get("sstat")
+    if isinstance(value, dict):
+        value = value.get("status")
+    if isinstance(value, str) and (match := re.match(r"\s*\(?(0x[0-9a-fA-F]+|\d+)", value)):
+        value = int(match[1], 0)
+    if not isinstance(value, int):
+        raise UserError("the sanitize log tells no status; purge the drive by another method")
+    return value & 0x7
+
+
+def progress(log: dict[str, Any]) -> float | None:
+    """Share of the operation that is done."""
+    value = nvme.whole(log.get("sprog"))
+    return None if value is None or value == _IDLE else value / 65536
+
+
+def finish_running(device: ApprovedDevice, say: Say) -> None:
+    """Wait for a sanitize operation that an earlier, interrupted purge began; the drive answers no I/O before."""
+    controller = nvme.controller_of(device.name)
+    log = nvme.sanitize_log(controller) if controller is not None else None
+    if controller is not None and log is not None and status(log) == _IN_PROGRESS:
+        until_done(lambda: _ask(device, controller), say, f"{device.device}: a sanitize operation begun earlier")
+
+
+def _unavailable(device: ApprovedDevice, action: int) -> str | None:
+    controller = nvme.id_ctrl(device.device)
+    if controller is None:
+        return "its controller does not answer Identify Controller"
+    if not (nvme.whole(controller.get("sanicap")) or 0) & _CAPABILITY[action]:
+        return "its controller does not offer it (SANICAP)"
+    other = not_alone(device)
+    return f"sanitize reaches all namespaces of a subsystem: {other}" if other is not None else None
+
+
+def _carry_out(device: ApprovedDevice, say: Say, action: int) -> dict[str, Any]:
+    controller = nvme.controller_of(device.name)
+    if controller is None:
+        raise UserError(f"{device.device} has lost its controller; look at dmesg")
+    arguments = ["sanitize", controller, f"--sanact={action}", "--ause"]  # --ause: a failure can be left again
+    if action == _OVERWRITE:
+        pattern = 0xFFFFFFFF if declared_byte(device) == 0xFF else 0
+        arguments += ["--owpass=1", f"--ovrpat={pattern:#x}"]
+    output = tools.run("nvme", *arguments)
+    if output.status != 0:
+        raise UserError(f"{device.device}: nvme sanitize was refused ({output.words}); try another method")
+    until_done(lambda: _ask(device, controller), say, f"{device.device}: sanitize")
+    after = _log(device, controller)
+    if status(after) not in (_COMPLETED, _COMPLETED_DEALLOCATED) or not _is_of(after, action):
+        raise UserError(
+            f"{device.device}: the sanitize log does not tell of a completed operation of this kind ({after}), "
+            "whatever nvme-cli says; try another method"
+        )
+    return {"command": ["nvme", *arguments], "sanitize_log": after}
+
+
+def _is_of(log: dict[str, Any], action: int) -> bool:
+    """Whether the log tells of this action: SCDW10 repeats the command's dword 10, whose bits 2:0 are the action."""
+    command = nvme.whole(log.get("cdw10_info"))
+    return command is None or command & 0x7 == action
+
+
+def _ask(device: ApprovedDevice, controller: str) -> Progress:
+    log = _log(device, controller)
+    now = status(log)
+    if now == _FAILED:
+        left = tools.run("nvme", "sanitize", controller, f"--sanact={_EXIT_FAILURE}")
+        raise UserError(
+            f"{device.device}: the drive says that sanitize failed (SSTAT 3); "
+            + ("its failure mode was left" if left.status == 0 else f"it stays in its failure mode ({left.words})")
+            + "; try another method, or replace it"
+        )
+    return Progress(now != _IN_PROGRESS, progress(log))
+
+
+def _log(device: ApprovedDevice, controller: str) -> dict[str, Any]:
+    log = nvme.sanitize_log(controller)
+    if log is None:
+        raise UserError(f"{device.device}: the sanitize log of {controller} cannot be read; power-cycle the drive")
+    return log
+
+
+def _method(name: str, title: str, action: int) -> Method:
+    return Method(
+        name, title, Promise.PATTERN, Leaves.UNWRITTEN,
+        lambda device: _unavailable(device, action),
+        lambda device, say: _carry_out(device, say, action),
+    )  # fmt: skip
+
+
+METHODS = (
+    _method("nvme-sanitize-block", "NVMe sanitize, block erase", _BLOCK),
+    _method("nvme-sanitize-crypto", "NVMe sanitize, cryptographic erase", _CRYPTO),
+    _method("nvme-sanitize-overwrite", "NVMe sanitize, one overwrite of all media", _OVERWRITE),
+)

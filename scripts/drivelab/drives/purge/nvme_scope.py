@@ -1,0 +1,40 @@
+"""Whom an NVMe command reaches besides the drive that it is meant for."""
+
+from __future__ import annotations
+
+from drivelab.drives import nvme, tools
+from drivelab.drives.guard import ApprovedDevice
+
+_NAMESPACE_MANAGEMENT = 1 << 3
+"""OACS of Identify Controller."""
+
+
+def not_alone(device: ApprovedDevice) -> str | None:
+    """Why nothing may be done to the whole NVM subsystem of a drive; None if the drive is all there is in it.
+
+    Namespaces that are allocated but attached to no controller of this host count: they hold somebody's data.
+    """
+    names = nvme.namespaces(device.name)
+    if device.name not in names:
+        return "the kernel does not tell which other namespaces share its subsystem"
+    if others := [name for name in names if name != device.name]:
+        return f"it would also destroy {', '.join(others)}, which share the subsystem with {device.name}"
+    controller = nvme.controller_of(device.name)
+    answer = nvme.id_ctrl(device.device)
+    if controller is None or answer is None:
+        return "its controller does not answer"
+    if (nvme.whole(answer.get("oacs")) or 0) & _NAMESPACE_MANAGEMENT:
+        allocated = _allocated(controller)
+        if allocated is None:
+            return "its controller manages namespaces but does not list them, so there may be others"
+        if allocated != 1:
+            return (
+                f"it would also destroy other namespaces: {allocated} are allocated, if not all attached to this host"
+            )
+    return None
+
+
+def _allocated(controller: str) -> int | None:
+    answer = tools.read_json("nvme", "list-ns", controller, "--all", "--output-format=json")
+    listed = answer.get("nsid_list") if answer is not None else None
+    return len(listed) if isinstance(listed, list) else None

@@ -1,0 +1,124 @@
+"""SCSI SANITIZE and FORMAT UNIT (SBC-4), by sg3_utils; SATA drives too, where their adapter translates (SAT-3)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from drivelab.drives import scsi, tools
+from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
+from drivelab.drives.purge.waiting import Progress, Say, until_done
+from drivelab.errors import UserError
+
+_FORMAT_UNIT = 0x4
+_PROTECTION = {0: (0, 0), 1: (2, 0), 2: (3, 0), 3: (3, 1)}
+"""FMTPINFO and PFU that keep a protection type (sg_format(8), protection information)."""
+_NOT_LISTED = "the drive, or the adapter in front of it, does not list the command as supported"
+_PROGRESS = re.compile(r"Progress indication: (\d+(?:\.\d+)?)%")
+
+
+def parse_progress(text: str) -> float | None:
+    """Share done, from the output of sg_requests --progress; None without any."""
+    match = _PROGRESS.search(text)
+    return float(match[1]) / 100 if match is not None else None
+
+
+def parse_protection(text: str) -> int:
+    """Type of protection information, 0 to 3, from the output of sg_readcap --long (P_TYPE is one less).
+
+    Raises UserError where it does not tell.
+    """
+    match = re.search(r"prot_en=(\d), p_type=(\d)", text)
+    if match is None:
+        raise UserError("READ CAPACITY (16) does not tell the type of protection, so the format could not be kept")
+    return int(match[2]) + 1 if match[1] == "1" else 0
+
+
+def finish_running(device: ApprovedDevice, say: Say) -> None:
+    """Wait for a sanitize or format that an earlier, interrupted purge began; the drive answers no I/O before."""
+    if parse_progress(tools.run("sg_requests", "--progress", device.device).stdout) is not None:
+        until_done(lambda: _ask(device), say, f"{device.device}: a sanitize or format begun earlier")
+
+
+def _no_scsi(device: ApprovedDevice) -> str | None:
+    return None if device.name.startswith("sd") else "it takes no SCSI commands"
+
+
+def _no_sanitize(device: ApprovedDevice, kind: str) -> str | None:
+    if (reason := _no_scsi(device)) is not None:
+        return reason
+    return None if kind in scsi.sanitize_methods(device.device) else _NOT_LISTED
+
+
+def _no_format(device: ApprovedDevice) -> str | None:
+    if (reason := _no_scsi(device)) is not None:
+        return reason
+    output = tools.run("sg_opcodes", "--no-inquiry", f"--opcode={_FORMAT_UNIT:#x}", device.device)
+    return None if output.status == 0 and scsi.parse_supported(output.stdout) else _NOT_LISTED
+
+
+def _sanitize(device: ApprovedDevice, say: Say, kind: str) -> dict[str, Any]:
+    pattern = ["--zero", "--count=1"] if kind == "overwrite" else []
+    arguments = [f"--{kind}", *pattern, "--ause", "--early", "--quick", device.device]
+    output = tools.run("sg_sanitize", *arguments)
+    if output.status != 0:
+        raise UserError(f"{device.device}: SANITIZE was refused ({output.words}); try another method")
+    until_done(lambda: _ask(device), say, f"{device.device}: SCSI sanitize")
+    return {"command": ["sg_sanitize", *arguments], "said": output.words}
+
+
+def _format(device: ApprovedDevice, say: Say) -> dict[str, Any]:
+    capacity = tools.run("sg_readcap", "--long", "--readonly", device.device)
+    information, usage = _PROTECTION[parse_protection(capacity.stdout)]
+    arguments = ["--format", f"--fmtpinfo={information}", f"--pfu={usage}", "--early", "--quick", device.device]
+    output = tools.run("sg_format", *arguments)
+    if output.status != 0:
+        raise UserError(f"{device.device}: FORMAT UNIT was refused ({output.words}); try another method")
+    until_done(lambda: _ask(device), say, f"{device.device}: SCSI format")
+    after = tools.run("sg_readcap", "--long", "--readonly", device.device)
+    if parse_protection(after.stdout) != parse_protection(capacity.stdout):
+        raise SpoiltError(f"{device.device} has another type of protection after FORMAT UNIT; format it again by hand")
+    return {"command": ["sg_format", *arguments], "said": output.words}
+
+
+def _ask(device: ApprovedDevice) -> Progress:
+    """REQUEST SENSE tells the progress; when it tells none, TEST UNIT READY must say that the drive is ready."""
+    sense = tools.run("sg_requests", "--progress", device.device)
+    fraction = parse_progress(sense.stdout)
+    if fraction is not None:
+        return Progress(False, fraction)
+    ready = tools.run("sg_turs", "--verbose", device.device)
+    words = f"{sense.stdout} {sense.stderr} {ready.stdout} {ready.stderr}".lower()
+    if "sanitize command failed" in words or "format command failed" in words or "medium format corrupted" in words:
+        _leave_failure(device)
+        raise UserError(
+            f"{device.device}: the drive says that the operation failed ({ready.words}); try another method"
+        )
+    return Progress(ready.status == 0)
+
+
+def _leave_failure(device: ApprovedDevice) -> None:
+    """EXIT FAILURE MODE, allowed because the sanitize was started with AUSE; without effect after a failed format."""
+    tools.run("sg_sanitize", "--fail", "--quick", device.device)
+
+
+def _sanitizing(kind: str, title: str, promises: Promise) -> Method:
+    return Method(
+        f"scsi-sanitize-{kind}", title, promises,
+        Leaves.OVERWRITTEN if kind == "overwrite" else Leaves.UNWRITTEN,
+        lambda device: _no_sanitize(device, kind),
+        lambda device, say: _sanitize(device, say, kind),
+    )  # fmt: skip
+
+
+METHODS = (
+    # After these two a drive may answer reads with errors until a block is written (SBC-4, WABEREQ and WACEREQ).
+    _sanitizing("block", "SCSI sanitize, block erase", Promise.NOTHING),
+    _sanitizing("crypto", "SCSI sanitize, cryptographic erase", Promise.NOTHING),
+    _sanitizing("overwrite", "SCSI sanitize, one overwrite with zeros", Promise.ZEROS),
+    Method(
+        "scsi-format", "SCSI format unit", Promise.PATTERN, Leaves.UNWRITTEN,
+        _no_format, _format,
+    ),
+)  # fmt: skip

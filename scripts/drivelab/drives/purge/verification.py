@@ -1,0 +1,182 @@
+"""A purge is believed when the drive shows it: no exit status, no completion code counts."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from contextlib import suppress
+from typing import Any
+
+from drivelab.drives import sysfs, tools
+from drivelab.drives.guard import ApprovedDevice, actual_serial
+from drivelab.drives.purge import by_host, canaries, nvme_sanitize, raw, scsi_erase
+from drivelab.drives.purge.canaries import Geometry, Sample
+from drivelab.drives.purge.deallocated import declared_byte
+from drivelab.drives.purge.method import Method, Promise, SpoiltError
+from drivelab.drives.purge.raw import Raw
+from drivelab.drives.purge.waiting import Say
+from drivelab.errors import UserError
+
+_GRANULE_LIMIT_BYTES = 64 << 20
+"""A drive that discards in larger units than this is not read for a whole unit."""
+
+
+def purge_verified(method: Method, device: ApprovedDevice, say: Say) -> dict[str, Any]:
+    """Carry out one method and prove that it worked; returns what is to be recorded.
+
+    Raises UserError naming drive, method, reason and remedy; SpoiltError when the drive is not what it was.
+    """
+    started_s = time.monotonic()
+    _finish_running(device, say)
+    geometry, serial = _geometry(device), actual_serial(device.device, device.name)
+    say(f"{method.title}: writing canaries", None)
+    planted = _plant(method, device, geometry)
+    evidence = method.carry_out(device, say)
+    say(f"{method.title}: verifying", None)
+    _same_drive(method, device, geometry, serial)
+    try:
+        raw.drop_page_cache(device.device)
+        content = _judge_content(method, device, geometry, planted)
+        _forget_partitions(method, device)
+        _judge_writable(device, geometry)
+    except OSError as error:
+        raise _failed(method, device, f"afterwards the drive fails: {error}", "look at dmesg") from None
+    return {
+        "verified": f"{len(planted)} canaries are gone, {content}, a block was written and read back, "
+        "capacity and logical block are unchanged",
+        "content": content,
+        "leaves": str(method.leaves),
+        "duration_s": round(time.monotonic() - started_s, 3),
+        "evidence": evidence,
+    }
+
+
+def _finish_running(device: ApprovedDevice, say: Say) -> None:
+    if device.name.startswith("nvme"):
+        nvme_sanitize.finish_running(device, say)
+    elif device.name.startswith("sd"):
+        scsi_erase.finish_running(device, say)
+
+
+def _geometry(device: ApprovedDevice) -> Geometry:
+    return Geometry(sysfs.capacity_bytes(device.name), sysfs.logical_block_bytes(device.name))
+
+
+def _plant(method: Method, device: ApprovedDevice, geometry: Geometry) -> dict[int, bytes]:
+    try:
+        raw.drop_page_cache(device.device)
+        return canaries.write(device.device, geometry)
+    except OSError as error:
+        raise UserError(
+            f"{device.device} cannot be written to before the purge ({error}), so no purge could be proved; see "
+            "whether it is write-protected, locked by a password, or in the failure mode of a sanitize"
+        ) from None
+
+
+def _same_drive(method: Method, device: ApprovedDevice, before: Geometry, serial: str | None) -> None:
+    after = _geometry(device)
+    if after != before:
+        raise SpoiltError(
+            f"{device.device} has another size after {method.name}: {after.capacity_bytes} bytes in blocks of "
+            f"{after.logical_block_bytes} instead of {before.capacity_bytes} in blocks of {before.logical_block_bytes};"
+            " look at dmesg, and format it as it was"
+        )
+    if actual_serial(device.device, device.name) != serial:
+        raise SpoiltError(
+            f"{device.device} is another drive after {method.name}; run drivelab drives to see what is there"
+        )
+
+
+def _judge_content(method: Method, device: ApprovedDevice, geometry: Geometry, planted: dict[int, bytes]) -> str:
+    """What the drive reads as, in words; raises UserError where it keeps data or breaks the method's promise."""
+    offsets = sorted({*planted, *canaries.places(geometry)})
+    lenient = method.promises is Promise.NOTHING
+    with raw.opened(device.device) as drive:
+        where_planted = canaries.read(drive, planted, geometry.chunk_bytes, errors=lenient)
+        kept = canaries.survivors(planted, where_planted, geometry.logical_block_bytes)
+        if kept:
+            raise _failed(
+                method, device, f"{len(kept)} of {len(planted)} canaries still read back, the first at byte {kept[0]}",
+                "use another method, or the maker's tool and the protocol setting purge: none",
+            )  # fmt: skip
+        first = canaries.read(drive, offsets, geometry.chunk_bytes, errors=lenient)
+        if lenient:
+            return f"{len(offsets)} places hold nothing known"
+        return _judge_promise(method, device, first, drive, offsets, geometry)
+
+
+def _judge_promise(
+    method: Method, device: ApprovedDevice, first: Sample, drive: Raw, offsets: list[int], geometry: Geometry
+) -> str:
+    wanted = 0x00 if method.promises is Promise.ZEROS else declared_byte(device)
+    found = canaries.common_byte(first.contents)
+    if wanted is not None and found != wanted:
+        bad = next(at for at, data in zip(offsets, first.contents, strict=True) if data and set(data) != {wanted})
+        raise _failed(
+            method, device, f"byte {bad} and what follows do not read as {wanted:#04x}, as they should then",
+            "use another method",
+        )  # fmt: skip
+    if canaries.read(drive, offsets, geometry.chunk_bytes) != first:
+        raise _failed(method, device, "the same places read differently twice", "use another method")
+    if found is None:
+        return f"{len(offsets)} places read the same twice"
+    return f"{len(offsets)} places read as {'zeros' if found == 0 else f'{found:#04x}'}"
+
+
+def _forget_partitions(method: Method, device: ApprovedDevice) -> None:
+    """Partitions of a table that is gone must vanish from the kernel, or somebody could still mount one.
+
+    The kernel does not read the table again while a drive is held with O_EXCL, so what stays is taken out singly.
+    """
+    raw.reread_partition_table(device.device)
+    for number in _partitions(device.name):
+        tools.run("delpart", device.device, number)
+    if left := _partitions(device.name):
+        raise _failed(
+            method, device, f"the kernel still has its partition {left[0]}, although the table is gone",
+            "see what uses it, and run again",
+        )  # fmt: skip
+
+
+def _partitions(name: str) -> list[str]:
+    files = sorted(sysfs.block_dir(name).glob("*/partition"))
+    return [number for file in files if (number := sysfs.read_text(file)) is not None]
+
+
+def _judge_writable(device: ApprovedDevice, geometry: Geometry) -> None:
+    """Write a block, read it back, and make it as it was; raises OSError where that cannot be done."""
+    length = geometry.chunk_bytes
+    unit = _discard_unit(device, geometry)
+    offset = random.SystemRandom().randrange(geometry.capacity_bytes // unit) * unit
+    data = os.urandom(length)
+    with raw.opened(device.device, write=True) as drive:
+        before = _old(drive, offset, length)
+        drive.write(offset, data)
+        drive.sync()
+        if drive.read(offset, length) != data:
+            raise OSError(f"what was written at byte {offset} does not read back")
+        if by_host.discards(device.name):
+            tools.run("blkdiscard", "--force", f"--offset={offset}", f"--length={unit}", device.device)
+        if before is not None and drive.read(offset, length) != before:
+            drive.write(offset, before)
+            drive.sync()
+
+
+def _old(drive: Raw, offset: int, length: int) -> bytes | None:
+    with suppress(OSError):
+        return drive.read(offset, length)
+    return None
+
+
+def _discard_unit(device: ApprovedDevice, geometry: Geometry) -> int:
+    """Bytes that the drive discards at once, a multiple of a canary's length; that length where it tells nothing."""
+    text = sysfs.read_text(sysfs.block_dir(device.name) / "queue/discard_granularity") or "0"
+    granularity, chunk = int(text), geometry.chunk_bytes
+    if granularity % chunk == 0 and 0 < granularity <= min(_GRANULE_LIMIT_BYTES, geometry.capacity_bytes):
+        return granularity
+    return chunk
+
+
+def _failed(method: Method, device: ApprovedDevice, reason: str, remedy: str) -> UserError:
+    return UserError(f"{device.device} is not purged by {method.name} ({method.title}): {reason}; {remedy}")

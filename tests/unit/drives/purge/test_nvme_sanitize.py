@@ -1,0 +1,91 @@
+"""Sanitize: followed by its log to its end, whatever that is."""
+
+from __future__ import annotations
+
+import pytest
+from fake_drives import FakeNvme, reasons
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drivelab.drives.purge import purge, waiting
+from drivelab.drives.purge.nvme_sanitize import progress, status
+from drivelab.errors import UserError
+
+FAILED = {"sprog": 65535, "status": "(3) Most Recent Sanitize Command Failed."}
+RUNNING = {"sprog": 16384, "status": "(2) Sanitize in Progress."}
+DONE = {"sprog": 65535, "status": "(1) Most Recent Sanitize Command Completed Successfully."}
+
+
+@pytest.mark.parametrize(("kind", "action"), [("block", 2), ("overwrite", 3), ("crypto", 4)])
+def test_sanitize_is_followed_to_its_end(nvme: FakeNvme, kind: str, action: int) -> None:
+    nvme.after_sanitize = [RUNNING, RUNNING | {"sprog": 49152}, DONE]
+    told: list[float | None] = []
+    result = purge(nvme.approved, f"nvme-sanitize-{kind}", lambda text, fraction: told.append(fraction))
+    assert [fraction for fraction in told if fraction is not None] == [0.25, 0.75, 1.0]
+    assert result["evidence"]["sanitize_log"]["sstat"]["status"].startswith("(1)")
+    (call,) = nvme.called("nvme", "sanitize")
+    assert call[2] == "/dev/nvme0"
+    assert f"--sanact={action}" in call
+    assert ("--ovrpat=0x0" in call) == (kind == "overwrite")
+
+
+def test_overwrite_pattern_is_what_deallocated_blocks_read_as(nvme: FakeNvme) -> None:
+    nvme.namespace["dlfeat"] = 2
+    nvme.erases = lambda: nvme.erase(0xFF)
+    purge(nvme.approved, "nvme-sanitize-overwrite")
+    assert any("--ovrpat=0xffffffff" in call for call in nvme.called("nvme", "sanitize"))
+
+
+def test_failed_sanitize_is_left_again_and_auto_goes_on(nvme: FakeNvme) -> None:
+    nvme.after_sanitize = [RUNNING, FAILED]
+    result = purge(nvme.approved)
+    assert result["method"] == "nvme-format-user-data"
+    assert "SSTAT 3" in reasons(result)["nvme-sanitize-block"]
+    assert "failure mode was left" in reasons(result)["nvme-sanitize-block"]
+    assert nvme.called("nvme", "sanitize", "--sanact=1")
+
+
+def test_sanitize_that_never_began_is_found_out_by_its_log(nvme: FakeNvme) -> None:
+    """Exit status 0, and the log tells of an older operation of another kind."""
+    nvme.after_sanitize = []
+    with pytest.raises(UserError, match="does not tell of a completed operation"):
+        purge(nvme.approved, "nvme-sanitize-block")
+
+
+def test_sanitize_without_progress_ends_by_the_clock(nvme: FakeNvme) -> None:
+    nvme.after_sanitize = [RUNNING]
+    with pytest.raises(UserError, match="no progress for 12 h"):
+        purge(nvme.approved, "nvme-sanitize-block")
+    assert nvme.clock_s > waiting.PATIENCE_S
+
+
+def test_sanitize_of_an_interrupted_purge_is_waited_for(nvme: FakeNvme) -> None:
+    nvme.steps = [{"sprog": 9, "sstat": {"status": f"({n})"}} for n in (2, 2, 1)]
+    words: list[str] = []
+    assert purge(nvme.approved, "trim", lambda text, fraction: words.append(text))["method"] == "trim"
+    assert any("begun earlier" in text for text in words)
+
+
+def test_sanitize_only_where_the_controller_has_it(nvme: FakeNvme) -> None:
+    nvme.controller["sanicap"] = 0x1
+    result = purge(nvme.approved, "nvme-sanitize-crypto")
+    assert result["method"] == "nvme-sanitize-crypto"
+    with pytest.raises(UserError, match="SANICAP"):
+        purge(nvme.approved, "nvme-sanitize-block")
+
+
+@pytest.mark.parametrize("value", [0x102, {"status": "(2) Sanitize in Progress."}, {"status": 2}, "0x102"])
+def test_status_in_all_forms(value: object) -> None:
+    assert status({"sstat": value}) == 2
+
+
+def test_status_that_is_missing() -> None:
+    with pytest.raises(UserError, match="tells no status"):
+        status({"sprog": 3})
+
+
+@settings(deadline=None)
+@given(st.integers(0, 0xFFFE))
+def test_progress_is_a_share(value: int) -> None:
+    assert progress({"sprog": value}) == value / 65536
+    assert progress({"sprog": 0xFFFF}) is None

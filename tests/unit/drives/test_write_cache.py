@@ -1,0 +1,192 @@
+"""The write cache by what the drive says after the change, not before."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from drivelab.drives import write_cache
+from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.tools import Output
+from drivelab.drives.write_cache import parse_feature, parse_hdparm
+from drivelab.errors import UserError
+from drivelab.host.undo import Command, Write, perform
+
+NVME = ApprovedDevice("/dev/nvme0n1", "nvme0n1", "S1", None)
+DISK = ApprovedDevice("/dev/sdz", "sdz", "S1", None)
+
+
+@dataclass
+class Drive:
+    """Answers for nvme-cli and hdparm."""
+
+    vwc: int = 7
+    on: bool = True
+    obeys: bool = True
+    ata_cache: bool = True
+    calls: list[tuple[str, ...]] = field(default_factory=list)
+
+    def run(self, program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
+        self.calls.append((program, *arguments))
+        if program == "hdparm":
+            return self._hdparm(arguments[0])
+        if arguments[0] == "id-ctrl":
+            return Output(0, json.dumps({"vwc": self.vwc}), "")
+        if arguments[0] == "set-feature" and self.obeys:
+            self.on = arguments[-1] == "--value=1"
+        value = f"{int(self.on):#010x}" if self.on else "00000000"
+        return Output(0, f"{arguments[0]}:0x06 (Volatile Write Cache), Current value:{value}\n", "")
+
+    def _hdparm(self, option: str) -> Output:
+        if option == "-I":
+            feature = "\t   *\tWrite cache\n" if self.ata_cache else ""
+            identity = f"ATA device, x\n\tModel Number: FAKE\nCommands/features:\n{feature}"
+            return Output(0, identity, "")
+        if option in ("-W0", "-W1") and self.obeys:
+            self.on = option == "-W1"
+        return Output(0, f"\n/dev/sdz:\n write-caching = {int(self.on):2d} ({'on' if self.on else 'off'})\n", "")
+
+
+@pytest.fixture
+def drive(monkeypatch: pytest.MonkeyPatch) -> Drive:
+    one = Drive()
+    monkeypatch.setattr("drivelab.drives.tools.run", one.run)
+    monkeypatch.setattr("drivelab.drives.nvme.controller_of", lambda name, sys_root=None: "/dev/nvme0")
+    return one
+
+
+def disk(root: Path, cache_type: str | None, vendor: str = "SEAGATE") -> Path:
+    """A pretended /sys with sdz; returns the file `cache_type`."""
+    device = root / "devices/pci0/host0/target0:0:0/0:0:0:0"
+    block, scsi_disk = device / "block/sdz", device / "scsi_disk/0:0:0:0"
+    for directory in (block, scsi_disk, root / "class/block"):
+        directory.mkdir(parents=True)
+    (root / "class/block/sdz").symlink_to(block)
+    (block / "device").symlink_to(device)
+    (device / "vendor").write_text(f"{vendor:8}\n")
+    (block / "queue").mkdir()
+    (block / "queue/write_cache").write_text("write back\n")
+    if cache_type is not None:
+        (scsi_disk / "cache_type").write_text(f"{cache_type}\n")
+    return scsi_disk / "cache_type"
+
+
+def test_nvme_cache_is_switched_and_back(drive: Drive) -> None:
+    assert write_cache.state("nvme0n1") == "on"
+    undo = write_cache.change(NVME, on=False)
+    assert undo == Command(("nvme", "set-feature", "/dev/nvme0", "--feature-id=0x6", "--value=1"))
+    assert write_cache.state("nvme0n1") == "off"
+    drive.run(*undo.argv)
+    assert write_cache.state("nvme0n1") == "on"
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_nothing_is_done_where_the_state_is_right(drive: Drive, on: bool) -> None:
+    drive.on = on
+    assert write_cache.change(NVME, on=on) is None
+    assert not any("set-feature" in call for call in drive.calls)
+
+
+def test_nvme_drive_without_a_cache(drive: Drive) -> None:
+    drive.vwc = 6
+    assert write_cache.state("nvme0n1") == "none"
+    assert write_cache.change(NVME, on=False) is None
+    with pytest.raises(UserError, match="no volatile write cache"):
+        write_cache.change(NVME, on=True)
+
+
+def test_setting_that_is_not_taken_is_found_out(drive: Drive) -> None:
+    drive.obeys = False
+    with pytest.raises(UserError, match="the write cache is on after it was switched off"):
+        write_cache.change(NVME, on=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [("write back", "on"), ("write back, no read (daft)", "on"), ("write through", "off"), ("none", "off")],
+)
+def test_state_of_a_sas_drive(tmp_path: Path, drive: Drive, text: str, state: str) -> None:
+    disk(tmp_path, text)
+    assert write_cache.state("sdz", tmp_path) == state
+
+
+@pytest.mark.parametrize("before", ["write back", "write back, no read (daft)"])
+def test_kernel_switches_a_sas_drive_and_the_very_words_come_back(tmp_path: Path, drive: Drive, before: str) -> None:
+    file = disk(tmp_path, before)
+    undo = write_cache.change(DISK, on=False, sys_root=tmp_path)
+    assert undo == Write(str(file), before)
+    assert file.read_text() == "write through"
+    assert perform(undo) is None
+    assert file.read_text().strip() == before
+
+
+def test_the_block_layers_own_view_is_never_touched(tmp_path: Path, drive: Drive) -> None:
+    view = disk(tmp_path, "write back").parents[2] / "block/sdz/queue/write_cache"
+    write_cache.change(DISK, on=False, sys_root=tmp_path)
+    assert view.read_text() == "write back\n"
+
+
+def test_kernel_that_changes_nothing_is_found_out(
+    tmp_path: Path, drive: Drive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk(tmp_path, "write back")
+    monkeypatch.setattr(Path, "write_text", lambda self, text: len(text))
+    with pytest.raises(UserError, match="the write cache is on after it was switched off"):
+        write_cache.change(DISK, on=False, sys_root=tmp_path)
+
+
+def test_hdparm_where_the_kernel_shows_no_cache_type(tmp_path: Path, drive: Drive) -> None:
+    disk(tmp_path, None, vendor="ATA")
+    undo = write_cache.change(DISK, on=False, sys_root=tmp_path)
+    assert undo == Command(("hdparm", "-W1", "/dev/sdz"))
+    assert write_cache.state("sdz", tmp_path) == "off"
+
+
+def test_ata_drive_without_a_cache(tmp_path: Path, drive: Drive) -> None:
+    drive.ata_cache = False
+    disk(tmp_path, "write through", vendor="ATA")
+    assert write_cache.state("sdz", tmp_path) == "none"
+
+
+def test_hdparm_is_not_asked_about_sas_drives(tmp_path: Path, drive: Drive) -> None:
+    """It says of them that there is no write cache."""
+    disk(tmp_path, None)
+    assert write_cache.state("sdz", tmp_path) is None
+    assert not drive.calls
+
+
+def test_drive_that_tells_nothing(drive: Drive) -> None:
+    assert write_cache.state("loop0") is None
+    with pytest.raises(UserError, match="tells nothing of a write cache"):
+        write_cache.change(ApprovedDevice("/dev/loop0", "loop0", "V", "v"), on=False)
+
+
+def test_undo_is_known_before_the_change(drive: Drive) -> None:
+    undo = write_cache.undo_of(NVME, on=False)
+    assert drive.on
+    assert undo == write_cache.change(NVME, on=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("get-feature:0x06 (Volatile Write Cache), Current value:0x00000001", 1),
+        ("get-feature:0x06 (Volatile Write Cache), Current value:00000000", 0),
+        ("get-feature:0x6 (Volatile Write Cache), Current value: 0x1", 1),
+        ("NVMe status: Invalid Field in Command(0x4002)", None),
+    ],
+)
+def test_what_nvme_cli_prints(text: str, value: int | None) -> None:
+    assert parse_feature(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [("/dev/sda:\n write-caching =  1 (on)", "on"), (" write-caching =  0 (off)", "off"),
+     (" write-caching = not supported", "none"), ("", None)],
+)  # fmt: skip
+def test_what_hdparm_prints(text: str, state: str | None) -> None:
+    assert parse_hdparm(text) == state
