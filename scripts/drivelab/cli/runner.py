@@ -55,7 +55,7 @@ def run_study(path: Path, cores: int, yes: bool) -> int:
             raise UserError(
                 f"study '{campaign.study.name}' is being run already; wait for it, or end it first"
             ) from None
-        _unlock()
+        _unlock(path)
         print(campaign.headline(), flush=True)
         started_s = time.monotonic()
         with _host_as_wanted(campaign):
@@ -95,14 +95,23 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
-def _unlock() -> None:
-    """Remove the lock that a killed Snakemake left, after making sure that none is at work here."""
+def _unlock(study: Path) -> None:
+    """Remove the lock that a killed Snakemake left, after making sure that none is at work here.
+
+    Raises UserError when one is, or the lock cannot be removed.
+    """
     locks = Path(".snakemake/locks")
     if not locks.is_dir() or not any(locks.iterdir()):
         return
     if (pid := _other_snakemake()) is not None:
         raise UserError(f"Snakemake (process {pid}) is at work in this folder; wait for it to end, or end it")
-    subprocess.run([sys.executable, "-m", "snakemake", "--unlock", "--cores", "1"], check=True, capture_output=True)
+    command = [sys.executable, "-m", "snakemake", "--unlock", "--cores", "1", "--config", f"study={study}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        words = (done.stderr.strip().splitlines() or ["no word"])[-1]
+        raise UserError(
+            f"{locks}: the lock that a killed Snakemake left cannot be removed ({words}); remove the folder"
+        )
     print("The last run was cut short; going on where it stopped.")
 
 

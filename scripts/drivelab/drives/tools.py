@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from drivelab.errors import UserError
 
-PACKAGES = {"nvme": "nvme-cli", "hdparm": "hdparm", "blkid": "util-linux", "blkdiscard": "util-linux",
-            "wipefs": "util-linux", "delpart": "util-linux", "smartctl": "smartmontools"}
+PACKAGES = {
+    "nvme": "nvme-cli",
+    "hdparm": "hdparm",
+    "blkid": "util-linux",
+    "blkdiscard": "util-linux",
+    "wipefs": "util-linux",
+    "delpart": "util-linux",
+    "smartctl": "smartmontools",
+}
 """Debian package of a program; those that begin with sg_ are in sg3-utils."""
 _NO_ANSWER = 124
+_DYING_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -39,14 +48,21 @@ def run(program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
     if shutil.which(program) is None:
         package = PACKAGES.get(program, "sg3-utils" if program.startswith("sg_") else program)
         raise UserError(f"{program} is not installed; run ./drivelab setup, or install the package {package}")
+    process = subprocess.Popen(
+        [program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        errors="replace",
+    )  # fmt: skip
     try:
-        done = subprocess.run(
-            [program, *arguments], capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL,
-            check=False, timeout=timeout_s,
-        )  # fmt: skip
+        stdout, stderr = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):  # what waits for a drive in the kernel ends only when that answers
+            process.communicate(timeout=_DYING_S)
         return Output(_NO_ANSWER, "", f"{program} did not answer within {timeout_s:.0f} s")
-    return Output(done.returncode, done.stdout, done.stderr)
+    except BaseException:
+        process.kill()
+        raise
+    return Output(process.returncode, stdout, stderr)
 
 
 def read_json(program: str, *arguments: str) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab.drives import tools
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.errors import UserError
 from drivelab.fio.result import CellFailed
@@ -44,12 +45,17 @@ def fio_version() -> str:
 
 def choose_engine(device: ApprovedDevice) -> str:
     """`io_uring`, or `libaio` where the kernel or a container forbids io_uring; tried with one read."""
+    words = ""
     for engine in ("io_uring", "libaio"):
-        command = ["fio", "--name=probe", f"--filename={device.device}", f"--ioengine={engine}", "--rw=read",
-                   "--bs=4096", "--number_ios=1", "--direct=1", "--size=1m", "--readonly"]  # fmt: skip
-        if subprocess.run(command, capture_output=True, timeout=GRACE_S, check=False).returncode == 0:
+        probe = tools.run("fio", "--name=probe", f"--filename={device.device}", f"--ioengine={engine}", "--rw=read",
+                          "--bs=4096", "--number_ios=1", "--direct=1", "--size=1m", "--readonly",
+                          timeout_s=GRACE_S)  # fmt: skip
+        if probe.status == 0:
             return engine
-    raise UserError(f"fio can read {device.device} neither with io_uring nor with libaio; try one by hand and see")
+        words = probe.words
+    raise UserError(
+        f"fio can read {device.device} neither with io_uring nor with libaio ({words}); mend the drive or its cable"
+    )
 
 
 def run_fio(
