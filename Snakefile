@@ -51,8 +51,8 @@ onstart:
 
 
 onsuccess:
-    shell(layout.release_command())
+    shell(layout.release_command(keep=False))
 
 
 onerror:
-    shell(layout.release_command())
+    shell(layout.release_command(keep=True))

@@ -20,6 +20,7 @@ from drivelab.stages.condition import precondition, purge
 from drivelab.stages.measure import measure
 from drivelab.stages.planning import Campaign
 from drivelab.virtual import manage
+from drivelab.virtual.kept import KEPT_DRIVES
 from drivelab.virtual.model import DriveModel
 
 pytestmark = pytest.mark.device
@@ -189,3 +190,30 @@ def test_foreign_writes_between_stages_lead_to_a_new_purge(
     measure(plan, seal)
     assert "others wrote 64KiB and discarded 0B since; purging and preconditioning again" in capsys.readouterr().out
     assert events(plan).count("purge") == 2
+
+
+def test_a_drive_that_was_stopped_and_kept_is_measured_on(plans: list[Plan]) -> None:
+    plan = plans[0]
+    seal = condition(plan)
+    manage.set_fault("op7", manage.Fault("error", operation="write"))
+    with pytest.raises(UserError, match="Input/output error"):
+        measure(plan, seal)
+    manage.clear_faults("op7")
+    manage.stop("op7", keep=Path("results") / KEPT_DRIVES)
+    measure(plan, seal)
+    assert events(plan).count("gap") == 1
+    assert events(plan).count("purge") == 1, "what was conditioned is not conditioned again"
+    assert not list(plan.recording_path.parent.glob("*.abandoned-*"))
+
+
+def test_a_drive_that_lost_its_state_is_measured_anew(plans: list[Plan]) -> None:
+    plan = plans[0]
+    seal = condition(plan)
+    manage.set_fault("op7", manage.Fault("error", operation="write"))
+    with pytest.raises(UserError, match="Input/output error"):
+        measure(plan, seal)
+    manage.stop("op7")
+    measure(plan, seal)
+    (abandoned,) = plan.recording_path.parent.glob("*.abandoned-1")
+    reason = next(line["reason"] for line in read_journal(abandoned) if line["event"] == "abandoned")
+    assert reason == "the drive's write counter went back"

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from drivelab.cli.progress_view import ProgressView
@@ -59,10 +59,11 @@ def run_study(path: Path, cores: int, yes: bool) -> int:
         print(campaign.headline(), flush=True)
         started_s = time.monotonic()
         with _host_as_wanted(campaign):
+            status = None
             try:
                 status = _snakemake(campaign, path, cores, logs / "snakemake.log")
             finally:
-                _release(layout.virtual_drives())
+                _release(layout.virtual_drives(), None if status == 0 else layout.kept_drives())
     if status != 0:
         _explain(logs, status)
         return 1
@@ -162,18 +163,21 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
 
 
-def _release(names: list[str]) -> None:
-    """End the study's virtual drives, also after a Snakemake that was killed; a stage may still be letting go."""
+def _release(names: list[str], keep: Path | None) -> None:
+    """End the study's virtual drives, also after a Snakemake that was killed; a stage may still be letting go.
+
+    With `keep` their state is kept there, so that the next run can go on.
+    """
     deadline_s = time.monotonic() + _RELEASE_S
     for name in names:
-        while True:
-            try:
+        while manage.in_use(name) and time.monotonic() < deadline_s:
+            time.sleep(_POLL_S)
+        try:
+            manage.stop(name, keep=keep)
+        except UserError as error:
+            _say(f"virtual drive '{name}': its state is not kept: {error}")
+            with suppress(UserError):
                 manage.stop(name)
-                break
-            except UserError:
-                if time.monotonic() > deadline_s:
-                    break
-                time.sleep(_POLL_S)
 
 
 def _explain(logs: Path, status: int) -> None:

@@ -24,6 +24,7 @@ def add_parser(commands: Any) -> None:
     stop = actions.add_parser("stop", help="stop a drive, or all; removes what a killed one has left")
     stop.add_argument("names", nargs="*", metavar="NAME")
     stop.add_argument("--force", action="store_true", help="even if a file system on it is mounted")
+    stop.add_argument("--keep", type=Path, metavar="FOLDER", help="keep their state there, to go on from")
     stop.set_defaults(handler=_stop)
     status = actions.add_parser("status", help="list the drives that were started")
     status.add_argument("--json", action="store_true")
@@ -53,11 +54,13 @@ def _stop(options: argparse.Namespace) -> int:
     removed = []
     for name in options.names or [None]:
         try:
-            removed += manage.stop(name, force=options.force)
+            removed += manage.stop(name, force=options.force, keep=options.keep)
         except UserError as error:
             refusals.append(str(error))
     for one in removed:
         print(f"removed: {one}")
+    for file in sorted(options.keep.glob("*.flash")) if options.keep else []:
+        print(f"kept: {file}")
     if refusals:
         raise UserError("; ".join(refusals))
     if not removed:

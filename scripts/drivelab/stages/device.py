@@ -19,6 +19,7 @@ from drivelab.plan.plan import Plan
 from drivelab.replay.schedule import Schedule
 from drivelab.stages import consent, write_cache
 from drivelab.telemetry.source import Source
+from drivelab.virtual.kept import KEPT_DRIVES
 
 Tick = Callable[[float], None]
 
@@ -100,7 +101,7 @@ def open_device(plan: Plan) -> Iterator[Device]:
             f"{row.source}: serial is {row.serial}, the plan was made for {plan.subject['drive']['serial']}; run again"
         )
     if plan.clock == "virtual":
-        state = Path(plan.context["results"]) / "virtual" / f"{row.serial}.state"
+        state = Path(plan.context["results"]) / KEPT_DRIVES / f"{row.serial}.state"
         state.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(state.with_suffix(".lock"), plan.drive):
             yield ClockDevice(plan, state, _take_over(state.with_suffix(".user"), plan))
@@ -141,4 +142,5 @@ def _device_path(plan: Plan) -> str:
     if model is None:
         return str(plan.context["device"])
     name = str(plan.context["device"]).removeprefix("virtual:")
-    return manage.start(name, DriveModel.from_mapping(name, model)).device
+    kept = Path(plan.context["results"]) / KEPT_DRIVES
+    return manage.start(name, DriveModel.from_mapping(name, model), kept=kept).device

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from drivelab.errors import UserError
 from drivelab.stages.planning import Campaign, Planned
+from drivelab.virtual.kept import KEPT_DRIVES
 
 RECORDING = "{drive}/{measurement}/{key}"
 """Path of a recording as wildcards; `key` is `digest-runN`."""
@@ -166,10 +168,15 @@ class Layout:
         wall = {one.plan.drive for one in self.campaign.plans if one.plan.clock == "wall"}
         return sorted(name for drive in wall if (name := self.campaign.sheet[drive].virtual))
 
-    def release_command(self) -> str:
+    def kept_drives(self) -> Path:
+        """Folder for the state of virtual drives between two runs of an unfinished study."""
+        return self.campaign.study.results / KEPT_DRIVES
+
+    def release_command(self, *, keep: bool) -> str:
         """Shell command that ends the study's virtual drives; one that another study uses goes on."""
         names = self.virtual_drives()
-        return f"drivelab virtual stop {' '.join(names)} > /dev/null 2>&1 || true" if names else "true"
+        option = f" --keep {shlex.quote(str(self.kept_drives()))}" if keep else ""
+        return f"drivelab virtual stop {' '.join(names)}{option} > /dev/null 2>&1 || true" if names else "true"
 
 
 def kinds(planned: Planned) -> set[str]:

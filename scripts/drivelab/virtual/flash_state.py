@@ -14,10 +14,11 @@ from drivelab.virtual.model import DriveModel
 NONE = -1
 OPEN = 1 << 30
 """Added to the score of a block that garbage collection must not choose: open or free."""
+_TIMES = ("_controller_free", "_bus_free", "_active_until")
+_LISTS_OF_TIMES = ("_buffer_freed", "_die_free", "_die_read_free")
 _MEMORY = (
     "_lifetime", "_mapped", "_place", "_owner", "_score", "_free", "_host_next", "_host_end", "_move_next", "_move_end",
-    "_slc_owner", "_slc_oldest", "_slc_used", "_slc_writable", "_buffer_slot", "_buffer_freed",
-    "_controller_free", "_bus_free", "_die_free", "_die_read_free", "_active_until",
+    "_slc_owner", "_slc_oldest", "_slc_used", "_slc_writable", "_buffer_slot", *_TIMES, *_LISTS_OF_TIMES,
 )  # fmt: skip
 """All that changes while the drive is used; everything else follows from the model."""
 _LIFETIME = ("host_write_bytes", "host_read_bytes", "nand_write_pages", "erases", "trimmed_bytes")
@@ -82,6 +83,13 @@ class FlashState:
             if len(state[key]) != len(getattr(self, key)):
                 raise ValueError("this is the state of a virtual drive of another size")
         vars(self).update({**state, "_free": deque(state["_free"])})
+
+    def shift(self, us: float) -> None:
+        """Go over to a clock that is `us` microseconds ahead of the one that all times so far were of."""
+        for key in _TIMES:
+            setattr(self, key, getattr(self, key) + us)
+        for key in _LISTS_OF_TIMES:
+            setattr(self, key, [at + us for at in getattr(self, key)])
 
     def check(self) -> None:
         """Raises AssertionError if a page has two places or none, or a count does not fit; slow, for tests."""

@@ -10,12 +10,8 @@ import fcntl
 import json
 import os
 import re
-import select
-import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,9 +21,12 @@ from typing import Any
 
 from drivelab.drives.lock import is_held
 from drivelab.errors import UserError
-from drivelab.virtual import fuse
+from drivelab.virtual import daemon, fuse
+from drivelab.virtual.keeping import keep_drive
+from drivelab.virtual.kept import discard, discard_part, kept_file
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual.server import XATTR, Fault
+from drivelab.virtual.support import possible as possible
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _START_TIMEOUT_S = 30.0
@@ -68,31 +67,14 @@ class Status:
     """None if the server has died or a signal has stopped it."""
 
 
-def possible() -> str | None:
-    """None if virtual drives can run in real time here, else the reason; tried with a real mount and loop device."""
-    if os.geteuid() != 0:
-        return "virtual drives in real time need root"
-    if shutil.which("losetup") is None:
-        return "virtual drives in real time need the program losetup (package mount)"
-    try:
-        with tempfile.NamedTemporaryFile() as file:
-            descriptor = fuse.mount(Path(file.name), "drivelab:probe")
-            os.close(descriptor)
-            fuse.unmount(Path(file.name))
-    except OSError as error:
-        return f"virtual drives in real time need FUSE, which cannot be mounted here ({error.strerror})"
-    try:
-        os.close(os.open(fuse.free_loop_device(), os.O_RDWR | os.O_CLOEXEC))
-    except OSError as error:
-        return f"virtual drives in real time need a loop device, and there is none here ({error.strerror})"
-    return None
-
-
-def start(name: str, model: DriveModel) -> VirtualDrive:
+def start(name: str, model: DriveModel, *, kept: Path | None = None) -> VirtualDrive:
     """The running drive of that name; started if there is none, after cleaning up if its server has died.
 
+    A drive that is started goes on from the state that `stop` kept in the folder `kept`; one that is damaged or of
+    another model or format is none. Either way there is no kept state any more once the drive runs, which has left it.
     Raises UserError: it runs with another model, or cannot run here.
     """
+    file = None if kept is None else kept_file(kept, name)
     with _locked(name):
         record = _read(name)
         if record is not None and record.alive and record.device in fuse.loop_devices(_path(name, "drive")):
@@ -101,36 +83,52 @@ def start(name: str, model: DriveModel) -> VirtualDrive:
                     f"virtual drive '{name}' is running with another model than asked for, and a new one would lose "
                     f"its data; run drivelab virtual stop {name} first"
                 )
+            if file is not None:
+                discard(file)
             return record
         _clean(name)
         if (reason := possible()) is not None:
             raise UserError(f"virtual drive '{name}' cannot be started: {reason}")
         try:
-            return _start(name, model)
+            return _start(name, model, file)
         except BaseException:
             _clean(name)
             raise
 
 
-def stop(name: str | None = None, *, force: bool = False) -> list[str]:
+def stop(name: str | None = None, *, force: bool = False, keep: Path | None = None) -> list[str]:
     """End one drive or all, and whatever a killed server left of them; returns what was removed, in words.
 
     Processes that wait for the drive get I/O errors. A name that nothing is known of is no error. Raises UserError,
     and touches nothing, when a file system on one of the drives is mounted or a stage is using the drive (it holds
     flock on the device); `force` stops them all the same.
+
+    With `keep`, a folder, the state of each drive is kept there for `start`, without its faults: all writes that were
+    acknowledged. Not that of a drive that hangs or has lost its server; an older state of it is removed. Raises
+    UserError, and the drive goes on, when the folder cannot be written to, unless `force` is set.
     """
     names = _names() if name is None else [name]
     for one in names if not force else []:
         devices = fuse.loop_devices(_path(one, "drive"))
         if mounted := fuse.mounted_on(devices):
             raise UserError(f"virtual drive '{one}' is mounted on {mounted}; unmount it first, or use --force")
-        if any(is_held(Path(device)) for device in devices):
+        if in_use(one):
             raise UserError(f"virtual drive '{one}' is being measured; wait for that to end, or use --force")
     removed: list[str] = []
     for one in names:
         with _locked(one):
+            # Of a drive without a record, what is kept is the last state: nothing has run since.
+            if keep is not None and _path(one, "json").exists():
+                keep_drive(one, _answering(one), kept_file(keep, one), force=force)
             removed += _clean(one)
+            if keep is not None:
+                discard_part(kept_file(keep, one))
     return removed
+
+
+def in_use(name: str) -> bool:
+    """Whether a stage is using the drive: it holds flock on the device."""
+    return any(is_held(Path(device)) for device in fuse.loop_devices(_path(name, "drive")))
 
 
 def status() -> list[Status]:
@@ -200,11 +198,12 @@ def _control(name: str, attribute: str, value: bytes | None = None) -> bytes:
     return b""
 
 
-def _start(name: str, model: DriveModel) -> VirtualDrive:
+def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
     mount_point, log = _path(name, "drive"), _path(name, "log")
     mount_point.touch()
     log.unlink(missing_ok=True)
     command = [sys.executable, "-S", "-P", "-m", "drivelab.virtual.server", name, str(mount_point), str(log)]
+    command += [] if file is None else [str(file)]
     try:
         done = subprocess.run(
             command, input=json.dumps(model.to_mapping()), capture_output=True, text=True, check=True,
@@ -221,8 +220,18 @@ def _start(name: str, model: DriveModel) -> VirtualDrive:
     )
     part = _path(name, "part")
     part.write_text(json.dumps(asdict(record), indent=1))
+    if file is not None:
+        discard(file)  # before there is a record: what runs and what is kept must never both count
     part.rename(_path(name, "json"))
     return record
+
+
+def _answering(name: str) -> str | None:
+    """Mount point of the drive, unless its server has died or a signal has stopped it."""
+    record = _read(name)
+    if record is None or not record.alive or fuse.process_state(record.pid)[0] in "Tt":
+        return None
+    return record.mount_point
 
 
 def _clean(name: str) -> list[str]:
@@ -230,7 +239,7 @@ def _clean(name: str) -> list[str]:
     removed: list[str] = []
     mount_point, record = _path(name, "drive"), _read(name)
     if record is not None and record.alive:
-        _kill(record)
+        daemon.kill(record.pid, lambda: record.alive, _STOP_TIMEOUT_S)
         removed.append(f"server of '{name}' (process {record.pid})")
     connections = [number for path, number in fuse.mounts() if path == mount_point]
     for number in connections:
@@ -247,18 +256,6 @@ def _clean(name: str) -> list[str]:
     for kind in ("json", "part", "drive", "log"):
         _path(name, kind).unlink(missing_ok=True)
     return removed
-
-
-def _kill(record: VirtualDrive) -> None:
-    """SIGKILL, which a stopped process obeys too; the server has nothing to save."""
-    with suppress(ProcessLookupError):
-        descriptor = os.pidfd_open(record.pid)
-        try:
-            if record.alive:  # still the same now that the descriptor holds on to it
-                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-                select.select([descriptor], [], [], _STOP_TIMEOUT_S)
-        finally:
-            os.close(descriptor)
 
 
 def _path(name: str, kind: str) -> Path:

@@ -1,7 +1,8 @@
 """Serves one virtual drive: a flash model behind a FUSE file, each request answered when the model says so.
 
-Started by `drivelab.virtual.manage` as `python -m drivelab.virtual.server NAME MOUNT_POINT LOG` with the model as
-JSON on standard input. Standard library only, so that it starts fast, stays small and needs no environment.
+Started by `drivelab.virtual.manage` as `python -m drivelab.virtual.server NAME MOUNT_POINT LOG [KEPT]` with the model
+as JSON on standard input; KEPT is a file of `drivelab.virtual.kept`. Standard library only, so that it starts fast,
+stays small and needs no environment.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from dataclasses import asdict, dataclass
 from heapq import heappop, heappush
 from pathlib import Path
 
-from drivelab.virtual import fuse
+from drivelab.virtual import fuse, kept
+from drivelab.virtual.daemon import daemonize
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
 
@@ -63,16 +65,21 @@ class Fault:
         return before_end and offset_bytes + length_bytes > self.offset_bytes
 
 
-class Server:
-    """Answers the kernel's requests on a /dev/fuse descriptor until the file is unmounted."""
+class _Ended(Exception):  # noqa: N818
+    """The drive is in a file now: whatever the kernel asks from here on must be left without an answer."""
 
-    def __init__(self, model: DriveModel, descriptor: int) -> None:
+
+class Server:
+    """Answers the kernel's requests on a /dev/fuse descriptor until the file is unmounted or the drive is kept."""
+
+    def __init__(self, model: DriveModel, descriptor: int, file: Path | None = None) -> None:
         self._model = model
-        self._drive = FlashDrive(model)
         self._size = model.capacity_bytes
         self._fd = descriptor
         self._memory = mmap.mmap(-1, self._size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._data = memoryview(self._memory)
+        old = None if file is None else kept.read(file, model, self._data, self._now_us())
+        self._drive = old or FlashDrive(model)
         self._buffer = memoryview(bytearray(fuse.BUFFER_BYTES))
         self._buffers = [self._buffer]
         self._pending: list[tuple[int, int, Reply]] = []
@@ -83,13 +90,15 @@ class Server:
         self._active_ns = 0
 
     def run(self) -> None:
-        """Serve until unmounted or aborted."""
+        """Serve until unmounted, aborted or kept."""
         try:
             while True:
                 while self._receive():
                     self._answer_due()
                 self._answer_due()
                 self._wait()
+        except _Ended:
+            pass
         except OSError as error:
             if error.errno != errno.ENODEV:
                 raise
@@ -225,6 +234,8 @@ class Server:
             return json.dumps([asdict(fault) for fault in self._faults]).encode()
         if name == XATTR + "held":
             return b"%d" % len(self._held)
+        if name == XATTR + "hangs":
+            return b"%d" % any([self._held, *(fault.kind == "hang" for fault in self._faults)])
         if name == XATTR + "release":
             return b"%d" % self._release()
         return None
@@ -249,43 +260,26 @@ class Server:
             elif control == "reset":
                 self._drive, self._faults = FlashDrive(self._model), []
                 self._zero(0, self._size)
+            elif control == "keep":
+                kept.write(Path(os.fsdecode(value)), self._drive, self._data, self._now_us())
+                raise _Ended
             elif control == "faults":
                 self._faults = [Fault(**fault) for fault in json.loads(value)]
             else:
                 return errno.EOPNOTSUPP
         except (ValueError, TypeError):
             return errno.EINVAL
+        except OSError as error:
+            return error.errno or errno.EIO
         return 0
-
-
-def _daemonize(log: Path) -> int:
-    """Go on as a detached process of its own session; returns the descriptor to report to when ready.
-
-    The process that was called waits for that report, prints it and ends: 0 if there was one, else 1.
-    """
-    reader, writer = os.pipe()
-    if os.fork() == 0:
-        os.setsid()
-        os.close(reader)
-        null, out = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        for descriptor, standard in ((null, 0), (out, 1), (out, 2)):
-            os.dup2(descriptor, standard)
-        os.chdir("/")
-        return writer
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        report = pipe.read()
-    sys.stdout.write(report)
-    sys.stdout.flush()
-    os._exit(0 if report else 1)
 
 
 def main() -> None:
     name, mount_point, log = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     model = DriveModel.from_mapping(name, json.load(sys.stdin))
-    ready = _daemonize(log)
+    ready = daemonize(log)
     descriptor = fuse.mount(mount_point, f"drivelab:{name}")
-    server = Server(model, descriptor)
+    server = Server(model, descriptor, Path(sys.argv[4]) if sys.argv[4:] else None)
     gc.collect()
     gc.freeze()
     os.write(ready, b"%d\n" % os.getpid())

@@ -1,0 +1,381 @@
+"""A virtual drive in real time that is stopped with its state kept, and started from it."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from drivelab.cli.main import main
+from drivelab.errors import UserError
+from drivelab.virtual import fuse, keeping, kept, manage
+from drivelab.virtual.ftl import FlashDrive
+from drivelab.virtual.manage import VirtualDrive
+from drivelab.virtual.model import DriveModel
+from drivelab.virtual.server import Fault
+
+pytestmark = pytest.mark.device
+
+PAGE = 4096
+CAPACITY = 16 << 20
+GENEROUS_S = 60.0
+"""After which a test gives up on what a working drive does at once."""
+
+WRITER = """
+import mmap, os, sys
+device, first, pages = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+descriptor, buffer, turn = os.open(device, os.O_WRONLY | os.O_DIRECT), mmap.mmap(-1, 4096), 0
+while True:
+    turn += 1
+    page = first + turn * 7919 % pages
+    buffer[:] = turn.to_bytes(8, "little") * 512
+    try:
+        os.pwritev(descriptor, [buffer], page * 4096)
+    except OSError:
+        sys.exit(3)
+    os.write(1, b"%d %d\\n" % (page, turn))
+"""
+"""Writes pages with the number of the turn until an I/O error, and logs each after it was acknowledged."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def quick(model: DriveModel) -> DriveModel:
+    """Nothing takes time, but the flash does what it does."""
+    return replace(model, enabled=False, over_provisioning=0.12)
+
+
+def write(device: str, offset: int, data: bytes) -> None:
+    descriptor = os.open(device, os.O_WRONLY | os.O_DIRECT)
+    with closing(mmap.mmap(-1, len(data))) as buffer:
+        buffer[:] = data
+        try:
+            assert os.pwritev(descriptor, [buffer], offset) == len(data)
+        finally:
+            os.close(descriptor)
+
+
+def read(device: str, offset: int = 0, length: int = CAPACITY) -> bytes:
+    descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT)
+    try:
+        with closing(mmap.mmap(-1, length)) as buffer:
+            assert os.preadv(descriptor, [buffer], offset) == length
+            return buffer[:]
+    finally:
+        os.close(descriptor)
+
+
+def overwrite(device: str, twin: FlashDrive, pages: int, seed: int) -> None:
+    """Write random pages, and the same to a flash that nobody stops."""
+    rng, descriptor = Random(seed), os.open(device, os.O_WRONLY | os.O_DIRECT)
+    with closing(mmap.mmap(-1, PAGE)) as buffer:
+        try:
+            for _ in range(pages):
+                offset = rng.randrange(CAPACITY // PAGE) * PAGE
+                buffer[:] = rng.randbytes(8) * (PAGE // 8)
+                os.pwritev(descriptor, [buffer], offset)
+                twin.submit(0.0, "write", offset, PAGE)
+        finally:
+            os.close(descriptor)
+
+
+def amplification(before: dict[str, int], after: dict[str, int]) -> float:
+    host, nand = (after[key] - before[key] for key in ("host_write_bytes", "nand_write_bytes"))
+    return nand / host
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + GENEROUS_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "it never came to pass"
+        time.sleep(0.005)
+
+
+def kill_server(drive: VirtualDrive) -> None:
+    descriptor = os.pidfd_open(drive.pid)
+    os.kill(drive.pid, signal.SIGKILL)
+    select.select([descriptor], [], [])
+    os.close(descriptor)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def test_data_and_counters_survive(drive: VirtualDrive, model: DriveModel, folder: Path, run_directory: Path) -> None:
+    write(drive.device, 0, os.urandom(1 << 20))
+    write(drive.device, 9 << 20, os.urandom(2 << 20))
+    subprocess.run(["blkdiscard", "-o", str(4 * PAGE), "-l", str(3 * PAGE), drive.device], check=True)
+    content, truth = read(drive.device), manage.counters("test")
+    manage.stop("test", keep=folder)
+    assert names(folder) == ["test.flash"]
+    assert (3 << 20) - 3 * PAGE < (folder / "test.flash").stat().st_size < (3 << 20) + (1 << 19)
+    assert [path.name for path in run_directory.iterdir()] == ["test.lock"]
+    assert not [path for path, _ in fuse.mounts() if path.parent == run_directory]
+    again = manage.start("test", model, kept=folder)
+    assert again.pid != drive.pid
+    assert manage.counters("test") == truth
+    assert read(again.device) == content
+    assert names(folder) == []
+    assert manage.counters("test")["host_read_bytes"] == truth["host_read_bytes"] + CAPACITY
+
+
+def test_a_drive_at_its_cliff_is_still_there(run_directory: Path, quick: DriveModel, folder: Path) -> None:
+    device, twin = manage.start("test", quick).device, FlashDrive(quick)
+    overwrite(device, twin, 14_000, seed=1)
+    worn = manage.counters("test")
+    assert worn == twin.counters()
+    manage.stop("test", keep=folder)
+    device = manage.start("test", quick, kept=folder).device
+    assert manage.counters("test") == worn
+    overwrite(device, twin, 2000, seed=2)
+    after = manage.counters("test")
+    assert after == twin.counters()
+    assert amplification(worn, after) > 3
+
+
+def test_a_purge_is_kept_too(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
+    write(drive.device, 0, b"x" * PAGE)
+    manage.purge("test")
+    manage.stop("test", keep=folder)
+    assert (folder / "test.flash").stat().st_size < 1 << 17
+    assert not any(read(manage.start("test", model, kept=folder).device))
+    assert manage.counters("test")["host_write_bytes"] == PAGE
+
+
+def test_a_reboot_in_between_does_not_stop_the_clock(run_directory: Path, model: DriveModel, folder: Path) -> None:
+    """The drive was busy at a time that the new clock reaches after thirty years only."""
+    busy = replace(model, program_us=20_000.0, write_buffer_bytes=CAPACITY)
+    write(manage.start("test", busy).device, 0, b"x" * (1 << 20))  # 256 pages on 4 dies: 1.3 s of programming
+    manage.stop("test", keep=folder)
+    file, data = folder / "test.flash", memoryview(bytearray(CAPACITY))
+    flash = kept.load(file.read_bytes(), busy, data, now_us=1e15, wall_s=time.time())
+    kept.write(file, flash, data, now_us=1e15)
+    descriptor = os.open(manage.start("test", busy, kept=folder).device, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+        os.pwrite(descriptor, b"y", 0)
+        os.fsync(descriptor)
+        assert os.pread(descriptor, 2, 0) == b"yx"
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("slow", [True, False], ids=["as the model says", "at full speed"])
+def test_every_acknowledged_write_is_kept(run_directory: Path, model: DriveModel, folder: Path, slow: bool) -> None:
+    timed = replace(model, enabled=slow)
+    device, share = manage.start("test", timed).device, CAPACITY // PAGE // 4
+    command = [sys.executable, "-c", WRITER, device]
+    logs = [folder.parent / f"log{i}" for i in range(4)]
+    writers = []
+    for i, log in enumerate(logs):
+        with log.open("wb") as output:
+            writers.append(subprocess.Popen([*command, str(i * share), str(share)], stdout=output))
+    try:
+        wait_until(lambda: all(log.stat().st_size > 4000 for log in logs))
+        assert [writer.poll() for writer in writers] == [None] * 4
+        manage.stop("test", force=True, keep=folder)
+        assert [writer.wait(GENEROUS_S) for writer in writers] == [3] * 4
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+    content = read(manage.start("test", timed, kept=folder).device)
+    for i, log in enumerate(logs):
+        words = [line.split() for line in log.read_text().splitlines()]
+        last = {int(page): int(turn) for page, turn in words}
+        turn = max(last.values())
+        assert len(last) > 100
+        for page in range(i * share, (i + 1) * share):
+            found = content[page * PAGE : (page + 1) * PAGE]
+            number = int.from_bytes(found[:8], "little")
+            assert found == found[:8] * 512, f"page {page} is torn"
+            in_flight = number == turn + 1 and i * share + number * 7919 % share == page
+            assert number == last.get(page, 0) or in_flight, f"page {page} holds turn {number}, not {last.get(page)}"
+    assert manage.counters("test")["host_write_bytes"] % PAGE == 0
+
+
+def test_a_drive_in_use_is_refused_without_force(drive: VirtualDrive, folder: Path, tmp_path: Path) -> None:
+    command = ["flock", "--no-fork", drive.device,  # as a stage does
+               "fio", "--name=load", f"--filename={drive.device}", "--direct=1", "--ioengine=libaio",
+               "--rw=randwrite", "--bs=4k", "--iodepth=16", "--time_based", "--runtime=600"]  # fmt: skip
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: manage.counters("test")["host_write_bytes"] > 100 * PAGE)
+            with pytest.raises(UserError, match="is being measured"):
+                manage.stop("test", keep=folder)
+            assert drive.alive
+            assert names(folder) == []
+            manage.stop("test", force=True, keep=folder)
+            assert process.wait(GENEROUS_S) != 0
+        finally:
+            process.kill()
+    assert names(folder) == ["test.flash"]
+
+
+@pytest.mark.parametrize("change", [{"serial": "OTHER"}, {"over_provisioning": 0.5}])
+def test_another_model_starts_as_new(
+    drive: VirtualDrive, model: DriveModel, folder: Path, change: dict[str, object]
+) -> None:
+    write(drive.device, 0, b"x" * PAGE)
+    manage.stop("test", keep=folder)
+    again = manage.start("test", replace(model, **change), kept=folder)  # type: ignore[arg-type]
+    assert not any(manage.counters("test").values())
+    assert read(again.device, 0, PAGE) == bytes(PAGE)
+    assert names(folder) == []
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "text"])
+def test_a_damaged_file_is_ignored_and_removed(
+    drive: VirtualDrive, model: DriveModel, folder: Path, damage: str
+) -> None:
+    write(drive.device, 0, b"x" * 100 * PAGE)
+    manage.stop("test", keep=folder)
+    file = folder / "test.flash"
+    whole = file.read_bytes()
+    flipped = whole[:-9000] + bytes([whole[-9000] ^ 4]) + whole[-8999:]
+    file.write_bytes({"truncated": whole[:-1], "flipped": flipped, "empty": b"", "text": b"{}\n"}[damage])
+    again = manage.start("test", model, kept=folder)
+    assert not any(manage.counters("test").values())
+    assert read(again.device, 0, PAGE) == bytes(PAGE)
+    assert names(folder) == []
+
+
+def test_a_half_file_is_never_loaded(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
+    write(drive.device, 0, b"x" * PAGE)
+    manage.stop("test", keep=folder)
+    (folder / "test.flash").rename(folder / "test.flash.part")  # as a server leaves it that is killed before the rename
+    manage.start("test", model, kept=folder)
+    assert not any(manage.counters("test").values())
+    assert names(folder) == []
+
+
+def make_old(folder: Path) -> None:
+    """State of an earlier life, and half of one."""
+    folder.mkdir()
+    (folder / "test.flash").write_bytes(b"old")
+    (folder / "test.flash.part").write_bytes(b"old")
+
+
+def test_a_dead_server_keeps_nothing(drive: VirtualDrive, folder: Path) -> None:
+    make_old(folder)
+    kill_server(drive)
+    assert any(drive.device in one for one in manage.stop("test", keep=folder))
+    assert names(folder) == []
+
+
+def test_a_stopped_server_keeps_nothing(drive: VirtualDrive, folder: Path) -> None:
+    make_old(folder)
+    os.kill(drive.pid, signal.SIGSTOP)
+    wait_until(lambda: fuse.process_state(drive.pid)[0] == "T")
+    manage.stop("test", keep=folder)
+    assert not drive.alive
+    assert names(folder) == []
+
+
+@pytest.mark.parametrize("operation", ["read", "flush"])
+def test_a_hanging_drive_keeps_nothing(drive: VirtualDrive, folder: Path, operation: str) -> None:
+    make_old(folder)
+    manage.set_fault("test", Fault("hang", operation))
+    script = (
+        "import os, sys; fd = os.open(sys.argv[1], os.O_RDWR); os.pread(fd, 1, 0); os.pwrite(fd, b'x', 0); os.fsync(fd)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, drive.device], stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: os.getxattr(drive.mount_point, "user.drivelab.held") != b"0")
+        manage.stop("test", keep=folder)
+        assert process.wait(GENEROUS_S) != 0
+    assert names(folder) == []
+
+
+def test_a_server_killed_while_it_keeps_leaves_nothing(
+    drive: VirtualDrive, model: DriveModel, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir()
+    os.mkfifo(folder / "test.flash.part")  # nobody reads it: the server waits in the middle of its work
+    monkeypatch.setattr(keeping, "discard", lambda _: None)
+    monkeypatch.setattr(keeping, "_WRITE_TIMEOUT_S", 0.2)
+    manage.stop("test", keep=folder)
+    assert not drive.alive
+    assert names(folder) == []
+    manage.start("test", model, kept=folder)
+    assert not any(manage.counters("test").values())
+
+
+def test_faults_are_not_kept(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
+    write(drive.device, 0, b"x" * PAGE)
+    manage.set_fault("test", Fault("error"))
+    manage.stop("test", keep=folder)
+    again = manage.start("test", model, kept=folder)
+    assert read(again.device, 0, PAGE) == b"x" * PAGE
+    assert os.getxattr(again.mount_point, "user.drivelab.faults") == b"[]"
+
+
+def test_a_running_drive_stays_and_its_old_state_goes(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
+    make_old(folder)
+    write(drive.device, 0, b"x" * PAGE)
+    assert manage.start("test", model, kept=folder) == drive
+    assert read(drive.device, 0, PAGE) == b"x" * PAGE
+    assert names(folder) == []
+
+
+def test_stopping_twice_does_not_lose_the_state(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
+    write(drive.device, 0, b"x" * PAGE)
+    manage.stop("test", keep=folder)
+    assert manage.stop("test", keep=folder) == []
+    assert read(manage.start("test", model, kept=folder).device, 0, PAGE) == b"x" * PAGE
+
+
+def test_a_stop_that_was_killed_after_the_server_kept_the_drive(
+    drive: VirtualDrive, model: DriveModel, folder: Path
+) -> None:
+    write(drive.device, 0, b"x" * PAGE)
+    folder.mkdir()
+    descriptor = os.pidfd_open(drive.pid)
+    with pytest.raises(OSError, match=r"abort|not connected|No such device"):
+        os.setxattr(drive.mount_point, "user.drivelab.keep", bytes(folder / "test.flash"))
+    select.select([descriptor], [], [])  # it has ended by itself, and can answer nothing any more
+    os.close(descriptor)
+    again = manage.start("test", model, kept=folder)
+    assert read(again.device, 0, PAGE) == b"x" * PAGE
+    assert manage.counters("test")["host_write_bytes"] == PAGE
+
+
+@pytest.mark.parametrize("obstacle", ["folder", "server"])
+def test_a_drive_that_cannot_be_kept_goes_on(drive: VirtualDrive, folder: Path, obstacle: str) -> None:
+    write(drive.device, 0, b"x" * PAGE)
+    if obstacle == "folder":
+        folder.write_text("a file")
+    else:
+        (folder / "test.flash.part" / "x").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"'test' was not stopped: its state cannot be kept in .*; choose another"):
+        manage.stop("test", keep=folder)
+    assert read(drive.device, 0, PAGE) == b"x" * PAGE
+    manage.stop("test", keep=folder, force=True)
+    assert not drive.alive
+
+
+def test_commands(run_directory: Path, model: DriveModel, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        manage.start(name, replace(model, serial=name))
+    assert main(["virtual", "stop", "one", "two", "--keep", str(folder)]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("kept: ")]
+    assert told == [f"kept: {folder / 'one.flash'}", f"kept: {folder / 'two.flash'}"]
+    assert manage.status() == []
+    head = json.loads((folder / "two.flash").read_bytes().partition(b"\n")[0])
+    assert head["model"] == replace(model, serial="two").to_mapping()
