@@ -16,8 +16,6 @@ ROOT = Path(__file__).resolve().parents[3]
 # pytest's exit statuses
 INTERRUPTED = 2
 NO_TESTS_COLLECTED = 5
-COULD_NOT_RUN = 77
-"""Exit status, after the custom of test harnesses, of a tier that this machine cannot run; its output says why."""
 
 
 def run_default(arguments: Sequence[str]) -> int:
@@ -38,7 +36,7 @@ def run_fresh(arguments: Sequence[str]) -> int:
 
 
 def run_emulated(arguments: Sequence[str]) -> int:
-    """Tests on the drives of emulated machines; COULD_NOT_RUN when QEMU or a kernel cannot be had here."""
+    """Tests on the drives of emulated machines; status 77 where QEMU or a kernel cannot be had, with the reason."""
     return _pytest("tests/emulated", *arguments)
 
 
@@ -65,7 +63,7 @@ class Tier:
 
 TIERS = {
     "default": Tier("unit, workflow and device tests; further arguments go to pytest", run_default),
-    "emulated": Tier("guard, purge and faults on NVMe and SATA drives of emulated machines (QEMU)", run_emulated),
+    "emulated": Tier("guard, purge and faults on NVMe and SATA drives of emulated machines (root; two minutes)", run_emulated),
     "fresh": Tier("set-up, demo and tests in minimal Debian systems (root; takes half an hour)", run_fresh),
 }
 

@@ -17,7 +17,7 @@ PACKAGES = {
     "blkid": "util-linux",
     "blkdiscard": "util-linux",
     "wipefs": "util-linux",
-    "delpart": "util-linux",
+    "partx": "util-linux",
     "smartctl": "smartmontools",
 }
 """Debian package of a program; those that begin with sg_ are in sg3-utils."""

@@ -37,6 +37,13 @@ def test_gaps_in_the_sequence_are_losses(tmp_path: Path) -> None:
     assert records.read_records(path).sequence_gaps == 2 + 3
 
 
+def test_notes_have_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "trace.blktrace.0"
+    note = record_bytes(READ, pdu=b"fio\0", action=records.NOTIFY | records.NOTIFY_PROCESS)
+    path.write_bytes(record_bytes(READ, sequence=41) + note + record_bytes(READ, sequence=42))
+    assert records.read_records(path).sequence_gaps == 0
+
+
 @pytest.mark.parametrize("missing", [1, 40, 48, 55])
 def test_a_last_record_that_is_not_whole_is_left_out_and_told(tmp_path: Path, missing: int) -> None:
     path = tmp_path / "trace.blktrace.0"

@@ -131,7 +131,7 @@ def _forget_partitions(method: Method, device: ApprovedDevice) -> None:
     """
     raw.reread_partition_table(device.device)
     for number in _partitions(device.name):
-        tools.run("delpart", device.device, number)
+        tools.run("partx", "--delete", "--nr", number, device.device)
     if left := _partitions(device.name):
         raise _failed(
             method, device, f"the kernel still has its partition {left[0]}, although the table is gone",

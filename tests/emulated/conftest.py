@@ -1,0 +1,150 @@
+"""Emulated machines: their drives, their start, their end, whatever happens between."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from emulation import host, image, kernel
+from emulation.machine import Machine
+
+from drivelab.virtual import manage
+from drivelab.virtual.model import DriveModel
+
+COULD_NOT_RUN = 77
+"""Exit status of a test run that this host cannot do at all (Automake's convention)."""
+
+# As an interrupt, so that machines and virtual drives go also then.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.default_int_handler)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What all machines of a session share."""
+
+    directory: Path
+    kernel: kernel.Kernel
+    image: Path
+
+
+@pytest.fixture(scope="session")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """Programs, kernel and image; ends the session with COULD_NOT_RUN where they cannot be had."""
+    try:
+        host.prepare()
+        found = kernel.find()
+    except host.UnavailableError as reason:
+        pytest.exit(f"the emulated drives could not be tested here: {reason}", COULD_NOT_RUN)
+    directory = tmp_path_factory.mktemp("machines")
+    archive = directory / "image.cpio"
+    with ExitStack() as stack:
+        # A fixed place, one session at a time: what a killed session left is found and removed by the next.
+        fcntl.flock(stack.enter_context((host.cache() / "lock").open("w")), fcntl.LOCK_EX)
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv("DRIVELAB_RUN_DIR", str(host.cache() / "run"))
+        manage.stop(force=True)
+        stack.callback(manage.stop, force=True)
+        stack.callback(archive.unlink, missing_ok=True)  # pytest keeps the rest, the kernels' logs
+        image.build(found, archive)
+        yield Ground(directory, found, archive)
+
+
+@pytest.fixture(scope="session")
+def make_file(ground: Ground) -> Callable[[str, int], Path]:
+    """Makes an empty file of a number of MiB to put behind a drive."""
+
+    def make(name: str, size_mib: int) -> Path:
+        path = ground.directory / f"{name}.img"
+        with path.open("xb") as file:
+            file.truncate(size_mib << 20)
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def flash(ground: Ground) -> manage.VirtualDrive:
+    """The virtual drive behind the NVMe drive that is purged: its write cliff comes after seconds.
+
+    One die that programs a page in 800 us: 1,250 IOPS while there is empty flash, a fraction later, both far below
+    what the emulation reaches.
+    """
+    return manage.start("flash", DriveModel.from_mapping("flash", {
+        "serial": "BACKING-1", "capacity": "4MiB", "over_provisioning": "12%", "pages_per_block": 8, "dies": 1,
+        "program_us": 800, "copy_us": 800, "slc_cache": "0B", "write_buffer": "64KiB",
+    }))  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def bench(ground: Ground, make_file: Callable[[str, int], Path], flash: manage.VirtualDrive) -> Iterator[Machine]:
+    """A healthy machine: NVMe over a virtual drive, NVMe 4Kn, NVMe without a serial number, SATA 512e."""
+    yield from _machine(
+        ground,
+        "bench",
+        [
+            *_nvme("flash", Path(flash.mount_point), "EMU-FLASH", options="cache=none,discard=unmap"),
+            *_nvme("native", make_file("native", 64), "EMU-NATIVE-4K", block_bytes=4096),
+            *_nvme("nameless", make_file("nameless", 16), ""),
+            "-device", "ich9-ahci,id=ahci",
+            "-drive", f"file={make_file('sata', 64)},if=none,id=sata,format=raw,discard=unmap",
+            "-device", "ide-hd,drive=sata,bus=ahci.0,serial=EMU-SATA,model=EMULATED SATA,ver=FW01,"
+            "rotation_rate=1,physical_block_size=4096",
+        ],
+    )  # fmt: skip
+
+
+def _nvme(name: str, file: Path, serial: str, *, block_bytes: int = 512, options: str = "discard=unmap") -> list[str]:
+    """QEMU's arguments for an NVMe drive over a file; it can be 512n or 4Kn, not 512e."""
+    return [
+        "-drive", f"file={file},if=none,id={name},format=raw,{options}",
+        "-device", f"nvme,drive={name},id=nvme-{name},serial={serial},"
+        f"logical_block_size={block_bytes},physical_block_size={block_bytes}",
+    ]  # fmt: skip
+
+
+def _machine(ground: Ground, name: str, devices: list[str], parameters: list[str] | None = None) -> Iterator[Machine]:
+    machine = Machine(ground.directory / name, ground.kernel, ground.image, devices, parameters or [])
+    try:
+        machine.wait_until_ready()
+        yield machine
+    finally:
+        machine.kill()
+        manage.stop(force=True)  # requests that hang keep QEMU from ending
+        machine.reap()
+
+
+@pytest.fixture(scope="session")
+def hanging(ground: Ground) -> manage.VirtualDrive:
+    """The virtual drive that errors and hangs are set on."""
+    return manage.start("hanging", DriveModel.from_mapping("hanging", {
+        "serial": "BACKING-2", "capacity": "8MiB", "over_provisioning": "28%", "pages_per_block": 16, "enabled": False,
+    }))  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def faulty(ground: Ground, make_file: Callable[[str, int], Path], hanging: manage.VirtualDrive) -> Iterator[Machine]:
+    """A machine whose drives fail: one hangs, one has a bad sector, one is pulled and replaced.
+
+    The kernel gives up after seconds and without trying again, so that what it does can be waited for.
+    """
+    medium, bad_sector = make_file("medium", 16), (1 << 20) // 512 + 16
+    yield from _machine(
+        ground,
+        "faulty",
+        [
+            *_nvme("hanging", Path(hanging.mount_point), "EMU-HANG", options="cache=none,discard=unmap"),
+            "-blockdev", "driver=raw,node-name=medium,file.driver=blkdebug,file.image.driver=file,"
+            f"file.image.filename={medium},file.inject-error.0.event=none,file.inject-error.0.iotype=read,"
+            f"file.inject-error.0.errno=5,file.inject-error.0.sector={bad_sector},file.inject-error.0.once=off,"
+            "file.inject-error.0.immediately=off",
+            "-device", "nvme,drive=medium,id=nvme-medium,serial=EMU-MEDIUM",
+            *_nvme("removed", make_file("removed", 64), "EMU-REMOVED"),
+            "-drive", f"file={make_file('swapped', 16)},if=none,id=swapped,format=raw",
+        ],
+        ["nvme_core.io_timeout=3", "nvme_core.max_retries=0"],
+    )  # fmt: skip

@@ -1,0 +1,166 @@
+"""The initial RAM file system that an emulated machine runs from: this host's programs and the project's library."""
+
+from __future__ import annotations
+
+import os
+import py_compile
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from emulation import host
+from emulation.kernel import Kernel
+
+ROOT = Path(__file__).resolve().parents[3]
+GUEST = ROOT / "tests/emulated/guest"
+PROJECT = "/project"
+MERGED = ("bin", "sbin", "lib", "lib64")
+"""Names in / that are links into /usr (file-hierarchy(7))."""
+UDEV = (
+    "/usr/lib/systemd/systemd-udevd",
+    "/usr/lib/udev/ata_id",
+    "/usr/lib/udev/scsi_id",
+    "/usr/lib/udev/rules.d/50-udev-default.rules",
+    "/usr/lib/udev/rules.d/60-block.rules",
+    "/usr/lib/udev/rules.d/60-persistent-storage.rules",
+)
+"""What makes /dev/disk/by-id and the udev database."""
+_WITHOUT = {"test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
+            "dist-packages", "distutils", "pydoc_data"}  # fmt: skip
+"""Parts of Python's standard library that stay behind."""
+
+
+class Image:
+    """Files by their path in the guest, written as an archive of the kernel's format (initramfs buffer format)."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[int, bytes | Path]] = {}
+        for name in MERGED:
+            self.link(f"/{name}", f"usr/{name}")
+        for name in ("dev", "proc", "sys", "run", "tmp", "root", "etc", "mnt"):
+            self._entries[f"/{name}"] = (stat.S_IFDIR | 0o755, b"")
+
+    def file(self, path: str | Path, content: bytes | Path, mode: int = 0o644) -> None:
+        """A file from bytes or from one of this host, whose time it keeps: Python compares it with its cache."""
+        self._entry(str(path), stat.S_IFREG | mode, content)
+
+    def link(self, path: str, target: str) -> None:
+        self._entry(path, stat.S_IFLNK | 0o777, target.encode())
+
+    def programs(self, *paths: Path) -> None:
+        """Programs or libraries at the places that they have here, with the libraries that they need."""
+        for path in {*paths, *libraries(paths)}:
+            self.file(path, path.resolve(), 0o755)
+
+    def tree(self, source: Path, target: str, pattern: str = "*") -> None:
+        for path in sorted(source.rglob(pattern)):
+            if path.is_file() and "__pycache__" not in path.parts:
+                self.file(f"{target}/{path.relative_to(source)}", path, path.stat().st_mode & 0o777)
+
+    def write(self, path: Path) -> None:
+        with path.open("wb") as file:
+            for number, (name, (mode, content)) in enumerate(sorted(self._entries.items()), start=1):
+                _write_entry(file, number, name, mode, content)
+            _write_entry(file, 0, "/TRAILER!!!", 0, b"")
+
+    def _entry(self, path: str, mode: int, content: bytes | Path) -> None:
+        first = path.split("/")[1]
+        path = f"/usr{path}" if first in MERGED and path != f"/{first}" else path
+        for parent in Path(path).parents:
+            self._entries.setdefault(str(parent), (stat.S_IFDIR | 0o755, b""))
+        self._entries[path] = (mode, content)
+
+
+def build(kernel: Kernel, path: Path) -> None:
+    """Write the image; takes a few seconds."""
+    image = Image()
+    image.file("/init", GUEST / "init", 0o755)
+    image.tree(GUEST, "/guest")
+    image.tree(ROOT / "scripts/drivelab", f"{PROJECT}/scripts/drivelab", "*.py")
+    for number, (name, content) in enumerate(kernel.load_order()):
+        image.file(f"/modules/{number:02d}-{name}.ko", content)
+    image.programs(*(found for name in host.GUEST_PROGRAMS if (found := host.which(name)) is not None))
+    _add_busybox(image)
+    _add_udev(image)
+    _add_python(image)
+    image.write(path)
+
+
+def libraries(files: Iterable[Path]) -> set[Path]:
+    """Shared libraries and the loader that programs need (ldd(1)); those that this host lacks are left out."""
+    listed = subprocess.run(["ldd", *files], capture_output=True, text=True, check=False).stdout
+    return {Path(found) for found in re.findall(r"^\s(?:\S+ => )?(/\S+) \(0x", listed, re.MULTILINE)}
+
+
+def _add_busybox(image: Image) -> None:
+    """Links of their own folder, so that the real programs come first in PATH."""
+    busybox = host.which("busybox")
+    assert busybox is not None
+    names = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    for name in names:
+        image.link(f"/busybox/{name}", str(busybox))
+    image.link("/usr/bin/sh", "dash")  # busybox's own shell prefers its applets to the real programs
+
+
+def _add_udev(image: Image) -> None:
+    for name in UDEV:
+        path = Path(name)
+        if path.suffix == ".rules":
+            image.file(path, path)
+        elif path.is_symlink():  # udevd is udevadm under another name
+            image.link(name, str(path.resolve()))
+        else:
+            image.programs(path)
+    for name in ("passwd", "group"):
+        image.file(f"/etc/{name}", Path("/etc") / name)
+
+
+def _add_python(image: Image) -> None:
+    """The interpreter below the virtual environment, its standard library, and the project's modules compiled."""
+    python = Path(sys.executable).resolve()
+    image.programs(python)
+    image.link("/usr/bin/python3", str(python))
+    library = Path(os.__file__).parent
+    tag = sys.implementation.cache_tag
+    extensions: list[Path] = []
+    for path in sorted(library.rglob("*")):
+        parts = set(path.relative_to(library).parts)
+        if parts & _WITHOUT or any(part.startswith("config-") for part in parts) or not path.is_file():
+            continue
+        if path.name.endswith(".py") or path.name.endswith(f".{tag}.pyc"):
+            image.file(path, path)
+        elif path.suffix == ".so":
+            extensions.append(path)
+    image.programs(*extensions)
+    _compile_project(image, str(tag))
+
+
+def _compile_project(image: Image, tag: str) -> None:
+    """Compiled here, because an emulated processor takes seconds for it."""
+    source = ROOT / "scripts/drivelab"
+    with tempfile.TemporaryDirectory() as temporary:
+        for package in ("", "config", "drives", "host", "virtual", "drives/purge"):
+            for path in sorted((source / package).glob("*.py")):
+                inside = Path(PROJECT) / "scripts/drivelab" / package / path.name
+                compiled = Path(temporary) / "compiled.pyc"
+                py_compile.compile(
+                    str(path), str(compiled), dfile=str(inside), doraise=True,
+                    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+                )  # fmt: skip
+                image.file(inside.parent / "__pycache__" / f"{path.stem}.{tag}.pyc", compiled.read_bytes())
+
+
+def _write_entry(file: BinaryIO, number: int, path: str, mode: int, content: bytes | Path) -> None:
+    data, time_s = (content, 0) if isinstance(content, bytes) else (content.read_bytes(), int(content.stat().st_mtime))
+    name = path.lstrip("/").encode() + b"\0"
+    if name == b"\0":
+        return  # the root itself
+    fields = (number, mode, 0, 0, 1, time_s, len(data), 0, 0, 0, 0, len(name), 0)
+    header = b"070701" + b"".join(b"%08x" % field for field in fields)
+    for part in (header + name, data):
+        file.write(part + bytes(-len(part) % 4))

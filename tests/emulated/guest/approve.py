@@ -1,0 +1,14 @@
+"""The guard's verdict on one drive: its kernel name, or its sentence. Arguments: path, serial."""
+
+from __future__ import annotations
+
+import sys
+
+from sheet import approved
+
+from drivelab.errors import UserError
+
+try:
+    print(approved(*sys.argv[1:]).name)
+except UserError as reason:
+    print(f"refused: {reason}")

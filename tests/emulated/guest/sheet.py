@@ -1,0 +1,14 @@
+"""Rows of a drive sheet for the scripts of the emulated machines."""
+
+from __future__ import annotations
+
+from drivelab.config.drives_sheet import SheetRow
+from drivelab.drives.guard import ApprovedDevice, approve
+
+
+def row(device: str, serial: str, *, destructive: bool = True) -> SheetRow:
+    return SheetRow("guest", device, serial, destructive, "", "drives.tsv line 2")
+
+
+def approved(device: str, serial: str) -> ApprovedDevice:
+    return approve(row(device, serial), device)
