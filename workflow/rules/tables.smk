@@ -6,11 +6,13 @@ rule tables:
         latency_bins=layout.path("tables/RECORDING/latency_bins.parquet"),
         series=layout.path("tables/RECORDING/series.parquet"),
         replays=layout.path("tables/RECORDING/replays.parquet"),
+        telemetry=layout.path("tables/RECORDING/telemetry.parquet"),
     log:
         layout.path("logs/tables/RECORDING.log"),
     params:
         code=code_digest("tables.collect"),
         reduced=lambda wildcards: bool(layout.planned(wildcards).altered),
+        limits=layout.taint_limits(),
     script:
         "../../scripts/tables.py"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.repeats import FEWEST
-from drivelab.analysis.verdict import FINE
+from drivelab.analysis.verdict import FINE, TAINTED
 from drivelab.tables.schemas import SCHEMAS
 
 _SAME = ["measurement", "protocol", "cell_label", "metric", "kind", "unit", "statistic"]
@@ -67,9 +67,16 @@ def _row(pair: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _fault(verdict: str, taint_reason: object) -> str:
+    """With the reason of a taint; a semicolon separates the parts of a note, so there is none in one."""
+    if verdict != TAINTED or not isinstance(taint_reason, str):
+        return verdict
+    return f"{verdict} ({taint_reason.replace('; ', ', ')})"
+
+
 def _doubts(pair: dict[str, Any]) -> list[str]:
     found = [
-        f"{pair[f'drive_{side}']}: {pair[f'verdict_{side}']}"
+        f"{pair[f'drive_{side}']}: {_fault(pair[f'verdict_{side}'], pair[f'taint_reason_{side}'])}"
         for side in ("basis", "comparison")
         if pair[f"verdict_{side}"] not in FINE
     ]

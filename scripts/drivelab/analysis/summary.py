@@ -10,6 +10,7 @@ import pandas as pd
 from drivelab.analysis.labels import KINDS, UNITS, cell_labels
 from drivelab.analysis.repeats import FEWEST, THRESHOLD_PCT, median_of_odd, relative_standard_error_pct
 from drivelab.analysis.saturation import post_saturation, saturated_slices
+from drivelab.analysis.taint import digest, told
 from drivelab.analysis.verdict import (
     FAULTS,
     IN_STEADY_WINDOW,
@@ -27,7 +28,7 @@ _REPLAY_METRICS = ("bandwidth_mib_s", "mean_latency_us", "p99_latency_us")
 _LOAD = ["pattern", "block_size_bytes", "read_share_pct", "threads", "queue_depth"]
 
 
-_OF_THE_VALUE = ("value", "n", "rse_pct", "spread_low", "spread_high", "verdict", "recordings")
+_OF_THE_VALUE = ("value", "n", "rse_pct", "spread_low", "spread_high", "verdict", "taint_reason", "recordings")
 """Columns that may differ between recordings that are pooled; in all others they must agree."""
 
 
@@ -97,6 +98,7 @@ def _loops(loops: pd.DataFrame, steady_state: pd.DataFrame) -> Iterator[dict[str
                 spread_high=group[metric].max(),
                 statistic="window average",
                 verdict=_gravest([steady if group["reached"].astype(bool).all() else NOT_STEADY, *_taint(group)]),
+                taint_reason=_taint_reason(group),
             )
 
 
@@ -117,6 +119,7 @@ def _soaks(soaks: pd.DataFrame) -> Iterator[dict[str, Any]]:
                 spread_high=level.high,
                 statistic="post-saturation average",
                 verdict=_gravest([STEADY if steady else NOT_STEADY, *_taint(saturated_slices(slices))]),
+                taint_reason=_taint_reason(saturated_slices(slices)),
             )
 
 
@@ -141,7 +144,8 @@ def _replays(replays: pd.DataFrame, rse_threshold_pct: float) -> Iterator[dict[s
                 spread_low=min(values),
                 spread_high=max(values),
                 statistic="median of warm runs",
-                verdict=_rse_verdict(rse_pct, rse_threshold_pct),
+                verdict=_gravest([_rse_verdict(rse_pct, rse_threshold_pct), *_taint(used)]),
+                taint_reason=_taint_reason(used),
             )
 
 
@@ -173,6 +177,7 @@ def _pooled(recordings: list[dict[str, Any]], rse_threshold_pct: float) -> dict[
     values = [one["value"] for one in used]
     rse_pct = relative_standard_error_pct(values)
     faults = [one["verdict"] for one in used if one["verdict"] in FAULTS]
+    reasons = dict.fromkeys(one["taint_reason"] for one in used if isinstance(one["taint_reason"], str))
     return {
         **used[0],
         "value": median_of_odd(values),
@@ -182,6 +187,7 @@ def _pooled(recordings: list[dict[str, Any]], rse_threshold_pct: float) -> dict[
         "spread_low": min(values),
         "spread_high": max(values),
         "verdict": _gravest([_rse_verdict(rse_pct, rse_threshold_pct), *faults]),
+        "taint_reason": told(reasons),
         "recordings": names,
     }
 
@@ -198,6 +204,10 @@ def _gravest(verdicts: list[str]) -> str:
 
 def _taint(rows: pd.DataFrame) -> Iterable[str]:
     return [TAINTED] if rows["tainted"].any() else []
+
+
+def _taint_reason(rows: pd.DataFrame) -> str | None:
+    return told(digest(rows["taint_reason"].dropna()))
 
 
 def _key(rows: pd.DataFrame) -> dict[str, Any]:

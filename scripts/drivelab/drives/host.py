@@ -1,36 +1,13 @@
-"""The host that a drive is attached to: what it is, and how busy others kept it during a cell."""
+"""The host that a drive is attached to."""
 
 from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from drivelab.drives.sysfs import read_text
-
-STEAL_LIMIT_PCT = 5.0
-"""More stolen time than this taints a cell: the hypervisor ran others while the cell was timed."""
-
-
-@dataclass(frozen=True)
-class CpuTimes:
-    """Jiffies since boot, all CPUs together (proc_stat(5))."""
-
-    total: int
-    steal: int
-
-
-def cpu_times(proc_root: Path = Path("/proc")) -> CpuTimes:
-    fields = [int(f) for f in (read_text(proc_root / "stat") or "cpu 0").splitlines()[0].split()[1:9]]
-    return CpuTimes(sum(fields), fields[7] if len(fields) > 7 else 0)
-
-
-def steal_pct(before: CpuTimes, after: CpuTimes) -> float:
-    """Share of the CPU time between two readings that the hypervisor gave to others, percent."""
-    total = after.total - before.total
-    return 100.0 * (after.steal - before.steal) / total if total > 0 else 0.0
 
 
 def describe_host(proc_root: Path = Path("/proc")) -> dict[str, Any]:

@@ -29,6 +29,10 @@ class FigureKind:
     """Tables that the function takes, in its order."""
     status: str
     """Table whose columns reduced, virtual and clock say how the figure must be labelled."""
+    values: str = "cells"
+    """Table that says whether the values shown are tainted, if it is at hand."""
+    of_window: bool = False
+    """Only the rounds in the steady-state window are shown."""
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -38,14 +42,14 @@ class FigureKind:
 
 FIGURES: Mapping[str, FigureKind] = {
     "convergence": FigureKind(convergence, ("cells", "steady_state"), "cells"),
-    "window": FigureKind(window, ("steady_state",), "steady_state"),
-    "measurement_2d": FigureKind(measurement_2d, ("cells", "steady_state"), "cells"),
-    "measurement_3d": FigureKind(measurement_3d, ("cells", "steady_state"), "cells"),
+    "window": FigureKind(window, ("steady_state",), "steady_state", of_window=True),
+    "measurement_2d": FigureKind(measurement_2d, ("cells", "steady_state"), "cells", of_window=True),
+    "measurement_3d": FigureKind(measurement_3d, ("cells", "steady_state"), "cells", of_window=True),
     "saturation_time": FigureKind(saturation_time, ("cells",), "cells"),
     "saturation_bytes": FigureKind(saturation_bytes, ("cells", "drives"), "cells"),
     "latency_distribution": FigureKind(latency_distribution, ("latency_bins",), "latency_bins"),
-    "replay": FigureKind(replay, ("replays",), "replays"),
-    "comparison": FigureKind(comparison, ("deltas",), "summary"),
+    "replay": FigureKind(replay, ("replays",), "replays", values="replays"),
+    "comparison": FigureKind(comparison, ("deltas",), "summary", values="summary"),
 }
 
 
@@ -72,4 +76,14 @@ def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **option
         clock="virtual" if (status["clock"] == "virtual").any() else "wall",
         subject=subject,
     )
+    message = _tainted(kind, tables)
+    if message:
+        style.note(figure, message)
     return figure
+
+
+def _tainted(kind: FigureKind, tables: Mapping[str, pd.DataFrame]) -> str | None:
+    shown = tables.get(kind.values)
+    if shown is None or shown.empty:
+        return None
+    return selection.tainted(selection.window_rows(shown, tables["steady_state"]) if kind.of_window else shown)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from drivelab.analysis import labels
+from drivelab.analysis.taint import digest
 
 Window = tuple[int, int]
 """First and last round of a steady-state window, numbered from 1."""
@@ -103,6 +104,14 @@ def window_averages(cells: pd.DataFrame, steady_state: pd.DataFrame, metric: str
     values = grouped.max() if metric == "max_latency_us" else grouped.mean()
     table = values.unstack("read_share_pct")
     return table.sort_index().sort_index(axis=1, ascending=False).astype(float)
+
+
+def tainted(frame: pd.DataFrame) -> str | None:
+    """What to say when something disturbed the cells, replays or values of a table, else None."""
+    if "taint_reason" not in frame.columns:
+        return None
+    reasons = digest(frame["taint_reason"].dropna())
+    return f"tainted: {'; '.join(reasons)}" if reasons else None
 
 
 def not_steady(steady_state: pd.DataFrame) -> str | None:

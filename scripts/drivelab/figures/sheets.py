@@ -33,12 +33,12 @@ def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFra
 
     The latency distribution is that of the last soak: the PTS takes its histogram after the drive has settled.
     """
-    chosen = {table: tables[table] for table in FIGURES[name].required}
+    chosen = {table: tables[table] for table in dict.fromkeys((*FIGURES[name].required, FIGURES[name].values))}
     if "cells" in chosen:
-        kind = "soak" if name.startswith("saturation") else "loop"
+        kind = "soak" if name.startswith(("saturation", "latency")) else "loop"
         chosen["cells"] = chosen["cells"][chosen["cells"]["kind"] == kind]
     if name == "latency_distribution":
-        bins = chosen["latency_bins"]
-        soak = bins[bins["kind"] == "soak"]
-        chosen["latency_bins"] = soak[soak["step"] == soak["step"].max()]
+        for table in ("latency_bins", "cells"):
+            soak = chosen[table][chosen[table]["kind"] == "soak"]
+            chosen[table] = soak[soak["step"] == soak["step"].max()]
     return chosen

@@ -1,4 +1,4 @@
-"""A finished recording turned into the tables `cells`, `latency_bins`, `series` and `replays`."""
+"""A finished recording turned into the tables `cells`, `latency_bins`, `series`, `replays` and `telemetry`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,31 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.drives.host import STEAL_LIMIT_PCT
+from drivelab.analysis.taint import DEFAULT, Limits
 from drivelab.fio.result import FioResult, complete_slices, read_replay, read_result, read_slices
 from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.tables.schemas import SCHEMAS
+from drivelab.tables.telemetry import cell_columns, telemetry_table
+from drivelab.telemetry.log import read_samples
+from drivelab.telemetry.window import Timeline
 
 Rows = list[dict[str, Any]]
 
 
-def collect(recording: Path, reduced: bool) -> dict[str, pd.DataFrame]:
+def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[str, pd.DataFrame]:
     """Tables of one recording by name; a kind of measurement that it does not have gives an empty table.
 
-    `reduced` says whether the protocol was shortened or altered: a plan alone cannot know the full-length one.
+    `reduced` says whether the protocol was shortened or altered: a plan alone cannot know the full-length one. Beyond
+    `limits` a cell is tainted.
 
     Raises CellFailed when evidence that was sound when it was recorded is no longer.
     """
     key = _key(Plan.read(recording / "plan.json"), reduced)
     rows: dict[str, Rows] = {"cells": [], "latency_bins": [], "series": [], "replays": []}
-    clock = _Clock()
+    clock, timeline = _Clock(), Timeline(read_samples(recording))
     after_gap = False
     for line in read_journal(recording):
         if line["event"] == "gap":
@@ -37,14 +41,26 @@ def collect(recording: Path, reduced: bool) -> dict[str, pd.DataFrame]:
         elif line["event"] in _READERS:
             for place, cell, result, facts in _READERS[line["event"]](recording, line):
                 at = {**key, **place}
-                rows["cells"].append({**at, **_cell_columns(cell, result, facts, clock, after_gap)})
+                told = cell_columns(_telemetry(timeline, facts), limits)
+                rows["cells"].append({**at, **_cell_columns(cell, result, facts, clock, after_gap), **told})
                 rows["latency_bins"] += _bin_rows(at, cell, result)
                 after_gap = False
             directory = recording / line["directory"]
             rows["series"] += [{**key, **_first_place(line), **one} for one in read_series(directory)]
         elif line["event"] == "replay":
-            rows["replays"].append({**key, **_replay_columns(recording, line)})
-    return {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
+            told = cell_columns(_telemetry(timeline, line), limits)
+            rows["replays"].append({**key, **_replay_columns(recording, line), **told})
+        elif line["event"] == "tainted":
+            clock.pass_over(read_result(recording / line["directory"], Cell(**line["workload"])))
+    frames = {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
+    return {**frames, "telemetry": telemetry_table(recording, key)}
+
+
+def _telemetry(timeline: Timeline, facts: Mapping[str, Any]) -> dict[str, float]:
+    """What telemetry says of the time of a cell; of a recording from before it, the stolen time that was noted."""
+    if facts.get("started_s") is None:
+        return {"steal_pct": facts["steal_pct"]} if "steal_pct" in facts else {}
+    return timeline.summarise(facts["started_s"], facts["ended_s"])
 
 
 class _Clock:
@@ -53,6 +69,11 @@ class _Clock:
     def __init__(self) -> None:
         self.first: Any = None
         self.bytes_written = 0
+
+    def pass_over(self, result: FioResult) -> None:
+        """Count a cell that was measured, but has no row."""
+        self.first = self.first or result.started
+        self.bytes_written += result.write.bytes
 
 
 def _key(plan: Plan, reduced: bool) -> dict[str, Any]:
@@ -81,7 +102,12 @@ def _soak_slices(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
     cell, directory = Cell(**line["workload"]), recording / line["directory"]
     results = read_slices(directory, cell) if line["finished"] else complete_slices(directory)
     for number, result in enumerate(results, start=line["first_slice"]):
-        facts = line if number == line["first_slice"] else {"steal_pct": line.get("steal_pct", 0.0)}
+        facts = {name: line[name] for name in ("steal_pct", "gap_ms") if name in line}
+        if number > line["first_slice"]:
+            facts.pop("gap_ms", None)
+        if line.get("started_s") is not None:
+            facts["started_s"] = line["started_s"] + (result.started - results[0].started).total_seconds()
+            facts["ended_s"] = facts["started_s"] + result.runtime_s
         yield {**_first_place(line), "round": number}, cell, result, facts
 
 
@@ -97,11 +123,8 @@ def _first_place(line: Mapping[str, Any]) -> dict[str, Any]:
 def _cell_columns(
     cell: Cell, result: FioResult, facts: Mapping[str, Any], clock: _Clock, after_gap: bool
 ) -> dict[str, Any]:
-    clock.first = clock.first or result.started
-    clock.bytes_written += result.write.bytes
+    clock.pass_over(result)
     percentiles = result.percentiles_us(50, 99, 99.9, 99.99, 99.999)
-    steal_pct = facts.get("steal_pct", 0.0)
-    tainted = steal_pct > STEAL_LIMIT_PCT
     return {
         "pattern": cell.pattern,
         "read_share_pct": cell.read_share,
@@ -136,8 +159,6 @@ def _cell_columns(
         "system_cpu_pct": result.system_cpu_pct,
         "gap_ms": facts.get("gap_ms", math.nan),
         "after_gap": after_gap,
-        "tainted": tainted,
-        "taint_reason": f"{steal_pct:.0f} % of the CPU time was stolen by the hypervisor" if tainted else None,
     }
 
 

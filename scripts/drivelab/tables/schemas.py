@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 1
+VERSION = 2
 """Raise it with every change to a schema: tables of another version are not read, they are made anew."""
 
 _TYPES = {
@@ -45,6 +45,16 @@ _KEY = (
 _PLACE = ("int32: step", "str: kind", "int32: round cell")
 """Step of the plan; "loop", "soak", "replay" or "fill"; round from 1; order in the round from 0."""
 
+_TELEMETRY = (
+    # Of the time around a cell; null where the host does not say.
+    "float: temperature_min_c? temperature_mean_c? temperature_max_c?",
+    "bool: throttled?",
+    "float: load_pct? steal_pct? cpu_pct?",  # of all CPU time: by others, by the hypervisor, by all programs
+    "float: cpu_frequency_mhz? power_w? energy_j? host_power_w?",  # power_w: of the drive
+    "bool: tainted",
+    "str: taint_reason?",  # "cause: words", several separated by "; "
+)
+
 CELLS = _schema(
     # One row per cell; of a soak, one per slice, with the slice's number as round.
     *_KEY,
@@ -65,8 +75,7 @@ CELLS = _schema(
     "float: user_cpu_pct system_cpu_pct",
     "float: gap_ms?",  # harness gap before this cell; null for the first
     "bool: after_gap",  # the measurement was interrupted and resumed just before
-    "bool: tainted",
-    "str: taint_reason?",
+    *_TELEMETRY,
 )
 
 LATENCY_BINS = _schema(
@@ -113,6 +122,21 @@ REPLAYS = _schema(
     "int64: read_ios write_ios planned_read_ios planned_write_ios",
     "float: bandwidth_mib_s mean_latency_us p99_latency_us max_latency_us",
     "str: dropped",  # what the engine did not replay; empty when it replayed all
+    *_TELEMETRY,
+)
+
+TELEMETRY = _schema(
+    # One row per sample; a source that is read more seldom has nulls in between.
+    *_KEY,
+    "time: time",
+    "float: temperature_c? temperature_limit_c?",
+    "float: drive_power_w? meter_power_w? host_power_w? processor_power_w? power_state?",
+    "float: cpu_pct? load_pct? steal_pct? interrupts_per_s? cpu_frequency_mhz?",  # since an earlier sample
+    "int64: bytes_written?",  # by the host, since the drive was attached
+    "int64: smart_bytes_written? smart_bytes_read? media_errors?",  # over the drive's life, as all below
+    "float: percentage_used_pct? available_spare_pct?",
+    "int64: warning_temperature_min? critical_temperature_min?",
+    "int64: thermal_1_transitions? thermal_1_s? thermal_2_transitions? thermal_2_s?",
 )
 
 SUMMARY = _schema(
@@ -125,6 +149,7 @@ SUMMARY = _schema(
     "float: spread_low spread_high",
     "str: statistic",  # "window average" | "median of warm runs" | "post-saturation average"
     "str: verdict",
+    "str: taint_reason?",  # of the cells that the value stands on
     "bool: reduced virtual",
     "str: clock",
     "strs: recordings",
@@ -142,7 +167,7 @@ DRIVES = _schema(
     "str: drive serial model? firmware?",  # null: the kernel does not say
     "int64: capacity_bytes",
     "int32: logical_block_bytes",
-    "str: transport? link?",
+    "str: transport? link? link_max? lba_format?",
     "bool: virtual",
     "float: over_provisioning_pct?",
     "str: device",
@@ -164,6 +189,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "series": SERIES,
     "steady_state": STEADY_STATE,
     "replays": REPLAYS,
+    "telemetry": TELEMETRY,
     "summary": SUMMARY,
     "deltas": DELTAS,
     "drives": DRIVES,

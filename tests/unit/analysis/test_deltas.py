@@ -133,6 +133,11 @@ def test_all_doubts_are_named() -> None:
     assert found["note"] == "a: not steady; b: tainted; the spreads overlap"
 
 
+def test_a_tainted_value_tells_why() -> None:
+    (found,) = compare(row("a", 100.0), row("b", 200.0, verdict="tainted", taint_reason="load: others; steal: 9 %"))
+    assert found["note"] == "b: tainted (load: others, steal: 9 %)"
+
+
 def test_only_the_same_things_are_compared() -> None:
     rows = [
         row("a", 100.0),

@@ -71,8 +71,30 @@ def test_a_disturbance_in_the_window_taints_the_value() -> None:
     rows = loop(SETTLED)
     rows[0]["tainted"] = True
     assert value(summarise(rows))["verdict"] == "steady"  # before the window
-    rows[4]["tainted"] = True
-    assert value(summarise(rows))["verdict"] == "tainted"
+    rows[4] |= {"tainted": True, "taint_reason": "load: others used 43 % of the host's CPU time"}
+    found = value(summarise(rows))
+    assert (found["verdict"], found["taint_reason"]) == ("tainted", "load: others used 43 % of the host's CPU time")
+
+
+def test_a_disturbed_replay_taints_the_value_if_it_counts() -> None:
+    cold, *warm = replay([100, 101, 102])
+    for spoilt, verdict in ((cold, "rse ok"), (warm[1], "tainted")):
+        disturbed = [one | ({"tainted": True, "taint_reason": "steal: 9 %"} if one is spoilt else {})
+                     for one in (cold, *warm)]  # fmt: skip
+        found = value(summarise([], disturbed), "mean_latency_us", "replay sqlite")
+        assert found["verdict"] == verdict
+        assert found["taint_reason"] == ("steal: 9 %" if verdict == "tainted" else None)
+
+
+def test_reasons_of_all_recordings_are_kept() -> None:
+    rows = []
+    for run in (1, 2, 3):
+        one = loop(SETTLED, where=key(run=run))
+        if run < 3:
+            one[-1] |= {"tainted": True, "taint_reason": f"load: {run}"}
+        rows += one
+    found = value(summarise(rows))
+    assert (found["verdict"], found["taint_reason"]) == ("tainted", "load: 1; load: 2")
 
 
 def test_a_soak_is_what_it_settles_at() -> None:

@@ -15,6 +15,7 @@ from drivelab.figures.convergence import convergence
 from drivelab.figures.latency_distribution import exceedance, latency_distribution
 from drivelab.figures.measurement_2d import measurement_2d
 from drivelab.figures.measurement_3d import measurement_3d
+from drivelab.figures.registry import render
 from drivelab.figures.replay import replay
 from drivelab.figures.saturation_bytes import saturation_bytes
 from drivelab.figures.saturation_time import saturation_time
@@ -228,3 +229,33 @@ def test_comparison_says_when_there_is_no_delta(made: ModuleType) -> None:
     figure = comparison(made.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[float("nan"), -3.0]))
     assert [text.get_text() for text in _drawn(figure, "missing")] == ["no delta"]
     assert [text.get_text() for text in _drawn(figure, "value")] == ["\N{MINUS SIGN}3"]
+
+
+REASONS = ("load: others used 30 % of the host's CPU time", "load: others used 43 % of the host's CPU time")
+SAID = "tainted: load: others used 43 % of the host's CPU time at worst, in 2 cells"
+
+
+def _notes(figure: Figure) -> list[str]:
+    return [text.get_text().replace("\n", " ") for text in figure.texts if text.get_gid() == "note"]
+
+
+@pytest.mark.parametrize("name", ["convergence", "window", "measurement_2d", "measurement_3d"])
+def test_figures_of_a_loop_say_why_what_they_show_is_tainted(made: ModuleType, name: str) -> None:
+    cells = made.cells(7)
+    cells["taint_reason"] = None
+    tables = {"cells": cells, "steady_state": made.steady_state(start=3)}
+    assert not _notes(render(name, tables, "op7"))
+    rows = cells[(cells["block_size_bytes"] == 4096) & (cells["read_share_pct"] == 0)]
+    cells.loc[rows[rows["round"].isin([4, 5])].index, "taint_reason"] = list(REASONS)
+    assert _notes(render(name, tables, "op7")) == [SAID]
+    cells["taint_reason"] = None
+    cells.loc[rows[rows["round"] == 1].index, "taint_reason"] = REASONS[0]
+    assert bool(_notes(render(name, tables, "op7"))) == (name == "convergence"), "the others show the window alone"
+
+
+def test_figures_of_soaks_say_so_too(made: ModuleType) -> None:
+    soak = made.soak().assign(taint_reason=None)
+    soak.loc[soak.index[:2], "taint_reason"] = list(REASONS)
+    tables = {"cells": soak, "latency_bins": made.latency_bins()}
+    for name in ("saturation_time", "latency_distribution"):
+        assert _notes(render(name, tables, "op7")) == [SAID]

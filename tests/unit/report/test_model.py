@@ -265,7 +265,7 @@ def test_reasons_stand_wherever_a_tainted_number_is_shown(tables: Tables, study:
 
     (banner,) = (one for one in report.banners if one.id == "tainted")
     assert banner.reasons == (
-        f"op7 · pts-iops: 3 of 112 cells and replays: {LOAD.format(32)} at worst, in 3 cells",
+        f"op7 · pts-iops: 3 of 72 cells and replays: {LOAD.format(32)} at worst, in 3 cells",
         f"op7 · pts-write-saturation: 1 of 40 cells and replays: {LOAD.format(90)}; {STEAL.format(7)}",
         f"op7 · trace-replay: 1 of 4 cells and replays: {STEAL.format(9)}",
     )

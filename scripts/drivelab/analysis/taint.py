@@ -1,0 +1,100 @@
+"""What disturbed a cell, judged from its telemetry: throttling, stolen CPU time, load by others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+STEAL_LIMIT_PCT = 5.0
+"""More stolen time than this taints a cell: the hypervisor ran others while the cell was timed. Ours."""
+LOAD_LIMIT_PCT = 25.0
+"""More CPU time than this, used by others, taints a cell. Ours."""
+
+_COUNTED = (
+    ("thermal_1_transitions", "it slowed down lightly {0:.0f} times (thermal management temperature 1)"),
+    ("thermal_1_s", "it was slowed down lightly for {0:.0f} s"),
+    ("thermal_2_transitions", "it slowed down heavily {0:.0f} times (thermal management temperature 2)"),
+    ("thermal_2_s", "it was slowed down heavily for {0:.0f} s"),
+    ("warning_temperature_min", "it was above its warning temperature for {0:.0f} min"),
+    ("critical_temperature_min", "it was above its critical temperature for {0:.0f} min"),
+)
+"""Counters of the NVMe SMART log that only rise while the drive is too hot."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Above these a cell is tainted; percent of the CPU time of the whole host."""
+
+    steal_pct: float = STEAL_LIMIT_PCT
+    load_pct: float = LOAD_LIMIT_PCT
+
+    @classmethod
+    def from_mapping(cls, body: Mapping[str, Any]) -> Limits:
+        """The limits of a study; one that it does not name is ours."""
+        return cls(float(body.get("steal_pct", STEAL_LIMIT_PCT)), float(body.get("load_pct", LOAD_LIMIT_PCT)))
+
+
+DEFAULT = Limits()
+
+
+def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
+    """Why the numbers of a cell cannot be trusted, gravest first; empty if nothing is known against them.
+
+    `summary` is of `drivelab.telemetry.window`. Each reason begins with its cause and a colon: `throttled`, `steal` or
+    `load`.
+    """
+    found = [f"throttled: {reason}" for reason in _throttling(summary)]
+    steal_pct, load_pct = summary.get("steal_pct", 0.0), summary.get("load_pct", 0.0)
+    if steal_pct > limits.steal_pct:
+        found.append(f"steal: {steal_pct:.0f} % of the CPU time was stolen by the hypervisor")
+    if load_pct > limits.load_pct:
+        found.append(f"load: others used {load_pct:.0f} % of the host's CPU time")
+    return found
+
+
+def throttled(summary: Mapping[str, float]) -> bool | None:
+    """Whether the drive was too hot; None if it does not say."""
+    told = {name for name, _ in _COUNTED} | {"temperature_alarm"}
+    knows_limit = {"temperature_max_c", "temperature_limit_c"} <= summary.keys()
+    return bool(_throttling(summary)) if knows_limit or told & summary.keys() else None
+
+
+def _throttling(summary: Mapping[str, float]) -> list[str]:
+    found = [words.format(summary[name]) for name, words in _COUNTED if summary.get(name, 0.0) > 0]
+    hottest_c, limit_c = summary.get("temperature_max_c"), summary.get("temperature_limit_c")
+    if hottest_c is not None and limit_c is not None and hottest_c >= limit_c:
+        found.append(f"the drive reached {hottest_c:.0f} °C, it warns from {limit_c:.0f} °C")
+    elif summary.get("temperature_alarm", 0.0) > 0:
+        found.append("the drive raised its temperature alarm")
+    return found
+
+
+def told(reasons: Iterable[str]) -> str | None:
+    """Reasons as one text, for a column; None if there are none."""
+    return "; ".join(reasons) or None
+
+
+def digest(texts: Iterable[str]) -> list[str]:
+    """The reasons of many cells in few words: of each cause the worst, with the number of cells that have it."""
+    by_cause: dict[str, list[str]] = {}
+    for text in texts:
+        for reason in text.split("; "):
+            by_cause.setdefault(reason.partition(":")[0], []).append(reason)
+    return [_worst_of(found) for found in by_cause.values()]
+
+
+def causes(texts: Iterable[str]) -> list[str]:
+    """The causes alone, each once, as a legend shows them."""
+    return list(dict.fromkeys(reason.partition(":")[0] for text in texts for reason in text.split("; ")))
+
+
+def _worst_of(reasons: list[str]) -> str:
+    worst = max(reasons, key=_size)
+    return worst if len(reasons) == 1 else f"{worst} at worst, in {len(reasons)} cells"
+
+
+def _size(reason: str) -> float:
+    """The first number in a reason, which is what is too large."""
+    numbers = [word for word in reason.split() if word.replace(".", "", 1).isdigit()]
+    return float(numbers[0]) if numbers else 0.0

@@ -1,0 +1,161 @@
+"""Reads sources beside a measurement and keeps what they say."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from drivelab.telemetry.log import NAME, Log
+from drivelab.telemetry.source import FAST_S, Source
+
+_PATIENCE = 3
+"""A source that fails so many times in a row is not asked again."""
+_END_S = 5.0
+"""How long the end of a measurement waits for a source that does not answer."""
+_STUCK_S = 2.0
+"""How long an edge waits for a reading that goes on already."""
+_KEPT_S = 60.0
+"""How far back before a cell samples stay in memory."""
+
+Sample = dict[str, float]
+
+
+@dataclass
+class _Slot:
+    """A source, one reading at a time."""
+
+    source: Source
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    failures: int = 0
+
+
+class Sampler:
+    """Samples from entering to leaving; it never raises into the measurement, nor waits for a source that hangs.
+
+    One thread reads the prompt sources once a second; each other source has a thread of its own, so that a drive that
+    does not answer holds up nothing else. Beats lie on a grid from the start: a late one delays none of the next, and
+    those that were missed are not made up for.
+    """
+
+    def __init__(self, sources: Iterable[Source], recording: Path, keep: bool = False) -> None:
+        """`recording` is the folder that gets the file; `keep` samples in memory too, for `kept`."""
+        slots = [_Slot(source) for source in sources]
+        self._prompt = [slot for slot in slots if slot.source.prompt]
+        self._others = [slot for slot in slots if not slot.source.prompt]
+        self._recording, self._keep = recording, keep
+        self._samples: list[Sample] = []
+        self._put_lock = threading.Lock()
+        self._ending = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._log: Log | None = None
+        self._offset_s = time.time() - time.monotonic()
+
+    def unix_s(self, monotonic_s: float) -> float:
+        """Time of day of a reading of the monotonic clock, by the time of day when this sampler was made.
+
+        A step of the host's clock during a measurement thus moves neither samples nor cells.
+        """
+        return round(self._offset_s + monotonic_s, 6)
+
+    def __enter__(self) -> Sampler:
+        if not (self._prompt or self._others):
+            return self
+        self._log = Log(self._recording / NAME)
+        names = [slot.source.name for slot in (*self._prompt, *self._others)]
+        self._log.append({"at_s": self.now_s(), "event": "begin", "sources": names})
+        self.edge(thorough=True)
+        if self._prompt:
+            self._start("prompt", self._prompt, FAST_S)
+        for slot in self._others:
+            if slot.source.period_s is not None:
+                self._start(slot.source.name, [slot], slot.source.period_s)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        deadline_s = time.monotonic() + _END_S
+        for thread in self._threads:
+            thread.join(max(deadline_s - time.monotonic(), 0.0))
+        if self._log is not None:
+            self.edge(thorough=kind is None)
+            with self._put_lock:
+                self._log.append({"at_s": self.now_s(), "event": "end"})
+                self._log.close()
+
+    def edge(self, thorough: bool = False) -> None:
+        """Sample the prompt sources now, at the start or the end of a cell; with `thorough` all that are not stuck."""
+        self._take(self._prompt)
+        for slot in self._others if thorough else ():
+            self._take([slot], wait_s=_STUCK_S)
+
+    def begin_cell(self, thorough: bool = False) -> None:
+        """An edge; what lies well before it is forgotten, as no cell from now on can have to do with it."""
+        with self._put_lock:
+            first_s = self.now_s() - _KEPT_S
+            self._samples = [sample for sample in self._samples if sample["at_s"] >= first_s]
+        self.edge(thorough)
+
+    def kept(self) -> list[Sample]:
+        """The samples in memory, oldest first."""
+        with self._put_lock:
+            return sorted(self._samples, key=lambda sample: sample["at_s"])
+
+    def now_s(self) -> float:
+        """The present, in the time of `unix_s`."""
+        return self.unix_s(time.monotonic())
+
+    def _start(self, name: str, slots: list[_Slot], period_s: float) -> None:
+        thread = threading.Thread(target=self._beat, args=(slots, period_s), name=f"telemetry-{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _beat(self, slots: list[_Slot], period_s: float) -> None:
+        first_s = next_s = time.monotonic()
+        while not self._ending.wait(max(next_s + period_s - time.monotonic(), 0.0)):
+            self._take(slots)
+            next_s = first_s + (time.monotonic() - first_s) // period_s * period_s
+            if all(slot.failures >= _PATIENCE for slot in slots):
+                return
+
+    def _take(self, slots: list[_Slot], wait_s: float = -1.0) -> None:
+        """One sample of some sources; `wait_s` limits how long a reading that goes on elsewhere is waited for."""
+        at_s = self.now_s()
+        values: Sample = {}
+        for slot in slots:
+            if slot.failures < _PATIENCE and slot.lock.acquire(timeout=wait_s):
+                try:
+                    values |= self._read(slot)
+                finally:
+                    slot.lock.release()
+        if values:
+            self._put({"at_s": at_s, **values})
+
+    def _read(self, slot: _Slot) -> Sample:
+        try:
+            values = slot.source.read()
+        except Exception as error:
+            slot.failures += 1
+            if slot.failures in (1, _PATIENCE):
+                event = "failed" if slot.failures == 1 else "dropped"
+                self._remark(event, slot.source.name, f"{type(error).__name__}: {error}")
+            return {}
+        slot.failures = 0
+        return values
+
+    def _put(self, sample: Sample) -> None:
+        with self._put_lock:
+            if self._keep:
+                self._samples.append(sample)
+            if self._log is not None:
+                self._log.append(sample)
+
+    def _remark(self, event: str, source: str, reason: str) -> None:
+        with self._put_lock:
+            if self._log is not None:
+                self._log.append({"at_s": self.now_s(), "event": event, "source": source, "reason": reason})

@@ -1,0 +1,43 @@
+"""Which sources of telemetry there are for a drive on this host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from drivelab.telemetry.drive import nvme_sources, sectors_source, smartctl_source, temperature_source
+from drivelab.telemetry.host import cpu_source, frequency_source
+from drivelab.telemetry.power import (
+    NO_METER,
+    Meter,
+    drive_power_source,
+    host_power_source,
+    meter_source,
+    processor_energy_source,
+)
+from drivelab.telemetry.source import Source
+
+
+def sources_for(
+    name: str,
+    meter: Meter = NO_METER,
+    helpers: Iterable[int] = (),
+    sys_root: Path = Path("/sys"),
+    proc_root: Path = Path("/proc"),
+) -> list[Source]:
+    """All that can be read for the block device of this kernel name; what the host does not have is left out.
+
+    `helpers` are processes whose CPU time is the drive's and nobody else's: the server of a virtual drive.
+    """
+    found = [
+        cpu_source(proc_root, helpers, kernel_serves=name.startswith("loop")),
+        sectors_source(name, sys_root),
+        frequency_source(sys_root),
+        temperature_source(name, sys_root),
+        drive_power_source(name, sys_root),
+        host_power_source(sys_root),
+        processor_energy_source(sys_root),
+        meter_source(meter),
+        smartctl_source(name, sys_root),
+    ]
+    return [source for source in found if source is not None] + nvme_sources(name, sys_root)

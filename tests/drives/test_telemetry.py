@@ -1,0 +1,160 @@
+"""Telemetry beside fio on a virtual drive in real time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from drivelab.analysis.taint import Limits
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.stages import block_device
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.stages.planning import Campaign
+from drivelab.tables.collect import collect
+from drivelab.telemetry.log import read_lines, read_samples
+from drivelab.telemetry.sources import sources_for
+from drivelab.virtual import manage
+
+pytestmark = pytest.mark.device
+
+STUDY = """\
+name: one
+results: results
+clock: wall
+drives: [op7]
+taint: {{steal: 100%, load: 100%, remeasure: {remeasure}}}
+measurements:
+  - protocol: pts-iops
+    scale: demo
+    set:
+      settle: 10ms
+      fill: {{capacity_multiple: 0.2}}
+      loop:
+        runtime: 400ms
+        cells: {{read_share: [0], block_size: [4KiB]}}
+        until:
+          steady_state:
+            max_rounds: 5
+            data_excursion: 500%
+            slope_excursion: 500%
+            track: [{{read_share: 0, block_size: 4KiB, metric: iops}}]
+"""
+
+NO_LIMITS = Limits(100.0, 100.0)
+"""As the study's: what else this machine does must not decide the tests."""
+
+
+def plan_of(remeasure: int) -> Plan:
+    Path("config/one.yaml").write_text(STUDY.format(remeasure=remeasure))
+    return Campaign.load("config/one.yaml").plans[0].plan
+
+
+def measured(plan: Plan) -> Path:
+    purge(plan, Path("purged.json"))
+    precondition(plan, Path("purged.json"), Path("conditioned.json"))
+    measure(plan, Path("conditioned.json"))
+    return plan.recording_path
+
+
+def hot_drive(folder: Path, monkeypatch: pytest.MonkeyPatch, temperature_c: float) -> Path:
+    """Give the drive a made-up sensor that warns from 70 °C; returns the file with its temperature."""
+    made_up = folder / "sys"
+    monitor = made_up / "devices/drive/hwmon/hwmon0"
+    monitor.mkdir(parents=True)
+    for name, value in {"name": "nvme", "temp1_input": 1000 * temperature_c, "temp1_max": 70000}.items():
+        (monitor / name).write_text(f"{value:g}\n" if name != "name" else f"{value}\n")
+    (made_up / "class/block").mkdir(parents=True)
+
+    def sources(name: str, *arguments: object) -> list[object]:
+        block = made_up / "devices/block" / name
+        if not block.exists():
+            block.mkdir(parents=True)
+            (block / "device").symlink_to(made_up / "devices/drive")
+            (block / "stat").symlink_to(f"/sys/class/block/{name}/stat")
+            (made_up / "class/block" / name).symlink_to(block)
+        return list(sources_for(name, *arguments, sys_root=made_up))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(block_device, "sources_for", sources)
+    return monitor / "temp1_input"
+
+
+def test_telemetry_spans_the_cells(project: Path, run_directory: Path) -> None:
+    recording = measured(plan_of(0))
+    lines = list(read_lines(recording))
+    assert (lines[0]["event"], lines[-1]["event"]) == ("begin", "end")
+    assert {"host", "sectors"} <= set(lines[0]["sources"])
+    samples = list(read_samples(recording))
+    cells = [line for line in read_journal(recording) if line["event"] == "cell"]
+    assert samples[0]["at_s"] < cells[0]["started_s"]
+    assert samples[-1]["at_s"] > cells[-1]["ended_s"]
+    assert all(a["at_s"] <= b["at_s"] for a, b in pairwise(samples))
+    table = collect(recording, reduced=True)["cells"]
+    for cell, told in zip(cells, table.to_dict("records"), strict=True):
+        inside = [s for s in samples if cell["started_s"] - 0.1 <= s["at_s"] <= cell["ended_s"] + 0.1]
+        written = 512 * (inside[-1]["sectors_written"] - inside[0]["sectors_written"])
+        assert written >= told["bytes_written"], "what fio wrote shows in the device's counter"
+        assert 0 <= told["load_pct"] <= told["cpu_pct"] <= 100
+    assert table["temperature_max_c"].isna().all(), "a virtual drive has no temperature, and none is made up"
+    assert table["throttled"].isna().all()
+    assert not collect(recording, reduced=True)["telemetry"].empty
+
+
+def test_a_sensor_that_reports_heat_taints_the_cells(
+    project: Path, run_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hot_drive(tmp_path, monkeypatch, 71.5)
+    table = collect(measured(plan_of(0)), reduced=True, limits=NO_LIMITS)["cells"]
+    assert set(table["taint_reason"]) == {"throttled: the drive reached 72 °C, it warns from 70 °C"}
+    assert table["throttled"].all()
+
+
+def test_a_cell_that_was_too_hot_is_measured_again(
+    project: Path, run_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sensor = hot_drive(tmp_path, monkeypatch, 71.5)
+    original = block_device.run_fio
+    runs: list[Path] = []
+
+    def run_fio(device: object, job: str, directory: Path, **more: object) -> object:
+        if directory.parent.name == "cells":
+            runs.append(directory)
+            sensor.write_text("71500\n" if len(runs) == 1 else "40000\n")
+        return original(device, job, directory, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(block_device, "run_fio", run_fio)
+    recording = measured(plan_of(2))
+    journal = list(read_journal(recording))
+    spoilt = [line for line in journal if line["event"] == "tainted"]
+    cells = [line for line in journal if line["event"] == "cell"]
+    assert spoilt[0]["directory"] == "cells/0-round01-cell00"
+    assert len(runs) == len(spoilt) + len(cells)
+    assert cells[0]["directory"].startswith("cells/0-round01-cell00-again")
+    assert (recording / "cells/0-round01-cell00/fio.json").exists()
+    assert not collect(recording, reduced=True, limits=NO_LIMITS)["cells"]["tainted"].any()
+
+
+def test_load_by_others_is_seen_and_ones_own_is_not(run_directory: Path, drive: manage.VirtualDrive) -> None:
+    """Both are real processes: a child of this process counts as fio does, one of init as others do."""
+    (source,) = (s for s in sources_for(Path(drive.device).name, helpers=[drive.pid]) if s.name == "host")
+    busy_s = 1.5
+    spin = f"import time\nwhile time.process_time() < {busy_s}: sum(range(100_000))"
+    begin = source.read()
+    subprocess.run([sys.executable, "-c", spin], check=True)
+    middle = source.read()
+    assert middle["own_user_s"] - begin["own_user_s"] == pytest.approx(busy_s, abs=0.4)
+
+    read_end, write_end = os.pipe()
+    subprocess.run(["setsid", "--fork", sys.executable, "-c", spin], check=True, pass_fds=[write_end])
+    os.close(write_end)
+    assert os.read(read_end, 1) == b"", "the last holder of the other end has ended"
+    os.close(read_end)
+    end = source.read()
+    assert end["own_user_s"] - middle["own_user_s"] <= 0.3
+    assert end["cpu_user_s"] - middle["cpu_user_s"] >= busy_s - 0.4

@@ -1,0 +1,72 @@
+"""What a test has started and what of it is still there: processes, mounts, loop devices."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from drivelab.virtual import fuse, manage
+
+
+def processes(*words: str) -> list[int]:
+    """Processes that this test has started, at whatever remove; all, or those with all of `words` as arguments.
+
+    They have its run directory in their environment, or, the servers of drives, in their arguments. An argument that
+    is a path stands for its last part too.
+    """
+    run_directory = os.environ["DRIVELAB_RUN_DIR"]
+    found: list[int] = []
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (directory / "environ").read_text(errors="replace").split("\0")
+            arguments = (directory / "cmdline").read_text(errors="replace").split("\0")
+        except OSError:
+            continue
+        mine = f"DRIVELAB_RUN_DIR={run_directory}" in environment or any(run_directory in one for one in arguments)
+        if mine and {*words} <= {*arguments, *(Path(one).name for one in arguments)}:
+            found.append(int(directory.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def leftovers() -> list[str]:
+    """What of this test is still there: processes, mounts, loop devices."""
+    run_directory = Path(os.environ["DRIVELAB_RUN_DIR"]).resolve()
+    found = [f"process {pid}: {_command(pid)}" for pid in processes() if fuse.process_state(pid)[0] != "X"]
+    found += [f"mount {path}" for path, _ in fuse.mounts() if run_directory in path.parents]
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        if str(run_directory) in backing.read_text():
+            found.append(f"loop device {backing.parent.parent.name} over {backing.read_text().strip()}")
+    return found
+
+
+def kill(*pids: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def afflict(command: str, number: signal.Signals, running: subprocess.Popen[str]) -> None:
+    """Send a signal to every process of a command, those that come later too, until `running` has ended."""
+    while running.poll() is None:
+        for pid in processes(command):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        time.sleep(0.01)
+
+
+def end_processes() -> None:
+    """Kill what is left of this test's processes."""
+    while found := processes():
+        kill(*found)
+        manage.stop(force=True)  # or a process that waits for a drive could not end
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return "gone"

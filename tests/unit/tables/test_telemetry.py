@@ -1,0 +1,83 @@
+"""The table of the samples, and the telemetry columns of cells and replays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from drivelab.analysis.taint import DEFAULT
+from drivelab.tables import io
+from drivelab.tables.schemas import KEY, SCHEMAS
+from drivelab.tables.telemetry import cell_columns, telemetry_table
+from drivelab.telemetry.log import NAME
+
+AT_S = 1_700_000_000.0
+ROW_KEY: dict[str, Any] = {
+    "recording": "a/b/c-run1", "drive": "a", "serial": "S", "protocol": "b", "measurement": "b", "run": 1,
+    "reduced": False, "virtual": False, "clock": "wall",
+}  # fmt: skip
+
+
+def sample(second: float, **more: float) -> dict[str, float]:
+    return {"at_s": AT_S + second, "cpu_total_s": 2 * second, "cpu_busy_s": second, "own_cpu_s": 0.5 * second,
+            "interrupts": 100 * second, "processor_energy_j": 30 * second, **more}  # fmt: skip
+
+
+def written(folder: Path, *lines: dict[str, Any]) -> pd.DataFrame:
+    (folder / NAME).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    table = telemetry_table(folder, ROW_KEY)
+    io.write(table, folder / "t.parquet", "telemetry")
+    return io.read(folder / "t.parquet", "telemetry")
+
+
+def test_samples_are_rows_with_rates_since_the_sample_before(tmp_path: Path) -> None:
+    found = written(
+        tmp_path,
+        {"at_s": AT_S, "event": "begin", "sources": []},
+        sample(10.0, sectors_written=8.0, temperature_c=41.0),
+        sample(10.1),
+        {"at_s": AT_S + 10.5, "smart_bytes_written": 512e3, "thermal_1_s": 3.0, "power_state": 2.0},
+        sample(12.0, meter_power_w=5.5),
+        {"at_s": AT_S + 12.5, "event": "end"},
+    )
+    assert [round(time.timestamp() - AT_S, 4) for time in found["time"]] == [10, 10.1, 10.5, 12]
+    assert found["bytes_written"][0] == 4096
+    assert found["load_pct"].isna().tolist() == [True, True, True, False], "no share of less than half a second"
+    last = found.iloc[-1]
+    assert (last["cpu_pct"], last["load_pct"], last["interrupts_per_s"], last["processor_power_w"]) == (50, 25, 100, 30)
+    assert (found["smart_bytes_written"][2], found["thermal_1_s"][2], found["power_state"][2]) == (512_000, 3, 2.0)
+    assert set(found["drive"]) == {"a"}
+
+
+def test_rates_do_not_reach_over_an_interruption(tmp_path: Path) -> None:
+    found = written(tmp_path, sample(10.0), {"at_s": AT_S + 99, "event": "begin"}, sample(100.0), sample(101.0))
+    assert found["load_pct"].isna().tolist() == [True, True, False]
+
+
+def test_a_recording_without_telemetry_has_an_empty_table(tmp_path: Path) -> None:
+    table = telemetry_table(tmp_path, ROW_KEY)
+    assert table.empty
+    io.write(table, tmp_path / "t.parquet", "telemetry")
+
+
+def test_the_table_begins_with_the_key() -> None:
+    assert tuple(SCHEMAS["telemetry"].names[: len(KEY)]) == KEY
+
+
+def test_columns_of_a_cell() -> None:
+    known = cell_columns({"load_pct": 43.0, "temperature_max_c": 50.0, "temperature_limit_c": 70.0}, DEFAULT)
+    assert (known["load_pct"], known["temperature_max_c"], known["power_w"]) == (43.0, 50.0, None)
+    assert (known["tainted"], known["throttled"]) == (True, False)
+    assert known["taint_reason"] == "load: others used 43 % of the host's CPU time"
+    unknown = cell_columns({}, DEFAULT)
+    assert unknown.pop("tainted") is False
+    assert set(unknown.values()) == {None}
+
+
+@pytest.mark.parametrize("name", ["cells", "replays"])
+def test_cells_and_replays_have_the_same_columns(name: str) -> None:
+    assert set(cell_columns({}, DEFAULT)) <= set(SCHEMAS[name].names)

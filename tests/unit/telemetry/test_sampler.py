@@ -1,0 +1,178 @@
+"""The sampler: on time, out of the way, and never a reason for a measurement to fail."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drivelab.telemetry import sampler as module
+from drivelab.telemetry.log import NAME, Log, read_lines, read_samples
+from drivelab.telemetry.sampler import Sampler
+from drivelab.telemetry.source import Source
+
+
+class Counted:
+    """Counts its readings, and lets a test wait for one."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._new = threading.Condition()
+
+    def read(self) -> dict[str, float]:
+        with self._new:
+            self.count += 1
+            self._new.notify_all()
+        return {"value": float(self.count)}
+
+    def wait_for(self, count: int) -> None:
+        with self._new:
+            assert self._new.wait_for(lambda: self.count >= count, timeout=60)
+
+
+def failing() -> dict[str, float]:
+    raise OSError("no such sensor")
+
+
+def events(recording: Path) -> list[str]:
+    return [line["event"] for line in read_lines(recording) if "event" in line]
+
+
+def test_samples_from_entering_to_leaving(tmp_path: Path) -> None:
+    counted = Counted()
+    with Sampler([Source("a", counted.read, period_s=0.01, prompt=True)], tmp_path) as sampler:
+        before_s = sampler.now_s()
+        sampler.begin_cell()
+        sampler.edge()
+        after_s = sampler.now_s()
+    samples = list(read_samples(tmp_path))
+    assert [sample["value"] for sample in samples] == [1.0, 2.0, 3.0, 4.0]
+    assert samples[0]["at_s"] <= before_s <= samples[1]["at_s"] <= samples[2]["at_s"] <= after_s <= samples[3]["at_s"]
+    assert events(tmp_path) == ["begin", "end"]
+
+
+def test_beats_go_on_by_themselves(tmp_path: Path) -> None:
+    slow, once = Counted(), Counted()
+    sources = [Source("slow", slow.read, period_s=0.01), Source("once", once.read, period_s=None)]
+    with Sampler(sources, tmp_path):
+        slow.wait_for(5)
+    assert once.count == 2, "at the start and at the end"
+
+
+def test_a_source_that_fails_is_told_of_once_and_dropped(tmp_path: Path) -> None:
+    good = Counted()
+    sources = [Source("bad", failing, period_s=0.001), Source("good", good.read, period_s=0.02)]
+    with Sampler(sources, tmp_path) as sampler:
+        good.wait_for(4)
+        for _ in range(5):
+            sampler.edge(thorough=True)
+    remarks = [line for line in read_lines(tmp_path) if line.get("source") == "bad"]
+    assert [(line["event"], line["reason"]) for line in remarks] == [
+        ("failed", "OSError: no such sensor"),
+        ("dropped", "OSError: no such sensor"),
+    ]
+
+
+def test_one_failure_does_not_cost_a_source(tmp_path: Path) -> None:
+    answers = iter([OSError("busy"), {"t": 1.0}, OSError("busy"), OSError("busy"), {"t": 2.0}, {"t": 3.0}])
+
+    def read() -> dict[str, float]:
+        answer = next(answers)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer  # type: ignore[return-value]
+
+    with Sampler([Source("s", read, period_s=None)], tmp_path) as sampler:
+        for _ in range(4):
+            sampler.edge(thorough=True)
+    assert [sample["t"] for sample in read_samples(tmp_path)] == [1.0, 2.0, 3.0]
+    assert "dropped" not in events(tmp_path)
+
+
+def test_a_source_that_hangs_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_STUCK_S", 0.01)
+    monkeypatch.setattr(module, "_END_S", 0.01)
+    release, stuck, first = threading.Event(), threading.Event(), []
+
+    def hang() -> dict[str, float]:
+        if first:
+            stuck.set()
+            release.wait(60)
+        first.append(1)
+        return {"t": 1.0}
+
+    prompt = Counted()
+    sources = [Source("hangs", hang, period_s=0.001), Source("prompt", prompt.read, period_s=1.0, prompt=True)]
+    with Sampler(sources, tmp_path) as sampler:
+        assert stuck.wait(60)
+        before = prompt.count
+        sampler.edge(thorough=True)
+        assert prompt.count > before
+    release.set()
+    assert events(tmp_path)[-1] == "end"
+
+
+def test_a_failed_measurement_asks_no_slow_source_again(tmp_path: Path) -> None:
+    once = Counted()
+    with pytest.raises(KeyboardInterrupt), Sampler([Source("once", once.read, period_s=None)], tmp_path):
+        raise KeyboardInterrupt
+    assert once.count == 1
+    assert events(tmp_path) == ["begin", "end"]
+
+
+def test_without_sources_there_is_no_file(tmp_path: Path) -> None:
+    with Sampler([], tmp_path) as sampler:
+        sampler.begin_cell(thorough=True)
+        sampler.edge()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_samples_in_memory_reach_back_a_little_before_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now_s[0])
+    kept, not_kept = (Sampler([Source("a", lambda: {"a": 1.0}, prompt=True)], tmp_path, keep) for keep in (True, False))
+    for one in (kept, not_kept):
+        for now in (1000.0, 1100.0, 1150.0):
+            now_s[0] = now
+            one.begin_cell()
+            one.edge()
+    assert [sample["at_s"] - kept.unix_s(0.0) for sample in kept.kept()] == pytest.approx([1100, 1100, 1150, 1150])
+    assert not_kept.kept() == []
+
+
+def test_a_step_of_the_hosts_clock_moves_neither_samples_nor_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = Sampler([], tmp_path)
+    before = sampler.unix_s(5.0)
+    monkeypatch.setattr(module.time, "time", lambda: 0.0)
+    assert sampler.unix_s(5.0) == before
+
+
+def test_a_resumed_recording_is_appended_to_and_half_a_line_never_was(tmp_path: Path) -> None:
+    source: Callable[[], dict[str, float]] = lambda: {"a": 1.0}  # noqa: E731
+    for _ in range(2):
+        with Sampler([Source("a", source, prompt=True)], tmp_path):
+            pass
+        with (tmp_path / NAME).open("a") as file:
+            file.write('{"at_s":1,"a":')
+    assert len(list(read_samples(tmp_path))) == 4
+    assert events(tmp_path) == ["begin", "end", "begin", "end"]
+
+
+def test_a_full_disk_ends_the_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(tmp_path / NAME)
+    log.append({"at_s": 1.0})
+    with monkeypatch.context() as patch:
+        patch.setattr("drivelab.telemetry.log.os.write", lambda descriptor, data: 3)
+        log.append({"at_s": 2.0})
+    log.append({"at_s": 3.0})
+    log.close()
+    assert list(read_samples(tmp_path)) == [{"at_s": 1.0}]
+    Log(tmp_path / "no/such/folder").append({"at_s": 1.0})
+
+
+def test_a_recording_without_telemetry_has_no_samples(tmp_path: Path) -> None:
+    assert list(read_samples(tmp_path)) == []

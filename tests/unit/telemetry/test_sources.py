@@ -1,0 +1,218 @@
+"""What the sources read, from files as the kernel writes them and from what the programs print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivelab.drives import tools
+from drivelab.drives.tools import Output
+from drivelab.telemetry import drive, power
+from drivelab.telemetry.host import cpu_source, frequency_source
+from drivelab.telemetry.power import Meter
+from drivelab.telemetry.source import Source
+from drivelab.telemetry.sources import sources_for
+
+SMART = {
+    "temperature": 315, "avail_spare": 100, "percent_used": 3, "data_units_read": 10, "data_units_written": "2,000",
+    "media_errors": 0, "warning_temp_time": 4, "critical_comp_time": 0, "thm_temp1_trans_count": 5,
+    "thm_temp2_trans_count": 0, "thm_temp1_total_time": 61, "thm_temp2_total_time": 0,
+}  # fmt: skip
+
+
+def only(source: Source | None) -> Source:
+    assert source is not None
+    return source
+
+
+def test_own_cpu_time_is_told_from_that_of_others(host: Any) -> None:
+    host.cpu(user=500, system=300, idle=1000, softirq=70, steal=30)
+    host.process("self", 10, 20, 30, 40)
+    host.process("11", 100, 50)
+    host.process("12", 1, 2, 3, 4)
+    host.write("proc/self/task/1/children", "11 99")
+    host.write("proc/self/task/2/children", "")
+    found = cpu_source(host.proc, helpers=[12]).read()
+    assert found == {
+        "cpu_total_s": 19.0, "cpu_busy_s": 8.0, "cpu_user_s": 5.0, "cpu_interrupt_s": 0.7, "cpu_steal_s": 0.3,
+        "interrupts": 1234.0, "own_cpu_s": pytest.approx(2.6),
+    }  # fmt: skip
+    served = cpu_source(host.proc, helpers=[12], kernel_serves=True).read()
+    assert served["own_user_s"] == pytest.approx(1.44)
+    assert "own_cpu_s" not in served
+
+
+def test_what_others_used_is_unknown_where_children_are(host: Any) -> None:
+    host.cpu(idle=5)
+    host.process("self", 1, 1)
+    assert "own_cpu_s" not in cpu_source(host.proc).read()
+
+
+def test_this_process_is_its_own() -> None:
+    source = cpu_source(Path("/proc"))
+    before = source.read()
+    sum(range(3_000_000))
+    after = source.read()
+    used_s = after["own_cpu_s"] - before["own_cpu_s"]
+    assert 0 < used_s <= after["cpu_total_s"] - before["cpu_total_s"] + 0.1
+
+
+def test_frequency_is_the_mean_of_the_policies(host: Any) -> None:
+    assert frequency_source(host.sys) is None
+    host.write("devices/system/cpu/cpufreq/policy0/scaling_cur_freq", 2_000_000)
+    host.write("devices/system/cpu/cpufreq/policy1/scaling_cur_freq", 3_000_000)
+    source = only(frequency_source(host.sys))
+    assert source.read() == {"cpu_frequency_mhz": 2500.0}
+    assert not source.prompt
+
+
+def test_sectors_are_fields_7_and_14(host: Any) -> None:
+    host.block("sdz", "scsi0")
+    assert drive.sectors_source("sdz", host.sys).read() == {"sectors_written": 7000.0, "sectors_discarded": 1400.0}
+
+
+@pytest.mark.parametrize("place", ["hwmon3", "device/hwmon/hwmon3"])
+def test_an_nvme_drive_has_its_composite_temperature_every_second(host: Any, place: str) -> None:
+    folder = host.block("nvme0n1", "pci/nvme/nvme0")
+    monitor = folder.relative_to(host.sys) / place
+    for name, value in {"name": "nvme", "temp1_input": 41850, "temp1_max": 81850, "temp1_alarm": 0,
+                        "temp3_input": 50850, "temp3_max": 65261850, "temp2_input": 39850}.items():  # fmt: skip
+        host.write(f"{monitor}/{name}", value)
+    source = only(drive.temperature_source("nvme0n1", host.sys))
+    assert source.read() == {
+        "temperature_c": 41.85, "temperature_sensor_1_c": 39.85, "temperature_sensor_2_c": 50.85,
+        "temperature_limit_c": 81.85, "temperature_alarm": 0.0,
+    }  # fmt: skip
+    assert (source.period_s, source.prompt) == (1.0, False)
+
+
+def test_a_sata_drive_is_asked_less_often_and_an_implausible_limit_is_none(host: Any) -> None:
+    folder = host.block("sda", "ata1/host0/0:0:0:0")
+    monitor = f"{folder.relative_to(host.sys)}/hwmon/hwmon0"
+    for name, value in {"name": "drivetemp", "temp1_input": 30000, "temp1_max": -273150}.items():
+        host.write(f"{monitor}/{name}", value)
+    source = only(drive.temperature_source("sda", host.sys))
+    assert source.read() == {"temperature_c": 30.0}
+    assert source.period_s == 10.0
+
+
+def test_a_drive_without_sensors_has_no_temperature(host: Any) -> None:
+    host.block("vda", "virtio0")
+    assert drive.temperature_source("vda", host.sys) is None
+    assert power.drive_power_source("vda", host.sys) is None
+
+
+def test_the_smart_log_in_our_units() -> None:
+    assert drive.smart_fields(SMART) == {
+        "temperature_c": 42.0, "available_spare_pct": 100.0, "percentage_used_pct": 3.0,
+        "smart_bytes_read": 5_120_000.0, "smart_bytes_written": 1_024_000_000.0, "media_errors": 0.0,
+        "warning_temperature_min": 4.0, "critical_temperature_min": 0.0, "thermal_1_transitions": 5.0,
+        "thermal_2_transitions": 0.0, "thermal_1_s": 61.0, "thermal_2_s": 0.0,
+    }  # fmt: skip
+    assert drive.smart_fields({}) == {}
+
+
+def test_an_nvme_drive_is_asked_for_smart_log_and_power_state(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.block("nvme0n1", "pci/nvme/nvme0")
+    answers = {"id-ctrl": {"wctemp": 343}, "smart-log": SMART}
+    state = "get-feature:0x02 (Power Management), Current value:0x00000003\n"
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/sbin/{name}")
+    monkeypatch.setattr(tools, "read_json", lambda program, *arguments: answers[arguments[0]])
+    monkeypatch.setattr(tools, "run", lambda program, *arguments, timeout_s=60.0: Output(0, state, ""))
+    smart, power_state = drive.nvme_sources("nvme0n1", host.sys)
+    assert smart.read()["temperature_limit_c"] == 70.0
+    assert power_state.read() == {"power_state": 3.0}
+    assert smart.period_s == power_state.period_s == 10.0
+    answers["smart-log"] = None  # type: ignore[assignment]
+    with pytest.raises(OSError, match="smart-log gives none"):
+        smart.read()
+    assert drive.nvme_sources("sda", host.sys) == []
+
+
+def test_device_statistics_of_a_sata_drive() -> None:
+    def entry(offset: int, value: int, valid: bool = True) -> dict[str, Any]:
+        return {"offset": offset, "value": value, "flags": {"valid": valid}}
+
+    pages = [
+        {"number": 1, "table": [entry(24, 1000), entry(40, 10), entry(8, 9)]},
+        {"number": 4, "table": [entry(8, 2, valid=False)]},
+        {"number": 7, "table": [entry(8, 12)]},
+    ]
+    document = {"ata_device_statistics": {"pages": pages}, "temperature": {"current": 33}}
+    assert drive.smartctl_fields(document) == {
+        "smart_bytes_written": 512_000.0, "smart_bytes_read": 5120.0, "percentage_used_pct": 12.0, "temperature_c": 33.0
+    }  # fmt: skip
+    assert drive.smartctl_fields({"scsi_percentage_used_endurance_indicator": 4}) == {"percentage_used_pct": 4.0}
+
+
+def test_smartctl_is_asked_at_the_start_and_the_end_only(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.write(f"{host.block('sda', 'ata1').relative_to(host.sys)}/scsi_level", 6)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert drive.smartctl_source("sda", host.sys) is None
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/sbin/{name}")
+    printed = Output(4, '{"temperature": {"current": 30}}', "")  # the status is a mask of what is wrong with the drive
+    monkeypatch.setattr(tools, "run", lambda program, *arguments, timeout_s=60.0: printed)
+    source = only(drive.smartctl_source("sda", host.sys))
+    assert source.period_s is None
+    assert source.read() == {"temperature_c": 30.0}
+
+
+def test_power_of_drive_and_host(host: Any) -> None:
+    monitor = f"{host.block('nvme0n1', 'pci/nvme/nvme0').relative_to(host.sys)}/hwmon1"
+    host.write(f"{monitor}/name", "nvme")
+    host.write(f"{monitor}/power1_input", 6_500_000)
+    assert only(power.drive_power_source("nvme0n1", host.sys)).read() == {"drive_power_w": 6.5}
+    assert power.host_power_source(host.sys) is None
+    host.write("class/hwmon/hwmon0/name", "power_meter")
+    host.write("class/hwmon/hwmon0/power1_average", 210_000_000)
+    host.write("class/hwmon/hwmon1/name", "amdgpu")
+    host.write("class/hwmon/hwmon1/power1_average", 90_000_000)
+    assert only(power.host_power_source(host.sys)).read() == {"host_power_w": 210.0}
+
+
+def test_energy_of_the_processors_goes_on_when_a_counter_begins_anew(host: Any) -> None:
+    assert power.processor_energy_source(host.sys) is None
+    for number, name in enumerate(("package-0", "package-1", "psys")):
+        for file, value in (("name", name), ("energy_uj", 9_000_000), ("max_energy_range_uj", 10_000_000)):
+            host.write(f"class/powercap/intel-rapl:{number}/{file}", value)
+    source = only(power.processor_energy_source(host.sys))
+    assert source.read() == {"processor_energy_j": 0.0}
+    host.write("class/powercap/intel-rapl:0/energy_uj", 9_500_000)
+    host.write("class/powercap/intel-rapl:1/energy_uj", 1_000_000)
+    assert source.read() == {"processor_energy_j": pytest.approx(2.5)}
+
+
+def test_a_meter_that_appends_to_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "meter.csv"
+    path.write_text("time,watts\n1,99.0\n")
+    read = only(power.meter_source(Meter(csv=path))).read
+    assert read() == {}, "what was there before the measurement is not of it"
+    with path.open("a") as file:
+        file.write("2,5.0\n3, 7.0\nbroken,\n4,1")
+    assert read() == {"meter_power_w": 6.0}
+    with path.open("a") as file:
+        file.write("1.5\n")
+    assert read() == {"meter_power_w": 11.5}
+    path.write_text("5,2.0\n")
+    assert read() == {"meter_power_w": 2.0}, "a file that was begun anew"
+    path.unlink()
+    assert read() == {}
+
+
+def test_a_meter_that_is_a_command(tmp_path: Path) -> None:
+    source = only(power.meter_source(Meter.from_mapping({"command": ["echo", "power: 7.25 W $(id)"]})))
+    assert source.read() == {"meter_power_w": 7.25}
+    assert source.period_s == 10.0
+    with pytest.raises(OSError, match="echo"):
+        only(power.meter_source(Meter(command=("echo", "none")))).read()
+    assert power.meter_source(Meter.from_mapping({})) is None
+
+
+def test_only_what_the_host_has_is_there(host: Any) -> None:
+    host.block("loop7", "virtual/block")
+    host.cpu()
+    found = sources_for("loop7", sys_root=host.sys, proc_root=host.proc)
+    assert [source.name for source in found] == ["host", "sectors"]
+    assert all(source.prompt for source in found)
