@@ -63,7 +63,10 @@ def run_study(path: Path, cores: int, yes: bool) -> int:
             try:
                 status = _snakemake(campaign, path, cores, logs / "snakemake.log")
             finally:
-                _release(layout.virtual_drives(), None if status == 0 else layout.kept_drives())
+                ended = status is not None and status >= 0  # else stages may still be letting go
+                _release(
+                    layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S
+                )
     if status != 0:
         _explain(logs, status)
         return 1
@@ -163,15 +166,17 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
 
 
-def _release(names: list[str], keep: Path | None) -> None:
-    """End the study's virtual drives, also after a Snakemake that was killed; a stage may still be letting go.
+def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
+    """End the study's virtual drives, also after a Snakemake that was killed; what another study uses goes on.
 
     With `keep` their state is kept there, so that the next run can go on.
     """
-    deadline_s = time.monotonic() + _RELEASE_S
+    deadline_s = time.monotonic() + patience_s
     for name in names:
-        while manage.in_use(name) and time.monotonic() < deadline_s:
+        while (used := manage.in_use(name)) and time.monotonic() < deadline_s:
             time.sleep(_POLL_S)
+        if used:
+            continue
         try:
             manage.stop(name, keep=keep)
         except UserError as error:

@@ -51,7 +51,7 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
             told = cell_columns(_telemetry(timeline, line), limits)
             rows["replays"].append({**key, **_replay_columns(recording, line), **told})
         elif line["event"] == "tainted":
-            clock.pass_over(read_result(recording / line["directory"], Cell(**line["workload"])))
+            clock.pass_over(read_result(recording / line["directory"], Cell(**line["workload"])), line)
     frames = {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
     return {**frames, "telemetry": telemetry_table(recording, key)}
 
@@ -64,16 +64,25 @@ def _telemetry(timeline: Timeline, facts: Mapping[str, Any]) -> dict[str, float]
 
 
 class _Clock:
-    """Seconds since the first cell, and bytes written since then."""
+    """Seconds since the first cell, and bytes written since then.
+
+    By the measuring process's own clock, which no step of the host's clock moves; fio's time of day stands in where no
+    real time passed. A clock that was set back between an interrupted process and the next makes time stand still.
+    """
 
     def __init__(self) -> None:
-        self.first: Any = None
+        self._first_s: float | None = None
+        self.elapsed_s = 0.0
         self.bytes_written = 0
 
-    def pass_over(self, result: FioResult) -> None:
-        """Count a cell that was measured, but has no row."""
-        self.first = self.first or result.started
+    def pass_over(self, result: FioResult, facts: Mapping[str, Any]) -> float:
+        """Count a cell; returns its start, Unix time in seconds."""
+        started_s = facts.get("started_s")
+        started_s = result.started.timestamp() if started_s is None else float(started_s)
+        self._first_s = started_s if self._first_s is None else self._first_s
+        self.elapsed_s = max(self.elapsed_s, started_s - self._first_s)
         self.bytes_written += result.write.bytes
+        return started_s
 
 
 def _key(plan: Plan, reduced: bool) -> dict[str, Any]:
@@ -101,13 +110,15 @@ def _loop_cell(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
 def _soak_slices(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
     cell, directory = Cell(**line["workload"]), recording / line["directory"]
     results = read_slices(directory, cell) if line["finished"] else complete_slices(directory)
+    before_s = 0.0
     for number, result in enumerate(results, start=line["first_slice"]):
         facts = {name: line[name] for name in ("steal_pct", "gap_ms") if name in line}
         if number > line["first_slice"]:
             facts.pop("gap_ms", None)
         if line.get("started_s") is not None:
-            facts["started_s"] = line["started_s"] + (result.started - results[0].started).total_seconds()
+            facts["started_s"] = line["started_s"] + before_s
             facts["ended_s"] = facts["started_s"] + result.runtime_s
+            before_s += result.runtime_s
         yield {**_first_place(line), "round": number}, cell, result, facts
 
 
@@ -123,7 +134,7 @@ def _first_place(line: Mapping[str, Any]) -> dict[str, Any]:
 def _cell_columns(
     cell: Cell, result: FioResult, facts: Mapping[str, Any], clock: _Clock, after_gap: bool
 ) -> dict[str, Any]:
-    clock.pass_over(result)
+    started_s = clock.pass_over(result, facts)
     percentiles = result.percentiles_us(50, 99, 99.9, 99.99, 99.999)
     return {
         "pattern": cell.pattern,
@@ -131,8 +142,8 @@ def _cell_columns(
         "block_size_bytes": cell.block_size_bytes,
         "threads": cell.threads,
         "queue_depth": cell.queue_depth,
-        "started": pd.Timestamp(result.started).floor("ms"),
-        "elapsed_s": (result.started - clock.first).total_seconds(),
+        "started": pd.Timestamp(started_s, unit="s", tz="UTC").floor("ms"),
+        "elapsed_s": clock.elapsed_s,
         "runtime_s": result.runtime_s,
         "read_ios": result.read.ios,
         "write_ios": result.write.ios,
