@@ -75,6 +75,7 @@ class DriveModel:
             "model": PRODUCT,
             "firmware": FIRMWARE,
             "transport": "virtual",
+            "drive_write_cache": "as the model has it",
             "virtual": True,
             "over_provisioning_pct": round(100 * self.over_provisioning, 4),
         }
