@@ -180,7 +180,7 @@ def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
         try:
             manage.stop(name, keep=keep)
         except UserError as error:
-            _say(f"virtual drive '{name}': its state is not kept: {error}")
+            _say(f"the state of virtual drive '{name}' is lost, and what it interrupted begins anew ({error})")
             with suppress(UserError):
                 manage.stop(name)
 

@@ -74,13 +74,14 @@ def _text(directory: Path) -> str:
 
 
 def _complaint(directory: Path) -> str:
-    """fio's own words: its last line on stderr, or the last before the JSON."""
+    """fio's own words: its last line on stderr, or the last before the JSON; of an I/O error what the kernel said."""
     try:
         errors = (directory / "stderr").read_text(errors="replace")
     except OSError:
         errors = ""
     lines = errors.split("\n") + _text(directory).partition("{")[0].split("\n")
-    return next((line.strip() for line in lines[::-1] if line.startswith("fio: ")), "no message")
+    last = next((line.strip() for line in lines[::-1] if line.startswith("fio: ")), "no message")
+    return last.rpartition(", error=")[2]
 
 
 def check(result: FioResult, cell: Cell | None = None, *, least_share: float = 0.9, tolerance_s: float = 0.1) -> None:

@@ -128,7 +128,7 @@ def _take_over(path: Path, plan: Plan) -> str | None:
     """Enter the plan's recording as the last user of a drive; returns the one before it."""
     before = path.read_text(encoding="utf-8") if path.exists() else None
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
+    part = path.with_name(f"{path.name}.part")
     part.write_text(plan.recording, encoding="utf-8")
     part.replace(path)
     return before

@@ -72,8 +72,8 @@ def read_records(path: Path) -> CpuRecords:
     raw = np.frombuffer(data, np.uint8)
     index = np.asarray(offsets, np.int64)[:, None] + np.arange(HEADER.itemsize)
     records = np.ascontiguousarray(raw[index]).view(HEADER).reshape(-1) if offsets else np.empty(0, HEADER)
-    # Numbers start anywhere (they survive a stop and start), so only jumps between neighbours count. The kernel does not
-    # number notes (trace_note in kernel/trace/blktrace.c).
+    # Numbers start anywhere (they survive a stop and start), so only jumps between neighbours count. The kernel does
+    # not number notes (trace_note in kernel/trace/blktrace.c).
     numbers = records["sequence"][(records["action"] & np.uint32(NOTIFY)) == 0]
     steps = np.diff(numbers.astype(np.int64))
     return CpuRecords(records, processes, int(np.clip(steps - 1, 0, None).sum()), len(data) - end)

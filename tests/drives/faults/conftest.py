@@ -1,0 +1,42 @@
+"""A small study on a drive of its own, and nothing of it left after the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faults import ById, FaultStudy
+from leftovers import end_processes, leftovers
+
+from drivelab.stages.condition import precondition, purge
+from drivelab.virtual import manage
+
+
+@pytest.fixture
+def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultStudy]:
+    """A copy of the project with the study `one`; its folder is the current one."""
+    one = FaultStudy(tmp_path / "project")
+    monkeypatch.chdir(one.folder)
+    yield one
+    manage.stop(force=True)
+    found = leftovers()
+    end_processes()
+    assert found == []
+
+
+@pytest.fixture
+def conditioned(study: FaultStudy) -> FaultStudy:
+    """The study with its drive purged and preconditioned."""
+    (study.folder / "plan.json").write_text(study.plan().to_json())
+    purge(study.plan(), Path("purged.json"))
+    precondition(study.plan(), Path("purged.json"), Path("conditioned.json"))
+    return study
+
+
+@pytest.fixture
+def link() -> Iterator[ById]:
+    """A link below /dev/disk/by-id for the time of the test."""
+    one = ById()
+    yield one
+    one.remove()

@@ -1,0 +1,93 @@
+"""The wrong drive, or one that nobody can tell: swapped behind its path, or without a serial number."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from faults import (
+    DRIVE,
+    SERIAL,
+    ById,
+    FaultStudy,
+    cells_of,
+    check_complete,
+    check_failed,
+    in_the_middle,
+    kept_cells,
+    outcome,
+    wait_until,
+)
+from leftovers import kill
+
+from drivelab.virtual import manage
+
+pytestmark = pytest.mark.device
+
+
+@pytest.fixture
+def nameless(tmp_path: Path) -> Iterator[str]:
+    """A loop device over the file `nameless`: a block device that tells no serial number."""
+    image = tmp_path / "nameless"
+    image.write_bytes(b"precious" * (1 << 20))
+    command = ["losetup", "--find", "--show", "--sector-size", "4096", str(image)]
+    device = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    yield device
+    subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def test_another_drive_behind_the_same_path(study: FaultStudy, link: ById) -> None:
+    mine = manage.start(DRIVE, study.model())
+    other = manage.start("other", replace(study.model(), serial="VIRTUAL-OTHER"))
+    study.pin(link.path)
+    link.point_at(mine.device)
+    assert study.condition().status == 0
+    plan = study.plan()
+
+    link.point_at(other.device)
+    refused = study.measure()
+    check_failed(refused, "drive 'tiny'", "has serial VIRTUAL-OTHER", f"the sheet says {SERIAL}", "Nothing was written")
+    assert cells_of(plan) == []
+
+    link.point_at(mine.device)
+    running = study.start_measuring()
+    wait_until(lambda: in_the_middle(plan), running)
+    kill(running.pid)
+    outcome(running)
+    kept = kept_cells(plan)
+    link.point_at(other.device)
+    check_failed(study.measure(), "has serial VIRTUAL-OTHER", "Nothing was written")
+    assert kept_cells(plan) == kept
+    assert manage.counters("other")["host_write_bytes"] == 0
+
+    link.point_at(mine.device)
+    check_complete(plan, study.measure(), kept, gaps=1)
+
+
+def test_another_virtual_drive_of_the_same_name(conditioned: FaultStudy) -> None:
+    plan = conditioned.plan()
+    manage.stop(DRIVE)
+    manage.start(DRIVE, replace(conditioned.model(), serial="VIRTUAL-OTHER"))
+    check_failed(conditioned.measure(), "virtual drive 'tiny' is running with another model", "virtual stop tiny")
+    assert manage.counters(DRIVE)["host_write_bytes"] == 0
+    manage.stop(DRIVE)
+    check_complete(plan, conditioned.measure(), {}, gaps=0)
+
+
+def test_a_drive_without_a_serial_number(study: FaultStudy, link: ById, nameless: str, tmp_path: Path) -> None:
+    before = (tmp_path / "nameless").read_bytes()
+    study.pin(link.path)
+    link.point_at(nameless)
+    for refused in (study.drivelab("plan", "config/one.yaml"), study.drivelab_run()):
+        check_failed(refused, "drive 'tiny'", "tells no serial number", "Nothing was written")
+    (study.folder / "plan.json").write_text(study.plan().to_json())
+    check_failed(study.drivelab("purge", "plan.json", "--seal", "purged.json"), "tells no serial number")
+    assert not (study.folder / "purged.json").exists()
+    assert (tmp_path / "nameless").read_bytes() == before
+
+    link.point_at(manage.start(DRIVE, study.model()).device)
+    assert study.condition().status == 0
+    check_complete(study.plan(), study.measure(), {}, gaps=0)

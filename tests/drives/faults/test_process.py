@@ -1,0 +1,117 @@
+"""A process ends or stops, at any time: fio, the measuring process, Snakemake; and a second one comes along."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from faults import (
+    FaultStudy,
+    check_complete,
+    check_failed,
+    check_nothing_left,
+    complete,
+    in_the_middle,
+    kept_cells,
+    outcome,
+    wait_until,
+)
+from leftovers import afflict, kill, leftovers, processes
+
+pytestmark = pytest.mark.device
+
+
+def test_fio_is_killed(conditioned: FaultStudy) -> None:
+    plan = conditioned.plan()
+    running = conditioned.start_measuring()
+    wait_until(lambda: in_the_middle(plan), running)
+    afflict("fio", signal.SIGKILL, running)
+    check_failed(outcome(running), "drive 'tiny', pts-iops", "fio was killed by signal 9", "run again")
+    check_complete(plan, conditioned.measure(), kept_cells(plan), gaps=1)
+
+
+def test_fio_hangs(conditioned: FaultStudy) -> None:
+    conditioned.shorten_watchdog()
+    plan = conditioned.plan()
+    running = conditioned.start_measuring()
+    wait_until(lambda: in_the_middle(plan), running)
+    afflict("fio", signal.SIGSTOP, running)
+    check_failed(outcome(running), "drive 'tiny', pts-iops", "fio issued nothing for 2 s", "run again")
+    assert processes("fio") == []
+    check_complete(plan, conditioned.measure(), kept_cells(plan), gaps=1)
+
+
+def test_the_measuring_process_is_killed(study: FaultStudy) -> None:
+    plan = study.plan()
+    running = study.start_run()
+    wait_until(lambda: in_the_middle(plan), running)
+    (measuring,) = processes("drivelab", "measure")
+    kill(measuring)
+    check_failed(outcome(running), "measure", "run again")
+    check_nothing_left()
+    kept = kept_cells(plan)
+    check_complete(plan, study.drivelab_run(), kept, gaps=1)
+    assert leftovers() == []
+    study.check_tables()
+
+
+def test_snakemake_is_killed(study: FaultStudy) -> None:
+    plan = study.plan()
+    running = study.start_run()
+    wait_until(lambda: in_the_middle(plan), running)
+    kill(*processes("snakemake"))
+    check_failed(outcome(running), "Snakemake", "run again")
+    check_nothing_left()
+    assert not complete(plan), "an orphan went on to the end"
+    kept = kept_cells(plan)
+    check_complete(plan, study.drivelab_run(), kept, gaps=1)
+    assert leftovers() == []
+    study.check_tables()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_drivelab_run_is_interrupted(study: FaultStudy, number: signal.Signals) -> None:
+    """Only the run itself gets the signal, as from kill(1); from a terminal all do."""
+    plan = study.plan()
+    running = study.start_run()
+    wait_until(lambda: in_the_middle(plan), running)
+    running.send_signal(number)
+    done = outcome(running)
+    check_failed(done, "interrupted", "run again")
+    assert done.status == 130
+    check_nothing_left()
+    check_complete(plan, study.drivelab_run(), kept_cells(plan), gaps=1)
+    assert leftovers() == []
+
+
+def test_drivelab_run_is_killed(study: FaultStudy) -> None:
+    plan = study.plan()
+    running = study.start_run()
+    wait_until(lambda: in_the_middle(plan), running)
+    kill(running.pid)
+    outcome(running)
+    wait_until(lambda: processes("measure") == processes("snakemake") == processes("fio") == [])
+    assert not complete(plan), "orphans went on to the end"
+    check_complete(plan, study.drivelab_run(), kept_cells(plan), gaps=1)
+    assert leftovers() == []
+    study.check_tables()
+
+
+def test_two_studies_at_once_on_one_drive(study: FaultStudy, tmp_path: Path) -> None:
+    plan = study.plan()
+    study.add_study("two")
+    elsewhere = FaultStudy(tmp_path / "elsewhere")
+    first = study.start_run()
+    wait_until(lambda: in_the_middle(plan), first)
+    (measuring,) = processes("drivelab", "measure")
+    os.kill(measuring, signal.SIGSTOP)  # so that the first is still at it however slow the others are
+    kept = kept_cells(plan)
+    check_failed(study.drivelab_run("two"), "is at work in this folder", "wait for it to end")
+    check_failed(elsewhere.drivelab_run(), "drive 'tiny'", "is being used by another drivelab process", "run again")
+    os.kill(measuring, signal.SIGCONT)
+    check_complete(plan, outcome(first), kept, gaps=0)
+    assert leftovers() == []
+    assert elsewhere.condition().status == 0
+    assert elsewhere.measure().status == 0

@@ -1,0 +1,272 @@
+"""A small study in real time, run by real processes, and what a fault may leave of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leftovers import leftovers, processes
+from mini_project import Project
+
+from drivelab.config.study import load_study
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.stages import consent
+from drivelab.stages.planning import Campaign
+from drivelab.tables import io
+from drivelab.tables.collect import collect
+from drivelab.virtual.model import DriveModel
+
+DRIVE = "tiny"
+SERIAL = "VIRTUAL-TINY"
+GENEROUS_S = 120.0
+"""After which a test gives up on what comes at once on a calm machine."""
+SHORT_GRACE_S = 2.0
+"""How long a drive may complete nothing in a copy whose watchdog is not to be waited for."""
+CLOSING = "drivelab: the study is not complete"
+"""Beginning of the line that `drivelab run` adds to the sentences of its stages."""
+
+_MODEL = """\
+tiny:
+  serial: VIRTUAL-TINY
+  capacity: 8MiB
+  over_provisioning: 50%
+  pages_per_block: 16
+  read_us: 200
+  program_us: 200
+  erase_us: 200
+  copy_us: 50
+"""
+_SHEET = f"drive\tdevice\tserial\tdestructive\tnote\n{DRIVE}\tvirtual:{DRIVE}\t{SERIAL}\tyes\t\n"
+_STUDY = """\
+name: NAME
+results: results/NAME
+clock: wall
+drives: [tiny]
+measurements:
+  - protocol: pts-iops
+    scale: demo
+    set:
+      class: {enterprise: {threads: 1, queue_depth: 4}}
+      settle: 10ms
+      fill: {capacity_multiple: 0.5}
+      loop:
+        runtime: 250ms
+        cells: {read_share: [65], block_size: [4KiB]}
+        until:
+          steady_state:
+            window: 4
+            max_rounds: 4
+            data_excursion: 500%
+            slope_excursion: 500%
+            track: [{read_share: 65, block_size: 4KiB, metric: iops}]
+"""
+CELLS = 4
+"""Of a whole recording: four rounds of one."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left: exit status and all that it said."""
+
+    status: int
+    output: str
+
+    @property
+    def sentences(self) -> list[str]:
+        """What drivelab says to its user, without the closing line of `drivelab run`."""
+        lines = [line for line in self.output.splitlines() if line.startswith("drivelab: ")]
+        return [line for line in lines if not line.startswith(CLOSING)]
+
+
+class FaultStudy(Project):
+    """A copy of the project with one tiny drive and the study `config/one.yaml` of one short loop on it.
+
+    Its studies end with their tables: figures and report add nothing to a fault but time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        (folder / "config/virtual_drives.yaml").write_text(_MODEL)
+        (folder / "config/drives.tsv").write_text(_SHEET)
+        self.add_study("one")
+        for target in ('self.path("report/index.html"),', '*self.all_figures("svg"),', '*self.all_figures("png"),'):
+            self.edit("scripts/drivelab/stages/layout.py", f"            {target}\n", "")
+
+    def add_study(self, name: str) -> None:
+        (self.folder / f"config/{name}.yaml").write_text(_STUDY.replace("NAME", name))
+
+    def pin(self, device: Path) -> None:
+        """Let the drive sheet name a path below /dev/disk/by-id, as for a real drive, and agree to lose its data."""
+        self.edit("config/drives.tsv", f"virtual:{DRIVE}", str(device))
+        self.edit("config/one.yaml", "clock: wall", "clock: wall\nwrite_cache: unchanged")
+        consent.require(load_study(self.folder / "config/one.yaml"), {DRIVE: SERIAL}, yes=True)
+
+    def shorten_watchdog(self) -> None:
+        """Let what watches over drives in the copy lose patience after SHORT_GRACE_S."""
+        self.edit("scripts/drivelab/fio/run.py", "GRACE_S = 60.0", f"GRACE_S = {SHORT_GRACE_S}")
+        self.edit("scripts/drivelab/drives/tools.py", "timeout_s: float = 60.0", f"timeout_s: float = {SHORT_GRACE_S}")
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """A drivelab command of the copy, running; `outcome` reads what it says."""
+        code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "scripts")}
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *arguments], cwd=self.folder, env=environment, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def drivelab(self, *arguments: str) -> Outcome:
+        return outcome(self.start(*arguments))
+
+    def start_run(self, study: str = "one") -> subprocess.Popen[str]:
+        return self.start("run", f"config/{study}.yaml")
+
+    def drivelab_run(self, study: str = "one") -> Outcome:
+        return outcome(self.start_run(study))
+
+    def plan(self, study: str = "one") -> Plan:
+        """The only plan of a study; the project's folder must be the current one."""
+        (one,) = Campaign.load(f"config/{study}.yaml").plans
+        return one.plan
+
+    def model(self) -> DriveModel:
+        return Campaign.load("config/one.yaml").model(DRIVE, "test")
+
+    def check_tables(self) -> None:
+        """The study is finished down to its summary, and a window of steady rounds was found."""
+        results = self.folder / "results/one"
+        assert len(io.read(results / "tables/summary.parquet", "summary")) > 0
+        (windows,) = results.glob("tables/*/*/*/steady_state.parquet")
+        assert io.read(windows, "steady_state")["reached"].all()
+
+    def condition(self) -> Outcome:
+        """Purge and precondition the drive, as the workflow does; returns the outcome of the last."""
+        (self.folder / "plan.json").write_text(self.plan().to_json())
+        purged = self.drivelab("purge", "plan.json", "--seal", "purged.json")
+        assert purged.status == 0, purged.output
+        return self.drivelab("precondition", "plan.json", "--after", "purged.json", "--seal", "conditioned.json")
+
+    def start_measuring(self) -> subprocess.Popen[str]:
+        return self.start("measure", "plan.json", "--after", "conditioned.json")
+
+    def measure(self) -> Outcome:
+        return outcome(self.start_measuring())
+
+
+def outcome(process: subprocess.Popen[str]) -> Outcome:
+    output, _ = process.communicate(timeout=GENEROUS_S)
+    return Outcome(process.returncode, output)
+
+
+def wait_until(condition: Callable[[], bool], *running: subprocess.Popen[str]) -> None:
+    """Wait for something that a running process brings about; fails when one of `running` ends first."""
+    deadline_s = time.monotonic() + GENEROUS_S
+    while not condition():
+        for process in running:
+            assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline_s, "it never came to pass"
+        time.sleep(0.01)
+
+
+def part_of(plan: Plan) -> Path:
+    return plan.recording_path.with_name(plan.recording_path.name + ".part")
+
+
+def journal(plan: Plan) -> list[dict[str, Any]]:
+    """Lines of a recording, finished or not."""
+    return list(read_journal(plan.recording_path)) or list(read_journal(part_of(plan)))
+
+
+def cells_of(plan: Plan) -> list[str]:
+    """Folders of the cells that the journal says are done, in order."""
+    return [line["directory"] for line in journal(plan) if line["event"] == "cell"]
+
+
+def in_the_middle(plan: Plan) -> bool:
+    """Whether a recording has cells behind it and one under way."""
+    return bool(cells_of(plan)) and bool(processes("fio"))
+
+
+def kept_cells(plan: Plan) -> dict[str, bytes]:
+    """Documents of the cells that are done by folder."""
+    place = part_of(plan) if part_of(plan).exists() else plan.recording_path
+    return {cell: (place / cell / "fio.json").read_bytes() for cell in cells_of(plan)}
+
+
+def complete(plan: Plan) -> bool:
+    return (plan.recording_path / "recording.json").exists()
+
+
+def evidence_of(plan: Plan) -> dict[str, bytes]:
+    """Documents of the finished recording and of those that were abandoned for it, by the cell's folder."""
+    places = [*plan.recording_path.parent.glob(f"{plan.recording_path.name}.abandoned-*"), plan.recording_path]
+    return {
+        str(path.parent.relative_to(place)): path.read_bytes()
+        for place in places[::-1]
+        for path in place.glob("cells/*/fio.json")
+    }
+
+
+def check_nothing_left() -> None:
+    """Fails unless all of the test's processes, mounts and loop devices are gone, or just about to go."""
+    wait_until(lambda: leftovers() == [])
+
+
+class ById:
+    """A link below /dev/disk/by-id, as udev would make it."""
+
+    def __init__(self) -> None:
+        self.path = Path(f"/dev/disk/by-id/drivelab-test-{os.getpid()}")
+        self._made = [one for one in (self.path.parent.parent, self.path.parent) if not one.exists()]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+
+    def point_at(self, device: str) -> None:
+        self.path.unlink(missing_ok=True)
+        self.path.symlink_to(device)
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+        for one in self._made[::-1]:
+            one.rmdir()
+
+
+def check_failed(done: Outcome, *words: str) -> None:
+    """A failure as a user should meet it: an exit status, one sentence with `words` in it, no traceback."""
+    assert done.status != 0, done.output
+    assert "Traceback" not in done.output, done.output
+    assert len(done.sentences) == 1, done.output
+    for word in words:
+        assert word in done.sentences[0], done.sentences[0]
+
+
+def check_complete(plan: Plan, done: Outcome, kept: Mapping[str, bytes], gaps: int | None) -> None:
+    """A recording that a later run has finished: every cell once, none wrong, what was `kept` still there as it was.
+
+    It is in an abandoned recording where the drive's state was lost and all began anew; `gaps` None allows that.
+    """
+    assert done.status == 0, done.output
+    assert "Traceback" not in done.output, done.output
+    assert complete(plan)
+    assert not part_of(plan).exists()
+    lines = journal(plan)
+    assert lines[-1]["event"] == "complete"
+    cells = cells_of(plan)
+    assert len(cells) == len(set(cells)) >= CELLS
+    assert evidence_of(plan).items() >= kept.items()
+    places = [(line["round"], line["cell"]) for line in lines if line["event"] == "cell"]
+    assert places == sorted(set(places))
+    if gaps is not None:
+        assert sum(line["event"] == "gap" for line in lines) == gaps
+    table = collect(plan.recording_path, reduced=True)["cells"]
+    assert len(table) == len(cells)
+    assert (table["iops"] > 0).all()
+    assert table["elapsed_s"].is_monotonic_increasing
+    assert (table["elapsed_s"] >= 0).all()
+    assert (table["gap_ms"].dropna() > 0).all()
