@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.drives.undo import current_value
 from drivelab.host.temporary import Temporary
-from drivelab.host.undo import current_value
 from drivelab.virtual import fuse
 
 pytestmark = pytest.mark.device

@@ -63,9 +63,7 @@ class Tier:
 
 TIERS = {
     "default": Tier("unit, workflow and device tests; further arguments go to pytest", run_default),
-    "emulated": Tier(
-        "NVMe and SATA drives of emulated machines (QEMU, root; two minutes)", run_emulated
-    ),
+    "emulated": Tier("NVMe and SATA drives of emulated machines (QEMU, root; two minutes)", run_emulated),
     "fresh": Tier("set-up, demo and tests in minimal Debian systems (root; takes half an hour)", run_fresh),
 }
 

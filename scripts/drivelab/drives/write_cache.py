@@ -13,8 +13,8 @@ from typing import Literal
 from drivelab.drives import ata, nvme, tools
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.drives.sysfs import block_dir, read_text
+from drivelab.drives.undo import Command, Undo, Write
 from drivelab.errors import UserError
-from drivelab.host.undo import Command, Undo, Write
 
 State = Literal["on", "off", "none"]
 _VWC = 0x06

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 from drivelab.drives.sysfs import read_text
+from drivelab.drives.undo import Command
 from drivelab.host.entry import Part, Setting, Wish, anything, nothing, programs
 from drivelab.host.machine import Machine
-from drivelab.host.undo import Command
 
 UPDATES = (
     "apt-daily*", "update-notifier-*", "dnf-*", "yum-*", "zypp-refresh*", "packagekit*", "pacman-*", "pamac-*",

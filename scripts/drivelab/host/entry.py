@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.drives.sysfs import block_dir
+from drivelab.drives.undo import Command, current_value
 from drivelab.host.machine import Machine
-from drivelab.host.undo import Command, current_value
 
 SCENARIOS = ("real-world", "synthetic")
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from drivelab.drives.undo import Undo, Write, perform
 from drivelab.errors import UserError
 from drivelab.host.catalogue import CATALOGUE
 from drivelab.host.entry import SCENARIOS, Part, Setting, Wish
 from drivelab.host.machine import Machine
 from drivelab.host.temporary import Temporary
-from drivelab.host.undo import Undo, Write, perform
 
 NOT_AVAILABLE = "not available here"
 HOST = "host"

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.drives.sysfs import read_text
+from drivelab.drives.undo import Command, Undo, Write, from_mapping, perform
 from drivelab.errors import UserError
-from drivelab.host.undo import Command, Undo, Write, from_mapping, perform
 from drivelab.virtual.fuse import process_state
 
 __all__ = ["Command", "Temporary", "Undo", "Write"]

@@ -11,7 +11,7 @@ import sys
 from sheet import approved
 
 from drivelab.drives import write_cache
-from drivelab.host.undo import perform
+from drivelab.drives.undo import perform
 
 device = approved(*sys.argv[1:])
 states: dict[str, str | None] = {"before": write_cache.state(device.name)}

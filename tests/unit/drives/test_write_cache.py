@@ -11,9 +11,9 @@ import pytest
 from drivelab.drives import write_cache
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.drives.tools import Output
+from drivelab.drives.undo import Command, Write, perform
 from drivelab.drives.write_cache import parse_feature, parse_hdparm
 from drivelab.errors import UserError
-from drivelab.host.undo import Command, Write, perform
 
 NVME = ApprovedDevice("/dev/nvme0n1", "nvme0n1", "S1", None)
 DISK = ApprovedDevice("/dev/sdz", "sdz", "S1", None)

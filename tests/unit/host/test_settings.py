@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_hosts import BLOCK_DEVICES, CPU, LAPTOP, NVME, POLICY, SERVER, VM, Build, lay_out, machine_of
 
+from drivelab.drives.undo import Undo, Write, current_value, perform
 from drivelab.errors import UserError
 from drivelab.host import settings as module
 from drivelab.host.catalogue import CATALOGUE
 from drivelab.host.machine import Machine
 from drivelab.host.settings import NOT_AVAILABLE, apply, deviations, for_study, snapshot
 from drivelab.host.temporary import Temporary
-from drivelab.host.undo import Undo, Write, current_value, perform
 
 TIMERS = "apt-daily.timer fstrim.timer backup.timer logrotate.timer"
 KEYS = ["name", "scope", "state", "wanted", "deviation", "effect", "how", "settable"]
