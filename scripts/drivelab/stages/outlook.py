@@ -51,9 +51,11 @@ class Outlook:
             return ""
         if self.endurance_bytes is None:
             return "; its rated endurance is not in the drive sheet (column endurance_tbw)"
-        least, most = (100 * volume / self.endurance_bytes for volume in (self.estimate.least_bytes,
-                                                                           self.estimate.most_bytes))  # fmt: skip
-        return f", {_span(f'{least:.2g} %', f'{most:.2g} %')} of its rated {self.endurance_bytes / 1e12:g} TB"
+        shares = (
+            100 * volume / self.endurance_bytes for volume in (self.estimate.least_bytes, self.estimate.most_bytes)
+        )
+        least, most = ("under 0.01 %" if share < 0.01 else f"{share:.2g} %" for share in shares)
+        return f", {_span(least, most)} of its rated {self.endurance_bytes / 1e12:g} TB"
 
 
 def _span(least: str, most: str) -> str:

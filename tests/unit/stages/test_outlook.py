@@ -39,6 +39,8 @@ def test_what_is_lost_and_worn_is_said() -> None:
     assert "will be written: 3.64 TiB to 7.28 TiB, 0.67 % to 1.3 % of its rated 600 TB" in text
     assert "will take: 1 h 00 min to 2 h 00 min at an assumed 2000 MiB/s" in text
     assert "endurance is not in the drive sheet" in "\n".join(row(endurance_bytes=None).lines())
+    little = "\n".join(row(estimate=Estimate(1, 1, 1e6, 1e10)).lines())
+    assert "under 0.01 % of its rated 600 TB" in little
     assert row(to_do=0).lines()[0].endswith("nothing will be written")
 
 
