@@ -19,7 +19,7 @@ from drivelab.drives import guard
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
-BYSTANDERS = 200
+BYSTANDERS = 100
 FILES_EACH = 50
 
 
@@ -29,9 +29,8 @@ def main(decisions: int) -> None:
         mapping = {"serial": "GUARD-1", "capacity": "64MiB", "over_provisioning": "28%"}
         device = manage.start("guard", DriveModel.from_mapping("guard", mapping)).device
         row = SheetRow("guard", "virtual:guard", "GUARD-1", True, "", "benchmark")
-        opener = (
-            f"import time; files = [open('/dev/null') for _ in range({FILES_EACH})]; print(flush=True); time.sleep(600)"
-        )
+        files = f"files = [open('/etc/passwd') for _ in range({FILES_EACH})]"
+        opener = f"import time; {files}; print(flush=True); time.sleep(600)"
         bystanders = [
             subprocess.Popen([sys.executable, "-S", "-c", opener], stdout=subprocess.PIPE) for _ in range(BYSTANDERS)
         ]

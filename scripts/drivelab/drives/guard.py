@@ -69,10 +69,10 @@ def holder(device: str, name: str, host: Host = Host()) -> str | None:  # noqa: 
     """Why a device may not be written to, in words, or None.
 
     No drive at all (a partition, a mapping), the system's disk, mounts, swap, holders (device mapper, md, bcache),
-    btrfs, loop devices over it, processes that write to it, whoever has it open with O_EXCL, and what is a member of
+    btrfs, loop devices over it, targets, processes that write to it, each of them of any other path to the drive too, whoever has it open with O_EXCL, and what is a member of
     an LVM, RAID, ZFS or the like that nobody has assembled. What it asks costs a few milliseconds.
     """
-    return holders.holder(name, host) or _exclusive(device) or _membership(name, host)
+    return holders.holder(name, host) or _exclusive(device) or _twin_in_use(name, host) or _membership(name, host)
 
 
 def _exclusive(device: str) -> str | None:
@@ -83,6 +83,13 @@ def _exclusive(device: str) -> str | None:
         if error.errno == errno.EBUSY:
             return "the kernel or another process holds it exclusively"
         return f"it cannot be opened ({os.strerror(error.errno or 0)})"
+    return None
+
+
+def _twin_in_use(name: str, host: Host) -> str | None:
+    for twin in holders.twins(name, host):
+        if (reason := _exclusive(f"/dev/{twin}")) is not None:
+            return f"{twin} is the same drive, and {reason}"
     return None
 
 

@@ -13,6 +13,7 @@ from drivelab.drives.sysfs import block_dir, read_text
 
 SYSTEM_MOUNTS = ("/", "/usr", "/var", "/boot", "/boot/efi")
 """What the host needs to live: no drive below one of them is ever tested."""
+_NO_DEVICE = ("", None)
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -24,14 +25,29 @@ class Host:
     proc_root: Path = Path("/proc")
 
 
+@dataclass(frozen=True)
+class _Subject:
+    """A drive, with all that is the same medium: its partitions, and other paths to it with theirs."""
+
+    name: str
+    paths: tuple[str, ...]
+    """The drive and its twins."""
+    nodes: tuple[str, ...]
+    """Those and their partitions."""
+    host: Host
+
+
 def holder(name: str, host: Host) -> str | None:
     """Why the drive `name` is in use as far as the kernel's files tell, in words; None if they tell of no use.
 
-    What is asked of the drive is asked of its partitions too: what is mounted from sda1 makes sda in use.
+    What is asked of the drive is asked of its partitions too (what is mounted from sda1 makes sda in use), and of
+    other paths to the same medium.
     """
-    nodes = [name, *partitions(name, host)]
+    paths = (name, *twins(name, host))
+    nodes = tuple(node for path in paths for node in (path, *partitions(path, host)))
+    subject = _Subject(name, paths, nodes, host)
     for question in _QUESTIONS:
-        if (reason := question(name, nodes, host)) is not None:
+        if (reason := question(subject)) is not None:
             return reason
     return None
 
@@ -41,34 +57,55 @@ def partitions(name: str, host: Host) -> list[str]:
     return sorted(path.parent.name for path in block_dir(name, host.sys_root).glob("*/partition"))
 
 
-def _not_a_drive(name: str, nodes: list[str], host: Host) -> str | None:
+def twins(name: str, host: Host) -> list[str]:
+    """Other devices with the same medium: a second port without multipath, a second loop device over one file."""
+    own = _medium(name, host)
+    if own is None:
+        return []
+    others = sorted(path.name for path in (host.sys_root / "class/block").glob("*") if path.name != name)
+    return [other for other in others if _medium(other, host) == own]
+
+
+def _medium(name: str, host: Host) -> tuple[str, str] | None:
+    """What tells one medium from all others: the file of a loop device, a world-wide name; None if nothing does."""
     directory = block_dir(name, host.sys_root)
     if (directory / "partition").exists():
-        return f"{name} is a partition of {directory.parent.name}; name the whole drive"
-    below = _names(directory / "slaves")
-    if below or (directory / "dm").exists() or (directory / "md").exists():
-        return f"{name} is no drive but made of {', '.join(below) or 'others'} (device mapper, md or similar)"
-    if read_text(directory / "ro") == "1":
-        return f"{name} is read-only"
+        return None
+    for file in ("loop/backing_file", "wwid", "device/wwid"):
+        if text := read_text(directory / file):
+            return file.rpartition("/")[2], text
     return None
 
 
-def _system_disk(name: str, nodes: list[str], host: Host) -> str | None:
-    for mount_point, disks in _system_disks(host):
-        if name in disks:
-            return f"{name} carries {mount_point} of the running system"
+def _not_a_drive(subject: _Subject) -> str | None:
+    directory = block_dir(subject.name, subject.host.sys_root)
+    if (directory / "partition").exists():
+        return f"{subject.name} is a partition of {directory.parent.name}; name the whole drive"
+    below = _names(directory / "slaves")
+    if below or (directory / "dm").exists() or (directory / "md").exists():
+        return f"{subject.name} is no drive but made of {', '.join(below) or 'others'} (device mapper, md or similar)"
+    if read_text(directory / "ro") == "1":
+        return f"{subject.name} is read-only"
+    return None
+
+
+def _system_disk(subject: _Subject) -> str | None:
+    for mount_point, disks in _system_disks(subject.host):
+        for path in subject.paths:
+            if path in disks:
+                return f"{path} carries {mount_point} of the running system"
     return None
 
 
 def _system_disks(host: Host) -> Iterator[tuple[str, set[str]]]:
-    for numbers, mount_point, source in mounts(host):
+    for numbers, mount_point, source, _ in mounts(host):
         if mount_point in SYSTEM_MOUNTS:
             names = {found for found in (_name_of(numbers, host), _source_name(source, host)) if found}
             yield mount_point, {disk for one in names for disk in _disks_below(one, host)}
 
 
 def _disks_below(name: str, host: Host) -> Iterator[str]:
-    """Whole disks that a device stands on: through partitions, device mapper, md and loop devices' files."""
+    """Whole disks that a device stands on, through partitions, device mapper and md."""
     directory = block_dir(name, host.sys_root)
     if (directory / "partition").exists():
         yield from _disks_below(directory.parent.name, host)
@@ -78,72 +115,116 @@ def _disks_below(name: str, host: Host) -> Iterator[str]:
         yield from _disks_below(below, host)
 
 
-def _mounted(name: str, nodes: list[str], host: Host) -> str | None:
-    numbers = {read_text(block_dir(node, host.sys_root) / "dev"): node for node in nodes}
-    for number, mount_point, source in mounts(host):
-        node = numbers.get(number) or next((one for one in nodes if one == _source_name(source, host)), None)
+def _mounted(subject: _Subject) -> str | None:
+    host = subject.host
+    numbers = {read_text(block_dir(node, host.sys_root) / "dev"): node for node in subject.nodes}
+    for number, mount_point, source, _ in mounts(host):
+        node = numbers.get(number) or next((one for one in subject.nodes if one == _source_name(source, host)), None)
         if node is not None:
             return f"{node} is mounted on {mount_point}"
     return None
 
 
-def _swap(name: str, nodes: list[str], host: Host) -> str | None:
-    for line in (read_text(host.proc_root / "swaps") or "").splitlines()[1:]:
-        if line.strip() and (node := _source_name(_unescaped(line.split()[0]), host)) in nodes:
+def _swap(subject: _Subject) -> str | None:
+    for line in (read_text(subject.host.proc_root / "swaps") or "").splitlines()[1:]:
+        if line.strip() and (node := _source_name(_unescaped(line.split()[0]), subject.host)) in subject.nodes:
             return f"{node} is swap space"
     return None
 
 
-def _held(name: str, nodes: list[str], host: Host) -> str | None:
-    for node in nodes:
-        if above := _names(block_dir(node, host.sys_root) / "holders"):
+def _held(subject: _Subject) -> str | None:
+    for node in subject.nodes:
+        if above := _names(block_dir(node, subject.host.sys_root) / "holders"):
             return f"{node} is held by {', '.join(above)} (device mapper, md or similar)"
     return None
 
 
-def _btrfs(name: str, nodes: list[str], host: Host) -> str | None:
+def _btrfs(subject: _Subject) -> str | None:
     """A mounted btrfs names only one of its devices in mountinfo; sysfs names all."""
-    for member in sorted((host.sys_root / "fs/btrfs").glob("*/devices/*")):
-        if member.name in nodes:
+    for member in sorted((subject.host.sys_root / "fs/btrfs").glob("*/devices/*")):
+        if member.name in subject.nodes:
             return f"{member.name} is a member of the mounted btrfs {member.parent.parent.name}"
     return None
 
 
-def _loop(name: str, nodes: list[str], host: Host) -> str | None:
-    for backing in sorted((host.sys_root / "block").glob("loop*/loop/backing_file")):
-        if _source_name(read_text(backing) or "", host) in nodes:
+def _loop(subject: _Subject) -> str | None:
+    for backing in sorted((subject.host.sys_root / "block").glob("loop*/loop/backing_file")):
+        if _source_name(read_text(backing) or "", subject.host) in subject.nodes:
             return f"{backing.parent.parent.name} is a loop device over it"
     return None
 
 
-def _writer(name: str, nodes: list[str], host: Host) -> str | None:
-    """A process that has the drive open for writing without O_EXCL: a virtual machine's disk, a running dd."""
-    ours: dict[str, bool] = {}
-    for pid, descriptor, target in _open_devices(host):
-        if target not in ours:
-            ours[target] = _source_name(target, host) in nodes
-        if ours[target] and _writes(host.proc_root / pid / "fdinfo" / descriptor):
+def _exported(subject: _Subject) -> str | None:
+    """Targets of NVMe over fabrics and of LIO open their devices without O_EXCL and without a process."""
+    config = subject.host.sys_root / "kernel/config"
+    targets = (("nvmet/subsystems/*/namespaces/*/device_path", "NVMe target"), ("target/core/*/*/udev_path", "target"))
+    for pattern, kind in targets:
+        for file in sorted(config.glob(pattern)):
+            if _source_name(read_text(file) or "", subject.host) in subject.nodes:
+                return f"it is exported to other hosts by the {kind} {file.parent.relative_to(config)}"
+    return None
+
+
+def _writer(subject: _Subject) -> str | None:
+    """A process that has the drive open for writing without O_EXCL: a virtual machine's disk, a running dd.
+
+    By the open file itself, not by its path: a container has its own names, and a node may be gone since.
+    """
+    host = subject.host
+    numbers = {("b", read_text(block_dir(node, host.sys_root) / "dev")) for node in subject.nodes}
+    numbers |= {("c", read_text(file)) for path in subject.paths for file in _character_devices(path, host)}
+    for pid, descriptor, target, device in _open_devices(host):
+        named = device is None and _source_name(target, host) in subject.nodes
+        if (named or device in numbers) and _writes(host.proc_root / pid / "fdinfo" / descriptor):
             command = read_text(host.proc_root / pid / "comm") or "unknown"
             return f"process {pid} ({command}) has {target} open for writing"
     return None
 
 
-def _open_devices(host: Host) -> Iterator[tuple[str, str, str]]:
-    """Process, file descriptor and path of every open file in /dev; there may be ten thousands of files."""
-    own = str(os.getpid())
-    for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - plain strings are ten times quicker
+def _character_devices(name: str, host: Host) -> Iterator[Path]:
+    """`dev` files of what passes commands on to the drive: sg and bsg of SCSI, ng of NVMe."""
+    directory = block_dir(name, host.sys_root)
+    for pattern in ("device/scsi_generic/*/dev", "device/bsg/*/dev"):
+        yield from directory.glob(pattern)
+    if name.startswith("nvme"):
+        yield host.sys_root / "class/nvme-generic" / name.replace("nvme", "ng", 1) / "dev"
+
+
+def _open_devices(host: Host) -> Iterator[tuple[str, str, str, tuple[str, str | None] | None]]:
+    """Process, file descriptor, path and numbers of open devices; there may be ten thousands of files to look at."""
+    own, slow = str(os.getpid()), _slow_mounts(host)
+    for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - strings are ten times quicker
         folder = f"{host.proc_root}/{pid}/fd"
         try:
             descriptors = os.listdir(folder) if pid != own else []  # noqa: PTH208
         except OSError:  # the process is gone, or another user's
             continue
         for descriptor in descriptors:
+            link = f"{folder}/{descriptor}"
             try:
-                target = os.readlink(f"{folder}/{descriptor}")  # noqa: PTH115
+                if slow and os.readlink(link).startswith(slow):  # noqa: PTH115
+                    continue
+                device = _device_numbers(link)
+                if device != _NO_DEVICE:
+                    yield pid, descriptor, os.readlink(link), device  # noqa: PTH115
             except OSError:  # the file was closed
                 continue
-            if target.startswith("/dev/"):
-                yield pid, descriptor, target
+
+
+def _device_numbers(link: str) -> tuple[str, str | None] | None:
+    """`b` or `c` with `major:minor` of an open file; None where the file is not to be had, as in a pretended proc."""
+    try:
+        found = os.stat(link)  # noqa: PTH116
+    except FileNotFoundError:
+        return None
+    kind = "b" if stat.S_ISBLK(found.st_mode) else "c" if stat.S_ISCHR(found.st_mode) else ""
+    return (kind, f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}") if kind else _NO_DEVICE
+
+
+def _slow_mounts(host: Host) -> tuple[str, ...]:
+    """Network and FUSE file systems: to ask for a file there may take for ever, and no devices are opened there."""
+    kinds = ("nfs", "cifs", "smb", "ceph", "9p", "fuse.")
+    return tuple(f"{point.rstrip('/')}/" for _, point, _, kind in mounts(host) if kind.startswith(kinds))
 
 
 def _writes(fdinfo: Path) -> bool:
@@ -154,16 +235,17 @@ def _writes(fdinfo: Path) -> bool:
     return False
 
 
-_QUESTIONS: tuple[Callable[[str, list[str], Host], str | None], ...] = (
-    _not_a_drive, _system_disk, _mounted, _swap, _held, _btrfs, _loop, _writer,
+_QUESTIONS: tuple[Callable[[_Subject], str | None], ...] = (
+    _not_a_drive, _system_disk, _mounted, _swap, _held, _btrfs, _loop, _exported, _writer,
 )  # fmt: skip
 
 
-def mounts(host: Host) -> Iterator[tuple[str, str, str]]:
-    """`major:minor`, mount point and source of every mount of this process (proc_pid_mountinfo(5))."""
+def mounts(host: Host) -> Iterator[tuple[str, str, str, str]]:
+    """`major:minor`, mount point, source and kind of every mount of this process (proc_pid_mountinfo(5))."""
     for line in (read_text(host.proc_root / "self/mountinfo") or "").splitlines():
         fields = line.split()
-        yield fields[2], _unescaped(fields[4]), _unescaped(fields[fields.index("-") + 2])
+        rest = fields[fields.index("-") + 1 :]
+        yield fields[2], _unescaped(fields[4]), _unescaped(rest[1]), rest[0]
 
 
 def _source_name(path: str, host: Host) -> str | None:

@@ -13,11 +13,28 @@ MEMBERS = {
     "zfs_member": "a member of a ZFS pool",
     "btrfs": "a member of a btrfs",
     "bcache": "a device of bcache",
+    "bcachefs": "a member of a bcachefs",
+    "jbd": "the journal of a file system on another drive",
+    "xfs_external_log": "the log of a file system on another drive",
+    "swsuspend": "the image of a host that sleeps",
+    "stratis": "a member of a Stratis pool",
+    "vdo": "a device of VDO",
+    "DM_snapshot_cow": "a snapshot's device of the device mapper",
+    "DM_integrity": "a device of dm-integrity",
+    "DM_verity_hash": "a device of dm-verity",
+    "oracleasm": "a disk of Oracle ASM",
+    "drbdmanage_control_volume": "a device of DRBD",
+    "drbdproxy_datalog": "a device of DRBD",
+    "gfs": "a file system that other hosts may have mounted",
+    "gfs2": "a file system that other hosts may have mounted",
+    "ocfs": "a file system that other hosts may have mounted",
+    "ocfs2": "a file system that other hosts may have mounted",
+    "mpool": "a device of mpool",
     "drbd": "a device of DRBD",
     "ceph_bluestore": "a device of Ceph",
     "VMFS_volume_member": "a member of a VMFS volume",
 }
-"""What may be whole only together with other drives, by libblkid's names; RAID members end in `_raid_member`."""
+"""What others may need or have in use, by libblkid's names; RAID members end in `_raid_member`."""
 
 
 @dataclass(frozen=True)

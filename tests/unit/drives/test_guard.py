@@ -78,6 +78,20 @@ class Tree:
         backing.mkdir(parents=True)
         (backing / "backing_file").write_text(f"/dev/{node}\n")
 
+    def twin(self, node: str) -> str:
+        """A second path to the drive of a node, with as many partitions."""
+        drive = self.directory(node)
+        drive = drive.parent if (drive / "partition").exists() else drive
+        other = self.add(f"twin{len(self.nodes)}")
+        for path in (drive, self.directory(other)):
+            (path / "wwid").write_text(f"naa.5000-{drive.name}\n")
+        return self.add(f"{other}p1", inside=other)
+
+    def export(self, node: str) -> None:
+        folder = self._sys / "kernel/config/nvmet/subsystems/nqn.x/namespaces/1"
+        folder.mkdir(parents=True)
+        (folder / "device_path").write_text(f"/dev/{node}\n")
+
     def opened(self, node: str, flags: str = "0100002", pid: int = 4711) -> None:
         process = self._proc / str(pid)
         (process / "fd").mkdir(parents=True)
@@ -94,6 +108,10 @@ def on_stack(mounting: Callable[[Tree, str], None], kind: str) -> Callable[[Tree
     return lambda tree, node: mounting(tree, tree.stack(node, kind))
 
 
+def on_twin(use: Callable[[Tree, str], None]) -> Callable[[Tree, str], None]:
+    return lambda tree, node: use(tree, tree.twin(node))
+
+
 WAYS: dict[str, Callable[[Tree, str], None]] = {
     "mount": Tree.mount,
     "mount of a btrfs, whose numbers are no device's": lambda tree, node: tree.mount(node, numbers="0:45"),
@@ -105,6 +123,10 @@ WAYS: dict[str, Callable[[Tree, str], None]] = {
     "second device of a btrfs": Tree.btrfs,
     "loop device": Tree.loop,
     "a writing process": Tree.opened,
+    "a target": Tree.export,
+    "mount through another path": on_twin(Tree.mount),
+    "swap through another path": on_twin(Tree.swap),
+    "root file system through another path": on_twin(lambda tree, node: tree.mount(node, "/")),
     "the root file system": lambda tree, node: tree.mount(node, "/"),
     "the root file system through two mappings": lambda tree, node: tree.mount(tree.stack(tree.stack(node)), "/"),
     "read-only": lambda tree, node: (tree.directory("sdz") / "ro").write_text("1\n") and None,
@@ -151,7 +173,14 @@ def test_the_reason_names_what_is_used(tmp_path: Path, way: str, node: str) -> N
     WAYS[way](tree, node)
     reason = tree.holder("sdz")
     assert reason is not None
-    assert node in reason or "over it" in reason or "carries / " in reason
+    assert node in reason or "over it" in reason or "carries / " in reason or "twin" in reason or "exported" in reason
+
+
+def test_another_path_that_is_free_is_no_use(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, {"sdz": 1})
+    twin = tree.directory(tree.twin("sdz")).parent.name
+    assert holders.twins("sdz", tree.host) == [twin]
+    assert tree.holder("sdz") is None
 
 
 def test_a_mount_point_with_spaces_is_told_as_it_is(tmp_path: Path) -> None:
