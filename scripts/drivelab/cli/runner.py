@@ -190,11 +190,7 @@ def _explain(logs: Path, status: int) -> None:
     whole = (logs / "snakemake.log").read_text(errors="replace")
     sentences: list[str] = []
     for rule, log in dict.fromkeys(_FAILED_JOB.findall(whole)):
-        words = [line for line in _lines(Path(log)) if line.startswith("drivelab: ")]
-        sentences += words or [
-            f"drivelab: rule {rule} ended without a word, as a process does that is killed (log {log}); "
-            "what is finished is kept, run again to go on"
-        ]
+        sentences += _words_of(rule, Path(log))
     if shutil.disk_usage(logs).free < _LEAST_FREE_BYTES:
         sentences = [f"drivelab: {logs.parent}: No space left on device; make room and run again to go on"]
     if status < 0:
@@ -208,8 +204,18 @@ def _explain(logs: Path, status: int) -> None:
     )
 
 
-def _lines(log: Path) -> list[str]:
-    return log.read_text(errors="replace").splitlines() if log.exists() else []
+def _words_of(rule: str, log: Path) -> list[str]:
+    """What a failed job says of itself; a fault of drivelab's own ends in a traceback, a killed process in nothing."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    sentences = [line for line in lines if line.startswith("drivelab: ")]
+    if sentences:
+        return sentences
+    if any(line.startswith("Traceback ") for line in lines):
+        return [f"drivelab: rule {rule} failed by a fault of drivelab's own: {lines[-1]}; please report it with {log}"]
+    return [
+        f"drivelab: rule {rule} ended without a word, as a process does that is killed (log {log}); "
+        "what is finished is kept, run again to go on"
+    ]
 
 
 def _result(campaign: Campaign, seconds: float) -> None:

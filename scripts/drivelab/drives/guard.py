@@ -69,8 +69,8 @@ def holder(device: str, name: str, host: Host = Host()) -> str | None:  # noqa: 
     """Why a device may not be written to, in words, or None.
 
     No drive at all (a partition, a mapping), the system's disk, mounts, swap, holders (device mapper, md, bcache),
-    btrfs, loop devices over it, targets, processes that write to it, each of them of any other path to the drive too, whoever has it open with O_EXCL, and what is a member of
-    an LVM, RAID, ZFS or the like that nobody has assembled. What it asks costs a few milliseconds.
+    btrfs, loop devices over it, targets, processes that write to it, whoever has it open with O_EXCL, each of them by
+    any other path to the drive too, and what is a member of an LVM, RAID, ZFS or the like that nobody has assembled.
     """
     return holders.holder(name, host) or _exclusive(device) or _twin_in_use(name, host) or _membership(name, host)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import drivelab
@@ -48,7 +49,7 @@ def measure(plan: Plan, seal_in: Path) -> None:
                                       "engine": device.engine, "drivelab": drivelab.__version__})  # fmt: skip
         if plan.clock == "wall":
             recording.write("settings.json", snapshot([device.name], plan.subject["scenario"]))
-        recording.append("measure")
+        recording.append("measure", wear=asdict(device.wear()))
         progress = Progress(plan, "measure")
         bench = Bench(plan, device, recording)
         with bench.telemetry:
@@ -71,7 +72,9 @@ def _ready(plan: Plan, device: Device, recording: Recording, seal_in: Path) -> N
     journal = recording.journal()
     if any(line["event"] == "measure" for line in journal):
         samples = read_lines(recording.part)
-        reason = lost_state(plan.recording, device.last_user, journal, samples, device.wear())
+        reason = lost_state(
+            plan.recording, device.last_user, journal, samples, device.wear(), virtual_clock=plan.clock == "virtual"
+        )
         if reason is None:
             recording.append("gap", reason="the measurement was interrupted and resumed")
             print(f"drive '{plan.drive}': resuming {plan.measurement} where it was interrupted")

@@ -17,26 +17,30 @@ _IN_FLIGHT_BYTES = 2**20
 
 def lost_state(
     recording: str, last_user: str | None, journal: Sequence[Mapping[str, Any]], lines: Iterable[Mapping[str, Any]],
-    live: Wear,
+    live: Wear, *, virtual_clock: bool = False,
 ) -> str | None:  # fmt: skip
     """Why the drive is no longer in the state that an interrupted measurement left, in words; None if it may go on.
 
     `lines` are those of the recording's telemetry. No other measurement must have used the drive, and it must have
     stayed attached and the host running, or have a write counter of its own. How much the interrupted cell wrote is
     not known to the byte, but at the most BLIND_S at the highest rate that was seen after the last sample: what is
-    beyond that, others wrote.
+    beyond that, others wrote. On the virtual clock nobody else can write.
     """
     if last_user != recording:
         return f"the drive was used for {last_user or 'something unknown'} since"
-    seal = next(line["seal"] for line in reversed(journal) if line["event"] == "seal")
-    sealed = Wear(**seal["wear"])
-    lost = counters_lost(sealed, live)
-    written_bytes = _written_bytes(sealed, live, lost is not None)
+    begun = next((line.get("wear") for line in reversed(journal) if line["event"] == "measure"), None)
+    if begun is None:
+        return "nobody noted the drive's counters when the measurement began"
+    before = Wear(**begun)
+    lost = counters_lost(before, live)
+    written_bytes = _written_bytes(before, live, lost is not None)
     if written_bytes is None:
         return f"{lost} since, and the drive has no counter of its own"
     if written_bytes < 0:
         return "the drive's write counter went back"
-    foreign = foreign_bytes(lines, sealed.sectors_written + written_bytes // SECTOR_BYTES)
+    if virtual_clock:
+        return None
+    foreign = foreign_bytes(lines, before.sectors_written, before.sectors_written + written_bytes // SECTOR_BYTES)
     return f"others wrote about {format_amount(foreign)} since" if foreign else None
 
 
@@ -49,21 +53,23 @@ def _written_bytes(sealed: Wear, live: Wear, lost: bool) -> int | None:
     return live.lifetime_bytes_written - sealed.lifetime_bytes_written
 
 
-def foreign_bytes(lines: Iterable[Mapping[str, Any]], sectors_written: int) -> int:
-    """Bytes written since the last sample that the measurement itself cannot have written; 0 without samples."""
-    samples: list[tuple[float, int]] = []
+def foreign_bytes(lines: Iterable[Mapping[str, Any]], first_sectors: int, sectors: int) -> int:
+    """Bytes written since the last sample that the measurement itself cannot have written.
+
+    `first_sectors` is the counter of sectors written when the measurement last began, `sectors` the counter now. The
+    rate is the highest since the very first beginning; where nothing is known of it, nothing is the measurement's own.
+    """
+    runs: list[list[tuple[float, int]]] = [[]]
     ended = False
     for line in lines:
+        if line.get("event") == "begin":
+            runs.append([])
         if "sectors_written" in line:
-            samples.append((line["at_s"], int(line["sectors_written"])))
+            runs[-1].append((line["at_s"], int(line["sectors_written"])))
         ended = line.get("event") == "end"
-    if not samples:
-        return 0
-    rates = list(_rates(samples))
-    if not ended and not rates:
-        return 0
-    since = SECTOR_BYTES * (sectors_written - samples[-1][1])
-    own = _IN_FLIGHT_BYTES + (0 if ended else int(BLIND_S * max(rates) * SECTOR_BYTES))
+    since = SECTOR_BYTES * (sectors - (runs[-1][-1][1] if runs[-1] else first_sectors))
+    fastest = max((rate for run in runs for rate in _rates(run)), default=0.0)
+    own = _IN_FLIGHT_BYTES + (0 if ended else int(BLIND_S * fastest * SECTOR_BYTES))
     return since if since > own else 0
 
 

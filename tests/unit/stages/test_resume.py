@@ -11,7 +11,7 @@ from drivelab.drives.sysfs import Wear
 from drivelab.stages.resume import BLIND_S, foreign_bytes, lost_state
 
 WEAR = Wear("boot", "7", 1000, 0)
-JOURNAL = [{"event": "seal", "seal": {"wear": asdict(WEAR)}}]
+JOURNAL = [{"event": "measure", "wear": asdict(WEAR)}]
 MIB = 2**20 // 512
 
 
@@ -42,7 +42,7 @@ def test_a_counter_of_the_drive_lets_it_go_on_after_a_reboot() -> None:
     def lost_after(lifetime_bytes: int) -> str | None:
         sealed = replace(WEAR, lifetime_bytes_written=10**9)
         live = Wear("other", "1", 8, 0, 10**9 + lifetime_bytes)
-        journal = [{"event": "seal", "seal": {"wear": asdict(sealed)}}]
+        journal = [{"event": "measure", "wear": asdict(sealed)}]
         return lost_state("a/b/c", "a/b/c", journal, samples(1000, 1000 + 10 * MIB, ended=True), live)
 
     assert lost_after(10 * 2**20) is None
@@ -62,9 +62,31 @@ def test_after_an_orderly_end_nothing_is_written() -> None:
     assert lost(replace(WEAR, sectors_written=1000 + 14 * MIB), lines) == "others wrote about 4 MiB since"
 
 
-def test_without_samples_nobody_can_say() -> None:
-    assert lost(replace(WEAR, sectors_written=10**9), []) is None
-    assert foreign_bytes(samples(1000), 10**9) == 0
+def test_without_samples_all_that_was_written_is_others() -> None:
+    assert lost(replace(WEAR, sectors_written=1000 + 4 * MIB), []) == "others wrote about 4 MiB since"
+    assert lost(replace(WEAR, sectors_written=1000 + 8), []) is None
+    assert lost(replace(WEAR, sectors_written=1000 + 60 * MIB), samples(1000)) == "others wrote about 60 MiB since"
+
+
+def test_only_the_last_run_of_the_sampler_counts() -> None:
+    earlier = samples(10**9, 2 * 10**9)
+    lines = [*earlier, {"at_s": 300.0, "event": "begin"}, *samples(1000, 1000 + 10 * MIB, ended=True)]
+    assert lost(replace(WEAR, sectors_written=1000 + 10 * MIB), lines) is None
+
+
+def test_the_rate_of_earlier_runs_tells_what_a_short_one_can_have_written() -> None:
+    lines = [*samples(1000, 1000 + 10 * MIB), {"at_s": 300.0, "event": "begin"}, *samples(1000)]
+    assert lost(replace(WEAR, sectors_written=1000 + 40 * MIB), lines) is None
+    assert "others wrote" in str(lost(replace(WEAR, sectors_written=1000 + 60 * MIB), lines))
+
+
+def test_on_the_virtual_clock_nobody_else_writes() -> None:
+    live = replace(WEAR, sectors_written=10**9)
+    assert lost_state("a/b/c", "a/b/c", JOURNAL, [], live, virtual_clock=True) is None
+
+
+def test_a_journal_without_counters_begins_anew() -> None:
+    assert "nobody noted" in str(lost_state("a/b/c", "a/b/c", [{"event": "measure"}], [], WEAR))
 
 
 @given(st.lists(st.integers(0, 100 * MIB), min_size=2, max_size=20), st.floats(0, 1))
@@ -73,4 +95,4 @@ def test_the_own_writes_of_a_killed_cell_are_never_foreign(steps: list[int], lat
     for step in steps:
         total += step
         values.append(total)
-    assert foreign_bytes(samples(*values), total + int(late * (BLIND_S - 1) * max(steps))) == 0
+    assert foreign_bytes(samples(*values), 1000, total + int(late * (BLIND_S - 1) * max(steps))) == 0
