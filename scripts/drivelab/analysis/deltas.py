@@ -63,6 +63,8 @@ def _row(pair: dict[str, Any]) -> dict[str, Any]:
         "comparison_value": pair["value_comparison"],
         "delta_pct": 100 * delta(pair["value_basis"], pair["value_comparison"], pair["kind"]),
         "certain": not doubts,
+        **{column: bool(pair[f"{column}_basis"] or pair[f"{column}_comparison"]) for column in ("reduced", "virtual")},
+        "clock": " and ".join(sorted({pair["clock_basis"], pair["clock_comparison"]}, reverse=True)),
         "note": "; ".join(doubts + remarks),
     }
 

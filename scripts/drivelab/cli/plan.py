@@ -40,5 +40,5 @@ def _plan(options: argparse.Namespace) -> int:
         row = rows[one.plan.drive]
         block = PAGE_BYTES if row.virtual else sysfs.logical_block_bytes(row.device.removeprefix("/dev/"))
         for purpose, command in fio_commands(one.plan, row.device, row.capacity_bytes, block):
-            print(f"    {purpose}:\n        {command}")
+            print(f"    {purpose}" + (" (simulated)" if one.plan.clock == "virtual" else f":\n        {command}"))
     return 0

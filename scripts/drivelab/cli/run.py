@@ -25,8 +25,14 @@ def add_parser(commands: Any) -> None:
 
 def _common(one: argparse.ArgumentParser) -> None:
     one.add_argument("--yes", action="store_true", help="the data on the study's drives may be destroyed")
-    one.add_argument("--cores", type=int, default=os.cpu_count() or 1, help="CPU cores for the analysis")
+    one.add_argument("--cores", type=_count, default=os.cpu_count() or 1, help="CPU cores for the analysis")
     one.set_defaults(handler=_run)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of CPU cores; give 1 or more")
+    return int(text)
 
 
 def _run(options: argparse.Namespace) -> int:

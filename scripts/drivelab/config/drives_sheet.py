@@ -41,7 +41,7 @@ class SheetRow:
 def load_sheet(path: Path) -> dict[str, SheetRow]:
     """Rows by drive name; raises UserError with file and line for anything wrong."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             lines = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     except FileNotFoundError:
         raise UserError(

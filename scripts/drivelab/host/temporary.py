@@ -19,6 +19,7 @@ from typing import Any
 from drivelab.drives.sysfs import read_text
 from drivelab.drives.undo import Command, Undo, Write, from_mapping, perform
 from drivelab.errors import UserError
+from drivelab.run_directory import run_directory
 from drivelab.virtual.fuse import process_state
 
 __all__ = ["Command", "Temporary", "Undo", "Write"]
@@ -34,7 +35,7 @@ class Temporary:
     def __init__(self, scope: str, proc_root: Path = Path("/proc")) -> None:
         if not _SCOPE.fullmatch(scope):
             raise ValueError(f"'{scope}' is no scope of settings")
-        base = Path(os.environ.get("DRIVELAB_RUN_DIR", "/run/drivelab")).resolve()
+        base = run_directory()
         self.folder = base / "settings" / scope
         self._claims = self.folder / "claims"
         self._proc_root = proc_root
@@ -262,7 +263,7 @@ def _in_words(restored: list[str], failed: Mapping[str, str]) -> list[str]:
 
 def recover_all() -> list[str]:
     """`Temporary.recover` for every scope that anything was ever noted for; returns the words of all."""
-    base = Path(os.environ.get("DRIVELAB_RUN_DIR", "/run/drivelab")).resolve() / "settings"
+    base = run_directory() / "settings"
     return [words for folder in sorted(base.glob("*")) for words in Temporary(folder.name).recover()]
 
 

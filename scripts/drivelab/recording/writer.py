@@ -70,17 +70,19 @@ class Recording:
             return
         _drop_half_line(self.part / "journal.jsonl")
         self.append("abandoned", reason=reason)
+        self.part.rename(self._aside())
+
+    def _aside(self) -> Path:
         number = 1
         while (aside := self.final.with_name(f"{self.final.name}.abandoned-{number}")).exists():
             number += 1
-        self.part.rename(aside)
+        return aside
 
     def finish(self) -> None:
         """Rename to the final place and write the manifest, the file that the workflow waits for."""
         self.append("complete")
-        if self.final.exists():
-            (self.final / MANIFEST).unlink(missing_ok=True)
-            self.final.rmdir()
+        if self.final.exists():  # without a complete journal: what somebody deleted from, or put there
+            self.final.rename(self._aside())
         self.part.rename(self.final)
         directory = os.open(self.final.parent, os.O_RDONLY)
         os.fsync(directory)

@@ -25,4 +25,16 @@ def first_headlines(tables: Mapping[str, Path | Sequence[Path]], basis: str, mos
     ):
         value = f"{row['cell_label']} {row['metric']}: {row['value']:,.6g} {row['unit']} ({row['verdict']})"
         chosen.setdefault(str(row["measurement"]), value)
-    return [f"{measurement}: {text}" for measurement, text in list(chosen.items())[:most]]
+    return [f"{name}{_caveats(inputs, name)}: {text}" for name, text in list(chosen.items())[:most]]
+
+
+def _caveats(inputs: Inputs, measurement: str) -> str:
+    """What must not be left out where a number stands alone."""
+    rows = [row for row in inputs.tables["summary"] if row["measurement"] == measurement]
+    told = {
+        "reduced": any(row["reduced"] for row in rows),
+        "virtual drives": any(row["virtual"] for row in rows),
+        "virtual clock": any(row["clock"] == "virtual" for row in rows),
+    }
+    words = ", ".join(word for word, applies in told.items() if applies)
+    return f" ({words})" if words else ""

@@ -120,6 +120,11 @@ def _notes(journal: list[dict[str, Any]]) -> list[str]:
     if again:
         reasons = "; ".join(digest("; ".join(line["reasons"]) for line in again))
         notes.append(f"Cells were measured again because they were tainted, {len(again)} times: {reasons}.")
+    notes += [
+        "The purge left every block written once, not as if never written: no drive fresh out of box."
+        for line in journal
+        if line["event"] == "purge" and line.get("leaves") == "written once"
+    ]
     notes += [f"A cell failed and was run again: {line['reason']}." for line in journal if line["event"] == "failed"]
     return notes
 

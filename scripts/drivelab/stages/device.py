@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from drivelab.fio.run import Timing
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.replay.schedule import Schedule
+from drivelab.run_directory import run_directory
 from drivelab.stages import consent, write_cache
 from drivelab.telemetry.source import Source
 from drivelab.virtual.kept import KEPT_DRIVES
@@ -115,13 +115,8 @@ def open_device(plan: Plan) -> Iterator[Device]:
             exclusive(Path(approved.device), plan.drive, hold=True),
             write_cache.as_wanted(approved, plan.subject["write_cache"]),
         ):
-            user = _run_directory() / "users" / approved.serial.replace("/", "_")
+            user = run_directory() / "users" / approved.serial.replace("/", "_")
             yield BlockDevice(approved, plan, _take_over(user, plan))
-
-
-def _run_directory() -> Path:
-    """Where lies what ends with the host's uptime."""
-    return Path(os.environ.get("DRIVELAB_RUN_DIR", "/run/drivelab"))
 
 
 def _take_over(path: Path, plan: Plan) -> str | None:

@@ -17,6 +17,7 @@ from drivelab.plan.blocks import refuse_small_cells
 from drivelab.plan.plan import Plan
 from drivelab.protocol.grammar import Protocol, Resolved, load, resolve
 from drivelab.stages.estimate import Trace
+from drivelab.stages.write_cache import known_state
 from drivelab.trace import application, capture, catalogue
 from drivelab.virtual import manage
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
@@ -85,13 +86,16 @@ class Campaign:
     def approve_drives(self) -> None:
         """Let the guard look at every real drive that is to be measured; raises UserError, touches nothing.
 
-        Also when a cell is smaller than the logical block of its drive.
+        Also when a cell is smaller than the logical block of its drive, or a drive tells nothing of its write cache.
         """
         approved = {
             drive: guard.approve(self.sheet[drive], self.sheet[drive].device)
             for drive in dict.fromkeys(one.plan.drive for one in self.plans)
             if self.sheet[drive].virtual is None
         }
+        if self.study.write_cache is not None:
+            for device in approved.values():
+                known_state(device, self.study.write_cache)
         for one in self.plans:
             if one.plan.drive in approved:
                 refuse_small_cells(one.plan, sysfs.logical_block_bytes(approved[one.plan.drive].name))

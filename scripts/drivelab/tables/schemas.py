@@ -159,7 +159,8 @@ DELTAS = _schema(
     "str: measurement protocol cell_label metric kind unit basis comparison",
     "float: basis_value comparison_value",
     "float: delta_pct",  # positive: the comparison is better
-    "bool: certain",
+    "bool: certain reduced virtual",  # reduced, virtual: one of the two at least
+    "str: clock",  # "wall" | "virtual" | "wall and virtual"
     "str: note",
 )
 

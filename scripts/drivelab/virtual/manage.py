@@ -21,6 +21,7 @@ from typing import Any
 
 from drivelab.drives.lock import is_held
 from drivelab.errors import UserError
+from drivelab.run_directory import run_directory
 from drivelab.virtual import daemon, fuse
 from drivelab.virtual.keeping import keep_drive
 from drivelab.virtual.kept import discard, discard_part, kept_file
@@ -261,7 +262,7 @@ def _clean(name: str) -> list[str]:
 def _path(name: str, kind: str) -> Path:
     if not _NAME.fullmatch(name):
         raise UserError(f"'{name}' is no name of a virtual drive; use at most 41 small letters, digits and hyphens")
-    return Path(os.environ.get("DRIVELAB_RUN_DIR", "/run/drivelab")).resolve() / "virtual" / f"{name}.{kind}"
+    return run_directory() / "virtual" / f"{name}.{kind}"
 
 
 def _names() -> list[str]:

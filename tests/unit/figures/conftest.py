@@ -281,6 +281,9 @@ def deltas(
                     "comparison_value": 100 + delta,
                     "delta_pct": delta,
                     "certain": abs(delta) > 6,
+                    "reduced": True,
+                    "virtual": True,
+                    "clock": "wall",
                     "note": "",
                 }
             )

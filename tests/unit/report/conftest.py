@@ -101,6 +101,9 @@ def deltas(of: pd.DataFrame) -> pd.DataFrame:
                 "comparison_value": other.value,
                 "delta_pct": 100 * (ratio - 1),
                 "certain": certain,
+                "reduced": True,
+                "virtual": True,
+                "clock": "wall",
                 "note": (REMARK if basis.n < 3 else "") if certain else "the spreads overlap",
             }
         )

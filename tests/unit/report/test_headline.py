@@ -19,6 +19,7 @@ def paths(tmp_path: Path, tables: Any) -> dict[str, Path]:
 
 def test_one_line_for_each_measurement(paths: dict[str, Path]) -> None:
     lines = first_headlines(paths, "op7")
-    assert [line.split(":")[0] for line in lines] == ["pts-iops", "pts-write-saturation", "trace-replay"]
+    names = ["pts-iops", "pts-write-saturation", "trace-replay"]
+    assert [line.split(":")[0] for line in lines] == [f"{name} (reduced, virtual drives)" for name in names]
     assert "RND 4KiB 0/100" in lines[0]
     assert len(first_headlines(paths, "op7", most=1)) == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.drives import write_cache as drives_write_cache
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.errors import UserError
 from drivelab.stages import planning
@@ -22,6 +23,7 @@ def campaign(project: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
     monkeypatch.setattr(
         planning.guard, "approve", lambda row, device: ApprovedDevice("/dev/nvme9n1", "nvme9n1", row.serial, None)
     )
+    monkeypatch.setattr(drives_write_cache, "state", lambda name: "on")
     return Campaign.load("config/mine.yaml")
 
 
@@ -34,6 +36,16 @@ def test_cells_below_the_logical_block_are_refused(campaign: Campaign, monkeypat
 def test_512e_takes_them(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning.sysfs, "logical_block_bytes", lambda name: 512)
     campaign.approve_drives()
+
+
+def test_a_drive_that_tells_nothing_of_its_write_cache(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning.sysfs, "logical_block_bytes", lambda name: 512)
+    monkeypatch.setattr(drives_write_cache, "state", lambda name: None)
+    with pytest.raises(UserError, match=r"/dev/nvme9n1 does not tell.*write_cache: unchanged"):
+        campaign.approve_drives()
+    study = Path("config/mine.yaml")
+    study.write_text(study.read_text() + "write_cache: unchanged\n")
+    Campaign.load(study).approve_drives()
 
 
 def test_the_study_chooses_purge_write_cache_and_limits(campaign: Campaign) -> None:
