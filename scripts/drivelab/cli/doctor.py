@@ -53,6 +53,10 @@ def _doctor(options: argparse.Namespace) -> int:
         return 0
     for line in [*said, *report(rows, options.scenario)]:
         print(line)
+    reach = {"host", *(named or _pinned())}
+    settable = sum(bool(row["deviation"] and row["settable"]) for row in rows if row["scope"] in reach)
+    if settable and not options.apply:
+        print(f"\ndrivelab doctor --apply sets {settable} of them for the time of the next study.")
     if not options.apply and (changed := temporary.remembered()):
         text = (
             f"{len(changed)} values are set for a study at the moment. They go back when the last study ends, or with "
@@ -114,9 +118,6 @@ def report(rows: Sequence[dict[str, Any]], scenario: str) -> list[str]:
     if missing:
         names = ", ".join(_title(row) for row in missing)
         lines += ["", NOT_AVAILABLE.capitalize(), *_wrapped(names, "  ")]
-    settable = sum(bool(row["settable"]) for row in deviating)
-    if settable:
-        lines += ["", f"drivelab doctor --apply sets {settable} of them for the time of the next study."]
     return lines
 
 

@@ -25,7 +25,8 @@ def add_parser(commands: Any) -> None:
     one = commands.add_parser("drives", help="list the drives of this host and whether they may be tested")
     form = one.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="everything that is known, as JSON")
-    form.add_argument("--tsv", action="store_true", help="a first drive sheet, to be made config/drives.tsv")
+    form.add_argument("--tsv", action="store_true", help="the drive sheet with a row for each drive that it lacks")
+    one.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the sheet of --tsv there, all or nothing")
     one.add_argument("--sheet", type=Path, default=DEFAULT_SHEET, help="the drive sheet (%(default)s)")
     one.set_defaults(handler=_drives)
 
@@ -34,8 +35,8 @@ def _drives(options: argparse.Namespace) -> int:
     drives = survey(options.sheet)
     if options.json:
         print(json.dumps(drives, indent=1))
-    elif options.tsv:
-        print(sheet_text(drives), end="")
+    elif options.tsv or options.output:
+        _put_sheet(sheet_text(drives, _text(options.sheet)), options.output)
     else:
         print(listing(drives), end="")
     return 0
@@ -54,13 +55,31 @@ def _rows(sheet: Path) -> dict[str, Any]:
     from drivelab.config.drives_sheet import load_sheet
     from drivelab.errors import UserError
 
-    if not sheet.exists():
+    if not _text(sheet).strip():
         return {}
     try:
         return load_sheet(sheet)
     except UserError as error:
         print(f"drivelab: {error}", file=sys.stderr)
         return {}
+
+
+def _text(sheet: Path) -> str:
+    """Text of the sheet; nothing of one that is not there."""
+    try:
+        return sheet.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _put_sheet(text: str, output: Path | None) -> None:
+    if output is None:
+        print(text, end="")
+        return
+    part = output.with_name(f".{output.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(output)
+    print(f"{output}: written; give the new drives names, and enter yes where their data may be destroyed")
 
 
 def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
@@ -197,22 +216,30 @@ _CELLS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def sheet_text(drives: list[dict[str, Any]]) -> str:
-    """A drive sheet that allows nothing yet: a row for each drive that can be pinned, a comment for each other."""
+def sheet_text(drives: list[dict[str, Any]], present: str = "") -> str:
+    """A drive sheet: what is `present` of it, then what it lacks, allowing nothing yet.
+
+    A row for each further drive that can be pinned, a comment for each that cannot.
+    """
     from drivelab.config.drives_sheet import COLUMNS
 
-    lines = ["\t".join(COLUMNS)]
-    names: set[str] = set()
-    serials: set[str] = set()
+    lines = present.splitlines() or ["\t".join(COLUMNS)]
+    more = [""] * (len(lines[0].split("\t")) - len(COLUMNS))
+    fields = [line.split("\t") for line in lines[1:] if not line.startswith("#")]
+    names, serials = {row[0] for row in fields}, {row[2] for row in fields if len(row) > 2}
     for drive in drives:
         note = _note(drive)
+        if drive["sheet"] is not None:
+            continue
         if drive["serial"] in serials:
-            lines.append(f"# {drive['device']}: {note}; the serial number {drive['serial']} stands above already")
+            line = f"# {drive['device']}: {note}; the serial number {drive['serial']} stands above already"
         elif drive["pin"] and drive["serial"]:
-            lines.append("\t".join((_free_name(drive, names), drive["pin"], drive["serial"], "no", note)))
+            line = "\t".join((_free_name(drive, names), drive["pin"], drive["serial"], "no", note, *more))
             serials.add(drive["serial"])
         else:
-            lines.append(f"# {drive['device']}: {note}")
+            line = f"# {drive['device']}: {note}"
+        if line not in lines:
+            lines.append(line)
     return "\n".join(lines) + "\n"
 
 

@@ -104,8 +104,9 @@ def apply(scenario: str, drives: Sequence[str], temporary: Temporary, machine: M
         if not changes or set(changes) <= tried - set(failures):
             break
         # All before the first: changing one setting can change what another one reads.
-        temporary.remember_all({name: change.undo for name, change in changes.items()})
+        new = temporary.remember_all({name: change.undo for name, change in changes.items()})
         failures = {name: reason for name, change in changes.items() if (reason := perform(change.do)) is not None}
+        temporary.forget([name for name in new if name in failures])
         tried |= set(changes)
     return list(_tell(before, _look(drives, scenario, machine), tried, failures))
 

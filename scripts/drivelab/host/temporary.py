@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -47,12 +47,20 @@ class Temporary:
         """
         self.remember_all({name: undo})
 
-    def remember_all(self, undos: Mapping[str, Undo]) -> None:
-        """`remember` for many settings at the price of one."""
+    def remember_all(self, undos: Mapping[str, Undo]) -> list[str]:
+        """`remember` for many settings at the price of one; returns the names that were not noted before."""
         with self._locked():
             journal = self._read()
-            if any(name not in journal for name in undos):
-                self._write(journal | _new(undos, journal))
+            new = _new(undos, journal)
+            if new:
+                self._write(journal | new)
+            return list(new)
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Take back what `remember_all` has newly noted: these settings were not changed after all."""
+        if names:
+            with self._locked():
+                self._write({name: undo for name, undo in self._read().items() if name not in names})
 
     @contextmanager
     def claim(self, say: Callable[[str], None] = lambda text: None) -> Iterator[Temporary]:

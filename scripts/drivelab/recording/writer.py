@@ -81,8 +81,12 @@ class Recording:
     def finish(self) -> None:
         """Rename to the final place and write the manifest, the file that the workflow waits for."""
         self.append("complete")
-        if self.final.exists():  # without a complete journal: what somebody deleted from, or put there
-            self.final.rename(self._aside())
+        if self.final.exists():  # the workflow makes it, and somebody may have put something there
+            (self.final / MANIFEST).unlink(missing_ok=True)
+            if any(self.final.iterdir()):
+                self.final.rename(self._aside())
+            else:
+                self.final.rmdir()
         self.part.rename(self.final)
         directory = os.open(self.final.parent, os.O_RDONLY)
         os.fsync(directory)

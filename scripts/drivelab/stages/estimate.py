@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,11 @@ FIO_START_S = 0.3
 """What fio needs beyond the runtime of a cell, measured."""
 ASSUMED_MIB_S = {"sata": 450.0, "sas": 900.0, "pcie": 2000.0}
 """Write bandwidth assumed of a real drive by its transport: that of common drives, and that of the slowest else."""
+FASTEST_MIB_S = {"sata": 560.0, "sas": 2200.0, "pcie": 14000.0}
+"""No drive of a transport writes faster, where its link does not say more exactly."""
+_LANE_MIB_S = {"2.5": 236.0, "5.0": 472.0, "8.0": 930.0, "16.0": 1860.0, "32.0": 3720.0, "64.0": 7440.0}
+"""Payload of a PCIe lane by its GT/s, less encoding and packets."""
+_LINK = re.compile(r"(\d+\.\d+) GT/s.* x(\d+)")
 _PURGE_S = 60.0
 
 
@@ -58,11 +64,22 @@ def assumed_mib_s(plan: Plan, transport: str | None) -> float:
     return PAGE_BYTES / page_us * 1e6 / 2**20
 
 
-def estimate(plan: Plan, capacity_bytes: int, bandwidth_mib_s: float, trace: Trace) -> Estimate:
-    """Conditioning and all steps: volumes at `bandwidth_mib_s`, and no cell that writes faster than that."""
+def fastest_mib_s(plan: Plan, transport: str | None, link: str | None) -> float:
+    """What bounds the bytes that are written in a time: the link of a real drive, the model of a virtual one."""
+    if plan.virtual:
+        return assumed_mib_s(plan, None)
+    if (match := _LINK.search(link or "")) is not None and match[1] in _LANE_MIB_S:
+        return _LANE_MIB_S[match[1]] * int(match[2])
+    return FASTEST_MIB_S.get(transport or "", max(FASTEST_MIB_S.values()))
+
+
+def estimate(
+    plan: Plan, capacity_bytes: int, bandwidth_mib_s: float, trace: Trace, fastest_mib_s: float | None = None
+) -> Estimate:
+    """Conditioning and all steps: volumes at `bandwidth_mib_s`, and no cell that writes faster than `fastest_mib_s`."""
     bytes_s = bandwidth_mib_s * 2**20
-    purge_s = (1.0 if plan.virtual else _PURGE_S) + plan.subject["condition"].get("settle_s", 0.0)
-    total = Estimate(purge_s, purge_s)
+    fastest_bytes_s = (fastest_mib_s or bandwidth_mib_s) * 2**20
+    total = _purge(plan, capacity_bytes, bytes_s)
     fill = plan.subject["condition"].get("fill")
     if fill is not None:
         volume = capacity_bytes * plan.subject["class"]["active_range"] * fill["capacity_multiple"]
@@ -70,13 +87,27 @@ def estimate(plan: Plan, capacity_bytes: int, bandwidth_mib_s: float, trace: Tra
     for step in plan.subject["measure"]:
         ((kind, fields),) = step.items()
         if kind == "loop":
-            total += _loop(fields, bytes_s)
+            total += _loop(fields, fastest_bytes_s)
         elif kind == "soak":
-            total += _soak(fields, capacity_bytes, bytes_s)
+            total += _soak(fields, capacity_bytes, bytes_s, fastest_bytes_s)
         else:
             once = Estimate(trace.duration_s, trace.duration_s, trace.write_bytes, trace.write_bytes)
             total += once.times(fields["cold_runs"] + 3, fields["cold_runs"] + 7)
     return total
+
+
+def _purge(plan: Plan, capacity_bytes: int, bytes_s: float) -> Estimate:
+    """At the most an overwrite, which is what `auto` comes to on a drive that has nothing better."""
+    method, settle_s = plan.subject["condition"]["purge"], plan.subject["condition"].get("settle_s", 0.0)
+    if method == "none":
+        return Estimate()
+    if plan.virtual and method == "auto":
+        return Estimate(settle_s, settle_s + 1.0)
+    if method == "overwrite":
+        seconds = capacity_bytes / bytes_s + settle_s
+        return Estimate(seconds, seconds, capacity_bytes, capacity_bytes)
+    overwritten = capacity_bytes if method == "auto" else 0
+    return Estimate(settle_s, settle_s + _PURGE_S + overwritten / bytes_s, 0.0, overwritten)
 
 
 def _loop(fields: Mapping[str, Any], bytes_s: float) -> Estimate:
@@ -87,14 +118,14 @@ def _loop(fields: Mapping[str, Any], bytes_s: float) -> Estimate:
     return one_round.times(fields["until"]["window"], fields["until"]["max_rounds"])
 
 
-def _soak(fields: Mapping[str, Any], capacity_bytes: int, bytes_s: float) -> Estimate:
+def _soak(fields: Mapping[str, Any], capacity_bytes: int, bytes_s: float, fastest_bytes_s: float) -> Estimate:
     """A volume is reached in its own time; random writes may be ten times slower than what is assumed."""
     until, write_share = fields["until"], 1 - fields["cell"]["read_share"] / 100
     volume = until["capacity_multiple"] * capacity_bytes if "capacity_multiple" in until else None
     time_s = until.get("time_s")
     if volume is None:
-        return Estimate(time_s, time_s, 0.0, time_s * bytes_s * write_share)
+        return Estimate(time_s, time_s, 0.0, time_s * fastest_bytes_s * write_share)
     fastest_s = volume / bytes_s
     if time_s is None:
         return Estimate(fastest_s, 10 * fastest_s, volume * write_share, volume * write_share)
-    return Estimate(min(fastest_s, time_s), time_s, 0.0, min(volume, time_s * bytes_s) * write_share)
+    return Estimate(min(fastest_s, time_s), time_s, 0.0, min(volume, time_s * fastest_bytes_s) * write_share)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from drivelab.drives import holders, signatures, sysfs
+from drivelab.drives import holders, identity, signatures, sysfs
 from drivelab.stages.estimate import Estimate, assumed_mib_s, estimate
 from drivelab.stages.planning import Campaign
 from drivelab.units import format_amount, format_duration
@@ -72,7 +72,7 @@ def _outlook(campaign: Campaign, drive: str) -> Outlook:
     plans = [one.plan for one in campaign.plans if one.plan.drive == drive]
     left = [plan for plan in plans if not (plan.recording_path / "recording.json").exists()]
     name = None if row.virtual is not None else sysfs.kernel_name(row.device)
-    facts = sysfs.describe(name) if name else {"model": "virtual drive", "transport": None}
+    facts = identity.describe(name) if name else {"model": "virtual drive", "transport": None, "link": None}
     capacity_bytes = campaign.capacity_bytes(plans[0])
     bandwidth_mib_s = assumed_mib_s(plans[0], str(facts["transport"]))
     total = sum((estimate(plan, capacity_bytes, bandwidth_mib_s, campaign.trace_of(plan)) for plan in left), Estimate())

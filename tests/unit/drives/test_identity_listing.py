@@ -154,6 +154,30 @@ def test_the_first_sheet_allows_nothing_and_can_be_read(host: dict[str, dict[str
     assert "/dev/vda" in comments[1]
 
 
+def test_a_sheet_keeps_what_it_says_and_gains_what_it_lacks(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    host |= {"nvme0n1": FACTS, "sdb": FACTS | {"serial": "B3456", "by_id": f"{BY_ID}ata-b"}, "vda": BARE}
+    path = tmp_path / "drives.tsv"
+    row = f"mine\t{FACTS['by_id']}\t{FACTS['serial']}\tyes\tkept\t600"
+    path.write_text(f"drive\tdevice\tserial\tdestructive\tnote\tendurance_tbw\n# a remark\n{row}\n")
+    for _ in range(2):
+        assert main(["drives", "--tsv", "--sheet", str(path), "-o", str(path)]) == 0
+        lines = path.read_text().splitlines()
+        assert lines[1:3] == ["# a remark", row]
+        assert len(lines) == 5
+        rows = load_sheet(path)
+        assert {name: one.destructive for name, one in rows.items()} == {
+            "mine": True, "example-ssd-990-pro-1tb-3456": False,
+        }  # fmt: skip
+
+
+def test_an_empty_sheet_is_no_fault(
+    host: dict[str, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "drives.tsv").touch()
+    assert main(["drives", "--sheet", str(tmp_path / "drives.tsv")]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_json_of_the_command(host: dict[str, dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     host["nvme0n1"] = FACTS
     assert main(["drives", "--json"]) == 0

@@ -31,6 +31,15 @@ def test_it_appears_whole_and_keeps_its_journal(recording: Recording) -> None:
     assert manifest["digest"] == recording.plan.digest
 
 
+def test_what_somebody_put_in_its_place_is_kept_aside(recording: Recording) -> None:
+    recording.append("cell", step=0)
+    recording.final.mkdir(parents=True)
+    (recording.final / "mine.txt").write_text("x")
+    recording.finish()
+    assert recording.complete
+    assert (recording.final.with_name(f"{recording.final.name}.abandoned-1") / "mine.txt").read_text() == "x"
+
+
 def test_a_deleted_manifest_is_written_anew_from_the_journal(recording: Recording) -> None:
     recording.append("cell", step=0)
     recording.append("gap", reason="r")
