@@ -71,6 +71,23 @@ def journal_of_part(plan: Plan) -> list[str]:
     return [line["event"] for line in read_journal(plan.recording_path.with_name(plan.recording_path.name + ".part"))]
 
 
+def interrupt(plan: Plan, seal: Path) -> None:
+    """Let the measurement fail in its first cell."""
+    manage.set_fault("op7", manage.Fault("error", operation="write"))
+    with pytest.raises(UserError, match="Input/output error"):
+        measure(plan, seal)
+
+
+def write_as_another(*amount: str) -> None:
+    device = manage.status()[0].device
+    subprocess.run(["dd", "if=/dev/zero", f"of={device}", "oflag=direct", *amount], check=True, capture_output=True)
+
+
+def reason_to_begin_anew(plan: Plan) -> str:
+    (abandoned,) = plan.recording_path.parent.glob("*.abandoned-1")
+    return next(str(line["reason"]) for line in read_journal(abandoned) if line["event"] == "abandoned")
+
+
 def fio_processes(folder: Path) -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -164,17 +181,11 @@ def test_a_serial_that_is_not_the_sheets_is_refused(plans: list[Plan]) -> None:
 def test_foreign_writes_during_an_interruption_make_it_begin_anew(plans: list[Plan]) -> None:
     plan = plans[0]
     seal = condition(plan)
-    manage.set_fault("op7", manage.Fault("error", operation="write"))
-    with pytest.raises(UserError, match="Input/output error"):
-        measure(plan, seal)
+    interrupt(plan, seal)
     manage.clear_faults("op7")
-    device = manage.status()[0].device
-    write = ["dd", "if=/dev/zero", f"of={device}", "bs=1M", "count=4", "oflag=direct"]
-    subprocess.run(write, check=True, capture_output=True)
+    write_as_another("bs=1M", "count=4")
     measure(plan, seal)
-    (abandoned,) = plan.recording_path.parent.glob("*.abandoned-1")
-    reason = next(line["reason"] for line in read_journal(abandoned) if line["event"] == "abandoned")
-    assert reason == "others wrote about 4 MiB since"
+    assert reason_to_begin_anew(plan) == "others wrote about 4 MiB since"
     assert events(plan).count("purge") == 1
     assert events(plan)[-1] == "complete"
 
@@ -184,9 +195,7 @@ def test_foreign_writes_between_stages_lead_to_a_new_purge(
 ) -> None:
     plan = plans[0]
     seal = condition(plan)
-    device = manage.status()[0].device
-    write = ["dd", "if=/dev/zero", f"of={device}", "bs=64k", "count=1", "oflag=direct"]
-    subprocess.run(write, check=True, capture_output=True)
+    write_as_another("bs=64k", "count=1")
     measure(plan, seal)
     assert "others wrote 64KiB and discarded 0B since; purging and preconditioning again" in capsys.readouterr().out
     assert events(plan).count("purge") == 2
@@ -195,9 +204,7 @@ def test_foreign_writes_between_stages_lead_to_a_new_purge(
 def test_a_drive_that_was_stopped_and_kept_is_measured_on(plans: list[Plan]) -> None:
     plan = plans[0]
     seal = condition(plan)
-    manage.set_fault("op7", manage.Fault("error", operation="write"))
-    with pytest.raises(UserError, match="Input/output error"):
-        measure(plan, seal)
+    interrupt(plan, seal)
     manage.clear_faults("op7")
     manage.stop("op7", keep=Path("results") / KEPT_DRIVES)
     measure(plan, seal)
@@ -209,11 +216,7 @@ def test_a_drive_that_was_stopped_and_kept_is_measured_on(plans: list[Plan]) -> 
 def test_a_drive_that_lost_its_state_is_measured_anew(plans: list[Plan]) -> None:
     plan = plans[0]
     seal = condition(plan)
-    manage.set_fault("op7", manage.Fault("error", operation="write"))
-    with pytest.raises(UserError, match="Input/output error"):
-        measure(plan, seal)
+    interrupt(plan, seal)
     manage.stop("op7")
     measure(plan, seal)
-    (abandoned,) = plan.recording_path.parent.glob("*.abandoned-1")
-    reason = next(line["reason"] for line in read_journal(abandoned) if line["event"] == "abandoned")
-    assert reason == "the drive's write counter went back"
+    assert reason_to_begin_anew(plan) == "the drive's write counter went back"

@@ -53,11 +53,12 @@ def _doctor(options: argparse.Namespace) -> int:
         return 0
     for line in [*said, *report(rows, options.scenario)]:
         print(line)
+    if options.apply:
+        return 0
     reach = {"host", *(named or _pinned())}
-    settable = sum(bool(row["deviation"] and row["settable"]) for row in rows if row["scope"] in reach)
-    if settable and not options.apply:
+    if settable := sum(bool(row["deviation"] and row["settable"]) for row in rows if row["scope"] in reach):
         print(f"\ndrivelab doctor --apply sets {settable} of them for the time of the next study.")
-    if not options.apply and (changed := temporary.remembered()):
+    if changed := temporary.remembered():
         text = (
             f"{len(changed)} values are set for a study at the moment. They go back when the last study ends, or with "
             "drivelab doctor --restore."

@@ -9,9 +9,6 @@ from typing import Any
 from drivelab.drives.sysfs import SECTOR_BYTES, Wear
 from drivelab.units import format_size
 
-LIFETIME_UNIT_BYTES = 512_000
-"""NVMe counts data units written in thousands of 512 bytes, rounded up (NVM Express Base, SMART / Health log)."""
-
 
 @dataclass(frozen=True)
 class Seal:
@@ -46,7 +43,7 @@ def judge(seal: Seal, stage: str, serial: str, plan: str, live: Wear) -> Verdict
     """Compare a seal with what is wanted (`stage`, `serial`, `plan`) and with the live counters of the drive.
 
     The kernel's counters end with the host's uptime or the device's attachment; then only a drive with a counter of
-    its own can vouch for itself, to within LIFETIME_UNIT_BYTES, and not for what was discarded.
+    its own can vouch for itself, to within `nvme.DATA_UNIT_BYTES`, and not for what was discarded.
     """
     if seal.stage != stage:
         return Verdict(False, f"the drive was left after {seal.stage}, not after {stage}")

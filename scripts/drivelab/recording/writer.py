@@ -34,7 +34,7 @@ class Recording:
 
     def open(self) -> None:
         self.part.mkdir(parents=True, exist_ok=True)
-        _drop_half_line(self.part / "journal.jsonl")
+        drop_half_line(self.part / "journal.jsonl")
         self.write("plan.json", json.loads(self.plan.to_json()))
 
     def journal(self) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ class Recording:
         """Begin anew: what was measured so far stays beside the recording, with the reason in its journal."""
         if not self.part.exists():
             return
-        _drop_half_line(self.part / "journal.jsonl")
+        drop_half_line(self.part / "journal.jsonl")
         self.append("abandoned", reason=reason)
         self.part.rename(self._aside())
 
@@ -120,12 +120,12 @@ def read_journal(directory: Path) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def _drop_half_line(journal: Path) -> None:
+def drop_half_line(path: Path) -> None:
     """Cut off what a crash left of a line, or the next line would be joined to it."""
-    if journal.exists():
-        text = journal.read_bytes()
+    if path.exists():
+        text = path.read_bytes()
         if not text.endswith(b"\n"):
-            os.truncate(journal, text.rfind(b"\n") + 1)
+            os.truncate(path, text.rfind(b"\n") + 1)
 
 
 def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:

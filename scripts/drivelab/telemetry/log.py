@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from drivelab.recording.writer import drop_half_line
+
 NAME = "telemetry.jsonl"
 
 
@@ -17,7 +19,7 @@ class Log:
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = None
         try:
-            _drop_half_line(path)
+            drop_half_line(path)
             self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError:
             pass
@@ -38,13 +40,6 @@ class Log:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-
-def _drop_half_line(path: Path) -> None:
-    if path.exists():
-        data = path.read_bytes()
-        if not data.endswith(b"\n"):
-            os.truncate(path, data.rfind(b"\n") + 1)
 
 
 def read_samples(recording: Path) -> Iterator[dict[str, float]]:
