@@ -123,10 +123,13 @@ def to_table(requests: list[Request], origin_ns: int, first_sector: int, process
         "preflush": flushing & (lengths > 0),
         "offset_bytes": np.where(lengths > 0, (sectors - first_sector) * SECTOR_BYTES, 0),
         "length_bytes": lengths,
-        "process": [processes.get(r.pid, "") for r in requests],
+        "process": pa.array([processes.get(r.pid, "") for r in requests]).dictionary_encode(),
         "pid": [r.pid for r in requests],
         "cpu": [r.cpu for r in requests],
         "error": [r.error for r in requests],
+        "dispatch_id": [None] * len(requests),
+        "pieces": np.ones(len(requests), np.int32),
+        "requeues": np.zeros(len(requests), np.int32),
     }
     return pa.table(columns, schema=REQUESTS)
 

@@ -21,7 +21,7 @@ def test_a_trace_survives_the_file_with_its_provenance(tmp_path: Path) -> None:
     write_trace(requests, {"application": "x", "lost": {"overrun": 1}}, path)
     table, provenance = read_trace(path)
     assert table.equals(requests)
-    assert provenance == {"format": 1, "application": "x", "lost": {"overrun": 1}}
+    assert provenance == {"format": 2, "application": "x", "lost": {"overrun": 1}}
     assert [one.name for one in path.parent.iterdir()] == ["t.parquet"]
 
 
@@ -33,5 +33,5 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"t\.parquet: is no readable Parquet file"):
         read_trace(path)
     pq.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(UserError, match=r"t\.parquet: is no trace of format 1"):
+    with pytest.raises(UserError, match=r"t\.parquet: is no trace of format 2"):
         read_trace(path)
