@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,14 @@ import numpy as np
 
 from drivelab.trace import records
 from drivelab.trace.match import Matcher
+
+HEADER = np.dtype(
+    [
+        ("magic", "<u4"), ("sequence", "<u4"), ("time_ns", "<u8"), ("sector", "<u8"), ("bytes", "<u4"),
+        ("action", "<u4"), ("pid", "<u4"), ("device", "<u4"), ("cpu", "<u4"), ("error", "<u2"), ("pdu_bytes", "<u2"),
+    ]
+)  # fmt: skip
+"""Record of version 7."""
 
 Event = tuple[int, str, str, int, int]
 """Time in ns, blkparse's letter, its flags (`R`, `W`, `WS`, `FWFS`, `FN`, `DS` …), sector, bytes."""
@@ -26,14 +35,16 @@ def action_word(letter: str, flags: str) -> int:
 
 
 def record_bytes(
-    event: Event, cpu: int = 0, sequence: int = 0, pid: int = 7, pdu: bytes = b"", action: int | None = None
-) -> bytes:
+    event: Event, cpu: int = 0, sequence: int = 0, pid: int = 7, pdu: bytes = b"", action: int | None = None,
+    version: int = 7, device: int = 1 << 20,
+) -> bytes:  # fmt: skip
     """One record as it lies in a file; `action` stands in for the event's letter and flags."""
     time_ns, letter, flags, sector, length = event
     word = action_word(letter, flags) if action is None else action
-    magic = records.MAGIC | records.VERSION
-    fields = (magic, sequence, time_ns, sector, length, word, pid, 1 << 20, cpu, 0, len(pdu))
-    return np.array([fields], records.HEADER).tobytes() + pdu
+    head = struct.pack("<IIQQI", records.MAGIC | version, sequence, time_ns, sector, length)
+    if version == 7:
+        return head + struct.pack("<IIIIHH", word & 0xFFFFFFFF, pid, device, cpu, 0, len(pdu)) + pdu
+    return head + struct.pack("<IQIIHH12x", pid, word, device, cpu, 0, len(pdu)) + pdu
 
 
 def write_capture(folder: Path, *cpus: Sequence[Event]) -> Path:

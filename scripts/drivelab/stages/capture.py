@@ -31,10 +31,10 @@ def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
                 f"virtual drive '{source.origin}' at {started.device} is in use: {reason}; release it first"
             )
         with exclusive(Path(started.device), source.origin):
-            decoded = application.run_captured(name, spec, started.device, output)
+            summary = application.run_captured(name, spec, started.device, output)
     finally:
         manage.stop(source.origin)
-    lost = sum(dict(decoded.provenance.get("lost", {})).values())
+    lost = sum(summary["lost"].values())
     if lost:
         output.unlink()
         raise UserError(

@@ -19,9 +19,8 @@ from drivelab.config.schema import ROOT
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
 from drivelab.trace import capture as capturing
-from drivelab.trace.decode import Decoded, decode
+from drivelab.trace.decode import decode
 from drivelab.trace.ftrace import RUN
-from drivelab.trace.schema import write_trace
 from drivelab.units import format_size, parse_size
 
 FILE_SYSTEMS = ("ext4",)
@@ -90,8 +89,10 @@ def from_mapping(name: str, body: Any, source: str) -> Application:
     )
 
 
-def run_captured(name: str, spec: Application, device: str, out_parquet: Path) -> Decoded:
+def run_captured(name: str, spec: Application, device: str, out_parquet: Path) -> dict[str, Any]:
     """Trace an application on a fresh file system on a drive and write the trace to `out_parquet` as `name`.
+
+    Returns the summary of drivelab.trace.decode.decode.
 
     All data on `device` is lost: the caller has made sure that it may be. The raw capture lies beside `out_parquet`
     meanwhile and is kept when something fails. Nothing is left mounted, after kill -9 the next call sees to that.
@@ -118,14 +119,16 @@ def run_captured(name: str, spec: Application, device: str, out_parquet: Path) -
             f"application '{spec.name}': ended with status {report.exit_status}: {_last_line(raw / 'stderr')}; "
             f"its output is in {raw}"
         )
-    decoded = decode(raw)
-    provenance = {
-        **decoded.provenance, "name": name, "application": spec.name, "title": spec.title,
-        "command": list(spec.command), "file_system": spec.file_system, "file_system_bytes": spec.size_bytes,
-    }  # fmt: skip
-    write_trace(decoded.requests, provenance, out_parquet)
+    summary = decode(
+        raw,
+        out_parquet,
+        about={
+            "name": name, "application": spec.name, "title": spec.title, "command": list(spec.command),
+            "file_system": spec.file_system, "file_system_bytes": spec.size_bytes,
+        },
+    )  # fmt: skip
     shutil.rmtree(raw)
-    return Decoded(decoded.requests, decoded.summary, provenance)
+    return summary
 
 
 def recover_mounts(run: Path = RUN) -> None:

@@ -23,10 +23,9 @@ from typing import Any, Protocol
 from drivelab.errors import UserError
 from drivelab.trace import ftrace
 from drivelab.trace.blktrace import Blktrace, RefusedError
-from drivelab.trace.decode import REPORT_NAME
+from drivelab.trace.decode import REPORT_NAME, count_events
 from drivelab.trace.ftrace import Ftrace
-from drivelab.trace.match import SECTOR_BYTES
-from drivelab.trace.records import cpu_files, read_records
+from drivelab.trace.records import SECTOR_BYTES, cpu_files
 
 BASE_NAME = "trace"
 POLL_MS = 50
@@ -136,9 +135,10 @@ def capture(device: str, command: Sequence[str], output: Path, *, cwd: Path | No
         except BaseException:
             backend.abandon()
             raise
-    cpus = [read_records(path) for path in cpu_files(output / BASE_NAME)]
-    lost["sequence_gaps"] += sum(cpu.sequence_gaps for cpu in cpus)
-    lost["truncated_files"] += sum(cpu.truncated_bytes > 0 for cpu in cpus)
+    files = cpu_files(output / BASE_NAME)
+    counts = count_events(list(files.values()))
+    lost["sequence_gaps"] += counts.sequence_gaps
+    lost["truncated_files"] += counts.truncated_files
     report = CaptureReport(
         backend=backend.name,
         blktrace_refused=refused,
@@ -152,7 +152,7 @@ def capture(device: str, command: Sequence[str], output: Path, *, cwd: Path | No
         duration_s=duration_s,
         realtime_offset_ns=offset_ns,
         kernel=platform.release(),
-        events=sum(len(cpu.records) for cpu in cpus),
+        events=counts.events,
         lost={kind: count for kind, count in sorted(lost.items()) if count},
         processes={str(pid): text for pid, text in sorted(backend.processes().items())},
         base=BASE_NAME,

@@ -10,12 +10,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from decoded import decoded_folder
 from trace_files import Event, record_bytes, write_capture
 
 from drivelab.errors import UserError
 from drivelab.trace import records
 from drivelab.trace.decode import decode
-from drivelab.trace.schema import REQUESTS
+from drivelab.trace.schema import read_trace
 
 CPU0: list[Event] = [
     (1000, "Q", "WSM", 72, 4096), (1010, "G", "WSM", 72, 4096), (1020, "Q", "WSM", 80, 8192),
@@ -32,9 +33,8 @@ CPU1: list[Event] = [
 
 
 def test_rows_are_queued_requests_of_all_cpus_in_the_order_of_time(tmp_path: Path) -> None:
-    decoded = decode(write_capture(tmp_path / "c", CPU0, CPU1))
-    table = decoded.requests
-    assert table.schema.equals(REQUESTS)
+    summary = decode(write_capture(tmp_path / "c", CPU0, CPU1), tmp_path / "t.parquet")
+    table, _ = read_trace(tmp_path / "t.parquet")
     names = ("queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
     rows = [tuple(row[name] for name in names) for row in table.to_pylist()]
     assert rows == [
@@ -49,9 +49,11 @@ def test_rows_are_queued_requests_of_all_cpus_in_the_order_of_time(tmp_path: Pat
         [name for name in ("sync", "meta", "fua", "readahead", "preflush") if row[name]] for row in table.to_pylist()
     ]
     assert flags == [["sync", "meta"], ["sync", "meta"], ["sync", "fua", "preflush"], ["sync"], ["readahead"], ["sync"]]
-    assert decoded.summary["requests"] == 6
-    assert decoded.summary["unmatched"] == {"undispatched": 1}
-    assert decoded.summary["lost"] == {}
+    assert summary["requests"] == 6
+    assert summary["unmatched"] == {"undispatched": 1}
+    assert summary["lost"] == {}
+    assert table["dispatch_id"].to_pylist() == [0, 0, 1, None, 2, None]
+    assert table["pieces"].to_pylist() == [1, 1, 1, 0, 2, 0]
 
 
 @pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
@@ -61,7 +63,7 @@ def test_events_are_those_that_blkparse_counts(tmp_path: Path) -> None:
         ["blkparse", "-q", "-i", "trace", "-f", "event %a\n"], cwd=folder, capture_output=True, text=True, check=True
     ).stdout
     counted = Counter(re.findall(r"^event\s+(\w)", text, re.MULTILINE))
-    summary = decode(folder).summary
+    summary = decoded_folder(folder).summary
     assert summary["events_by_action"] == dict(sorted(counted.items()))
     assert summary["events"] == len(CPU0) + len(CPU1)
 
@@ -71,9 +73,9 @@ def test_the_captures_report_gives_names_offset_and_losses(tmp_path: Path) -> No
     report = {"processes": {"7": "sqlite3"}, "first_sector": 64, "lost": {"overrun": 3, "unread": 0}, "kernel": "6.1",
               "realtime_offset_ns": 1_700_000_000 * 10**9}  # fmt: skip
     (folder / "capture.json").write_text(json.dumps(report))
-    decoded = decode(folder)
-    assert decoded.requests["process"].to_pylist()[0] == "sqlite3"
-    assert decoded.requests["offset_bytes"].to_pylist()[:4] == [8 * 512, 16 * 512, 72 * 512, 0]
+    decoded = decoded_folder(folder)
+    assert decoded.requests["process"][0] == "sqlite3"
+    assert decoded.requests["offset_bytes"].tolist()[:4] == [8 * 512, 16 * 512, 72 * 512, 0]
     assert decoded.summary["lost"] == decoded.provenance["lost"] == {"overrun": 3}
     assert decoded.provenance["kernel"] == "6.1"
     assert decoded.provenance["first_event"] == "2023-11-14T22:13:20.000+00:00"
@@ -83,7 +85,7 @@ def test_a_truncated_file_is_a_loss(tmp_path: Path) -> None:
     folder = write_capture(tmp_path / "c", CPU0, CPU1)
     path = folder / "trace.blktrace.1"
     path.write_bytes(path.read_bytes()[:-5])
-    assert decode(folder).summary["lost"] == {"truncated_files": 1}
+    assert decoded_folder(folder).summary["lost"] == {"truncated_files": 1}
 
 
 def test_notes_and_passthrough_commands_are_counted_apart(tmp_path: Path) -> None:
@@ -91,7 +93,7 @@ def test_notes_and_passthrough_commands_are_counted_apart(tmp_path: Path) -> Non
     with (folder / "trace.blktrace.0").open("ab") as file:
         file.write(record_bytes(CPU0[0], pdu=b"blkid\0", action=records.NOTIFY))
         file.write(record_bytes((8000, "D", "R", 0, 36), action=7 | records.READ | records.PASSTHROUGH))
-    summary = decode(folder).summary
+    summary = decoded_folder(folder).summary
     assert summary["events_by_action"]["notify"] == 1
     assert summary["passthrough"] == 1
     assert summary["requests"] == 6
@@ -99,4 +101,5 @@ def test_notes_and_passthrough_commands_are_counted_apart(tmp_path: Path) -> Non
 
 def test_a_capture_without_requests_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no queued request"):
-        decode(write_capture(tmp_path / "c", [(1, "C", "R", 8, 4096)]))
+        decode(write_capture(tmp_path / "c", [(1, "C", "R", 8, 4096)]), tmp_path / "t.parquet")
+    assert list(tmp_path.glob("*.parquet")) + list(tmp_path.glob(".*")) == []

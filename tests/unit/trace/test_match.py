@@ -4,126 +4,173 @@ from __future__ import annotations
 
 import itertools
 import random
+import tempfile
+from pathlib import Path
 
+import numpy as np
+from decoded import decoded_events, decoded_folder
 from hypothesis import given
 from hypothesis import strategies as st
-from trace_files import Event, matched
+from trace_files import HEADER, Event, record_bytes
 
-from drivelab.trace.match import SECTOR_BYTES, Matcher
-
-
-def times(matcher: Matcher) -> list[tuple[int, int | None, int | None]]:
-    return [(r.queue_ns, r.dispatch_ns, r.complete_ns) for r in matcher.requests]
+from drivelab.trace import records
+from drivelab.trace.records import SECTOR_BYTES
 
 
 def test_merges_at_both_ends_share_dispatch_and_completion() -> None:
-    found = matched(
+    found = decoded_events(
         (1, "Q", "W", 80, 4096), (2, "G", "W", 80, 4096),
         (3, "Q", "W", 88, 4096), (4, "M", "W", 88, 4096),
         (5, "Q", "W", 72, 4096), (6, "F", "W", 72, 4096),
         (7, "D", "W", 72, 12288), (9, "C", "W", 72, 12288),
     )  # fmt: skip
-    assert times(found) == [(1, 7, 9), (3, 7, 9), (5, 7, 9)]
+    assert found.times == [(1, 7, 9), (3, 7, 9), (5, 7, 9)]
     assert not found.unmatched
 
 
 def test_a_split_request_lasts_from_its_first_dispatch_to_its_last_completion() -> None:
-    found = matched(
+    found = decoded_events(
         (1, "Q", "W", 0, 20480), (2, "X", "W", 0, 8192), (3, "G", "W", 0, 8192),
         (4, "D", "W", 0, 8192), (5, "D", "W", 16, 8192), (6, "D", "W", 32, 4096),
         (7, "C", "W", 16, 8192), (8, "C", "W", 0, 8192), (9, "C", "W", 32, 4096),
     )  # fmt: skip
-    assert times(found) == [(1, 4, 9)]
+    assert found.times == [(1, 4, 9)]
     assert not found.unmatched
 
 
 def test_a_split_request_is_not_complete_while_a_piece_waits() -> None:
-    found = matched((1, "Q", "R", 0, 8192), (2, "D", "R", 0, 4096), (3, "C", "R", 0, 4096))
-    assert times(found) == [(1, 2, None)]
+    found = decoded_events((1, "Q", "R", 0, 8192), (2, "D", "R", 0, 4096), (3, "C", "R", 0, 4096))
+    assert found.times == [(1, 2, None)]
     assert found.unmatched == {"uncompleted": 1}
 
 
 def test_preflush_and_fua_end_with_the_second_completion() -> None:
     """btt takes the data's completion for the end, and the empty one for another request's."""
-    found = matched(
+    found = decoded_events(
         (10, "Q", "FWFSM", 136, 4096), (11, "G", "FWFSM", 136, 4096),
         (12, "D", "FN", 0, 0), (13, "C", "FN", 0, 0),
         (14, "D", "WSM", 136, 4096), (15, "C", "WSM", 136, 4096),
         (16, "D", "FN", 0, 0), (17, "C", "FN", 0, 0),
         (18, "C", "WSM", 136, 0),
     )  # fmt: skip
-    assert times(found) == [(10, 14, 18)]
-    assert found.device_flushes == 2
+    assert found.times == [(10, 14, 18)]
+    assert found.summary["device_flushes"] == 2
     assert not found.unmatched
 
 
 def test_fua_on_a_drive_that_has_it_ends_with_its_only_completion() -> None:
-    found = matched(
+    found = decoded_events(
         (1, "Q", "WFS", 8, 4096), (2, "D", "WFS", 8, 4096), (3, "C", "WFS", 8, 4096),
         (4, "Q", "WFS", 8, 4096), (5, "D", "WFS", 8, 4096), (6, "C", "WFS", 8, 4096),
     )  # fmt: skip
-    assert times(found) == [(1, 2, 3), (4, 5, 6)]
+    assert found.times == [(1, 2, 3), (4, 5, 6)]
     assert not found.unmatched
 
 
 def test_empty_flushes_share_the_drives_flush() -> None:
-    found = matched(
+    found = decoded_events(
         (1, "Q", "FWS", 0, 0), (2, "Q", "FWS", 0, 0), (3, "D", "FN", 0, 0), (4, "C", "FN", 0, 0),
         (5, "C", "WS", 0, 0), (6, "C", "WS", 0, 0),
     )  # fmt: skip
-    assert times(found) == [(1, 3, 5), (2, 3, 6)]
-    assert found.device_flushes == 1
+    assert found.times == [(1, 3, 5), (2, 3, 6)]
+    assert found.summary["device_flushes"] == 1
     assert not found.unmatched
 
 
 def test_an_empty_flush_is_not_taken_for_the_end_of_a_write_at_sector_0() -> None:
-    found = matched(
+    found = decoded_events(
         (1, "Q", "WFSM", 0, 4096), (2, "D", "WSM", 0, 4096), (3, "Q", "FWS", 0, 0), (4, "C", "WSM", 0, 4096),
         (5, "D", "FN", 0, 0), (6, "C", "FN", 0, 0), (7, "C", "WS", 0, 0), (8, "C", "WSM", 0, 0),
     )  # fmt: skip
-    assert times(found) == [(1, 2, 8), (3, 5, 7)]
+    assert found.times == [(1, 2, 8), (3, 5, 7)]
     assert not found.unmatched
 
 
 def test_directions_at_the_same_sector_are_kept_apart() -> None:
-    found = matched(
+    found = decoded_events(
         (1, "Q", "D", 8, 4096), (2, "Q", "W", 8, 4096), (3, "Q", "R", 8, 4096),
         (4, "D", "R", 8, 4096), (5, "D", "D", 8, 4096), (6, "D", "W", 8, 4096),
         (7, "C", "W", 8, 4096), (8, "C", "R", 8, 4096), (9, "C", "D", 8, 4096),
     )  # fmt: skip
-    assert times(found) == [(1, 5, 9), (2, 6, 7), (3, 4, 8)]
+    assert found.times == [(1, 5, 9), (2, 6, 7), (3, 4, 8)]
     assert not found.unmatched
 
 
 def test_a_requeued_request_counts_from_its_last_dispatch() -> None:
-    found = matched(
+    found = decoded_events(
         (1, "Q", "R", 8, 4096), (2, "D", "R", 8, 4096), (3, "R", "R", 8, 4096),
         (4, "D", "R", 8, 4096), (5, "C", "R", 8, 4096),
     )  # fmt: skip
-    assert times(found) == [(1, 4, 5)]
+    assert found.times == [(1, 4, 5)]
     assert not found.unmatched
 
 
 def test_a_request_completed_in_parts_ends_with_the_last() -> None:
-    found = matched((1, "Q", "R", 8, 8192), (2, "D", "R", 8, 8192), (3, "C", "R", 8, 4096), (4, "C", "R", 16, 4096))
-    assert times(found) == [(1, 2, 4)]
+    found = decoded_events(
+        (1, "Q", "R", 8, 8192), (2, "D", "R", 8, 8192), (3, "C", "R", 8, 4096), (4, "C", "R", 16, 4096)
+    )
+    assert found.times == [(1, 2, 4)]
+    assert not found.unmatched
+
+
+def test_what_is_left_of_a_request_completed_in_part_is_requeued() -> None:
+    found = decoded_events(
+        (1, "Q", "R", 8, 4096), (2, "Q", "R", 16, 4096), (3, "M", "R", 16, 4096), (4, "D", "R", 8, 8192),
+        (5, "C", "R", 8, 6144), (6, "R", "R", 20, 2048), (7, "D", "R", 20, 2048), (8, "C", "R", 20, 2048),
+    )  # fmt: skip
+    assert found.times == [(1, 4, 5), (2, 7, 8)]
+    assert not found.unmatched
+
+
+def test_overlapping_writes_go_to_the_dispatch_of_their_length() -> None:
+    found = decoded_events(
+        (1, "Q", "W", 8, 4096), (2, "Q", "W", 8, 8192), (3, "D", "W", 8, 8192), (4, "D", "W", 8, 4096),
+        (5, "C", "W", 8, 4096), (6, "C", "W", 8, 8192),
+    )  # fmt: skip
+    assert found.times == [(1, 4, 5), (2, 3, 6)]
+    assert not found.unmatched
+
+
+def test_neighbours_that_were_not_merged_do_not_make_a_dispatch() -> None:
+    found = decoded_events(
+        (1, "Q", "W", 8, 4096), (2, "Q", "W", 16, 4096), (3, "Q", "W", 8, 8192), (4, "D", "W", 8, 8192),
+        (5, "D", "W", 8, 4096), (6, "D", "W", 16, 4096), (7, "C", "W", 8, 8192),
+    )  # fmt: skip
+    assert found.times == [(1, 5, None), (2, 6, None), (3, 4, 7)]
+
+
+def test_a_straggler_keeps_its_completion_however_many_come_after_it() -> None:
+    """More requests than the decoder keeps are queued before the first one completes."""
+    many = 600_000
+    events: list[Event] = [(1, "Q", "R", 8, 4096), (2, "D", "R", 8, 4096)]
+    data = b"".join(map(record_bytes, events))
+    rest = np.zeros(many * 3, HEADER)
+    rest["magic"], rest["bytes"], rest["device"] = records.MAGIC | 7, 4096, 1 << 20
+    rest["time_ns"] = np.arange(3, many * 3 + 3)
+    rest["sector"] = np.repeat(np.arange(many) * 8 + 800, 3)
+    rest["action"] = np.tile([records.READ | kind for kind in (1, 7, 8)], many)
+    data += rest.tobytes() + record_bytes((many * 3 + 3, "C", "R", 8, 4096))
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "trace.blktrace.0").write_bytes(data)
+        found = decoded_folder(Path(folder))
+    assert found.times[0] == (0, 1, many * 3 + 2)
     assert not found.unmatched
 
 
 def test_devices_without_a_queue_dispatch_nothing() -> None:
-    found = matched((1, "Q", "R", 8, 4096), (2, "C", "R", 8, 4096))
-    assert times(found) == [(1, None, 2)]
+    found = decoded_events((1, "Q", "R", 8, 4096), (2, "C", "R", 8, 4096))
+    assert found.times == [(1, None, 2)]
     assert not found.unmatched
 
 
 def test_what_has_no_partner_is_counted() -> None:
-    found = matched(
+    found = decoded_events(
         (1, "C", "R", 400, 4096), (2, "D", "W", 500, 4096), (3, "C", "W", 500, 4096), (4, "R", "W", 600, 4096),
         (5, "C", "WS", 0, 0), (6, "C", "FN", 0, 0), (7, "Q", "R", 8, 4096), (8, "D", "R", 8, 4096),
         (9, "Q", "R", 80, 4096),
     )  # fmt: skip
     assert found.unmatched == {"completions": 3, "dispatches": 1, "requeues": 1, "uncompleted": 1, "undispatched": 1}
-    assert times(found) == [(7, 8, None), (9, None, None)]
+    assert found.times == [(7, 8, None), (9, None, None)]
 
 
 @given(seed=st.integers(0, 2**32), requests=st.integers(1, 60))
@@ -164,6 +211,6 @@ def test_a_block_layer_that_merges_splits_and_reorders_is_followed(seed: int, re
             events.append((time_ns, "C", direction, start, length))
             for member in covered:
                 truth[member][1] = time_ns
-    found = matched(*events)
-    assert times(found) == [(queue_ns, row[0], row[1]) for queue_ns, row in truth.items()]
+    found = decoded_events(*events)
+    assert found.times == [(queue_ns, row[0], row[1]) for queue_ns, row in truth.items()]
     assert not found.unmatched

@@ -1,0 +1,56 @@
+/* Events to requests: which dispatches and completions belong to which queued request. */
+#ifndef DRIVELAB_MATCH_H
+#define DRIVELAB_MATCH_H
+
+#include "multimap.h"
+#include "records.h"
+
+#define NEVER INT64_MIN
+
+struct row {
+    int64_t queue, dispatch, complete; /* NEVER if there was none */
+    int64_t dispatch_id;               /* -1 if there is none */
+    uint64_t number;                   /* of the row, from 0 */
+    uint64_t sector, action;
+    uint32_t bytes, left_bytes; /* in all, and of them not complete */
+    uint32_t pid, cpu;
+    int32_t process;
+    uint32_t pieces, requeues;
+    uint32_t open;    /* queued segments, and segments in flight */
+    uint16_t error;
+    bool remembered;  /* the end of a flush sequence may still come */
+    bool given_out;
+    bool changed;     /* since it was given out */
+};
+
+enum mismatch {
+    DISPATCHES, COMPLETIONS, REQUEUES, UNDISPATCHED, UNCOMPLETED, TIME_BACKWARDS, IMPOSSIBLE, FORGOTTEN, MISMATCHES
+};
+
+/* A row that changed after it had been given out. */
+struct correction {
+    uint64_t number;
+    int64_t dispatch, complete, dispatch_id;
+    uint32_t error, pieces, requeues, unused;
+};
+
+struct matcher;
+
+struct matcher *matcher_new(void);
+void matcher_free(struct matcher *);
+
+/* Take in an event that is no note. `process` is an index of the caller's. False without memory. */
+bool matcher_event(struct matcher *, const struct event *, int64_t time, int32_t process);
+/* The trace has ended: what is open stays so. */
+void matcher_finish(struct matcher *);
+
+/* The earliest row that is not going to change, or must be given out because too many wait; NULL if there is none.
+   Valid until the next call. */
+const struct row *matcher_take(struct matcher *);
+
+const uint64_t *matcher_mismatches(const struct matcher *);
+uint64_t matcher_device_flushes(const struct matcher *);
+uint64_t matcher_rows(const struct matcher *);
+const struct correction *matcher_corrections(const struct matcher *, uint64_t *count);
+
+#endif

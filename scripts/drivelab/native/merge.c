@@ -1,0 +1,241 @@
+#define _POSIX_C_SOURCE 200809L
+#include "merge.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES (256u * 1024)
+#define LARGEST_RECORD (HEADER_8 + 65535u)
+/* An interrupt between the time stamp of a record and its place in the ring puts younger records before it (ftrace);
+   so many records are looked at before the earliest is given out. */
+#define LOOKAHEAD 64u
+#define MOST_RECORDS ((BUFFER_BYTES + LARGEST_RECORD) / HEADER_7)
+
+struct place {
+    uint64_t time;
+    uint32_t offset;
+};
+
+struct cpu {
+    int file;
+    bool ended;
+    uint8_t *buffer;
+    uint32_t filled, parsed; /* bytes in the buffer, and of them in whole records */
+    struct place *places;    /* in the order of time */
+    uint32_t next, count;
+    uint64_t position; /* in the file, of what follows the parsed records */
+    bool numbered;
+    uint32_t sequence;
+    struct file_facts facts;
+};
+
+struct merge {
+    unsigned count;
+    struct cpu *cpus;
+    unsigned *heap; /* CPUs that have events, the one with the earliest at the top */
+    unsigned heap_count;
+    uint8_t *spare; /* a buffer to exchange with a CPU's */
+    bool started;
+    enum merge_error error;
+    unsigned error_file;
+    uint64_t error_byte;
+    uint32_t error_detail;
+};
+
+static bool fail(struct merge *merge, unsigned file, enum merge_error error, uint64_t byte, uint32_t detail)
+{
+    merge->error = error;
+    merge->error_file = file;
+    merge->error_byte = byte;
+    merge->error_detail = detail;
+    return false;
+}
+
+struct merge *merge_open(const char *const *paths, unsigned count)
+{
+    struct merge *merge = calloc(1, sizeof *merge);
+    if (!merge)
+        return NULL;
+    merge->cpus = calloc(count, sizeof *merge->cpus);
+    merge->heap = calloc(count, sizeof *merge->heap);
+    merge->spare = malloc(BUFFER_BYTES + LARGEST_RECORD);
+    if (!merge->cpus || !merge->heap || !merge->spare) {
+        merge_close(merge);
+        return NULL;
+    }
+    merge->count = count;
+    for (unsigned i = 0; i < count; i++)
+        merge->cpus[i].file = -1;
+    for (unsigned i = 0; i < count; i++) {
+        struct cpu *cpu = &merge->cpus[i];
+        cpu->file = open(paths[i], O_RDONLY | O_CLOEXEC);
+        if (cpu->file < 0) {
+            fail(merge, i, MERGE_CANNOT_READ, 0, (uint32_t)errno);
+            break;
+        }
+        cpu->buffer = malloc(BUFFER_BYTES + LARGEST_RECORD);
+        cpu->places = malloc(MOST_RECORDS * sizeof *cpu->places);
+        if (!cpu->buffer || !cpu->places) {
+            fail(merge, i, MERGE_NO_MEMORY, 0, 0);
+            break;
+        }
+    }
+    return merge;
+}
+
+void merge_close(struct merge *merge)
+{
+    for (unsigned i = 0; i < merge->count; i++) {
+        struct cpu *cpu = &merge->cpus[i];
+        if (cpu->file >= 0)
+            close(cpu->file);
+        free(cpu->buffer);
+        free(cpu->places);
+    }
+    free(merge->cpus);
+    free(merge->heap);
+    free(merge->spare);
+    free(merge);
+}
+
+/* Keep what has not been given out at the front of the buffer, however far apart it lies. */
+static void move_to_front(struct merge *merge, struct cpu *cpu)
+{
+    uint32_t kept = 0, used = 0;
+    for (; cpu->next < cpu->count; cpu->next++) {
+        const uint8_t *record = cpu->buffer + cpu->places[cpu->next].offset;
+        uint32_t header = header_bytes(get32(record)), size = header + record_payload_bytes(record, header);
+        memcpy(merge->spare + used, record, size);
+        cpu->places[kept++] = (struct place){cpu->places[cpu->next].time, used};
+        used += size;
+    }
+    memcpy(merge->spare + used, cpu->buffer + cpu->parsed, cpu->filled - cpu->parsed);
+    cpu->filled = used + cpu->filled - cpu->parsed;
+    cpu->parsed = used;
+    cpu->count = kept;
+    cpu->next = 0;
+    uint8_t *buffer = cpu->buffer;
+    cpu->buffer = merge->spare;
+    merge->spare = buffer;
+}
+
+static void count_gap(struct cpu *cpu, const uint8_t *record, uint32_t header)
+{
+    if (record_action(record, header) & BIT(CAT_NOTIFY))
+        return;
+    uint32_t sequence = get32(record + 4);
+    if (cpu->numbered && sequence > cpu->sequence)
+        cpu->facts.sequence_gaps += sequence - cpu->sequence - 1;
+    cpu->numbered = true;
+    cpu->sequence = sequence;
+}
+
+static void insert_by_time(struct cpu *cpu, struct place place)
+{
+    uint32_t at = cpu->count++;
+    for (; at > cpu->next && cpu->places[at - 1].time > place.time; at--)
+        cpu->places[at] = cpu->places[at - 1];
+    cpu->places[at] = place;
+}
+
+/* Read on until there are more than LOOKAHEAD records, the buffer is full of them, or the file ends. */
+static bool fill(struct merge *merge, unsigned number)
+{
+    struct cpu *cpu = &merge->cpus[number];
+    move_to_front(merge, cpu);
+    while (!cpu->ended && cpu->count <= LOOKAHEAD && cpu->filled < BUFFER_BYTES + LARGEST_RECORD) {
+        ssize_t got = read(cpu->file, cpu->buffer + cpu->filled, BUFFER_BYTES + LARGEST_RECORD - cpu->filled);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail(merge, number, MERGE_CANNOT_READ, cpu->position, (uint32_t)errno);
+        cpu->filled += (uint32_t)got;
+        cpu->ended = got == 0;
+        for (;;) {
+            uint32_t left = cpu->filled - cpu->parsed;
+            const uint8_t *record = cpu->buffer + cpu->parsed;
+            if (left < 4)
+                break;
+            uint32_t header = header_bytes(get32(record));
+            if (!header)
+                return fail(merge, number, MERGE_NO_RECORD, cpu->position, get32(record));
+            if (left < header || left < header + record_payload_bytes(record, header))
+                break;
+            uint32_t size = header + record_payload_bytes(record, header);
+            insert_by_time(cpu, (struct place){record_time(record), cpu->parsed});
+            count_gap(cpu, record, header);
+            cpu->parsed += size;
+            cpu->position += size;
+        }
+    }
+    if (cpu->ended)
+        cpu->facts.truncated_bytes = cpu->filled - cpu->parsed;
+    return true;
+}
+
+static bool earlier(const struct merge *merge, unsigned a, unsigned b)
+{
+    uint64_t time_a = merge->cpus[a].places[merge->cpus[a].next].time;
+    uint64_t time_b = merge->cpus[b].places[merge->cpus[b].next].time;
+    return time_a != time_b ? time_a < time_b : a < b;
+}
+
+static void sift_down(struct merge *merge, unsigned at)
+{
+    unsigned moving = merge->heap[at];
+    for (;;) {
+        unsigned child = 2 * at + 1;
+        if (child >= merge->heap_count)
+            break;
+        if (child + 1 < merge->heap_count && earlier(merge, merge->heap[child + 1], merge->heap[child]))
+            child++;
+        if (!earlier(merge, merge->heap[child], moving))
+            break;
+        merge->heap[at] = merge->heap[child];
+        at = child;
+    }
+    merge->heap[at] = moving;
+}
+
+static bool start(struct merge *merge)
+{
+    merge->started = true;
+    for (unsigned i = 0; i < merge->count; i++) {
+        if (!fill(merge, i))
+            return false;
+        if (merge->cpus[i].count)
+            merge->heap[merge->heap_count++] = i;
+    }
+    for (unsigned i = merge->heap_count / 2; i-- > 0;)
+        sift_down(merge, i);
+    return true;
+}
+
+bool merge_next(struct merge *merge, struct event *event)
+{
+    if (merge->error || (!merge->started && !start(merge)) || !merge->heap_count)
+        return false;
+    unsigned number = merge->heap[0];
+    struct cpu *cpu = &merge->cpus[number];
+    /* Refill before the event is given out, so that its payload stays where it is until the next call. */
+    if (cpu->count - cpu->next <= LOOKAHEAD && !cpu->ended && !fill(merge, number))
+        return false;
+    *event = parse_record(cpu->buffer + cpu->places[cpu->next++].offset);
+    if (cpu->next == cpu->count)
+        merge->heap[0] = merge->heap[--merge->heap_count];
+    if (merge->heap_count)
+        sift_down(merge, 0);
+    return true;
+}
+
+enum merge_error merge_error(const struct merge *merge, unsigned *file, uint64_t *byte, uint32_t *detail)
+{
+    *file = merge->error_file;
+    *byte = merge->error_byte;
+    *detail = merge->error_detail;
+    return merge->error;
+}
+
+struct file_facts merge_facts(const struct merge *merge, unsigned file) { return merge->cpus[file].facts; }

@@ -1,0 +1,64 @@
+/* A hash table of queues: entries of one key in order. Entries lie in a pool and are known by their index; 0 is none. */
+#ifndef DRIVELAB_MULTIMAP_H
+#define DRIVELAB_MULTIMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct entry {
+    uint64_t key;
+    int64_t order;
+    uint32_t next, previous;         /* of the same key */
+    uint32_t last;                   /* of the same key; valid in its first entry */
+    uint32_t chain;                  /* first entry of another key in the same bucket; valid in a first entry */
+    uint32_t older, younger;         /* of all keys, by the time of insertion */
+};
+
+struct multimap {
+    char *pool;
+    size_t entry_bytes; /* of the caller's struct, which begins with a struct entry */
+    uint32_t used, allocated, free_list;
+    uint32_t *buckets;
+    uint32_t bucket_bits;
+    uint32_t count;
+    uint32_t oldest, youngest;
+};
+
+bool multimap_init(struct multimap *, size_t entry_bytes);
+void multimap_free(struct multimap *);
+
+static inline void *multimap_at(const struct multimap *map, uint32_t index)
+{
+    return map->pool + (size_t)index * map->entry_bytes;
+}
+
+/* A new entry outside of the table, 0 without memory. The pool may move: pointers into it are void afterwards. */
+uint32_t multimap_allocate(struct multimap *);
+void multimap_release(struct multimap *, uint32_t index);
+
+/* Put an entry behind those of its key that do not have a greater order. False without memory. */
+bool multimap_insert(struct multimap *, uint32_t index, uint64_t key, int64_t order);
+/* Take an entry out of the table; it stays allocated. */
+void multimap_remove(struct multimap *, uint32_t index);
+
+static inline uint32_t multimap_bucket(const struct multimap *map, uint64_t key)
+{
+    return (uint32_t)((key * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - map->bucket_bits));
+}
+
+/* The first entry of a key; 0 if there is none. */
+static inline uint32_t multimap_first(const struct multimap *map, uint64_t key)
+{
+    uint32_t index = map->buckets[multimap_bucket(map, key)];
+    while (index && ((struct entry *)multimap_at(map, index))->key != key)
+        index = ((struct entry *)multimap_at(map, index))->chain;
+    return index;
+}
+
+static inline uint32_t multimap_next(const struct multimap *map, uint32_t index)
+{
+    return ((struct entry *)multimap_at(map, index))->next;
+}
+
+#endif

@@ -1,0 +1,243 @@
+"""The compiled decoder as an iterator of Arrow batches (scripts/drivelab/native/decode.c)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from drivelab import native
+from drivelab.errors import UserError
+from drivelab.trace import records
+from drivelab.trace.schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS
+
+_CORRECTION = np.dtype(
+    [("row", "<u8"), ("dispatch_ns", "<i8"), ("complete_ns", "<i8"), ("dispatch_id", "<i8"),
+     ("error", "<u4"), ("pieces", "<u4"), ("requeues", "<u4"), ("unused", "<u4")]
+)  # fmt: skip
+NEVER = np.iinfo(np.int64).min
+_MOST_CORRECTIONS = 1 << 20
+_MISMATCHES = (
+    "dispatches", "completions", "requeues", "undispatched", "uncompleted", "time_backwards", "impossible", "forgotten",
+)  # fmt: skip
+_CANNOT_READ, _NO_RECORD, _NO_MEMORY = 1, 2, 3
+_NULLABLE = ("dispatch", "complete", "dispatch_id")
+_COLUMNS = {
+    "queue": "queue_ns", "dispatch": "dispatch_ns", "complete": "complete_ns", "offset": "offset_bytes",
+    "length": "length_bytes",
+}  # fmt: skip
+_INT64 = ("queue", "dispatch", "complete", "offset", "length", "dispatch_id")
+_BITMAPS = (*(f"has_{name}" for name in _NULLABLE), *FLAGS)
+_INT32 = ("process", "pid", "cpu", "error", "pieces", "requeues")
+_FIELDS = (*_INT64, *_BITMAPS, "operation", *_INT32)
+
+
+class _Columns(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in _FIELDS]
+
+
+class _Counts(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_uint64) for name in ("events", "notes", "passthrough", "rows", "device_flushes")),
+        ("by_kind", ctypes.c_uint64 * 256),
+        ("mismatches", ctypes.c_uint64 * len(_MISMATCHES)),
+        ("other_devices", ctypes.c_uint64),
+        *((name, ctypes.c_uint32) for name in ("device", "other_device", "names", "dropped_names")),
+        ("origin", ctypes.c_uint64),
+    ]
+
+
+class _FileFacts(ctypes.Structure):
+    _fields_ = [("sequence_gaps", ctypes.c_uint64), ("truncated_bytes", ctypes.c_uint64)]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a decoder has read, at its end."""
+
+    events: int
+    events_by_action: dict[str, int]
+    """By the letters of blkparse(1), timer unplugs with the others as `U`, notes as `notify`."""
+    requests: int
+    passthrough: int
+    device_flushes: int
+    unmatched: dict[str, int]
+    sequence_gaps: int
+    truncated_files: int
+    other_devices: int
+    """Events of devices that are not decoded."""
+    origin_ns: int
+    """Raw time of the first event."""
+
+
+class Decoder:
+    """Decodes the files of a capture, one a CPU, in bounded memory."""
+
+    def __init__(
+        self, files: Sequence[Path], processes: Mapping[int, str] | None = None, first_sector: int = 0,
+        device: int | None = None,
+    ) -> None:  # fmt: skip
+        """`processes` are names that the files lack, offsets count from `first_sector`.
+
+        `device` is the number of the one to decode, as in the records; without it all events must be of one.
+        """
+        self._files = list(files)
+        self._device = device
+        self._library = _library()
+        paths = (ctypes.c_char_p * len(files))(*(os.fsencode(path) for path in files))
+        self._decoder = self._library.decoder_open(paths, len(files), first_sector, device or 0)
+        if not self._decoder:
+            raise UserError("there is no memory to decode a trace; close other programs")
+        for pid, name in (processes or {}).items():
+            self._library.decoder_name(self._decoder, pid, name.encode()[:15])
+        self._names: pa.Array = pa.array([""])
+        self._buffers = _buffers()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._library.decoder_close(self._decoder)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Requests after the schema REQUESTS, in the order of `queue_ns`; a batch is valid until the next one.
+
+        Raises UserError for what is no blktrace file, a version that is not understood, another byte order, and for
+        events of several devices.
+        """
+        pointers = _Columns(*(self._buffers[name].ctypes.data for name in _FIELDS))
+        while True:
+            rows = self._library.decoder_next(self._decoder, ctypes.byref(pointers), BATCH_ROWS)
+            if rows < 0:
+                raise self._error()
+            self._refuse_several_devices()
+            if rows == 0:
+                return
+            yield self._batch(rows)
+
+    def counts(self) -> Counts:
+        """What was read; complete after the last batch."""
+        counts = self._counts()
+        facts = [self._facts(number) for number in range(len(self._files))]
+        by_action = Counter({"notify": counts.notes})
+        for kind, count in enumerate(counts.by_kind):
+            by_action[records.letter(kind)] += count
+        unmatched = dict(zip(_MISMATCHES, counts.mismatches, strict=True)) | {"process_names": counts.dropped_names}
+        return Counts(
+            events=counts.events,
+            events_by_action={name: count for name, count in sorted(by_action.items()) if count},
+            requests=counts.rows,
+            passthrough=counts.passthrough,
+            device_flushes=counts.device_flushes,
+            unmatched={kind: int(count) for kind, count in sorted(unmatched.items()) if count},
+            sequence_gaps=sum(one.sequence_gaps for one in facts),
+            truncated_files=sum(one.truncated_bytes > 0 for one in facts),
+            other_devices=counts.other_devices,
+            origin_ns=counts.origin,
+        )
+
+    def corrections(self) -> npt.NDArray[np.void]:
+        """Rows that changed after they had been given out, the last state of each; fields of `_CORRECTION`.
+
+        Raises UserError when there are too many.
+        """
+        count = ctypes.c_uint64()
+        address = self._library.decoder_corrections(self._decoder, ctypes.byref(count))
+        if count.value > _MOST_CORRECTIONS:
+            raise UserError(
+                f"{self._files[0].parent}: {count.value} requests completed later than half a million that were "
+                "queued after them; no drive does that, capture anew"
+            )
+        if not count.value:
+            return np.empty(0, _CORRECTION)
+        raw = ctypes.string_at(address, count.value * _CORRECTION.itemsize)
+        found = np.frombuffer(raw, _CORRECTION)
+        _, last = np.unique(found["row"][::-1], return_index=True)
+        return found[len(found) - 1 - last]
+
+    def _batch(self, rows: int) -> pa.RecordBatch:
+        def column(name: str, kind: pa.DataType) -> pa.Array:
+            valid = pa.py_buffer(self._buffers[f"has_{name}"]) if name in _NULLABLE else None
+            return pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(self._buffers[name])])
+
+        arrays: dict[str, pa.Array] = {_COLUMNS.get(name, name): column(name, pa.int64()) for name in _INT64}
+        arrays |= {flag: column(flag, pa.bool_()) for flag in FLAGS}
+        arrays |= {name: column(name, pa.int32()) for name in _INT32}
+        operation = column("operation", pa.int8())
+        arrays["operation"] = pa.DictionaryArray.from_arrays(operation, list(OPERATIONS), safe=False)
+        arrays["process"] = pa.DictionaryArray.from_arrays(arrays["process"], self._known_names(), safe=False)
+        return pa.RecordBatch.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
+
+    def _known_names(self) -> pa.Array:
+        count = self._counts().names
+        if count != len(self._names):
+            raw = ctypes.string_at(self._library.decoder_names(self._decoder), count * records.NAME_BYTES)
+            names = (raw[at : at + records.NAME_BYTES] for at in range(0, len(raw), records.NAME_BYTES))
+            self._names = pa.array([name.split(b"\0")[0].decode(errors="replace") for name in names])
+        return self._names
+
+    def _counts(self) -> _Counts:
+        counts = _Counts()
+        self._library.decoder_counts(self._decoder, ctypes.byref(counts))
+        return counts
+
+    def _facts(self, number: int) -> _FileFacts:
+        facts = _FileFacts()
+        self._library.decoder_file_facts(self._decoder, number, ctypes.byref(facts))
+        return facts
+
+    def _refuse_several_devices(self) -> None:
+        counts = self._counts()
+        if self._device is None and counts.other_devices:
+            found = " and ".join(records.device_name(one) for one in (counts.device, counts.other_device))
+            raise UserError(
+                f"{self._files[0]}: holds events of the devices {found}; choose one with --device MAJOR:MINOR"
+            )
+
+    def _error(self) -> UserError:
+        file, byte, detail = ctypes.c_uint(), ctypes.c_uint64(), ctypes.c_uint32()
+        error = self._library.decoder_error(self._decoder, *(ctypes.byref(one) for one in (file, byte, detail)))
+        path = self._files[file.value]
+        if error == _NO_RECORD:
+            return UserError(f"{path}: {records.wrong_magic(detail.value)} at byte {byte.value}; capture it anew")
+        if error == _CANNOT_READ:
+            return UserError(
+                f"{path}: cannot be read at byte {byte.value} ({os.strerror(detail.value)}); check the file"
+            )
+        return UserError("there is no memory to decode a trace; close other programs")
+
+
+def _buffers() -> dict[str, npt.NDArray[Any]]:
+    sizes: dict[str, tuple[int, Any]] = dict.fromkeys(_INT64, (BATCH_ROWS, np.int64))
+    sizes |= dict.fromkeys(_INT32, (BATCH_ROWS, np.int32))
+    sizes |= dict.fromkeys(_BITMAPS, (BATCH_ROWS // 8, np.uint8)) | {"operation": (BATCH_ROWS, np.int8)}
+    return {name: np.zeros(size, kind) for name, (size, kind) in sizes.items()}
+
+
+def _library() -> ctypes.CDLL:
+    library = native.load()
+    pointer = ctypes.c_void_p
+    signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
+        "decoder_open": (pointer, (pointer, ctypes.c_uint, ctypes.c_uint64, ctypes.c_uint32)),
+        "decoder_close": (None, (pointer,)),
+        "decoder_name": (ctypes.c_bool, (pointer, ctypes.c_uint32, ctypes.c_char_p)),
+        "decoder_next": (ctypes.c_int64, (pointer, pointer, ctypes.c_uint64)),
+        "decoder_counts": (None, (pointer, pointer)),
+        "decoder_names": (pointer, (pointer,)),
+        "decoder_file_facts": (None, (pointer, ctypes.c_uint, pointer)),
+        "decoder_error": (ctypes.c_uint, (pointer, pointer, pointer, pointer)),
+        "decoder_corrections": (pointer, (pointer, pointer)),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
