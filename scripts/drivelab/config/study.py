@@ -19,8 +19,10 @@ DEFAULT_STUDY = "config/study.yaml"
 class TraceSource:
     """Where a trace of a study comes from."""
 
-    shipped: str
-    """Name in traces/."""
+    shipped: str | None
+    """Name in traces/, or None."""
+    file: Path | None
+    """A trace of the user's own, where none is shipped."""
     capture: str | None
     """Application to trace on this host, or None."""
     origin: str | None
@@ -84,9 +86,7 @@ def load_study(path: Path) -> Study:
     results = Path(body.get("results", f"results/{body['name']}"))
     if body["runs"] % 2 == 0:
         raise UserError(f"{path}: key 'runs' is {body['runs']}; a median takes an odd number of them, so choose one")
-    traces = {
-        name: TraceSource(one["shipped"], one.get("capture"), one.get("origin")) for name, one in body["traces"].items()
-    }
+    traces = {name: _trace(one, f"{path}: key 'traces.{name}'") for name, one in body["traces"].items()}
     measurements = tuple(
         _choice(entry, f"{path}: key 'measurements[{index}]", drives, traces)
         for index, entry in enumerate(body["measurements"])
@@ -129,6 +129,13 @@ def _write_cache(wanted: str, drive_class: str) -> str | None:
 def _taint(body: Mapping[str, Any]) -> dict[str, float]:
     limits = {f"{key}_pct": 100 * parse_share(body[key]) for key in ("steal", "load") if key in body}
     return {**limits, "remeasure": body.get("remeasure", 0)}
+
+
+def _trace(entry: Mapping[str, Any], place: str) -> TraceSource:
+    if ("shipped" in entry) == ("file" in entry):
+        raise UserError(f"{place}: name either a trace that is 'shipped' or a 'file' of your own")
+    file = Path(entry["file"]) if "file" in entry else None
+    return TraceSource(entry.get("shipped"), file, entry.get("capture"), entry.get("origin"))
 
 
 def _choice(

@@ -141,7 +141,7 @@ class Campaign:
         """Where the trace of a study lies once it is there."""
         if self.trace_is_captured(name):
             return self.study.results / "traces" / f"{name}.parquet"
-        return catalogue.path_of(self.study.traces[name].shipped, TRACES)
+        return self._standing_trace(name)
 
     def trace_of(self, plan: Plan) -> Trace:
         """What one replay of a plan's trace means; of a trace still to be captured, by the shipped one."""
@@ -154,10 +154,18 @@ class Campaign:
         from drivelab.trace.schema import read_trace
 
         captured = self.trace_path(name)
-        path = captured if captured.exists() else catalogue.path_of(self.study.traces[name].shipped, TRACES)
+        path = captured if captured.exists() else self._standing_trace(name)
         requests, provenance = read_trace(path)
         facts = characterise(requests.to_pandas(), provenance, name).iloc[0]
         return Trace(float(facts["duration_s"]), int(facts["write_bytes"]))
+
+    def _standing_trace(self, name: str) -> Path:
+        """The trace that is there without a capture: the user's own, or the shipped one."""
+        source = self.study.traces[name]
+        if source.file is not None:
+            return source.file
+        assert source.shipped is not None  # the schema wants one of the two
+        return catalogue.path_of(source.shipped, TRACES)
 
     def trace_is_captured(self, name: str) -> bool:
         """Whether this host captures the trace itself; else the shipped one is replayed."""
@@ -245,8 +253,11 @@ class Campaign:
         return {**steps, "condition": {**steps["condition"], "purge": self.study.purge}}
 
     def _trace(self, name: str) -> dict[str, Any]:
-        """What a replay depends on: the content of a shipped trace, or how a captured one is made."""
+        """What a replay depends on: the content of a trace that is there, or how a captured one is made."""
         source = self.study.traces[name]
+        if source.file is not None:
+            return {"name": name, "sha256": self._digest(source.file, f"{self.study.path}: key 'traces.{name}.file'")}
+        assert source.shipped is not None
         shipped = catalogue.entry(source.shipped, TRACES)
         if not shipped.path.is_file():
             raise UserError(f"{self.study.path}: key 'traces.{name}': {shipped.path} is missing; restore it with git")
@@ -257,3 +268,11 @@ class Campaign:
         if not self.trace_is_captured(name):
             return {"name": name, "sha256": shipped.sha256}
         return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
+
+    @staticmethod
+    @cache
+    def _digest(path: Path, source: str) -> str:
+        try:
+            return catalogue.sha256_of(path)
+        except UserError as error:
+            raise UserError(f"{source}: {error}") from None

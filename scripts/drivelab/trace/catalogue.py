@@ -5,14 +5,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from drivelab.config.schema import ROOT
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
-from drivelab.trace.schema import read_trace
 
 TRACES = ROOT / "traces"
 
@@ -55,8 +51,8 @@ def path_of(name: str, folder: Path = TRACES) -> Path:
     return entry(name, folder).path
 
 
-def open_trace(name: str, folder: Path = TRACES) -> tuple[pa.Table, dict[str, Any]]:
-    """Requests and provenance of a trace, as `read_trace`, after its checksum was verified.
+def verified_path(name: str, folder: Path = TRACES) -> Path:
+    """Parquet file of a trace of the catalogue, after its checksum was verified.
 
     Raises UserError when the file is missing or is not the one that the catalogue describes.
     """
@@ -69,7 +65,7 @@ def open_trace(name: str, folder: Path = TRACES) -> tuple[pa.Table, dict[str, An
             f"trace '{name}': {found.path} has SHA-256 {digest[:12]}…, the catalogue says {found.sha256[:12]}…; "
             f"restore it with 'git checkout -- {found.path}'"
         )
-    return read_trace(found.path)
+    return found.path
 
 
 def sha256_of(path: Path) -> str:

@@ -73,6 +73,7 @@ class TraceWriter:
             compression_level=self._level,
             use_dictionary=[name for name in REQUESTS.names if name not in _PLAIN],
             column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
+            write_statistics=["queue_ns"],
         )
         return self
 

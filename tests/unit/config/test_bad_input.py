@@ -24,6 +24,10 @@ def swap(old: str, new: str) -> Change:
     return change
 
 
+TRACE = """
+    capture: sqlite-inserts    # traced on this host where the kernel allows it,
+    origin: trace-origin       # on a file system on this virtual drive;
+    shipped: sqlite-inserts    # elsewhere the trace in traces/ is replayed"""
 CASES = {
     "unknown drive": (STUDY, swap("[op7, op28]", "[op7, op99]"), ["demo.yaml", "drives", "op99"]),
     "unknown protocol": (STUDY, swap("protocol: pts-iops", "protocol: pts-iosp"), ["demo.yaml", "measurements[0]", "pts-iosp"]),
@@ -34,6 +38,9 @@ CASES = {
     "unknown trace": (STUDY, swap("trace: sqlite", "trace: sqltie"), ["demo.yaml", "measurements[2]", "sqltie"]),
     "no trace for a replay": (STUDY, swap(", trace: sqlite", ""), ["demo.yaml", "measurements[2]", "trace"]),
     "missing trace file": (STUDY, swap("shipped: sqlite-inserts", "shipped: nothing-here"), ["nothing-here"]),
+    "trace from two places": (STUDY, swap("shipped: sqlite-inserts", "shipped: sqlite-inserts\n    file: x"), ["traces.sqlite", "either"]),
+    "trace from nowhere": (STUDY, swap(TRACE, " {}"), ["traces.sqlite", "either"]),
+    "no such trace of one's own": (STUDY, swap(TRACE, " {file: nix.parquet}"), ["traces.sqlite.file", "nix.parquet"]),
     "unknown application": (STUDY, swap("capture: sqlite-inserts", "capture: sqlite-deletes"), ["sqlite-deletes"]),
     "drive named twice": (STUDY, swap("[op7, op28]", "[op7, op7]"), ["demo.yaml", "drives", "twice"]),
     "measurement named twice": (STUDY, swap("protocol: pts-write-saturation", "protocol: pts-iops"), ["demo.yaml", "twice"]),

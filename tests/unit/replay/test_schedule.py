@@ -123,7 +123,7 @@ def test_the_shipped_trace_fits_a_small_drive() -> None:
     schedule = prepare_schedule(catalogue.path_of("sqlite-inserts"), 64 * MIB, 4096)
     planned = schedule.planned()
     assert planned["mapping"]["method"] == "exact"
-    requests, _ = catalogue.open_trace("sqlite-inserts")
+    requests, _ = read_trace(catalogue.verified_path("sqlite-inserts"))
     frame = requests.to_pandas()
     assert planned["write_bytes"] == frame.loc[frame["operation"] == "write", "length_bytes"].sum()
     assert planned["read_bytes"] == frame.loc[frame["operation"] == "read", "length_bytes"].sum()

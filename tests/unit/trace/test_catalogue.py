@@ -9,11 +9,12 @@ import pytest
 from drivelab.errors import UserError
 from drivelab.trace import catalogue
 from drivelab.trace.characterise import characterise
+from drivelab.trace.schema import read_trace
 
 
 @pytest.mark.parametrize("name", sorted(catalogue.load()))
 def test_shipped_traces_are_what_the_catalogue_says(name: str) -> None:
-    requests, provenance = catalogue.open_trace(name)
+    requests, provenance = read_trace(catalogue.verified_path(name))
     entry = catalogue.entry(name)
     assert entry.path.stat().st_size < 2 << 20
     assert requests.num_rows == entry.requests
@@ -28,7 +29,7 @@ def test_shipped_traces_are_what_the_catalogue_says(name: str) -> None:
 
 
 def test_sqlite_inserts_reads_writes_and_flushes() -> None:
-    requests, provenance = catalogue.open_trace("sqlite-inserts")
+    requests, provenance = read_trace(catalogue.verified_path("sqlite-inserts"))
     row = characterise(requests.to_pandas(), provenance, "sqlite-inserts").iloc[0]
     assert min(row["reads"], row["writes"], row["flushes"]) > 100
     assert row["footprint_bytes"] <= 48 << 20
@@ -47,13 +48,13 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(UserError, match=r"sqlite-inserts\.parquet has SHA-256 .* restore it"):
-        catalogue.open_trace("sqlite-inserts", tmp_path)
+        catalogue.verified_path("sqlite-inserts", tmp_path)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     (copy(tmp_path) / "sqlite-inserts.parquet").unlink()
     with pytest.raises(UserError, match=r"sqlite-inserts\.parquet is missing; restore it"):
-        catalogue.open_trace("sqlite-inserts", tmp_path)
+        catalogue.verified_path("sqlite-inserts", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["absent", "../traces/sqlite-inserts"])
