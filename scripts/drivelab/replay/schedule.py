@@ -143,16 +143,15 @@ def make_schedule(
 
 
 def merge_as_dispatched(requests: pd.DataFrame) -> pd.DataFrame:
-    """Requests as dispatched: what went out at the same instant, adjoining and in the same direction, is one."""
+    """Requests as dispatched: those that the block layer merged are one, where they adjoin each other."""
     frame = requests.assign(operation=requests["operation"].astype(str))
-    mergeable = frame["dispatch_ns"].notna() & (frame["length_bytes"] > 0) & ~frame["preflush"] & ~frame["fua"]
+    whole = frame["dispatch_id"].notna() & (frame["pieces"] == 1) & (frame["length_bytes"] > 0)
+    mergeable = whole & ~frame["preflush"] & ~frame["fua"]
     alone = frame[~mergeable]
-    ordered = frame[mergeable].sort_values(["dispatch_ns", "operation", "offset_bytes"], kind="stable")
+    ordered = frame[mergeable].sort_values(["dispatch_id", "offset_bytes"], kind="stable")
     before = ordered.shift()
-    follows = (
-        (ordered["dispatch_ns"] == before["dispatch_ns"])
-        & (ordered["operation"] == before["operation"])
-        & (ordered["offset_bytes"] == before["offset_bytes"] + before["length_bytes"])
+    follows = (ordered["dispatch_id"] == before["dispatch_id"]) & (
+        ordered["offset_bytes"] == before["offset_bytes"] + before["length_bytes"]
     )
     group = (~follows).cumsum()
     first = ordered.groupby(group).first()

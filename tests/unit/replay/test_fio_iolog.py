@@ -39,7 +39,7 @@ def schedule_of(*rows: tuple[int, int, str, int, int, bool]) -> Schedule:
             "fua",
         ],
     )
-    return make_schedule(frame, {}, 1 << 20, 4096)
+    return make_schedule(frame.assign(dispatch_id=range(len(rows)), pieces=1), {}, 1 << 20, 4096)
 
 
 def test_lanes_carry_what_was_in_flight_together(tmp_path: Path) -> None:

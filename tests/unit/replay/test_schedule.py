@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 from drivelab.errors import UserError
 from drivelab.replay.schedule import make_schedule, map_extents, prepare_schedule
 from drivelab.trace import catalogue
+from drivelab.trace.schema import read_trace
 
 MIB = 1 << 20
 
 
-def trace(*rows: tuple[Any, ...]) -> pd.DataFrame:
+def trace(*rows: tuple[Any, ...], dispatch_ids: list[int | None] | None = None) -> pd.DataFrame:
     """Rows of queue, dispatch, complete (ns), operation, offset, length and flags (`preflush`, `fua`)."""
     names = ["queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes", "length_bytes"]
     frame = pd.DataFrame([row[:6] for row in rows], columns=names)
     frame["operation"] = frame["operation"].astype("category")
     for flag in ("preflush", "fua"):
         frame[flag] = [flag in row[6:] for row in rows]
-    return frame
+    ids = [None if row[1] is None else number for number, row in enumerate(rows)]
+    return frame.assign(dispatch_id=pd.Series(dispatch_ids or ids, dtype="Int64"), pieces=1)
 
 
 def test_a_trace_that_fits_stays_where_it_is() -> None:
@@ -52,6 +54,7 @@ def test_merged_requests_are_issued_as_the_drive_got_them() -> None:
             (1000, 9000, 20_000, "write", 4096, 4096), (2000, 9000, 20_000, "write", 8192, 4096),
             (3000, 9000, 20_000, "write", 0, 4096), (4000, 9000, 21_000, "write", 65536, 4096),
             (5000, 9000, 22_000, "read", 12288, 4096), (6000, None, None, "write", 12288, 4096),
+            dispatch_ids=[0, 0, 0, 1, 2, None],
         ),
         {}, MIB, 4096,
     )  # fmt: skip
