@@ -157,6 +157,16 @@ def test_a_straggler_keeps_its_completion_however_many_come_after_it() -> None:
     assert not found.unmatched
 
 
+def test_discards_merge_wherever_they_lie() -> None:
+    """As the kernel sends the discards of a plug to an NVMe drive: one request of several ranges, without an event."""
+    found = decoded_events(
+        (1, "Q", "D", 800, 4096), (2, "Q", "D", 80, 8192), (3, "Q", "R", 80, 4096), (4, "Q", "D", 8, 4096),
+        (5, "D", "D", 800, 16384), (6, "R", "D", 800, 16384), (7, "D", "D", 800, 16384), (8, "C", "D", 800, 16384),
+    )  # fmt: skip
+    assert found.times == [(1, 7, 8), (2, 7, 8), (3, None, None), (4, 7, 8)]
+    assert found.unmatched == {"undispatched": 1}
+
+
 def test_devices_without_a_queue_dispatch_nothing() -> None:
     found = decoded_events((1, "Q", "R", 8, 4096), (2, "C", "R", 8, 4096))
     assert found.times == [(1, None, 2)]

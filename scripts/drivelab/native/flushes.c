@@ -1,0 +1,99 @@
+/*
+ * Flushes follow block/blk-flush.c. A write with PREFLUSH, or with FUA on a device that lacks it, becomes flush, write,
+ * flush and ends with a second completion of length zero at its sector. An empty flush becomes a flush request of the
+ * device, shared by all that wait, and ends with a completion of length zero too. A matcher by sector and direction
+ * alone takes those for completions of whatever else is there.
+ */
+#include "matcher.h"
+
+static uint32_t row_of_flush(const struct matcher *m, uint32_t i)
+{
+    return ((struct empty_flush *)multimap_at(&m->flushes, i))->row;
+}
+
+static uint32_t row_of_end(const struct matcher *m, uint32_t i)
+{
+    return ((struct sequence_end *)multimap_at(&m->ends, i))->row;
+}
+
+bool queue_flush(struct matcher *m, uint32_t row, int64_t order)
+{
+    uint32_t index = multimap_allocate(&m->flushes);
+    if (!index || !multimap_insert(&m->flushes, index, 0, order))
+        return false;
+    ((struct empty_flush *)multimap_at(&m->flushes, index))->row = row;
+    m->rows[row].open++;
+    return true;
+}
+
+void close_flush(struct matcher *m, uint32_t index)
+{
+    uint32_t row = row_of_flush(m, index);
+    multimap_remove(&m->flushes, index);
+    multimap_release(&m->flushes, index);
+    m->rows[row].open--;
+    drop_if_done(m, row);
+}
+
+void dispatch_flush(struct matcher *m, int64_t time)
+{
+    m->device_flushes++;
+    m->flush_dispatches[m->flushes_dispatched++ % MOST_REMEMBERED] = time;
+    if (m->flushes_dispatched - m->flushes_completed > MOST_REMEMBERED) {
+        m->flushes_completed++;
+        m->mismatches[FORGOTTEN]++;
+    }
+}
+
+/* A write with preflush or FUA has its data transferred; the end of its sequence may still come. */
+bool remember_end(struct matcher *m, uint32_t row, uint64_t key)
+{
+    uint32_t index = multimap_first(&m->ends, key);
+    if (index)
+        forget_end(m, index);
+    index = multimap_allocate(&m->ends);
+    if (!index || !multimap_insert(&m->ends, index, key, 0))
+        return false;
+    ((struct sequence_end *)multimap_at(&m->ends, index))->row = row;
+    m->rows[row].remembered = true;
+    return true;
+}
+
+void forget_end(struct matcher *m, uint32_t index)
+{
+    uint32_t row = row_of_end(m, index);
+    multimap_remove(&m->ends, index);
+    multimap_release(&m->ends, index);
+    m->rows[row].remembered = false;
+    drop_if_done(m, row);
+}
+
+void complete_empty(struct matcher *m, const struct event *event, int64_t time)
+{
+    if (is_device_flush(event)) {
+        if (m->flushes_completed < m->flushes_dispatched)
+            m->last_flush = m->flush_dispatches[m->flushes_completed++ % MOST_REMEMBERED];
+        else
+            m->mismatches[COMPLETIONS]++;
+        return;
+    }
+    uint32_t end = m->ends.count ? multimap_first(&m->ends, key_of(event->action, event->sector)) : 0;
+    uint32_t flush = multimap_first(&m->flushes, 0);
+    uint64_t kinds = BIT(CAT_SYNC) | BIT(CAT_META);
+    bool ends = end && (!flush || !((m->rows[row_of_end(m, end)].action ^ event->action) & kinds));
+    if (!ends && !flush) {
+        m->mismatches[COMPLETIONS]++;
+        return;
+    }
+    struct row *row = &m->rows[ends ? row_of_end(m, end) : row_of_flush(m, flush)];
+    row->complete = time;
+    row->error = row->error ? row->error : event->error;
+    row->changed |= row->given_out;
+    if (ends) {
+        forget_end(m, end);
+        return;
+    }
+    if (m->last_flush != NEVER && m->last_flush >= row->queue)
+        row->dispatch = m->last_flush;
+    close_flush(m, flush);
+}

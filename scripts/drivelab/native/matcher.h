@@ -1,0 +1,105 @@
+/* What the parts of the matcher share: rows.c keeps the rows, segments.c what is queued, flushes.c the flushes. */
+#ifndef DRIVELAB_MATCHER_H
+#define DRIVELAB_MATCHER_H
+
+#include "match.h"
+
+/* Bounds on memory: what is beyond them is forgotten, oldest first, and counted. */
+#define MOST_WAITING (1u << 19)
+#define WINDOW (1u << 19)          /* rows behind the oldest one that has not been given out */
+#define MOST_REMEMBERED (1u << 16) /* ends of flush sequences, dispatched flushes */
+#define MOST_CORRECTIONS (1u << 20)
+/* Rows stay so long although they are complete: the end of a flush sequence may come. */
+#define HOLD 8192u
+#define MOST_SCANNED 1024u /* entries of one place that are looked at */
+#define MOST_TRIED 4096u   /* segments that are tried for one dispatch, and that it may have */
+
+struct segment {
+    struct entry entry;
+    uint32_t bytes, row, next_member;
+    bool marked;
+};
+
+struct dispatch {
+    struct entry entry;
+    uint32_t left_bytes, first_member;
+    int64_t last_completion;
+};
+
+struct sequence_end {
+    struct entry entry;
+    uint32_t row;
+};
+
+struct empty_flush {
+    struct entry entry;
+    uint32_t row;
+};
+
+struct matcher {
+    struct row *rows; /* a pool */
+    uint32_t rows_used, rows_allocated, free_row;
+    uint32_t *window; /* of rows in the order of time */
+    uint64_t window_start, window_end;
+    struct multimap segments, dispatches, ends, flushes;
+    int64_t flush_dispatches[MOST_REMEMBERED];
+    uint64_t flushes_dispatched, flushes_completed;
+    int64_t last_flush;
+    int64_t order, requeue_order, dispatch_ids;
+    uint64_t device_flushes;
+    uint64_t mismatches[MISMATCHES];
+    struct correction *corrections;
+    uint64_t correction_count;
+    uint32_t parts[MOST_TRIED];
+    int64_t last_time;
+    struct row taken;
+    bool finished, no_memory;
+};
+
+static inline struct segment *segment_at(const struct matcher *m, uint32_t i)
+{
+    return multimap_at(&m->segments, i);
+}
+
+enum direction { READS, WRITES, DISCARDS, ZEROES };
+
+/* Discards carry the write bit too, so they come first. */
+static inline enum direction direction(uint64_t action)
+{
+    if (action & BIT(CAT_DISCARD))
+        return DISCARDS;
+    if (action & BIT(CAT_WRITE_ZEROES))
+        return ZEROES;
+    return action & (BIT(CAT_WRITE) | BIT(CAT_ZONE_APPEND)) ? WRITES : READS;
+}
+
+static inline uint64_t key_of(uint64_t action, uint64_t sector) { return sector << 2 | direction(action); }
+static inline uint64_t key_after(uint64_t key, uint32_t bytes) { return key + ((uint64_t)(bytes / SECTOR_BYTES) << 2); }
+static inline uint64_t key_sector(uint64_t key) { return key >> 2; }
+
+/* REQ_OP_FLUSH is even, so the kernel marks it as a read; an empty flush that was queued is a write. */
+static inline bool is_device_flush(const struct event *event)
+{
+    return event->bytes == 0 && event->action & BIT(CAT_FLUSH) && !(event->action & BIT(CAT_WRITE));
+}
+
+/* rows.c */
+uint32_t new_row(struct matcher *);
+void drop_if_done(struct matcher *, uint32_t row);
+
+/* segments.c */
+bool queue_segment(struct matcher *, uint32_t row, uint64_t key, uint32_t bytes, int64_t order);
+void close_segment(struct matcher *, uint32_t segment);
+bool split(struct matcher *, const struct event *);
+void mark_merged(struct matcher *, const struct event *);
+bool take_segments(struct matcher *, uint64_t key, uint32_t bytes, uint32_t *count);
+
+/* flushes.c */
+bool queue_flush(struct matcher *, uint32_t row, int64_t order);
+void close_flush(struct matcher *, uint32_t flush);
+void dispatch_flush(struct matcher *, int64_t time);
+bool remember_end(struct matcher *, uint32_t row, uint64_t key);
+void forget_end(struct matcher *, uint32_t end);
+void complete_empty(struct matcher *, const struct event *, int64_t time);
+
+#endif
