@@ -177,6 +177,8 @@ static bool take_event(struct decoder *d, const struct event *event)
         d->counts.other_devices++;
         return true;
     }
+    if (event->action & ZONE_MANAGEMENT)
+        return true;
     int32_t process = KIND(event->action) == QUEUE ? place_of(d, event->pid)->name : 0;
     return matcher_event(d->matcher, event, (int64_t)(event->time - d->counts.origin), process);
 }
@@ -204,7 +206,7 @@ static void put(const struct decoder *d, const struct columns *to, uint64_t at, 
     set_bit(to->readahead, at, action & BIT(CAT_READAHEAD));
     set_bit(to->preflush, at, flush && data);
     /* In the order of drivelab.trace.schema.OPERATIONS. */
-    to->operation[at] = action & BIT(CAT_DISCARD) ? 3 : flush && !data ? 2 : action & BIT(CAT_WRITE_ZEROES) ? 4
+    to->operation[at] = action & BIT(CAT_DISCARD) ? 3 : action & BIT(CAT_WRITE_ZEROES) ? 4 : flush && !data ? 2
                       : action & (BIT(CAT_WRITE) | BIT(CAT_ZONE_APPEND)) ? 1 : 0;
     to->offset[at] = data ? ((int64_t)row->sector - (int64_t)d->first_sector) * SECTOR_BYTES : 0;
     to->length[at] = row->bytes;

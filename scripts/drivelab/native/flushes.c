@@ -6,6 +6,8 @@
  */
 #include "matcher.h"
 
+#define KINDS (BIT(CAT_SYNC) | BIT(CAT_META))
+
 static uint32_t row_of_flush(const struct matcher *m, uint32_t i)
 {
     return ((struct empty_flush *)multimap_at(&m->flushes, i))->row;
@@ -45,18 +47,40 @@ void dispatch_flush(struct matcher *m, int64_t time)
     }
 }
 
-/* A write with preflush or FUA has its data transferred; the end of its sequence may still come. */
-bool remember_end(struct matcher *m, uint32_t row, uint64_t key)
+void requeue_flush(struct matcher *m)
 {
-    uint32_t index = multimap_first(&m->ends, key);
-    if (index)
-        forget_end(m, index);
-    index = multimap_allocate(&m->ends);
+    if (m->flushes_completed < m->flushes_dispatched)
+        m->flushes_completed++;
+    else
+        m->mismatches[REQUEUES]++;
+}
+
+/* Data of a write with preflush or FUA are transferred; the end of the sequence may still come, at the same place and
+   with the flags of this completion, `action`. Each part of a split write has a sequence of its own. */
+bool remember_end(struct matcher *m, uint32_t row, uint64_t key, uint64_t action)
+{
+    uint32_t index = multimap_allocate(&m->ends);
     if (!index || !multimap_insert(&m->ends, index, key, 0))
         return false;
-    ((struct sequence_end *)multimap_at(&m->ends, index))->row = row;
-    m->rows[row].remembered = true;
+    struct sequence_end *end = multimap_at(&m->ends, index);
+    end->row = row;
+    end->kinds = action & KINDS;
+    m->rows[row].remembered++;
     return true;
+}
+
+/* The last end at an event's place with its flags, else the last one there. */
+static uint32_t find_end(const struct matcher *m, const struct event *event, bool *alike)
+{
+    uint32_t found = 0, scanned = 0, index = multimap_first(&m->ends, key_of(event->action, event->sector));
+    *alike = false;
+    for (; index && scanned++ < MOST_SCANNED; index = multimap_next(&m->ends, index)) {
+        bool same = ((struct sequence_end *)multimap_at(&m->ends, index))->kinds == (event->action & KINDS);
+        if (same || !*alike)
+            found = index;
+        *alike |= same;
+    }
+    return found;
 }
 
 void forget_end(struct matcher *m, uint32_t index)
@@ -64,7 +88,7 @@ void forget_end(struct matcher *m, uint32_t index)
     uint32_t row = row_of_end(m, index);
     multimap_remove(&m->ends, index);
     multimap_release(&m->ends, index);
-    m->rows[row].remembered = false;
+    m->rows[row].remembered--;
     drop_if_done(m, row);
 }
 
@@ -77,16 +101,16 @@ void complete_empty(struct matcher *m, const struct event *event, int64_t time)
             m->mismatches[COMPLETIONS]++;
         return;
     }
-    uint32_t end = m->ends.count ? multimap_first(&m->ends, key_of(event->action, event->sector)) : 0;
-    uint32_t flush = multimap_first(&m->flushes, 0);
-    uint64_t kinds = BIT(CAT_SYNC) | BIT(CAT_META);
-    bool ends = end && (!flush || !((m->rows[row_of_end(m, end)].action ^ event->action) & kinds));
+    bool alike;
+    uint32_t end = find_end(m, event, &alike), flush = multimap_first(&m->flushes, 0);
+    bool ends = end && (alike || !flush);
     if (!ends && !flush) {
         m->mismatches[COMPLETIONS]++;
         return;
     }
     struct row *row = &m->rows[ends ? row_of_end(m, end) : row_of_flush(m, flush)];
-    row->complete = time;
+    if (!row->left_bytes)
+        row->complete = time;
     row->error = row->error ? row->error : event->error;
     row->changed |= row->given_out;
     if (ends) {

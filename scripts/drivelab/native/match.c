@@ -92,8 +92,7 @@ static bool queue(struct matcher *m, const struct event *event, int64_t time, in
     if (event->bytes == 0)
         return queue_flush(m, number, m->order++);
     uint64_t key = key_of(event->action, event->sector);
-    uint32_t end = m->ends.count ? multimap_first(&m->ends, key) : 0;
-    if (end)
+    for (uint32_t end; m->ends.count && (end = multimap_first(&m->ends, key));)
         forget_end(m, end);
     return queue_segment(m, number, key, event->bytes, m->order++);
 }
@@ -115,7 +114,6 @@ static bool dispatch(struct matcher *m, const struct event *event, int64_t time)
     struct dispatch *made = dispatch_at(m, index);
     made->left_bytes = event->bytes;
     made->first_member = count ? m->parts[0] : 0;
-    made->last_completion = NEVER;
     for (uint32_t i = 0; i < count; i++) {
         struct row *row = &m->rows[segment_at(m, m->parts[i])->row];
         if (row->dispatch == NEVER) {
@@ -129,21 +127,23 @@ static bool dispatch(struct matcher *m, const struct event *event, int64_t time)
     return true;
 }
 
-/* The bytes of a segment have been transferred; the segment is gone afterwards. */
-static bool complete_segment(struct matcher *m, uint32_t index, int64_t time, uint16_t error)
+/* The first `bytes` of a segment have been transferred; it is gone when those were all. */
+static bool complete_segment(struct matcher *m, uint32_t index, uint32_t bytes, const struct event *event, int64_t time)
 {
     struct segment *segment = segment_at(m, index);
-    uint32_t number = segment->row;
-    struct row *row = &m->rows[number];
-    row->left_bytes -= segment->bytes;
-    row->error = row->error ? row->error : error;
+    struct row *row = &m->rows[segment->row];
+    row->left_bytes -= bytes;
+    row->error = row->error ? row->error : event->error;
     row->changed |= row->given_out;
-    bool fine = true;
-    if (!row->left_bytes) {
+    if (!row->left_bytes)
         row->complete = time;
-        if (row->action & (BIT(CAT_FLUSH) | BIT(CAT_FUA)))
-            fine = remember_end(m, number, key_of(row->action, row->sector));
+    if (bytes < segment->bytes) {
+        segment->entry.key = key_after(segment->entry.key, bytes);
+        segment->bytes -= bytes;
+        return true;
     }
+    bool sequence = row->action & (BIT(CAT_FLUSH) | BIT(CAT_FUA));
+    bool fine = !sequence || remember_end(m, segment->row, segment->first, event->action);
     close_segment(m, index);
     return fine;
 }
@@ -157,7 +157,8 @@ static bool complete_undispatched(struct matcher *m, const struct event *event, 
         if (segment->bytes != event->bytes || m->rows[segment->row].pieces)
             continue;
         multimap_remove(&m->segments, index);
-        return complete_segment(m, index, time, event->error);
+        segment->first = segment->entry.key;
+        return complete_segment(m, index, segment->bytes, event, time);
     }
     m->mismatches[COMPLETIONS]++;
     return true;
@@ -188,59 +189,53 @@ static bool complete(struct matcher *m, const struct event *event, int64_t time)
         return complete_undispatched(m, event, time);
     multimap_remove(&m->dispatches, index);
     struct dispatch *found = dispatch_at(m, index);
+    /* A partial completion ends what comes first (blk_update_request in block/blk-mq.c). */
+    for (uint32_t left = event->bytes; left && found->first_member;) {
+        uint32_t member = found->first_member, bytes = segment_at(m, member)->bytes;
+        uint32_t done = bytes < left ? bytes : left;
+        left -= done;
+        if (done == bytes)
+            found->first_member = segment_at(m, member)->next_member;
+        if (!complete_segment(m, member, done, event, time))
+            return false;
+    }
     found->left_bytes -= event->bytes;
-    found->last_completion = time;
-    if (found->left_bytes) {
-        for (uint32_t member = found->first_member; member; member = segment_at(m, member)->next_member) {
-            struct row *row = &m->rows[segment_at(m, member)->row];
-            row->error = row->error ? row->error : event->error;
-        }
+    if (found->left_bytes)
         return multimap_insert(&m->dispatches, index, key_after(found->entry.key, event->bytes), found->entry.order);
-    }
-    bool fine = true;
-    for (uint32_t member = found->first_member, next; member; member = next) {
-        next = segment_at(m, member)->next_member;
-        fine &= complete_segment(m, member, time, event->error);
-    }
     multimap_release(&m->dispatches, index);
-    return fine;
+    return true;
 }
 
-/* What of a dispatch had been completed stays so; the rest is queued again, in front. */
+/* What of a dispatch has been completed stays so; the rest is queued again, in front. */
 static bool requeue(struct matcher *m, const struct event *event)
 {
+    if (is_device_flush(event)) {
+        requeue_flush(m);
+        return true;
+    }
     uint32_t index = in_flight(m, event, false);
     if (!index) {
         m->mismatches[REQUEUES]++;
         return true;
     }
     multimap_remove(&m->dispatches, index);
-    struct dispatch found = *dispatch_at(m, index);
+    uint32_t member = dispatch_at(m, index)->first_member;
     multimap_release(&m->dispatches, index);
-    uint64_t from = found.last_completion == NEVER ? 0 : key_sector(found.entry.key);
-    for (uint32_t member = found.first_member, next; member; member = next) {
+    while (member) {
         struct segment *segment = segment_at(m, member);
-        next = segment->next_member;
         struct row *row = &m->rows[segment->row];
-        uint64_t sector = key_sector(segment->entry.key), end = sector + segment->bytes / SECTOR_BYTES;
+        uint32_t next = segment->next_member;
         row->requeues++;
         row->changed |= row->given_out;
-        if (end <= from) {
-            if (!complete_segment(m, member, found.last_completion, 0))
-                return false;
-            continue;
-        }
-        uint32_t done_bytes = from > sector ? (uint32_t)(from - sector) * SECTOR_BYTES : 0;
-        segment->bytes -= done_bytes;
-        row->left_bytes -= done_bytes;
-        if (!--row->pieces) {
+        row->pieces -= segment->entry.key == segment->first;
+        if (!row->pieces) {
             row->dispatch = NEVER;
             row->dispatch_id = -1;
         }
         segment->next_member = 0;
-        uint64_t key = key_after(segment->entry.key, done_bytes);
-        if (!multimap_insert(&m->segments, member, key, --m->requeue_order))
+        if (!multimap_insert(&m->segments, member, segment->entry.key, --m->requeue_order))
             return false;
+        member = next;
     }
     return true;
 }

@@ -18,9 +18,9 @@ struct row {
     uint32_t pieces, requeues;
     uint32_t open;    /* queued segments, and segments in flight */
     uint16_t error;
-    bool remembered;  /* the end of a flush sequence may still come */
+    uint32_t remembered; /* ends of flush sequences that may still come */
     bool given_out;
-    bool changed;     /* since it was given out */
+    bool changed; /* since it was given out */
 };
 
 enum mismatch {

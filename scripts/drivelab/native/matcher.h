@@ -16,6 +16,7 @@
 
 struct segment {
     struct entry entry;
+    uint64_t first; /* its key when it was dispatched: a partial completion moves the key on */
     uint32_t bytes, row, next_member;
     bool marked;
 };
@@ -23,11 +24,11 @@ struct segment {
 struct dispatch {
     struct entry entry;
     uint32_t left_bytes, first_member;
-    int64_t last_completion;
 };
 
 struct sequence_end {
     struct entry entry;
+    uint64_t kinds; /* SYNC and META of the completion of the data */
     uint32_t row;
 };
 
@@ -98,8 +99,9 @@ bool take_segments(struct matcher *, uint64_t key, uint32_t bytes, uint32_t *cou
 bool queue_flush(struct matcher *, uint32_t row, int64_t order);
 void close_flush(struct matcher *, uint32_t flush);
 void dispatch_flush(struct matcher *, int64_t time);
-bool remember_end(struct matcher *, uint32_t row, uint64_t key);
+bool remember_end(struct matcher *, uint32_t row, uint64_t key, uint64_t action);
 void forget_end(struct matcher *, uint32_t end);
+void requeue_flush(struct matcher *);
 void complete_empty(struct matcher *, const struct event *, int64_t time);
 
 #endif

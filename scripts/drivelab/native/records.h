@@ -21,10 +21,12 @@ enum kind {
 
 enum category {
     CAT_READ, CAT_WRITE, CAT_FLUSH, CAT_SYNC, CAT_PASSTHROUGH = 9, CAT_NOTIFY, CAT_READAHEAD, CAT_META, CAT_DISCARD,
-    CAT_FUA = 15, CAT_ZONE_APPEND = 16, CAT_WRITE_ZEROES = 22
+    CAT_FUA = 15, CAT_ZONE_APPEND = 16, CAT_ZONE_RESET = 17, CAT_ZONE_CLOSE = 21, CAT_WRITE_ZEROES = 22
 };
 
 #define BIT(category) (UINT64_C(1) << (16 + (category)))
+/* Zone commands but for the append, CAT_ZONE_RESET to CAT_ZONE_CLOSE: they move no data. */
+#define ZONE_MANAGEMENT (BIT(CAT_ZONE_CLOSE + 1) - BIT(CAT_ZONE_RESET))
 #define KIND(action) ((unsigned)((action) & 0xff))
 #define CGROUP UINT64_C(0x100) /* a cgroup id of 8 bytes leads the payload */
 #define NOTE_PROCESS 0
@@ -68,9 +70,10 @@ static inline struct event parse_record(const uint8_t *at)
         .bytes = get32(at + 24), .pid = get32(at + (wide ? 28 : 32)), .device = get32(end), .cpu = get32(end + 4),
         .error = get16(end + 8), .payload_bytes = get16(end + 10), .payload = at + header,
     };
-    if (event.action & CGROUP && event.payload_bytes >= 8) {
-        event.payload += 8;
-        event.payload_bytes -= 8;
+    if (event.action & CGROUP) {
+        uint16_t skipped = event.payload_bytes < 8 ? event.payload_bytes : 8;
+        event.payload += skipped;
+        event.payload_bytes -= skipped;
     }
     return event;
 }

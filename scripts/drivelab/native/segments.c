@@ -159,7 +159,9 @@ bool take_segments(struct matcher *m, uint64_t key, uint32_t bytes, uint32_t *co
         return false;
     for (uint32_t i = 0; i < *count; i++) {
         multimap_remove(&m->segments, m->parts[i]);
-        segment_at(m, m->parts[i])->next_member = i + 1 < *count ? m->parts[i + 1] : 0;
+        struct segment *segment = segment_at(m, m->parts[i]);
+        segment->first = segment->entry.key;
+        segment->next_member = i + 1 < *count ? m->parts[i + 1] : 0;
     }
     return true;
 }
