@@ -1,0 +1,214 @@
+"""Default text output of blkparse, format "%D %2c %8s %5T.%9t %5p %2a %3d" and the request, read and written.
+
+Read: a queue event (Q) is a request; its dispatch (D) and completion (C) are those with its device, operation, sector
+and length, merges and splits followed along the sectors (EventMatcher). Flushes have no sector and pair in their order:
+their completion is the empty one at sector 0, that of the drive's own flush (`FN`) is left out. Where the text has no D
+or C, those times are null. All other actions, passed-through SCSI commands, messages, and the summary at the end are
+counted and left out. Times count from the first request. A volume is a device, MAJOR,MINOR.
+
+Written: Q, D and C of each request in the order of time, on CPU 0 and PID 0 where those are not known. Merges, splits
+and requeues are not shown: each request has a dispatch of its own. Requests that are not in whole sectors are dropped
+and counted. Write-zeroes are `WZ`, which blkparse prints for version 8 only.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from drivelab.trace.formats.common.event_match import Event, EventMatcher, Queued
+from drivelab.trace.formats.common.flags import flag_letters, parse_flags
+from drivelab.trace.formats.common.lines import Lines
+from drivelab.trace.formats.common.model import (
+    LARGEST,
+    LONGEST_NS,
+    SECTOR_BYTES,
+    Format,
+    Losses,
+    MalformedError,
+    Tally,
+    rows,
+)
+from drivelab.trace.formats.common.source import Block, Source
+from drivelab.trace.schema import FLAGS, OPERATIONS, TraceFile
+
+_LINE = re.compile(
+    r"(\d{1,8},\d{1,8})\s+(\d{1,9})\s+(\d{1,10})\s+(\d{1,10})\.(\d{9})\s+(\d{1,9})\s+([A-Za-z]{1,2})\s+(\S+)(?:\s+(.*))?"
+)
+_EXTENT = re.compile(r"(\d{1,19}) \+ (\d{1,10})(?: \( *\d+\))? \[(.*)\]")
+_NO_EXTENT = re.compile(r"(?:(\d{1,19})(?: \( *\d+\))? )?\[(.*)\]")
+_PASSED_THROUGH = re.compile(r"(?:\d+ )?\([0-9a-f .]*\) \[.*\]|\d+ \[.*\]")
+_OTHER_ACTIONS = frozenset([*"ABFGIMPRSTUXm", "UT", "ZP", "ZU", "ZA"])
+_SUMMARY = re.compile(
+    rb"(CPU\d+ \(|Total \(|Reads |Writes |Read |Write |IO unplugs:|Timer unplugs:|Throughput \(|Events \(|Skips:|"
+    rb"Input file |PC |Allocations |Dispatches |Device: ).*"
+)
+_UNKNOWN_PROCESS = "(null)"
+_DEVICE = "8,0"
+
+
+def _convert(block: Block) -> list[Event | str]:
+    """Events of requests, and the kinds of lines that are none."""
+    try:
+        lines = block.data.decode().split("\n")
+    except UnicodeDecodeError:
+        raise MalformedError("is no valid UTF-8") from None
+    return [_event(number, line.strip()) for number, line in enumerate(lines, block.first_line) if line.strip()]
+
+
+def _event(number: int, line: str) -> Event | str:
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise MalformedError("is not device, CPU, sequence, time, PID, action, operation and request")
+    device, cpu, _, seconds, fraction, pid, action, letters, rest = match.groups("")
+    if action in _OTHER_ACTIONS:
+        return f"events {action}"
+    if action not in ("Q", "D", "C"):
+        raise MalformedError(f"action '{action}' is unknown")
+    sector, sectors, note = _request(action, rest)
+    if sector is None:
+        return "passed-through commands"
+    operation, flags = parse_flags(letters)
+    if operation == "flush" or (not operation and "preflush" in flags):
+        return "flushes of the drive"
+    if not operation:
+        return "events without data"
+    if not sectors:
+        if sector:
+            return "ends of flushing writes"
+        operation, flags = "flush", flags - {"preflush"}
+    error = 0
+    if action == "C":
+        if not re.fullmatch(r"-?\d{1,5}", note):
+            raise MalformedError(f"error '{note[:20]}' is no number")
+        error = abs(int(note))
+    time_ns = int(seconds) * 1_000_000_000 + int(fraction)
+    if time_ns > LONGEST_NS:
+        raise MalformedError("the time is longer than 146 years")
+    process = "" if note == _UNKNOWN_PROCESS else note
+    return Event(number, time_ns, action, device, operation, flags, sector, sectors, int(cpu), int(pid), process, error)
+
+
+def _request(action: str, rest: str) -> tuple[int | None, int, str]:
+    """First sector (None for a passed-through command), sectors, and what is in brackets."""
+    if match := _EXTENT.fullmatch(rest):
+        sector, sectors = int(match[1]), int(match[2])
+        if sector + sectors > LARGEST // SECTOR_BYTES:
+            raise MalformedError("the request reaches beyond 2^63 bytes")
+        return sector, sectors, match[3]
+    if (match := _NO_EXTENT.fullmatch(rest)) and (action == "C" or match[1] is None):
+        return int(match[1] or 0), 0, match[2]
+    if _PASSED_THROUGH.fullmatch(rest):
+        return None, 0, ""
+    raise MalformedError(f"'{rest[:40]}' is no request")
+
+
+def _comment(line: bytes) -> str | None:
+    return "lines of the summary" if _SUMMARY.fullmatch(line) else None
+
+
+def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
+    matcher = EventMatcher(tally.unmatched)
+    for pieces in LINES.read(source, tally):
+        for events in pieces:
+            for event in events:
+                if isinstance(event, str):
+                    tally.skipped[event] += 1
+                else:
+                    matcher.event(event)
+        yield _batch(matcher.done())
+    yield _batch(matcher.finish())
+
+
+def _batch(requests: Iterable[Queued]) -> pa.RecordBatch:
+    found = list(requests)
+    events = [one.event for one in found]
+    return rows(
+        line=_whole(one.line for one in events),
+        time=_whole(one.time_ns for one in events),
+        operation=np.array([OPERATIONS.index(one.operation) for one in events], np.int8),
+        offset_bytes=_whole(one.sector * SECTOR_BYTES for one in events),
+        length_bytes=_whole(one.sectors * SECTOR_BYTES for one in events),
+        response_ns=pa.array([_since(one.event, one.complete_ns) for one in found], pa.int64()),
+        dispatch_delay_ns=pa.array([_since(one.event, one.dispatch_ns) for one in found], pa.int64()),
+        volume=pa.array([one.volume for one in events], pa.string()).dictionary_encode(),
+        process=pa.array([one.process for one in events], pa.string()).dictionary_encode(),
+        pid=np.array([one.pid for one in events], np.int32),
+        cpu=np.array([one.cpu for one in events], np.int32),
+        error=np.array([one.error for one in found], np.int32),
+        **{flag: np.array([flag in one.flags for one in events], bool) for flag in FLAGS},
+    )
+
+
+def _whole(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.fromiter(values, np.int64)
+
+
+def _since(event: Event, time_ns: int | None) -> int | None:
+    """Time since the queue event; None for an event that is not known, or earlier (clocks of CPUs may differ)."""
+    return None if time_ns is None or time_ns < event.time_ns else time_ns - event.time_ns
+
+
+_COLUMNS = ("queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes", "length_bytes", "process", "pid",
+            "cpu", "error", *FLAGS)  # fmt: skip
+
+
+def _write(trace: TraceFile, sink: BinaryIO, _volume: str) -> Losses:
+    losses = Losses()
+    pending: list[tuple[int, int, str, dict[str, Any]]] = []
+    sequence = order = 0
+    for batch in trace.batches(_COLUMNS):
+        lines: list[str] = []
+        for request in batch.to_pylist():
+            if request["offset_bytes"] % SECTOR_BYTES or request["length_bytes"] % SECTOR_BYTES:
+                losses.dropped["requests that are not in whole sectors"] += 1
+                continue
+            if request["length_bytes"] == 0 and request["operation"] != "flush":
+                losses.dropped["requests of no bytes"] += 1
+                continue
+            while pending and pending[0][0] < request["queue_ns"]:
+                sequence += 1
+                lines.append(_line(sequence, *heapq.heappop(pending)))
+            for action, column in (("Q", "queue_ns"), ("D", "dispatch_ns"), ("C", "complete_ns")):
+                if request[column] is not None:
+                    order += 1
+                    heapq.heappush(pending, (request[column], order, action, request))
+        sink.write("".join(lines).encode())
+    while pending:
+        sequence += 1
+        sink.write(_line(sequence, *heapq.heappop(pending)).encode())
+    return losses
+
+
+def _line(sequence: int, time_ns: int, _order: int, action: str, request: dict[str, Any]) -> str:
+    letters = flag_letters(request["operation"], frozenset(flag for flag in FLAGS if request[flag]))
+    major, minor = _DEVICE.split(",")
+    seconds, fraction = divmod(time_ns, 1_000_000_000)
+    sector, sectors = request["offset_bytes"] // SECTOR_BYTES, request["length_bytes"] // SECTOR_BYTES
+    if action == "C":
+        note = f"[{request['error']}]"
+        extent = f"{sector} + {sectors} " if sectors else f"{sector} "
+    else:
+        note = f"[{request['process'] or _UNKNOWN_PROCESS}]"
+        extent = f"{sector} + {sectors} " if sectors else ""
+    return (
+        f"{major:>3},{minor:<3} {max(request['cpu'], 0):2d} {sequence:8d} {seconds:5d}.{fraction:09d} "
+        f"{max(request['pid'], 0):5d} {action:>2} {letters:>3} {extent}{note}\n"
+    )
+
+
+LINES = Lines(_convert, _comment)
+FORMAT = Format(
+    name="blkparse-text",
+    title="blkparse, default text output",
+    columns="device CPU sequence time PID action operation sector + sectors [process]",
+    units="s, sectors of 512 bytes",
+    looks_like=LINES.looks_like,
+    read=_read,
+    write=_write,
+)

@@ -1,0 +1,98 @@
+"""Files to import: decompressed by what they are, not by their name, and cut into blocks of whole lines."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from drivelab.errors import UserError
+
+BLOCK_BYTES = 4 << 20
+LONGEST_LINE = 1 << 20
+HEAD_BYTES = 1 << 16
+_CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+_FOREIGN = {b"\xfd7zXZ\0": "an xz file", b"PK\x03\x04": "a zip archive", b"PAR1": "a Parquet file"}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines; only the last line of a file may lack its newline."""
+
+    data: bytes
+    first_line: int
+
+
+class Source:
+    """An open file: its first bytes, and all of it in blocks, both decompressed."""
+
+    def __init__(self, path: Path, stream: pa.NativeFile) -> None:
+        self.path = path
+        self._stream = stream
+        self.head = self._read(HEAD_BYTES)
+        if self.head[257:262] == b"ustar":
+            raise UserError(f"{path}: is a tar archive; unpack it and import the files in it one by one")
+        if not self.head:
+            raise UserError(f"{path}: is empty; check how it was made")
+
+    def pieces(self) -> Iterator[bytes]:
+        """The content in pieces of any length; may be asked for once."""
+        yield self.head
+        while piece := self._read(BLOCK_BYTES):
+            yield piece
+
+    def blocks(self) -> Iterator[Block]:
+        """The content in blocks of whole lines; may be asked for once.
+
+        Of a line longer than LONGEST_LINE only the beginning is kept, with a NUL at its end so that it is malformed.
+        """
+        rest, line = b"", 1
+        for number, piece in enumerate(self.pieces()):
+            data = rest + (piece.removeprefix(_BYTE_ORDER_MARK) if number == 0 else piece)
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                yield Block(data[:cut], line)
+                line += data.count(b"\n", 0, cut)
+            rest = data[cut:]
+            if len(rest) > LONGEST_LINE:
+                rest = rest[:LONGEST_LINE] + b"\0"
+        if rest:
+            yield Block(rest, line)
+
+    def _read(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        try:
+            while size > 0 and (part := self._stream.read(size)):
+                parts.append(part)
+                size -= len(part)
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be read ({error}); it is cut off or damaged, fetch it anew") from None
+        return b"".join(parts)
+
+
+@contextmanager
+def open_source(path: Path) -> Iterator[Source]:
+    """Open a file that may be compressed by gzip, zstd or bzip2.
+
+    Raises UserError when it is missing, unreadable, empty, an archive, or compressed in another way; reading it raises
+    UserError when it is damaged or cut off.
+    """
+    try:
+        raw = io.BufferedReader(io.FileIO(path), 1 << 20)
+        begin = raw.peek(6)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be opened ({error.strerror}); check the name") from None
+    with raw:
+        for magic, what in _FOREIGN.items():
+            if begin.startswith(magic):
+                raise UserError(f"{path}: is {what}, no trace that can be imported; unpack or convert it first")
+        stream: pa.NativeFile = pa.PythonFile(raw, mode="r")
+        for magic, codec in _CODECS.items():
+            if begin.startswith(magic):
+                stream = pa.CompressedInputStream(stream, codec)
+        yield Source(path, stream)

@@ -1,0 +1,44 @@
+"""SPC trace file format 1.0.1 (Storage Performance Council), as the UMass traces Financial and WebSearch have it.
+
+Timestamp is the request's time in seconds since the start of the trace, LBA counts blocks of 512 bytes (the block of
+the UMass traces), Size is in bytes and may be 0. Space around a field is allowed, and so are further fields, which are
+not read. A volume is an application specific unit (ASU). There is no response time.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from drivelab.trace.formats.common.columns import Kind, Layout
+from drivelab.trace.formats.common.lines import Lines, request_batches
+from drivelab.trace.formats.common.model import SECTOR_BYTES, Format, operation_codes, rows, scaled
+from drivelab.trace.formats.common.source import Block
+
+LAYOUT = Layout(
+    {"ASU": Kind.NAME, "LBA": Kind.WHOLE, "Size": Kind.WHOLE, "Opcode": Kind.NAME, "Timestamp": Kind.SECONDS}, more=True
+)
+
+
+def _convert(block: Block) -> pa.RecordBatch:
+    fields = LAYOUT.parse(block)
+    opcodes = {"r": "read", "R": "read", "w": "write", "W": "write"}
+    return rows(
+        line=fields.line,
+        time=fields["Timestamp"],
+        operation=operation_codes(fields["Opcode"], opcodes, "Opcode"),
+        offset_bytes=scaled(fields["LBA"], SECTOR_BYTES, "LBA"),
+        length_bytes=fields["Size"],
+        volume=fields["ASU"],
+    )
+
+
+LINES = Lines(_convert, LAYOUT.header)
+FORMAT = Format(
+    name="spc",
+    title="SPC traces: UMass Financial and WebSearch",
+    columns="ASU,LBA,Size,Opcode,Timestamp",
+    units="s, blocks of 512 bytes, bytes, r/w",
+    looks_like=LINES.looks_like,
+    read=request_batches(LINES),
+    time_resolution_ns=1000,
+)

@@ -1,0 +1,122 @@
+"""How fast traces of other formats are imported: rows a second of one core, the Parquet file included, and peak memory.
+
+    python tests/benchmarks/import_rate.py [ROWS [FORMAT …]]      (default 3 million rows, the CSV-like formats)
+
+Each format is imported by a process of its own that is pinned to one CPU and whose Arrow has one thread; the file was
+just written, so that it comes from memory. Time is CPU time of the process, all its threads and the kernel's work for
+it included, so that others on the host hardly matter. The bar: 1 million rows a second for the CSV-like formats.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+BAR_ROWS_S = 1e6
+CHUNK = 1 << 18
+Columns = tuple[list[int], list[bool], list[int], list[int], list[int]]
+"""Time in us, whether it is a read, offset in sectors, length in sectors, response time in us."""
+
+LINES: dict[str, Callable[..., str]] = {
+    "msr": lambda t, r, o, n, w: (
+        f"{128166372003061629 + 10 * t},usr,0,{'Read' if r else 'Write'},{o * 512},{n * 512},{w * 10}\n"
+    ),
+    "spc": lambda t, r, o, n, w: f"0,{o},{n * 512},{'r' if r else 'w'},{t // 10**6}.{t % 10**6:06d}\n",
+    "fiu": lambda t, r, o, n, w: f"{t * 1000} 20782 gzip {o} {n} {'R' if r else 'W'} 6 0 {o:032x}\n",
+    "alibaba": lambda t, r, o, n, w: f"419,{'R' if r else 'W'},{o * 512},{n * 512},{1577808144360767 + t}\n",
+    "tencent": lambda t, r, o, n, w: f"{1538323199 + t // 10**6},{o},{n},{0 if r else 1},2313\n",
+    "systor17": lambda t, r, o, n, w: (
+        f"{1456095145 + t // 10**6}.{t % 10**6:06d}000,0.{w:06d}000,{'R' if r else 'W'},0,{o * 512},{n * 512}\n"
+    ),
+    "fio-iolog-v3": lambda t, r, o, n, w: f"{t} /dev/sda {'read' if r else 'write'} {o * 512} {n * 512}\n",
+    "biosnoop": lambda t, r, o, n, w: (
+        f"{t // 10**6 + 1}.{t % 10**6:06d}    fio            4711   sda     {'R' if r else 'W'} {o} {n * 512} "
+        f"{w // 1000}.{w % 1000 // 10:02d}\n"
+    ),
+    "blkparse-text": lambda t, r, o, n, w: (
+        f"  8,0    1        1 {t // 10**6:5d}.{t % 10**6:06d}000  4711  Q {'R' if r else 'W':>3} {o} + {n} [fio]\n"
+        f"  8,0    1        1 {t // 10**6:5d}.{t % 10**6:06d}000  4711  D {'R' if r else 'W':>3} {o} + {n} [fio]\n"
+        f"  8,0    1        1 {t // 10**6:5d}.{t % 10**6:06d}000  4711  C {'R' if r else 'W':>3} {o} + {n} [0]\n"
+    ),
+}
+HEADERS = {"fio-iolog-v3": "fio version 3 iolog\n1 /dev/sda add\n1 /dev/sda open\n"}
+CSV_LIKE = ("msr", "spc", "fiu", "alibaba", "tencent", "systor17")
+CHILD = """
+import json, resource, sys, time
+from pathlib import Path
+import pyarrow as pa
+pa.set_cpu_count(1)
+pa.set_io_thread_count(1)
+from drivelab.trace.formats.common.importing import import_trace
+began = time.process_time()
+rows = import_trace(Path(sys.argv[1]), Path(sys.argv[2]), format_name=sys.argv[3]).rows
+seconds = time.process_time() - began
+print(json.dumps([rows, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+"""
+
+
+def requests(rows: int) -> Iterator[Columns]:
+    """Random requests in the order of time."""
+    random = np.random.default_rng(1)
+    now = 0
+    for begin in range(0, rows, CHUNK):
+        count = min(CHUNK, rows - begin)
+        times = now + np.cumsum(random.integers(0, 1000, count))
+        now = int(times[-1])
+        yield (
+            times.tolist(),
+            (random.random(count) < 0.7).tolist(),
+            random.integers(0, 1 << 31, count).tolist(),
+            random.choice([8, 16, 128], count).tolist(),
+            random.integers(50, 100_000, count).tolist(),
+        )
+
+
+def generate(path: Path, name: str, rows: int) -> None:
+    """A file of that format."""
+    line = LINES[name]
+    with path.open("w") as file:
+        file.write(HEADERS.get(name, ""))
+        for columns in requests(rows):
+            file.write("".join(map(line, *columns)))
+
+
+def measure(path: Path, name: str) -> tuple[int, float, float]:
+    """Rows, CPU seconds and peak memory in MB of an import in a process of its own."""
+    cpu = str(min(os.sched_getaffinity(0)))
+    command = ["taskset", "-c", cpu, sys.executable, "-c", CHILD, str(path), str(path.with_suffix(".parquet")), name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows, seconds, peak_kib = json.loads(done.stdout)
+    return rows, seconds, peak_kib / 1024
+
+
+def main() -> int:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000_000
+    slow = []
+    for name in sys.argv[2:] or CSV_LIKE:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace"
+            generate(path, name, rows)
+            found, seconds, peak_mb = measure(path, name)
+            size_mb = path.stat().st_size / 1e6
+        assert found == rows
+        rate = rows / seconds
+        print(
+            f"{name}: {rows} rows ({size_mb:.0f} MB) in {seconds:.2f} s of CPU: {rate / 1e6:.2f} M rows/s, "
+            f"peak {peak_mb:.0f} MiB"
+        )
+        if name in CSV_LIKE and rate < BAR_ROWS_S:
+            slow.append(name)
+    print("at least 1 M rows/s:", f"NO: {', '.join(slow)}" if slow else "yes")
+    return 1 if slow else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,224 @@
+"""Exports: read back, against blkparse, and replayed by fio."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trace_files import write_capture
+
+from drivelab.errors import UserError
+from drivelab.trace.formats.common.exporting import ExportReport, export_trace
+from drivelab.trace.formats.common.importing import import_trace
+from drivelab.trace.schema import FLAGS, OPERATIONS, REQUESTS, read_trace, write_trace
+
+PLAIN = {
+    "queue_ns": 0, "dispatch_ns": None, "complete_ns": None, "operation": "read",
+    **dict.fromkeys(FLAGS, False), "offset_bytes": 0, "length_bytes": 4096, "process": "", "pid": 0, "cpu": 0,
+    "error": 0, "dispatch_id": None, "pieces": 1, "requeues": 0,
+}  # fmt: skip
+
+
+def request(**known: Any) -> dict[str, Any]:
+    return PLAIN | known
+
+
+def written(path: Path, *requests: dict[str, Any]) -> Path:
+    columns = {name: pa.array([one[name] for one in requests]) for name in REQUESTS.names}
+    for name in ("operation", "process"):
+        columns[name] = columns[name].dictionary_encode()
+    table = pa.table({name: array.cast(REQUESTS.field(name).type) for name, array in columns.items()}, schema=REQUESTS)
+    write_trace(table, {"name": "made up"}, path)
+    return path
+
+
+def exported(folder: Path, name: str, *requests: dict[str, Any]) -> tuple[str, ExportReport]:
+    trace = written(folder / "in.parquet", *requests)
+    report = export_trace(trace, folder / "out", format_name=name)
+    return (folder / "out").read_text(), report
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Requests of which no two in flight begin at one sector, and flushes one after the other."""
+    requests: list[dict[str, Any]] = []
+    now = 0
+    for place in range(draw(st.integers(1, 30))):
+        now += draw(st.integers(0, 5000)) if requests else 0
+        operation = draw(st.sampled_from(OPERATIONS))
+        flush = operation == "flush"
+        known = draw(st.sampled_from(["queue", "dispatch", "complete"]))
+        dispatch = now + draw(st.integers(0, 3000)) if known != "queue" and not flush else None
+        complete = (dispatch or now) + draw(st.integers(0, 9000)) if known == "complete" and not flush else None
+        flags = {} if flush else {flag: draw(st.booleans()) for flag in FLAGS}
+        requests.append(
+            request(
+                queue_ns=now,
+                dispatch_ns=dispatch,
+                complete_ns=complete,
+                operation=operation,
+                offset_bytes=0 if flush else (10_000 * place + draw(st.integers(0, 5000))) * 512,
+                length_bytes=0 if flush else 512 * draw(st.integers(1, 4000)),
+                process=draw(st.sampled_from(["", "fio", "a b", "kworker/0:1"])),
+                pid=draw(st.integers(0, 99_999)),
+                cpu=draw(st.integers(0, 99)),
+                error=draw(st.sampled_from([0, 5])) if complete is not None else 0,
+                **flags,
+            )
+        )
+    return requests
+
+
+@settings(max_examples=60, deadline=None)
+@given(requests=traces())
+def test_blkparse_text_brings_back_the_requests(requests: list[dict[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        text, report = exported(Path(folder), "blkparse-text", *requests)
+        times = [float(line.split()[3]) for line in text.splitlines()]
+        assert times == sorted(times)
+        assert (report.requests, report.dropped, report.altered) == (len(requests), {}, {})
+        import_trace(Path(folder) / "out", Path(folder) / "back.parquet")
+        back = read_trace(Path(folder) / "back.parquet")[0].to_pylist()
+    assert back == requests
+
+
+@settings(max_examples=60, deadline=None)
+@given(requests=traces())
+def test_fio_iolog_v3_brings_back_what_it_can_carry(requests: list[dict[str, Any]]) -> None:
+    expected: list[tuple[int, str, int, int]] = []
+    for one in requests:
+        time_ns = one["queue_ns"] // 1000 * 1000
+        if one["preflush"]:
+            expected.append((time_ns, "flush", 0, 0))
+        operation = "write" if one["operation"] == "write-zeroes" else one["operation"]
+        expected.append((time_ns, operation, one["offset_bytes"], one["length_bytes"]))
+    with tempfile.TemporaryDirectory() as folder:
+        _, report = exported(Path(folder), "fio-iolog-v3", *requests)
+        import_trace(Path(folder) / "out", Path(folder) / "back.parquet")
+        back = read_trace(Path(folder) / "back.parquet")[0].to_pylist()
+    assert [(one["queue_ns"], one["operation"], one["offset_bytes"], one["length_bytes"]) for one in back] == expected
+    altered = {f"{flag} flags left out": sum(one[flag] for one in requests) for flag in FLAGS if flag != "preflush"}
+    altered["preflush flags made sync lines"] = sum(one["preflush"] for one in requests)
+    altered["write-zeroes made writes"] = sum(one["operation"] == "write-zeroes" for one in requests)
+    assert report.altered == {kind: count for kind, count in altered.items() if count}
+    assert report.dropped == {}
+
+
+def test_an_iolog_line_by_line(tmp_path: Path) -> None:
+    text, _ = exported(
+        tmp_path,
+        "fio-iolog-v3",
+        request(queue_ns=0, offset_bytes=512),
+        request(queue_ns=1_999, operation="write", preflush=True),
+        request(queue_ns=5_000_000_000, operation="discard", offset_bytes=1 << 40, length_bytes=(1 << 32) - 512),
+    )
+    assert text.splitlines() == [
+        "fio version 3 iolog",
+        "1 trace add",
+        "1 trace open",
+        "1 trace read 512 4096",
+        "2 trace sync 0 0",
+        "2 trace write 0 4096",
+        "5000001 trace trim 1099511627776 4294966784",
+        "5000001 trace close",
+    ]
+
+
+def test_what_a_format_cannot_carry_is_counted(tmp_path: Path) -> None:
+    requests = [
+        request(length_bytes=0, sync=True),
+        request(operation="discard", length_bytes=1 << 32),
+        request(offset_bytes=100),
+        request(length_bytes=1000),
+    ]
+    text, report = exported(tmp_path, "fio-iolog-v3", *requests)
+    assert report.dropped == {"requests of no bytes": 1, "requests from 4 GiB": 1}
+    assert report.altered == {}
+    assert text.count(" read ") == 2
+    text, report = exported(tmp_path, "blkparse-text", *requests)
+    assert report.dropped == {"requests of no bytes": 1, "requests that are not in whole sectors": 2}
+    assert len(text.splitlines()) == 1
+
+
+def test_the_output_is_compressed_by_its_name(tmp_path: Path) -> None:
+    trace = written(tmp_path / "in.parquet", request())
+    export_trace(trace, tmp_path / "a", format_name="blkparse-text")
+    export_trace(trace, tmp_path / "new" / "a.gz", format_name="blkparse-text")
+    export_trace(trace, tmp_path / "a.zst", format_name="blkparse-text")
+    assert gzip.decompress((tmp_path / "new" / "a.gz").read_bytes()) == (tmp_path / "a").read_bytes()
+    assert (tmp_path / "a.zst").read_bytes().startswith(b"\x28\xb5\x2f\xfd")
+    assert import_trace(tmp_path / "a.zst", tmp_path / "back.parquet").rows == 1
+
+
+def test_mistakes_leave_no_output(tmp_path: Path) -> None:
+    trace = written(tmp_path / "in.parquet", request())
+    with pytest.raises(UserError, match="format 'msr' cannot be written; those that can are blkparse-text, fio-io"):
+        export_trace(trace, tmp_path / "a", format_name="msr")
+    with pytest.raises(UserError, match="'a b' is no file name for an iolog"):
+        export_trace(trace, tmp_path / "a", format_name="fio-iolog-v3", volume="a b")
+    with pytest.raises(UserError, match="there is no such trace"):
+        export_trace(tmp_path / "none.parquet", tmp_path / "a", format_name="fio-iolog-v3")
+    with pytest.raises(UserError, match="cannot be written"):
+        export_trace(trace, trace / "a", format_name="fio-iolog-v3")
+    assert [one.name for one in tmp_path.iterdir()] == ["in.parquet"]
+
+
+@pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
+def test_lines_are_those_of_blkparse(tmp_path: Path) -> None:
+    """The same events in a binary trace; device and sequence are the capture's own."""
+    events = [
+        (1000, "Q", "RS", 8, 4096), (1100, "Q", "FWFSM", 1 << 40, 512), (1200, "D", "RS", 8, 4096),
+        (1300, "Q", "DS", 4096, 1 << 20), (1400, "Q", "FWS", 0, 0), (2_000_000_000_000, "C", "RS", 8, 4096),
+    ]  # fmt: skip
+    capture = write_capture(tmp_path / "capture", events)
+    done = subprocess.run(
+        ["blkparse", "-q", "-i", str(capture / "trace")], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    text, _ = exported(
+        tmp_path,
+        "blkparse-text",
+        request(offset_bytes=8 * 512, sync=True, dispatch_ns=200, complete_ns=2_000_000_000_000 - 1000, pid=7),
+        request(
+            queue_ns=100, operation="write", offset_bytes=512 << 40, length_bytes=512, preflush=True, fua=True,
+            sync=True, meta=True, pid=7,
+        ),
+        request(queue_ns=300, operation="discard", offset_bytes=4096 * 512, length_bytes=1 << 20, sync=True, pid=7),
+        request(queue_ns=400, operation="flush", length_bytes=0, sync=True, pid=7),
+    )  # fmt: skip
+    columns = slice(21, None)  # device, CPU and sequence stand before
+    theirs = [line for line in done.stdout.splitlines() if line.startswith("  1,0")]
+    assert [line[columns] for line in text.splitlines()] == [line[columns] for line in theirs]
+    assert len(text.splitlines()[0].split("     0.")[0]) == len(theirs[0].split("     0.")[0])
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_fio_replays_exactly_what_an_iolog_says(tmp_path: Path) -> None:
+    _, report = exported(
+        tmp_path,
+        "fio-iolog-v3",
+        request(offset_bytes=512 * 1024, length_bytes=8192),
+        request(queue_ns=10_000, operation="write", offset_bytes=4096, length_bytes=1536),
+        request(queue_ns=20_000, operation="flush", length_bytes=0),
+        request(queue_ns=30_000, offset_bytes=0, length_bytes=512),
+        request(queue_ns=40_000, operation="write", offset_bytes=65536, length_bytes=65536, preflush=True, fua=True),
+    )
+    assert report.altered == {"fua flags left out": 1, "preflush flags made sync lines": 1}
+    (tmp_path / "data").write_bytes(bytes(1 << 20))
+    command = ["fio", "--name=x", "--read_iolog=out", "--replay_redirect=data", "--ioengine=psync", "--thread",
+               "--allow_file_create=0", "--write_lat_log=done", "--log_offset=1", "--output-format=json"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
+    assert (job["read"]["total_ios"], job["write"]["total_ios"], job["sync"]["total_ios"]) == (2, 2, 2)
+    log = [line.split(", ") for line in (tmp_path / "done_lat.1.log").read_text().splitlines()]
+    assert [(int(one[2]), int(one[4]), int(one[3])) for one in log] == [
+        (0, 524288, 8192), (1, 4096, 1536), (0, 0, 512), (1, 65536, 65536),
+    ]  # fmt: skip

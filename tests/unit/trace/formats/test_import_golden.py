@@ -1,0 +1,267 @@
+"""Each format against lines whose values were worked out by hand."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivelab.trace.formats.common.importing import ImportReport, import_trace
+from drivelab.trace.schema import read_trace
+
+
+def imported(folder: Path, content: str | bytes, **options: Any) -> tuple[list[dict[str, Any]], ImportReport]:
+    """Rows and report of an import; the format is told from the content unless it is given."""
+    path = folder / "file"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    report = import_trace(path, folder / "t.parquet", **options)
+    table, provenance = read_trace(folder / "t.parquet")
+    assert table.num_rows == report.rows
+    assert provenance["format_imported"] == report.format
+    assert provenance["source"] == "file"
+    assert provenance["volume"] == report.volume
+    assert provenance["malformed"] == report.malformed
+    assert provenance.get("first_event") == report.first_event
+    assert provenance["time_resolution_ns"] == report.time_resolution_ns
+    return table.to_pylist(), report
+
+
+def picked(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["queue_ns"], row["complete_ns"], row["operation"], row["offset_bytes"], row["length_bytes"]
+
+
+def test_msr(tmp_path: Path) -> None:
+    rows, report = imported(
+        tmp_path,
+        "128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,0,Write,2517286912,4096,9\n",
+    )
+    assert [picked(row) for row in rows] == [
+        (0, 4_128_600, "read", 7014609920, 24576),
+        (1_332_052_600, 1_332_053_500, "write", 2517286912, 4096),
+    ]
+    assert (report.format, report.volume) == ("msr", "usr_0")
+    assert report.first_event == "2007-02-22T17:00:00.306162+00:00"
+    assert report.time_resolution_ns == 100
+    assert report.duration_s == 1.3320535
+    unknown = {key: rows[0][key] for key in ("process", "pid", "cpu", "dispatch_ns", "dispatch_id", "pieces", "sync")}
+    assert unknown == {
+        "process": "", "pid": -1, "cpu": -1, "dispatch_ns": None, "dispatch_id": None, "pieces": 1, "sync": False,
+    }  # fmt: skip
+
+
+def test_spc_with_space_capitals_and_further_fields(tmp_path: Path) -> None:
+    rows, report = imported(tmp_path, "0,303567,3584,w,0.000000\n 0 , 21741712,24576,R, 0.000774 \n0,1,0,r,1,x,y\n")
+    assert [picked(row) for row in rows] == [
+        (0, None, "write", 155426304, 3584),
+        (774_000, None, "read", 11131756544, 24576),
+        (1_000_000_000, None, "read", 512, 0),
+    ]
+    assert (report.format, report.volume, report.zero_length, report.first_event) == ("spc", "0", 1, None)
+
+
+def test_fiu_with_digests_in_any_number(tmp_path: Path) -> None:
+    rows, report = imported(
+        tmp_path,
+        "89968195792462 20782 gzip 283193184 8 R 6 0 0123456789abcdef\n"
+        "89968195792463 5 ls 1 16 W 6 0 abc def\n89968195792470 5 ls 2 1 W 6 0\n",
+    )
+    assert [picked(row) for row in rows] == [
+        (0, None, "read", 144994910208, 4096),
+        (1, None, "write", 512, 8192),
+        (8, None, "write", 1024, 512),
+    ]
+    assert [(row["process"], row["pid"]) for row in rows] == [("gzip", 20782), ("ls", 5), ("ls", 5)]
+    assert (report.format, report.volume) == ("fiu", "6,0")
+
+
+def test_alibaba(tmp_path: Path) -> None:
+    rows, report = imported(tmp_path, "419,W,8792731648,16384,1577808144360767\n419,R,0,512,1577808144360768\n")
+    assert [picked(row) for row in rows] == [
+        (0, None, "write", 8792731648, 16384),
+        (1000, None, "read", 0, 512),
+    ]
+    assert (report.format, report.volume) == ("alibaba", "419")
+    assert report.first_event == "2019-12-31T16:02:24.360767+00:00"
+
+
+def test_tencent(tmp_path: Path) -> None:
+    rows, report = imported(tmp_path, "1538323199,1003027216,16,0,2313\n1538323200,1,1,1,2313\n")
+    assert [picked(row) for row in rows] == [
+        (0, None, "read", 513549934592, 8192),
+        (1_000_000_000, None, "write", 512, 512),
+    ]
+    assert (report.format, report.volume, report.time_resolution_ns) == ("tencent", "2313", 10**9)
+    assert report.first_event == "2018-09-30T15:59:59.000000+00:00"
+
+
+def test_systor17_with_its_header_and_a_request_without_an_answer(tmp_path: Path) -> None:
+    rows, report = imported(
+        tmp_path,
+        "Timestamp,Response,IOType,LUN,Offset,Size\n"
+        "1456095145.133076000,0.000806000,R,0,899056122368,131072\n"
+        "1456095145.133076001,,,0,1,1\n"
+        "1456095145.133076002,,W,0,4096,512\n",
+    )
+    assert [picked(row) for row in rows] == [
+        (0, 806_000, "read", 899056122368, 131072),
+        (2, None, "write", 4096, 512),
+    ]
+    assert (report.format, report.volume, report.malformed) == ("systor17", "0", 0)
+    assert report.skipped == {"header lines": 1, "lines without an IOType": 1}
+    assert report.first_event == "2016-02-21T22:52:25.133076+00:00"
+
+
+def vscsi_1(command: int, length: int, lbn: int, time_us: int) -> bytes:
+    return struct.pack("<IIIHHQQ", 1, length, 1, command, 0x0100, lbn, time_us)
+
+
+def vscsi_2(command: int, length: int, lbn: int, time_us: int, response_us: int) -> bytes:
+    return struct.pack("<HHIIIQQQ", command, 0x0200, 1, length, 1, lbn, time_us, response_us)
+
+
+def test_vscsi_1(tmp_path: Path) -> None:
+    rows, report = imported(tmp_path, vscsi_1(0x28, 4096, 8, 100) + vscsi_1(0x8A, 512, 1 << 40, 107))
+    assert [picked(row) for row in rows] == [
+        (0, None, "read", 4096, 4096),
+        (7000, None, "write", 512 << 40, 512),
+    ]
+    assert (report.format, report.volume) == ("vscsi", "")
+
+
+def test_vscsi_2_with_responses(tmp_path: Path) -> None:
+    rows, report = imported(tmp_path, vscsi_2(0x2A, 65536, 1, 5, 250) + vscsi_2(0x35, 0, 77, 6, 1))
+    assert [picked(row) for row in rows] == [
+        (0, 250_000, "write", 512, 65536),
+        (1000, 2000, "flush", 0, 0),
+    ]
+    assert report.operations == {"write": 1, "flush": 1}
+
+
+def test_fio_iolog_v2_takes_waits_as_ms_since_the_start(tmp_path: Path) -> None:
+    rows, report = imported(
+        tmp_path,
+        "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda wait 1000 0\n"
+        "/dev/sda write 4096 512\n/dev/sda wait 900 0\n/dev/sda datasync 0 0\n/dev/sda wait 1500 0\n"
+        "/dev/sda trim 8192 4096\n/dev/sda close\n",
+    )
+    assert [picked(row) for row in rows] == [
+        (0, None, "read", 0, 4096),
+        (1_000_000_000, None, "write", 4096, 512),
+        (1_000_000_000, None, "flush", 0, 0),
+        (1_500_000_000, None, "discard", 8192, 4096),
+    ]
+    assert report.skipped == {"header lines": 1, "add, open and close lines": 3, "wait lines": 3}
+
+
+def test_fio_iolog_v3(tmp_path: Path) -> None:
+    rows, report = imported(
+        tmp_path,
+        "fio version 3 iolog\n18 /tmp/f add\n20 /tmp/f open\n120 /tmp/f read 0 4096\n140 /tmp/f sync 61440 0\n"
+        "150 /tmp/f wait 5 0\n151 /tmp/f trim 512 512\n605 /tmp/f close\n",
+    )
+    assert [picked(row) for row in rows] == [
+        (0, None, "read", 0, 4096),
+        (20_000, None, "flush", 0, 0),
+        (31_000, None, "discard", 512, 512),
+    ]
+    assert (report.format, report.volume) == ("fio-iolog-v3", "/tmp/f")
+    assert report.skipped == {"header lines": 1, "add, open and close lines": 3, "wait lines": 1}
+
+
+BIOSNOOP = """TIME(s)        COMM           PID    DISK    T  SECTOR    BYTES   LAT(ms)
+0.000004001    supervise      1950   xvda1   W  13092560   4096       0.74
+0.001000       Web Content    1951   xvda1   R  8          512        0.01
+0.002000       jbd2/xvda1-8   303    xvda1   R  18446744073709551615 0  0.50
+"""
+
+
+def test_biosnoop_counts_back_from_the_completion(tmp_path: Path) -> None:
+    rows, report = imported(tmp_path, BIOSNOOP)
+    assert [picked(row) for row in rows] == [
+        (0, 740_000, "write", 13092560 * 512, 4096),
+        (1_725_999, 1_735_999, "read", 4096, 512),
+        (2_235_999, 2_735_999, "flush", 0, 0),
+    ]
+    assert [row["dispatch_ns"] for row in rows] == [0, 1_725_999, 2_235_999]
+    assert [(row["process"], row["pid"]) for row in rows][1] == ("Web Content", 1951)
+    assert (report.format, report.volume, report.skipped) == ("biosnoop", "xvda1", {"header lines": 1})
+
+
+def test_biosnoop_with_queue_times_and_flags(tmp_path: Path) -> None:
+    rows, _ = imported(
+        tmp_path,
+        "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)\n"
+        "1.000000    fio            7       sda       WS 8          4096     0.30    1.20\n"
+        "1.000100    fio            7       sda       R 16          4096    -1.00    0.10\n",
+    )
+    assert [(row["queue_ns"], row["dispatch_ns"], row["complete_ns"], row["sync"]) for row in rows] == [
+        (0, 300_000, 1_500_000, True),
+        (1_500_000, 1_500_000, 1_600_000, False),
+    ]
+
+
+BLKPARSE = """\
+  8,0    3        1     0.000000000   697  A  WS 223490 + 8 <- (8,1) 223427
+  8,0    3        2     5.000000100   697  Q  WS 223490 + 8 [kjourn ald]
+  8,0    3        3     5.000000200   697  G  WS 223490 + 8 [kjournald]
+  8,0    3        4     5.000000300   697  Q   R 100 + 8 [cat]
+  8,0    3        5     5.000000400   697  Q   R 108 + 8 [cat]
+  8,0    3        6     5.000000500   697  M   R 108 + 8 [cat]
+  8,0    3        7     5.000000600   697  D   R 100 + 16 [cat]
+  8,0    3        8     5.000000700   697  D  WS 223490 + 8 [kjournald]
+  8,0    1        9     5.000000800     0  C  WS 223490 + 8 [0]
+  8,0    1       10     5.000000900     0  C   R 100 + 16 [5]
+  8,0    1       11     5.000001000     7  Q   W 200 + 16 [dd]
+  8,0    1       12     5.000001100     7  X   W 200 / 208 [dd]
+  8,0    1       13     5.000001200     7  D   W 200 + 8 [dd]
+  8,0    1       14     5.000001300     7  D   W 208 + 8 [dd]
+  8,0    1       15     5.000001400     7  C   W 200 + 8 [0]
+  8,0    1       16     5.000001500     7  C   W 208 + 8 [0]
+  8,0    1       17     5.000001600     7  Q FWS [fsync]
+  8,0    1       18     5.000001700     7  D  FN [kworker]
+  8,0    1       19     5.000001800     7  C  FN 0 [0]
+  8,0    1       20     5.000001900     7  C  WS 0 [0]
+  8,0    1       21     5.000002000     7  Q  RA 4096 + 8 [(null)]
+  8,0    1        0     5.000002100     7  m   N cfq697 / alloced
+  8,0    1       22     5.000002200     7  U   N [cat] 1
+  8,0    1       23     5.000002300     7  D   R 36 (12 00 00 00 24 00) [hald]
+CPU1 (trace):
+ Reads Queued:           3,        8KiB\t Writes Queued:           4,     1028KiB
+Total (8,0):
+ Read depth:             1        \t Write depth:             1
+
+Throughput (R/W): 0KiB/s / 0KiB/s
+Events (8,0): 16 entries
+Skips: 0 forward (0 -   0.0%)
+"""
+
+
+def test_blkparse_text_follows_merges_splits_and_flushes(tmp_path: Path) -> None:
+    rows, report = imported(tmp_path, BLKPARSE)
+    assert [(*picked(row), row["dispatch_ns"], row["error"]) for row in rows] == [
+        (0, 700, "write", 223490 * 512, 4096, 600, 0),
+        (200, 800, "read", 51200, 4096, 500, 5),
+        (300, 800, "read", 108 * 512, 4096, 500, 5),
+        (900, 1400, "write", 102400, 8192, 1100, 0),
+        (1500, 1800, "flush", 0, 0, None, 0),
+        (1900, None, "read", 4096 * 512, 4096, None, 0),
+    ]
+    assert (rows[0]["process"], rows[0]["pid"], rows[0]["cpu"]) == ("kjourn ald", 697, 3)
+    assert [row["sync"] for row in rows] == [True, False, False, False, True, False]
+    assert rows[5]["readahead"]
+    assert rows[5]["process"] == ""
+    assert report.unmatched == {"undispatched": 1}
+    assert report.skipped == {
+        "events A": 1, "events G": 1, "events M": 1, "events X": 1, "events m": 1, "events U": 1,
+        "flushes of the drive": 2, "passed-through commands": 1, "lines of the summary": 7,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_line_ends_and_blank_lines_do_not_matter(tmp_path: Path, ending: str) -> None:
+    lines = ["\ufeff0,1,512,w,0.5", "", "0,2,512,r,0.6", "   ", "0,3,512,r,0.7", "", ""]
+    rows, report = imported(tmp_path, ending.join(lines))
+    assert [row["offset_bytes"] for row in rows] == [512, 1024, 1536]
+    assert (report.malformed, report.unterminated) == (0, False)

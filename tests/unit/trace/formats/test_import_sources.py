@@ -1,0 +1,169 @@
+"""Files as they come: compressed, damaged, of several volumes, out of order, of an unknown format."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from drivelab.errors import UserError
+from drivelab.trace.formats import all_formats
+from drivelab.trace.formats.common import importing, order, source
+from drivelab.trace.formats.common.importing import import_trace, list_volumes
+from drivelab.trace.schema import BATCH_ROWS, open_trace, read_trace
+
+
+def zstd(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue())
+
+
+def lines(times: list[int], volume: int = 1) -> bytes:
+    """Alibaba; the offset is the place in the file."""
+    return "".join(f"{volume},R,{place},512,{time}\n" for place, time in enumerate(times)).encode()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd, bz2.compress])
+def test_compression_is_told_by_the_content(tmp_path: Path, pack: object) -> None:
+    assert callable(pack)
+    path = tmp_path / "file.csv"
+    half = lines([1, 2, 3])
+    path.write_bytes(pack(half) + pack(half.replace(b"1,R", b"1,W")))
+    report = import_trace(path, tmp_path / "t.parquet")
+    assert report.operations == {"read": 3, "write": 3}
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd, bz2.compress])
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_damaged_compression_is_refused(tmp_path: Path, pack: object, damage: str) -> None:
+    assert callable(pack)
+    path = tmp_path / "file.csv"
+    data = pack(lines(list(range(100_000))))
+    path.write_bytes(data[:-1] if damage == "cut" else data[:-200] + b"\xff" * 100 + data[-100:])
+    with pytest.raises(UserError, match=r"file\.csv: cannot be read .*fetch it anew"):
+        import_trace(path, tmp_path / "t.parquet", format_name="alibaba")
+    assert [one.name for one in tmp_path.iterdir()] == ["file.csv"]
+
+
+def test_what_is_no_trace_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(UserError, match=r"cannot be opened \(No such file"):
+        import_trace(path, tmp_path / "t.parquet")
+    with pytest.raises(UserError, match=r"cannot be opened \(Is a directory"):
+        import_trace(tmp_path, tmp_path / "t.parquet")
+    path.touch()
+    with pytest.raises(UserError, match="is empty"):
+        import_trace(path, tmp_path / "t.parquet")
+    path.write_bytes(b"\xfd7zXZ\0rest")
+    with pytest.raises(UserError, match="is an xz file"):
+        import_trace(path, tmp_path / "t.parquet")
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("a.csv"))
+    path.write_bytes(archive.getvalue())
+    with pytest.raises(UserError, match="is a tar archive; unpack it"):
+        import_trace(path, tmp_path / "t.parquet")
+    path.write_text("hello\nworld\n")
+    with pytest.raises(UserError, match=r"looks like none of the formats alibaba, .*--format"):
+        import_trace(path, tmp_path / "t.parquet")
+    with pytest.raises(UserError, match="format 'cvs' is unknown; those that can be imported are alibaba, "):
+        import_trace(path, tmp_path / "t.parquet", format_name="cvs")
+    path.write_text("\n\n\n")
+    with pytest.raises(UserError, match="holds no request of format spc"):
+        import_trace(path, tmp_path / "t.parquet", format_name="spc")
+
+
+def test_several_candidates_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = {"alibaba": all_formats()["alibaba"], "msr": replace(all_formats()["msr"], looks_like=lambda head: True)}
+    monkeypatch.setattr("drivelab.trace.formats.all_formats", lambda: both)
+    path = tmp_path / "file"
+    path.write_bytes(lines([1]))
+    with pytest.raises(UserError, match="could be alibaba or msr; name the right one with --format"):
+        import_trace(path, tmp_path / "t.parquet")
+
+
+def test_several_volumes_are_not_mixed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(lines([5, 6], 7) + lines([1, 2, 3], 8) + lines([7], 7))
+    with pytest.raises(UserError, match=r"holds several volumes \(7, 8\); choose one with --volume, .*trace volumes"):
+        import_trace(path, tmp_path / "t.parquet")
+    assert not (tmp_path / "t.parquet").exists()
+    report = import_trace(path, tmp_path / "t.parquet", volume="7")
+    assert (report.rows, report.other_volumes, report.volume, report.out_of_order) == (3, 3, "7", 0)
+    assert read_trace(tmp_path / "t.parquet")[0]["queue_ns"].to_pylist() == [0, 1000, 2000]
+    with pytest.raises(UserError, match="holds no request of volume '9', only of 7, 8"):
+        import_trace(path, tmp_path / "t.parquet", volume="9")
+    volumes, tally = list_volumes(path)
+    assert (volumes, tally.malformed) == ({"7": 3, "8": 3}, 0)
+
+
+def test_volumes_are_counted_in_spite_of_malformed_lines(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(lines([1, 2], 7) + b"x\n" + lines([3], 8))
+    volumes, tally = list_volumes(path)
+    assert (volumes, tally.first) == ({"7": 2, "8": 1}, [(3, "has 1 columns, not 5")])
+
+
+def test_a_format_without_volumes_has_none_to_choose(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes.fromhex("28000002") + bytes(36))
+    assert list_volumes(path)[0] == {"": 1}
+    with pytest.raises(UserError, match="knows no volumes"):
+        import_trace(path, tmp_path / "t.parquet", volume="7")
+
+
+def test_rows_out_of_order_are_sorted_equal_times_keep_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(lines([50, 40, 40, 60, 40, 55]))
+    report = import_trace(path, tmp_path / "t.parquet")
+    table, _ = read_trace(tmp_path / "t.parquet")
+    assert table["offset_bytes"].to_pylist() == [1, 2, 4, 0, 5, 3]
+    assert table["queue_ns"].to_pylist() == [0, 0, 0, 10_000, 15_000, 20_000]
+    assert report.out_of_order == 4
+
+
+def test_a_row_too_late_for_the_window_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "HEAD_BYTES", 1 << 10)
+    monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 10)
+    small = order.Sorter
+    monkeypatch.setattr(importing, "Sorter", lambda *most: small(*most, window_rows=100))
+    path = tmp_path / "file"
+    times = list(range(1000, 3000))
+    times[500] = times[450]  # 50 rows late
+    path.write_bytes(lines(times))
+    report = import_trace(path, tmp_path / "t.parquet")
+    assert (report.rows, report.out_of_order) == (2000, 1)
+    assert read_trace(tmp_path / "t.parquet")[0]["offset_bytes"].to_pylist()[450:453] == [450, 500, 451]
+    times[1500] = times[600]
+    path.write_bytes(lines(times))
+    with pytest.raises(UserError, match=r"line 1501 is 0\.000[0-9]+ s older than .* sort the file by its time column"):
+        import_trace(path, tmp_path / "t.parquet")
+
+
+def test_many_blocks_make_whole_row_groups(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    rows = 2 * BATCH_ROWS + 5
+    path.write_bytes(lines(list(range(rows))))
+    assert import_trace(path, tmp_path / "t.parquet").rows == rows
+    with open_trace(tmp_path / "t.parquet") as trace:
+        batches = list(trace.batches(["queue_ns", "offset_bytes"]))
+    assert [batch.num_rows for batch in batches] == [BATCH_ROWS, BATCH_ROWS, 5]
+    assert batches[2]["queue_ns"].to_pylist() == [1000 * time for time in range(rows - 5, rows)]
+
+
+def test_an_output_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(lines([1]))
+    (tmp_path / "t.parquet").mkdir()
+    with pytest.raises(UserError, match=r"t\.parquet: cannot be written"):
+        import_trace(path, tmp_path / "t.parquet")
+    with pytest.raises(UserError, match="cannot be written"):
+        import_trace(path, path / "below" / "t.parquet")
