@@ -11,3 +11,19 @@ rule capture:
         study=str(layout.campaign.study.path),
     shell:
         "{STAGE} capture-trace {params.study:q} {wildcards.trace:q} -o {output.trace:q} > {log:q} 2>&1"
+
+
+rule trace_statistics:
+    input:
+        trace=lambda wildcards: layout.traces()[wildcards.trace],
+    output:
+        **layout.trace_tables(),
+        **{f"figure_{name}": path for name, path in layout.figures("traces/{trace}", "trace", report).items()},
+    log:
+        layout.path("logs/trace_statistics/{trace}.log"),
+    wildcard_constraints:
+        trace=layout.trace_names(),
+    params:
+        code=code_digest("trace.statistics.count", "figures.trace_sheet", "tables.io"),
+    script:
+        "../../scripts/trace_statistics.py"

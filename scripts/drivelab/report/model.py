@@ -39,9 +39,9 @@ def build(
     `plans` has a mapping for each recording: recording, path, drive, measurement, protocol, condition, class, reduced,
     reduced_why, virtual, clock, clock_reason, started, finished, data_pattern, engine, scenario, notes, and host (its
     name) where the study has several. `figures` are mappings {drive, measurement, recording, name, title, caption,
-    svg}, in one list or in lists by any key; without a drive they belong to the comparison. Whatever is missing is
-    shown as "not recorded". Raises UserError for a figure that is no SVG, or of a test that is neither in the plans nor
-    in the summary.
+    svg}, in one list or in lists by any key; without a drive they belong to the trace that they name, else to the
+    comparison. Whatever is missing is shown as "not recorded". Raises UserError for a figure that is no SVG, or of a
+    test that is neither in the plans nor in the summary.
     """
     inputs = Inputs.of(tables, study, plans)
     listed = [one for group in figures.values() for one in group] if isinstance(figures, Mapping) else list(figures)
@@ -66,7 +66,8 @@ def build(
         banners=limits,
         pages=tuple(_page(inputs, key, limits, listed, report_date) for key in inputs.keys),
         comparison_tables=comparison_tables(inputs),
-        comparison_figures=tuple(picture(one) for one in listed if not one.get("drive")),
+        comparison_figures=tuple(picture(one) for one in listed if not one.get("drive") and not one.get("trace")),
+        trace_figures=tuple(picture(one) for one in listed if one.get("trace")),
         rse_limit=percent(study.get("rse_threshold_pct")),
         sources=tuple(dict.fromkeys([*_protocol_sources(plans), *_METHODS])),
     )

@@ -26,6 +26,13 @@ TITLES = {
     "latency_distribution": "Latency distribution",
     "replay": "Replay",
     "comparison": "Comparison of the drives",
+    "trace_footprint": "Footprint over time",
+    "trace_sizes": "Size mix",
+    "trace_streams": "I/O streams",
+    "trace_interarrival": "Time between arrivals",
+    "trace_depth": "Queue depth over time",
+    "trace_heat": "Access over time and address",
+    "trace_latency": "Latency where the trace was captured",
 }
 _CAPTIONS = Path("workflow/report")
 
@@ -130,14 +137,15 @@ def _notes(journal: list[dict[str, Any]]) -> list[str]:
 
 
 def _figure(path: Path) -> dict[str, Any]:
-    """A figure by its place: figures/DRIVE/MEASUREMENT/KEY/NAME.svg or figures/comparison/MEASUREMENT/NAME.svg."""
+    """A figure by its place: DRIVE/MEASUREMENT/KEY/NAME.svg, comparison/MEASUREMENT/NAME.svg, traces/TRACE/NAME.svg."""
     parts = path.parts[path.parts.index("figures") + 1 :]
-    compares = parts[0] == "comparison" and len(parts) == 3
+    of_drive = len(parts) == 4
     caption = (_CAPTIONS / f"{path.stem}.rst").read_text(encoding="utf-8").strip()
     return {
-        "drive": None if compares else parts[0],
+        "drive": parts[0] if of_drive else None,
         "measurement": parts[1],
-        "recording": None if compares else "/".join(parts[:3]),
+        "trace": parts[1] if not of_drive and parts[0] == "traces" else None,
+        "recording": "/".join(parts[:3]) if of_drive else None,
         "name": path.stem,
         "title": TITLES[path.stem],
         "caption": caption,

@@ -140,5 +140,6 @@ class Report:
     pages: tuple[Page, ...]
     comparison_tables: tuple[Table, ...]
     comparison_figures: tuple[Figure, ...]
+    trace_figures: tuple[Figure, ...]
     rse_limit: str
     sources: tuple[str, ...]

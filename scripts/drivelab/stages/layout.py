@@ -19,8 +19,31 @@ FIGURES_OF = {
     "soak": ("saturation_time", "saturation_bytes", "latency_distribution"),
     "replay": ("replay",),
     "comparison": ("comparison",),
+    "trace": (
+        "trace_footprint",
+        "trace_sizes",
+        "trace_streams",
+        "trace_interarrival",
+        "trace_depth",
+        "trace_heat",
+        "trace_latency",
+    ),
 }
 """Figures of each kind of step, without importing what draws them: a plan must not wait for matplotlib."""
+TRACE_TABLES = (
+    "trace_overview",
+    "trace_operations",
+    "trace_over_time",
+    "trace_sizes",
+    "trace_interarrival",
+    "trace_burstiness",
+    "trace_latency",
+    "trace_heat",
+    "trace_streams",
+    "trace_streams_over_time",
+    "trace_reuse",
+)
+"""Tables of each trace, without importing their schemas for the same reason."""
 _OWNER = "study.txt"
 
 
@@ -48,7 +71,7 @@ class Layout:
         return self.campaign.by_recording["/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))]
 
     def figures(self, place: str, kind: str, report: Callable[..., str]) -> dict[str, str]:
-        """Output files of a rule that draws the figures of a kind of step, or of the comparison.
+        """Output files of a rule that draws the figures of a kind of step, of the comparison, or of a trace.
 
         `report` is Snakemake's, handed in because this library does not import it: it marks the SVG files for
         Snakemake's own report, with caption and category.
@@ -56,16 +79,16 @@ class Layout:
         files: dict[str, str] = {}
         for name in FIGURES_OF[kind]:
             stem = self.path(f"figures/{place}/{name}")
-            labels = {
-                "test": "{measurement}",
-                "drive": "all" if kind == "comparison" else "{drive}",
-                "figure": name,
-            }
+            if kind == "trace":
+                subject, labels = "{trace}", {"trace": "{trace}", "figure": name}
+            else:
+                drive = "all" if kind == "comparison" else "{drive}"
+                subject, labels = "{measurement}", {"test": "{measurement}", "drive": drive, "figure": name}
             files[name] = report(
                 f"{stem}.svg",
                 caption=f"../report/{name}.rst",
                 category="Figures",
-                subcategory="{measurement}",
+                subcategory=subject,
                 labels=labels,
             )
             files[f"{name}_png"] = f"{stem}.png"
@@ -80,6 +103,7 @@ class Layout:
             *self.of_every_recording("recordings/RECORDING/recording.json"),
             *(self.path(f"tables/{name}.parquet") for name in study),
             *(path for name in recording for path in self.of_every_recording(f"tables/RECORDING/{name}.parquet")),
+            *(self.path(f"tables/traces/{one}/{name}.parquet") for one in self.traces() for name in TRACE_TABLES),
             *self.all_figures("svg"),
             *self.all_figures("png"),
         ]
@@ -95,6 +119,9 @@ class Layout:
         if len(self.campaign.study.drives) > 1:
             names = dict.fromkeys(one.plan.measurement for one in self.campaign.plans)
             files += [f"{self.results}/figures/comparison/{name}/comparison.{ending}" for name in names]
+        files += [
+            self.path(f"figures/traces/{one}/{name}.{ending}") for one in self.traces() for name in FIGURES_OF["trace"]
+        ]
         return files
 
     def report_facts(self) -> dict[str, Any]:
@@ -121,6 +148,14 @@ class Layout:
     def traces(self) -> dict[str, str]:
         """Path of every trace of the study by name."""
         return {name: str(self.campaign.trace_path(name)) for name in self.campaign.study.traces}
+
+    def trace_tables(self) -> dict[str, str]:
+        """Output files of a rule that counts a trace, by table."""
+        return {name: self.path(f"tables/traces/{{trace}}/{name}.parquet") for name in TRACE_TABLES}
+
+    def trace_names(self) -> str:
+        """Regular expression for the traces of the study; matches nothing if there is none."""
+        return "|".join(map(re.escape, self.campaign.study.traces)) or "(?!)"
 
     def trace_of(self, wildcards: object) -> str:
         return str(self.planned(wildcards).plan.context["trace_path"])

@@ -13,8 +13,7 @@ from drivelab.errors import UserError
 from drivelab.recording.writer import read_journal
 from drivelab.tables.schemas import SCHEMAS
 from drivelab.trace.catalogue import sha256_of
-from drivelab.trace.characterise import characterise
-from drivelab.trace.schema import read_trace
+from drivelab.trace.characterise import characterise_file
 
 UNKNOWN = "not recorded"
 
@@ -32,10 +31,7 @@ def hosts(recordings: Sequence[Path]) -> pd.DataFrame:
 
 def traces(paths: Mapping[str, Path]) -> pd.DataFrame:
     """One row per trace of the study, by its name there."""
-    rows = []
-    for name, path in paths.items():
-        requests, provenance = read_trace(path)
-        rows.append(characterise(requests.to_pandas(), provenance, name))
+    rows = [characterise_file(path, name) for name, path in paths.items()]
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=SCHEMAS["traces"].names)
 
 

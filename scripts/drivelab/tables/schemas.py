@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 2
+VERSION = 3
 """Raise it with every change to a schema: tables of another version are not read, they are made anew."""
 
 _TYPES = {
@@ -179,10 +179,119 @@ HOSTS = _schema("str: host kernel cpu", "int32: cores", "int64: memory_bytes", "
 TRACES = _schema(
     "str: trace source application",
     "int64: requests reads writes flushes discards read_bytes write_bytes footprint_bytes",
+    "int64: footprint_block_bytes",  # 4096, or more for a footprint too large to count so
     "float: duration_s",
     "bool: lossy",
     "int64: lost",
 )
+
+_TRACE_DEPTHS = "float: queue_depth_{0}? dispatch_depth_{0}?"
+_TRACE_LATENCIES = "{0}_mean_us? {0}_p50_us? {0}_p99_us? {0}_p999_us? {0}_max_us?"
+
+TRACE_OVERVIEW = _schema(
+    # One row per trace; docs/trace_statistics.md defines each column. Shares are of requests where no unit says else.
+    "str: trace title? application? source? backend? format_imported? kernel? first_event?",
+    "strs: marks notes",  # "lossy" | "incomplete" | "derived" | "imported" | "virtual", and each in a few words
+    "int64: capacity_bytes? time_resolution_ns lost malformed unmatched requests",
+    "float: duration_s",
+    "int64: read_bytes write_bytes low_bytes high_bytes",
+    "int64: footprint_bytes read_footprint_bytes write_footprint_bytes footprint_block_bytes",
+    "float: sequential_share_pct? sequential_bytes_share_pct? strict_sequential_share_pct?",
+    "int64: length_step_bytes streams main_streams",
+    "float: main_streams_share_pct",
+    "float: interarrival_mean_us? interarrival_p50_us? interarrival_p90_us? interarrival_p99_us? interarrival_max_us?",
+    "float: interarrival_variation? bin_error_pct",
+    *(_TRACE_DEPTHS.format(one) for one in ("mean", "p50", "p99", "max")),  # over time
+    "float: idle_share_pct? idle_gap_share_pct? idle_gap_s",
+    "str: idle_basis",  # "nothing in flight" | "long gaps between arrivals"
+    "int64: merged? split requeued errors",
+    "strs: error_codes",
+    "int64: without_dispatch without_completion times_backwards",
+    *(f"float: top_1_pct_{one}_share_pct? top_10_pct_{one}_share_pct?" for one in ("all", "read", "write")),
+    "int64: followed_block_bytes",
+    "float: followed_share_pct",
+)
+
+TRACE_OPERATIONS = _schema(
+    # One row per operation, also for those that the trace does not have.
+    "str: trace operation",
+    "int64: requests bytes",
+    "float: share_pct? mean_bytes? min_bytes? p50_bytes? p99_bytes? max_bytes?",
+    "float: sequential_share_pct? strict_sequential_share_pct?",
+    "int64: sync meta fua readahead preflush errors split requeued without_dispatch without_completion",
+    *(f"float: {_TRACE_LATENCIES.format(one)}" for one in ("q2c", "q2d", "d2c")),
+)
+
+_INTERVAL = "float: begin_s end_s"
+"""From the first request on."""
+
+TRACE_OVER_TIME = _schema(
+    "str: trace",
+    _INTERVAL,
+    "int64: requests reads writes flushes discards write_zeroes read_bytes write_bytes discard_bytes",
+    "float: requests_per_s?",
+    "int64: footprint_bytes working_set_bytes block_bytes",  # footprint: since the beginning
+    *(_TRACE_DEPTHS.format(one) for one in ("mean", "max")),
+)
+
+TRACE_SIZES = _schema("str: trace operation", "int64: length_bytes requests length_step_bytes")
+
+TRACE_INTERARRIVAL = _schema("str: trace", "int64: low_ns high_ns requests")  # bins with both ends inclusive
+
+TRACE_BURSTINESS = _schema(
+    # Counts of requests in equal windows; dispersion is variance over mean: 1 for a Poisson process.
+    "str: trace",
+    "float: window_s",
+    "int64: windows",
+    "float: mean_requests variance dispersion",
+)
+
+TRACE_LATENCY = _schema("str: trace operation phase", "int64: low_ns high_ns requests")  # phase: Q2C, Q2D, D2C
+
+TRACE_HEAT = _schema(
+    # Cells of time and address that are not empty; a request counts in the cell where it begins.
+    "str: trace",
+    _INTERVAL,
+    "int64: low_bytes high_bytes reads writes read_bytes write_bytes",
+)
+
+TRACE_STREAMS = _schema(
+    "str: trace",
+    "int64: rank",
+    "str: stream operation",
+    "int64: length_bytes",
+    "bool: sequential",
+    "int64: requests bytes",
+    "float: share_pct cumulative_pct bytes_share_pct",
+    "bool: main",  # of the fewest that cover 80 % of reads and writes
+    "int64: length_step_bytes",
+)
+
+TRACE_STREAMS_OVER_TIME = _schema("str: trace", _INTERVAL, "int64: rank", "str: stream", "int64: requests")
+
+TRACE_REUSE = _schema(
+    # Pairs of consecutive accesses to a block, and the time between the two.
+    "str: trace kind",
+    "int64: pairs",
+    "float: share_pct? p10_s? p50_s? p90_s? p99_s?",
+    "int64: block_bytes",
+    "float: followed_share_pct",  # of the blocks; pairs are scaled up to all
+)
+
+TRACE_TABLES: dict[str, pa.Schema] = {
+    "trace_overview": TRACE_OVERVIEW,
+    "trace_operations": TRACE_OPERATIONS,
+    "trace_over_time": TRACE_OVER_TIME,
+    "trace_sizes": TRACE_SIZES,
+    "trace_interarrival": TRACE_INTERARRIVAL,
+    "trace_burstiness": TRACE_BURSTINESS,
+    "trace_latency": TRACE_LATENCY,
+    "trace_heat": TRACE_HEAT,
+    "trace_streams": TRACE_STREAMS,
+    "trace_streams_over_time": TRACE_STREAMS_OVER_TIME,
+    "trace_reuse": TRACE_REUSE,
+}
+"""What a trace holds; one file of each per trace."""
 
 SCHEMAS: dict[str, pa.Schema] = {
     "cells": CELLS,
@@ -196,6 +305,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "drives": DRIVES,
     "hosts": HOSTS,
     "traces": TRACES,
+    **TRACE_TABLES,
 }
 
 KEY = tuple(_schema(*_KEY).names)

@@ -55,7 +55,7 @@ def test_unknown_names(made: ModuleType, tables: dict[str, pd.DataFrame]) -> Non
         convergence(tables["cells"], tables["steady_state"], read_share_pct=42)
 
 
-@pytest.mark.parametrize("column", ["drive", "run", "pattern", "measurement"])
+@pytest.mark.parametrize("column", ["drive", "run", "measurement"])
 def test_a_loop_of_two_measurements(made: ModuleType, column: str) -> None:
     cells = made.cells(sizes=(4096,))
     other = cells.assign(**{column: 2 if column == "run" else "other"})

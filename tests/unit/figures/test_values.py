@@ -118,6 +118,21 @@ def test_measurement_2d_takes_the_worst_of_the_maximum(made: ModuleType) -> None
     assert list(line.get_ydata()) == [30.0]
 
 
+def test_random_and_sequential_cells_of_one_loop_are_told_apart(made: ModuleType) -> None:
+    random, state = made.cells(sizes=(4096, 8192)), made.steady_state()
+    both = pd.concat([random, random.assign(pattern="sequential", iops=2 * random["iops"])])
+    lines = {line.get_label(): list(line.get_ydata()) for line in _drawn(measurement_2d(both, state), "line")}
+    assert lines["SEQ 0/100"] == pytest.approx([2 * value for value in lines["RND 0/100"]])
+    assert len(_drawn(measurement_3d(both, state), "RND 0/100|4096")) == 1
+    assert {"RND 4KiB *", "SEQ 4KiB"} <= set(_legend(convergence(both, state)))
+
+
+def test_convergence_of_a_loop_that_never_only_writes(made: ModuleType) -> None:
+    cells = made.cells(sizes=(4096,))
+    reads = cells[cells["read_share_pct"] > 0]
+    assert _drawn(convergence(reads, made.steady_state()), "line")
+
+
 def test_measurement_3d_columns_are_the_averages_with_the_tall_end_at_the_back(made: ModuleType) -> None:
     figure = measurement_3d(_golden(made), made.steady_state(start=3))
     columns = {column.get_gid(): column for column in figure.axes[0].collections if column.get_gid()}

@@ -11,6 +11,7 @@ from trace_files import write_capture
 
 from drivelab.trace.characterise import characterise, footprint_bytes
 from drivelab.trace.decode import decode
+from drivelab.trace.schema import read_trace
 
 EVENTS = [
     (1_000_000_000, "Q", "R", 0, 4096), (1_000_000_100, "D", "R", 0, 4096), (1_500_000_000, "Q", "W", 1, 4096),
@@ -20,13 +21,14 @@ EVENTS = [
 
 
 def test_row(tmp_path: Path) -> None:
-    requests = decode(write_capture(tmp_path / "c", EVENTS)).requests.to_pandas()
+    decode(write_capture(tmp_path / "c", EVENTS), tmp_path / "t.parquet")
+    requests = read_trace(tmp_path / "t.parquet")[0].to_pandas()
     row = characterise(requests, {"backend": "ftrace", "application": "x", "lost": {"overrun": 2}}, "t")
     assert row.to_dict("records") == [
         {
             "trace": "t", "source": "ftrace", "application": "x", "requests": 4, "reads": 1, "writes": 1, "flushes": 1,
-            "discards": 1, "read_bytes": 4096, "write_bytes": 4096, "footprint_bytes": 8192, "duration_s": 2.0,
-            "lossy": True, "lost": 2,
+            "discards": 1, "read_bytes": 4096, "write_bytes": 4096, "footprint_bytes": 8192,
+            "footprint_block_bytes": 4096, "duration_s": 2.0, "lossy": True, "lost": 2,
         }
     ]  # fmt: skip
 

@@ -1,0 +1,60 @@
+"""`drivelab trace`: decode, convert, derive traces and look at them; each group of actions has its own module."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from drivelab.cli import trace_derive, trace_formats, trace_info
+
+
+def add_parser(commands: Any) -> None:
+    """Register `trace` and its actions."""
+    top = commands.add_parser("trace", help="decode, import, derive traces and look at them")
+    actions = top.add_subparsers(title="actions", metavar="ACTION", required=True)
+    one = actions.add_parser(
+        "decode",
+        help="raw capture to a trace in Parquet",
+        description="Turns the files of blktrace or of 'drivelab capture' into one row per request.",
+    )
+    one.add_argument("source", type=Path, metavar="SOURCE", help="folder of a capture, or base name as for blkparse -i")
+    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet")
+    one.add_argument("--device", metavar="MAJOR:MINOR", help="the one to decode, if the files have events of several")
+    one.add_argument("--json", action="store_true", help="print the summary as JSON")
+    one.set_defaults(handler=_decode)
+    one = actions.add_parser("list", help="traces of the catalogue in traces/")
+    one.add_argument("--json", action="store_true", help="print them as JSON")
+    one.set_defaults(handler=_list)
+    for module in (trace_info, trace_formats, trace_derive):
+        module.add_actions(actions)
+
+
+def _decode(options: argparse.Namespace) -> int:
+    from drivelab.trace.decode import decode
+
+    summary = decode(options.source, options.output, device=options.device)
+    if options.json:
+        print(json.dumps(summary, indent=1))
+        return 0
+    actions = " ".join(f"{name} {count}" for name, count in summary["events_by_action"].items())
+    print(f"{options.output}: {summary['requests']} requests of {summary['events']} events ({actions})")
+    for kind, title in (("unmatched", "does not add up"), ("lost", "LOSSY, missing")):
+        if counts := summary[kind]:
+            print(f"{title}: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    from drivelab.trace import catalogue
+    from drivelab.units import format_size
+
+    entries = catalogue.load().values()
+    if options.json:
+        print(json.dumps([{**asdict(one), "path": str(one.path)} for one in entries], indent=1))
+        return 0
+    for one in entries:
+        print(f"{one.name}: {one.title} ({one.requests} requests, drive of {format_size(one.capacity_bytes)})")
+    return 0

@@ -1,0 +1,212 @@
+"""`drivelab trace info`: what a trace holds, on one screen, as JSON, as tables or as figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drivelab.units import format_amount, format_size
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+_UNITS_US = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
+_STREAMS = 9
+
+
+def add_actions(actions: Any) -> None:
+    """Register `info` with the actions of `drivelab trace`."""
+    one = actions.add_parser(
+        "info",
+        help="what a trace holds",
+        description="Characterises a trace in bounded memory, however long it is; docs/trace_statistics.md defines "
+        "the numbers.",
+    )
+    one.add_argument("file", metavar="FILE", help="trace in Parquet, or a name of the catalogue in traces/")
+    one.add_argument("--json", action="store_true", help="print all tables and the provenance as JSON")
+    one.add_argument("--tables", type=Path, metavar="DIR", help="write the tables there as Parquet")
+    one.add_argument("--figures", type=Path, metavar="DIR", help="draw the figures there as SVG and PNG")
+    one.set_defaults(handler=_info)
+
+
+def _info(options: argparse.Namespace) -> int:
+    from drivelab.trace import catalogue
+    from drivelab.trace.characterise import row_of
+    from drivelab.trace.schema import open_trace
+    from drivelab.trace.statistics.count import count
+
+    path = Path(options.file)
+    if path.suffix != ".parquet" and not path.is_file():
+        path = catalogue.verified_path(options.file)
+    tables = count(path, path.stem)
+    if options.tables is not None:
+        from drivelab.tables import io
+
+        for name, table in tables.items():
+            io.write(table, options.tables / f"{name}.parquet", name)
+    if options.figures is not None:
+        from drivelab.figures import trace_sheet
+
+        trace_sheet.draw({name: options.figures / name for name in trace_sheet.TRACE_FIGURES}, tables)
+    if options.json:
+        with open_trace(path) as file:
+            provenance = file.provenance
+        found = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+        print(json.dumps({**row_of(tables), "provenance": provenance, "tables": found}, indent=1))
+    else:
+        _show(tables)
+    return 0
+
+
+def _show(tables: Mapping[str, pd.DataFrame]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False)
+    facts = tables["trace_overview"].iloc[0]
+    console.print(f"[bold]{escape(facts['trace'])}[/bold]" + (f": {escape(facts['title'])}" if facts["title"] else ""))
+    console.print(escape(_origin(facts)), style="dim")
+    for mark, reason in zip(facts["marks"], facts["notes"], strict=True):
+        console.print(f"[bold reverse] {mark.upper()} [/] {escape(reason)}")
+    console.print(_lines(facts))
+    console.print(_operations(tables["trace_operations"]))
+    console.print(_streams(tables["trace_streams"], facts))
+    console.print(_notes(facts), style="dim")
+
+
+def _origin(facts: pd.Series) -> str:
+    capacity = facts["capacity_bytes"]
+    parts = (
+        f"application {facts['application']}" if facts["application"] else None,
+        f"captured with {facts['backend']}" if facts["backend"] else None,
+        f"drive of {format_size(int(capacity))}" if _known(capacity) else None,
+        f"kernel {facts['kernel']}" if facts["kernel"] else None,
+        f"begins {facts['first_event']}" if facts["first_event"] else None,
+    )
+    return "; ".join(part for part in parts if part) or "the trace does not say where it comes from"
+
+
+def _lines(facts: pd.Series) -> Table:
+    from rich.table import Table
+
+    def depth(name: str) -> str:
+        values = [facts[f"{name}_{what}"] for what in ("mean", "p99", "max")]
+        return "{} mean, {} p99, {} largest".format(*map(_plain, values)) if _known(values[0]) else "not known"
+
+    counts = [f"{facts[name]:,} {name}" for name in ("split", "requeued") if facts[name]]
+    merged = f"{int(facts['merged']):,} merged" if _known(facts["merged"]) else "merges not known"
+    table = Table.grid(padding=(0, 2))
+    for name, value in (
+        ("requests", f"{facts['requests']:,} in {_time(facts['duration_s'] * 1e6)}; {', '.join([merged, *counts])}"),
+        (
+            "footprint",
+            f"{format_amount(facts['footprint_bytes'])}: read {format_amount(facts['read_footprint_bytes'])}, "
+            f"written {format_amount(facts['write_footprint_bytes'])}, in blocks of "
+            f"{format_size(int(facts['footprint_block_bytes']))}",
+        ),
+        (
+            "sequential",
+            f"{_share(facts['sequential_share_pct'])} of reads and writes, "
+            f"{_share(facts['sequential_bytes_share_pct'])} of their bytes; strictly "
+            f"{_share(facts['strict_sequential_share_pct'])}",
+        ),
+        ("queue depth", f"{depth('queue_depth')}; at the drive {depth('dispatch_depth')}"),
+        (
+            "arrivals",
+            f"every {_time(facts['interarrival_mean_us'])} on average, p50 {_time(facts['interarrival_p50_us'])}, "
+            f"p99 {_time(facts['interarrival_p99_us'])}; variation {_plain(facts['interarrival_variation'])}",
+        ),
+        ("idle", f"{_share(facts['idle_share_pct'])} of the time ({facts['idle_basis']}{_threshold(facts)})"),
+        (
+            "hot blocks",
+            f"the top 1 % get {_share(facts['top_1_pct_all_share_pct'])} of accesses, "
+            f"the top 10 % {_share(facts['top_10_pct_all_share_pct'])}{_sampled(facts)}",
+        ),
+        ("errors", ", ".join(facts["error_codes"])),
+    ):
+        if value:
+            table.add_row(f"[bold]{name}[/bold]", value)
+    return table
+
+
+def _operations(operations: pd.DataFrame) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("operation", no_wrap=True)
+    for name in ("requests", "bytes", "size p50", "largest", "seq.", "Q2C p50", "p99", "largest"):
+        table.add_column(name, justify="right", overflow="fold")
+    for one in operations[operations["requests"] > 0].to_dict("records"):
+        sizes = [format_amount(one[name]) if one["bytes"] else "" for name in ("p50_bytes", "max_bytes")]
+        names = ("q2c_p50_us", "q2c_p99_us", "q2c_max_us")
+        table.add_row(
+            one["operation"],
+            f"{one['requests']:,}",
+            format_amount(one["bytes"]) if one["bytes"] else "",
+            *sizes,
+            _share(one["sequential_share_pct"]) if _known(one["sequential_share_pct"]) else "",
+            *(_time(one[name]) for name in names),
+        )
+    return table
+
+
+def _streams(streams: pd.DataFrame, facts: pd.Series) -> str:
+    if streams.empty:
+        return "no reads or writes of any data, so no I/O streams"
+    top = [f"{one.stream} {one.share_pct:.1f} %" for one in streams.head(_STREAMS).itertuples()]
+    main = int(facts["main_streams"])
+    cover = f"{main:,} of {len(streams):,} cover {facts['main_streams_share_pct']:.0f} % of reads and writes"
+    return f"[bold]I/O streams[/bold] ({cover}): {', '.join(top)}"
+
+
+def _notes(facts: pd.Series) -> str:
+    """How far the numbers can be trusted."""
+    parts = [f"percentiles of times within {facts['bin_error_pct']:.1f} %"]
+    if facts["time_resolution_ns"] > 1:
+        parts.append(f"times are multiples of {_time(facts['time_resolution_ns'] / 1e3)}")
+    for name in ("without_completion", "without_dispatch"):
+        if facts[name]:
+            parts.append(f"{facts[name]:,} requests {name.replace('_', ' ')}, left out where it is needed")
+    if facts["times_backwards"]:
+        parts.append(f"{facts['times_backwards']:,} requests with times that contradict each other, left out")
+    if facts["length_step_bytes"] > 1:
+        parts.append(f"lengths rounded up to multiples of {facts['length_step_bytes']} B, there are so many")
+    return "; ".join(parts)
+
+
+def _threshold(facts: pd.Series) -> str:
+    return "" if facts["idle_basis"] == "nothing in flight" else f", longer than {_time(facts['idle_gap_s'] * 1e6)}"
+
+
+def _sampled(facts: pd.Series) -> str:
+    share = facts["followed_share_pct"]
+    return "" if share == 100 else f" (estimated by following {share:.3g} % of the blocks)"
+
+
+def _known(value: Any) -> bool:
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
+
+
+def _plain(value: float) -> str:
+    return f"{value:.3g}" if _known(value) else "not known"
+
+
+def _share(value: float) -> str:
+    return f"{value:.1f} %" if _known(value) else "-"
+
+
+def _time(value_us: float) -> str:
+    """With its own unit, three digits; `-` where it is not known."""
+    if not _known(value_us):
+        return "-"
+    for factor, unit in _UNITS_US:
+        if value_us >= 0.9995 * factor:
+            return (
+                f"{value_us / factor:.0f} {unit}" if value_us >= 999.5 * factor else f"{value_us / factor:.3g} {unit}"
+            )
+    return f"{value_us * 1e3:.0f} ns"

@@ -1,0 +1,102 @@
+"""How many requests are in flight, exactly: depth(t) counts the requests with begin <= t < end."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from drivelab.trace.statistics.batch import Ints
+from drivelab.trace.statistics.bins import whole_sum
+from drivelab.trace.statistics.intervals import Intervals
+
+MOST_PENDING = 1 << 22
+"""Ends that are waited for; beyond, mean depths stay exact and all others are given up."""
+DEEPEST = 1 << 16
+"""Depths above are counted as this one in the time at each depth."""
+
+
+class Depth:
+    """Depth over time from the begins and ends of requests, given in steps."""
+
+    def __init__(self, intervals: Intervals) -> None:
+        self._intervals = intervals
+        self._balance = np.zeros(intervals.count, np.int64)
+        self._partial = np.zeros(intervals.count)
+        self._pending = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self._now_ns = intervals.origin_ns
+        self._depth = 0
+        self._time_ns = np.zeros(DEEPEST + 1, np.int64)
+        self._largest = np.zeros(intervals.count, np.int64)
+        self.counted = 0
+        self.total_ns = 0
+        """Sum of the times that requests were in flight."""
+        self.gave_up = False
+
+    def add(self, begin_ns: Ints, end_ns: Ints, before_ns: int) -> None:
+        """Requests, of which none that comes later begins before `before_ns`."""
+        self.counted += begin_ns.size
+        self.total_ns += whole_sum(end_ns - begin_ns)
+        for times, sign in ((begin_ns, 1), (end_ns, -1)):
+            number = self._intervals.number(times)
+            rest = self._intervals.width_ns - (times - self._intervals.origin_ns - number * self._intervals.width_ns)
+            self._balance += sign * np.bincount(number, minlength=self._intervals.count)
+            self._partial += sign * np.bincount(number, weights=rest, minlength=self._intervals.count)
+        if self.gave_up:
+            return
+        begins = np.concatenate([self._pending[0], begin_ns])
+        ends = np.concatenate([self._pending[1], end_ns])
+        self._advance(begins[begins < before_ns], ends[ends < before_ns], before_ns)
+        self._pending = begins[begins >= before_ns], ends[ends >= before_ns]
+        self.gave_up = self._pending[0].size + self._pending[1].size > MOST_PENDING
+
+    def finish(self, end_ns: int) -> None:
+        """Nothing comes any more; the trace ends at `end_ns`."""
+        if not self.gave_up:
+            self._advance(*self._pending, end_ns)
+
+    def mean(self) -> npt.NDArray[np.float64]:
+        """Mean depth in each interval, shape (count,); the last instant of the trace counts as long as it lasts."""
+        before = np.concatenate([[0], np.cumsum(self._balance)[:-1]])
+        area = before * float(self._intervals.width_ns) + self._partial
+        edges = self._intervals.edges_ns()
+        # Of the last interval the part beyond the trace has nothing in flight.
+        return np.asarray(np.maximum(area, 0) / np.diff(edges), np.float64)
+
+    def largest(self) -> Ints | None:
+        """Largest depth in each interval; None when it was given up."""
+        return None if self.gave_up else self._largest
+
+    def time_ns(self) -> Ints | None:
+        """Time spent at each depth from 0 to DEEPEST; None when it was given up."""
+        return None if self.gave_up else self._time_ns
+
+    def percentile(self, wanted: float) -> float:
+        """Depth that is not exceeded for `wanted` % of the time; NaN when unknown or where no time passed."""
+        time_ns = self.time_ns()
+        if time_ns is None or not time_ns.sum():
+            return math.nan
+        passed = np.cumsum(time_ns)
+        return float(np.searchsorted(passed, wanted / 100 * float(passed[-1]) - 0.5))
+
+    def _advance(self, begins: Ints, ends: Ints, until_ns: int) -> None:
+        """Follow the depth from now until `until_ns` through all events before it."""
+        times = np.concatenate([begins, ends])
+        steps = np.concatenate([np.ones(begins.size, np.int64), np.full(ends.size, -1, np.int64)])
+        order = np.argsort(times, kind="stable")
+        times, depth = times[order], self._depth + np.cumsum(steps[order])
+        lasting = np.concatenate([times[1:] != times[:-1], [True]]) if times.size else np.zeros(0, np.bool_)
+        begin_ns = np.concatenate([[self._now_ns], times[lasting]])
+        depth = np.concatenate([[self._depth], depth[lasting]])
+        span_ns = np.diff(np.append(begin_ns, max(until_ns, int(begin_ns[-1]))))
+        lasts = span_ns > 0
+        begin_ns, shown, span_ns = begin_ns[lasts], depth[lasts], span_ns[lasts]
+        np.add.at(self._time_ns, np.minimum(shown, DEEPEST), span_ns)
+        first = self._intervals.number(begin_ns)
+        np.maximum.at(self._largest, first, shown)
+        last = self._intervals.number(begin_ns + span_ns - 1)
+        for place in np.flatnonzero(last > first):
+            reached = self._largest[first[place] + 1 : last[place] + 1]
+            np.maximum(reached, shown[place], out=reached)
+        self._depth, self._now_ns = int(depth[-1]), max(until_ns, self._now_ns)

@@ -1,0 +1,83 @@
+"""I/O streams after SNIA's Real World Storage Workload PTS: reads or writes of one size, random or sequential."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from drivelab.trace.statistics.batch import Batch, Flags
+from drivelab.trace.statistics.intervals import Intervals
+from drivelab.trace.statistics.lengths import LengthCounts
+from drivelab.units import format_size
+
+SHOWN = 9
+"""The most frequent streams that an I/O stream map tells apart."""
+MAIN_SHARE_PCT = 80.0
+"""The main streams of a trace cover so much of its reads and writes."""
+
+
+def streams(lengths: LengthCounts) -> pd.DataFrame:
+    """Streams by falling count: key, rank, stream, operation, length_bytes, sequential, requests, bytes, shares.
+
+    `main` is true for the fewest streams that together cover MAIN_SHARE_PCT of the reads and writes. Zero-length
+    requests and other operations are no streams.
+    """
+    frame = lengths.frame()
+    frame = frame[frame["operation"].isin(["read", "write"]) & (frame["length_bytes"] > 0)]
+    order = ["requests", "length_bytes", "operation", "sequential"]
+    frame = frame.sort_values(order, ascending=[False, True, True, True], ignore_index=True)
+    total = frame["requests"].sum()
+    reached = 100 * frame["requests"].cumsum() / total
+    bytes_ = frame["requests"] * frame["length_bytes"]
+    columns = ("sequential", "length_bytes", "operation")
+    return frame.assign(
+        rank=np.arange(1, len(frame) + 1),
+        stream=np.array([_name(*row) for row in zip(*(frame[one] for one in columns), strict=True)], object),
+        bytes=bytes_,
+        share_pct=100 * frame["requests"] / total,
+        cumulative_pct=reached,
+        bytes_share_pct=100 * bytes_ / bytes_.sum(),
+        main=reached - 100 * frame["requests"] / total < MAIN_SHARE_PCT - 1e-9,
+        length_step_bytes=lengths.step_bytes,
+    )
+
+
+def _name(sequential: bool, length_bytes: int, operation: str) -> str:
+    """As SNIA writes it: `RND 4KiB W`."""
+    return f"{'SEQ' if sequential else 'RND'} {format_size(length_bytes)} {operation[0].upper()}"
+
+
+class StreamsOverTime:
+    """Requests of the SHOWN most frequent streams, and of all others together, in each interval."""
+
+    def __init__(self, found: pd.DataFrame, lengths: LengthCounts, intervals: Intervals) -> None:
+        self._lengths, self._intervals = lengths, intervals
+        self._names = [*found["stream"][:SHOWN], "others"] if len(found) > SHOWN else list(found["stream"])
+        keys = found["key"].to_numpy(np.int64)[:SHOWN]
+        self._order = np.argsort(keys)
+        self._keys = keys[self._order]
+        self._counts = np.zeros((intervals.count, SHOWN + 1), np.int64)
+
+    def add(self, batch: Batch, sequential: Flags) -> None:
+        rows = batch.transfers
+        if not self._keys.size or not rows.any():
+            return
+        keys = self._lengths.keys(batch, sequential)[rows]
+        place = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
+        rank = np.where(self._keys[place] == keys, self._order[place], SHOWN)
+        cell = self._intervals.number(batch.queue_ns[rows]) * (SHOWN + 1) + rank
+        self._counts += np.bincount(cell, minlength=self._counts.size).reshape(self._counts.shape)
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each interval and stream that has requests in it; rank SHOWN + 1 is `others`."""
+        number, rank = np.nonzero(self._counts)
+        edges_s = self._intervals.edges_ns() / 1e9
+        return pd.DataFrame(
+            {
+                "begin_s": edges_s[number],
+                "end_s": edges_s[number + 1],
+                "rank": rank + 1,
+                "stream": np.array([self._names[one] for one in rank], object),
+                "requests": self._counts[number, rank],
+            }
+        )

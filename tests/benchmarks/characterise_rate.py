@@ -1,0 +1,103 @@
+"""How long it takes to characterise a trace on one core, and the memory that it needs.
+
+    python tests/benchmarks/characterise_rate.py [REQUESTS]
+
+Writes a synthetic trace to a temporary folder first: 8 sequential streams among skewed random accesses to 1 TiB,
+4 KiB to 256 KiB, in bursts, with flushes, discards, merges, and completions out of order.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from drivelab.trace.schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS, TraceWriter
+
+CAPACITY_BYTES = 1 << 40
+SIZES_BYTES = np.array([4, 8, 16, 32, 64, 128, 256], np.int64) << 10
+SIZE_SHARES = (0.55, 0.12, 0.1, 0.08, 0.07, 0.05, 0.03)
+STREAMS = 8
+
+
+def write_trace(path: Path, requests: int) -> None:
+    random, now_ns, made = np.random.default_rng(1), 0, 0
+    heads = random.integers(0, CAPACITY_BYTES >> 21, STREAMS) << 20
+    with TraceWriter(path) as writer:
+        while made < requests:
+            rows = min(BATCH_ROWS, requests - made)
+            queue_ns = now_ns + np.cumsum(
+                np.where(random.random(rows) < 0.02, 2_000_000, random.integers(0, 8000, rows))
+            )
+            operation = random.choice(4, rows, p=(0.57, 0.4, 0.02, 0.01)).astype(np.int8)
+            length = random.choice(SIZES_BYTES, rows, p=SIZE_SHARES)
+            skewed = (CAPACITY_BYTES >> 12) * random.random(rows) ** 6
+            offset = skewed.astype(np.int64) << 12
+            stream = random.integers(0, STREAMS, rows)
+            for one in range(STREAMS):
+                mine = np.flatnonzero((stream == one) & (random.random(rows) < 0.3) & (operation == one % 2))
+                offset[mine] = heads[one] + np.cumsum(length[mine]) - length[mine]
+                heads[one] = (heads[one] + length[mine].sum()) % (CAPACITY_BYTES >> 1)
+            flush = operation == OPERATIONS.index("flush")
+            offset[flush] = length[flush] = 0
+            dispatch_id = made + np.arange(rows) // 2 * 2 * (random.random(rows) < 0.1)
+            dispatch_id = np.where(dispatch_id == made, made + np.arange(rows), dispatch_id)
+            dispatch_ns = queue_ns + random.integers(1000, 9000, rows)
+            table = {
+                "queue_ns": queue_ns,
+                "dispatch_ns": dispatch_ns,
+                "complete_ns": dispatch_ns + random.gamma(2.0, 60_000, rows).astype(np.int64),
+                "operation": pa.DictionaryArray.from_arrays(operation, list(OPERATIONS)),
+                **{flag: random.random(rows) < 0.1 for flag in FLAGS},
+                "offset_bytes": offset,
+                "length_bytes": length,
+                "process": pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["made"]),
+                "pid": np.ones(rows, np.int32),
+                "cpu": np.zeros(rows, np.int32),
+                "error": np.zeros(rows, np.int32),
+                "dispatch_id": dispatch_id,
+                "pieces": np.ones(rows, np.int32),
+                "requeues": np.zeros(rows, np.int32),
+            }
+            writer.write(pa.table(table, schema=REQUESTS))
+            made, now_ns = made + rows, int(queue_ns[-1])
+        writer.finish(
+            {"application": "synthetic", "backend": "benchmark", "lost": {}, "capacity_bytes": CAPACITY_BYTES}
+        )
+
+
+def measure(path: Path) -> None:
+    """In a process of its own: peak memory is that of characterising alone."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    from drivelab.trace.statistics.count import count
+
+    began_s = time.perf_counter()
+    overview = count(path, "synthetic")["trace_overview"].iloc[0]
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(
+        f"{overview['requests']:,} requests: {used.ru_utime + used.ru_stime:.1f} s of CPU, "
+        f"{time.perf_counter() - began_s:.1f} s elapsed on one core, {used.ru_maxrss / 1024:.0f} MiB at most; "
+        f"footprint {overview['footprint_bytes'] / 2**30:.1f} GiB in blocks of {overview['footprint_block_bytes']} B, "
+        f"{overview['followed_share_pct']:g} % of the blocks followed for reuse"
+    )
+
+
+def main(requests: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "synthetic.parquet"
+        write_trace(path, requests)
+        subprocess.run([sys.executable, __file__, "--measure", str(path)], check=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--measure"]:
+        measure(Path(sys.argv[2]))
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000)

@@ -1,0 +1,230 @@
+"""Figures of a trace on every kind of trace: they draw, say their units, marks and limits, and fit on their page."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from drivelab.figures.trace_sheet import TRACE_FIGURES, draw, render
+from drivelab.report.study import TITLES
+from drivelab.stages.layout import FIGURES_OF, TRACE_TABLES
+from drivelab.tables import schemas
+from drivelab.trace import schema
+from drivelab.trace.statistics.count import count
+
+ALL_MARKS = {
+    "lost": {"overrun": 12_345, "dropped": 3},
+    "malformed": 1,
+    "derived": [{"step": "cut"}, {"step": "drop-idle"}],
+    "format_imported": "msr",
+    "source": "a-very-long-name-of-a-file-in-some-collection-of-traces-of-a-data-centre.csv.gz",
+    "virtual": True,
+}
+
+
+def requests(rows: int, operation: str = "", *, completed: bool = True, step_ns: int = 20_000) -> pa.Table:
+    """Reads and writes, or one operation only, scattered over 64 GiB."""
+    random = np.random.default_rng(5)
+    queue_ns = np.cumsum(random.integers(0, 2 * step_ns + 1, rows)) if step_ns else np.zeros(rows, np.int64)
+    done_ns = queue_ns + random.integers(90_000, 900_000, rows)
+    empty = operation == "flush"
+    columns: dict[str, Any] = {
+        "queue_ns": queue_ns,
+        "dispatch_ns": queue_ns + 5000 if completed else pa.nulls(rows, pa.int64()),
+        "complete_ns": done_ns if completed else pa.nulls(rows, pa.int64()),
+        "operation": pa.array([operation] * rows if operation else random.choice(["read", "write"], rows)),
+        **{flag: np.zeros(rows, np.bool_) for flag in schema.FLAGS},
+        "offset_bytes": np.zeros(rows, np.int64) if empty else random.integers(0, 1 << 24, rows) << 12,
+        "length_bytes": np.zeros(rows, np.int64) if empty else random.integers(1, 30, rows) << 12,
+        "process": pa.array([""] * rows),
+        "pid": np.full(rows, -1),
+        "cpu": np.full(rows, -1),
+        "error": np.zeros(rows, np.int64),
+        "dispatch_id": np.arange(rows),
+        "pieces": np.ones(rows, np.int64),
+        "requeues": np.zeros(rows, np.int64),
+    }
+    return pa.table(columns).cast(schema.REQUESTS)
+
+
+CASES: Mapping[str, Callable[[], tuple[pa.Table, dict[str, Any]]]] = {
+    "mixed": lambda: (requests(4000), {}),
+    "all marks": lambda: (requests(3000), ALL_MARKS),
+    "reads only": lambda: (requests(1000, "read"), {}),
+    "flushes only": lambda: (requests(20, "flush"), {}),
+    "no completions": lambda: (requests(1000, completed=False), {}),
+    "one request": lambda: (requests(1, "write"), {}),
+    "one request, no completion": lambda: (requests(1, "read", completed=False), {}),
+    "one second of an import": lambda: (
+        requests(50, completed=False, step_ns=0),
+        {"format_imported": "tencent", "source": "x.csv", "time_resolution_ns": 10**9},
+    ),
+    "days": lambda: (requests(500, step_ns=10**12), {}),
+}
+
+
+@cache
+def counted(case: str) -> dict[str, pd.DataFrame]:
+    table, provenance = CASES[case]()
+    with tempfile.TemporaryDirectory() as folder:
+        schema.write_trace(table, provenance, Path(folder) / "t.parquet")
+        return count(Path(folder) / "t.parquet", "the-name-of-the-trace")
+
+
+@cache
+def drawn(case: str, name: str) -> Figure:
+    figure = render(name, counted(case))
+    FigureCanvasAgg(figure).draw()
+    return figure
+
+
+def texts(figure: Figure, gid: str) -> list[str]:
+    return [text.get_text().replace("\n", " ") for text in figure.texts if text.get_gid() == gid]
+
+
+everything = pytest.mark.parametrize("name", TRACE_FIGURES)
+everywhere = pytest.mark.parametrize("case", CASES)
+
+
+UNITS = (
+    "(ns",
+    "(µs",
+    "(ms",
+    "(s",
+    "(min",
+    "(h",
+    "(d",
+    "(%",
+    "B)",
+    "(requests)",
+    "/s",
+    "Length",
+    "Requests",
+    "log scale",
+)
+
+
+@everywhere
+@everything
+def test_it_fits_and_says_what_it_shows(case: str, name: str) -> None:
+    figure = drawn(case, name)
+    page, shown = figure.bbox, [axes for axes in figure.axes if axes.axison]
+    labels = [axis.label for axes in shown for axis in (axes.xaxis, axes.yaxis)]
+    for artist in (*figure.texts, *figure.legends, *labels):
+        box = artist.get_window_extent()
+        assert box.x0 >= page.x0 - 1, artist
+        assert box.y0 >= page.y0 - 1, artist
+        assert box.x1 <= page.x1 + 1, artist
+        assert box.y1 <= page.y1 + 1, artist
+    header = [text.get_window_extent().padded(-1) for text in figure.texts]
+    assert not any(one.overlaps(two) for number, one in enumerate(header) for two in header[number + 1 :])
+    for axes in shown:
+        box = axes.get_window_extent()
+        assert not any(box.overlaps(other) for other in header)
+        assert box.height > 25, "the axes are squeezed"
+    said = [label.get_text() for label in labels if label.get_text()]
+    assert all(any(unit in text for unit in UNITS) for text in said), said
+    assert min(text.get_fontsize() for text in figure.findobj(Text)) >= 9
+    assert bool(shown) != bool(texts(figure, "nothing"))
+    assert texts(figure, "subject")[0].startswith("the-name-of-the-trace: ")
+
+
+@everything
+def test_marks_are_shown(name: str) -> None:
+    figure = drawn("all marks", name)
+    assert texts(figure, "badge") == [
+        "LOSSY trace", "INCOMPLETE trace", "DERIVED trace", "IMPORTED trace", "VIRTUAL drive",
+    ]  # fmt: skip
+    notes = " ".join(texts(figure, "note"))
+    for said in ("12,348 events were lost", "1 malformed", "cut, drop-idle", "(msr)", "virtual drive"):
+        assert said in notes
+    assert not texts(drawn("mixed", name), "badge")
+
+
+def test_what_is_not_known_is_said_not_drawn() -> None:
+    for name in ("trace_depth", "trace_latency"):
+        assert "does not say when requests were completed" in texts(drawn("no completions", name), "nothing")[0]
+    for name in ("trace_footprint", "trace_sizes", "trace_streams", "trace_heat"):
+        assert "no read or write" in texts(drawn("flushes only", name), "nothing")[0]
+    assert "multiples of 1 s" in " ".join(texts(render("trace_interarrival", counted_seconds()), "note")), (
+        "the resolution of the times limits what the distribution tells"
+    )
+
+
+def counted_seconds() -> dict[str, pd.DataFrame]:
+    table = requests(300, completed=False)
+    seconds = pa.array(np.arange(300) // 30 * 10**9)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.parquet"
+        schema.write_trace(table.set_column(0, schema.REQUESTS.field(0), seconds), {"time_resolution_ns": 10**9}, path)
+        return count(path, "t")
+
+
+def artists(figure: Figure, gid: str, axes: int = 0) -> list[Any]:
+    return figure.axes[axes].findobj(lambda one: one.get_gid() == gid)
+
+
+def test_what_is_drawn_is_what_was_counted() -> None:
+    tables = counted("mixed")
+    over_time, streams = tables["trace_over_time"], tables["trace_streams"]
+    (line,) = artists(drawn("mixed", "trace_depth"), "queue_depth_max", axes=1)
+    assert line.get_data().values.tolist() == over_time["queue_depth_max"].tolist()
+    (line,) = artists(drawn("mixed", "trace_footprint"), "footprint")
+    assert line.get_data().values[-1] == pytest.approx(over_time["footprint_bytes"].iloc[-1] / 2**20)
+    bars = drawn("mixed", "trace_streams").axes[0].patches
+    assert [bar.get_width() for bar in bars][:9] == pytest.approx(streams["share_pct"].tolist()[:9])
+    assert sum(bar.get_width() for bar in bars) == pytest.approx(100)
+    heat = drawn("mixed", "trace_heat")
+    for number, column in enumerate(("reads", "writes")):
+        (cells,) = heat.axes[number].collections
+        assert cells.get_array().sum() == tables["trace_heat"][column].sum()
+    sizes = drawn("mixed", "trace_sizes")
+    assert sum(bar.get_height() for bar in sizes.axes[0].patches) == pytest.approx(100)
+    (line,) = artists(drawn("mixed", "trace_interarrival"), "line")
+    assert line.get_ydata()[-1] == pytest.approx(100)
+    (line,) = artists(drawn("mixed", "trace_latency"), "read Q2C")
+    reads = tables["trace_operations"].set_index("operation").loc["read"]
+    assert line.get_xdata()[-1] == pytest.approx(reads["q2c_max_us"], rel=0.02)
+
+
+def test_tables_that_do_not_suit_are_refused() -> None:
+    tables = counted("mixed")
+    with pytest.raises(ValueError, match="no figure 'pie' of a trace"):
+        render("pie", tables)
+    with pytest.raises(ValueError, match="needs the table\\(s\\) trace_heat"):
+        render("trace_heat", {name: table for name, table in tables.items() if name != "trace_heat"})
+    two = pd.concat([tables["trace_overview"], tables["trace_overview"].assign(trace="other")])
+    with pytest.raises(ValueError, match="2 values of 'trace'"):
+        render("trace_sizes", tables | {"trace_overview": two})
+    for name, (_, needed) in TRACE_FIGURES.items():
+        with pytest.raises(ValueError, match="lacks the column"):
+            render(name, tables | {needed[0]: tables[needed[0]][["trace"]].assign(phase="Q2C", high_ns=1)})
+
+
+@everything
+def test_files_are_reproducible(name: str, tmp_path: Path) -> None:
+    for folder in ("once", "again"):
+        draw({name: tmp_path / folder / name}, counted("all marks"))
+    for ending in ("svg", "png"):
+        once, again = ((tmp_path / folder / f"{name}.{ending}").read_bytes() for folder in ("once", "again"))
+        assert once == again
+    assert (tmp_path / "once" / f"{name}.svg").stat().st_size < 600_000
+
+
+def test_workflow_and_report_know_each_figure_and_table() -> None:
+    assert FIGURES_OF["trace"] == tuple(TRACE_FIGURES)
+    assert tuple(schemas.TRACE_TABLES) == TRACE_TABLES
+    for name in TRACE_FIGURES:
+        assert name in TITLES
+        assert Path(f"workflow/report/{name}.rst").read_text().strip()

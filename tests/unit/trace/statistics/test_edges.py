@@ -1,0 +1,171 @@
+"""Traces that lack something, or come from afar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivelab.tables import io
+from drivelab.tables.schemas import TRACE_TABLES
+from drivelab.trace.statistics import marks
+from drivelab.trace.statistics.bins import BINS, ERROR_PCT, LogHistogram, bin_of, bounds, whole_sum
+from drivelab.trace.statistics.intervals import MOST, Intervals
+
+
+def stored(made: ModuleType, tables: dict, folder: Path) -> None:
+    """The tables are those of the schema."""
+    assert list(tables) == list(TRACE_TABLES)
+    for name, frame in tables.items():
+        io.write(frame, folder / f"{name}.parquet", name)
+        assert len(io.read(folder / f"{name}.parquet", name)) == len(frame)
+
+
+@pytest.mark.parametrize("operation", ["read", "flush", "discard"])
+def test_a_single_request(made: ModuleType, tmp_path: Path, operation: str) -> None:
+    tables = made.counted([made.row(3, operation, length=0 if operation == "flush" else 4096)])
+    stored(made, tables, tmp_path)
+    overview = tables["trace_overview"].iloc[0]
+    assert (overview["requests"], overview["duration_s"]) == (1, 0)
+    assert overview["footprint_bytes"] == (4096 if operation == "read" else 0)
+    assert np.isnan(overview["queue_depth_mean"])
+    assert np.isnan(overview["interarrival_mean_us"])
+    assert np.isnan(overview["idle_share_pct"])
+    assert tables["trace_over_time"]["requests"].tolist() == [1]
+    assert tables["trace_over_time"]["requests_per_s"].isna().all()
+
+
+def test_without_completions(made: ModuleType, tmp_path: Path) -> None:
+    rows = [made.row(number * 500_000_000, "write", number * 4096) for number in range(20)]
+    tables = made.counted(rows)
+    stored(made, tables, tmp_path)
+    overview = tables["trace_overview"].iloc[0]
+    assert overview["without_completion"] == overview["without_dispatch"] == 20
+    assert np.isnan(overview["queue_depth_max"])
+    assert overview["merged"] is None or np.isnan(overview["merged"])
+    assert overview["idle_basis"] == "long gaps between arrivals"
+    assert overview["idle_share_pct"] == pytest.approx(100)
+    assert tables["trace_latency"].empty
+    assert tables["trace_over_time"]["queue_depth_mean"].isna().all()
+
+
+def test_a_few_missing_completions_are_left_out_and_counted(made: ModuleType) -> None:
+    rows = [made.row(1000 * n, complete_ns=None if n == 7 else 1000 * n + 500) for n in range(200)]
+    overview = made.counted(rows)["trace_overview"].iloc[0]
+    assert overview["without_completion"] == 1
+    assert overview["idle_basis"] == "nothing in flight"
+    assert overview["queue_depth_max"] == 1
+
+
+def test_times_that_contradict_each_other_are_left_out_and_counted(made: ModuleType) -> None:
+    rows = [
+        made.row(1000, dispatch_ns=1100, complete_ns=900),
+        made.row(2000, dispatch_ns=1500, complete_ns=2500),
+        made.row(3000, dispatch_ns=3500, complete_ns=3200),
+        made.row(4000, dispatch_ns=4100, complete_ns=4200),
+    ]
+    tables = made.counted(rows)
+    overview, read = tables["trace_overview"].iloc[0], tables["trace_operations"].iloc[0]
+    assert (overview["times_backwards"], overview["without_completion"], overview["without_dispatch"]) == (3, 1, 2)
+    assert (read["q2c_max_us"], read["d2c_max_us"], read["q2d_max_us"]) == (0.5, 0.1, 0.1)
+
+
+def test_whole_seconds_fall_into_equal_intervals(made: ModuleType) -> None:
+    rows = [made.row(second * 10**9, offset=4096 * k) for second in range(1000) for k in range(3)]
+    tables = made.counted(rows, format_imported="tencent", source="x.csv", time_resolution_ns=10**9)
+    assert tables["trace_over_time"]["requests"].eq(15).all()
+    assert tables["trace_over_time"]["requests_per_s"].eq(3).all()
+    assert tables["trace_burstiness"]["window_s"].tolist() == [1, 10]
+    overview = tables["trace_overview"].iloc[0]
+    assert (overview["idle_gap_s"], overview["idle_share_pct"]) == (1.0, 0.0)
+    assert list(overview["marks"]) == ["imported"]
+    assert overview["time_resolution_ns"] == 10**9
+
+
+def test_all_within_one_second_of_an_import(made: ModuleType, tmp_path: Path) -> None:
+    tables = made.counted([made.row(0, offset=4096 * k) for k in range(50)], time_resolution_ns=10**9)
+    stored(made, tables, tmp_path)
+    assert tables["trace_over_time"][["begin_s", "end_s", "requests"]].to_numpy().tolist() == [[0, 1, 50]]
+
+
+def test_discards_and_zeroes_are_not_touched_data(made: ModuleType) -> None:
+    rows = [
+        made.row(0, "discard", 0, 1 << 30),
+        made.row(1, "write-zeroes", 0, 1 << 20),
+        made.row(2, "write", 8192, 4096),
+        made.row(3, "flush", 0, 0),
+    ]
+    tables = made.counted(rows)
+    assert tables["trace_overview"]["footprint_bytes"].iloc[0] == 4096
+    assert tables["trace_over_time"]["discard_bytes"].sum() == 1 << 30
+    assert tables["trace_streams"]["stream"].tolist() == ["RND 4KiB W"]
+    assert tables["trace_reuse"]["pairs"].sum() == 0
+
+
+def test_interleaved_streams_are_sequential_and_one_too_many_are_not(made: ModuleType) -> None:
+    for streams, share in ((32, 100 * 9 / 10), (33, 0)):
+        rows = [
+            made.row(turn * streams + one, "read", (one << 30) + turn * 4096)
+            for turn in range(10)
+            for one in range(streams)
+        ]
+        overview = made.counted(rows, 50)["trace_overview"].iloc[0]
+        assert overview["sequential_share_pct"] == pytest.approx(share)
+        assert overview["strict_sequential_share_pct"] == 0
+
+
+def test_marks_say_what_they_stand_for() -> None:
+    found = marks.notes(
+        {
+            "lost": {"overrun": 2000, "dropped": 1},
+            "malformed": 3,
+            "unmatched": {"C": 1},
+            "derived": [{"step": "cut", "from_s": 1}, {"step": "drop-idle"}],
+            "format_imported": "msr",
+            "source": "a.csv.gz",
+            "virtual": True,
+        }
+    )
+    assert tuple(found) == marks.MARKS
+    assert found["lossy"] == "2,001 events were lost (overrun 2,000, dropped 1)"
+    assert found["incomplete"] == "3 malformed lines of the source were left out; events without a partner: C 1"
+    assert found["derived"] == "derived by: cut, drop-idle"
+    assert found["imported"] == "imported from a.csv.gz (msr)"
+    assert marks.notes({"lost": {}, "unmatched": {}}) == {}
+
+
+@given(st.integers(0, (1 << 62) - 1))
+def test_each_value_lies_in_its_bin(value: int) -> None:
+    number = bin_of(np.array([value], np.int64))
+    assert 0 <= number[0] < BINS
+    low, high = bounds(number)
+    assert low[0] <= value <= high[0]
+    middle = (int(low[0]) + int(high[0])) / 2
+    assert abs(middle - value) <= ERROR_PCT / 100 * value
+
+
+@given(st.lists(st.integers(0, 1 << 60), min_size=1))
+def test_histogram_sums_exactly(values: list[int]) -> None:
+    histogram = LogHistogram()
+    for part in (values[:3], values[3:]):
+        histogram.add(np.array(part, np.int64))
+    assert (histogram.total, histogram.n) == (sum(values), len(values))
+    assert (histogram.least, histogram.largest) == (min(values), max(values))
+    assert whole_sum(np.array(values, np.int64)) == sum(values)
+    assert sum(count for _, _, count in histogram.bins()) == len(values)
+
+
+@given(st.integers(0, 10**16), st.sampled_from([1, 100, 1000, 10**9]))
+def test_intervals_cover_the_trace(ticks: int, resolution_ns: int) -> None:
+    duration_ns = ticks // resolution_ns * resolution_ns
+    found = Intervals.of(17, duration_ns, resolution_ns)
+    assert 1 <= found.count <= MOST
+    assert found.width_ns % resolution_ns == 0
+    assert found.number(np.array([17, 17 + duration_ns])).tolist() == [0, found.count - 1]
+    edges = found.edges_ns()
+    assert edges[-1] == duration_ns + resolution_ns
+    assert (np.diff(edges) > 0).all()

@@ -1,0 +1,108 @@
+"""`drivelab trace info`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from drivelab.cli import trace_info
+from drivelab.errors import UserError
+from drivelab.tables import io
+from drivelab.tables.schemas import TRACE_TABLES
+from drivelab.trace import schema
+from drivelab.trace.characterise import characterise
+
+
+def info(*words: str) -> int:
+    top = argparse.ArgumentParser()
+    trace_info.add_actions(top.add_subparsers())
+    options = top.parse_args(["info", *words])
+    return int(options.handler(options))
+
+
+def write(made: ModuleType, path: Path, rows: list[dict[str, Any]], **provenance: Any) -> str:
+    schema.write_trace(made.table(rows), provenance, path)
+    return str(path)
+
+
+def test_a_shipped_trace_on_one_screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert info("sqlite-inserts") == 0
+    printed = capsys.readouterr().out
+    assert printed.count("\n") <= 24
+    for said in ("sqlite-inserts: SQLite", "drive of 64MiB", "13.3 MiB", "43.9 %", "nothing in flight", "SEQ 4KiB W"):
+        assert said in " ".join(printed.split())
+    for operation in ("read ", "write ", "flush "):
+        assert f"\n{operation}" in printed
+
+
+def test_json_has_all(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [made.row(1000 * n, "write", 4096 * n, complete_ns=1000 * n + 70) for n in range(9)]
+    rows += [made.row(10_000, "discard", 0, 1 << 20)]
+    path = write(made, tmp_path / "t.parquet", rows, backend="ftrace", lost={"overrun": 2})
+    assert info(path, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["provenance"]["lost"] == {"overrun": 2}
+    assert set(found["tables"]) == set(TRACE_TABLES)
+    assert found["tables"]["trace_overview"][0]["marks"] == ["lossy"]
+    row = json.loads(
+        characterise(made.table(rows).to_pandas(), {"backend": "ftrace", "lost": {"overrun": 2}}, "t").to_json(
+            orient="records"
+        )
+    )[0]
+    assert {name: found[name] for name in row} == row
+
+
+def test_tables_and_figures(made: ModuleType, tmp_path: Path) -> None:
+    path = write(made, tmp_path / "t.parquet", [made.row(n, "read", 4096 * n) for n in range(9)])
+    assert info(path, "--tables", str(tmp_path / "a"), "--figures", str(tmp_path / "b")) == 0
+    for name in TRACE_TABLES:
+        assert isinstance(io.read(tmp_path / "a" / f"{name}.parquet", name), pd.DataFrame)
+    assert len(list((tmp_path / "b").glob("trace_*.svg"))) == len(list((tmp_path / "b").glob("trace_*.png"))) == 7
+
+
+def test_marks_stand_beside_the_numbers(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(
+        made,
+        tmp_path / "t.parquet",
+        [made.row(n // 5 * 10**9, "read", 4096 * n, error=5 if n == 3 else 0) for n in range(50)],
+        lost={"overrun": 2},
+        derived=[{"step": "cut"}],
+        format_imported="tencent",
+        source="[bold]x.csv",
+        time_resolution_ns=10**9,
+    )
+    assert info(path) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for said in (
+        "LOSSY 2 events were lost",
+        "DERIVED derived by: cut",
+        "IMPORTED imported from [bold]x.csv (tencent)",
+        "times are multiples of 1 s",
+        "50 requests without completion",
+        "queue depth not known",
+        "long gaps between arrivals",
+        "errno 5: 1",
+        "merges not known",
+    ):
+        assert said in printed
+
+
+@pytest.mark.parametrize("operation", ["read", "flush"])
+def test_next_to_nothing(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], operation: str) -> None:
+    length = 0 if operation == "flush" else 512
+    assert info(write(made, tmp_path / "t.parquet", [made.row(0, operation, 0, length)])) == 0
+    assert "1 in" in capsys.readouterr().out
+
+
+def test_a_name_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such trace"):
+        info("nothing-like-it")
+    with pytest.raises(UserError, match=r"absent\.parquet: there is no such trace"):
+        info(str(tmp_path / "absent.parquet"))

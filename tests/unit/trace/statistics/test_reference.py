@@ -1,0 +1,214 @@
+"""Every statistic against a count by hand, and against itself with the file cut into other batches."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from drivelab.trace.statistics.bins import ERROR_PCT
+from drivelab.trace.statistics.sequence import STREAMS
+
+Rows = list[dict[str, Any]]
+few = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink an example takes minutes
+)
+
+
+def close(value: float, wanted: float) -> bool:
+    return abs(value - wanted) <= ERROR_PCT / 100 * wanted + 1e-12
+
+
+@few
+@given(data=st.data(), batch_rows=st.integers(1, 20))
+def test_batches_make_no_difference(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(made.traces())
+    whole, cut = made.counted(rows), made.counted(rows, batch_rows)
+    for name, frame in whole.items():
+        pd.testing.assert_frame_equal(cut[name], frame, check_exact=False, rtol=1e-12, atol=1e-9)
+
+
+@few
+@given(data=st.data(), batch_rows=st.sampled_from([3, 1000]))
+def test_footprint_and_working_set(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(made.traces())
+    tables = made.counted(rows, batch_rows)
+    overview, over_time = tables["trace_overview"].iloc[0], tables["trace_over_time"]
+    assert overview["footprint_block_bytes"] == 4096
+    assert overview["footprint_bytes"] == made.footprint(rows, "read", "write")
+    assert overview["read_footprint_bytes"] == made.footprint(rows, "read")
+    assert overview["write_footprint_bytes"] == made.footprint(rows, "write")
+    first_ns = rows[0]["queue_ns"]
+    for one in over_time.itertuples():
+        begin, end = first_ns + round(one.begin_s * 1e9), first_ns + round(one.end_s * 1e9)
+        inside = [r for r in rows if begin <= r["queue_ns"] < end]
+        assert one.requests == len(inside)
+        assert one.writes == sum(r["operation"] == "write" for r in inside)
+        assert one.write_bytes == sum(r["length_bytes"] for r in inside if r["operation"] == "write")
+        assert one.working_set_bytes == made.footprint(inside, "read", "write")
+        assert one.footprint_bytes == made.footprint([r for r in rows if r["queue_ns"] < end], "read", "write")
+    assert over_time["requests"].sum() == len(rows)
+
+
+@few
+@given(data=st.data(), batch_rows=st.sampled_from([1, 4, 1000]))
+def test_depth(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(made.traces())
+    tables = made.counted(rows, batch_rows)
+    overview, over_time = tables["trace_overview"].iloc[0], tables["trace_over_time"]
+    first_ns, last_ns = rows[0]["queue_ns"], made.end_ns(rows)
+    queued = [(r["queue_ns"], r["complete_ns"]) for r in rows if r["complete_ns"] is not None]
+    for name, spans in (("queue_depth", queued), ("dispatch_depth", made.dispatched(rows))):
+        times = made.time_at_depths(spans, first_ns, last_ns)
+        if not spans or last_ns == first_ns:
+            assert math.isnan(overview[f"{name}_mean"])
+            continue
+        mean = sum(depth * time for depth, time in times.items()) / (last_ns - first_ns)
+        assert overview[f"{name}_mean"] == pytest.approx(mean)
+        assert overview[f"{name}_max"] == max(times)
+        for one in over_time.itertuples():
+            begin, end = first_ns + round(one.begin_s * 1e9), first_ns + round(one.end_s * 1e9)
+            here = made.time_at_depths(spans, begin, end)
+            mean = sum(depth * time for depth, time in here.items()) / (end - begin)
+            assert getattr(one, f"{name}_mean") == pytest.approx(mean, abs=1e-6)
+            assert getattr(one, f"{name}_max") == max(here)
+    known = made.time_at_depths(queued, first_ns, last_ns)
+    if len(queued) == len(rows) and last_ns > first_ns:
+        assert overview["idle_basis"] == "nothing in flight"
+        assert overview["idle_share_pct"] == pytest.approx(100 * known[0] / (last_ns - first_ns))
+        for wanted in (50, 99):
+            reached = np.cumsum([known[depth] for depth in range(max(known) + 1)])
+            depth = int(np.searchsorted(reached, wanted / 100 * (last_ns - first_ns) - 0.5))
+            assert overview[f"queue_depth_p{wanted}"] == depth
+    merges = [r["dispatch_id"] for r in rows if r["dispatch_id"] is not None]
+    assert overview["merged"] == (len(merges) - len(set(merges)) if merges else None)
+
+
+@few
+@given(data=st.data(), batch_rows=st.sampled_from([1, 5, 1000]))
+def test_sequence_and_streams(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(made.traces(blocks=6))
+    tables = made.counted(rows, batch_rows)
+    overview, streams = tables["trace_overview"].iloc[0], tables["trace_streams"]
+    multi, strict = made.sequential(rows, STREAMS), made.sequential(rows, 1)
+    moving = [bool(made.blocks(one)) for one in rows]
+    transfers = sum(one["operation"] in ("read", "write") for one in rows)
+    if transfers:
+        assert overview["sequential_share_pct"] == pytest.approx(100 * sum(multi) / transfers)
+        assert overview["strict_sequential_share_pct"] == pytest.approx(100 * sum(strict) / transfers)
+    wanted = Counter(
+        (one["operation"], one["length_bytes"], follows)
+        for one, follows, moves in zip(rows, multi, moving, strict=True)
+        if moves
+    )
+    found = {(one.operation, one.length_bytes, one.sequential): one.requests for one in streams.itertuples()}
+    assert found == wanted
+    assert list(streams["requests"]) == sorted(wanted.values(), reverse=True)
+    if wanted:
+        covered = np.cumsum(streams["requests"]) / streams["requests"].sum()
+        fewest = int(np.argmax(covered >= 0.8 - 1e-12)) + 1
+        assert list(streams["main"]) == [True] * fewest + [False] * (len(streams) - fewest)
+        assert streams["cumulative_pct"].iloc[-1] == pytest.approx(100)
+    over_time = tables["trace_streams_over_time"].groupby("rank")["requests"].sum()
+    for rank, requests in over_time.items():
+        assert requests == streams[streams["rank"] == rank]["requests"].sum() if rank <= 9 else True
+    assert over_time.sum() == sum(wanted.values())
+    sizes = {(one.operation, one.length_bytes): one.requests for one in tables["trace_sizes"].itertuples()}
+    assert sizes == Counter((one["operation"], one["length_bytes"]) for one in rows)
+
+
+@few
+@given(data=st.data(), batch_rows=st.sampled_from([1, 5, 1000]))
+def test_reuse(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(made.traces())
+    tables = made.counted(rows, batch_rows)
+    wanted = made.pairs(rows)
+    for one in tables["trace_reuse"].itertuples():
+        distances = wanted.get(one.kind, [])
+        assert one.pairs == len(distances)
+        if distances:
+            assert close(one.p50_s, made.nearest_rank(distances, 50) / 1e9)
+            assert close(one.p99_s, made.nearest_rank(distances, 99) / 1e9)
+    overview = tables["trace_overview"].iloc[0]
+    assert overview["followed_share_pct"] == 100
+    for which, operations in (("all", ("read", "write")), ("read", ("read",)), ("write", ("write",))):
+        counts = sorted(made.accesses(rows, *operations).values(), reverse=True)
+        for top in (1, 10):
+            share = overview[f"top_{top}_pct_{which}_share_pct"]
+            if counts:
+                most = counts[: math.ceil(len(counts) * top / 100)]
+                assert share == pytest.approx(100 * sum(most) / sum(counts))
+            else:
+                assert math.isnan(share)
+
+
+@few
+@given(data=st.data(), batch_rows=st.sampled_from([2, 1000]))
+def test_times(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(made.traces())
+    tables = made.counted(rows, batch_rows)
+    overview = tables["trace_overview"].iloc[0]
+    between = [b["queue_ns"] - a["queue_ns"] for a, b in pairwise(rows)]
+    assert tables["trace_interarrival"]["requests"].sum() == len(between)
+    if between:
+        assert overview["interarrival_mean_us"] == pytest.approx(np.mean(between) / 1e3)
+        assert close(overview["interarrival_p90_us"], made.nearest_rank(between, 90) / 1e3)
+        assert overview["interarrival_max_us"] == max(between) / 1e3
+        for value in between:
+            bins = tables["trace_interarrival"]
+            assert ((bins["low_ns"] <= value) & (value <= bins["high_ns"])).sum() == 1
+        if len(between) > 1 and any(between):
+            assert overview["interarrival_variation"] == pytest.approx(np.std(between) / np.mean(between))
+    for one in tables["trace_burstiness"].itertuples():
+        width, first_ns = round(one.window_s * 1e9), rows[0]["queue_ns"]
+        counts = Counter((r["queue_ns"] - first_ns) // width for r in rows)
+        whole = [counts[number] for number in range((rows[-1]["queue_ns"] - first_ns) // width)]
+        assert (one.windows, one.mean_requests) == (len(whole), pytest.approx(np.mean(whole)))
+        assert one.dispersion == pytest.approx(np.var(whole) / np.mean(whole))
+    events = {"Q": "queue_ns", "D": "dispatch_ns", "C": "complete_ns"}
+    latency, operations = tables["trace_latency"], tables["trace_operations"].set_index("operation")
+    for operation in operations.index:
+        mine = [one for one in rows if one["operation"] == operation]
+        for phase in ("Q2C", "Q2D", "D2C"):
+            begin, end = events[phase[0]], events[phase[2]]
+            spans = [one[end] - one[begin] for one in mine if one[begin] is not None and one[end] is not None]
+            bins = latency[(latency["operation"] == operation) & (latency["phase"] == phase)]
+            assert bins["requests"].sum() == len(spans)
+            if spans:
+                assert operations.loc[operation, f"{phase.lower()}_max_us"] == max(spans) / 1e3
+                assert operations.loc[operation, f"{phase.lower()}_mean_us"] == pytest.approx(np.mean(spans) / 1e3)
+                p99 = made.nearest_rank(spans, 99) / 1e3
+                assert close(operations.loc[operation, f"{phase.lower()}_p99_us"], p99)
+        assert operations.loc[operation, "requests"] == len(mine)
+        assert operations.loc[operation, "bytes"] == sum(one["length_bytes"] for one in mine)
+        assert operations.loc[operation, "errors"] == sum(one["error"] != 0 for one in mine)
+        assert operations.loc[operation, "split"] == sum(one["pieces"] > 1 for one in mine)
+        assert operations.loc[operation, "without_completion"] == sum(one["complete_ns"] is None for one in mine)
+
+
+@few
+@given(data=st.data())
+def test_heat(made: ModuleType, data: st.DataObject) -> None:
+    rows = data.draw(made.traces())
+    heat, first_ns = made.counted(rows)["trace_heat"], rows[0]["queue_ns"]
+    for one in heat.itertuples():
+        begin, end = first_ns + round(one.begin_s * 1e9), first_ns + round(one.end_s * 1e9)
+        inside = [
+            r
+            for r in rows
+            if made.blocks(r) and begin <= r["queue_ns"] < end and one.low_bytes <= r["offset_bytes"] < one.high_bytes
+        ]
+        assert one.reads == sum(r["operation"] == "read" for r in inside)
+        assert one.write_bytes == sum(r["length_bytes"] for r in inside if r["operation"] == "write")
+    assert (heat["reads"] + heat["writes"]).sum() == sum(bool(made.blocks(one)) for one in rows)
