@@ -41,28 +41,37 @@ _STEADY = (
 
 @style.styled
 def convergence(
-    cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str | None = None, read_share_pct: int = 0
+    cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str | None = None, read_share_pct: int | None = None
 ) -> Figure:
     """Convergence of all block sizes at one read share, with the steady-state window marked.
 
-    `cells` and `steady_state` hold one drive and run. `metric` is a column of `cells`; without it, the one that the
+    `cells` and `steady_state` hold one drive and run. Without `read_share_pct` writes are shown, or the cells with the
+    fewest reads where there is none that only writes. `metric` is a column of `cells`; without it, the one that the
     protocol tracks. Filled markers lie in the window, hollow ones outside. Raises ValueError for unsuitable tables.
     """
     selection.require(steady_state, _STEADY, "steady_state")
     if metric is None:
         metric = str(selection.require_one(steady_state, "metric", "steady_state"))
     selection.require(cells, (*_CELLS, metric), "cells")
-    shown = selection.rows(selection.one_measurement(cells), "cells", read_share_pct=read_share_pct)
+    loop = selection.one_measurement(cells)
+    if read_share_pct is None:
+        read_share_pct = int(loop["read_share_pct"].min())
+    shown = selection.rows(loop, "cells", read_share_pct=read_share_pct)
     windows = selection.windows(steady_state)
     scale = quantity(metric, shown[metric].max())
 
     figure = style.new_figure(f"Convergence at {format_mix(read_share_pct)} read/write")
     axes = figure.subplots()
-    sizes = sorted(shown["block_size_bytes"].unique())
-    for colour, marker, size in zip(style.ordered_colours(len(sizes)), style.MARKERS * 9, sizes, strict=False):
-        tracked = _is_tracked(shown, steady_state, metric, size, read_share_pct)
-        name: str | None = format_size(int(size)) + (" *" if tracked else "")
-        for (recording, step), line in shown[shown["block_size_bytes"] == size].groupby(["recording", "step"]):
+    several = shown["pattern"].nunique() > 1
+    kinds = sorted(shown[["pattern", "block_size_bytes"]].drop_duplicates().itertuples(index=False, name=None))
+    for colour, marker, (pattern, size) in zip(
+        style.ordered_colours(len(kinds)), style.MARKERS * 9, kinds, strict=False
+    ):
+        tracked = _is_tracked(steady_state, metric, pattern, size, read_share_pct)
+        access = f"{selection.access(pattern)} " if several else ""
+        name: str | None = access + format_size(int(size)) + (" *" if tracked else "")
+        of_kind = shown[(shown["pattern"] == pattern) & (shown["block_size_bytes"] == size)]
+        for (recording, step), line in of_kind.groupby(["recording", "step"]):
             line = line.sort_values("round")
             values = line[metric] / scale.divisor
             axes.plot(
@@ -104,8 +113,8 @@ def convergence(
     return figure
 
 
-def _is_tracked(shown: pd.DataFrame, steady_state: pd.DataFrame, metric: str, size: int, read_share_pct: int) -> bool:
-    variable = selection.workload(shown["pattern"].iloc[0], size, read_share_pct)
+def _is_tracked(steady_state: pd.DataFrame, metric: str, pattern: str, size: int, read_share_pct: int) -> bool:
+    variable = selection.workload(pattern, size, read_share_pct)
     return variable in set(steady_state[steady_state["metric"] == metric]["variable"])
 
 

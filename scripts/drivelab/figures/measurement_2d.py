@@ -8,7 +8,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
-from drivelab.figures.quantities import format_kib, format_mix, quantity
+from drivelab.figures.quantities import format_kib, quantity
 
 CELLS = (
     "recording",
@@ -46,7 +46,7 @@ def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     mixes = list(table.columns)
     for colour, marker, mix in zip(style.ordered_colours(len(mixes)), style.MARKERS * 11, mixes, strict=False):
         line = table[mix].dropna()
-        axes.plot(line.index, line, color=colour, marker=marker, label=format_mix(mix), gid="line")
+        axes.plot(line.index, line, color=colour, marker=marker, label=selection.mix(mix), gid="line")
     sizes = [int(size) for size in table.index]
     axes.set_xscale("log", base=2)
     axes.set_xlim(sizes[0] / 1.4, sizes[-1] * 1.4)

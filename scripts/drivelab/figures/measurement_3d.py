@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from drivelab.figures import selection, style
 from drivelab.figures.measurement_2d import CELLS, STEADY
-from drivelab.figures.quantities import format_kib, format_mix, format_number, quantity
+from drivelab.figures.quantities import format_kib, format_number, quantity
 
 _WIDTH = 0.62
 
@@ -49,7 +49,7 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
                     zorder=10 + x - len(mixes) * y,
                     gid=f"{mixes[x]}|{sizes[y]}",
                 )
-    axes.set_xticks(range(len(mixes)), [format_mix(mix) for mix in mixes])
+    axes.set_xticks(range(len(mixes)), [selection.mix(mix) for mix in mixes])
     axes.set_yticks(range(len(sizes)), [format_kib(size) for size in sizes])
     axes.set_xlim(-0.6, max(len(mixes) - 0.4, 1))
     axes.set_ylim(-0.6, max(len(sizes) - 0.4, 1))

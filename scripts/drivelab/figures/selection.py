@@ -8,6 +8,7 @@ import pandas as pd
 
 from drivelab.analysis import labels
 from drivelab.analysis.taint import digest
+from drivelab.figures.quantities import format_mix
 
 Window = tuple[int, int]
 """First and last round of a steady-state window, numbered from 1."""
@@ -58,7 +59,7 @@ def workload(pattern: object, block_size_bytes: object, read_share_pct: object) 
 def one_measurement(cells: pd.DataFrame) -> pd.DataFrame:
     """The loop's cells of one drive and one run; raises ValueError when there are more, or none."""
     loop = rows(cells, "cells", kind="loop")
-    for column in ("drive", "protocol", "measurement", "run", "pattern"):
+    for column in ("drive", "protocol", "measurement", "run"):
         require_one(loop, column, "cells")
     return loop
 
@@ -91,19 +92,33 @@ def window_rows(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame
 def window_averages(cells: pd.DataFrame, steady_state: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Average of `metric` in the window: rows block_size_bytes ascending, columns read_share_pct descending.
 
-    The largest value is taken for `max_latency_us`. Percentiles cannot be averaged: ValueError.
+    Where random and sequential cells are there, columns are named `RND 65/35`, those of each pattern together. The
+    largest value is taken for `max_latency_us`. Percentiles cannot be averaged: ValueError.
     A cell that was not measured is NaN.
     """
     if metric[0] == "p" and metric.endswith("_latency_us"):
         raise ValueError(f"'{metric}' cannot be averaged over rounds; merge the latency bins instead")
     inside = window_rows(cells, steady_state)
-    cell = ["block_size_bytes", "read_share_pct"]
+    cell = ["block_size_bytes", "pattern", "read_share_pct"]
     if (inside.groupby(cell)[["recording", "step", "threads", "queue_depth"]].nunique() > 1).any(axis=None):
         raise ValueError("table 'cells' holds a cell in several steps or depths; choose one of them")
     grouped = inside.groupby(cell)[metric]
     values = grouped.max() if metric == "max_latency_us" else grouped.mean()
-    table = values.unstack("read_share_pct")
-    return table.sort_index().sort_index(axis=1, ascending=False).astype(float)
+    table = values.unstack(["pattern", "read_share_pct"]).sort_index().sort_index(axis=1, ascending=[True, False])
+    several = table.columns.get_level_values("pattern").nunique() > 1
+    table.columns = pd.Index([f"{access(pattern)} {format_mix(share)}" if several else share
+                              for pattern, share in table.columns])  # fmt: skip
+    return table.astype(float)
+
+
+def access(pattern: object) -> str:
+    """In the words of the PTS."""
+    return "RND" if pattern == "random" else "SEQ"
+
+
+def mix(column: object) -> str:
+    """What a column of `window_averages` is called."""
+    return column if isinstance(column, str) else format_mix(float(str(column)))
 
 
 def tainted(frame: pd.DataFrame) -> str | None:

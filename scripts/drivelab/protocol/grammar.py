@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from drivelab.config.schema import validate
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
 from drivelab.plan.cell import Cell
+from drivelab.protocol.loop_cells import PLACE, loop_cells
 from drivelab.units import parse_duration, parse_share, parse_size
 
 _STEP_KINDS = ("loop", "soak", "replay")
@@ -160,7 +160,11 @@ def _differences(full: Mapping[str, Any], body: Mapping[str, Any], drive_class: 
 def _words(values: list[Any] | None) -> str:
     if values is None:
         return "none"
-    return "; ".join(", ".join(map(str, v)) if isinstance(v, list) else str(v) for v in values)
+    return "; ".join(", ".join(map(_word, v)) if isinstance(v, list) else str(v) for v in values)
+
+
+def _word(value: Any) -> str:
+    return " ".join(map(str, value.values())) if isinstance(value, Mapping) else str(value)
 
 
 def _steps(body: Mapping[str, Any], drive_class: str, each: str | None) -> dict[str, Any]:
@@ -187,24 +191,28 @@ def _steps(body: Mapping[str, Any], drive_class: str, each: str | None) -> dict[
         )
 
     def loop(fields: Mapping[str, Any]) -> dict[str, Any]:
-        names = list(fields["cells"])
-        sizes = [size(text) for text in fields["cells"]["block_size"]]
-        if len(set(sizes)) < len(sizes):
-            raise UserError(
-                f"protocol '{body['name']}': the block sizes of the loop name one size twice; leave one out"
+        wanted = loop_cells(fields, body["name"])
+        cells = [
+            replace(cell(one, one["read_share"], one["block_size"]), runtime_s=one["runtime_s"]).to_mapping()
+            for one in wanted
+        ]
+        places = [tuple(one[key] for key in PLACE) for one in cells]
+        if len(set(places)) < len(places):
+            twice = next(
+                Cell(**one).workload for one, place in zip(cells, places, strict=True) if places.count(place) > 1
             )
-        grid = (dict(zip(names, values, strict=True)) for values in itertools.product(*fields["cells"].values()))
-        cells = [cell(fields, one["read_share"], one["block_size"]).to_mapping() for one in grid]
+            raise UserError(f"protocol '{body['name']}': the loop has {twice} twice; leave one out")
         rule = fields["until"]["steady_state"]
         track = [
-            {"pattern": fields["pattern"], "read_share": t["read_share"], "block_size_bytes": size(t["block_size"]),
-             "metric": t["metric"]}
+            {"pattern": t.get("pattern", fields.get("pattern")), "read_share": t["read_share"],
+             "block_size_bytes": size(t["block_size"]), "metric": t["metric"]}
             for t in rule["track"]
         ]  # fmt: skip
         for variable in track:
-            if not any(all(c[k] == variable[k] for k in ("read_share", "block_size_bytes")) for c in cells):
+            if tuple(variable[key] for key in PLACE) not in places:
+                pattern = f"{variable['pattern']} access, " if isinstance(fields["cells"], list) else ""
                 raise UserError(
-                    f"protocol '{body['name']}': tracks read share {variable['read_share']} at "
+                    f"protocol '{body['name']}': tracks {pattern}read share {variable['read_share']} at "
                     f"{variable['block_size_bytes']} bytes, which is no cell of the loop; add it to the cells"
                 )
         if rule["max_rounds"] < rule["window"]:

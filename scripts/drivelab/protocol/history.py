@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivelab.analysis.steady_state import is_steady
-
-_PLACE = ("pattern", "read_share", "block_size_bytes")
-"""What tells the cells of a loop from one another."""
+from drivelab.protocol.loop_cells import PLACE
 
 
 @dataclass(frozen=True)
@@ -42,8 +40,8 @@ def tracked(
     whole = [one for one in history.rounds if len(one) == len(cells)]
     series: dict[str, list[float]] = {}
     for variable in criterion["track"]:
-        index = next(i for i, cell in enumerate(cells) if all(cell[k] == variable[k] for k in _PLACE))
-        name = "/".join(str(variable[k]) for k in (*_PLACE, "metric"))
+        index = next(i for i, cell in enumerate(cells) if all(cell[k] == variable[k] for k in PLACE))
+        name = "/".join(str(variable[k]) for k in (*PLACE, "metric"))
         series[name] = [one[index][variable["metric"]] for one in whole]
     return series
 

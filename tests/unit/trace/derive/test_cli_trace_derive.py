@@ -1,0 +1,135 @@
+"""The actions of `drivelab trace` that derive."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+from made_traces import Row, read, write
+
+from drivelab.cli import trace_derive
+from drivelab.errors import UserError
+from drivelab.protocol.grammar import load
+from drivelab.trace.derive.values import byte_range, show_ns, time_ns
+
+ROWS = [
+    Row(0, 1, 1_000_000, process="db", pid=7),
+    Row(2_000_000, 2_000_001, 500_000_000, "write", 8192, process="db", pid=8),
+    Row(400_000_000, 400_000_001, 410_000_000, process="backup", pid=9),
+    Row(3_000_000_000, 3_000_000_001, 3_000_100_000, "flush", 0, 0),
+]
+ABOUT = {"capacity_bytes": 1 << 20, "first_event": "2026-01-02T03:04:05+00:00", "lost": {"overrun": 3}}
+
+
+def run(*arguments: object) -> int:
+    parser = argparse.ArgumentParser()
+    trace_derive.add_actions(parser.add_subparsers(required=True))
+    options = parser.parse_args(list(map(str, arguments)))
+    return int(options.handler(options))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write(tmp_path / "a.parquet", ROWS, ABOUT)
+
+
+def test_cut(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("cut", source, "--from", "300ms", "--to", "1s", "-o", tmp_path / "b.parquet") == 0
+    told = capsys.readouterr().out
+    assert "b.parquet: 1 request\n" in told
+    assert "left out: 2 requests before and 1 after" in told
+    assert "missing: 1 request in flight when the cut begins" in told
+    assert "LOSSY, as a.parquet is: 3 overrun" in told
+    assert read(tmp_path / "b.parquet")[0] == [ROWS[2].later(-300_000_000)]
+
+
+def test_drop_idle(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("drop-idle", source, "--above", "100ms", "--keep", "10ms", "-o", tmp_path / "b.parquet") == 0
+    told = capsys.readouterr().out
+    assert "1 gap above 100 ms (nothing in flight) shortened to 10 ms: 2.49 s taken out" in told
+    assert read(tmp_path / "b.parquet")[0][-1].queue_ns == 510_000_000
+    assert run("drop-idle", source, "--above", "1min", "-o", tmp_path / "b.parquet") == 0
+    assert "no gap above 60 s" in capsys.readouterr().out
+
+
+def test_filter(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "b.parquet"
+    assert run("filter", source, "--process", "db", "--operation", "read,write", "-o", output) == 0
+    assert "left out: 1 read (4 KiB), 1 flush (0 B)" in capsys.readouterr().out
+    assert read(output)[0] == ROWS[:2]
+    assert run("filter", source, "--pid", 7, "--pid", 10, "--not", "-o", output) == 0
+    assert "there is no request of pid 10" in capsys.readouterr().out
+    assert read(output)[0] == ROWS[1:]
+    assert run("filter", source, "--range", "8KiB..", "-o", output, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["dropped"]["read"]["requests"] == 2
+    assert read(output)[0] == [ROWS[1]]
+    with pytest.raises(UserError, match="'reed' is no operation; there are read, write"):
+        run("filter", source, "--operation", "reed", "-o", output)
+
+
+def test_merge(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "c.parquet"
+    other = write(tmp_path / "b.parquet", ROWS[:1], {"capacity_bytes": 1 << 21})
+    assert run("merge", source, other, "-o", output) == 0
+    told = capsys.readouterr().out
+    assert "c.parquet: 5 requests" in told
+    assert "share one range of offsets" in told
+    assert run("merge", source, other, "--place", "side-by-side", "-o", output) == 0
+    assert "1 request of b.parquet, from 0 s on, 1 MiB further on the device" in capsys.readouterr().out
+    with pytest.raises(UserError, match="does not say when it began"):
+        run("merge", source, other, "--at", "wall-clock", "-o", output)
+
+
+def test_synthesise(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("synthesise", source, "-o", tmp_path / "made.yaml", "--streams", 1) == 0
+    told = capsys.readouterr().out
+    assert "66.67%" in told
+    assert "streams left out: 1 with 1 request" in told
+    assert load(tmp_path / "made.yaml").name == "made"
+    assert run("synthesise", source, "-o", tmp_path / "made.yaml", "--block", "8KiB", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["workload"] for one in found["streams"]] == ["RND 8KiB 100/0", "RND 8KiB 0/100"]
+    assert found["rounded"] == 3
+    assert any(text.startswith("sizes: 3 requests were rounded up") for text in found["not_carried_over"])
+
+
+def test_a_name_of_the_catalogue_will_do(tmp_path: Path) -> None:
+    assert run("cut", "sqlite-inserts", "--to", "100ms", "-o", tmp_path / "b.parquet") == 0
+    with pytest.raises(UserError, match=r"the catalogue .* has no such trace"):
+        run("cut", "sqlite-insert", "-o", tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1.5s", 1_500_000_000), ("200ms", 200_000_000), ("3min", 180 * 10**9), ("0", 0), ("0s", 0), ("7us", 7000),
+     ("0.000001s", 1000), ("2h", 7200 * 10**9)],
+)  # fmt: skip
+def test_times(text: str, expected: int) -> None:
+    assert time_ns(text) == expected
+
+
+@pytest.mark.parametrize("text", ["5", "-1s", "1.5", "s", "1 fortnight", ""])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="is not a duration"):
+        time_ns(text)
+
+
+def test_times_are_shown_exactly() -> None:
+    shown = [show_ns(time) for time in (0, 1, 1500, 2_000_000, 1_000_000_001, 90 * 10**9)]
+    assert shown == ["0 s", "1 ns", "1.5 us", "2 ms", "1.000000001 s", "90 s"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0..1GiB", (0, 1 << 30)), ("4096..8192", (4096, 8192)), ("1MiB..", (1 << 20, None)), ("..512B", (0, 512))],
+)
+def test_ranges(text: str, expected: tuple[int, int | None]) -> None:
+    assert byte_range(text) == expected
+
+
+@pytest.mark.parametrize("text", ["..", "5", "8KiB..4KiB", "4KiB..4096", "a..b", "-1..5"])
+def test_what_is_no_range_is_refused(text: str) -> None:
+    with pytest.raises(UserError):
+        byte_range(text)

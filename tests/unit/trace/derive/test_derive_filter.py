@@ -1,0 +1,104 @@
+"""Some requests of a trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from made_traces import PROCESSES, Row, batch_sizes, batches_of, made_up, read, unhurried, write
+
+from drivelab.errors import UserError
+from drivelab.trace.derive.choice import Criteria, Filter
+from drivelab.trace.derive.step import derive
+
+ROWS = [
+    Row(0, operation="read", offset_bytes=0, length_bytes=4096, process="db", pid=7, dispatch_id=1),
+    Row(1, operation="write", offset_bytes=4096, length_bytes=4096, process="db", pid=8, dispatch_id=1),
+    Row(2, operation="flush", length_bytes=0, process="backup", pid=9),
+    Row(3, operation="write", offset_bytes=8192, length_bytes=4096, process="backup", pid=9, dispatch_id=2),
+]
+
+criteria = st.builds(
+    Criteria,
+    operations=st.lists(st.sampled_from(["read", "write", "flush", "write-zeroes"]), max_size=2, unique=True).map(
+        tuple
+    ),
+    processes=st.lists(st.sampled_from([*PROCESSES, "absent"]), max_size=2, unique=True).map(tuple),
+    pids=st.lists(st.sampled_from([-1, 7, 99]), max_size=2, unique=True).map(tuple),
+    range_bytes=st.none() | st.tuples(st.integers(0, 2000), st.none() | st.integers(2001, 5000)),
+)
+
+
+def suits(row: Row, wanted: Criteria) -> bool:
+    """The rule, request by request and byte by byte."""
+    low, high = wanted.range_bytes or (0, None)
+    touched = range(row.offset_bytes, row.offset_bytes + row.length_bytes)
+    return (
+        (not wanted.operations or row.operation in wanted.operations)
+        and (not wanted.processes or row.process in wanted.processes)
+        and (not wanted.pids or row.pid in wanted.pids)
+        and (wanted.range_bytes is None or any(byte >= low and (high is None or byte < high) for byte in touched))
+    )
+
+
+@unhurried
+@given(made_up(), criteria, batch_sizes)
+def test_a_filter_and_its_opposite_share_the_trace_between_them(rows: list[Row], wanted: Criteria, size: int) -> None:
+    assume(wanted.as_dict())
+    parts = {inverted: [row for row in rows if suits(row, wanted) != inverted] for inverted in (False, True)}
+    with TemporaryDirectory() as name, batches_of(size):
+        source = write(Path(name) / "a.parquet", rows, {"lost": {"overrun": 2}})
+        for inverted, expected in parts.items():
+            output = Path(name) / f"{inverted}.parquet"
+            if not expected:
+                with pytest.raises(UserError, match="nothing is left"):
+                    derive(source, output, Filter(wanted, inverted=inverted))
+                assert not output.exists()
+                continue
+            entry = derive(source, output, Filter(wanted, inverted=inverted))
+            found, provenance = read(output)
+            assert found == expected
+            dropped = parts[not inverted]
+            assert sum(one["requests"] for one in entry["dropped"].values()) == len(dropped)
+            assert sum(one["bytes"] for one in entry["dropped"].values()) == sum(row.length_bytes for row in dropped)
+            left, gone = ({row.dispatch_id for row in part} - {None} for part in (expected, dropped))
+            assert (entry["dispatches_cut_apart"] or 0) == len(left & gone)
+            assert provenance["lost"] == {"overrun": 2}, "what is derived of a lossy trace is lossy"
+
+
+def test_what_was_left_out_and_not_found_is_said(tmp_path: Path) -> None:
+    wanted = Criteria(processes=("backup", "typo"), range_bytes=(8191, 10000))
+    entry = derive(write(tmp_path / "a.parquet", ROWS, {"duration_s": 3.5}), tmp_path / "b.parquet", Filter(wanted))
+    assert entry["dropped"] == {
+        "read": {"requests": 1, "bytes": 4096},
+        "write": {"requests": 1, "bytes": 4096},
+        "flush": {"requests": 1, "bytes": 0},
+    }
+    assert entry["found"] == {"process backup": 2, "process typo": 0}
+    assert entry["range"] == "8191B..10000B"
+    assert entry["across_the_edge"] == 1, "the one of another process aside"
+    rows, provenance = read(tmp_path / "b.parquet")
+    assert rows == [ROWS[3]]
+    assert provenance["duration_s"] == 3.5, "the application took as long as it did"
+
+
+def test_names_of_others_are_gone_from_the_file(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.parquet", ROWS)
+    derive(source, tmp_path / "b.parquet", Filter(Criteria(processes=("db",))))
+    names = pq.read_table(tmp_path / "b.parquet").column("process").combine_chunks().dictionary.to_pylist()
+    assert names == ["db"]
+    assert b"backup" not in (tmp_path / "b.parquet").read_bytes()
+
+
+def test_no_criterion_is_refused() -> None:
+    with pytest.raises(UserError, match="nothing says what to keep"):
+        Filter(Criteria())
+
+
+def test_nothing_left_names_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nothing is left of it, it has no request of process typo"):
+        derive(write(tmp_path / "a.parquet", ROWS), tmp_path / "b.parquet", Filter(Criteria(processes=("typo",))))

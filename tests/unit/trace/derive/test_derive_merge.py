@@ -1,0 +1,136 @@
+"""Several traces as one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_traces import Row, batch_sizes, batches_of, made_up, read, unhurried, write
+
+from drivelab.errors import UserError
+from drivelab.trace.derive.cut import Cut
+from drivelab.trace.derive.idle import DropIdle
+from drivelab.trace.derive.merge import merge
+from drivelab.trace.derive.step import derive
+
+
+def without_id(row: Row) -> Row:
+    return row._replace(dispatch_id=None)
+
+
+@unhurried
+@given(st.lists(made_up(most=8, least=0), min_size=2, max_size=4), batch_sizes)
+def test_everything_once_in_order_and_independent_of_batches(traces: list[list[Row]], size: int) -> None:
+    traces[0] = traces[0] or [Row(3)]
+    expected = sorted((row.queue_ns, number, place) for number, rows in enumerate(traces)
+                      for place, row in enumerate(rows))  # fmt: skip
+    with TemporaryDirectory() as name, batches_of(size):
+        paths = [write(Path(name) / f"{number}.parquet", rows) for number, rows in enumerate(traces)]
+        entry = merge(paths, Path(name) / "all.parquet")
+        found = read(Path(name) / "all.parquet")[0]
+    assert list(map(without_id, found)) == [without_id(traces[number][place]) for _, number, place in expected]
+    assert entry["requests"] == len(found) == sum(map(len, traces))
+    groups: dict[int, set[tuple[int, int | None]]] = {}
+    for row, (_, number, place) in zip(found, expected, strict=True):
+        before = traces[number][place].dispatch_id
+        assert (row.dispatch_id is None) == (before is None)
+        if row.dispatch_id is not None:
+            groups.setdefault(row.dispatch_id, set()).add((number, before))
+    assert all(len(origins) == 1 for origins in groups.values()), "a dispatch is of one trace"
+    assert len(groups) == sum(len({row.dispatch_id for row in rows} - {None}) for rows in traces)
+
+
+def test_many_equal_times_do_not_mix_the_sources(tmp_path: Path) -> None:
+    with batches_of(2):
+        a = write(tmp_path / "a.parquet", [Row(5, pid=number) for number in range(7)])
+        b = write(tmp_path / "b.parquet", [Row(5, pid=10 + number) for number in range(5)] + [Row(6, pid=20)])
+        merge([a, b], tmp_path / "c.parquet")
+        pids = [row.pid for row in read(tmp_path / "c.parquet")[0]]
+    assert pids == [*range(7), *range(10, 15), 20]
+
+
+ABOUT: list[dict[str, Any]] = [
+    {"first_event": "2026-01-02T03:04:07.000000003+00:00", "capacity_bytes": 8192, "kernel": "6.1", "title": "one",
+     "lost": {"overrun": 2}, "unmatched": {"completions": 1}, "malformed": 4, "events": 7, "duration_s": 1.0},
+    {"first_event": "2026-01-02T03:04:05Z", "capacity_bytes": 16384, "kernel": "6.1", "name": "two",
+     "lost": {"overrun": 1, "dropped": 5}, "time_resolution_ns": 1000},
+]  # fmt: skip
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> list[Path]:
+    rows = [Row(0, 1, 2, offset_bytes=4096), Row(10, 11, 12, "flush", 0, 0)]
+    return [write(tmp_path / f"{name}.parquet", rows, about) for name, about in zip("ab", ABOUT, strict=True)]
+
+
+def test_by_the_wall_clock(pair: list[Path], tmp_path: Path) -> None:
+    entry = merge(pair, tmp_path / "c.parquet", at="wall-clock")
+    rows, provenance = read(tmp_path / "c.parquet")
+    later = 2 * 10**9 + 3
+    assert [row.queue_ns for row in rows] == [0, 10, later, later + 10]
+    assert [row.complete_ns for row in rows] == [2, 12, later + 2, later + 12]
+    assert provenance["first_event"] == "2026-01-02T03:04:05.000+00:00"
+    assert [one["shift_ns"] for one in entry["sources"]] == [later, 0]
+
+
+def test_side_by_side(pair: list[Path], tmp_path: Path) -> None:
+    merge(pair, tmp_path / "c.parquet", place="side-by-side")
+    rows, provenance = read(tmp_path / "c.parquet")
+    assert [row.offset_bytes for row in rows] == [4096, 8192 + 4096, 0, 0], "an empty flush is at no place"
+    assert provenance["capacity_bytes"] == 24576
+    assert not provenance["derived"][0]["different_devices_share_offsets"]
+
+
+def test_what_the_sources_lack_the_merged_trace_lacks(pair: list[Path], tmp_path: Path) -> None:
+    derive(pair[1], tmp_path / "cut.parquet", Cut(5, None))
+    merge([pair[0], tmp_path / "cut.parquet"], tmp_path / "c.parquet")
+    provenance = read(tmp_path / "c.parquet")[1]
+    assert provenance["lost"] == {"dropped": 5, "overrun": 3}
+    assert provenance["unmatched"] == {"completions": 1}
+    assert provenance["malformed"] == 4
+    assert provenance["time_resolution_ns"] == 1000
+    assert provenance["capacity_bytes"] == 16384
+    assert provenance["kernel"] == "6.1"
+    assert provenance["title"] == "merged: one, two"
+    assert not provenance.keys() & {"first_event", "name", "events", "duration_s"}
+    (entry,) = provenance["derived"]
+    assert entry["different_devices_share_offsets"]
+    assert [one["lost"] for one in entry["sources"]] == [ABOUT[0]["lost"], ABOUT[1]["lost"]]
+    assert [one["step"] for one in entry["sources"][1]["derived"]] == ["cut"]
+    assert entry["sources"][0]["events"] == 7
+
+
+def test_what_cannot_be_placed_is_refused(pair: list[Path], tmp_path: Path) -> None:
+    bare = write(tmp_path / "bare.parquet", [Row(0)])
+    with pytest.raises(UserError, match=r"bare\.parquet: does not say when it began"):
+        merge([pair[0], bare], tmp_path / "c.parquet", at="wall-clock")
+    with pytest.raises(UserError, match=r"bare\.parquet: does not say how large its device is"):
+        merge([pair[0], bare], tmp_path / "c.parquet", place="side-by-side")
+    odd = write(tmp_path / "odd.parquet", [Row(0, length_bytes=9999)], {**ABOUT[0], "first_event": "noon"})
+    with pytest.raises(UserError, match=r"a request up to byte 9999 of a device of 8192"):
+        merge([odd, pair[0]], tmp_path / "c.parquet", place="side-by-side")
+    with pytest.raises(UserError, match=r"began at 'noon', which is no time"):
+        merge([odd, pair[0]], tmp_path / "c.parquet", at="wall-clock")
+    derive(pair[0], tmp_path / "short.parquet", DropIdle(1))
+    with pytest.raises(UserError, match="had idle time taken out"):
+        merge([tmp_path / "short.parquet", pair[1]], tmp_path / "c.parquet", at="wall-clock")
+    assert not (tmp_path / "c.parquet").exists()
+
+
+def test_bad_choices_are_refused(pair: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="would be lost"):
+        merge(pair, pair[1])
+    with pytest.raises(UserError, match="1 traces cannot be merged"):
+        merge(pair[:1], tmp_path / "c.parquet")
+    with pytest.raises(UserError, match="no such trace"):
+        merge([pair[0], tmp_path / "absent.parquet"], tmp_path / "c.parquet")
+    empty = write(tmp_path / "empty.parquet", [])
+    with pytest.raises(UserError, match="nothing is left"):
+        merge([empty, empty], tmp_path / "c.parquet")
+    with pytest.raises(UserError, match="not in the order"):
+        merge([pair[0], write(tmp_path / "wild.parquet", [Row(4), Row(3)])], tmp_path / "c.parquet")
+    assert not (tmp_path / "c.parquet").exists()
