@@ -58,3 +58,18 @@ rule comparison_figures:
         code=code_digest("figures.sheets"),
     script:
         "../../scripts/figures.py"
+
+
+rule trace_figures:
+    input:
+        **layout.trace_tables(),
+    output:
+        **layout.figures("traces/{trace}", "trace", report),
+    log:
+        layout.path("logs/trace_figures/{trace}.log"),
+    wildcard_constraints:
+        trace=layout.trace_names(),
+    params:
+        code=code_digest("figures.trace_sheet"),
+    script:
+        "../../scripts/trace_figures.py"

@@ -18,12 +18,11 @@ rule trace_statistics:
         trace=lambda wildcards: layout.traces()[wildcards.trace],
     output:
         **layout.trace_tables(),
-        **{f"figure_{name}": path for name, path in layout.figures("traces/{trace}", "trace", report).items()},
     log:
         layout.path("logs/trace_statistics/{trace}.log"),
     wildcard_constraints:
         trace=layout.trace_names(),
     params:
-        code=code_digest("trace.statistics.count", "figures.trace_sheet", "tables.io"),
+        code=code_digest("trace.statistics.count", "tables.io"),
     script:
         "../../scripts/trace_statistics.py"

@@ -150,14 +150,10 @@ class Campaign:
 
     @cache  # noqa: B019 - a campaign lives as long as the process
     def _trace_extent(self, name: str) -> Trace:
-        from drivelab.trace.characterise import characterise  # with pandas, which a mere plan must not wait for
-        from drivelab.trace.schema import read_trace
+        from drivelab.trace.extent import extent  # with pyarrow, which a mere plan must not wait for
 
         captured = self.trace_path(name)
-        path = captured if captured.exists() else self._standing_trace(name)
-        requests, provenance = read_trace(path)
-        facts = characterise(requests.to_pandas(), provenance, name).iloc[0]
-        return Trace(float(facts["duration_s"]), int(facts["write_bytes"]))
+        return Trace(*extent(captured if captured.exists() else self._standing_trace(name)))
 
     def _standing_trace(self, name: str) -> Path:
         """The trace that is there without a capture: the user's own, or the shipped one."""

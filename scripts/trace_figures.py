@@ -1,0 +1,11 @@
+"""The figures of one trace."""
+
+from pathlib import Path
+
+from drivelab.errors import reported
+from drivelab.figures import trace_sheet
+from drivelab.tables import io
+
+with reported(snakemake.log[0]):
+    tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
+    trace_sheet.draw({Path(path).stem: Path(path).with_suffix("") for path in snakemake.output}, tables)
