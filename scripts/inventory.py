@@ -11,4 +11,6 @@ with reported(snakemake.log[0]):
     io.write(inventory.hosts(recordings), snakemake.output.hosts, "hosts")
     traces = dict(zip(snakemake.params.traces, map(Path, snakemake.input.traces), strict=True))
     inventory.check_traces(recordings, traces)
-    io.write(inventory.traces(traces), snakemake.output.traces, "traces")
+    names = ("trace_overview", "trace_operations")
+    counted = ([io.read(path, name) for path in snakemake.input[name]] for name in names)
+    io.write(inventory.traces(*counted), snakemake.output.traces, "traces")

@@ -21,6 +21,8 @@ rule inventory:
     input:
         manifests=layout.of_every_recording("recordings/RECORDING/recording.json"),
         traces=list(layout.traces().values()),
+        trace_overview=layout.of_every_trace("trace_overview"),
+        trace_operations=layout.of_every_trace("trace_operations"),
     output:
         drives=layout.path("tables/drives.parquet"),
         hosts=layout.path("tables/hosts.parquet"),

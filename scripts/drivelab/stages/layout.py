@@ -66,6 +66,10 @@ class Layout:
             if kind is None or kind in kinds(one)
         ]
 
+    def of_every_trace(self, table: str) -> list[str]:
+        """A table of every trace of the study."""
+        return [self.path(f"tables/traces/{name}/{table}.parquet") for name in self.campaign.study.traces]
+
     def planned(self, wildcards: object) -> Planned:
         """The plan that the wildcards of a recording stand for."""
         return self.campaign.by_recording["/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))]
@@ -103,7 +107,7 @@ class Layout:
             *self.of_every_recording("recordings/RECORDING/recording.json"),
             *(self.path(f"tables/{name}.parquet") for name in study),
             *(path for name in recording for path in self.of_every_recording(f"tables/RECORDING/{name}.parquet")),
-            *(self.path(f"tables/traces/{one}/{name}.parquet") for one in self.traces() for name in TRACE_TABLES),
+            *(path for name in TRACE_TABLES for path in self.of_every_trace(name)),
             *self.all_figures("svg"),
             *self.all_figures("png"),
         ]

@@ -13,7 +13,7 @@ from drivelab.errors import UserError
 from drivelab.recording.writer import read_journal
 from drivelab.tables.schemas import SCHEMAS
 from drivelab.trace.catalogue import sha256_of
-from drivelab.trace.characterise import characterise_file
+from drivelab.trace.characterise import row_of
 
 UNKNOWN = "not recorded"
 
@@ -29,10 +29,12 @@ def hosts(recordings: Sequence[Path]) -> pd.DataFrame:
     return _unique([_fill(_read(one / "host.json"), "hosts", {}) for one in recordings], "hosts")
 
 
-def traces(paths: Mapping[str, Path]) -> pd.DataFrame:
-    """One row per trace of the study, by its name there."""
-    rows = [characterise_file(path, name) for name, path in paths.items()]
-    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=SCHEMAS["traces"].names)
+def traces(overviews: Sequence[pd.DataFrame], operations: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """One row per trace of the study, from its tables `trace_overview` and `trace_operations`."""
+    rows = [
+        row_of({"trace_overview": one, "trace_operations": two}) for one, two in zip(overviews, operations, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=SCHEMAS["traces"].names)
 
 
 def check_traces(recordings: Sequence[Path], paths: Mapping[str, Path]) -> None:

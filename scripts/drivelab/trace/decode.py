@@ -31,7 +31,7 @@ def decode(
 
     The summary has `events`, `events_by_action` (letters of blkparse; `notify` for notes), `requests`, `passthrough`
     (events of commands that are no block I/O), `device_flushes` (that the drive got), `unmatched` (by kind, see
-    docs/traces_decode.md) and `lost` (by kind; empty: the trace is whole).
+    docs/traces.md) and `lost` (by kind; empty: the trace is whole).
 
     Raises UserError when there is no capture, it is of another format, or it holds no request.
     """

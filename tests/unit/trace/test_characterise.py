@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trace_files import write_capture
 
-from drivelab.trace.characterise import characterise, footprint_bytes
+from drivelab.trace.characterise import footprint_bytes, row_of
 from drivelab.trace.decode import decode
-from drivelab.trace.schema import read_trace
+from drivelab.trace.statistics.count import count
 
 EVENTS = [
     (1_000_000_000, "Q", "R", 0, 4096), (1_000_000_100, "D", "R", 0, 4096), (1_500_000_000, "Q", "W", 1, 4096),
@@ -21,16 +21,13 @@ EVENTS = [
 
 
 def test_row(tmp_path: Path) -> None:
-    decode(write_capture(tmp_path / "c", EVENTS), tmp_path / "t.parquet")
-    requests = read_trace(tmp_path / "t.parquet")[0].to_pandas()
-    row = characterise(requests, {"backend": "ftrace", "application": "x", "lost": {"overrun": 2}}, "t")
-    assert row.to_dict("records") == [
-        {
+    about = {"backend": "ftrace", "application": "x", "lost": {"overrun": 2}}
+    decode(write_capture(tmp_path / "c", EVENTS), tmp_path / "t.parquet", about=about)
+    assert row_of(count(tmp_path / "t.parquet", "t")) == {
             "trace": "t", "source": "ftrace", "application": "x", "requests": 4, "reads": 1, "writes": 1, "flushes": 1,
             "discards": 1, "read_bytes": 4096, "write_bytes": 4096, "footprint_bytes": 8192,
             "footprint_block_bytes": 4096, "duration_s": 2.0, "lossy": True, "lost": 2,
-        }
-    ]  # fmt: skip
+    }  # fmt: skip
 
 
 @given(st.lists(st.tuples(st.integers(0, 200_000), st.integers(0, 40_000))))

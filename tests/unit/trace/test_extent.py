@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from drivelab.trace import catalogue
-from drivelab.trace.characterise import characterise_file
+from drivelab.trace.characterise import row_of
 from drivelab.trace.extent import extent
+from drivelab.trace.statistics.count import count
 
 
 def test_the_extent_is_that_of_the_characterisation() -> None:
     for name in catalogue.load():
-        row = characterise_file(catalogue.path_of(name), name).iloc[0]
+        row = row_of(count(catalogue.path_of(name), name))
         assert extent(catalogue.path_of(name)) == (row["duration_s"], row["write_bytes"])

@@ -16,7 +16,6 @@ from drivelab.errors import UserError
 from drivelab.tables import io
 from drivelab.tables.schemas import TRACE_TABLES
 from drivelab.trace import schema
-from drivelab.trace.characterise import characterise
 
 
 def info(*words: str) -> int:
@@ -51,12 +50,7 @@ def test_json_has_all(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFi
     assert found["provenance"]["lost"] == {"overrun": 2}
     assert set(found["tables"]) == set(TRACE_TABLES)
     assert found["tables"]["trace_overview"][0]["marks"] == ["lossy"]
-    row = json.loads(
-        characterise(made.table(rows).to_pandas(), {"backend": "ftrace", "lost": {"overrun": 2}}, "t").to_json(
-            orient="records"
-        )
-    )[0]
-    assert {name: found[name] for name in row} == row
+    assert (found["writes"], found["discards"], found["write_bytes"], found["lossy"]) == (9, 1, 9 * 4096, True)
 
 
 def test_tables_and_figures(made: ModuleType, tmp_path: Path) -> None:
