@@ -8,77 +8,46 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from captures import MIB, dd
 
-from drivelab.cli import capture as cli
-from drivelab.config.schema import ROOT
+from drivelab.cli import capture as cli_capture
 from drivelab.errors import UserError
 from drivelab.fio.job import PERCENTILES
 from drivelab.replay.fio_iolog import FioIolog
 from drivelab.replay.schedule import prepare_schedule
-from drivelab.trace import application, capture, catalogue, ftrace
+from drivelab.trace import application, capture, catalogue
 from drivelab.trace.decode import decode
 from drivelab.trace.schema import read_trace
 
+pytest_plugins = ("capture_fixtures",)
 pytestmark = [
     pytest.mark.device,
     pytest.mark.skipif(capture.possible() is not None, reason=f"no capture here: {capture.possible()}"),
+    pytest.mark.usefixtures("tracer_untouched"),
 ]
-MIB = 1 << 20
-
-
-@pytest.fixture
-def device(tmp_path: Path) -> Iterator[str]:
-    """A loop device of 64 MiB with logical blocks of 4096 bytes."""
-    image = tmp_path / "image"
-    with image.open("wb") as file:
-        file.truncate(64 * MIB)
-    command = ["losetup", "--find", "--show", "--sector-size", "4096", "--direct-io=on", str(image)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"no loop device: {done.stderr.strip()}")
-    yield done.stdout.strip()
-    subprocess.run(["losetup", "--detach", done.stdout.strip()], check=True)
-
-
-@pytest.fixture(autouse=True)
-def tracer_untouched() -> Iterator[None]:
-    """Whatever a test does, the tracer is afterwards as it was before."""
-    before = tracer_state()
-    yield
-    assert tracer_state() == before
-    assert not list(ftrace.RUN.glob("*.json"))
-
-
-def tracer_state() -> dict[str, str]:
-    names = ["current_tracer", "tracing_on", "trace_clock", *(f"options/{name}" for name in ftrace.OPTIONS)]
-    return {name: (ftrace.TRACING / name).read_text() for name in names}
-
-
-def dd(device: str, count: int = 50) -> list[str]:
-    return ["dd", "if=/dev/zero", f"of={device}", "bs=4k", f"count={count}", "oflag=direct", "seek=100"]
 
 
 def test_every_request_of_a_command_is_in_the_trace(device: str, tmp_path: Path) -> None:
     report = capture.capture(device, dd(device), tmp_path / "raw")
     assert not report.lossy
     assert (report.exit_status, report.capacity_bytes, report.logical_block_bytes) == (0, 64 * MIB, 4096)
-    decoded = decode(tmp_path / "raw")
-    frame = decoded.requests.to_pandas()
+    assert (report.cpus, report.device_requests) == (list(range(len(report.events_by_cpu))), 50)
+    assert sum(report.events_by_cpu.values()) == report.events
+    summary = decode(tmp_path / "raw", tmp_path / "trace.parquet")
+    frame = read_trace(tmp_path / "trace.parquet")[0].to_pandas()
     mine = frame[(frame["operation"] == "write") & (frame["process"] == "dd")]
     assert mine["offset_bytes"].tolist() == [4096 * (100 + index) for index in range(50)]
     assert (mine["queue_ns"] <= mine["dispatch_ns"]).all()
     assert (mine["dispatch_ns"] <= mine["complete_ns"]).all()
-    assert decoded.summary["unmatched"] == {}
-    assert decoded.summary["events"] == report.events
+    assert summary["unmatched"] == {}
+    assert summary["events"] == report.events
 
 
 @pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
@@ -87,7 +56,8 @@ def test_blkparse_reads_the_same_events(device: str, tmp_path: Path) -> None:
     command = ["blkparse", "-q", "-i", "trace", "-f", "event %a\n"]
     text = subprocess.run(command, cwd=tmp_path / "raw", capture_output=True, text=True, check=True).stdout
     counted = Counter(re.findall(r"^event\s+(\w)", text, re.MULTILINE))
-    assert decode(tmp_path / "raw").summary["events_by_action"] == dict(sorted(counted.items()))
+    summary = decode(tmp_path / "raw", tmp_path / "trace.parquet")
+    assert summary["events_by_action"] == dict(sorted(counted.items()))
 
 
 def test_capturing_writes_nothing_to_the_device(device: str, tmp_path: Path) -> None:
@@ -96,91 +66,6 @@ def test_capturing_writes_nothing_to_the_device(device: str, tmp_path: Path) -> 
     before = hashlib.sha256(Path(device).read_bytes()).hexdigest()
     capture.capture(device, ["true"], tmp_path / "raw")
     assert hashlib.sha256(Path(device).read_bytes()).hexdigest() == before
-
-
-def test_a_tracer_in_use_is_left_alone(device: str, tmp_path: Path) -> None:
-    (ftrace.TRACING / "current_tracer").write_text("blk")
-    try:
-        with pytest.raises(UserError, match="'blk' is in use by someone else"):
-            capture.capture(device, ["true"], tmp_path / "raw")
-        assert (ftrace.TRACING / "current_tracer").read_text() == "blk\n"
-    finally:
-        (ftrace.TRACING / "current_tracer").write_text("nop")
-
-
-def test_what_cannot_be_captured_is_refused(device: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is no block device"):
-        capture.capture(str(tmp_path), ["true"], tmp_path / "raw")
-    with pytest.raises(UserError, match="no program 'nosuchprogram'"):
-        capture.capture(device, ["nosuchprogram"], tmp_path / "raw")
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "x").touch()
-    with pytest.raises(UserError, match="holds something already"):
-        capture.capture(device, ["true"], tmp_path / "full")
-
-
-def background(code: str) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
-    return subprocess.Popen([sys.executable, "-c", code], env=environment)
-
-
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    while not condition():
-        assert process.poll() is None
-        time.sleep(0.01)
-
-
-def running(argument: str) -> list[str]:
-    """Processes with an argument, as a word of their command line."""
-    found: list[str] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if argument.encode() in words and b"sleep" in words:
-            found.append(path.parent.name)
-    return found
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_restores_the_tracer_and_ends_the_command(device: str, tmp_path: Path, number: int) -> None:
-    span = f"1000.{os.getpid()}"
-    code = f"""
-from pathlib import Path
-from drivelab.trace.capture import capture
-capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}))
-"""
-    process = background(code)
-    wait_for(lambda: bool(running(span)), process)
-    assert (ftrace.TRACING / "current_tracer").read_text() == "blk\n"
-    process.send_signal(number)
-    assert process.wait() != 0
-    assert (ftrace.TRACING / "current_tracer").read_text() == "nop\n"
-    assert running(span) == []
-
-
-def test_after_kill_9_the_next_capture_restores_tracer_and_mount(device: str, tmp_path: Path) -> None:
-    span = f"1001.{os.getpid()}"
-    code = f"""
-from pathlib import Path
-from drivelab.trace import application
-body = {{"title": "t", "file_system": "ext4", "size": "32MiB", "command": ["sleep", {span!r}]}}
-spec = application.from_mapping("x", body, "test")
-application.run_captured("x", spec, {device!r}, Path({str(tmp_path / "x.parquet")!r}))
-"""
-    process = background(code)
-    wait_for(lambda: bool(running(span)), process)
-    process.kill()
-    process.wait()
-    while running(span):
-        time.sleep(0.01)
-    assert (ftrace.TRACING / "current_tracer").read_text() == "blk\n"
-    assert f"{device} " in Path("/proc/mounts").read_text()
-    capture.recover()
-    application.recover_mounts()
-    assert (ftrace.TRACING / "current_tracer").read_text() == "nop\n"
-    assert f"{device} " not in Path("/proc/mounts").read_text()
 
 
 def spec(command: list[str]) -> application.Application:
@@ -200,6 +85,8 @@ def test_an_application_becomes_a_trace(device: str, tmp_path: Path) -> None:
     assert (frame["preflush"] | (frame["operation"] == "flush")).any()
     assert provenance["application"] == "writer"
     assert provenance["command"] == command
+    assert provenance["application_duration_s"] == provenance["duration_s"] > 0
+    assert provenance["application_traced"] is True
     assert f"{device} " not in Path("/proc/mounts").read_text()
     assert list(tmp_path.glob("*.capture.*")) == []
 
@@ -212,6 +99,30 @@ def test_an_application_that_fails_leaves_its_output_and_no_mount(device: str, t
     assert f"{device} " not in Path("/proc/mounts").read_text()
 
 
+@pytest.mark.parametrize(("kind", "size_mib"), [("ext4", 32), ("xfs", 300), ("btrfs", 128)])
+def test_a_cold_file_is_read_from_the_drive(
+    attach: Callable[[int, int], str], tmp_path: Path, kind: str, size_mib: int
+) -> None:
+    body = {"title": "t", "file_system": kind, "size": f"{size_mib}MiB", "command": ["cat", "{mount}/file"],
+            "set_up": [["dd", "if=/dev/urandom", "of={mount}/file", "bs=64k", "count=16"]]}  # fmt: skip
+    one = application.from_mapping("reader", body, "test")
+    device = attach(size_mib + 8, 512)
+    if shutil.which(f"mkfs.{kind}") is None:
+        with pytest.raises(UserError, match=f"'reader' needs mkfs.{kind}, not installed"):
+            application.run_captured("reader", one, device, tmp_path / "x.parquet")
+        return
+
+    def read_bytes(spec: application.Application, name: str) -> int:
+        summary = application.run_captured("reader", spec, device, tmp_path / name)
+        assert (summary["lost"], summary["unmatched"]) == ({}, {})
+        frame = read_trace(tmp_path / name)[0].to_pandas()
+        return int(frame.loc[(frame["operation"] == "read") & ~frame["meta"], "length_bytes"].sum())
+
+    assert read_bytes(replace(one, cache="cold"), "cold.parquet") >= MIB
+    with pytest.raises(UserError, match="holds no queued request"):
+        read_bytes(one, "warm.parquet")
+
+
 def test_a_drive_that_is_too_small_is_refused(device: str, tmp_path: Path) -> None:
     body = {"title": "t", "file_system": "ext4", "size": "65MiB", "command": ["true"]}
     with pytest.raises(UserError, match=r"has 64MiB, its file system needs 65MiB; use a larger drive"):
@@ -219,8 +130,12 @@ def test_a_drive_that_is_too_small_is_refused(device: str, tmp_path: Path) -> No
 
 
 def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from drivelab.cli import trace as cli_trace
+
     parser = argparse.ArgumentParser()
-    cli.add_parser(parser.add_subparsers(required=True))
+    commands = parser.add_subparsers(required=True)
+    cli_capture.add_parser(commands)
+    cli_trace.add_parser(commands)
 
     def run(*arguments: str) -> int:
         options = parser.parse_args(arguments)
@@ -228,12 +143,16 @@ def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.
 
     raw, out = str(tmp_path / "raw"), str(tmp_path / "t.parquet")
     assert run("capture", device, "-o", raw, "--", *dd(device, 7)) == 0
-    capsys.readouterr()
+    printed = capsys.readouterr().out
+    assert re.search(r"^application duration: \d+\.\d+ s, measured while it was traced", printed, re.MULTILINE)
+    assert "lost: nothing\n" in printed
     assert run("trace", "decode", raw, "-o", out, "--json") == 0
     assert json.loads(capsys.readouterr().out)["events_by_action"]["Q"] >= 7
     assert run("trace", "info", out, "--json") == 0
     assert json.loads(capsys.readouterr().out)["writes"] == 7
-    assert run("capture", device, "-o", str(tmp_path / "raw2"), "--", "false") == 1
+    assert run("capture", device, "-o", str(tmp_path / "raw2"), "--json", "--", "false") == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["exit_status"], report["lost"]) == (1, {})
 
 
 def test_fio_issues_what_was_planned(device: str, tmp_path: Path) -> None:
@@ -251,3 +170,19 @@ def test_fio_issues_what_was_planned(device: str, tmp_path: Path) -> None:
         assert result[direction]["io_bytes"] == planned[f"{direction}_bytes"]
         assert sum(result[direction]["lat_ns"]["bins"].values()) == planned[f"{direction}_ios"]
     assert result["sync"]["total_ios"] == planned["flush_ios"]
+
+
+@pytest.mark.skipif(shutil.which("sfdisk") is None, reason="sfdisk is not installed")
+def test_a_partition_is_traced_alone_and_from_its_own_start(attach: Callable[[int, int], str], tmp_path: Path) -> None:
+    device = attach(64, 512)
+    table = "label: gpt\nstart=4096, size=16384\nstart=32768, size=16384\n"
+    subprocess.run(["sfdisk", "--quiet", device], input=table, text=True, check=True, capture_output=True)
+    subprocess.run(["partx", "--update", device], check=True, capture_output=True)
+    second = f"{device}p2"
+    script = " && ".join(" ".join(dd(f"{device}p{number}", 10 * number)) for number in (1, 2))
+    report = capture.capture(second, ["sh", "-c", script], tmp_path / "raw")
+    assert (report.lost, report.capacity_bytes, report.first_sector) == ({}, 8 * MIB, 32768)
+    decode(tmp_path / "raw", tmp_path / "trace.parquet")
+    frame = read_trace(tmp_path / "trace.parquet")[0].to_pandas()
+    writes = frame[frame["operation"] == "write"]
+    assert writes["offset_bytes"].tolist() == [4096 * (100 + index) for index in range(20)]

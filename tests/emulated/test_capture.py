@@ -7,52 +7,78 @@ import re
 import subprocess
 import tarfile
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 from emulation.machine import Machine
 
-from drivelab.trace.decode import Decoded, decode
+from drivelab.trace.decode import decode
+from drivelab.trace.schema import read_trace
 
 pytestmark = pytest.mark.emulated
 
 DEVICE = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_EMU-NATIVE-4K"
 
 
+@dataclass(frozen=True)
+class Captured:
+    """What came out of the machine."""
+
+    base: Path
+    """Base name of a whole trace: see guest/trace.py for the requests."""
+    lost: list[dict[str, int]]
+    """By the whole capture, by one whose blktrace was killed, by the one after that."""
+
+
 @pytest.fixture(scope="module")
-def captured(bench: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Base name of a whole trace: 600 reads and writes of fio, flushes, one discard."""
+def captured(bench: Machine, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     directory = tmp_path_factory.mktemp("trace")
-    assert bench.run(f"python3 /guest/trace.py {DEVICE}").json() == {}
+    lost = bench.run(f"python3 /guest/trace.py {DEVICE}").json()
     (directory / "trace.tar").write_bytes(bench.read("/tmp/trace.tar"))
     with tarfile.open(directory / "trace.tar") as archive:
         archive.extractall(directory, filter="data")
-    return directory / "trace"
+    return Captured(directory / "trace", lost)
 
 
 @pytest.fixture(scope="module")
-def decoded(captured: Path) -> Decoded:
-    return decode(captured)
+def summary(captured: Captured) -> dict[str, Any]:
+    return decode(captured.base, captured.base.with_name("trace.parquet"))
 
 
-def test_nothing_is_lost(decoded: Decoded) -> None:
-    assert decoded.summary["lost"] == {}
-    assert decoded.summary["unmatched"] == {}
+@pytest.fixture(scope="module")
+def table(captured: Captured, summary: dict[str, Any]) -> pd.DataFrame:
+    return read_trace(captured.base.with_name("trace.parquet"))[0].to_pandas()
 
 
-def test_events_are_those_of_blkparse(decoded: Decoded, captured: Path) -> None:
+def test_nothing_is_lost(captured: Captured, summary: dict[str, Any]) -> None:
+    assert captured.lost[0] == {}
+    assert summary["lost"] == {}
+    assert summary["unmatched"] == {}
+
+
+def test_a_blktrace_that_is_killed_is_told_and_the_next_one_works(captured: Captured) -> None:
+    _, killed, again = captured.lost
+    assert killed.keys() >= {"blktrace_failed", "end"}
+    assert again == {}
+
+
+def test_events_are_those_of_blkparse(summary: dict[str, Any], captured: Captured) -> None:
     done = subprocess.run(
-        ["blkparse", "-q", "-i", captured.name, "-f", "event %a\n"],
-        cwd=captured.parent, capture_output=True, text=True, check=True,
+        ["blkparse", "-q", "-i", captured.base.name, "-f", "event %a\n"],
+        cwd=captured.base.parent, capture_output=True, text=True, check=True,
     )  # fmt: skip
     by_blkparse = Counter(re.findall(r"^event (\S+)$", done.stdout, re.MULTILINE))
-    ours = decoded.summary["events_by_action"]
-    assert {action: ours.get(action, 0) for action in "QGDCM"} == {action: by_blkparse[action] for action in "QGDCM"}
+    ours = summary["events_by_action"]
+    assert {action: ours.get(action, 0) for action in "QGDCMFX"} == {
+        action: by_blkparse[action] for action in "QGDCMFX"
+    }
 
 
-def test_requests_are_those_of_fio_and_blkdiscard(decoded: Decoded, captured: Path) -> None:
-    [job] = json.loads(captured.with_name("fio.json").read_text())["jobs"]
-    table = decoded.requests.to_pandas()
+def test_requests_are_those_of_fio_and_blkdiscard(table: pd.DataFrame, captured: Captured) -> None:
+    [job] = json.loads(captured.base.with_name("fio.json").read_text())["jobs"]
     assert table["complete_ns"].notna().all()
     by_fio = table[table["process"] == "fio"]
     for operation in ("read", "write"):
@@ -60,3 +86,16 @@ def test_requests_are_those_of_fio_and_blkdiscard(decoded: Decoded, captured: Pa
     assert (by_fio["operation"] == "flush").sum() == job["sync"]["total_ios"] > 0
     discards = table[table["operation"] == "discard"]
     assert discards[["offset_bytes", "length_bytes"]].to_numpy().tolist() == [[8 << 20, 1 << 20]]
+
+
+def test_pages_that_merge_are_requests_of_one_dispatch(table: pd.DataFrame) -> None:
+    pages = table[(table["operation"] == "write") & table["offset_bytes"].between(16 << 20, (18 << 20) - 1)]
+    assert pages["length_bytes"].sum() == 2 << 20
+    assert pages["dispatch_id"].nunique() < len(pages)
+
+
+def test_a_request_that_is_split_is_one_row_of_many_pieces(table: pd.DataFrame, summary: dict[str, Any]) -> None:
+    assert summary["events_by_action"]["X"] > 0
+    large = table[(table["operation"] == "write") & table["offset_bytes"].between(24 << 20, (26 << 20) - 1)]
+    assert large["length_bytes"].sum() == 2 << 20
+    assert large["pieces"].sum() == (2 << 20) // (64 << 10)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,15 +37,15 @@ def action_word(letter: str, flags: str) -> int:
 
 def record_bytes(
     event: Event, cpu: int = 0, sequence: int = 0, pid: int = 7, pdu: bytes = b"", action: int | None = None,
-    version: int = 7, device: int = 1 << 20,
+    version: int = 7, device: int = 1 << 20, error: int = 0,
 ) -> bytes:  # fmt: skip
     """One record as it lies in a file; `action` stands in for the event's letter and flags."""
     time_ns, letter, flags, sector, length = event
     word = action_word(letter, flags) if action is None else action
     head = struct.pack("<IIQQI", records.MAGIC | version, sequence, time_ns, sector, length)
     if version == 7:
-        return head + struct.pack("<IIIIHH", word & 0xFFFFFFFF, pid, device, cpu, 0, len(pdu)) + pdu
-    return head + struct.pack("<IQIIHH12x", pid, word, device, cpu, 0, len(pdu)) + pdu
+        return head + struct.pack("<IIIIHH", word & 0xFFFFFFFF, pid, device, cpu, error, len(pdu)) + pdu
+    return head + struct.pack("<IQIIHH12x", pid, word, device, cpu, error, len(pdu)) + pdu
 
 
 def write_capture(folder: Path, *cpus: Sequence[Event]) -> Path:
@@ -54,6 +55,48 @@ def write_capture(folder: Path, *cpus: Sequence[Event]) -> Path:
         data = b"".join(record_bytes(event, cpu) for event in events)
         (folder / f"trace.blktrace.{cpu}").write_bytes(data)
     return folder
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record with all that the kernel puts into it."""
+
+    time_ns: int
+    action: int
+    sector: int
+    length: int
+    pid: int = 7
+    cpu: int = 0
+    error: int = 0
+    payload: bytes = b""
+    lost_before: int = 0
+    """How many numbers the sequence skips."""
+
+
+def file_bytes(events: Iterable[Record], version: int) -> bytes:
+    """The file of one CPU; as the kernel does, all but notes are numbered."""
+    data, sequence = bytearray(), 0
+    for event in events:
+        is_note = bool(event.action & records.NOTIFY)
+        sequence += 0 if is_note else 1 + event.lost_before
+        data += record_bytes(
+            (event.time_ns, "", "", event.sector, event.length), event.cpu, 0 if is_note else sequence, event.pid,
+            event.payload, event.action, version, error=event.error,
+        )  # fmt: skip
+    return bytes(data)
+
+
+def write_records(folder: Path, *files: Iterable[Record], version: int = 7) -> Path:
+    """A capture of records, a file a CPU, each in the order given."""
+    folder.mkdir(exist_ok=True)
+    for cpu, events in enumerate(files):
+        (folder / f"trace.blktrace.{cpu}").write_bytes(file_bytes(events, version))
+    return folder
+
+
+def by_cpu(events: Sequence[Record], cpus: int) -> list[list[Record]]:
+    """The events of each CPU."""
+    return [[event for event in events if event.cpu == cpu] for cpu in range(cpus)]
 
 
 def matched(*events: Event) -> Matcher:

@@ -1,17 +1,20 @@
-"""`drivelab capture` and `drivelab trace`: make traces, and look at them."""
+"""`drivelab capture`: trace the block requests of a command."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from drivelab.trace.capturing.report import LOSSES, CaptureReport
+
 
 def add_parser(commands: Any) -> None:
-    """Register `capture` and `trace`."""
+    """Register `capture`."""
     one = commands.add_parser(
         "capture",
         help="trace the block requests of a command",
@@ -19,76 +22,40 @@ def add_parser(commands: Any) -> None:
     )
     one.add_argument("device", metavar="DEVICE", help="block device to trace, such as /dev/nvme0n1")
     one.add_argument("-o", "--output", type=Path, required=True, metavar="NAME", help="new folder for the raw capture")
+    one.add_argument("--backend", choices=("blktrace", "ftrace"), help="how to trace, if not as this kernel allows")
+    one.add_argument("--json", action="store_true", help="print the whole report as JSON")
     one.add_argument("command", nargs="+", metavar="COMMAND", help="what to run, after --")
     one.set_defaults(handler=_capture)
-
-    top = commands.add_parser("trace", help="decode traces and look at them")
-    actions = top.add_subparsers(title="actions", metavar="ACTION", required=True)
-    one = actions.add_parser("decode", help="raw capture to a trace in Parquet")
-    one.add_argument("source", type=Path, metavar="SOURCE", help="folder of a capture, or base name as for blkparse -i")
-    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet")
-    one.add_argument("--json", action="store_true", help="print the summary as JSON")
-    one.set_defaults(handler=_decode)
-    one = actions.add_parser("info", help="what a trace holds")
-    one.add_argument("file", metavar="FILE", help="trace in Parquet, or a name of the catalogue in traces/")
-    one.add_argument("--json", action="store_true", help="print it as JSON")
-    one.set_defaults(handler=_info)
 
 
 def _capture(options: argparse.Namespace) -> int:
     from drivelab.trace.capture import capture
 
-    report = capture(options.device, options.command, options.output)
-    _print(
-        {
-            "backend": report.backend,
-            "events": report.events,
-            "duration_s": round(report.duration_s, 3),
-            "lost": report.lost or "nothing",
-            "raw files": options.output / report.base,
-        }
-    )
+    report = capture(options.device, options.command, options.output, backend=options.backend)
+    if options.json:
+        print(json.dumps(asdict(report), indent=1))
+    else:
+        print("\n".join(_lines(report, options.output)))
     if report.exit_status:
         print(f"drivelab: the command ended with status {report.exit_status}", file=sys.stderr)
     return 1 if report.exit_status or report.lossy else 0
 
 
-def _decode(options: argparse.Namespace) -> int:
-    from drivelab.trace.decode import decode
-    from drivelab.trace.schema import write_trace
-
-    decoded = decode(options.source)
-    write_trace(decoded.requests, decoded.provenance, options.output)
-    _show(decoded.summary, options.json)
-    return 0
-
-
-def _info(options: argparse.Namespace) -> int:
-    from drivelab.trace import catalogue
-    from drivelab.trace.characterise import characterise
-    from drivelab.trace.schema import read_trace
-
-    path = Path(options.file)
-    if path.suffix == ".parquet":
-        requests, provenance = read_trace(path)
-    else:
-        requests, provenance = catalogue.open_trace(options.file)
-    row = characterise(requests.to_pandas(), provenance, path.stem)
-    _show({**json.loads(row.to_json(orient="records"))[0], "provenance": provenance}, options.json)
-    return 0
-
-
-def _show(facts: Mapping[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(facts, indent=1, default=str))
-    else:
-        _print(facts)
-
-
-def _print(facts: Mapping[str, Any], indent: str = "") -> None:
-    for name, value in facts.items():
-        if isinstance(value, dict):
-            print(f"{indent}{name}:" + ("" if value else " none"))
-            _print(value, indent + "  ")
-        else:
-            print(f"{indent}{name}: {value}")
+def _lines(report: CaptureReport, output: Path) -> Iterator[str]:
+    """What a person wants to know of a capture."""
+    yield f"application duration: {report.duration_s:.3f} s, measured while it was traced (lower is better)"
+    memory = "" if report.max_rss_bytes is None else f", {report.max_rss_bytes / 2**20:.0f} MiB at most"
+    yield f"the command's use: {report.user_s:.2f} s user, {report.system_s:.2f} s system{memory}"
+    yield f"events: {report.events} ({report.events_per_s:.0f}/s) through {report.backend}"
+    yield f"requests that {report.device} completed: {report.device_requests}"
+    cost = report.cost
+    text = f"{cost.reader_cpu_s:.3f} s of CPU time for reading events"
+    if cost.drains is not None and cost.buffer_fill_max is not None:
+        size_mib = cost.buffer_bytes_per_cpu / 2**20
+        text += f", {cost.drains} times; {100 * cost.buffer_fill_max:.1f} % of a CPU's {size_mib:.0f} MiB filled"
+    yield f"tracing took: {text}"
+    yield f"lost: {'' if report.lost else 'nothing'}"
+    for kind, count in report.lost.items():
+        yield f"  {count} {kind}: {LOSSES.get(kind, kind)}"
+    yield from (f"  {remark}" for remark in report.remarks)
+    yield f"raw files: {output / report.base}"

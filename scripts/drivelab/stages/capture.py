@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from drivelab.drives import guard
@@ -34,10 +35,16 @@ def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
             summary = application.run_captured(name, spec, started.device, output)
     finally:
         manage.stop(source.origin)
-    lost = sum(summary["lost"].values())
-    if lost:
+    print(f"{spec.name}: {summary['application_duration_s']:.3f} s on {source.origin}, measured while it was traced")
+    if unmatched := _counts(summary["unmatched"]):
+        print(f"{spec.name}: what does not add up in the trace: {unmatched}")
+    if lost := _counts(summary["lost"]):
         output.unlink()
         raise UserError(
-            f"trace '{name}': the kernel's tracer lost {lost} events, so the trace is not whole; "
+            f"trace '{name}': the capture lost events ({lost}), so the trace is not whole; "
             "run again on a calmer host, or leave out 'capture' to replay the shipped trace"
         )
+
+
+def _counts(kinds: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in kinds.items())

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +15,18 @@ from drivelab.config.schema import ROOT
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
 from drivelab.trace import capture as capturing
-from drivelab.trace.decode import decode
-from drivelab.trace.ftrace import RUN
+from drivelab.trace.capturing import guardian, mounts
+from drivelab.trace.capturing.mounts import checked, recover_mounts
 from drivelab.units import format_size, parse_size
 
-FILE_SYSTEMS = ("ext4",)
+__all__ = ["Application", "from_mapping", "load", "recover_mounts", "run_captured"]
+
+FILE_SYSTEMS = tuple(mounts.LEAST_BYTES)
 PLACEHOLDERS = ("mount", "project", "python")
+CACHES = ("cold", "warm")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_KEYS = {"title", "file_system", "size", "set_up", "command", "tear_down"}
+_REQUIRED = {"title", "file_system", "size", "command"}
+_KEYS = _REQUIRED | {"set_up", "tear_down", "cache", "requires"}
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,14 @@ class Application:
     """Commands before it, on the mounted file system, not traced."""
     tear_down: tuple[tuple[str, ...], ...] = ()
     """Commands after it, not traced."""
+    cache: str = "warm"
+    """`cold`: between set-up and command the file system is mounted anew, so that nothing of it is in memory."""
+    requires: Mapping[str, str] = field(default_factory=dict)
+    """Programs that it needs, or patterns of files with a slash, and the Debian packages that have them."""
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able and canonical."""
-        return {
+        """JSON-able and canonical: what the trace depends on."""
+        body = {
             "name": self.name,
             "file_system": self.file_system,
             "size": format_size(self.size_bytes),
@@ -55,6 +59,7 @@ class Application:
             "set_up": [list(one) for one in self.set_up],
             "tear_down": [list(one) for one in self.tear_down],
         }
+        return body if self.cache == "warm" else {**body, "cache": self.cache}
 
 
 def load(path: Path, name: str) -> Application:
@@ -74,33 +79,59 @@ def from_mapping(name: str, body: Any, source: str) -> Application:
         raise UserError(f"{where}: is no mapping; its keys are {', '.join(sorted(_KEYS))}")
     if unknown := sorted(body.keys() - _KEYS):
         raise UserError(f"{where}: unknown key '{unknown[0]}'; known are {', '.join(sorted(_KEYS))}")
-    if missing := sorted({"title", "file_system", "size", "command"} - body.keys()):
+    if missing := sorted(_REQUIRED - body.keys()):
         raise UserError(f"{where}: key '{missing[0]}' is missing")
-    if body["file_system"] not in FILE_SYSTEMS:
-        raise UserError(f"{where}: file_system '{body['file_system']}' is not one of {', '.join(FILE_SYSTEMS)}")
+    cache = body.get("cache", "warm")
+    for key, value, known in (("file_system", body["file_system"], FILE_SYSTEMS), ("cache", cache, CACHES)):
+        if value not in known:
+            raise UserError(f"{where}: {key} '{value}' is not one of {', '.join(known)}")
+    size_bytes = parse_size(body["size"])
+    mounts.refuse_size(body["file_system"], size_bytes, where)
+    requires = body.get("requires", {})
+    if not isinstance(requires, dict) or not all(isinstance(one, str) for pair in requires.items() for one in pair):
+        raise UserError(f"{where}: key 'requires' is no mapping of programs to the packages that have them")
     return Application(
         name=name,
         title=str(body["title"]),
         file_system=body["file_system"],
-        size_bytes=parse_size(body["size"]),
+        size_bytes=size_bytes,
         command=_words(body["command"], f"{where}: key 'command'"),
         set_up=_commands(body.get("set_up", []), f"{where}: key 'set_up'"),
         tear_down=_commands(body.get("tear_down", []), f"{where}: key 'tear_down'"),
+        cache=cache,
+        requires=requires,
     )
 
 
-def run_captured(name: str, spec: Application, device: str, out_parquet: Path) -> dict[str, Any]:
+def refuse_missing(spec: Application) -> None:
+    """Raise UserError naming every program that is not installed, with its package."""
+    needed = {f"mkfs.{spec.file_system}": mounts.PACKAGES[spec.file_system], **spec.requires}
+    missing = {what: package for what, package in needed.items() if not _installed(what)}
+    if missing:
+        raise UserError(
+            f"application '{spec.name}' needs {', '.join(missing)}, not installed here; on Debian: "
+            f"apt-get install {' '.join(dict.fromkeys(missing.values()))}. Nothing was written."
+        )
+
+
+def run_captured(
+    name: str, spec: Application, device: str, out_parquet: Path, *, backend: str | None = None
+) -> dict[str, Any]:
     """Trace an application on a fresh file system on a drive and write the trace to `out_parquet` as `name`.
 
-    Returns the summary of drivelab.trace.decode.decode.
+    Returns the summary of drivelab.trace.decode.decode and `application_duration_s`, the seconds of the command
+    alone, which is the result of an application-based benchmark: lower is better.
 
     All data on `device` is lost: the caller has made sure that it may be. The raw capture lies beside `out_parquet`
-    meanwhile and is kept when something fails. Nothing is left mounted, after kill -9 the next call sees to that.
+    meanwhile and is kept when something fails. Nothing is left mounted: a guardian sees to that after kill -9.
 
-    Raises UserError when the drive is too small, and when a command fails.
+    Raises UserError when a program is not installed, when the drive is too small, and when a command fails.
     """
+    from drivelab.trace.decode import decode  # with pyarrow, which a mere plan must not wait for
+
+    refuse_missing(spec)
     recover_mounts()
-    capacity_bytes = int(_checked(["blockdev", "--getsize64", device], "the size of the drive"))
+    capacity_bytes = int(checked(["blockdev", "--getsize64", device], "the size of the drive"))
     if capacity_bytes < spec.size_bytes:
         raise UserError(
             f"application '{spec.name}': {device} has {format_size(capacity_bytes)}, its file system needs "
@@ -108,89 +139,49 @@ def run_captured(name: str, spec: Application, device: str, out_parquet: Path) -
         )
     out_parquet.parent.mkdir(parents=True, exist_ok=True)
     raw = Path(tempfile.mkdtemp(prefix=f"{out_parquet.stem}.capture.", dir=out_parquet.parent))
-    _make_file_system(spec, device)
-    with _mounted(device) as mount:
-        _run_all(spec.set_up, mount)
-        _checked(["sync", "--file-system", str(mount)], "sync of the file system")
-        report = capturing.capture(device, _resolve(spec.command, mount), raw, cwd=mount)
-        _run_all(spec.tear_down, mount)
+    with guardian.watch() as guard:
+        mounts.make(spec.file_system, spec.size_bytes, device)
+        with mounts.mounted(spec.file_system, device) as mount:
+            _run_all(spec.set_up, mount)
+            checked(["sync", "--file-system", str(mount)], "sync of the file system")
+            if spec.cache == "cold":
+                mounts.remount_cold(spec.file_system, device, mount)
+            report = capturing.capture(
+                device, _resolve(spec.command, mount), raw, cwd=mount, backend=backend, guard=guard
+            )
+            _run_all(spec.tear_down, mount)
     if report.exit_status:
         raise UserError(
             f"application '{spec.name}': ended with status {report.exit_status}: {_last_line(raw / 'stderr')}; "
             f"its output is in {raw}"
         )
+    duration = {"application_duration_s": report.duration_s, "application_traced": True}
     summary = decode(
         raw,
         out_parquet,
         about={
             "name": name, "application": spec.name, "title": spec.title, "command": list(spec.command),
-            "file_system": spec.file_system, "file_system_bytes": spec.size_bytes,
+            "file_system": spec.file_system, "file_system_bytes": spec.size_bytes, "cache": spec.cache, **duration,
         },
     )  # fmt: skip
     shutil.rmtree(raw)
-    return summary
+    return {**summary, **duration}
 
 
-def recover_mounts(run: Path = RUN) -> None:
-    """Unmount what a killed process left mounted."""
-    for journal in sorted(run.glob("mount-*.json")):
-        body = json.loads(journal.read_text())
-        if _alive(body["pid"], body["started"]):
-            continue
-        mount = Path(body["mount"])
-        if os.path.ismount(mount):
-            _checked(["umount", str(mount)], f"unmounting {mount}")
-        if mount.is_dir():
-            mount.rmdir()
-        journal.unlink()
-
-
-def _make_file_system(spec: Application, device: str) -> None:
-    # Lazy initialisation would go on in the background and be traced with the application.
-    _checked(
-        ["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0",
-         device, f"{spec.size_bytes // 1024}k"],
-        f"making an ext4 file system on {device}",
-    )  # fmt: skip
-
-
-@contextmanager
-def _mounted(device: str) -> Iterator[Path]:
-    """Mount on a new directory; the journal is written first, so that nothing is mounted that nobody knows of."""
-    RUN.mkdir(parents=True, exist_ok=True)
-    mount = Path(tempfile.mkdtemp(prefix="mount.", dir=RUN))
-    journal = RUN / f"mount-{os.getpid()}-{mount.suffix[1:]}.json"
-    journal.write_text(json.dumps({"pid": os.getpid(), "started": _started(os.getpid()), "mount": str(mount)}))
-    try:
-        _checked(["mount", "-t", "ext4", device, str(mount)], f"mounting {device}")
-        yield mount
-    finally:
-        if os.path.ismount(mount):
-            _checked(["umount", str(mount)], f"unmounting {mount}")
-        mount.rmdir()
-        journal.unlink()
+def _installed(what: str) -> bool:
+    if "/" in what:
+        return any(Path("/").glob(what.lstrip("/")))
+    return shutil.which(mounts.program(what)) is not None
 
 
 def _run_all(commands: Sequence[Sequence[str]], mount: Path) -> None:
     for command in commands:
-        _checked(_resolve(command, mount), f"'{' '.join(command)}'", cwd=mount)
+        checked(_resolve(command, mount), f"'{' '.join(command)}'", cwd=mount)
 
 
 def _resolve(command: Sequence[str], mount: Path) -> list[str]:
     values = {"mount": str(mount), "project": str(ROOT), "python": sys.executable}
     return [re.sub(r"\{(\w+)\}", lambda match: values[match[1]], word) for word in command]
-
-
-def _checked(command: Sequence[str], what: str, cwd: Path | None = None) -> str:
-    """Output of a command; raises UserError with its last word when it fails."""
-    try:
-        done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise UserError(f"{what} failed: there is no program '{command[0]}'; install it") from None
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        raise UserError(f"{what} failed with status {done.returncode}: {lines[-1] if lines else 'no message'}")
-    return done.stdout
 
 
 def _commands(value: Any, where: str) -> tuple[tuple[str, ...], ...]:
@@ -212,15 +203,3 @@ def _words(value: Any, where: str) -> tuple[str, ...]:
 def _last_line(path: Path) -> str:
     lines = path.read_text(errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"
-
-
-def _started(pid: int) -> str:
-    """Start time of a process in clock ticks since boot, field 22 of proc_pid_stat(5): PIDs come again."""
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
-
-
-def _alive(pid: int, started: str) -> bool:
-    try:
-        return _started(pid) == started
-    except FileNotFoundError:
-        return False

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
+import mmap
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import time
 from collections import Counter
 from pathlib import Path
+from typing import TextIO
+
+from drivelab.errors import UserError
+from drivelab.trace.capturing import tracer
+from drivelab.trace.capturing.disk import Disk
+from drivelab.trace.capturing.processes import alive, boot_id, started
+from drivelab.trace.capturing.report import Cost, Counts
+from drivelab.trace.capturing.tracer import RUN
 
 DEBUG_BLOCK = Path("/sys/kernel/debug/block")
 START_S = 10.0
 SETTLE_S = 0.1
 """From its open files to the start of the trace: blktrace does not say when it has begun, `stop` checks it."""
 STOP_S = 60.0
-MARK = b"drivelab: start"
+BUFFER_KIB, BUFFERS = 2048, 8
+"""Of each CPU; blktrace reads a buffer when it is full, so rarely."""
+START_MARK, END_MARK = b"drivelab: start", b"drivelab: end"
 
 
 class RefusedError(Exception):
@@ -27,29 +41,44 @@ class Blktrace:
     """One capture of one block device."""
 
     name = "blktrace"
+    interval_s = 1.0
+    """How often `poll` has to be called."""
 
-    def __init__(self, device: str, output: Path, debug_block: Path = DEBUG_BLOCK) -> None:
+    def __init__(self, disk: Disk, output: Path, debug_block: Path = DEBUG_BLOCK, run: Path = RUN) -> None:
         """`output` is the base name of the files to write."""
-        self._device = device
+        self._disk = disk
         self._output = output
         self._debug_block = debug_block
+        self._run = run
         self._process: subprocess.Popen[str] | None = None
+        self._lock: TextIO | None = None
+        self._cpu_s = 0.0
+        self.remarks: list[str] = []
+        """What is wrong with the capture, in sentences."""
 
     def start(self) -> None:
-        """Begin to trace; raises RefusedError when there is no blktrace or the kernel refuses it (lockdown: EPERM)."""
+        """Begin to trace; raises RefusedError when there is no blktrace or the kernel refuses it (lockdown: EPERM).
+
+        Raises UserError when another drivelab traces the device.
+        """
         if shutil.which("blktrace") is None:
             raise RefusedError("blktrace is not installed")
-        # blktrace ends its trace in the kernel when it is interrupted, so that is what it gets if we are killed.
-        command = ["setpriv", "--pdeathsig", "INT", "blktrace", "-d", self._device, "-b", "2048", "-n", "8",
-                   "-D", str(self._output.parent), "-o", self._output.name]  # fmt: skip
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            start_new_session=True,
-        )  # fmt: skip
+        self._lock = _lock(self._run, self._disk.name)
         try:
+            recover(self._run)
+            # blktrace ends its trace in the kernel when it is interrupted, so that is what it gets if we are killed.
+            command = ["setpriv", "--pdeathsig", "INT", "blktrace", "-d", self._disk.device,
+                       "-b", str(BUFFER_KIB), "-n", str(BUFFERS),
+                       "-D", str(self._output.parent), "-o", self._output.name]  # fmt: skip
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                start_new_session=True,
+            )  # fmt: skip
             self._wait_until_open(self._process)
+            self._write_journal(self._process.pid)  # from here on the kernel's trace is ours to end
             time.sleep(SETTLE_S)
-            self._mark()
+            if not self._mark(START_MARK):
+                raise RefusedError("no mark could be set in the trace")
         except BaseException:
             self.abandon()
             raise
@@ -60,20 +89,35 @@ class Blktrace:
     def stop(self) -> Counter[str]:
         """End the tracing; returns losses by kind."""
         assert self._process is not None
-        process, self._process = self._process, None
-        process.send_signal(signal.SIGINT)
-        try:
-            text, _ = process.communicate(timeout=STOP_S)
-        except BaseException:
-            process.kill()
-            process.communicate()
-            subprocess.run(["blktrace", "-k", self._device], capture_output=True, check=False)
-            raise
+        ended = self._mark(END_MARK)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        text = self._end(self._process)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self._cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        status = self._process.returncode
+        self.abandon()
         # "Total: 123 events (dropped 4), 5 KiB data"
         dropped = re.search(r"dropped\s+(\d+)", text)
-        files = self._output.parent.glob(f"{self._output.name}.blktrace.*")
-        late = not any(MARK in path.read_bytes() for path in files)
-        return Counter({"dropped_events": int(dropped[1]) if dropped else 0, "start": int(late)})
+        if status or dropped is None:
+            lines = text.strip().splitlines()
+            self.remarks.append(f"blktrace ended with status {status}: {lines[-1] if lines else 'it said nothing'}")
+        files = sorted(self._output.parent.glob(f"{self._output.name}.blktrace.*"))
+        return Counter({
+            "dropped_events": int(dropped[1]) if dropped else 0,
+            "blktrace_failed": int(bool(status) or dropped is None),
+            "start": int(not _holds(files, START_MARK)),
+            "end": int(not ended or not _holds(files, END_MARK)),
+        })  # fmt: skip
+
+    def counts(self) -> Counts:
+        """Events by CPU; after `stop`. Raises UserError when the files are not understood."""
+        from drivelab.trace.capturing.survey import survey  # with numpy, which others here do without
+
+        return survey(self._output)
+
+    def cost(self) -> Cost:
+        """What blktrace took for reading and writing; after `stop`."""
+        return Cost(self._cpu_s, None, None, BUFFER_KIB * BUFFERS * 1024)
 
     def processes(self) -> dict[int, str]:
         """Names of the processes: they are in the records."""
@@ -81,9 +125,23 @@ class Blktrace:
 
     def abandon(self) -> None:
         """End the tracing whatever came of it; harmless when it has ended."""
-        if self._process is not None and self._process.poll() is None:
-            self.stop()
-        self._process = None
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            self._end(process)
+        if self._lock is not None:
+            recover(self._run)
+            self._lock.close()
+            self._lock = None
+
+    def _end(self, process: subprocess.Popen[str]) -> str:
+        """Interrupt blktrace and wait for it; returns what it said."""
+        process.send_signal(signal.SIGINT)
+        try:
+            return process.communicate(timeout=STOP_S)[0]
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
 
     def _wait_until_open(self, process: subprocess.Popen[str]) -> None:
         deadline_s = time.monotonic() + START_S
@@ -96,9 +154,56 @@ class Blktrace:
                 raise RefusedError(f"blktrace did not begin within {START_S:.0f} s")
             time.sleep(0.01)
 
-    def _mark(self) -> None:
-        """Put a mark into the trace, which a trace has only if it had begun: `stop` looks for it."""
+    def _mark(self, mark: bytes) -> bool:
+        """Put a mark into the trace, which a trace has only while it is on: `stop` looks for both."""
         try:
-            (self._debug_block / Path(self._device).name / "msg").write_bytes(MARK)
-        except OSError as error:
-            raise RefusedError(f"no mark could be set in the trace ({error.strerror})") from None
+            (self._debug_block / self._disk.name / "msg").write_bytes(mark)
+        except OSError:
+            return False
+        return True
+
+    def _write_journal(self, pid: int) -> None:
+        own = os.getpid()
+        body = {"boot_id": boot_id(), "pid": pid, "started": started(pid), "trace": str(self._disk.trace),
+                "owner": own, "owner_started": started(own)}  # fmt: skip
+        journal = self._run / f"blktrace-{self._disk.name}.json"
+        part = journal.with_suffix(".part")
+        part.write_text(json.dumps(body))
+        part.replace(journal)
+
+
+def recover(run: Path = RUN) -> None:
+    """End traces in the kernel whose blktrace was killed: nobody else could trace the device any more.
+
+    Raises UserError while a blktrace is still ending that has lost its owner.
+    """
+    for journal in sorted(run.glob("blktrace-*.json")):
+        body = json.loads(journal.read_text())
+        if body["boot_id"] == boot_id():
+            if alive(body["pid"], body["started"]):
+                if alive(body["owner"], body["owner_started"]):
+                    continue
+                raise UserError(f"blktrace (process {body['pid']}) is still at work; wait for it, or interrupt it")
+            device = Path(body["trace"]).parent.name
+            if tracer.text(Path(body["trace"]) / "enable") == "1":
+                subprocess.run(["blktrace", "-k", f"/dev/{device}"], capture_output=True, check=False)
+        journal.unlink(missing_ok=True)
+
+
+def _lock(run: Path, name: str) -> TextIO:
+    run.mkdir(parents=True, exist_ok=True)
+    file = (run / f"blktrace-{name}.lock").open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise UserError(f"another drivelab captures a trace of {name}; wait for it") from None
+    return file
+
+
+def _holds(files: list[Path], mark: bytes) -> bool:
+    for path in files:
+        with path.open("rb") as file:
+            if path.stat().st_size and mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ).find(mark) >= 0:
+                return True
+    return False

@@ -1,88 +1,128 @@
-"""Capture with ftrace's `blk` tracer, which works in kernels whose lockdown refuses blktrace."""
+"""Capture with ftrace's `blk` tracer, which works in kernels whose lockdown refuses blktrace.
+
+The ring is read as raw pages (trace_pipe_raw), rarely, and turned into blktrace's records after the capture:
+trace_pipe, which gives records, costs ten times the CPU time while the command runs.
+"""
 
 from __future__ import annotations
 
-import fcntl
-import json
+import errno
 import os
-import re
+import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from drivelab.errors import UserError
+from drivelab.trace.capturing import tracer
+from drivelab.trace.capturing.disk import Disk
+from drivelab.trace.capturing.report import Cost, Counts
+from drivelab.trace.capturing.tracer import OPTIONS, RUN, TRACING, lock, possible, recover
 
-TRACING = Path("/sys/kernel/tracing")
-RUN = Path("/run/drivelab")
-BUFFER_KIB = 16 * 1024
-"""Per CPU: at 64 bytes an event, a quarter of a million events between two polls."""
-TOTAL_BUFFER_KIB = 256 * 1024
-DRAIN_BYTES = 4 * 1024 * 1024
-"""Nothing is read before a CPU's ring holds that much: a reader at work costs more than the tracing itself."""
-OPTIONS = {"bin": "1", "context-info": "0", "annotate": "0", "markers": "0", "overwrite": "0"}
-"""Binary records and nothing else: annotations and messages would put text between them. Without `overwrite` a
-full ring drops new events and counts them, where it would else lose old ones."""
+__all__ = ["OPTIONS", "RUN", "TRACING", "Ftrace", "lock", "possible", "recover", "ring_kib"]
+
+LEAST_KIB, MOST_KIB = 1024, 128 * 1024
+"""Bounds of a CPU's ring: 128 MiB hold two and a half million events."""
+MEMORY_SHARE = 1 / 8
+"""Of the memory that is available, for the rings of all CPUs."""
+DRAIN_AT = 1 / 2
+"""Share of a ring that is full before it is read: a reader at work costs, a ring that is large enough does not."""
+FASTEST_BYTES_S = 200e6
+"""More than one CPU can put into its ring."""
 
 
-def possible(tracing: Path = TRACING) -> str | None:
-    """Why the `blk` tracer cannot be used by this process; None if it can."""
-    if os.geteuid() != 0:
-        return "tracing needs root"
-    try:
-        tracers = (tracing / "available_tracers").read_text().split()
-    except OSError:
-        return f"there is no tracefs at {tracing}; mount it with 'mount -t tracefs tracefs {tracing}'"
-    return None if "blk" in tracers else "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)"
+@dataclass
+class _Ring:
+    """Ring of one CPU, open for reading."""
+
+    cpu: Path
+    reader: int
+    exclusion: int
+    """trace_pipe, never read: the kernel gives it to one reader, so nobody else can take events out through it."""
+    file: BinaryIO
+    pages: Path
+    size_bytes: int
 
 
 class Ftrace:
-    """One capture of one block device. The tracer is the kernel's only one, so a lock keeps others out.
-
-    What is changed is written to a journal first. Whoever gets the lock while there is a journal restores from it,
-    since its writer must have been killed.
-    """
+    """One capture of one block device. The tracer is the kernel's only one, so a lock keeps others out."""
 
     name = "ftrace"
 
-    def __init__(self, device_trace: Path, output: Path, tracing: Path = TRACING, run: Path = RUN) -> None:
-        """`device_trace` is /sys/class/block/NAME/trace, `output` the base name of the files to write."""
-        self._device_trace = device_trace
+    def __init__(self, disk: Disk, output: Path, tracing: Path = TRACING, run: Path = RUN) -> None:
+        """`output` is the base name of the files to write."""
+        self._disk = disk
         self._output = output
         self._tracing = tracing
         self._run = run
         self._lock: TextIO | None = None
-        self._readers: list[tuple[Path, int, BinaryIO]] = []
+        self._rings: list[_Ring] = []
+        self._ours: dict[str, str] = {}
         self._processes: dict[int, str] = {}
+        self._counts: Counts | None = None
+        self._cpu_s, self._drains, self._fill, self._size = 0.0, 0, 0.0, 0
+        self._page = bytearray()
+        self._number = 0
+        self.remarks: list[str] = []
+        """What is wrong with the capture, in sentences."""
+
+    @property
+    def interval_s(self) -> float:
+        """How often `poll` has to be called: no CPU fills the rest of its ring in that time."""
+        return max(0.02, (1 - DRAIN_AT) * self._size / FASTEST_BYTES_S)
 
     def start(self) -> None:
         """Begin to trace; raises UserError, with nothing changed, when someone else traces."""
         self._lock = lock(self._run)
         try:
             recover(self._run, self._tracing)
-            self._refuse_foreign()
-            _write_journal(self._run, self._state(), self._device_trace)
+            tracer.refuse_foreign(self._disk.trace, self._tracing)
+            tracer.write_journal(self._run, tracer.state(self._tracing), self._disk.trace)
             self._set_up()
+            self._ours = self._now()
         except BaseException:
             self.abandon()
             raise
 
     def poll(self) -> None:
-        """Read what has come together; call several times a second."""
-        for cpu, reader, file in self._readers:
-            if _stats(cpu)["bytes"] > DRAIN_BYTES:
-                _drain(reader, file)
+        """Read what is in rings that are half full; raises UserError when it cannot be written."""
+        begun_s = time.thread_time()
+        for ring in self._rings:
+            used = _stats(ring.cpu)["bytes"]
+            self._fill = max(self._fill, used / ring.size_bytes)
+            if used > DRAIN_AT * ring.size_bytes:
+                self._drain(ring, used // len(self._page))
+                self._drains += 1
+        self._cpu_s += time.thread_time() - begun_s
 
     def stop(self) -> Counter[str]:
-        """End the tracing, read the rest and restore; returns losses by kind."""
+        """End the tracing, read the rest, restore, and write the files; returns losses by kind."""
         try:
-            (self._device_trace / "enable").write_text("0")
-            for _, reader, file in self._readers:
-                _drain(reader, file)
-            lost = self._losses()
+            self._compare()
+            for ring in self._rings:
+                self._fill = max(self._fill, _stats(ring.cpu)["bytes"] / ring.size_bytes)
+            if self._disk.trace.exists():
+                (self._disk.trace / "enable").write_text("0")
+            for ring in self._rings:
+                self._drain(ring, None)
+            rings = list(self._rings)
+            lost, read = self._losses()
             self._processes = _saved_processes(self._tracing)
-            return lost
         finally:
             self.abandon()
+        lost["tracer_changed"] += len(self.remarks)
+        self._convert(rings, read, lost)
+        return lost
+
+    def counts(self) -> Counts:
+        """Events by CPU; after `stop`."""
+        assert self._counts is not None
+        return self._counts
+
+    def cost(self) -> Cost:
+        """What the reading took while the command ran."""
+        return Cost(self._cpu_s, self._drains, self._fill, self._size)
 
     def processes(self) -> dict[int, str]:
         """Names of the processes by PID, as far as the kernel kept them; after `stop`."""
@@ -90,135 +130,159 @@ class Ftrace:
 
     def abandon(self) -> None:
         """Restore the tracer's state and let go of everything; harmless when there is nothing to restore."""
-        for _, reader, file in self._readers:
-            os.close(reader)
-            file.close()
-        self._readers.clear()
+        for ring in self._rings:
+            os.close(ring.reader)
+            os.close(ring.exclusion)
+            ring.file.close()
+        self._rings = []
         if self._lock is not None:
-            recover(self._run, self._tracing)
-            self._lock.close()
-            self._lock = None
-
-    def _refuse_foreign(self) -> None:
-        tracer = (self._tracing / "current_tracer").read_text().strip()
-        if tracer != "nop":
-            raise UserError(
-                f"the kernel's tracer '{tracer}' is in use by someone else; end that trace "
-                f"(echo nop > {self._tracing}/current_tracer) and try again"
-            )
-        if events := (self._tracing / "set_event").read_text().split():
-            raise UserError(f"kernel trace events are in use by someone else ({events[0]}, …); end that trace first")
-        if (self._device_trace / "enable").read_text().strip() != "0":
-            raise UserError(f"{self._device_trace.parent.name} is being traced by someone else; end that trace first")
-
-    def _state(self) -> dict[str, str]:
-        """Content of every file that `_set_up` writes, relative to the tracing directory, in the order to restore."""
-        names = ["current_tracer", *(f"options/{name}" for name in OPTIONS), "trace_clock"]
-        names += [f"per_cpu/{cpu.name}/buffer_size_kb" for cpu in _cpus(self._tracing)]
-        return {name: _value(self._tracing / name) for name in [*names, "tracing_on"]}
+            try:
+                recover(self._run, self._tracing)
+            finally:
+                self._lock.close()
+                self._lock = None
 
     def _set_up(self) -> None:
-        def put(name: str, value: str) -> None:
-            (self._tracing / name).write_text(value)
+        from drivelab.trace.capturing import ring  # with numpy, which others here do without
 
-        cpus = _cpus(self._tracing)
-        put("tracing_on", "0")
-        put("trace_clock", "mono")
-        for cpu in cpus:
-            put(f"per_cpu/{cpu.name}/buffer_size_kb", str(min(BUFFER_KIB, TOTAL_BUFFER_KIB // len(cpus))))
-        put("current_tracer", "blk")
+        self._number = self._disk.number  # now: the device may be gone at the end
+        self._page = bytearray(ring.page_bytes((self._tracing / "events/header_page").read_text()))
+        cpus = tracer.cpus(self._tracing)
+        self._put("tracing_on", "0")
+        self._put("trace_clock", "mono")
+        self._put("tracing_cpumask", _mask([int(cpu.name.removeprefix("cpu")) for cpu in cpus]))
+        self._put("saved_cmdlines_size", str(tracer.SAVED_PROCESSES))
+        self._size = self._enlarge(cpus) * 1024
+        try:
+            self._put("current_tracer", "blk")
+        except OSError:  # EBUSY: a trace_pipe is open
+            raise UserError(
+                f"the kernel's tracer is being read by someone else (a trace_pipe in {self._tracing} is open); "
+                "end that reader first"
+            ) from None
         for name, value in OPTIONS.items():
-            put(f"options/{name}", value)
+            self._put(f"options/{name}", value)
         for cpu in cpus:
-            try:
-                reader = os.open(cpu / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError:
-                raise UserError(f"{cpu}/trace_pipe is being read by someone else; end that reader first") from None
-            number = cpu.name.removeprefix("cpu")
-            file = self._output.with_name(f"{self._output.name}.blktrace.{number}").open("wb")
-            self._readers.append((cpu, reader, file))
-        (self._device_trace / "enable").write_text("1")
-        put("tracing_on", "1")
+            self._rings.append(self._open(cpu))
+        try:
+            (self._disk.trace / "enable").write_text("1")
+        except OSError as error:
+            raise UserError(f"{self._disk.device} cannot be traced ({error.strerror}); see what else uses it") from None
+        self._put("tracing_on", "1")
 
-    def _losses(self) -> Counter[str]:
-        """Only the statistics of the ring tell: the records' sequence numbers are always 0 here."""
+    def _enlarge(self, cpus: list[Path]) -> int:
+        """Make the rings as large as memory allows; returns KiB per CPU."""
+        size = ring_kib(_available_kib(), len(cpus))
+        while True:
+            try:
+                for cpu in cpus:
+                    self._put(f"per_cpu/{cpu.name}/buffer_size_kb", str(size))
+                return size
+            except OSError as error:
+                if error.errno != errno.ENOMEM or size <= LEAST_KIB:
+                    raise UserError(f"no ring of {size} KiB for the tracer: {error.strerror}; free memory") from None
+                size //= 2
+
+    def _open(self, cpu: Path) -> _Ring:
+        number = cpu.name.removeprefix("cpu")
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            exclusion = os.open(cpu / "trace_pipe", flags)
+        except OSError:
+            raise UserError(f"{cpu}/trace_pipe is being read by someone else; end that reader first") from None
+        try:
+            reader = os.open(cpu / "trace_pipe_raw", flags)
+        except OSError as error:
+            os.close(exclusion)
+            raise UserError(f"{cpu}/trace_pipe_raw cannot be opened ({error.strerror})") from None
+        pages = self._output.with_name(f"{self._output.name}.ring.{number}")
+        return _Ring(cpu, reader, exclusion, pages.open("wb", buffering=1 << 20), pages, self._size)
+
+    def _put(self, name: str, value: str) -> None:
+        (self._tracing / name).write_text(value)
+
+    def _now(self) -> dict[str, str]:
+        """Everything that decides what is traced, as it is now."""
+        state = {name: tracer.text(self._tracing / name) for name in [*tracer.state(self._tracing), "set_event"]}
+        names = ("enable", "act_mask", "start_lba", "end_lba", "pid")
+        return state | {str(self._disk.trace / name): tracer.text(self._disk.trace / name) for name in names}
+
+    def _compare(self) -> None:
+        """Remark on everything that is not any more as this capture has set it."""
+        there = self._disk.trace.exists()
+        for name, now in self._now().items():
+            if now != self._ours[name] and (there or not name.startswith(str(self._disk.trace))):
+                self.remarks.append(f"{name} was set to '{self._ours[name]}' and was '{now}' at the end")
+
+    def _drain(self, ring: _Ring, pages: int | None) -> None:
+        """Read pages, None: all there are."""
+        while pages is None or pages > 0:
+            try:
+                if not os.readv(ring.reader, [self._page]):
+                    return
+            except BlockingIOError:
+                return
+            try:
+                ring.file.write(self._page)
+            except OSError as error:
+                raise UserError(f"{ring.pages}: cannot be written ({error.strerror}); make room there") from None
+            pages = None if pages is None else pages - 1
+
+    def _losses(self) -> tuple[Counter[str], dict[Path, int]]:
+        """Losses and events read of each CPU; only the ring tells: the records' sequence numbers are always 0 here."""
         lost: Counter[str] = Counter()
-        for cpu, _, _ in self._readers:
-            stats = _stats(cpu)
+        read: dict[Path, int] = {}
+        for ring in self._rings:
+            stats = _stats(ring.cpu)
+            read[ring.pages] = stats["read events"]
             for kind in ("overrun", "commit overrun", "dropped events", "entries"):
                 lost[kind.replace(" ", "_")] += stats[kind]
-        return lost
+        return lost, read
+
+    def _convert(self, rings: list[_Ring], read: dict[Path, int], lost: Counter[str]) -> None:
+        from drivelab.trace.capturing import ring as ring_format
+
+        by_cpu: dict[int, int] = {}
+        completions = 0
+        for ring in rings:
+            number = int(ring.cpu.name.removeprefix("cpu"))
+            try:
+                with self._output.with_name(f"{self._output.name}.blktrace.{number}").open("wb") as out:
+                    counts = ring_format.convert(ring.pages, len(self._page), self._number, out)
+            except ring_format.DamagedError as error:
+                raise UserError(f"{ring.pages}: {error}; the kernel's ring is not understood, use blktrace") from None
+            except OSError as error:
+                raise UserError(f"{self._output}: cannot be written ({error.strerror}); make room there") from None
+            ring.pages.unlink()
+            by_cpu[number] = counts.events
+            completions += counts.completions
+            lost["missed"] += counts.missed
+            lost["read_by_others"] += abs(read[ring.pages] - counts.entries)
+        self._counts = Counts(by_cpu, completions, {})
 
 
-def recover(run: Path = RUN, tracing: Path = TRACING) -> bool:
-    """Put the tracer back to how a killed capture found it; the caller holds the lock. True if there was anything."""
-    journal = run / "ftrace.json"
-    try:
-        body = json.loads(journal.read_text())
-    except FileNotFoundError:
-        return False
-    if body["boot_id"] == _boot_id():
-        enable = Path(body["device_trace"]) / "enable"
-        if enable.exists() and enable.read_text().strip() != "0":
-            enable.write_text("0")
-        (tracing / "tracing_on").write_text("0")
-        for name, value in body["state"].items():
-            (tracing / name).write_text(value)
-    journal.unlink()
-    return True
+def ring_kib(available_kib: int, cpus: int) -> int:
+    """KiB of each CPU's ring, by the memory that is available to all of them together."""
+    return max(LEAST_KIB, min(MOST_KIB, int(available_kib * MEMORY_SHARE) // max(cpus, 1)))
 
 
-def lock(run: Path = RUN) -> TextIO:
-    """The lock on the tracer, held until closed; raises UserError when another drivelab traces."""
-    run.mkdir(parents=True, exist_ok=True)
-    file = (run / "ftrace.lock").open("a")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise UserError("another drivelab captures a trace; the kernel has one tracer only, wait for it") from None
-    return file
+def _available_kib() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1])
+    return 0
 
 
-def _write_journal(run: Path, state: dict[str, str], device_trace: Path) -> None:
-    part = run / "ftrace.json.part"
-    with part.open("w") as file:
-        json.dump({"boot_id": _boot_id(), "device_trace": str(device_trace), "state": state}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(run / "ftrace.json")
-
-
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-
-
-def _cpus(tracing: Path) -> list[Path]:
-    return sorted((tracing / "per_cpu").glob("cpu*"), key=lambda path: int(path.name.removeprefix("cpu")))
-
-
-def _value(path: Path) -> str:
-    """What to write to get back to the present state: the choice in brackets, the size after the first use."""
-    text = path.read_text().strip()
-    chosen = re.search(r"\[(\S+)\]|expanded: (\d+)", text)
-    return (chosen[1] or chosen[2]) if chosen else text
+def _mask(cpus: list[int]) -> str:
+    """Numbers as the kernel writes a CPU mask: 32 bits a group, the highest first."""
+    bits = sum(1 << cpu for cpu in cpus)
+    groups = [f"{bits >> shift & 0xFFFFFFFF:08x}" for shift in range(0, max(cpus, default=0) + 1, 32)]
+    return ",".join(reversed(groups))
 
 
 def _stats(cpu: Path) -> dict[str, int]:
     pairs = (line.split(": ") for line in (cpu / "stats").read_text().splitlines())
     return {name: int(value) for name, value in pairs if "ts" not in name.split()}
-
-
-def _drain(reader: int, file: BinaryIO) -> None:
-    """Whole records only come out of a read, as the buffer is larger than what the kernel gives at once."""
-    while True:
-        try:
-            data = os.read(reader, 1 << 20)
-        except BlockingIOError:
-            return
-        if not data:
-            return
-        file.write(data)
 
 
 def _saved_processes(tracing: Path) -> dict[int, str]:

@@ -1,6 +1,7 @@
-"""Traces a drive with the project's own blktrace back end while fio reads, writes and flushes and blkdiscard discards.
+"""Traces a drive with the project's own blktrace back end while fio, dd and blkdiscard make requests of every kind.
 
-Argument: path of the drive. Leaves the raw files and fio's JSON in /tmp/trace.tar, prints what was lost as JSON.
+Argument: path of the drive. Leaves the raw files and fio's JSON in /tmp/trace.tar. Prints JSON: what was lost, what was
+lost when blktrace was killed, and what by the capture after that.
 """
 
 from __future__ import annotations
@@ -8,35 +9,59 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from drivelab.trace.blktrace import Blktrace
+from drivelab.trace.capturing.disk import Disk
+
+disk = Disk(Path(sys.argv[1]).resolve().name)
+queue = Path(f"/sys/class/block/{disk.name}/queue")
+output = Path("/tmp/trace")
 
 
-def settle(name: str) -> None:
+def dd(*arguments: str) -> None:
+    subprocess.run(["dd", "if=/dev/zero", f"of={disk.device}", *arguments], check=True, capture_output=True)
+
+
+def settle() -> None:
     """Wait for the last requests: udev reads a drive again when those who wrote to it have closed it."""
     subprocess.run(["udevadm", "settle"], check=True)
-    while any(map(int, Path(f"/sys/class/block/{name}/inflight").read_text().split())):
-        time.sleep(0.01)
+    disk.settle()
 
 
-device = str(Path(sys.argv[1]).resolve())
-output = Path("/tmp/trace")
-output.mkdir()
-backend = Blktrace(device, output / "trace")
-backend.start()
-try:
+def work(folder: Path) -> None:
+    """600 reads and writes with flushes, one discard, 2 MiB of pages that merge, 2 MiB in pieces of 64 KiB."""
     subprocess.run(
-        ["fio", "--name=mix", f"--filename={device}", "--rw=randrw", "--bs=4k", "--direct=1", "--ioengine=libaio",
+        ["fio", "--name=mix", f"--filename={disk.device}", "--rw=randrw", "--bs=4k", "--direct=1", "--ioengine=libaio",
          "--iodepth=4", "--number_ios=600", "--size=8M", "--fsync=100", "--thread", "--output-format=json",
-         f"--output={output}/fio.json"],
+         f"--output={folder}/fio.json"],
         check=True,
     )  # fmt: skip
-    subprocess.run(["blkdiscard", "--offset=8MiB", "--length=1MiB", device], check=True)
-    settle(Path(device).name)
-    lost = backend.stop()
-finally:
-    backend.abandon()
+    subprocess.run(["blkdiscard", "--offset=8MiB", "--length=1MiB", disk.device], check=True)
+    dd("bs=1M", "count=2", "seek=16", "conv=fsync,notrunc")
+    before = (queue / "max_sectors_kb").read_text()
+    (queue / "max_sectors_kb").write_text("64")
+    dd("bs=1M", "count=2", "seek=24", "oflag=direct", "conv=notrunc")
+    (queue / "max_sectors_kb").write_text(before)
+
+
+def trace(folder: Path, *, kill: bool = False) -> dict[str, int]:
+    """Kinds of losses of a capture."""
+    folder.mkdir()
+    backend = Blktrace(disk, folder / "trace")
+    backend.start()
+    try:
+        if kill:
+            assert backend._process is not None
+            backend._process.kill()
+        work(folder)
+        settle()
+        lost = backend.stop()
+    finally:
+        backend.abandon()
+    return {kind: count for kind, count in lost.items() if count}
+
+
+lost = [trace(output), trace(Path("/tmp/killed"), kill=True), trace(Path("/tmp/again"))]
 subprocess.run(["tar", "-cf", "/tmp/trace.tar", "-C", str(output), "."], check=True)
-print(json.dumps({kind: count for kind, count in lost.items() if count}))
+print(json.dumps(lost))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,48 @@ from typing import Any
 import pytest
 
 from drivelab.config.schema import ROOT
+from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
 from drivelab.trace import application
 
 GOOD: dict[str, Any] = {"title": "t", "file_system": "ext4", "size": "56MiB", "command": ["true"]}
 
 
-def test_the_shipped_file_is_good() -> None:
-    spec = application.load(ROOT / "config" / "applications.yaml", "sqlite-inserts")
-    assert spec.size_bytes <= 64 << 20
-    assert (ROOT / "scripts" / "applications" / "sqlite_inserts.py").is_file()
+SHIPPED = ROOT / "config" / "applications.yaml"
+
+
+@pytest.mark.parametrize("name", sorted(load_yaml(SHIPPED)))
+def test_what_is_shipped_is_good(name: str) -> None:
+    spec = application.load(SHIPPED, name)
+    assert 32 << 20 <= spec.size_bytes <= 512 << 20
+    for command in (*spec.set_up, spec.command, *spec.tear_down):
+        for word in command:
+            if word.startswith("{project}"):
+                assert Path(word.replace("{project}", str(ROOT))).is_file()
     mapping = spec.to_mapping()
-    assert mapping == {**mapping, "name": "sqlite-inserts", "file_system": "ext4", "size": "56MiB"}
-    assert "title" not in mapping
+    assert mapping["name"] == name
+    assert not mapping.keys() & {"title", "requires"}, "they do not change what is traced"
+
+
+def test_a_warm_cache_leaves_the_mapping_as_it_was_before_there_was_a_choice() -> None:
+    assert "cache" not in application.from_mapping("x", GOOD, "f.yaml").to_mapping()
+    assert application.from_mapping("x", {**GOOD, "cache": "cold"}, "f.yaml").to_mapping()["cache"] == "cold"
+
+
+def test_missing_programs_are_told_with_their_packages(tmp_path: Path) -> None:
+    (tmp_path / "15" / "bin").mkdir(parents=True)
+    (tmp_path / "15" / "bin" / "initdb").touch()
+    requires = {"sh": "dash", "nosuch": "some-package", f"{tmp_path}/*/bin/initdb": "a", f"{tmp_path}/*/bin/other": "b"}
+    spec = application.from_mapping("x", {**GOOD, "requires": requires}, "f.yaml")
+    expected = (
+        f"'x' needs nosuch, {tmp_path}/*/bin/other, not installed here; on Debian: apt-get install some-package b."
+    )
+    with pytest.raises(UserError, match=re.escape(expected)):
+        application.refuse_missing(spec)
+    out = tmp_path / "x.parquet"
+    with pytest.raises(UserError, match="Nothing was written"):
+        application.run_captured("x", spec, "/dev/nosuchdevice", out)
+    assert list(tmp_path.glob("*.capture.*")) == []
 
 
 def test_placeholders_stand_for_mount_project_and_interpreter() -> None:
@@ -42,7 +72,11 @@ def test_placeholders_stand_for_mount_project_and_interpreter() -> None:
         ({"set_up": ["sync"]}, r"key 'set_up'\[0\]: is no list of words"),
         ({"tear_down": "sync"}, r"key 'tear_down': is no list of commands"),
         ({"size": 5}, r"'5' is not a size"),
-        ({"file_system": "ntfs"}, r"file_system 'ntfs' is not one of ext4"),
+        ({"file_system": "ntfs"}, r"file_system 'ntfs' is not one of ext4, xfs, btrfs"),
+        ({"file_system": "xfs"}, r"key 'size' is 56MiB, xfs needs 300MiB at least"),
+        ({"cache": "lukewarm"}, r"cache 'lukewarm' is not one of cold, warm"),
+        ({"requires": ["git"]}, r"key 'requires' is no mapping"),
+        ({"requires": {"git": 1}}, r"key 'requires' is no mapping"),
         ({"teardown": []}, r"unknown key 'teardown'"),
         ({"title": None}, None),
     ],

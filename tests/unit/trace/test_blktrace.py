@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from drivelab.errors import UserError
+from drivelab.trace import blktrace
 from drivelab.trace.blktrace import Blktrace, RefusedError
+from drivelab.trace.capturing.disk import Disk
+from drivelab.trace.capturing.processes import boot_id, started
 
 CPUS = os.cpu_count() or 1
 WORKS = f"""#!/bin/sh
 while [ $# -gt 0 ]; do case $1 in -D) folder=$2;; -o) name=$2;; esac; shift; done
 finish() {{
-    cat "$folder/../debug/sda/msg" >> "$folder/$name.blktrace.0"
+    cat "$folder/../debug/sda/msgs" >> "$folder/$name.blktrace.0"
     echo "  Total: 9 events (dropped 4), 1 KiB data"
     exit 0
 }}
 trap finish INT
 for cpu in $(seq 0 {CPUS - 1}); do : > "$folder/$name.blktrace.$cpu"; done
 while :; do sleep 0.01; done
+"""
+KILLS = """#!/bin/sh
+echo "$*" >> "$(dirname "$0")/calls"
 """
 REFUSES = "#!/bin/sh\necho 'Thread 1 failed open trace1: 1/Operation not permitted' >&2\nexit 1\n"
 
@@ -39,27 +50,102 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
 
 
+def tracer(tmp_path: Path, out: Path) -> Blktrace:
+    return Blktrace(Disk("sda", tmp_path / "block"), out, tmp_path / "debug", tmp_path / "run")
+
+
+@pytest.fixture(autouse=True)
+def every_message_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the kernel puts each of them into the trace."""
+
+    def mark(self: Blktrace, text: bytes) -> bool:
+        with (self._debug_block / "sda" / "msgs").open("ab") as file:
+            file.write(text)
+        return True
+
+    monkeypatch.setattr(Blktrace, "_mark", mark)
+
+
 def test_drops_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
     install(tmp_path, monkeypatch, WORKS)
-    tracer = Blktrace("/dev/sda", out, tmp_path / "debug")
-    tracer.start()
-    assert tracer.stop() == {"dropped_events": 4, "start": 0}
+    one = tracer(tmp_path, out)
+    one.start()
+    assert one.stop() == {"dropped_events": 4, "start": 0, "end": 0, "blktrace_failed": 0}
+    assert one.remarks == []
+    assert list((tmp_path / "run").glob("*.json")) == []
 
 
-def test_a_trace_without_the_mark_began_too_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
-    install(tmp_path, monkeypatch, WORKS.replace('cat "$folder/../debug/sda/msg" >>', "echo >>"))
-    tracer = Blktrace("/dev/sda", out, tmp_path / "debug")
-    tracer.start()
-    assert tracer.stop()["start"] == 1
+@pytest.mark.parametrize(("mark", "kind"), [(blktrace.START_MARK, "start"), (blktrace.END_MARK, "end")])
+def test_a_trace_without_a_mark_is_not_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path, mark: bytes, kind: str
+) -> None:
+    install(tmp_path, monkeypatch, WORKS.replace("cat ", f"sed 's/{mark.decode()}//' "))
+    one = tracer(tmp_path, out)
+    one.start()
+    assert {name for name, count in one.stop().items() if count} == {"dropped_events", kind}
+
+
+def test_a_blktrace_that_was_killed_is_told_and_its_trace_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path
+) -> None:
+    install(tmp_path, monkeypatch, WORKS)
+    one = tracer(tmp_path, out)
+    one.start()
+    (tmp_path / "block/sda/trace").mkdir(parents=True)
+    (tmp_path / "block/sda/trace/enable").write_text("1\n")
+    assert one._process is not None
+    one._process.kill()
+    (tmp_path / "bin/blktrace").write_text(KILLS)
+    lost = one.stop()
+    assert {name for name, count in lost.items() if count} == {"blktrace_failed", "start", "end"}
+    assert one.remarks == [f"blktrace ended with status {-signal.SIGKILL}: it said nothing"]
+    assert (tmp_path / "bin/calls").read_text() == "-k /dev/sda\n"
+    assert list((tmp_path / "run").glob("*.json")) == []
+
+
+def journal(tmp_path: Path, pid: int, owner: int) -> Path:
+    path = tmp_path / "run" / "blktrace-sda.json"
+    path.parent.mkdir()
+    body = {"boot_id": boot_id(), "pid": pid, "started": started(pid), "trace": str(tmp_path / "block/sda/trace"),
+            "owner": owner, "owner_started": started(owner)}  # fmt: skip
+    path.write_text(json.dumps(body))
+    return path
+
+
+def test_the_trace_of_a_living_capture_is_left_alone(tmp_path: Path) -> None:
+    path = journal(tmp_path, os.getpid(), os.getpid())
+    blktrace.recover(path.parent)
+    assert path.exists()
+
+
+def test_a_blktrace_without_its_capture_is_waited_for(tmp_path: Path) -> None:
+    owner = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    path = journal(tmp_path, os.getpid(), owner.pid)
+    owner.kill()
+    owner.wait()
+    with pytest.raises(UserError, match="is still at work"):
+        blktrace.recover(path.parent)
+    assert path.exists()
+
+
+def test_two_captures_of_a_device_at_once_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path
+) -> None:
+    install(tmp_path, monkeypatch, WORKS)
+    first = tracer(tmp_path, out)
+    first.start()
+    with pytest.raises(UserError, match="another drivelab captures a trace of sda"):
+        tracer(tmp_path, out).start()
+    first.abandon()
 
 
 def test_the_kernels_refusal_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
     install(tmp_path, monkeypatch, REFUSES)
     with pytest.raises(RefusedError, match="Operation not permitted"):
-        Blktrace("/dev/sda", out, tmp_path / "debug").start()
+        tracer(tmp_path, out).start()
 
 
 def test_a_missing_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RefusedError, match="blktrace is not installed"):
-        Blktrace("/dev/sda", out).start()
+        tracer(tmp_path, out).start()

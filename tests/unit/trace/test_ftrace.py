@@ -4,43 +4,45 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
+import ring_pages
+from ring_pages import HEADER_PAGE, Event
 
 from drivelab.errors import UserError
 from drivelab.trace import ftrace
+from drivelab.trace.capturing.disk import Disk
 from drivelab.trace.ftrace import Ftrace
-
-STATS = """entries: {entries}
-overrun: {overrun}
-commit overrun: 0
-bytes: 0
-oldest event ts:  1.5
-dropped events: 0
-read events: 9
-"""
 
 
 class Kernel:
-    """A tracing directory of two CPUs; writes replace what is there."""
+    """A tracing directory of two CPUs and a device; writes replace what is there."""
 
     def __init__(self, root: Path) -> None:
-        self.tracing, self.run, self.device = root / "tracing", root / "run", root / "sda" / "trace"
+        self.tracing, self.run, self.sys_block = root / "tracing", root / "run", root / "block"
+        self.disk = Disk("sda", self.sys_block)
+        self.device = self.disk.trace
         self.base = root / "out" / "trace"
-        files = {
+        files: dict[str, str] = {
             "current_tracer": "nop\n", "available_tracers": "blk function nop\n", "set_event": "", "tracing_on": "1\n",
             "trace_clock": "[local] global mono\n", "saved_cmdlines": "12 kworker/0:1H\n77 a name\n",
-            **{f"options/{name}": "1\n" if name != "bin" else "0\n" for name in ftrace.OPTIONS},
+            "saved_cmdlines_size": "128\n", "tracing_cpumask": "1\n", "events/header_page": HEADER_PAGE,
+            **{f"options/{name}": "1\n" for name in ftrace.OPTIONS},
         }  # fmt: skip
         for cpu in (0, 1):
             size = "7 (expanded: 1408)\n" if cpu == 0 else "2000\n"
-            files |= {f"per_cpu/cpu{cpu}/buffer_size_kb": size, f"per_cpu/cpu{cpu}/trace_pipe": f"data{cpu}",
-                      f"per_cpu/cpu{cpu}/stats": STATS.format(entries=0, overrun=0)}  # fmt: skip
+            files |= {f"per_cpu/cpu{cpu}/buffer_size_kb": size, f"per_cpu/cpu{cpu}/trace_pipe": "",
+                      f"per_cpu/cpu{cpu}/stats": stats(read=events_of(cpu))}  # fmt: skip
         for name, text in files.items():
             self.put(name, text)
+        for cpu in (0, 1):
+            (self.tracing / f"per_cpu/cpu{cpu}/trace_pipe_raw").write_bytes(ring_pages.pages(ring_of(cpu)))
         self.device.mkdir(parents=True)
-        (self.device / "enable").write_text("0\n")
+        for name, text in {"enable": "0", "act_mask": "disabled", "start_lba": "0", "end_lba": "0", "pid": "0"}.items():
+            (self.device / name).write_text(f"{text}\n")
+        (self.device.parent / "dev").write_text("8:0\n")
         self.base.parent.mkdir()
 
     def put(self, name: str, text: str) -> None:
@@ -51,12 +53,28 @@ class Kernel:
         return (self.tracing / name).read_text().strip()
 
     def state(self) -> dict[str, str]:
-        names = ["current_tracer", "tracing_on", *(f"options/{name}" for name in ftrace.OPTIONS)]
-        state = {name: self.get(name) for name in names}
+        names = ["current_tracer", "tracing_on", "tracing_cpumask", "saved_cmdlines_size"]
+        state = {name: self.get(name) for name in [*names, *(f"options/{name}" for name in ftrace.OPTIONS)]}
         return state | {"enable": (self.device / "enable").read_text().strip()}
 
     def tracer(self) -> Ftrace:
-        return Ftrace(self.device, self.base, self.tracing, self.run)
+        return Ftrace(self.disk, self.base, self.tracing, self.run)
+
+
+def stats(entries: int = 0, overrun: int = 0, read: int = 0, used: int = 0) -> str:
+    return (
+        f"entries: {entries}\noverrun: {overrun}\ncommit overrun: 0\nbytes: {used}\noldest event ts:  1.5\n"
+        f"now ts: 2.5\ndropped events: 0\nread events: {read}\n"
+    )
+
+
+def events_of(cpu: int) -> int:
+    return 100 * (cpu + 1)
+
+
+def ring_of(cpu: int) -> list[Event]:
+    payload = ring_pages.record(7, 8 << 20, sector=cpu, action=0x20008)
+    return [Event(index, payload) for index in range(events_of(cpu))]
 
 
 @pytest.fixture
@@ -77,7 +95,9 @@ def test_a_capture_leaves_the_tracer_as_it_was(kernel: Kernel) -> None:
     assert kernel.get("trace_clock") == "local"
     assert [kernel.get(f"per_cpu/cpu{cpu}/buffer_size_kb") for cpu in (0, 1)] == ["1408", "2000"]
     assert sum(lost.values()) == 0
-    assert [kernel.base.with_name(f"trace.blktrace.{cpu}").read_text() for cpu in (0, 1)] == ["data0", "data1"]
+    assert [kernel.base.with_name(f"trace.blktrace.{cpu}").stat().st_size for cpu in (0, 1)] == [4800, 9600]
+    assert list(kernel.base.parent.glob("*.ring.*")) == []
+    assert (tracer.counts().by_cpu, tracer.counts().completions) == ({0: 100, 1: 200}, 300)
     assert tracer.processes() == {12: "kworker/0:1H", 77: "a name"}
     assert not (kernel.run / "ftrace.json").exists()
 
@@ -85,9 +105,88 @@ def test_a_capture_leaves_the_tracer_as_it_was(kernel: Kernel) -> None:
 def test_losses_are_counted_over_all_cpus(kernel: Kernel) -> None:
     tracer = kernel.tracer()
     tracer.start()
-    kernel.put("per_cpu/cpu0/stats", STATS.format(entries=2, overrun=5))
-    kernel.put("per_cpu/cpu1/stats", STATS.format(entries=1, overrun=0))
-    assert {kind: count for kind, count in tracer.stop().items() if count} == {"overrun": 5, "entries": 3}
+    kernel.put("per_cpu/cpu0/stats", stats(entries=2, overrun=5, read=100))
+    kernel.put("per_cpu/cpu1/stats", stats(entries=1, read=200))
+    assert losses(tracer) == {"overrun": 5, "entries": 3}
+
+
+def losses(tracer: Ftrace) -> dict[str, int]:
+    return {kind: count for kind, count in tracer.stop().items() if count}
+
+
+def test_events_that_another_reader_took_are_missed(kernel: Kernel) -> None:
+    tracer = kernel.tracer()
+    tracer.start()
+    kernel.put("per_cpu/cpu0/stats", stats(read=103))
+    assert losses(tracer) == {"read_by_others": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tracing_on", "0\n"), ("trace_clock", "[global]\n"), ("options/overwrite", "1\n"),
+        ("per_cpu/cpu1/buffer_size_kb", "4\n"), ("set_event", "sched:sched_switch\n"), ("current_tracer", "function\n"),
+    ],
+)  # fmt: skip
+def test_someone_who_changes_the_tracer_meanwhile_is_noticed(kernel: Kernel, name: str, text: str) -> None:
+    tracer = kernel.tracer()
+    tracer.start()
+    kernel.put(name, text)
+    assert losses(tracer) == {"tracer_changed": 1}
+    assert tracer.remarks[0].startswith(f"{name} was set to '")
+
+
+def test_someone_who_ends_the_devices_trace_is_noticed(kernel: Kernel) -> None:
+    tracer = kernel.tracer()
+    tracer.start()
+    (kernel.device / "enable").write_text("0\n")
+    assert losses(tracer) == {"tracer_changed": 1}
+
+
+def test_a_tracer_that_someone_else_has_chosen_meanwhile_is_left_to_them(kernel: Kernel) -> None:
+    tracer = kernel.tracer()
+    tracer.start()
+    kernel.put("current_tracer", "function\n")
+    tracer.stop()
+    assert kernel.get("current_tracer") == "function"
+    assert kernel.get("options/overwrite") == "1"
+
+
+def test_a_device_that_goes_away_does_not_keep_the_tracer(kernel: Kernel) -> None:
+    before = {name: kernel.get(name) for name in ("current_tracer", "tracing_on")}
+    tracer = kernel.tracer()
+    tracer.start()
+    shutil.rmtree(kernel.device.parent)
+    assert losses(tracer) == {}
+    assert {name: kernel.get(name) for name in before} == before
+    assert tracer.counts().events == 300
+
+
+def test_a_ring_is_read_before_it_is_full_and_not_earlier(kernel: Kernel) -> None:
+    tracer = kernel.tracer()
+    tracer.start()
+    size = tracer.cost().buffer_bytes_per_cpu
+    kernel.put("per_cpu/cpu0/stats", stats(used=size // 2, read=100))
+    tracer.poll()
+    assert (tracer.cost().drains, tracer.cost().buffer_fill_max) == (0, 0.5)
+    kernel.put("per_cpu/cpu0/stats", stats(used=size // 2 + 4096, read=100))
+    tracer.poll()
+    assert tracer.cost().drains == 1
+    assert losses(tracer) == {}
+    assert tracer.counts().events == 300
+
+
+@pytest.mark.parametrize(
+    ("available_kib", "cpus", "kib"),
+    [(8 << 20, 2, 128 << 10), (1 << 20, 4, 32 << 10), (1 << 10, 64, 1 << 10), (0, 1, 1 << 10)],
+)
+def test_rings_are_a_bounded_share_of_free_memory(available_kib: int, cpus: int, kib: int) -> None:
+    assert ftrace.ring_kib(available_kib, cpus) == kib
+
+
+@pytest.mark.parametrize(("cpus", "mask"), [([0], "00000001"), ([0, 1, 35], "00000008,00000003")])
+def test_the_mask_of_all_cpus_is_written_as_the_kernel_does(cpus: list[int], mask: str) -> None:
+    assert ftrace._mask(cpus) == mask
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+"""The run of the command that is traced."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended and what it used, its own children that it waited for included (getrusage(2))."""
+
+    exit_status: int
+    """Negative: the signal that ended it."""
+    duration_s: float
+    """From its start to its end."""
+    user_s: float
+    system_s: float
+    max_rss_bytes: int | None
+    """Of the largest single process; None if that is not above this process's own, which the kernel counts with it."""
+
+
+def run(
+    command: Sequence[str],
+    cwd: Path | None,
+    output: Path,
+    poll: Callable[[], None],
+    interval_s: float,
+    begun: Callable[[int], None],
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run a command, its stdout and stderr in `output`; `begun` gets its PID, `poll` is called every `interval_s`.
+
+    Whatever happens, nothing of the command's session is left running, also when this process is killed.
+    """
+    with (output / "stdout").open("wb") as out, (output / "stderr").open("wb") as err:
+        started_s = time.monotonic()
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *command],
+            cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+            env=environment,
+        )  # fmt: skip
+        descriptor = os.pidfd_open(process.pid)
+        try:
+            begun(process.pid)
+            waiting = select.poll()
+            waiting.register(descriptor, select.POLLIN)
+            while not waiting.poll(interval_s * 1000):
+                poll()
+            ended_s = time.monotonic()
+        finally:
+            os.close(descriptor)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+    # Between fork and exec the child has the parent's memory, which its maximum keeps (setmax_mm_hiwater_rss).
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rss_bytes = used.ru_maxrss * 1024 if used.ru_maxrss > own else None
+    return Outcome(process.returncode, ended_s - started_s, used.ru_utime, used.ru_stime, rss_bytes)

@@ -1,0 +1,113 @@
+"""File systems of applications: made, mounted, and unmounted whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from drivelab.errors import UserError
+from drivelab.trace.capturing.processes import alive, started
+from drivelab.trace.capturing.tracer import RUN
+from drivelab.units import format_size
+
+MIB = 1 << 20
+LEAST_BYTES = {"ext4": 8 * MIB, "xfs": 300 * MIB, "btrfs": 128 * MIB}
+"""Smallest sizes that mkfs makes; the names are those of the file systems to choose from."""
+PACKAGES = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
+HASH_SEED = "7d1e6c1e-6c0b-4f0e-9a38-4a1f9f8f4c55"
+"""Of ext4's directories: a random one would order them differently each time."""
+BUSY_S = 10.0
+"""So long may what is about to end keep a file system from being unmounted."""
+
+
+def make(kind: str, size_bytes: int, device: str) -> None:
+    """Make a file system at the start of a device; raises UserError with mkfs's reason."""
+    size = f"{size_bytes // 1024}k"
+    commands = {
+        # Lazy initialisation would go on in the background and be traced with the application.
+        "ext4": ["-q", "-F", "-b", "4096",
+                 "-E", f"lazy_itable_init=0,lazy_journal_init=0,hash_seed={HASH_SEED}", device, size],
+        "xfs": ["-q", "-f", "-d", f"size={size}", device],
+        "btrfs": ["-q", "-f", "-b", str(size_bytes), device],
+    }  # fmt: skip
+    checked([program(f"mkfs.{kind}"), *commands[kind]], f"making the file system {kind} on {device}")
+
+
+@contextmanager
+def mounted(kind: str, device: str) -> Iterator[Path]:
+    """Mount on a new directory; the journal is written first, so that nothing is mounted that nobody knows of."""
+    RUN.mkdir(parents=True, exist_ok=True)
+    mount = Path(tempfile.mkdtemp(prefix="mount.", dir=RUN))
+    journal = RUN / f"mount-{os.getpid()}-{mount.suffix[1:]}.json"
+    journal.write_text(json.dumps({"pid": os.getpid(), "started": started(os.getpid()), "mount": str(mount)}))
+    try:
+        checked(["mount", "-t", kind, device, str(mount)], f"mounting {device}")
+        yield mount
+    finally:
+        unmount(mount)
+        mount.rmdir()
+        journal.unlink()
+
+
+def remount_cold(kind: str, device: str, mount: Path) -> None:
+    """Have nothing of the file system in memory: neither its files nor its own blocks (BLKFLSBUF)."""
+    unmount(mount)
+    checked(["blockdev", "--flushbufs", device], f"dropping the cache of {device}")
+    checked(["mount", "-t", kind, device, str(mount)], f"mounting {device}")
+
+
+def unmount(mount: Path) -> None:
+    """Unmount if it is mounted; raises UserError when something keeps using it."""
+    deadline_s = time.monotonic() + BUSY_S
+    while os.path.ismount(mount):
+        try:
+            checked(["umount", str(mount)], f"unmounting {mount}")
+        except UserError:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(0.1)
+
+
+def recover_mounts(run: Path = RUN) -> None:
+    """Unmount what a killed process left mounted; raises UserError when something still uses it."""
+    for journal in sorted(run.glob("mount-*.json")):
+        body = json.loads(journal.read_text())
+        if alive(body["pid"], body["started"]):
+            continue
+        mount = Path(body["mount"])
+        unmount(mount)
+        if mount.is_dir():
+            mount.rmdir()
+        journal.unlink(missing_ok=True)
+
+
+def refuse_size(kind: str, size_bytes: int, where: str) -> None:
+    """Raise UserError for a file system that cannot be made so small."""
+    if size_bytes < LEAST_BYTES[kind]:
+        raise UserError(
+            f"{where}: key 'size' is {format_size(size_bytes)}, {kind} needs {format_size(LEAST_BYTES[kind])} at least"
+        )
+
+
+def program(name: str) -> str:
+    """Path of a program, also where only root has it in PATH; the bare name if there is none."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin") or name
+
+
+def checked(command: Sequence[str], what: str, cwd: Path | None = None) -> str:
+    """Output of a command; raises UserError with its last word when it fails."""
+    try:
+        done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise UserError(f"{what} failed: there is no program '{command[0]}'; install it") from None
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise UserError(f"{what} failed with status {done.returncode}: {lines[-1] if lines else 'no message'}")
+    return done.stdout

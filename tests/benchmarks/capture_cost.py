@@ -1,0 +1,147 @@
+"""What a capture costs the traced command: fio, 4 KiB random writes at depth 32, with and without tracing.
+
+Run as root: python tests/benchmarks/capture_cost.py [PAIRS]. Each pair is a run without and a run with tracing of the
+same loop device over a file in memory, the fastest device that any Linux has and so the worst case; which comes first
+alternates. Prints the median of the pairs' ratios of IOPS with a 95 % confidence interval (Student's t over the
+logarithms of the ratios) for the project's capture, for `cat` on trace_pipe, and for two runs without tracing, which
+shows the noise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from scipy import stats
+
+from drivelab.trace import ftrace
+from drivelab.trace.capture import capture
+from drivelab.trace.capturing.disk import Disk
+from drivelab.trace.capturing.report import CaptureReport
+
+SIZE = 256 << 20
+RUNTIME_S = 3
+
+
+def fio(device: str, output: Path) -> list[str]:
+    """fio's command; its JSON goes to `output`."""
+    return [
+        "fio", "--name=cost", f"--filename={device}", "--rw=randwrite", "--bs=4k", "--iodepth=32", "--direct=1",
+        "--ioengine=libaio", "--time_based", f"--runtime={RUNTIME_S}", "--output-format=json", f"--output={output}",
+    ]  # fmt: skip
+
+
+def iops(output: Path) -> float:
+    return float(json.loads(output.read_text())["jobs"][0]["write"]["iops"])
+
+
+def untraced(device: str, folder: Path) -> float:
+    """IOPS without tracing."""
+    subprocess.run(fio(device, folder / "fio.json"), check=True)
+    return iops(folder / "fio.json")
+
+
+REPORTS: list[CaptureReport] = []
+
+
+def traced(device: str, folder: Path) -> float:
+    """IOPS under the project's capture."""
+    REPORTS.append(capture(device, fio(device, folder / "fio.json"), folder / "raw", backend="ftrace"))
+    return iops(folder / "fio.json")
+
+
+def traced_through_pipe(device: str, folder: Path) -> float:
+    """IOPS while `cat` reads every CPU's trace_pipe, where the kernel makes a record of each event at once."""
+    backend = ftrace.Ftrace(Disk(Path(device).name), folder / "trace")
+    backend.start()
+    readers: list[subprocess.Popen[bytes]] = []
+    options = {"bin": ("1", "0"), "context-info": ("0", "1")}
+    try:
+        for name, (during, _) in options.items():
+            (ftrace.TRACING / "options" / name).write_text(during)
+        for ring in backend._rings:
+            os.set_blocking(ring.exclusion, True)
+            with (folder / f"pipe{ring.cpu.name}").open("wb") as out:
+                readers.append(subprocess.Popen(["cat"], stdin=ring.exclusion, stdout=out))
+        subprocess.run(fio(device, folder / "fio.json"), check=True)
+    finally:
+        for reader in readers:
+            reader.kill()
+            reader.wait()
+        for name, (_, after) in options.items():
+            (ftrace.TRACING / "options" / name).write_text(after)
+        backend.abandon()
+    return iops(folder / "fio.json")
+
+
+WAYS: dict[str, Callable[[str, Path], float]] = {
+    "drivelab capture": traced, "cat trace_pipe": traced_through_pipe, "no tracing": untraced,
+}  # fmt: skip
+
+
+@contextmanager
+def loop_device() -> Iterator[str]:
+    """A loop device over a file in memory."""
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+        file.truncate(SIZE)
+        command = ["losetup", "--find", "--show", "--sector-size", "4096", file.name]
+        device = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        try:
+            yield device
+        finally:
+            subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def pair(device: str, way: Callable[[str, Path], float], turned: bool) -> float:
+    """IOPS of a way as a share of those without tracing."""
+    found: list[float] = []
+    for one in (way, untraced) if turned else (untraced, way):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+            found.append(one(device, Path(folder)))
+    return found[0] / found[1] if turned else found[1] / found[0]
+
+
+def interval(ratios: list[float]) -> tuple[float, float]:
+    """95 % confidence interval of the mean ratio, on the scale of logarithms."""
+    logs = [math.log(ratio) for ratio in ratios]
+    half = stats.t.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    mean = statistics.mean(logs)
+    return math.exp(mean - half), math.exp(mean + half)
+
+
+def main() -> None:
+    """Measure all ways and print what they cost."""
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 8
+    with loop_device() as device:
+        print(f"without tracing: {untraced_median(device):.0f} IOPS")
+        for name, way in WAYS.items():
+            ratios = [pair(device, way, bool(index % 2)) for index in range(pairs)]
+            low, high = interval(ratios)
+            print(f"{name}: {statistics.median(ratios):.2f} of the IOPS without, 95 % in {low:.2f} to {high:.2f}")
+    events = sum(report.events for report in REPORTS)
+    cpu_s = sum(report.cost.reader_cpu_s for report in REPORTS)
+    fill = max(report.cost.buffer_fill_max or 0 for report in REPORTS)
+    print(
+        f"drivelab capture: {events / sum(report.duration_s for report in REPORTS):.0f} events/s, reader "
+        f"{1e6 * cpu_s / events:.3f} us of CPU time an event, {sum(report.cost.drains or 0 for report in REPORTS)} "
+        f"drains, rings {100 * fill:.0f} % full at most, lost {sum((Counter(r.lost) for r in REPORTS), Counter())}"
+    )
+
+
+def untraced_median(device: str) -> float:
+    """IOPS without tracing, of three runs after one that does not count."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        return statistics.median([untraced(device, Path(folder)) for _ in range(4)][1:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""Captures that are disturbed: others who trace, losses, signals, kill -9, devices that go away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from captures import background, dd, running, wait_for
+
+from drivelab.errors import UserError
+from drivelab.trace import application, capture, ftrace
+from drivelab.trace.capturing import mounts
+
+pytest_plugins = ("capture_fixtures",)
+pytestmark = [
+    pytest.mark.device,
+    pytest.mark.skipif(capture.possible() is not None, reason=f"no capture here: {capture.possible()}"),
+    pytest.mark.usefixtures("tracer_untouched"),
+]
+TRACING = ftrace.TRACING
+
+
+def test_a_tracer_in_use_is_left_alone(device: str, tmp_path: Path) -> None:
+    (TRACING / "current_tracer").write_text("blk")
+    try:
+        with pytest.raises(UserError, match="'blk' is in use by someone else"):
+            capture.capture(device, ["true"], tmp_path / "raw")
+        assert (TRACING / "current_tracer").read_text() == "blk\n"
+    finally:
+        (TRACING / "current_tracer").write_text("nop")
+
+
+def test_a_device_that_someone_else_traces_is_left_alone(device: str, tmp_path: Path) -> None:
+    enable = Path(f"/sys/class/block/{Path(device).name}/trace/enable")
+    enable.write_text("1")
+    try:
+        with pytest.raises(UserError, match="is being traced by someone else"):
+            capture.capture(device, ["true"], tmp_path / "raw")
+        assert enable.read_text() == "1\n"
+    finally:
+        enable.write_text("0")
+
+
+def test_events_in_use_are_left_alone(device: str, tmp_path: Path) -> None:
+    enable = TRACING / "events/block/block_rq_issue/enable"
+    enable.write_text("1")
+    try:
+        with pytest.raises(UserError, match="trace events are in use by someone else"):
+            capture.capture(device, ["true"], tmp_path / "raw", backend="ftrace")
+    finally:
+        enable.write_text("0")
+
+
+def test_a_reader_of_the_ring_is_left_alone(device: str, tmp_path: Path) -> None:
+    with (
+        (TRACING / "per_cpu/cpu0/trace_pipe").open("rb"),
+        pytest.raises(UserError, match="is being read by someone else"),
+    ):
+        capture.capture(device, ["true"], tmp_path / "raw", backend="ftrace")
+
+
+def test_what_cannot_be_captured_is_refused(device: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is no block device"):
+        capture.capture(str(tmp_path), ["true"], tmp_path / "raw")
+    with pytest.raises(UserError, match="no program 'nosuchprogram'"):
+        capture.capture(device, ["nosuchprogram"], tmp_path / "raw")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    with pytest.raises(UserError, match="holds something already"):
+        capture.capture(device, ["true"], tmp_path / "full")
+
+
+def test_a_capture_does_not_trace_its_own_writing(device: str) -> None:
+    mounts.make("ext4", 32 << 20, device)
+    with mounts.mounted("ext4", device) as mount:
+        with pytest.raises(UserError, match=f"lies on {device}, so that the capture would trace its own writing"):
+            capture.capture(device, ["true"], mount / "raw")
+        assert not (mount / "raw").exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "kinds"),
+    [
+        (f"echo 0 > {TRACING}/tracing_on", {"tracer_changed", "not_traced"}),
+        (f"echo > {TRACING}/trace", {"completions_missing"}),
+        ("echo 0 > /sys/class/block/NAME/trace/enable", {"tracer_changed", "not_traced"}),
+        (f"for cpu in {TRACING}/per_cpu/*; do dd if=$cpu/trace_pipe_raw of=/dev/null iflag=nonblock count=9; done",
+         {"read_by_others", "completions_missing"}),
+    ],
+)  # fmt: skip
+def test_someone_who_meddles_meanwhile_makes_it_lossy(
+    device: str, tmp_path: Path, script: str, kinds: set[str]
+) -> None:
+    script = script.replace("NAME", Path(device).name)
+    work = " ".join(dd(device, 400))
+    # What is lost without a trace of it is found by the device's own counters.
+    order = f"{script}; {work}" if "not_traced" in kinds else f"{work}; {script}; {work}"
+    report = capture.capture(device, ["sh", "-c", order], tmp_path / "raw", backend="ftrace")
+    assert report.exit_status == 0
+    assert report.lost.keys() == kinds
+    assert report.lossy
+    assert len(report.remarks) >= 1
+
+
+def test_a_ring_that_is_too_small_loses_and_says_how_much(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ftrace, "MOST_KIB", 64)
+    monkeypatch.setattr(ftrace, "LEAST_KIB", 64)
+    monkeypatch.setattr(ftrace.Ftrace, "interval_s", 1000.0)
+    report = capture.capture(device, dd(device, 3000), tmp_path / "raw", backend="ftrace")
+    assert report.lost["dropped_events"] > 3000 * 6 / 4
+    assert report.cost.buffer_fill_max is not None
+    assert report.cost.buffer_fill_max > 0.9
+
+
+def test_a_ring_that_is_read_in_time_loses_nothing(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ftrace, "MOST_KIB", 256)
+    monkeypatch.setattr(ftrace, "LEAST_KIB", 256)
+    monkeypatch.setattr(ftrace.Ftrace, "interval_s", 0.001)
+    report = capture.capture(device, dd(device, 5000), tmp_path / "raw", backend="ftrace")
+    assert report.lost == {}
+    assert report.cost.drains is not None
+    assert report.cost.drains > 1
+    assert report.events >= 5000 * 6
+
+
+def test_a_device_that_is_detached_meanwhile_is_noticed(device: str, tmp_path: Path) -> None:
+    script = f"{' '.join(dd(device))}; losetup --detach {device}"
+    report = capture.capture(device, ["sh", "-c", script], tmp_path / "raw")
+    assert report.lost.keys() == {"device_changed"}
+    assert report.capacity_bytes == 64 << 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_restores_the_tracer_and_ends_the_command(device: str, tmp_path: Path, number: int) -> None:
+    span = f"1000.{os.getpid()}"
+    process = background(f"""
+from pathlib import Path
+from drivelab.trace.capture import capture
+capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backend="ftrace")
+""")
+    wait_for(lambda: bool(running("sleep", span)), process)
+    assert (TRACING / "current_tracer").read_text() == "blk\n"
+    process.send_signal(number)
+    assert process.wait() != 0
+    assert (TRACING / "current_tracer").read_text() == "nop\n"
+    assert running("sleep", span) == []
+
+
+def test_a_command_that_is_killed_ends_its_capture(device: str, tmp_path: Path) -> None:
+    script = f"{' '.join(dd(device))}; kill -9 $$"
+    report = capture.capture(device, ["sh", "-c", script], tmp_path / "raw")
+    assert (report.exit_status, report.lost, report.device_requests) == (-9, {}, 50)
+
+
+def sleeper(device: str, tmp_path: Path, span: str, prelude: str = "") -> subprocess.Popen[bytes]:
+    """An application at work whose command has a child of its own; `prelude` is code that comes first."""
+    command = ["sh", "-c", f"sleep {span} & sleep {span}; true"]
+    process = background(f"""
+from pathlib import Path
+from drivelab.trace import application
+{prelude}
+body = {{"title": "t", "file_system": "ext4", "size": "32MiB", "command": {command!r}}}
+spec = application.from_mapping("x", body, "test")
+application.run_captured("x", spec, {device!r}, Path({str(tmp_path / "x.parquet")!r}), backend="ftrace")
+""")
+    wait_for(lambda: len(running("sleep", span)) == 2, process)
+    assert (TRACING / "current_tracer").read_text() == "blk\n"
+    assert f"{device} " in Path("/proc/mounts").read_text()
+    return process
+
+
+SILENT = "from drivelab.trace.capturing.guardian import Guardian; Guardian.session = lambda self, pid: None"
+
+
+@pytest.mark.parametrize("prelude", ["", SILENT], ids=["told", "killed before it could tell of the command"])
+def test_after_kill_9_the_guardian_restores_tracer_and_mount(device: str, tmp_path: Path, prelude: str) -> None:
+    span = f"1001.{os.getpid()}"
+    process = sleeper(device, tmp_path, span, prelude)
+    process.kill()
+    process.wait()
+    wait_for(lambda: not list(ftrace.RUN.glob("*.json")))
+    assert running("sleep", span) == []
+
+
+def test_after_kill_9_of_the_guardian_too_the_next_capture_restores(
+    attach: Callable[[int, int], str], tmp_path: Path
+) -> None:
+    span = f"1002.{os.getpid()}"
+    device = attach(64, 4096)
+    process = sleeper(device, tmp_path, span)
+    guardians = running("-m", "drivelab.trace.capturing.guardian")
+    for pid in [*guardians, process.pid, *running("sleep", span)]:
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    wait_for(lambda: not running("sleep", span))
+    assert (TRACING / "current_tracer").read_text() == "blk\n"
+    assert f"{device} " in Path("/proc/mounts").read_text()
+    capture.recover()
+    application.recover_mounts()
+    assert (TRACING / "current_tracer").read_text() == "nop\n"
+    assert f"{device} " not in Path("/proc/mounts").read_text()

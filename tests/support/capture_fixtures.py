@@ -1,0 +1,51 @@
+"""Fixtures of tests that capture with this machine's tracer: `pytest_plugins = ("capture_fixtures",)`."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from drivelab.trace import ftrace
+from drivelab.trace.capturing import tracer
+
+
+@pytest.fixture
+def attach(tmp_path: Path) -> Iterator[Callable[[int, int], str]]:
+    """Makes a loop device of some MiB with logical blocks of some bytes; detached after the test."""
+    devices: list[str] = []
+
+    def make(size_mib: int, block_bytes: int) -> str:
+        image = tmp_path / f"image{len(devices)}"
+        with image.open("wb") as file:
+            file.truncate(size_mib << 20)
+        command = ["losetup", "--find", "--show", "--sector-size", str(block_bytes), "--direct-io=on", str(image)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"no loop device: {done.stderr.strip()}")
+        devices.append(done.stdout.strip())
+        return devices[-1]
+
+    yield make
+    for device in devices:
+        subprocess.run(["partx", "--delete", device], check=False, capture_output=True)
+        subprocess.run(["losetup", "--detach", device], check=False, capture_output=True)
+    assert not [device for device in devices if Path(f"/sys/block/{Path(device).name}/loop").exists()]
+
+
+@pytest.fixture
+def device(attach: Callable[[int, int], str]) -> str:
+    """A loop device of 64 MiB with logical blocks of 4096 bytes."""
+    return attach(64, 4096)
+
+
+@pytest.fixture
+def tracer_untouched() -> Iterator[None]:
+    """Whatever a test does, the tracer is afterwards as it was before, and nothing is mounted."""
+    before = tracer.state()
+    yield
+    assert tracer.state() == before
+    assert not list(ftrace.RUN.glob("*.json"))
+    assert "/run/drivelab/mount." not in Path("/proc/mounts").read_text()

@@ -1,0 +1,44 @@
+"""What tests that capture with this machine's tracer start and look for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from drivelab.config.schema import ROOT
+
+MIB = 1 << 20
+
+
+def dd(device: str, count: int = 50) -> list[str]:
+    return ["dd", "if=/dev/zero", f"of={device}", "bs=4k", f"count={count}", "oflag=direct", "seek=100"]
+
+
+def background(code: str) -> subprocess.Popen[bytes]:
+    """Python code in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    return subprocess.Popen([sys.executable, "-c", code], env=environment)
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
+    """Wait while the process runs."""
+    while not condition():
+        assert process is None or process.poll() is None
+        time.sleep(0.01)
+
+
+def running(*arguments: str) -> list[int]:
+    """Processes that have all these words in their command line."""
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if all(argument.encode() in words for argument in arguments):
+            found.append(int(path.parent.name))
+    return found

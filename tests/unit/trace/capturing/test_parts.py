@@ -1,0 +1,116 @@
+"""Command, disk, guardian and mounts, as far as no tracer is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from drivelab.config.schema import ROOT
+from drivelab.trace.capturing import command, disk, mounts
+from drivelab.trace.capturing.disk import Disk
+from drivelab.trace.capturing.processes import alive, started
+
+
+def run(words: list[str], output: Path) -> command.Outcome:
+    pids: list[int] = []
+    outcome = command.run(words, None, output, lambda: None, 0.05, pids.append)
+    assert len(pids) == 1
+    return outcome
+
+
+def test_a_commands_use_of_the_processor_is_its_own_and_its_childrens(tmp_path: Path) -> None:
+    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + 200_000_000
+    work = f'import hashlib; hashlib.sha256(b"x" * {size}).digest()'
+    outcome = run(["sh", "-c", f"{sys.executable} -c '{work}'; true"], tmp_path)
+    assert outcome.exit_status == 0
+    assert outcome.user_s + outcome.system_s > 0.05
+    assert outcome.max_rss_bytes is not None
+    assert outcome.max_rss_bytes > size
+    assert outcome.duration_s > 0
+
+
+def test_memory_that_is_hidden_below_the_own_is_not_told(tmp_path: Path) -> None:
+    assert run(["true"], tmp_path).max_rss_bytes is None
+
+
+@pytest.mark.parametrize(("script", "status"), [("exit 3", 3), ("kill -9 $$", -9)])
+def test_how_a_command_ended_is_told(tmp_path: Path, script: str, status: int) -> None:
+    assert run(["sh", "-c", script], tmp_path).exit_status == status
+
+
+def test_what_a_command_leaves_running_is_ended(tmp_path: Path) -> None:
+    outcome = run(["sh", "-c", "sleep 1000 & echo $!"], tmp_path)
+    assert outcome.exit_status == 0
+    left = int((tmp_path / "stdout").read_text())
+    while Path(f"/proc/{left}").exists() and Path(f"/proc/{left}/stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+
+
+class Sysfs:
+    """Block devices in a folder that looks like sysfs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def put(self, name: str, **files: str) -> Disk:
+        for file, text in files.items():
+            path = self.root / name / file.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + "\n")
+        return Disk(name, self.root)
+
+
+STAT = "5 0 40 1 7 2 900 1 0 0 0 3 0 64 1 9 1"
+
+
+def test_a_disk_is_told_by_sysfs(tmp_path: Path) -> None:
+    one = Sysfs(tmp_path).put("sda", size="2048", dev="259:5", stat=STAT, queue__logical_block_size="4096", diskseq="7")
+    assert one.facts() == disk.Facts(1 << 20, 0, 4096, "7")
+    assert one.number == 259 << 20 | 5
+    assert one.completed() == 5 + 7 + 3, "reads, writes and discards, without merges and flushes"
+
+
+def test_a_disk_that_has_gone_has_no_facts(tmp_path: Path) -> None:
+    gone = Disk("sdz", tmp_path)
+    assert gone.facts() == disk.Facts(0, 0, 0, "")
+    assert gone.completed() == 0
+    gone.settle()
+
+
+def test_an_own_zombie_is_not_alive() -> None:
+    process = subprocess.Popen(["true"])
+    start = started(process.pid)
+    while Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z":
+        time.sleep(0.01)
+    assert not alive(process.pid, start)
+    process.wait()
+    assert alive(os.getpid(), started(os.getpid()))
+    assert not alive(os.getpid(), "0"), "the number came again"
+
+
+def test_mounts_of_the_living_are_left_and_those_of_the_dead_forgotten(tmp_path: Path) -> None:
+    for name, start in (("living", started(os.getpid())), ("dead", "0")):
+        (tmp_path / f"mount.{name}").mkdir()
+        body = {"pid": os.getpid(), "started": start, "mount": str(tmp_path / f"mount.{name}")}
+        (tmp_path / f"mount-1-{name}.json").write_text(json.dumps(body))
+    mounts.recover_mounts(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mount-1-living.json", "mount.living"]
+
+
+def test_the_guardian_is_quickly_there() -> None:
+    """Nothing heavy is imported: it starts with every capture."""
+    code = """
+import sys
+import drivelab.trace.capturing.guardian
+print(*sorted({"numpy", "pyarrow", "pandas"} & set(sys.modules)))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == ""
