@@ -32,7 +32,7 @@ def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
                 f"virtual drive '{source.origin}' at {started.device} is in use: {reason}; release it first"
             )
         with exclusive(Path(started.device), source.origin):
-            summary = application.run_captured(name, spec, started.device, output)
+            summary = application.run_captured(name, spec, started.device, output, virtual=True)
     finally:
         manage.stop(source.origin)
     print(f"{spec.name}: {summary['application_duration_s']:.3f} s on {source.origin}, measured while it was traced")

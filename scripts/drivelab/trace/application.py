@@ -115,14 +115,14 @@ def refuse_missing(spec: Application) -> None:
 
 
 def run_captured(
-    name: str, spec: Application, device: str, out_parquet: Path, *, backend: str | None = None
+    name: str, spec: Application, device: str, out_parquet: Path, *, virtual: bool = False, backend: str | None = None
 ) -> dict[str, Any]:
     """Trace an application on a fresh file system on a drive and write the trace to `out_parquet` as `name`.
 
     Returns the summary of drivelab.trace.decode.decode and `application_duration_s`, the seconds of the command
     alone, which is the result of an application-based benchmark: lower is better.
 
-    All data on `device` is lost: the caller has made sure that it may be. The raw capture lies beside `out_parquet`
+    `virtual` says in the trace that the drive was no real one. All data on `device` is lost: the caller has made sure that it may be. The raw capture lies beside `out_parquet`
     meanwhile and is kept when something fails. Nothing is left mounted: a guardian sees to that after kill -9.
 
     Raises UserError when a program is not installed, when the drive is too small, and when a command fails.
@@ -161,7 +161,8 @@ def run_captured(
         out_parquet,
         about={
             "name": name, "application": spec.name, "title": spec.title, "command": list(spec.command),
-            "file_system": spec.file_system, "file_system_bytes": spec.size_bytes, "cache": spec.cache, **duration,
+            "file_system": spec.file_system, "file_system_bytes": spec.size_bytes, "cache": spec.cache, "virtual": virtual,
+            **duration,
         },
     )  # fmt: skip
     shutil.rmtree(raw)
