@@ -24,7 +24,7 @@ class BlockLayer:
         self.records: list[Record] = []
         """In the order of time, no two at the same."""
         self.rows: list[dict[str, Any]] = []
-        self.device_flushes = self.refused = 0
+        self.device_flushes = 0
         self._ns = self.dice.randrange(1 << 50)
         self._start_ns = self._ns + 1
         self._named: set[int] = set()
@@ -199,7 +199,6 @@ class BlockLayer:
     def _dispatch(self) -> None:
         request = self._queue[0] if self.setup.repeats else self.dice.choice(self._queue)
         if self.setup.refusals and self.dice.random() < 0.2:
-            self.refused += 1
             self._request_event("R", request)
             return
         self._queue.remove(request)

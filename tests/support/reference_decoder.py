@@ -80,7 +80,8 @@ class Decoder:
     def _merge(self, event: Event) -> None:
         unmarked = [one for one in self._list(event) if one.begin == event.begin and not one.merged]
         exact = [one for one in unmarked if one.end == event.end]
-        for one in (exact or unmarked)[:1]:
+        # Merging follows at once on queueing, so it is the last one.
+        for one in (exact or unmarked)[-1:]:
             one.merged = True
 
     def _dispatch(self, event: Event) -> None:
@@ -145,15 +146,15 @@ class Decoder:
 
     def _requeue(self, event: Event) -> None:
         if event.is_device_flush:
-            if self.device_flushes:
-                self.device_flushes.pop(0)
-            else:
-                self.unmatched["requeues"] += 1
+            # With none in flight it was refused: the kernel makes these requests by itself, nothing else tells of one.
+            self.device_flushes[:1] = []
             return
         found = [one for one in self.in_flight if (one.direction, one.begin) == (event.direction, event.begin)]
         undone = next((one for one in found if one.end == event.end), found[0] if found else None)
         if undone is None:
-            self.unmatched["requeues"] += 1
+            # A driver that has no room sends a request back before its dispatch is traced (scsi_queue_rq).
+            refused = any(one.begin == event.begin for one in self._list(event))
+            self.unmatched["requeues"] += not refused
             return
         self.in_flight.remove(undone)
         for one in undone.members:

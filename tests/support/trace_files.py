@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from drivelab.trace import records
-from drivelab.trace.match import Matcher
 
 HEADER = np.dtype(
     [
@@ -97,12 +96,3 @@ def write_records(folder: Path, *files: Iterable[Record], version: int = 7) -> P
 def by_cpu(events: Sequence[Record], cpus: int) -> list[list[Record]]:
     """The events of each CPU."""
     return [[event for event in events if event.cpu == cpu] for cpu in range(cpus)]
-
-
-def matched(*events: Event) -> Matcher:
-    """What the matcher makes of events."""
-    matcher = Matcher()
-    for time_ns, letter, flags, sector, length in events:
-        matcher.event(time_ns, action_word(letter, flags), sector, length, 0, 7, 0)
-    matcher.finish()
-    return matcher

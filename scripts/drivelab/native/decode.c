@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-#define MOST_NAMES (1u << 20)
+#define MOST_PROCESSES (1u << 20)
+#define MOST_NAMES (1u << 16)
 #define COMMAND_BYTES 16
 
 struct columns {
@@ -28,7 +29,7 @@ struct counts {
 
 struct process {
     uint32_t pid;
-    int32_t name; /* 0: an empty place */
+    int32_t name; /* its number, from 1; 0: an empty place */
 };
 
 struct decoder {
@@ -136,7 +137,7 @@ bool decoder_name(struct decoder *d, uint32_t pid, const char *name)
     for (unsigned i = 0; i + 1 < COMMAND_BYTES && name[i]; i++)
         padded[i] = name[i];
     struct process *place = place_of(d, pid);
-    if (!place->name && d->process_count >= MOST_NAMES) {
+    if (!place->name && d->process_count >= MOST_PROCESSES) {
         d->counts.dropped_names++;
         return true;
     }
@@ -144,7 +145,7 @@ bool decoder_name(struct decoder *d, uint32_t pid, const char *name)
     if (number < 0)
         return false;
     d->process_count += !place->name;
-    *place = (struct process){pid, number};
+    *place = (struct process){pid, number + 1};
     return d->process_count < (1u << d->process_bits) / 2 || grow_processes(d);
 }
 
@@ -179,7 +180,7 @@ static bool take_event(struct decoder *d, const struct event *event)
     }
     if (event->action & ZONE_MANAGEMENT)
         return true;
-    int32_t process = KIND(event->action) == QUEUE ? place_of(d, event->pid)->name : 0;
+    int32_t known = KIND(event->action) == QUEUE ? place_of(d, event->pid)->name : 0, process = known ? known - 1 : 0;
     return matcher_event(d->matcher, event, (int64_t)(event->time - d->counts.origin), process);
 }
 

@@ -47,12 +47,10 @@ void dispatch_flush(struct matcher *m, int64_t time)
     }
 }
 
+/* With none in flight the driver had no room for it; the kernel makes these requests by itself, nothing else tells. */
 void requeue_flush(struct matcher *m)
 {
-    if (m->flushes_completed < m->flushes_dispatched)
-        m->flushes_completed++;
-    else
-        m->mismatches[REQUEUES]++;
+    m->flushes_completed += m->flushes_completed < m->flushes_dispatched;
 }
 
 /* Data of a write with preflush or FUA are transferred; the end of the sequence may still come, at the same place and

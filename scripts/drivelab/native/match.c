@@ -215,7 +215,8 @@ static bool requeue(struct matcher *m, const struct event *event)
     }
     uint32_t index = in_flight(m, event, false);
     if (!index) {
-        m->mismatches[REQUEUES]++;
+        /* A driver that had no room for a request sends it back before its dispatch is traced (BLK_STS_RESOURCE). */
+        m->mismatches[REQUEUES] += !multimap_first(&m->segments, key_of(event->action, event->sector));
         return true;
     }
     multimap_remove(&m->dispatches, index);

@@ -87,7 +87,7 @@ bool multimap_insert(struct multimap *map, uint32_t index, uint64_t key, int64_t
         entry->chain = *bucket;
         *bucket = index;
     } else {
-        uint32_t before = at(map, first)->last;
+        uint32_t before = at(map, first)->order > order ? 0 : at(map, first)->last;
         while (before && at(map, before)->order > order)
             before = at(map, before)->previous;
         entry->previous = before;

@@ -54,11 +54,13 @@ bool split(struct matcher *m, const struct event *event)
     return !chosen || cut(m, chosen, front_bytes);
 }
 
+/* The bio that was merged is the last that was queued there, as merging follows at once on queueing; where a whole
+   request was merged into its neighbour, its first one has another length. */
 void mark_merged(struct matcher *m, const struct event *event)
 {
-    uint32_t unmarked = 0, scanned = 0;
-    uint32_t index = multimap_first(&m->segments, key_of(event->action, event->sector));
-    for (; index && scanned++ < MOST_SCANNED; index = multimap_next(&m->segments, index)) {
+    uint32_t first = multimap_first(&m->segments, key_of(event->action, event->sector));
+    uint32_t index = first ? segment_at(m, first)->entry.last : 0, unmarked = 0, scanned = 0;
+    for (; index && scanned++ < MOST_SCANNED; index = segment_at(m, index)->entry.previous) {
         struct segment *segment = segment_at(m, index);
         if (segment->marked)
             continue;

@@ -122,8 +122,9 @@ def run_captured(
     Returns the summary of drivelab.trace.decode.decode and `application_duration_s`, the seconds of the command
     alone, which is the result of an application-based benchmark: lower is better.
 
-    `virtual` says in the trace that the drive was no real one. All data on `device` is lost: the caller has made sure that it may be. The raw capture lies beside `out_parquet`
-    meanwhile and is kept when something fails. Nothing is left mounted: a guardian sees to that after kill -9.
+    `virtual` says in the trace that the drive was no real one. All data on `device` is lost: the caller has made sure
+    that it may be. The raw capture lies beside `out_parquet` meanwhile and is kept when something fails. Nothing is
+    left mounted: a guardian sees to that after kill -9.
 
     Raises UserError when a program is not installed, when the drive is too small, and when a command fails.
     """
@@ -161,8 +162,8 @@ def run_captured(
         out_parquet,
         about={
             "name": name, "application": spec.name, "title": spec.title, "command": list(spec.command),
-            "file_system": spec.file_system, "file_system_bytes": spec.size_bytes, "cache": spec.cache, "virtual": virtual,
-            **duration,
+            "file_system": spec.file_system, "file_system_bytes": spec.size_bytes, "cache": spec.cache,
+            "virtual": virtual, **duration,
         },
     )  # fmt: skip
     shutil.rmtree(raw)

@@ -14,11 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from drivelab.errors import UserError
+from drivelab.trace.capturing.report import REPORT_NAME
 from drivelab.trace.decoder import NEVER, Counts, Decoder
 from drivelab.trace.records import cpu_files, device_number
 from drivelab.trace.schema import TraceWriter, open_trace
-
-REPORT_NAME = "capture.json"
 
 
 def decode(

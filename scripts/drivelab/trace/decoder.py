@@ -99,7 +99,8 @@ class Decoder:
             raise UserError("there is no memory to decode a trace; close other programs")
         for pid, name in (processes or {}).items():
             self._library.decoder_name(self._decoder, pid, name.encode()[:15])
-        self._names: pa.Array = pa.array([""])
+        self._names = _strings([""])
+        self._operations = _strings(OPERATIONS)
         self._buffers = _buffers()
 
     def __enter__(self) -> Self:
@@ -173,7 +174,7 @@ class Decoder:
         arrays |= {flag: column(flag, pa.bool_()) for flag in FLAGS}
         arrays |= {name: column(name, pa.int32()) for name in _INT32}
         operation = column("operation", pa.int8())
-        arrays["operation"] = pa.DictionaryArray.from_arrays(operation, list(OPERATIONS), safe=False)
+        arrays["operation"] = pa.DictionaryArray.from_arrays(operation, self._operations, safe=False)
         arrays["process"] = pa.DictionaryArray.from_arrays(arrays["process"], self._known_names(), safe=False)
         return pa.RecordBatch.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
 
@@ -182,7 +183,7 @@ class Decoder:
         if count != len(self._names):
             raw = ctypes.string_at(self._library.decoder_names(self._decoder), count * records.NAME_BYTES)
             names = (raw[at : at + records.NAME_BYTES] for at in range(0, len(raw), records.NAME_BYTES))
-            self._names = pa.array([name.split(b"\0")[0].decode(errors="replace") for name in names])
+            self._names = _strings([name.split(b"\0")[0].decode(errors="replace") for name in names])
         return self._names
 
     def _counts(self) -> _Counts:
@@ -214,6 +215,13 @@ class Decoder:
                 f"{path}: cannot be read at byte {byte.value} ({os.strerror(detail.value)}); check the file"
             )
         return UserError("there is no memory to decode a trace; close other programs")
+
+
+def _strings(values: Sequence[str]) -> pa.Array:
+    """As `pa.array`, which would import pandas: that takes longer than decoding half a million events."""
+    data = [value.encode() for value in values]
+    offsets = np.cumsum([0, *map(len, data)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(data), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))
 
 
 def _buffers() -> dict[str, npt.NDArray[Any]]:

@@ -10,13 +10,15 @@ import pytest
 from trace_files import write_capture
 
 from drivelab.errors import UserError
+from drivelab.trace import catalogue
 from drivelab.trace.decode import decode
-from drivelab.trace.schema import read_trace, write_trace
+from drivelab.trace.schema import REQUESTS, TraceWriter, read_trace, write_trace
 
 
 def test_a_trace_survives_the_file_with_its_provenance(tmp_path: Path) -> None:
     events = [(1, "Q", "R", 8, 4096), (2, "D", "R", 8, 4096), (3, "Q", "D", 80, 4096)]
-    requests = decode(write_capture(tmp_path / "c", events)).requests
+    decode(write_capture(tmp_path / "c", events), tmp_path / "first.parquet")
+    requests, _ = read_trace(tmp_path / "first.parquet")
     path = tmp_path / "new" / "t.parquet"
     write_trace(requests, {"application": "x", "lost": {"overrun": 1}}, path)
     table, provenance = read_trace(path)
@@ -34,4 +36,24 @@ def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
         read_trace(path)
     pq.write_table(pa.table({"a": [1]}), path)
     with pytest.raises(UserError, match=r"t\.parquet: is no trace of format 2"):
+        read_trace(path)
+
+
+def test_a_trace_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    empty = REQUESTS.empty_table()
+    with pytest.raises(RuntimeError), TraceWriter(tmp_path / "t.parquet") as writer:
+        writer.write(empty)
+        raise RuntimeError
+    with TraceWriter(tmp_path / "u.parquet") as writer:
+        writer.write(empty)
+    assert list(tmp_path.iterdir()) == [], "neither after an error nor without its provenance"
+
+
+def test_a_file_that_is_damaged_in_the_middle_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(catalogue.path_of("rocksdb").read_bytes())
+    data = bytearray(path.read_bytes())
+    data[1000:3000] = bytes(2000)
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=r"t\.parquet: is damaged"):
         read_trace(path)

@@ -76,7 +76,7 @@ def test_the_shipped_pair_differs_in_over_provisioning_and_serial_only() -> None
     assert {key for key in low if low[key] != high[key]} == {"over_provisioning", "serial"}
     assert (low["over_provisioning"], high["over_provisioning"]) == ("7%", "28%")
     assert (low["serial"], high["serial"]) == ("VIRTUAL-OP7", "VIRTUAL-OP28")
-    assert models["trace-origin"]["capacity"] == "256MiB"
+    assert models["trace-origin"]["capacity"] == "512MiB"
 
 
 def test_identity_has_the_columns_of_the_drives_table() -> None:
