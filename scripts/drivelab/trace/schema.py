@@ -74,6 +74,7 @@ class TraceWriter:
             use_dictionary=[name for name in REQUESTS.names if name not in _PLAIN],
             column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
             write_statistics=["queue_ns"],
+            write_page_checksum=True,
         )
         return self
 
@@ -134,7 +135,7 @@ def open_trace(path: Path) -> Iterator[TraceFile]:
     """
     try:
         # Not memory-mapped and not buffered ahead: memory is bounded by the batch.
-        parquet = pq.ParquetFile(path, memory_map=False, pre_buffer=False)
+        parquet = pq.ParquetFile(path, memory_map=False, pre_buffer=False, page_checksum_verification=True)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such trace; check the name or capture it") from None
     except (OSError, pa.ArrowInvalid) as error:
