@@ -107,7 +107,7 @@ def convert(source: Path, size: int, device: int, out: BinaryIO) -> Counts:
         counts.others += int(np.count_nonzero(~mine))
         chosen = Entries(entries.page[mine], entries.start[mine], entries.length_bytes[mine], entries.time_ns[mine])
         actions = words[chosen.page, chosen.start + version.action]
-        counts.completions += int(np.count_nonzero(actions & np.uint32(NOTIFY | 0xFFFF) == COMPLETE))
+        counts.completions += int(np.count_nonzero(actions & np.uint32(NOTIFY | 0xFF) == COMPLETE))
         counts.events += len(chosen.page)
         out.write(_records(words, chosen, version))
     return counts
