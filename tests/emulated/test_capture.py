@@ -1,4 +1,4 @@
-"""blktrace proper, which a locked-down host refuses: the project's back end and decoder against blkparse and fio."""
+"""blktrace proper, which a locked-down host refuses: both back ends and the decoder against blkparse and fio."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from emulation.machine import Machine
 
+from drivelab.trace.capturing import ring
 from drivelab.trace.decode import decode
 from drivelab.trace.schema import read_trace
 
@@ -37,9 +38,10 @@ class Captured:
 def captured(bench: Machine, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     directory = tmp_path_factory.mktemp("trace")
     lost = bench.run(f"python3 /guest/trace.py {DEVICE}").json()
-    (directory / "trace.tar").write_bytes(bench.read("/tmp/trace.tar"))
-    with tarfile.open(directory / "trace.tar") as archive:
-        archive.extractall(directory, filter="data")
+    for name, folder in (("trace", directory), ("ring", directory / "ring")):
+        (directory / f"{name}.tar").write_bytes(bench.read(f"/tmp/{name}.tar"))
+        with tarfile.open(directory / f"{name}.tar") as archive:
+            archive.extractall(folder, filter="data")
     return Captured(directory / "trace", lost)
 
 
@@ -99,3 +101,29 @@ def test_a_request_that_is_split_is_one_row_of_many_pieces(table: pd.DataFrame, 
     large = table[(table["operation"] == "write") & table["offset_bytes"].between(24 << 20, (26 << 20) - 1)]
     assert large["length_bytes"].sum() == 2 << 20
     assert large["pieces"].sum() == (2 << 20) // (64 << 10)
+
+
+def through_ftrace(folder: Path) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Summary and requests of the capture through ftrace, of the same work."""
+    facts = json.loads((folder / "capture.json").read_text())
+    for pages in folder.glob("pages.*"):
+        with (folder / f"trace.blktrace.{pages.suffix[1:]}").open("wb") as out:
+            ring.convert(pages, facts["page_bytes"], facts["number"], out)
+    summary = decode(folder, folder / "trace.parquet")
+    return summary, read_trace(folder / "trace.parquet")[0].to_pandas()
+
+
+def of_the_work(table: pd.DataFrame) -> Counter[tuple[Any, ...]]:
+    """Requests that do not depend on when who looks for partitions, as opening and closing a drive makes udev do."""
+    columns = ["process", "operation", "offset_bytes", "length_bytes", "sync", "fua", "preflush", "pieces"]
+    reads = table["operation"] == "read"
+    chosen = (table["process"] == "fio") | (table["process"].isin(["dd", "blkdiscard"]) & ~reads)
+    return Counter(map(tuple, table.loc[chosen, columns].astype(object).to_numpy()))
+
+
+def test_both_back_ends_have_the_same_requests(table: pd.DataFrame, captured: Captured) -> None:
+    summary, other = through_ftrace(captured.base.with_name("ring"))
+    assert (summary["lost"], summary["unmatched"]) == ({}, {})
+    ours, theirs = map(of_the_work, (table, other))
+    assert ours == theirs
+    assert sum(ours.values()) > 600
