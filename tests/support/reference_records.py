@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-HEADERS = {7: struct.Struct("<IIQQIIIIIHH"), 8: struct.Struct("<IIQQIIQIIHH12x")}
+HEADERS = {7: struct.Struct("<IIQQIIIIIhH"), 8: struct.Struct("<IIQQIIQIIhH12x")}
+"""The error is negative, as the kernel stores it."""
 MAGIC = 0x65617400
 LETTERS = "?QMFGSRDCPUUIXBA"
 CATEGORIES = (
@@ -82,5 +83,9 @@ def raw_records(data: bytes) -> Iterator[tuple[int, int, Event]]:
         payload = data[at + header.size : end]
         categories = {name for bit, name in enumerate(CATEGORIES) if action >> (16 + bit) & 1}
         payload = payload[8:] if action & CGROUP else payload
-        yield end, sequence, Event(time_ns, action & 0xFF, categories, 512 * sector, length, pid, cpu, error, payload)
+        yield (
+            end,
+            sequence,
+            Event(time_ns, action & 0xFF, categories, 512 * sector, length, pid, cpu, abs(error), payload),
+        )
         at = end

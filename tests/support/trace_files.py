@@ -38,13 +38,13 @@ def record_bytes(
     event: Event, cpu: int = 0, sequence: int = 0, pid: int = 7, pdu: bytes = b"", action: int | None = None,
     version: int = 7, device: int = 1 << 20, error: int = 0,
 ) -> bytes:  # fmt: skip
-    """One record as it lies in a file; `action` stands in for the event's letter and flags."""
+    """One record as the kernel writes it, errors negative; `action` stands in for the event's letter and flags."""
     time_ns, letter, flags, sector, length = event
     word = action_word(letter, flags) if action is None else action
     head = struct.pack("<IIQQI", records.MAGIC | version, sequence, time_ns, sector, length)
     if version == 7:
-        return head + struct.pack("<IIIIHH", word & 0xFFFFFFFF, pid, device, cpu, error, len(pdu)) + pdu
-    return head + struct.pack("<IQIIHH12x", pid, word, device, cpu, error, len(pdu)) + pdu
+        return head + struct.pack("<IIIIhH", word & 0xFFFFFFFF, pid, device, cpu, -error, len(pdu)) + pdu
+    return head + struct.pack("<IQIIhH12x", pid, word, device, cpu, -error, len(pdu)) + pdu
 
 
 def write_capture(folder: Path, *cpus: Sequence[Event]) -> Path:

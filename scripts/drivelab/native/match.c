@@ -18,7 +18,6 @@ struct matcher *matcher_new(void)
         return NULL;
     m->rows_used = 1;
     m->last_flush = NEVER;
-    m->last_time = NEVER;
     m->window = malloc(WINDOW * sizeof *m->window);
     bool tables = multimap_init(&m->segments, sizeof(struct segment));
     tables &= multimap_init(&m->dispatches, sizeof(struct dispatch));
@@ -66,7 +65,8 @@ static void forget_beyond_bounds(struct matcher *m)
         forget_segment(m);
         m->mismatches[FORGOTTEN]++;
     }
-    if (m->dispatches.count > MOST_WAITING) {
+    bool crowded = m->segments.live > 2 * MOST_WAITING && m->dispatches.count;
+    if (crowded || m->dispatches.count > MOST_WAITING) {
         forget_dispatch(m);
         m->mismatches[FORGOTTEN]++;
     }

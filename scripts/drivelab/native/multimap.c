@@ -28,6 +28,7 @@ uint32_t multimap_allocate(struct multimap *map)
     uint32_t index = map->free_list;
     if (index) {
         map->free_list = at(map, index)->next;
+        map->live++;
         return index;
     }
     if (map->used >= map->allocated) {
@@ -38,6 +39,7 @@ uint32_t multimap_allocate(struct multimap *map)
         map->pool = pool;
         map->allocated = wanted;
     }
+    map->live++;
     return map->used++;
 }
 
@@ -45,6 +47,7 @@ void multimap_release(struct multimap *map, uint32_t index)
 {
     at(map, index)->next = map->free_list;
     map->free_list = index;
+    map->live--;
 }
 
 static bool grow(struct multimap *map)
@@ -88,7 +91,7 @@ bool multimap_insert(struct multimap *map, uint32_t index, uint64_t key, int64_t
         *bucket = index;
     } else {
         uint32_t before = at(map, first)->order > order ? 0 : at(map, first)->last;
-        while (before && at(map, before)->order > order)
+        for (uint32_t passed = 0; before && at(map, before)->order > order && passed < MOST_PASSED; passed++)
             before = at(map, before)->previous;
         entry->previous = before;
         entry->next = before ? at(map, before)->next : first;

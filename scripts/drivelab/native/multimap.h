@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define MOST_PASSED 1024u
+
 struct entry {
     uint64_t key;
     int64_t order;
@@ -21,7 +23,7 @@ struct multimap {
     uint32_t used, allocated, free_list;
     uint32_t *buckets;
     uint32_t bucket_bits;
-    uint32_t count;
+    uint32_t count, live; /* entries in the table, and with those outside of it */
     uint32_t oldest, youngest;
 };
 
@@ -37,7 +39,8 @@ static inline void *multimap_at(const struct multimap *map, uint32_t index)
 uint32_t multimap_allocate(struct multimap *);
 void multimap_release(struct multimap *, uint32_t index);
 
-/* Put an entry behind those of its key that do not have a greater order. False without memory. */
+/* Put an entry behind those of its key that do not have a greater order, but over MOST_PASSED of those at the most.
+   False without memory. */
 bool multimap_insert(struct multimap *, uint32_t index, uint64_t key, int64_t order);
 /* Take an entry out of the table; it stays allocated. */
 void multimap_remove(struct multimap *, uint32_t index);

@@ -50,6 +50,9 @@ static inline uint32_t header_bytes(uint32_t magic)
 
 static inline uint64_t record_time(const uint8_t *at) { return get64(at + 8); }
 
+/* The kernel stores negative numbers. */
+static inline uint16_t positive_errno(uint16_t error) { return error < 0x8000 ? error : (uint16_t)-error; }
+
 static inline uint16_t record_payload_bytes(const uint8_t *at, uint32_t header)
 {
     return get16(at + (header == HEADER_7 ? 46 : 50));
@@ -68,7 +71,7 @@ static inline struct event parse_record(const uint8_t *at)
     struct event event = {
         .time = record_time(at), .sector = get64(at + 16), .action = record_action(at, header),
         .bytes = get32(at + 24), .pid = get32(at + (wide ? 28 : 32)), .device = get32(end), .cpu = get32(end + 4),
-        .error = get16(end + 8), .payload_bytes = get16(end + 10), .payload = at + header,
+        .error = positive_errno(get16(end + 8)), .payload_bytes = get16(end + 10), .payload = at + header,
     };
     if (event.action & CGROUP) {
         uint16_t skipped = event.payload_bytes < 8 ? event.payload_bytes : 8;

@@ -48,6 +48,7 @@ class _Columns(ctypes.Structure):
 class _Counts(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("events", "notes", "passthrough", "rows", "device_flushes")),
+        ("data_completions", ctypes.c_uint64),
         ("by_kind", ctypes.c_uint64 * 256),
         ("mismatches", ctypes.c_uint64 * len(_MISMATCHES)),
         ("other_devices", ctypes.c_uint64),
@@ -70,6 +71,8 @@ class Counts:
     requests: int
     passthrough: int
     device_flushes: int
+    data_completions: int
+    """Completions with a length: what a device's own counters count."""
     unmatched: dict[str, int]
     sequence_gaps: int
     truncated_files: int
@@ -139,6 +142,7 @@ class Decoder:
             requests=counts.rows,
             passthrough=counts.passthrough,
             device_flushes=counts.device_flushes,
+            data_completions=counts.data_completions,
             unmatched={kind: int(count) for kind, count in sorted(unmatched.items()) if count},
             sequence_gaps=sum(one.sequence_gaps for one in facts),
             truncated_files=sum(one.truncated_bytes > 0 for one in facts),

@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab.trace.capturing import processes
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -39,7 +41,7 @@ def run(
 ) -> Outcome:
     """Run a command, its stdout and stderr in `output`; `begun` gets its PID, `poll` is called every `interval_s`.
 
-    Whatever happens, nothing of the command's session is left running, also when this process is killed.
+    Nothing that the command started is left running, as far as it is of its session or bears the mark of `environment`.
     """
     with (output / "stdout").open("wb") as out, (output / "stderr").open("wb") as err:
         started_s = time.monotonic()
@@ -62,6 +64,7 @@ def run(
                 os.killpg(process.pid, signal.SIGKILL)
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
+            processes.end_session(process.pid, (environment or {}).get(processes.MARK))
     # Between fork and exec the child has the parent's memory, which its maximum keeps (setmax_mm_hiwater_rss).
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rss_bytes = used.ru_maxrss * 1024 if used.ru_maxrss > own else None

@@ -18,12 +18,10 @@ from pathlib import Path
 from drivelab.errors import UserError
 from drivelab.trace import blktrace
 from drivelab.trace.capturing import mounts, tracer
-from drivelab.trace.capturing.processes import started
+from drivelab.trace.capturing.processes import MARK, marked, started
 
 ATTEMPTS = 100
 PAUSE_S = 0.1
-MARK = "DRIVELAB_CAPTURE"
-"""Environment variable of the traced command and all that it starts."""
 _SCRIPTS = Path(__file__).resolve().parents[3]
 
 
@@ -77,22 +75,12 @@ def main() -> None:
     for line in lines:
         with suppress(ProcessLookupError, ValueError):
             os.killpg(int(line), signal.SIGKILL)
-    while pids := _marked(f"{MARK}={sys.argv[1]}".encode()):
+    while pids := marked(sys.argv[1]):
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(PAUSE_S)
     recover()
-
-
-def _marked(mark: bytes) -> list[int]:
-    """Processes with a variable in their environment; those that have ended have none any more."""
-    found: list[int] = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-    return found
 
 
 def recover() -> None:

@@ -48,7 +48,7 @@ class Counts:
 
     by_cpu: dict[int, int]
     completions: int
-    """Of requests."""
+    """Of requests with data."""
     lost: dict[str, int]
     """Losses that the files themselves show, by kind."""
 

@@ -28,6 +28,8 @@ COMMIT_BYTES = (1 << 27) - 1
 STAMP_BITS = (1 << 59) - 1
 """A TIME_STAMP has these bits of the clock; the clock's upper ones stay (rb_fix_abs_ts)."""
 HEAD_WORDS = 4
+BYTES_WORD = 6
+"""Of a record of either version: the request's length."""
 COMPLETE, NOTIFY = 8, 1 << 26
 CHUNK_PAGES = 2048
 
@@ -57,7 +59,7 @@ class Counts:
 
     events: int = 0
     completions: int = 0
-    """Of them, notes left out."""
+    """Of requests with data, as the device's own counters have them: flushes are none."""
     others: int = 0
     """Entries that are no record of the device: of another tracer, or messages."""
     missed: int = 0
@@ -107,7 +109,8 @@ def convert(source: Path, size: int, device: int, out: BinaryIO) -> Counts:
         counts.others += int(np.count_nonzero(~mine))
         chosen = Entries(entries.page[mine], entries.start[mine], entries.length_bytes[mine], entries.time_ns[mine])
         actions = words[chosen.page, chosen.start + version.action]
-        counts.completions += int(np.count_nonzero(actions & np.uint32(NOTIFY | 0xFF) == COMPLETE))
+        lengths = words[chosen.page, chosen.start + BYTES_WORD]
+        counts.completions += int(np.count_nonzero((actions & np.uint32(NOTIFY | 0xFF) == COMPLETE) & (lengths > 0)))
         counts.events += len(chosen.page)
         out.write(_records(words, chosen, version))
     return counts

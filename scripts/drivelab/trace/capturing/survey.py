@@ -18,7 +18,7 @@ def survey(base: Path) -> Counts:
     for cpu, path in cpu_files(base).items():
         counts = count_events([path])
         by_cpu[cpu] = counts.events
-        completions += counts.events_by_action.get("C", 0)
+        completions += counts.data_completions
         lost["sequence_gaps"] += counts.sequence_gaps
         lost["truncated_files"] += counts.truncated_files
     return Counts(by_cpu, completions, {kind: count for kind, count in lost.items() if count})

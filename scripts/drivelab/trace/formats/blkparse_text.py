@@ -87,6 +87,7 @@ def _event(number: int, line: str) -> Event | str:
         if not re.fullmatch(r"-?\d{1,5}", note):
             raise MalformedError(f"error '{note[:20]}' is no number")
         error = abs(int(note))
+        error = error if error < 1 << 15 else (1 << 16) - error  # the kernel's negative number, printed as unsigned
     time_ns = int(seconds) * 1_000_000_000 + int(fraction)
     if time_ns > LONGEST_NS:
         raise MalformedError("the time is longer than 146 years")
@@ -191,7 +192,7 @@ def _line(sequence: int, time_ns: int, _order: int, action: str, request: dict[s
     seconds, fraction = divmod(time_ns, 1_000_000_000)
     sector, sectors = request["offset_bytes"] // SECTOR_BYTES, request["length_bytes"] // SECTOR_BYTES
     if action == "C":
-        note = f"[{request['error']}]"
+        note = f"[{-request['error'] & 0xFFFF}]"
         extent = f"{sector} + {sectors} " if sectors else f"{sector} "
     else:
         note = f"[{request['process'] or _UNKNOWN_PROCESS}]"
