@@ -31,7 +31,11 @@ def add_parser(commands: Any) -> None:
 def _capture(options: argparse.Namespace) -> int:
     from drivelab.trace.capture import capture
 
-    report = capture(options.device, options.command, options.output, backend=options.backend)
+    try:
+        report = capture(options.device, options.command, options.output, backend=options.backend)
+    except (KeyboardInterrupt, SystemExit) as stopped:
+        print("drivelab: interrupted; the tracer is as it was before, and there is no capture", file=sys.stderr)
+        return 130 if isinstance(stopped, KeyboardInterrupt) else int(stopped.code or 1)
     if options.json:
         print(json.dumps(asdict(report), indent=1))
     else:

@@ -13,6 +13,9 @@ import drivelab
 from drivelab.cli import capture, doctor, drives, plan, run, stage, steady_state, testing, trace, virtual
 from drivelab.errors import UserError
 
+_PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST)
+"""Errors that are the place's, not the program's."""
+
 
 def parser() -> argparse.ArgumentParser:
     """All subcommands; each module of this package registers its own."""
@@ -37,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
+        if error.errno in _PLACES and error.filename:
+            print(f"drivelab: {error.filename}: {error.strerror}; name another place", file=sys.stderr)
+            return 2
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         print(

@@ -104,8 +104,7 @@ def _action(actions: Any, name: str, handler: Any, title: str, description: str,
 def _path(text: str) -> Path:
     from drivelab.trace import catalogue
 
-    path = Path(text)
-    return path if path.suffix or path.exists() else catalogue.verified_path(text)
+    return catalogue.locate(text)
 
 
 def _cut(options: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ def add_actions(actions: Any) -> None:
     one.set_defaults(handler=_volumes)
 
     one = actions.add_parser("export", help="trace in Parquet to another format")
-    one.add_argument("trace", type=Path, metavar="TRACE.parquet")
+    one.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
     one.add_argument("--format", required=True, metavar="F", help="fio-iolog-v3 or blkparse-text")
     one.add_argument("--name", default="trace", metavar="NAME", help="file name inside an iolog (default: trace)")
     one.add_argument(
@@ -90,9 +90,12 @@ def _volumes(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
+    from drivelab.trace import catalogue
     from drivelab.trace.formats.common.exporting import export_trace
 
-    report = export_trace(options.trace, options.output, format_name=options.format, volume=options.name).as_dict()
+    report = export_trace(
+        catalogue.locate(options.trace), options.output, format_name=options.format, volume=options.name
+    ).as_dict()
     if options.json:
         print(json.dumps(report, indent=1))
     else:

@@ -40,9 +40,7 @@ def _info(options: argparse.Namespace) -> int:
     from drivelab.trace.schema import open_trace
     from drivelab.trace.statistics.count import count
 
-    path = Path(options.file)
-    if path.suffix != ".parquet" and not path.is_file():
-        path = catalogue.verified_path(options.file)
+    path = catalogue.locate(options.file)
     tables = count(path, path.stem)
     if options.tables is not None:
         from drivelab.tables import io

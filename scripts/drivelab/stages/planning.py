@@ -115,7 +115,16 @@ class Campaign:
         for name, source in study.traces.items():
             if source.capture is not None and not self.trace_is_captured(name):
                 text += f" Trace {name}: the shipped one, as this host cannot trace: {self.cannot_capture}."
+            if source.file is not None and (lost := self._lost(source.file)):
+                text += f" Trace {name}: LOSSY, {lost} events are missing from it."
         return text
+
+    @staticmethod
+    def _lost(path: Path) -> int:
+        from drivelab.trace.schema import open_trace  # with pyarrow, which other plans must not wait for
+
+        with open_trace(path) as trace:
+            return sum(trace.provenance.get("lost", {}).values())
 
     def capacity_bytes(self, plan: Plan) -> int:
         """Capacity of the drive of a plan, as far as it can be known without touching it."""

@@ -198,7 +198,7 @@ TRACE_OVERVIEW = _schema(
     "int64: footprint_bytes read_footprint_bytes write_footprint_bytes footprint_block_bytes",
     "float: sequential_share_pct? sequential_bytes_share_pct? strict_sequential_share_pct?",
     "int64: length_step_bytes streams main_streams",
-    "float: main_streams_share_pct",
+    "float: main_streams_share_pct?",
     "float: interarrival_mean_us? interarrival_p50_us? interarrival_p90_us? interarrival_p99_us? interarrival_max_us?",
     "float: interarrival_variation? bin_error_pct",
     *(_TRACE_DEPTHS.format(one) for one in ("mean", "p50", "p99", "max")),  # over time

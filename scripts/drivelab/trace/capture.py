@@ -97,11 +97,19 @@ def capture(
     loss: see `lost`.
     """
     disk = disks.find(device)
+    if os.geteuid() != 0:
+        raise UserError("tracing needs root; run it with sudo")
     if not command or shutil.which(command[0]) is None:
         raise UserError(f"command '{' '.join(command)}': there is no program '{''.join(command[:1])}'; check its name")
     _prepare(output, disk)
-    with _signals_raise(), nullcontext(guard) if guard else guardian.watch() as guard:
-        tracing, refused = _start(disk, output / BASE_NAME, backend)
+    stopped = (KeyboardInterrupt, SystemExit)
+    with (
+        _removed_when(stopped, output),
+        _signals_raise(),
+        nullcontext(guard) if guard else guardian.watch() as guard,
+    ):
+        with _removed_when(UserError, output):
+            tracing, refused = _start(disk, output / BASE_NAME, backend)
         try:
             facts, before = disk.facts(), disk.completed()
             started = datetime.now(UTC)
@@ -162,9 +170,22 @@ def _prepare(output: Path, disk: Disk) -> None:
         )
 
 
+@contextmanager
+def _removed_when(errors: type[BaseException] | tuple[type[BaseException], ...], output: Path) -> Iterator[None]:
+    """What a capture leaves that did not begin or was interrupted is none, and would be in the way of the next."""
+    try:
+        yield
+    except errors:
+        for path in output.iterdir():
+            path.unlink()
+        output.rmdir()
+        raise
+
+
 def _start(disk: Disk, base: Path, backend: str | None) -> tuple[Backend, str | None]:
     """The first backend that works, and why blktrace is not it."""
-    reason = "it was not asked for"
+    tracer.lock().close()  # another drivelab at work is to be told as such
+    reason = "blktrace was not asked for"
     if backend != "ftrace":
         tracer.refuse_foreign(disk.trace, ftrace.TRACING, own_ring=False)
         first = Blktrace(disk, base)
@@ -175,9 +196,9 @@ def _start(disk: Disk, base: Path, backend: str | None) -> tuple[Backend, str | 
             reason = str(refused)
         for path in base.parent.glob(f"{base.name}.blktrace.*"):
             path.unlink()
-    impossible = f"{backend} was asked for" if backend == "blktrace" else ftrace.possible()
+    impossible = "leave out --backend to try ftrace" if backend == "blktrace" else ftrace.possible()
     if impossible is not None:
-        raise UserError(f"{disk.device} cannot be traced: {reason}; {impossible}")
+        raise UserError(f"{disk.device} cannot be traced: {impossible} ({reason})")
     second = Ftrace(disk, base)
     second.start()
     return second, reason

@@ -68,6 +68,12 @@ def verified_path(name: str, folder: Path = TRACES) -> Path:
     return found.path
 
 
+def locate(text: str) -> Path:
+    """A trace by its path, or by its name in the catalogue; raises UserError as `verified_path`."""
+    path = Path(text)
+    return path if path.suffix or path.exists() else verified_path(text)
+
+
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file in hexadecimal; raises UserError when it cannot be read."""
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow as pa
 from drivelab.errors import UserError
 from drivelab.trace.capturing.report import REPORT_NAME
 from drivelab.trace.decoder import NEVER, Counts, Decoder
+from drivelab.trace.outputs import refuse_source, writable
 from drivelab.trace.records import cpu_files, device_number
 from drivelab.trace.schema import TraceWriter, open_trace
 
@@ -38,14 +40,18 @@ def decode(
     report = _report(next(iter(files.values())).parent / REPORT_NAME)
     processes = {int(pid): name for pid, name in report.get("processes", {}).items()}
     number = None if device is None else device_number(device)
-    first_pass = output.with_name(f".{output.name}.decoding")
-    with Decoder(list(files.values()), processes, int(report.get("first_sector", 0)), number) as decoder:
+    first_pass = output.with_name(f".{output.name}.{os.getpid()}.decoding")
+    refuse_source(output, files.values())
+    with (
+        writable(output),
+        Decoder(list(files.values()), processes, int(report.get("first_sector", 0)), number) as decoder,
+    ):
         with TraceWriter(first_pass) as writer:
             for batch in decoder.batches():
                 writer.write(batch)
             counts = decoder.counts()
             if not writer.rows:
-                raise UserError(f"{source}: holds no queued request ({counts.events} events); was the device traced?")
+                raise UserError(f"{source}: holds no queued request ({_reason(counts)})")
             summary = _summary(counts, _lost(files, counts, report))
             writer.finish({**_provenance(report, counts), **summary, **(about or {})})
         try:
@@ -113,13 +119,48 @@ def _corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_r
     return batch
 
 
+def _reason(counts: Counts) -> str:
+    if counts.other_devices:
+        return f"all {counts.other_devices} events are of other devices; choose another with --device"
+    if counts.truncated_files and not counts.events:
+        return "a file ends within its first record; capture it anew"
+    return f"{counts.events} events; was the device traced?"
+
+
 def _report(path: Path) -> dict[str, Any]:
+    remedy = "remove it to decode without what the capture said of itself"
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        report = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except ValueError:
-        raise UserError(f"{path}: is no JSON; remove it to decode without what the capture said of itself") from None
+    except (ValueError, OSError):
+        raise UserError(f"{path}: is no JSON; {remedy}") from None
+    if not isinstance(report, dict):
+        raise UserError(f"{path}: is no JSON object; {remedy}")
+    for key, (well_formed, what) in _REPORT_KEYS.items():
+        if key in report and not well_formed(report[key]):
+            raise UserError(f"{path}: key '{key}' is not {what}; {remedy}")
+    return report
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value < 1 << 53
+
+
+_REPORT_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "processes": (
+        lambda value: (
+            isinstance(value, dict)
+            and all(pid.isdecimal() and len(pid) < 10 and isinstance(name, str) for pid, name in value.items())
+        ),
+        "names by PID",
+    ),
+    "lost": (lambda value: isinstance(value, dict) and all(map(_is_count, value.values())), "counts by kind"),
+    "cpus": (lambda value: isinstance(value, list) and all(map(_is_count, value)), "a list of CPUs"),
+    "first_sector": (_is_count, "a number of sectors"),
+    "realtime_offset_ns": (lambda value: isinstance(value, int) and abs(value) < 1 << 62, "a number of ns"),
+}
+"""What is used of a capture's report."""
 
 
 def _lost(files: Mapping[int, Path], counts: Counts, report: Mapping[str, Any]) -> dict[str, int]:

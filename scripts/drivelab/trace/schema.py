@@ -142,10 +142,21 @@ def open_trace(path: Path) -> Iterator[TraceFile]:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: is no readable Parquet file ({reason}); capture or fetch it anew") from None
     with parquet:
-        provenance = json.loads((parquet.metadata.metadata or {}).get(PROVENANCE_KEY, b"{}"))
+        provenance = _provenance((parquet.metadata.metadata or {}).get(PROVENANCE_KEY, b"{}"))
         if provenance.get("format") != FORMAT_VERSION or not parquet.schema_arrow.equals(REQUESTS):
             raise UserError(f"{path}: is no trace of format {FORMAT_VERSION}; make one with 'drivelab trace decode'")
         yield TraceFile(path, parquet, provenance)
+
+
+def _provenance(text: bytes) -> dict[str, Any]:
+    """The provenance; empty for what is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    counts = [found.get(key, {}) for key in ("lost", "unmatched")] if isinstance(found, dict) else [None]
+    sound = all(isinstance(one, dict) and all(isinstance(count, int) for count in one.values()) for one in counts)
+    return found if sound else {}
 
 
 def read_trace(path: Path) -> tuple[pa.Table, dict[str, Any]]:

@@ -103,3 +103,49 @@ def test_a_capture_without_requests_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no queued request"):
         decode(write_capture(tmp_path / "c", [(1, "C", "R", 8, 4096)]), tmp_path / "t.parquet")
     assert list(tmp_path.glob("*.parquet")) + list(tmp_path.glob(".*")) == []
+
+
+def test_the_error_is_the_errno_that_the_kernel_keeps_negative(tmp_path: Path) -> None:
+    raw = record_bytes((1, "Q", "R", 8, 4096)) + record_bytes((2, "C", "R", 8, 4096), error=5)
+    (tmp_path / "trace.blktrace.0").write_bytes(raw)
+    assert (0xFFFB).to_bytes(2, "little") in raw, "as in the kernel's records"
+    assert decoded_folder(tmp_path).requests["error"].tolist() == [5]
+
+
+def test_times_beyond_all_measure_do_not_wrap_around(tmp_path: Path) -> None:
+    folder = write_capture(tmp_path / "c", [(1, "Q", "R", 8, 4096), ((1 << 63) + 5, "Q", "R", 16, 4096)])
+    found = decoded_folder(folder)
+    assert found.requests["queue_ns"].tolist() == [0, 0]
+    assert found.unmatched == {"time_backwards": 1, "undispatched": 2}
+
+
+@pytest.mark.parametrize(
+    ("report", "word"),
+    [
+        ("[1]", "JSON object"), ("{", "no JSON"), ('{"processes": [1]}', "processes"), ('{"cpus": 5}', "cpus"),
+        ('{"processes": {"x": "y"}}', "processes"), ('{"lost": {"a": "b"}}', "lost"), ('{"lost": 7}', "lost"),
+        ('{"realtime_offset_ns": 1e30}', "realtime_offset_ns"), ('{"first_sector": -1}', "first_sector"),
+    ],
+)  # fmt: skip
+def test_an_odd_report_is_refused_with_its_key(tmp_path: Path, report: str, word: str) -> None:
+    folder = write_capture(tmp_path / "c", CPU0)
+    (folder / "capture.json").write_text(report)
+    with pytest.raises(UserError, match=rf"capture\.json: .*{word}.*; remove it"):
+        decode(folder, tmp_path / "t.parquet")
+
+
+def test_a_raw_file_is_not_written_over(tmp_path: Path) -> None:
+    folder = write_capture(tmp_path / "c", CPU0)
+    with pytest.raises(UserError, match="is what is read and would be lost"):
+        decode(folder, folder / "trace.blktrace.0")
+    with pytest.raises(UserError, match="is a folder"):
+        decode(folder, tmp_path)
+
+
+def test_why_there_is_no_request_is_said(tmp_path: Path) -> None:
+    folder = write_capture(tmp_path / "c", CPU0)
+    with pytest.raises(UserError, match=r"all 11 events are of other devices; choose another with --device"):
+        decode(folder, tmp_path / "t.parquet", device="9:9")
+    (folder / "trace.blktrace.0").write_bytes(record_bytes(CPU0[0], pdu=bytes(50))[:60])
+    with pytest.raises(UserError, match="a file ends within its first record"):
+        decode(folder, tmp_path / "t.parquet")

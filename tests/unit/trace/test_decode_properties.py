@@ -54,7 +54,7 @@ def assert_as_the_slow_decoder_says(folder: Path) -> None:
     if rows:
         assert decoded(folder) == (rows, summary)
     else:
-        with pytest.raises(UserError, match=rf"holds no queued request \({summary['events']} events\)"):
+        with pytest.raises(UserError, match="holds no queued request"):
             decoded(folder)
 
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 from drivelab.errors import UserError
 from drivelab.trace.derive.columns import ordered, queue_ns
 from drivelab.trace.derive.merge_sources import look, merged_provenance, place_offsets, place_times
-from drivelab.trace.derive.output import refuse_nothing, refuse_source, written
+from drivelab.trace.derive.output import refuse_nothing, written
+from drivelab.trace.outputs import refuse_source
 from drivelab.trace.schema import BATCH_ROWS, open_trace
 from drivelab.trace.statistics.batch import Ints
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from drivelab.errors import UserError
+from drivelab.trace.outputs import refuse_source, writable
 from drivelab.trace.schema import BATCH_ROWS, REQUESTS, TraceWriter
 
 
@@ -58,30 +58,6 @@ def written(output: Path, sources: Iterable[Path]) -> Iterator[Gatherer]:
     refuse_source(output, sources)
     with writable(output), TraceWriter(output) as writer:
         yield Gatherer(writer)
-
-
-def refuse_source(output: Path, sources: Iterable[Path]) -> None:
-    """Raise UserError when the output is one of the sources, also by another name."""
-    for source in sources:
-        try:
-            same = output.samefile(source)
-        except OSError:
-            same = output.absolute() == source.absolute()
-        if same:
-            raise UserError(f"{output}: is the trace to derive from and would be lost; give -o another name")
-
-
-@contextmanager
-def writable(output: Path) -> Iterator[None]:
-    """Errors of writing as UserError; a full disk is told by the command itself."""
-    if output.is_dir():
-        raise UserError(f"{output}: is a folder; name a file in it")
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise UserError(f"{output}: cannot be written ({error.strerror or error}); give -o another place") from None
 
 
 def refuse_nothing(rows: int, what: str, why: str) -> None:

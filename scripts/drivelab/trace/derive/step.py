@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from drivelab.trace.derive.columns import ordered
 from drivelab.trace.derive.lineage import derived, source_facts
-from drivelab.trace.derive.output import refuse_nothing, refuse_source, written
+from drivelab.trace.derive.output import refuse_nothing, written
+from drivelab.trace.outputs import refuse_source
 from drivelab.trace.schema import TraceFile, open_trace
 
 

@@ -14,8 +14,8 @@ from drivelab.protocol.grammar import load, resolve
 from drivelab.trace.catalogue import sha256_of
 from drivelab.trace.derive.equivalent import Equivalent, measure
 from drivelab.trace.derive.limits import limits
-from drivelab.trace.derive.output import refuse_source, writable
 from drivelab.trace.derive.protocol_text import protocol_text, whole_depth, workload
+from drivelab.trace.outputs import refuse_source, writable
 from drivelab.trace.schema import open_trace
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
@@ -70,8 +70,10 @@ def synthesise(
         raise UserError(f"{output}: a protocol '{name}' has to be in a file '{name}.yaml'; let the names agree")
     if streams < 1:
         raise UserError(f"{streams} streams are no workload; choose one or more")
-    if block_bytes < _SECTOR_BYTES or block_bytes % _SECTOR_BYTES:
-        raise UserError(f"a block of {block_bytes} B is no multiple of {_SECTOR_BYTES} B; drives take no such requests")
+    if block_bytes < _SECTOR_BYTES or block_bytes & (block_bytes - 1):
+        raise UserError(
+            f"a block of {block_bytes} B is no power of two from {_SECTOR_BYTES} B; no drive has such blocks"
+        )
     refuse_source(output, [source])
     with open_trace(source) as trace:
         found = measure(trace, source, streams=streams, block_bytes=block_bytes)

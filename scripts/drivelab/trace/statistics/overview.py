@@ -16,7 +16,6 @@ from drivelab.trace.statistics.bins import ERROR_PCT, LogHistogram
 from drivelab.trace.statistics.depth import Depth
 from drivelab.trace.statistics.latency import PHASES
 from drivelab.trace.statistics.lengths import LengthCounts
-from drivelab.trace.statistics.streams import MAIN_SHARE_PCT
 
 if TYPE_CHECKING:
     from drivelab.trace.statistics.count import Counters
@@ -58,7 +57,7 @@ def overview(counters: Counters, provenance: Mapping[str, Any]) -> pd.DataFrame:
         "length_step_bytes": found.lengths.step_bytes,
         "streams": len(counters.streams),
         "main_streams": int(counters.streams["main"].sum()),
-        "main_streams_share_pct": MAIN_SHARE_PCT,
+        "main_streams_share_pct": _share(counters.streams.loc[counters.streams["main"], "requests"].sum(), transfers),
         "interarrival_mean_us": between.mean / 1e3,
         "interarrival_p50_us": p50,
         "interarrival_p90_us": p90,

@@ -126,7 +126,7 @@ def test_the_source_is_never_written_over(tmp_path: Path, link: str) -> None:
         output.hardlink_to(source)
     else:
         output = source if link == "none" else tmp_path / ".." / tmp_path.name / "a.parquet"
-    with pytest.raises(UserError, match="is the trace to derive from and would be lost"):
+    with pytest.raises(UserError, match="is what is read and would be lost"):
         derive(source, output, Cut(0, None))
     assert source.read_bytes() == before
 

@@ -212,7 +212,7 @@ def test_a_study_runs_it_on_the_virtual_clock(project: Path) -> None:
         ("Bad Name.yaml", {}, "is no name of a protocol"),
         ("x.yaml", {"name": "y"}, "let the names agree"),
         ("x.yaml", {"streams": 0}, "choose one or more"),
-        ("x.yaml", {"block_bytes": 1000}, "no multiple of 512 B"),
+        ("x.yaml", {"block_bytes": 1000}, "no power of two from 512 B"),
     ],
 )
 def test_what_is_no_place_for_a_protocol_is_refused(

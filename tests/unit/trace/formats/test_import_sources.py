@@ -163,7 +163,17 @@ def test_an_output_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(lines([1]))
     (tmp_path / "t.parquet").mkdir()
-    with pytest.raises(UserError, match=r"t\.parquet: cannot be written"):
+    with pytest.raises(UserError, match=r"t\.parquet: is a folder"):
         import_trace(path, tmp_path / "t.parquet")
     with pytest.raises(UserError, match="cannot be written"):
         import_trace(path, path / "below" / "t.parquet")
+
+
+def test_the_source_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
+    path.write_bytes(lines([1, 2, 3]))
+    (tmp_path / "link").symlink_to(path)
+    for output in (path, tmp_path / "link"):
+        with pytest.raises(UserError, match="is what is read and would be lost"):
+            import_trace(path, output)
+    assert path.read_bytes() == lines([1, 2, 3])

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from drivelab.errors import UserError
 from drivelab.trace.formats import all_formats, exportable
+from drivelab.trace.outputs import refuse_source
 from drivelab.trace.schema import open_trace
 
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
@@ -43,6 +44,7 @@ def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "t
         raise UserError(f"format '{format_name}' cannot be written; those that can are {', '.join(exportable())}")
     layout = all_formats()[format_name]
     assert layout.write is not None
+    refuse_source(output, [path])
     part = output.with_name(f".{output.name}.{os.getpid()}.part")
     with open_trace(path) as trace:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from drivelab.trace.formats.common.order import Sorter
 from drivelab.trace.formats.common.requests import Requests
 from drivelab.trace.formats.common.source import Source, open_source
 from drivelab.trace.formats.common.volumes import VolumeFilter, count_rows
+from drivelab.trace.outputs import refuse_source, writable
 from drivelab.trace.schema import TraceWriter
 
 
@@ -71,17 +71,12 @@ def import_trace(
     Raises UserError when the format is not clear, the file is damaged, holds too many malformed lines, several volumes
     and none was chosen, no request, or rows too far from their order; then there is no output.
     """
+    refuse_source(output, [path])
     with open_source(path) as source:
         layout = format_for(format_name, source.head, path)
         tally = Tally(path, max_malformed)
-        try:
-            with TraceWriter(output) as writer:
-                return _import(source, layout, tally, writer, volume)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            reason = error.strerror or str(error)
-            raise UserError(f"{output}: cannot be written ({reason}); choose another place") from None
+        with writable(output), TraceWriter(output) as writer:
+            return _import(source, layout, tally, writer, volume)
 
 
 def list_volumes(path: Path, *, format_name: str | None = None) -> tuple[dict[str, int], Tally]:

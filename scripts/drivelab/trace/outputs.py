@@ -1,0 +1,34 @@
+"""Where traces are written: never over what they are made of."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from drivelab.errors import UserError
+
+
+def refuse_source(output: Path, sources: Iterable[Path]) -> None:
+    """Raise UserError when the output is one of the sources, also by another name."""
+    for source in sources:
+        try:
+            same = output.samefile(source)
+        except OSError:
+            same = output.absolute() == source.absolute()
+        if same:
+            raise UserError(f"{output}: is what is read and would be lost; give -o another name")
+
+
+@contextmanager
+def writable(output: Path) -> Iterator[None]:
+    """Errors of writing as UserError; a full disk is told by the command itself."""
+    if output.is_dir():
+        raise UserError(f"{output}: is a folder; name a file in it")
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise UserError(f"{output}: cannot be written ({error.strerror or error}); give -o another place") from None
