@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from captures import background, dd, running, wait_for
 from drivelab.errors import UserError
 from drivelab.trace import application, capture, ftrace
 from drivelab.trace.capturing import mounts
+from drivelab.trace.decode import decode
+from drivelab.trace.schema import read_trace
 
 pytest_plugins = ("capture_fixtures",)
 pytestmark = [
@@ -152,6 +155,52 @@ capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backen
     assert process.wait() != 0
     assert (TRACING / "current_tracer").read_text() == "nop\n"
     assert running("sleep", span) == []
+    assert not (tmp_path / "raw").exists(), "what is no capture would be in the way of the next one"
+
+
+def test_another_capture_meanwhile_is_told_as_such(device: str, tmp_path: Path) -> None:
+    span = f"1003.{os.getpid()}"
+    process = background(f"""
+from pathlib import Path
+from drivelab.trace.capture import capture
+capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backend="ftrace")
+""")
+    wait_for(lambda: bool(running("sleep", span)), process)
+    try:
+        with pytest.raises(UserError, match=r"another drivelab captures a trace; .* wait for it"):
+            capture.capture(device, ["true"], tmp_path / "second")
+        assert not (tmp_path / "second").exists()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def test_what_the_command_leaves_running_is_ended(device: str, tmp_path: Path) -> None:
+    span = f"1004.{os.getpid()}"
+    script = f"set -m; sleep {span} & setsid sleep {span} & sleep 0.3; true"
+    assert capture.capture(device, ["bash", "-c", script], tmp_path / "raw").exit_status == 0
+    assert running("sleep", span) == []
+
+
+def test_events_that_flushes_would_make_up_for_are_missed(device: str, tmp_path: Path) -> None:
+    """The device counts no flushes, so their completions are no stand-in for those of lost reads."""
+    script = (
+        f"mkfs.ext4 -q {device} && dd if=/dev/zero of={device} bs=4k count=100 seek=2000 oflag=direct,dsync && "
+        f"echo 0 > {TRACING}/tracing_on && dd if={device} of=/dev/null bs=4k count=80 iflag=direct; "
+        f"echo 1 > {TRACING}/tracing_on"
+    )
+    report = capture.capture(device, ["sh", "-c", script], tmp_path / "raw", backend="ftrace")
+    assert report.lost["completions_missing"] >= 80
+
+
+def test_an_error_of_the_drive_is_its_errno_in_the_trace(device: str, tmp_path: Path) -> None:
+    """The end of the loop device's file is cut off, so reads beyond it fail."""
+    image = Path(f"/sys/class/block/{Path(device).name}/loop/backing_file").read_text().strip()
+    script = f"truncate -s 8M {image}; dd if={device} of=/dev/null bs=4k skip=4000 count=1 iflag=direct"
+    report = capture.capture(device, ["sh", "-c", script], tmp_path / "raw")
+    assert report.exit_status
+    decode(tmp_path / "raw", tmp_path / "t.parquet")
+    assert set(read_trace(tmp_path / "t.parquet")[0]["error"].to_pylist()) - {0} == {errno.EIO}
 
 
 def test_a_command_that_is_killed_ends_its_capture(device: str, tmp_path: Path) -> None:
