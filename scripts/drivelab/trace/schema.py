@@ -21,6 +21,8 @@ PROVENANCE_KEY = b"drivelab"
 FORMAT_VERSION = 2
 BATCH_ROWS = 1 << 18
 """Rows of a row group: what a reader of batches holds in memory, about 25 MB."""
+LONGEST_REQUEST_BYTES = 1 << 58
+"""No device has longer ones; sums of lengths stay far from the end of 64 bits."""
 
 REQUESTS = pa.schema(
     [

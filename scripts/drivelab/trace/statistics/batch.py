@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drivelab.errors import UserError
-from drivelab.trace.schema import OPERATIONS
+from drivelab.trace.schema import LONGEST_REQUEST_BYTES, OPERATIONS
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 UNKNOWN = int(np.iinfo(np.int64).min)
 """Stands for null in an array of times or identifiers."""
 READ, WRITE = OPERATIONS.index("read"), OPERATIONS.index("write")
-_LONGEST_BYTES = 1 << 58
 
 
 class Batch:
@@ -33,7 +32,7 @@ class Batch:
         self.offset_bytes = self.ints("offset_bytes")
         self.length_bytes = self.ints("length_bytes")
         self.end_bytes = self.offset_bytes + self.length_bytes
-        wrong = (self.offset_bytes < 0) | (self.length_bytes < 0) | (self.length_bytes >= _LONGEST_BYTES)
+        wrong = (self.offset_bytes < 0) | (self.length_bytes < 0) | (self.length_bytes >= LONGEST_REQUEST_BYTES)
         wrong |= self.end_bytes < self.offset_bytes
         if wrong.any():
             at = int(np.argmax(wrong))

@@ -31,6 +31,7 @@ BAD = [
     ("msr", "128166372003061629,usr,0,Read,-4096,24576,1", "Offset is negative"),
     ("msr", "128166372003061629,usr,0,Read,0x10,24576,1", "Offset is not decimal"),
     ("msr", "128166372003061629,usr,0,Read,9223372036854775807,1,1", "offset and length reach beyond 2^63"),
+    ("msr", "128166372003061629,usr,0,Read,0,9223372036854775807,1", "the request is longer than 2^58"),
     ("msr", "99999999999999999999,usr,0,Read,1,1,1", "Timestamp '99999999999999999999' is no whole number"),
     ("msr", "9223372036854775807,usr,0,Read,1,1,1", "the time is beyond 2^62"),
     ("msr", "128166372003061629,usr,0,Read,1,1,922337203685477580", "ResponseTime times 100 is beyond 2^63"),

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drivelab.errors import UserError
-from drivelab.trace.schema import OPERATIONS
+from drivelab.trace.schema import LONGEST_REQUEST_BYTES, OPERATIONS
 
 if TYPE_CHECKING:
     from drivelab.trace.formats.common.source import Source
@@ -119,13 +119,15 @@ def rows(
     `line` is the number of the line or record, `time` the queue time in ticks of the format, `operation` an index into
     OPERATIONS or NO_REQUEST. `more` may hold `response_ns` and `dispatch_delay_ns` (time from queue to completion and
     to dispatch, null where not known), `volume`, and columns of REQUESTS (flags, process, pid, cpu, error).
-    Raises MalformedError when a request ends beyond 2^63 bytes, a response lasts longer than LONGEST_NS, or a time is
-    beyond MOST_TICKS.
+    Raises MalformedError when a request is longer than any or ends beyond 2^63 bytes, a response lasts longer than
+    LONGEST_NS, or a time is beyond MOST_TICKS.
     """
     if len(time) and (int(time.max()) > MOST_TICKS or int(time.min()) < -MOST_TICKS):
         raise MalformedError("the time is beyond 2^62 of its unit")
     if len(line) and (offset_bytes > LARGEST - length_bytes).any():
         raise MalformedError("offset and length reach beyond 2^63 bytes")
+    if len(line) and (length_bytes >= LONGEST_REQUEST_BYTES).any():
+        raise MalformedError("the request is longer than 2^58 bytes")
     if "response_ns" in more and (pc.max(pa.array(more["response_ns"])).as_py() or 0) > LONGEST_NS:
         raise MalformedError("the response time is longer than 146 years")
     columns = {
