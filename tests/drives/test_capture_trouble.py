@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -191,6 +192,16 @@ def test_events_that_flushes_would_make_up_for_are_missed(device: str, tmp_path:
     )
     report = capture.capture(device, ["sh", "-c", script], tmp_path / "raw", backend="ftrace")
     assert report.lost["completions_missing"] >= 80
+
+
+def test_empty_flushes_count_on_both_sides(device: str, tmp_path: Path) -> None:
+    """The device counts them as writes, and a write with a flush sequence once, however many completions it has."""
+    code = f'import os; f = os.open("{device}", os.O_RDWR); [os.fsync(f) for _ in range(5)]'
+    script = f"{sys.executable} -c '{code}' && {' '.join(dd(device))} conv=fsync"
+    report = capture.capture(device, ["sh", "-c", script], tmp_path / "raw")
+    assert (report.exit_status, report.lost) == (0, {})
+    decode(tmp_path / "raw", tmp_path / "t.parquet")
+    assert read_trace(tmp_path / "t.parquet")[0].to_pandas()["operation"].eq("flush").sum() >= 5
 
 
 def test_an_error_of_the_drive_is_its_errno_in_the_trace(device: str, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ struct columns {
 
 struct counts {
     uint64_t events, notes, passthrough, rows, device_flushes;
-    uint64_t data_completions; /* as a device's own counters have them: flushes are none */
+    uint64_t data_completions, empty_completions, empty_queued; /* the last two without the device's own flushes */
     uint64_t by_kind[256];
     uint64_t mismatches[MISMATCHES];
     uint64_t other_devices;        /* events of other devices than the chosen one, or than the first event's */
@@ -181,7 +181,11 @@ static bool take_event(struct decoder *d, const struct event *event)
     }
     if (event->action & ZONE_MANAGEMENT)
         return true;
-    d->counts.data_completions += KIND(event->action) == COMPLETE && event->bytes;
+    bool completes = KIND(event->action) == COMPLETE;
+    bool own = event->action & BIT(CAT_FLUSH) && !(event->action & BIT(CAT_WRITE));
+    d->counts.data_completions += completes && event->bytes;
+    d->counts.empty_completions += completes && !event->bytes && !own;
+    d->counts.empty_queued += KIND(event->action) == QUEUE && !event->bytes;
     int32_t known = KIND(event->action) == QUEUE ? place_of(d, event->pid)->name : 0, process = known ? known - 1 : 0;
     return matcher_event(d->matcher, event, (int64_t)(event->time - d->counts.origin), process);
 }

@@ -48,7 +48,7 @@ class _Columns(ctypes.Structure):
 class _Counts(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("events", "notes", "passthrough", "rows", "device_flushes")),
-        ("data_completions", ctypes.c_uint64),
+        *((name, ctypes.c_uint64) for name in ("data_completions", "empty_completions", "empty_queued")),
         ("by_kind", ctypes.c_uint64 * 256),
         ("mismatches", ctypes.c_uint64 * len(_MISMATCHES)),
         ("other_devices", ctypes.c_uint64),
@@ -72,7 +72,11 @@ class Counts:
     passthrough: int
     device_flushes: int
     data_completions: int
-    """Completions with a length: what a device's own counters count."""
+    """Completions with a length."""
+    empty_completions: int
+    """Those without: ends of empty flushes, and of flush sequences."""
+    empty_queued: int
+    """Empty flushes that were queued."""
     unmatched: dict[str, int]
     sequence_gaps: int
     truncated_files: int
@@ -143,6 +147,8 @@ class Decoder:
             passthrough=counts.passthrough,
             device_flushes=counts.device_flushes,
             data_completions=counts.data_completions,
+            empty_completions=counts.empty_completions,
+            empty_queued=counts.empty_queued,
             unmatched={kind: int(count) for kind, count in sorted(unmatched.items()) if count},
             sequence_gaps=sum(one.sequence_gaps for one in facts),
             truncated_files=sum(one.truncated_bytes > 0 for one in facts),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import BinaryIO, TextIO
 from drivelab.errors import UserError
 from drivelab.trace.capturing import tracer
 from drivelab.trace.capturing.disk import Disk
-from drivelab.trace.capturing.report import Cost, Counts
+from drivelab.trace.capturing.report import Cost, Counts, counted_completions
 from drivelab.trace.capturing.tracer import OPTIONS, RUN, TRACING, lock, possible, recover
 
 __all__ = ["OPTIONS", "RUN", "TRACING", "Ftrace", "lock", "possible", "recover", "ring_kib"]
@@ -243,7 +244,7 @@ class Ftrace:
         from drivelab.trace.capturing import ring as ring_format
 
         by_cpu: dict[int, int] = {}
-        completions = 0
+        found: Counter[str] = Counter()
         for ring in rings:
             number = int(ring.cpu.name.removeprefix("cpu"))
             try:
@@ -255,9 +256,10 @@ class Ftrace:
                 raise UserError(f"{self._output}: cannot be written ({error.strerror}); make room there") from None
             ring.pages.unlink()
             by_cpu[number] = counts.events
-            completions += counts.completions
+            found.update(data=counts.completions, empty=counts.empty_completions, queued=counts.empty_queued)
             lost["missed"] += counts.missed
             lost["read_by_others"] += abs(read[ring.pages] - counts.entries)
+        completions = counted_completions(found["data"], found["empty"], found["queued"])
         self._counts = Counts(by_cpu, completions, {})
 
 
@@ -281,8 +283,13 @@ def _mask(cpus: list[int]) -> str:
 
 
 def _stats(cpu: Path) -> dict[str, int]:
-    pairs = (line.split(": ") for line in (cpu / "stats").read_text().splitlines())
-    return {name: int(value) for name, value in pairs if "ts" not in name.split()}
+    """Counts of a CPU's ring. The kernel makes the text anew for every read(2), so one has to be enough."""
+    file = os.open(cpu / "stats", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = os.read(file, 4096).decode()
+    finally:
+        os.close(file)
+    return {name: int(value) for name, value in re.findall(r"^([a-z ]+): (\d+)$", content, re.MULTILINE)}
 
 
 def _saved_processes(tracing: Path) -> dict[int, str]:

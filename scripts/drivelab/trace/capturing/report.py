@@ -106,3 +106,12 @@ class CaptureReport:
     def lossy(self) -> bool:
         """Whether events are missing."""
         return bool(self.lost)
+
+
+def counted_completions(data: int, empty: int, empty_queued: int) -> int:
+    """Completions as a device's own counters have them, from those in a trace with and without data.
+
+    The kernel counts an empty flush as a write, and a write with a flush sequence once although it has two completions
+    (blk_account_io_done in block/blk-mq.c, blk_flush_restore_request in block/blk-flush.c).
+    """
+    return data + min(empty, empty_queued)

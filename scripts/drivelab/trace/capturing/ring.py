@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from drivelab.trace.records import MAGIC
+from drivelab.trace.records import FLUSH, MAGIC, NOTIFY, WRITE
 
 PADDING, TIME_EXTEND, TIME_STAMP = 29, 30, 31
 MAX_SHORT = 28
@@ -30,7 +30,7 @@ STAMP_BITS = (1 << 59) - 1
 HEAD_WORDS = 4
 BYTES_WORD = 6
 """Of a record of either version: the request's length."""
-COMPLETE, NOTIFY = 8, 1 << 26
+QUEUE, COMPLETE = 1, 8
 CHUNK_PAGES = 2048
 
 
@@ -59,7 +59,10 @@ class Counts:
 
     events: int = 0
     completions: int = 0
-    """Of requests with data, as the device's own counters have them: flushes are none."""
+    """Of requests with data."""
+    empty_completions: int = 0
+    """Without data, those of the device's own flushes left out."""
+    empty_queued: int = 0
     others: int = 0
     """Entries that are no record of the device: of another tracer, or messages."""
     missed: int = 0
@@ -109,8 +112,12 @@ def convert(source: Path, size: int, device: int, out: BinaryIO) -> Counts:
         counts.others += int(np.count_nonzero(~mine))
         chosen = Entries(entries.page[mine], entries.start[mine], entries.length_bytes[mine], entries.time_ns[mine])
         actions = words[chosen.page, chosen.start + version.action]
-        lengths = words[chosen.page, chosen.start + BYTES_WORD]
-        counts.completions += int(np.count_nonzero((actions & np.uint32(NOTIFY | 0xFF) == COMPLETE) & (lengths > 0)))
+        data = words[chosen.page, chosen.start + BYTES_WORD] > 0
+        kinds = actions & np.uint32(NOTIFY | 0xFF)
+        own = (actions & np.uint32(FLUSH | WRITE)) == FLUSH
+        counts.completions += int(np.count_nonzero((kinds == COMPLETE) & data))
+        counts.empty_completions += int(np.count_nonzero((kinds == COMPLETE) & ~data & ~own))
+        counts.empty_queued += int(np.count_nonzero((kinds == QUEUE) & ~data))
         counts.events += len(chosen.page)
         out.write(_records(words, chosen, version))
     return counts

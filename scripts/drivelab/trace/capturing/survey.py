@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from drivelab.trace.capturing.report import Counts
+from drivelab.trace.capturing.report import Counts, counted_completions
 from drivelab.trace.decode import count_events
 from drivelab.trace.records import cpu_files
 
@@ -13,12 +13,13 @@ from drivelab.trace.records import cpu_files
 def survey(base: Path) -> Counts:
     """Counts of the files `BASE.blktrace.CPU`; raises UserError for files that are no such records."""
     by_cpu: dict[int, int] = {}
-    completions = 0
+    found: Counter[str] = Counter()
     lost: Counter[str] = Counter()
     for cpu, path in cpu_files(base).items():
         counts = count_events([path])
         by_cpu[cpu] = counts.events
-        completions += counts.data_completions
+        found.update(data=counts.data_completions, empty=counts.empty_completions, empty_queued=counts.empty_queued)
         lost["sequence_gaps"] += counts.sequence_gaps
         lost["truncated_files"] += counts.truncated_files
+    completions = counted_completions(found["data"], found["empty"], found["empty_queued"])
     return Counts(by_cpu, completions, {kind: count for kind, count in lost.items() if count})
