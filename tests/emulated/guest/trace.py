@@ -86,7 +86,8 @@ def keep_pages(folder: Path) -> None:
         @staticmethod
         def convert(source: Path, size: int, device: int, out: object) -> types.SimpleNamespace:
             shutil.copy(source, source.with_name(f"pages.{source.name.rpartition('.')[2]}"))
-            return types.SimpleNamespace(events=0, completions=0, missed=0, entries=0)
+            counted = ("events", "completions", "empty_completions", "empty_queued", "missed", "entries")
+            return types.SimpleNamespace(**dict.fromkeys(counted, 0))
 
     capturing.ring = Kept("ring")  # type: ignore[attr-defined]
     subprocess.run(["mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], check=False, capture_output=True)
