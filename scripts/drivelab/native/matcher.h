@@ -76,7 +76,6 @@ static inline enum direction direction(uint64_t action)
 
 static inline uint64_t key_of(uint64_t action, uint64_t sector) { return sector << 2 | direction(action); }
 static inline uint64_t key_after(uint64_t key, uint32_t bytes) { return key + ((uint64_t)(bytes / SECTOR_BYTES) << 2); }
-static inline uint64_t key_sector(uint64_t key) { return key >> 2; }
 
 /* REQ_OP_FLUSH is even, so the kernel marks it as a read; an empty flush that was queued is a write. */
 static inline bool is_device_flush(const struct event *event)

@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import TextIO
 
+from drivelab.drives.sysfs import read_text
 from drivelab.errors import UserError
 from drivelab.trace.capturing.processes import boot_id
 
@@ -124,10 +125,7 @@ def cpus(tracing: Path = TRACING) -> list[Path]:
 
 def text(path: Path) -> str:
     """Stripped content of a file of the kernel; empty when it is not there, as after the device has gone."""
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
+    return read_text(path) or ""
 
 
 def _value(path: Path) -> str:

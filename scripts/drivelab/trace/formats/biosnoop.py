@@ -19,8 +19,9 @@ import pyarrow as pa
 from drivelab.trace.formats.common.columns import decimal_ns
 from drivelab.trace.formats.common.flags import FlagColumns
 from drivelab.trace.formats.common.lines import Lines, request_batches
-from drivelab.trace.formats.common.model import LARGEST, SECTOR_BYTES, Format, MalformedError, rows
+from drivelab.trace.formats.common.model import LARGEST, Format, MalformedError, rows
 from drivelab.trace.formats.common.source import Block
+from drivelab.trace.records import SECTOR_BYTES
 from drivelab.trace.schema import OPERATIONS
 
 _LINE = re.compile(

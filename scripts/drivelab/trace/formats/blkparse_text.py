@@ -27,7 +27,6 @@ from drivelab.trace.formats.common.lines import Lines
 from drivelab.trace.formats.common.model import (
     LARGEST,
     LONGEST_NS,
-    SECTOR_BYTES,
     Format,
     Losses,
     MalformedError,
@@ -35,6 +34,7 @@ from drivelab.trace.formats.common.model import (
     rows,
 )
 from drivelab.trace.formats.common.source import Block, Source
+from drivelab.trace.records import SECTOR_BYTES
 from drivelab.trace.schema import FLAGS, OPERATIONS, TraceFile
 
 _LINE = re.compile(

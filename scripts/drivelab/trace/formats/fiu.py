@@ -14,7 +14,6 @@ import pyarrow as pa
 from drivelab.trace.formats.common.columns import Kind, Layout
 from drivelab.trace.formats.common.lines import Lines, request_batches
 from drivelab.trace.formats.common.model import (
-    SECTOR_BYTES,
     Format,
     MalformedError,
     operation_codes,
@@ -23,6 +22,7 @@ from drivelab.trace.formats.common.model import (
     volume_pairs,
 )
 from drivelab.trace.formats.common.source import Block
+from drivelab.trace.records import SECTOR_BYTES
 
 LAYOUT = Layout(
     {

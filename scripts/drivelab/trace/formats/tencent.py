@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from drivelab.trace.formats.common.columns import Kind, Layout
 from drivelab.trace.formats.common.lines import Lines, request_batches
-from drivelab.trace.formats.common.model import SECTOR_BYTES, Format, operation_codes, rows, scaled
+from drivelab.trace.formats.common.model import Format, operation_codes, rows, scaled
 from drivelab.trace.formats.common.source import Block
+from drivelab.trace.records import SECTOR_BYTES
 
 TICK_NS = 1_000_000_000
 LAYOUT = Layout(

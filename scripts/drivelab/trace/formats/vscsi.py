@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from drivelab.errors import UserError
-from drivelab.trace.formats.common.model import LARGEST, LONGEST_NS, MOST_TICKS, SECTOR_BYTES, Format, Tally, rows
+from drivelab.trace.formats.common.model import LARGEST, LONGEST_NS, MOST_TICKS, Format, Tally, rows
 from drivelab.trace.formats.common.source import Source
+from drivelab.trace.records import SECTOR_BYTES
 from drivelab.trace.schema import OPERATIONS
 
 TICK_NS = 1000

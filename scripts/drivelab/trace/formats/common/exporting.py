@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ import pyarrow as pa
 
 from drivelab.errors import UserError
 from drivelab.trace.formats import all_formats, exportable
-from drivelab.trace.outputs import refuse_source
+from drivelab.trace.outputs import refuse_source, writable
 from drivelab.trace.schema import open_trace
 
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
@@ -46,17 +45,12 @@ def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "t
     assert layout.write is not None
     refuse_source(output, [path])
     part = output.with_name(f".{output.name}.{os.getpid()}.part")
-    with open_trace(path) as trace:
+    with writable(output), open_trace(path) as trace:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             with pa.output_stream(str(part), compression=_CODECS.get(output.suffix)) as sink:
                 losses = layout.write(trace, sink, volume)
             part.replace(output)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            reason = error.strerror or str(error)
-            raise UserError(f"{output}: cannot be written ({reason}); choose another place") from None
         finally:
             with suppress(OSError):
                 part.unlink()

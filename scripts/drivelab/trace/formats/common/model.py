@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from drivelab.trace.formats.common.source import Source
     from drivelab.trace.schema import TraceFile
 
-SECTOR_BYTES = 512
 NO_REQUEST = -1
 """Operation of a row that the format documents as something else than a request; it is counted and left out."""
 LARGEST = (1 << 63) - 1
