@@ -127,7 +127,7 @@ def _mounted(subject: _Subject) -> str | None:
 
 def _swap(subject: _Subject) -> str | None:
     for line in (read_text(subject.host.proc_root / "swaps") or "").splitlines()[1:]:
-        if line.strip() and (node := _source_name(_unescaped(line.split()[0]), subject.host)) in subject.nodes:
+        if line.strip() and (node := _source_name(unescaped(line.split()[0]), subject.host)) in subject.nodes:
             return f"{node} is swap space"
     return None
 
@@ -175,7 +175,7 @@ def _writer(subject: _Subject) -> str | None:
     numbers |= {("c", read_text(file)) for path in subject.paths for file in _character_devices(path, host)}
     for pid, descriptor, target, device in _open_devices(host):
         named = device is None and _source_name(target, host) in subject.nodes
-        if (named or device in numbers) and _writes(host.proc_root / pid / "fdinfo" / descriptor):
+        if (named or device in numbers) and writes(host.proc_root / pid / "fdinfo" / descriptor):
             command = read_text(host.proc_root / pid / "comm") or "unknown"
             return f"process {pid} ({command}) has {target} open for writing"
     return None
@@ -227,7 +227,7 @@ def _slow_mounts(host: Host) -> tuple[str, ...]:
     return tuple(f"{point.rstrip('/')}/" for _, point, _, kind in mounts(host) if kind.startswith(kinds))
 
 
-def _writes(fdinfo: Path) -> bool:
+def writes(fdinfo: Path) -> bool:
     """Access mode of an open file (proc_pid_fdinfo(5): flags are octal)."""
     for line in (read_text(fdinfo) or "").splitlines():
         if line.startswith("flags:"):
@@ -245,7 +245,7 @@ def mounts(host: Host) -> Iterator[tuple[str, str, str, str]]:
     for line in (read_text(host.proc_root / "self/mountinfo") or "").splitlines():
         fields = line.split()
         rest = fields[fields.index("-") + 1 :]
-        yield fields[2], _unescaped(fields[4]), _unescaped(rest[1]), rest[0]
+        yield fields[2], unescaped(fields[4]), unescaped(rest[1]), rest[0]
 
 
 def _source_name(path: str, host: Host) -> str | None:
@@ -271,6 +271,6 @@ def _names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.glob("*"))
 
 
-def _unescaped(field: str) -> str:
+def unescaped(field: str) -> str:
     """Spaces and the like are octal in the kernel's tables."""
     return _OCTAL.sub(lambda found: chr(int(found[1], 8)), field)

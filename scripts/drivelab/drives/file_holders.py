@@ -1,0 +1,46 @@
+"""Who uses a regular file, from sysfs and proc."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from drivelab.drives.holders import Host, unescaped, writes
+from drivelab.drives.sysfs import read_text
+
+
+def file_holder(file: Path, host: Host) -> str | None:
+    """Why a file may not be written to, in words: swap space, a loop device over it, a process that writes to it.
+
+    None when nothing of that is known.
+    """
+    own = _place(file)
+    for line in (read_text(host.proc_root / "swaps") or "").splitlines()[1:]:
+        if line.strip() and _place(Path(unescaped(line.split()[0]))) == own:
+            return "it is swap space"
+    for backing in sorted((host.sys_root / "block").glob("loop*/loop/backing_file")):
+        if _place(Path(read_text(backing) or "")) == own:
+            return f"{backing.parent.parent.name} is a loop device over it"
+    for pid, descriptor in _descriptors(host):
+        if _place(descriptor) == own and writes(host.proc_root / pid / "fdinfo" / descriptor.name):
+            command = read_text(host.proc_root / pid / "comm") or "unknown"
+            return f"process {pid} ({command}) has it open for writing"
+    return None
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _descriptors(host: Host) -> Iterator[tuple[str, Path]]:
+    for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - as in holders
+        folder = host.proc_root / pid / "fd"
+        try:
+            yield from ((pid, path) for path in folder.iterdir() if pid != str(os.getpid()))
+        except OSError:  # the process is gone, or another user's
+            continue

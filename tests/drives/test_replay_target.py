@@ -1,0 +1,124 @@
+"""What a replay may write to: loop devices and files of the user's own, and nothing that is in use."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from drivelab.drives import target
+from drivelab.drives.lock import exclusive
+from drivelab.errors import UserError
+from drivelab.virtual import manage
+
+pytestmark = pytest.mark.device
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "target.img"
+    path.write_bytes(bytes(4 << 20))
+    return path
+
+
+@pytest.fixture
+def loop(file: Path) -> Iterator[str]:
+    if os.geteuid() != 0:
+        pytest.skip("loop devices need root")
+    command = ["losetup", "--find", "--show", str(file)]
+    device = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    yield device
+    subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def refused(path: str | Path, *, destroy: bool = True) -> str:
+    with pytest.raises(UserError) as error, target.named(Path(path), destroy=destroy):
+        pass
+    return str(error.value)
+
+
+def test_a_file_is_approved_by_its_inode(file: Path) -> None:
+    found = file.stat()
+    with target.named(file, destroy=True) as one:
+        assert (one.kind, one.capacity_bytes, one.device) == ("file", 4 << 20, None)
+        assert one.identity == f"file {found.st_dev}:{found.st_ino}"
+
+
+def test_a_loop_device_is_approved_by_numbers_and_sequence(loop: str) -> None:
+    with target.named(Path(loop), destroy=True) as one:
+        assert (one.kind, one.path, one.capacity_bytes) == ("loop device", loop, 4 << 20)
+        kind, numbers, sequence = one.identity.split()
+        found = os.stat(loop).st_rdev
+        assert (kind, numbers) == ("block", f"{os.major(found)}:{os.minor(found)}")
+        assert sequence == Path(f"/sys/class/block/{Path(loop).name}/diskseq").read_text().strip()
+        assert "another drivelab process" in refused(loop) or "exclusively" in refused(loop)
+
+
+def test_nothing_without_consent(file: Path) -> None:
+    assert "say with --yes" in refused(file, destroy=False)
+
+
+def test_a_file_under_a_loop_device(file: Path, loop: str) -> None:
+    assert f"{Path(loop).name} is a loop device over it" in refused(file)
+
+
+def test_a_file_that_another_process_writes(file: Path) -> None:
+    code = "import os, sys; os.open(sys.argv[1], os.O_RDWR); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin and process.stdout
+        process.stdout.readline()
+        assert "has it open for writing" in refused(file)
+        process.stdin.close()
+
+
+def test_a_file_that_is_locked(file: Path) -> None:
+    with exclusive(file, "other"):
+        assert "another drivelab process" in refused(file)
+
+
+def test_what_is_no_target(tmp_path: Path) -> None:
+    assert "No such file" in refused(tmp_path / "missing")
+    assert "neither a block device nor a regular file" in refused(tmp_path)
+    (tmp_path / "empty").touch()
+    assert "is empty" in refused(tmp_path / "empty")
+
+
+def test_a_file_of_another_user(file: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    os.chown(file, 12345, -1)
+    assert "belongs to another user" in refused(file)
+
+
+def test_a_loop_device_over_a_file_of_another_user(file: Path, loop: str) -> None:
+    os.chown(file, 12345, -1)
+    assert "belongs to another user" in refused(loop)
+
+
+def test_a_mounted_loop_device(loop: str, tmp_path: Path) -> None:
+    subprocess.run(["mkfs.ext4", "-q", loop], check=True)
+    (tmp_path / "mount").mkdir()
+    subprocess.run(["mount", loop, str(tmp_path / "mount")], check=True)
+    try:
+        assert "is mounted on" in refused(loop)
+    finally:
+        subprocess.run(["umount", str(tmp_path / "mount")], check=True)
+
+
+def test_a_virtual_drive_is_named_by_its_row(drive: manage.VirtualDrive) -> None:
+    assert "is virtual drive 'test'; name its row" in refused(drive.device)
+
+
+def test_a_real_drive_is_named_by_its_row() -> None:
+    disks = [one.name for one in Path("/sys/block").iterdir() if not one.name.startswith(("loop", "ram", "zram"))]
+    if not disks:
+        pytest.skip("this machine shows no disk")
+    message = refused(f"/dev/{disks[0]}")
+    assert "is no loop device" in message
+    assert "Nothing was written" in message
