@@ -5,7 +5,20 @@ from pathlib import Path
 from drivelab.errors import reported
 from drivelab.report.study import write_report
 
-NAMES = ("cells", "steady_state", "replays", "summary", "deltas", "drives", "hosts", "traces")
+NAMES = (
+    "cells",
+    "steady_state",
+    "replays",
+    "replay_passes",
+    "replay_operations",
+    "replay_streams",
+    "replay_mappings",
+    "summary",
+    "deltas",
+    "drives",
+    "hosts",
+    "traces",
+)
 
 with reported(snakemake.log[0]):
     tables = {name: snakemake.input[name] for name in NAMES}

@@ -17,6 +17,7 @@ rule summary:
         cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
         steady_state=layout.of_every_recording("tables/RECORDING/steady_state.parquet"),
         replays=layout.of_every_recording("tables/RECORDING/replays.parquet"),
+        replay_passes=layout.of_every_recording("tables/RECORDING/replay_passes.parquet"),
     output:
         summary=layout.path("tables/summary.parquet"),
     log:

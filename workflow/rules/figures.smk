@@ -33,13 +33,29 @@ rule soak_figures:
 
 rule replay_figures:
     input:
-        replays=layout.path("tables/RECORDING/replays.parquet"),
+        **layout.replay_tables(),
     output:
         **layout.figures("RECORDING", "replay", report),
     log:
         layout.path("logs/replay_figures/RECORDING.log"),
     wildcard_constraints:
         measurement=layout.measurements("replay"),
+    params:
+        code=code_digest("figures.sheets"),
+    script:
+        "../../scripts/figures.py"
+
+
+rule phase_figures:
+    input:
+        replays=layout.path("tables/RECORDING/replays.parquet"),
+        replay_passes=layout.path("tables/RECORDING/replay_passes.parquet"),
+    output:
+        **layout.figures("RECORDING", "phases", report),
+    log:
+        layout.path("logs/phase_figures/RECORDING.log"),
+    wildcard_constraints:
+        measurement=layout.measurements("phases"),
     params:
         code=code_digest("figures.sheets"),
     script:

@@ -7,7 +7,7 @@ rule measure:
     log:
         layout.path("logs/measure/RECORDING.log"),
     wildcard_constraints:
-        measurement=f"(?!({layout.measurements('replay')})/)[A-Za-z0-9.-]+",
+        measurement=f"(?!({layout.traced_measurements()})/)[A-Za-z0-9.-]+",
     priority: 30
     threads: layout.all_cores(workflow.cores)
     resources:
@@ -20,8 +20,8 @@ use rule measure as replay with:
     input:
         plan=ancient(layout.path("plans/RECORDING.json")),
         seal=ancient(layout.path("seals/RECORDING.precondition.json")),
-        trace=ancient(layout.trace_of),
+        traces=ancient(layout.traces_of),
     log:
         layout.path("logs/replay/RECORDING.log"),
     wildcard_constraints:
-        measurement=layout.measurements("replay"),
+        measurement=layout.traced_measurements(),

@@ -5,7 +5,7 @@ rule tables:
         cells=layout.path("tables/RECORDING/cells.parquet"),
         latency_bins=layout.path("tables/RECORDING/latency_bins.parquet"),
         series=layout.path("tables/RECORDING/series.parquet"),
-        replays=layout.path("tables/RECORDING/replays.parquet"),
+        **layout.replay_tables(),
         telemetry=layout.path("tables/RECORDING/telemetry.parquet"),
     log:
         layout.path("logs/tables/RECORDING.log"),

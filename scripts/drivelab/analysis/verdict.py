@@ -11,7 +11,11 @@ TAINTED = "tainted"
 """Something disturbed the host while a cell ran that the value stands on."""
 TOO_FEW_RUNS = "too few runs"
 RSE_TOO_HIGH = "rse too high"
+IN_PHASE = "in a phase"
+"""Of a test that changes the drive from pass to pass on purpose: there is nothing that repeats could agree on."""
+PARTIAL = "partial"
+"""A replay that the value stands on ended before it had issued all."""
 
-FINE = frozenset({STEADY, IN_STEADY_WINDOW, RSE_OK})
-FAULTS = (NOT_STEADY, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
+FINE = frozenset({STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE})
+FAULTS = (PARTIAL, NOT_STEADY, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
 """The gravest first: what a value is called that has several."""

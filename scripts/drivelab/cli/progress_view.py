@@ -114,5 +114,5 @@ def _duration_s(recording: Path) -> float | None:
 def _expected_s(campaign: Campaign, one: Planned) -> float:
     """Between the least and the most, nearer to the least: steady state usually comes early."""
     bandwidth_mib_s = assumed_mib_s(one.plan, None)
-    span = estimate(one.plan, campaign.capacity_bytes(one.plan), bandwidth_mib_s, campaign.trace_of(one.plan))
+    span = estimate(one.plan, campaign.capacity_bytes(one.plan), bandwidth_mib_s, campaign.traces_of(one.plan))
     return span.least_s + 0.15 * (span.most_s - span.least_s)

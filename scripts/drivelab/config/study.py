@@ -36,7 +36,8 @@ class MeasurementChoice:
     protocol: str
     name: str
     scale: str | None
-    trace: str | None
+    traces: tuple[str, ...]
+    """In the order of a pass; empty for protocols that take none."""
     drives: tuple[str, ...]
     settings: Mapping[str, Any]
     source: str
@@ -144,15 +145,21 @@ def _choice(
     for drive in entry.get("drives", ()):
         if drive not in drives:
             raise UserError(f"{place}.drives' names '{drive}', which is none of the study's drives; add it there")
-    trace = entry.get("trace")
-    if trace is not None and trace not in traces:
-        known = ", ".join(sorted(traces)) or "none"
-        raise UserError(f"{place}.trace' names '{trace}', which is no key of 'traces'; there are: {known}")
+    if "trace" in entry and "traces" in entry:
+        raise UserError(
+            f"{place}.trace' and 'traces' are both there; name one trace with the one, a set with the other"
+        )
+    key = "trace" if "trace" in entry else "traces"
+    chosen = (entry["trace"],) if "trace" in entry else tuple(entry.get("traces", ()))
+    for trace in chosen:
+        if trace not in traces:
+            known = ", ".join(sorted(traces)) or "none"
+            raise UserError(f"{place}.{key}' names '{trace}', which is no key of 'traces'; there are: {known}")
     return MeasurementChoice(
         protocol=entry["protocol"],
         name=entry.get("name", entry["protocol"]),
         scale=entry.get("scale"),
-        trace=trace,
+        traces=chosen,
         drives=tuple(entry.get("drives", drives)),
         settings=entry.get("set", {}),
         source=f"{place}'",

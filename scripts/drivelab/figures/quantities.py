@@ -20,12 +20,16 @@ _NAMES = {
     "read_mean_latency_us": "Mean read latency",
     "write_mean_latency_us": "Mean write latency",
     "max_latency_us": "Maximum latency",
+    "access_time_us": "Access time",
+    "score": "Score",
     "p50_latency_us": "Median latency",
     "p99_latency_us": "99 % latency",
     "p999_latency_us": "99.9 % latency",
     "p9999_latency_us": "99.99 % latency",
     "p99999_latency_us": "99.999 % latency",
 }
+_SCORE_UNIT = "√(MiB/s · 1/s)"
+"""A score is a geometric mean: its unit says of what."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def quantity(metric: str, largest: float) -> Quantity:
         return Quantity(name, unit, divisor)
     if metric.endswith("_mib_s"):
         return Quantity(name, "GiB/s", float(KIB)) if largest >= 20 * KIB else Quantity(name, "MiB/s")
-    return Quantity(name, "IOPS")
+    return Quantity(name, _SCORE_UNIT if metric == "score" else "IOPS")
 
 
 def elapsed(longest_s: float) -> Quantity:

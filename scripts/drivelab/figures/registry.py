@@ -8,13 +8,18 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drivelab.figures import selection, style
+from drivelab.figures import replay_common, selection, style
 from drivelab.figures.comparison import comparison
 from drivelab.figures.convergence import convergence
 from drivelab.figures.latency_distribution import latency_distribution
 from drivelab.figures.measurement_2d import measurement_2d
 from drivelab.figures.measurement_3d import measurement_3d
 from drivelab.figures.replay import replay
+from drivelab.figures.replay_fidelity import replay_fidelity
+from drivelab.figures.replay_latency import replay_latency
+from drivelab.figures.replay_operations import replay_operations
+from drivelab.figures.replay_over_time import replay_over_time
+from drivelab.figures.replay_phases import replay_phases
 from drivelab.figures.saturation_bytes import saturation_bytes
 from drivelab.figures.saturation_time import saturation_time
 from drivelab.figures.window import window
@@ -48,7 +53,14 @@ FIGURES: Mapping[str, FigureKind] = {
     "saturation_time": FigureKind(saturation_time, ("cells",), "cells"),
     "saturation_bytes": FigureKind(saturation_bytes, ("cells", "drives"), "cells"),
     "latency_distribution": FigureKind(latency_distribution, ("latency_bins",), "latency_bins"),
-    "replay": FigureKind(replay, ("replays",), "replays", values="replays"),
+    "replay": FigureKind(replay, ("replays", "replay_passes"), "replays", values="replays"),
+    "replay_fidelity": FigureKind(
+        replay_fidelity, ("replays", "replay_issue_errors", "replay_over_time"), "replays", values="replays"
+    ),
+    "replay_latency": FigureKind(replay_latency, ("replays", "replay_latency"), "replays", values="replays"),
+    "replay_over_time": FigureKind(replay_over_time, ("replays", "replay_over_time"), "replays", values="replays"),
+    "replay_operations": FigureKind(replay_operations, ("replays", "replay_operations"), "replays", values="replays"),
+    "replay_phases": FigureKind(replay_phases, ("replays", "replay_passes"), "replays", values="replays"),
     "comparison": FigureKind(comparison, ("deltas",), "summary", values="summary"),
 }
 
@@ -69,6 +81,8 @@ def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **option
     status = tables[kind.status]
     selection.require(status, ("reduced", "virtual", "clock"), kind.status)
     figure = kind.function(*(tables[table] for table in kind.tables), **options)
+    if kind.status == "replays":
+        replay_common.badges(figure, status)
     style.label(
         figure,
         reduced=bool(status["reduced"].any()),

@@ -1,60 +1,91 @@
-"""Replay of a trace: every run of every drive, the counted warm ones with their median."""
+"""Replays: every run of every drive and trace, the counted ones with their median."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import format_number, quantity
+from drivelab.figures.trace_common import nothing
 
-_METRICS = ("mean_latency_us", "bandwidth_mib_s")
-_COLUMNS = ("drive", "trace", "repeat", "warm", "counted", "engine", "timing", "duration_ratio", "dropped", *_METRICS)
+_METRICS = {"access_time_us": "← better", "bandwidth_mib_s": "better →", "score": "better →"}
+_COLUMNS = ("drive", "step", "phase", "trace", "repeat", "counted", "engine", "timing", "timing_mode",
+            "duration_ratio", "dropped",
+            *_METRICS)  # fmt: skip
+_MANY_ROWS = 8
 
 
 @style.styled
-def replay(replays: pd.DataFrame) -> Figure:
-    """Mean latency and bandwidth of the runs of one trace, by drive, with the median of the counted warm runs.
+def replay(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
+    """Access time, bandwidth and score of the runs by drive, trace and phase, with the median of those that count.
 
-    How long the replay took as a multiple of the trace is said beside the drive. Runs that do not count are hollow.
-    Raises ValueError for unsuitable tables or a drive without a counted run.
+    Several traces in a pass have a row for the whole set, first. How long a replay took as a multiple of what was
+    planned is said beside it. Runs that do not count are hollow. Raises ValueError for unsuitable tables or a row
+    without a counted run.
     """
     selection.require(replays, _COLUMNS, "replays")
-    trace = selection.require_one(replays, "trace", "replays")
-    drives = list(replays["drive"].drop_duplicates())
-    counted = replays["counted"].astype(bool)
-    without = [drive for drive in drives if not (counted & (replays["drive"] == drive)).any()]
+    rows = dict(_rows(replays, replay_passes))
+    without = [name for name, runs in rows.items() if not runs["counted"].astype(bool).any()]
     if without:
-        raise ValueError(f"table 'replays' has no counted run of {', '.join(without)}; each drive needs one")
+        raise ValueError(f"table 'replays' has no counted run of {', '.join(without)}; each needs one")
+    names, drives = list(dict.fromkeys(replays["trace"])), list(dict.fromkeys(replays["drive"]))
+    title = f"Replay of {names[0]}" if len(names) == 1 else f"Replay of {len(names)} traces"
+    metrics = [one for one in _METRICS if replays[one].notna().any()]
+    if not metrics:
+        return nothing(title, "The engine tells no single requests, so no access time and no busy time is known.")
 
-    names = ["\n".join(textwrap.wrap(drive, 26)) for drive in drives]
-    row_in = max(0.65, 0.16 * (max(name.count("\n") for name in names) + 3))
-    figure = style.new_figure(f"Replay of {trace}", height_in=1.9 + row_in * len(drives))
+    lines = ["\n".join(textwrap.wrap(name, 22)) for name in rows]
+    row_in = 0.165 * (max(name.count("\n") for name in lines) + 3) + (0.1 if len(rows) <= _MANY_ROWS else 0.0)
+    figure = style.new_figure(title, height_in=1.9 + max(0.62, row_in) * len(rows))
     style.note(figure, _note(replays))
-    panels = figure.subplots(1, 2, sharey=True)
-    for axes, metric, better in zip(panels, _METRICS, ("← better", "better →"), strict=True):
-        _panel(axes, replays, drives, metric, better)
-    ratios = [replays[counted & (replays["drive"] == drive)]["duration_ratio"].median() for drive in drives]
-    times = "\N{MULTIPLICATION SIGN} trace time"
-    said = [f"{name}\n{ratio:.2f} {times}" for name, ratio in zip(names, ratios, strict=True)]
-    panels[0].set_yticks(range(len(drives)), said)
-    panels[0].set_ylim(len(drives) - 0.5, -0.58)
+    panels = figure.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
+    for axes, metric in zip(panels, metrics, strict=True):
+        _panel(axes, list(rows.values()), metric, dict(zip(drives, style.colours(len(drives)), strict=True)))
+    panels[0].set_yticks(range(len(rows)), [_said(line, runs) for line, runs in zip(lines, rows.values(), strict=True)])
+    panels[0].set_ylim(len(rows) - 0.5, -0.58)
     ax.legend(figure, panels[0])
     return figure
 
 
-def _panel(axes: Axes, replays: pd.DataFrame, drives: list[str], metric: str, better: str) -> None:
-    scale = quantity(metric, replays[metric].max())
-    counted = replays["counted"].astype(bool)
-    for row, (drive, colour) in enumerate(zip(drives, style.colours(len(drives)), strict=True)):
+def _rows(replays: pd.DataFrame, passes: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Name and runs of each row, of a set in phases for the whole set only; what is the same for all is not in the
+    name."""
+    sets = passes[passes["traces"] > 1].assign(duration_ratio=float("nan"))
+    sets = sets.assign(trace=[f"set of {count} traces" for count in sets["traces"]])
+    both = pd.concat([sets, replays], ignore_index=True) if len(sets) else replays
+    both = both.assign(phase=both["phase"].fillna(""))
+    if len(sets) and (both["phase"] != "").any():  # pass by pass and trace by trace is what `replay_phases` shows
+        both = both[both["trace"].isin(sets["trace"])]
+    parts = ["drive", "trace", "phase"]
+    varying = [part for part in parts if both[part].nunique() > 1] or ["drive"]
+    for _, runs in both.groupby(parts, sort=False):
+        first = runs.iloc[0]
+        yield ", ".join(str(first[part]) for part in varying if first[part]), runs
+
+
+def _said(name: str, runs: pd.DataFrame) -> str:
+    ratio = runs.loc[runs["counted"].astype(bool), "duration_ratio"].astype(float).median()
+    whose = "trace's" if (runs["timing_mode"] == "asap").all() else "planned"
+    return name if pd.isna(ratio) else f"{name}\n{ratio:.3f} \N{MULTIPLICATION SIGN} {whose} time"
+
+
+def _panel(axes: Axes, rows: list[pd.DataFrame], metric: str, colours: Mapping[str, style.Colour]) -> None:
+    largest = max((float(runs[metric].max()) for runs in rows if runs[metric].notna().any()), default=1.0)
+    scale = quantity(metric, largest)
+    for row, runs in enumerate(rows):
+        colour = colours[runs["drive"].iloc[0]]
+        counted = runs["counted"].astype(bool)
         for shown, fill in ((counted, colour), (~counted, "white")):
-            runs = replays[shown & (replays["drive"] == drive)].sort_values("repeat")
-            values = runs[metric] / scale.divisor
-            spread = [row + 0.36 * ((place + 1) / (len(runs) + 1) - 0.5) for place in range(len(runs))]
+            chosen = runs[shown]
+            values = chosen[metric].astype(float) / scale.divisor
+            spread = [row + 0.36 * ((place + 1) / (len(chosen) + 1) - 0.5) for place in range(len(chosen))]
             axes.plot(
                 values,
                 spread,
@@ -66,17 +97,21 @@ def _panel(axes: Axes, replays: pd.DataFrame, drives: list[str], metric: str, be
                 gid="counted" if fill == colour else "not counted",
                 zorder=3,
             )
-        median = float(replays[counted & (replays["drive"] == drive)][metric].median()) / scale.divisor
-        axes.plot([median, median], [row - 0.3, row + 0.3], color=style.INK, linewidth=2, gid="median", zorder=4)
-        axes.annotate(format_number(median), (median, row - 0.31), ha="center", va="bottom", fontsize=style.SMALL_PT)
-    axes.plot([], [], linestyle="none", marker="o", color=style.MUTED, label="counted warm run")
+        median = float(runs.loc[counted, metric].astype(float).median()) / scale.divisor
+        if median == median:
+            axes.plot([median, median], [row - 0.3, row + 0.3], color=style.INK, linewidth=2, gid="median", zorder=4)
+            axes.annotate(
+                format_number(median), (median, row - 0.31), ha="center", va="bottom", fontsize=style.SMALL_PT
+            )
+    axes.plot([], [], linestyle="none", marker="o", color=style.MUTED, label="counted run")
     axes.plot(
         [], [], linestyle="none", marker="o", markerfacecolor="white", markeredgecolor=style.MUTED, label="not counted"
     )
     axes.plot([], [], color=style.INK, linewidth=2, label="median of counted")
-    axes.set_xlim(0, replays[metric].max() / scale.divisor * 1.12 or 1.0)
+    axes.set_xlim(0, largest / scale.divisor * 1.14 or 1.0)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
     ax.plain_numbers(axes, "x")
-    axes.set_xlabel(f"{scale.label}   {better}")
+    axes.set_xlabel(f"{scale.label}\n{_METRICS[metric]}")
     axes.grid(visible=False, axis="y")
 
 

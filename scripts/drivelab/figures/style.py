@@ -197,6 +197,8 @@ def _lay_out(figure: Figure) -> None:
         text.set(position=((_PAD_IN + boxed / 2) / width, 1 - (top + boxed) / height), va="top")
         lines = text.get_text().count("\n") + 1
         top += _TITLE_IN + extra if text in titles else lines * _LINE_IN + 1.5 * boxed
+        if text in subjects and badges and badges_top > _PAD_IN and not extra:
+            top += _PAD_IN / 2  # a badge is higher than a line of text
     share = 1 - (top + _PAD_IN) / height
     engine = figure.get_layout_engine()
     if engine is None:

@@ -28,8 +28,13 @@ def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_
     norandommap: with a map, fio draws each block once a pass and each thread has a map of its own, which is no
     random access any more in a time-based cell longer than a pass. Blocks come from random data that fio
     scrambles for each write (scramble_buffers, the default): neither compressible nor deduplicable. thread: the
-    whole of fio is one process, which ends as one.
+    whole of fio is one process, which ends as one. bsrange: fio draws multiples of the smaller size, each as likely
+    as any other, at offsets that are multiples of it too.
+
+    Raises ValueError for a composite: a job of fio has one pattern for all its reads and one for all its writes.
     """
+    if cell.streams is not None:
+        raise ValueError(f"{cell.label} is no job of fio's")
     read, write, mixed = _PATTERNS[cell.pattern]
     start, length = active_range(cell, capacity_bytes, logical_block_bytes)
     options: dict[str, str | int] = {
@@ -41,7 +46,7 @@ def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_
         "group_reporting": 1,
         "iodepth": cell.queue_depth,
         "rw": {100: read, 0: write}.get(cell.read_share, mixed),
-        "bs": cell.block_size_bytes,
+        **_block_size(cell),
         "offset": start,
         "size": length,
         "randseed": seed,
@@ -61,7 +66,13 @@ def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_
     if cell.runtime_s is not None:
         options["runtime"] = f"{round(cell.runtime_s * 1000)}ms"
     if cell.volume_bytes is not None:
-        options["io_size"] = max(cell.volume_bytes // cell.threads, cell.block_size_bytes)
+        options["io_size"] = max(cell.volume_bytes // cell.threads, cell.largest_block_bytes)
     else:
         options["time_based"] = 1
     return "[cell]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
+
+
+def _block_size(cell: Cell) -> dict[str, str | int]:
+    if cell.block_size_max_bytes is None:
+        return {"bs": cell.block_size_bytes}
+    return {"bsrange": f"{cell.block_size_bytes}-{cell.block_size_max_bytes}"}

@@ -106,7 +106,7 @@ def check(result: FioResult, cell: Cell | None = None, *, least_share: float = 0
         if not one.ios and result.ios * share / 100 >= _SURE_TO_OCCUR:
             raise CellFailed(f"there are no {name}, the cell asks for {share} %")
     least_s = None if cell.runtime_s is None else least_share * cell.runtime_s - tolerance_s
-    least_bytes = None if cell.volume_bytes is None else cell.volume_bytes - cell.threads * cell.block_size_bytes
+    least_bytes = None if cell.volume_bytes is None else cell.volume_bytes - cell.threads * cell.largest_block_bytes
     long_enough = least_s is not None and result.runtime_s >= least_s
     enough = least_bytes is not None and result.bytes >= least_bytes
     if not (long_enough or enough or (least_s is None and least_bytes is None)):

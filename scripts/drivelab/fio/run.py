@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
-import select
 import shutil
-import signal
 import subprocess
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.drives import tools
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.errors import UserError
 from drivelab.fio.result import CellFailed
+from drivelab.process import Timing as Timing
+from drivelab.process import run_program
 
 OLDEST = (3, 33)
 GRACE_S = 60.0
 """How long fio may take beyond the runtime that it was asked for, and how long a drive may complete nothing."""
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Start and end of the fio process, seconds of the monotonic clock."""
-
-    started_s: float
-    ended_s: float
 
 
 def fio_version() -> str:
@@ -59,7 +48,7 @@ def choose_engine(device: ApprovedDevice) -> str:
 
 
 def run_fio(
-    device: ApprovedDevice,
+    name: str | None,
     job: str,
     directory: Path,
     *,
@@ -67,103 +56,65 @@ def run_fio(
     slice_s: float | None = None,
     on_tick: Callable[[float], None] = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
+    idles: bool = False,
 ) -> Timing:
     """Run fio on a job text in `directory` and leave the evidence there, as `drivelab.fio.result` reads it.
 
-    `on_tick` is called about once a second. Raises CellFailed when the drive completes nothing for GRACE_S or fio
-    overruns `runtime_s` by as much; fio's process group is killed then, and `on_hang` called if that is in vain
-    (a process in uninterruptible sleep ends only when the drive answers). Exit status and JSON are not judged here.
-    If this process is killed, fio is killed with it: setpriv(1) asks the kernel for that (prctl(2),
-    PR_SET_PDEATHSIG), which costs less than running Python code between fork and exec.
+    `name` is the kernel's name of the drive; of a file, which has none, nobody can say that it hangs. `on_tick` is
+    called about once a second. Raises CellFailed when the drive completes nothing for GRACE_S, unless the job `idles`
+    and nothing is in flight, or fio overruns `runtime_s` by as much; fio's process group is killed then, and `on_hang`
+    called if that is in vain (a process in uninterruptible sleep ends only when the drive answers). Exit status and
+    JSON are not judged here.
+    If this process is killed, fio is killed with it.
     """
     (directory / "job.fio").write_text(job)
-    command = [
-        "setpriv",
-        "--pdeathsig",
-        "KILL",
-        "fio",
-        "--output-format=json+",
-        "--output=fio.json",
-        "--eta=never",
-    ]
+    command = ["fio", "--output-format=json+", "--output=fio.json", "--eta=never"]
     if slice_s is not None:
         command.append(f"--status-interval={slice_s:g}")
-    with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
-        started_s = time.monotonic()
-        process = subprocess.Popen(
-            [*command, "job.fio"],
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            process_group=0,
-        )
-        try:
-            ended_s = _wait(process, device, started_s, runtime_s, on_tick)
-        except BaseException:
-            _kill_group(process, on_hang)
-            raise
-    (directory / "exit_code").write_text(f"{process.returncode}\n")
-    return Timing(started_s, ended_s)
+    watchdog = _Watchdog(name, runtime_s, idles)
+
+    def tick(elapsed_s: float) -> None:
+        watchdog.look(elapsed_s)
+        on_tick(elapsed_s)
+
+    return run_program([*command, "job.fio"], directory, tick, on_hang)
 
 
-def _wait(
-    process: subprocess.Popen[bytes],
-    device: ApprovedDevice,
-    started_s: float,
-    runtime_s: float | None,
-    on_tick: Callable[[float], None],
-) -> float:
-    """Wait on a pidfd: Popen.wait polls with a delay of up to 50 ms, which would be a gap between cells."""
-    descriptor = os.pidfd_open(process.pid)
-    try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        completed, progress_s = _completed(device), started_s
-        while not poll.poll(1000):
-            now_s = time.monotonic()
-            if (latest := _completed(device)) != completed:
-                completed, progress_s = latest, now_s
-            if now_s - progress_s > GRACE_S:
-                who = "the drive completed" if _outstanding(device) else "fio issued"
-                raise CellFailed(f"{who} nothing for {GRACE_S:.0f} s; fio was killed")
-            if runtime_s is not None and now_s - started_s > runtime_s + GRACE_S:
-                raise CellFailed(f"fio ran {GRACE_S:.0f} s longer than asked; it was killed")
-            on_tick(now_s - started_s)
-        ended_s = time.monotonic()
-        process.wait()
-        return ended_s
-    finally:
-        os.close(descriptor)
+class _Watchdog:
+    """Ends a fio process that makes no progress, or none in time."""
+
+    def __init__(self, name: str | None, runtime_s: float | None, idles: bool) -> None:
+        self._name, self._runtime_s, self._idles = name, runtime_s, idles
+        self._completed, self._progress_s = "", 0.0
+
+    def look(self, elapsed_s: float) -> None:
+        """Raises CellFailed when it is time to."""
+        if self._name is not None:
+            self._look_for_progress(self._name, elapsed_s)
+        if self._runtime_s is not None and elapsed_s > self._runtime_s + GRACE_S:
+            raise CellFailed(f"fio ran {GRACE_S:.0f} s longer than asked; it was killed")
+
+    def _look_for_progress(self, name: str, elapsed_s: float) -> None:
+        outstanding = _outstanding(name)
+        if (latest := _completed(name)) != self._completed or (self._idles and not outstanding):
+            self._completed, self._progress_s = latest, elapsed_s
+        if elapsed_s - self._progress_s > GRACE_S:
+            who = "the drive completed" if outstanding else "fio issued"
+            raise CellFailed(f"{who} nothing for {GRACE_S:.0f} s; fio was killed")
 
 
-def _completed(device: ApprovedDevice) -> str:
+def _completed(name: str) -> str:
     """The completion counters of the device's stat; any change is progress. Gone with the device."""
     try:
-        fields = Path(f"/sys/class/block/{device.name}/stat").read_text().split()
+        fields = Path(f"/sys/class/block/{name}/stat").read_text().split()
     except OSError:
         return "gone"
     return " ".join(fields[i] for i in (0, 4, 11) if i < len(fields))
 
 
-def _outstanding(device: ApprovedDevice) -> bool:
+def _outstanding(name: str) -> bool:
     """Whether the drive owes answers to requests (Documentation/block/stat.rst); true of a device that is gone."""
     try:
-        return any(int(count) for count in Path(f"/sys/class/block/{device.name}/inflight").read_text().split())
+        return any(int(count) for count in Path(f"/sys/class/block/{name}/inflight").read_text().split())
     except OSError:
         return True
-
-
-def _kill_group(process: subprocess.Popen[bytes], on_hang: Callable[[], None]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    for last_resort in (on_hang, None):
-        try:
-            process.wait(timeout=5)
-            return
-        except subprocess.TimeoutExpired:
-            if last_resort is not None:
-                last_resort()
-    raise CellFailed(f"fio (process {process.pid}) cannot be killed while the drive hangs")

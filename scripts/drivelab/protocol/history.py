@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivelab.analysis.steady_state import is_steady
-from drivelab.protocol.loop_cells import PLACE
+from drivelab.protocol.loop_cells import matches
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ def tracked(
     whole = [one for one in history.rounds if len(one) == len(cells)]
     series: dict[str, list[float]] = {}
     for variable in criterion["track"]:
-        index = next(i for i, cell in enumerate(cells) if all(cell[k] == variable[k] for k in PLACE))
-        name = "/".join(str(variable[k]) for k in (*PLACE, "metric"))
-        series[name] = [one[index][variable["metric"]] for one in whole]
+        for index, cell in enumerate(cells):
+            if matches(cell, variable):
+                series[f"{index}/{variable['metric']}"] = [one[index][variable["metric"]] for one in whole]
     return series
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from drivelab.errors import UserError
 from drivelab.units import parse_duration, parse_share
 
-PLACE = ("pattern", "read_share", "block_size_bytes")
-"""What tells the cells of a loop from one another."""
+_PLACE = ("pattern", "read_share", "block_size_bytes", "block_size_max_bytes")
+_DEMAND = ("threads", "queue_depth")
 LEAST = 0.1
 """Of the loop's `runtime` that every listed cell gets, however small its share: less measures the start only."""
 
@@ -30,6 +30,21 @@ def loop_cells(fields: Mapping[str, Any], protocol: str) -> list[dict[str, Any]]
         )
     times_s = _times_s(cells, runtime_s, protocol)
     return [{**fields, **one, "runtime_s": time_s} for one, time_s in zip(cells, times_s, strict=True)]
+
+
+def place(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What tells a cell of a loop, or a tracked variable, from the others that a protocol lists."""
+    return tuple(cell.get(key) for key in _PLACE)
+
+
+def matches(cell: Mapping[str, Any], variable: Mapping[str, Any]) -> bool:
+    """Whether a tracked variable is of a cell; both are mappings as in a plan.
+
+    `streams: all` is of every cell. Threads and depth tell cells apart where the variable names them.
+    """
+    if any(cell[key] != variable[key] for key in _DEMAND if key in variable):
+        return False
+    return "streams" in variable or place(cell) == place(variable)
 
 
 def _times_s(cells: list[Mapping[str, Any]], runtime_s: float, protocol: str) -> list[float]:

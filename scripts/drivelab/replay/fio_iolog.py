@@ -9,7 +9,7 @@ What was found out about fio 3.33, and why the job looks as it does:
   trace had in flight.
 * A `sync` line makes a synchronous engine call fsync(2), which on a block device is a flush, and is counted in
   `sync.total_ios`. Asynchronous engines lose its time, `datasync` is counted nowhere.
-* A `trim` line is dropped ("bad ddir: 2" in stderr), and nothing in an iolog says FUA.
+* A `trim` line is dropped ("bad ddir: 2" in stderr), and nothing in an iolog says FUA or write-zeroes.
 * The delay before a request is counted from the issue of the one before it, so an I/O's own duration is no drift,
   but time lost to one that lasts longer than the gap after it is never made up for.
 * A time stamp of 0 stands for "none": the first request would come at once. Hence all times have 1 µs added, and the
@@ -21,20 +21,24 @@ What was found out about fio 3.33, and why the job looks as it does:
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.parquet as pq
 
 from drivelab.errors import UserError
 from drivelab.fio.job import PERCENTILES
-from drivelab.replay.schedule import Schedule
+from drivelab.replay.prepare import Prepared
+from drivelab.replay.records import FUA, OPERATION_CODES, Records, open_schedule
 
-TIMINGS = ("original", "asap")
 MOST_LANES = 32
-_ACTIONS = {"read": "read", "write": "write", "flush": "sync", "write-zeroes": "write"}
+_ACTIONS = {OPERATION_CODES[name]: action for name, action in (("read", "read"), ("write", "write"), ("flush", "sync"))}
 _FIRST_US = 1
+_CHUNK = 1 << 18
 
 
 class Engine(Protocol):
@@ -43,11 +47,11 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
-    def job(self, schedule: Schedule, device: str, directory: Path, timing: str) -> str:
+    def job(self, prepared: Prepared, device: str, directory: Path) -> str:
         """Job text; files that it needs are written to `directory`, where fio has to be started."""
         ...
 
-    def dropped(self, schedule: Schedule) -> dict[str, int]:
+    def dropped(self, prepared: Prepared) -> dict[str, int]:
         """What of the schedule the engine does not replay, by kind; empty: all of it is replayed."""
         ...
 
@@ -57,20 +61,21 @@ class FioIolog:
 
     name = "fio iolog v3"
 
-    def job(self, schedule: Schedule, device: str, directory: Path, timing: str) -> str:
+    def job(self, prepared: Prepared, device: str, directory: Path) -> str:
         """Job text with one section a lane, and `lane-K.iolog` in `directory` for each.
 
-        `timing` is `original` (each request at its time) or `asap` (each lane as fast as the drive goes).
-        Raises UserError for another one.
+        Requests with deadlines come at those, others as fast as the drive takes them from as many lanes as the
+        schedule allows in flight at the most. Raises UserError for dependencies, which an iolog cannot express.
         """
-        if timing not in TIMINGS:
-            raise UserError(f"replay timing '{timing}' is unknown to {self.name}; it knows {', '.join(TIMINGS)}")
-        lanes = _lanes(schedule, timing)
-        sections: list[str] = []
-        for lane in np.unique(lanes).tolist():
-            path = directory / f"lane-{lane}.iolog"
-            path.write_text(iolog_text(schedule, lanes == lane, device))
-            sections.append(f"[lane-{lane}]\nread_iolog={path.name}\n")
+        if prepared.choice.dependencies != "none":
+            raise UserError(
+                f"{self.name} cannot keep requests in order of {prepared.choice.dependencies}: an iolog knows no "
+                "dependencies; choose dependencies none or the native engine"
+            )
+        records = open_schedule(prepared.schedule).records
+        lanes = _lanes(prepared, records)
+        names = {int(lane): f"lane-{lane}" for lane in np.unique(lanes)}
+        _write_iologs(records, lanes, device, {lane: directory / f"{name}.iolog" for lane, name in names.items()})
         options = {
             "direct": 1,
             "ioengine": "psync",
@@ -83,14 +88,17 @@ class FioIolog:
             "write_iops_log": "series",
             "write_lat_log": "series",
             "log_avg_msec": 1000,
-        } | ({"replay_no_stall": 1} if timing == "asap" else {})
+        } | ({} if prepared.choice.timing.has_deadlines else {"replay_no_stall": 1})
+        sections = [f"[{name}]\nread_iolog={name}.iolog\n" for name in names.values()]
         return "[global]\n" + "".join(f"{key}={value}\n" for key, value in options.items()) + "".join(sections)
 
-    def dropped(self, schedule: Schedule) -> dict[str, int]:
-        """Discards, and the FUA flag of writes, which are replayed without it."""
+    def dropped(self, prepared: Prepared) -> dict[str, int]:
+        """Discards and write-zeroes, and the FUA flag of writes, which are replayed without it."""
+        planned, records = prepared.planned_counts(), open_schedule(prepared.schedule).records
         counts = {
-            "discards": int((schedule.frame["operation"] == "discard").sum()),
-            "FUA flags": int(schedule.frame["fua"].sum()),
+            "discards": planned["discard"]["requests"],
+            "write-zeroes": planned["write-zeroes"]["requests"],
+            "FUA flags": sum(int((chunk["flags"] & FUA != 0).sum()) for _, chunk in _chunks(records)),
         }
         return {kind: count for kind, count in counts.items() if count}
 
@@ -119,27 +127,44 @@ def deal_out(time_us: npt.NDArray[np.int64], busy_us: npt.NDArray[np.int64]) -> 
     return lanes
 
 
-def iolog_text(schedule: Schedule, chosen: npt.NDArray[np.bool_], device: str) -> str:
-    """iolog of the chosen requests, without what fio cannot replay; a write with a preflush is a sync and a write."""
-    lines = [f"{_FIRST_US} {device} add\n", f"{_FIRST_US} {device} open\n"]
-    columns = ("time_us", "operation", "offset_bytes", "length_bytes", "preflush")
-    chosen_frame = schedule.frame[chosen]
-    for time_us, operation, offset, length, preflush in zip(
-        *(chosen_frame[name].tolist() for name in columns), strict=True
-    ):
-        if preflush:
-            lines.append(f"{time_us + _FIRST_US} {device} sync 0 0\n")
-        if operation in _ACTIONS:
-            lines.append(f"{time_us + _FIRST_US} {device} {_ACTIONS[operation]} {offset} {length}\n")
-    end_us = int(schedule.frame["time_us"].iloc[-1]) + _FIRST_US
-    return "fio version 3 iolog\n" + "".join(lines) + f"{end_us} {device} close\n"
+def _write_iologs(records: Records, lanes: npt.NDArray[np.int64], device: str, paths: dict[int, Path]) -> None:
+    """An iolog for each lane, without what fio cannot replay."""
+    end_us = int(records["deadline_ns"][-1]) // 1000 + _FIRST_US
+    with ExitStack() as stack:
+        files = {lane: stack.enter_context(path.open("w", encoding="ascii")) for lane, path in paths.items()}
+        for file in files.values():
+            file.write(f"fio version 3 iolog\n{_FIRST_US} {device} add\n{_FIRST_US} {device} open\n")
+        for low, chunk in _chunks(records):
+            known = np.isin(chunk["operation"], list(_ACTIONS))
+            chunk, among = chunk[known], lanes[low : low + _CHUNK][known]
+            time_us = chunk["deadline_ns"] // 1000 + _FIRST_US
+            columns = (among, time_us, chunk["operation"], chunk["offset_bytes"], chunk["length_bytes"])
+            for lane, time, operation, offset, length in zip(*(values.tolist() for values in columns), strict=True):
+                files[lane].write(f"{time} {device} {_ACTIONS[operation]} {offset} {length}\n")
+        for file in files.values():
+            file.write(f"{end_us} {device} close\n")
 
 
-def _lanes(schedule: Schedule, timing: str) -> npt.NDArray[np.int64]:
-    """Lane of each request. fio refuses an iolog of flushes only, so such lanes join the first that moves data."""
-    frame = schedule.frame
-    lanes = deal_out(frame["time_us"].to_numpy(np.int64), frame["busy_us"].to_numpy(np.int64))
-    if timing == "asap":
-        lanes = np.arange(len(lanes)) % (int(lanes.max()) + 1)
-    useful = np.unique(lanes[frame["operation"].isin(["read", "write", "write-zeroes"]).to_numpy()])
-    return np.where(np.isin(lanes, useful), lanes, useful[0])
+def _lanes(prepared: Prepared, records: Records) -> npt.NDArray[np.int64]:
+    """Lane of each record; a write has that of the flush that it waits for, as one lane does one after the other.
+
+    fio refuses an iolog of flushes only, so such lanes join the first that moves data.
+    """
+    alone = records["after"] == 0
+    group = np.cumsum(alone) - 1
+    if prepared.choice.timing.has_deadlines:
+        begins = np.flatnonzero(alone)
+        time_us = (records["deadline_ns"][begins] // 1000).astype(np.int64)
+        latency = pq.read_table(prepared.planned, columns=["trace_latency_ns"]).column(0)
+        busy_ns = np.asarray(latency.fill_null(0).to_numpy(), np.int64)
+        lanes = deal_out(time_us, np.maximum.reduceat(busy_ns, begins) // 1000)[group]
+    else:
+        lanes = group % min(int(records["depth"].max()), MOST_LANES)
+    moves = records["operation"] <= OPERATION_CODES["write"]
+    useful = np.unique(lanes[moves])
+    return np.asarray(np.where(np.isin(lanes, useful), lanes, useful[0]), np.int64)
+
+
+def _chunks(records: Records) -> Iterator[tuple[int, Records]]:
+    for low in range(0, len(records), _CHUNK):
+        yield low, records[low : low + _CHUNK]

@@ -14,7 +14,7 @@ from drivelab.report.view import Banner, Link
 def banners(inputs: Inputs) -> tuple[Banner, ...]:
     """The banners that apply, gravest first."""
     makers: tuple[Callable[[Inputs], Banner | None], ...] = (
-        _not_steady, _not_repeatable, _tainted, _lossy, _clock, _virtual, _reduced
+        _partial, _not_steady, _not_repeatable, _tainted, _lossy, _clock, _virtual, _reduced
     )  # fmt: skip
     return tuple(banner for maker in makers if (banner := maker(inputs)) is not None)
 
@@ -53,6 +53,24 @@ def _not_steady(inputs: Inputs) -> Banner | None:
         "part and would come out differently after more of it.",
         affected=_links(inputs, keys),
         reasons=tuple(reasons),
+    )
+
+
+def _partial(inputs: Inputs) -> Banner | None:
+    rows = [row for row in inputs.tables["replays"] if row["partial"] or row["errors"]]
+    if not rows:
+        return None
+    return Banner(
+        id="partial",
+        label="partial replay",
+        title="Replays that did not go through",
+        meaning="Requests of these replays were not issued, did not come back, or failed: the numbers are of the part "
+        "that the drive served, which is another workload.",
+        affected=_links(inputs, _keys(inputs, rows)),
+        reasons=tuple(
+            f"{row['drive']} · {row['measurement']}: {row['trace']}, run {row['repeat']}: {'; '.join(row['marks'])}"
+            for row in rows
+        ),
     )
 
 

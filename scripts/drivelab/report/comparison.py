@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.report.header import capacity, fill, memory, purge
 from drivelab.report.host_settings import host_settings
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.numbers import (
+    DASH,
     MISSING,
+    TIMES,
+    capital,
     duration,
     heading,
     is_missing,
@@ -20,6 +24,7 @@ from drivelab.report.numbers import (
     size,
     text,
 )
+from drivelab.report.replay_result import basis_scores, relative_score
 from drivelab.report.verdict import certainty_cell, delta_cell, footnote, outcome, remarks_of, value_cell
 from drivelab.report.view import Cell, Column, Table
 
@@ -56,7 +61,7 @@ _HOST: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 
 def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
     """Deltas of each measurement, what differs between drives, settings and hosts, and the traces."""
-    found = [_deltas(inputs, measurement) for measurement in inputs.measurements]
+    found = [table for one in inputs.measurements for table in (scores(inputs, one), _deltas(inputs, one))]
     drives = {name: {k: show(inputs.drive(name).get(c)) for k, (c, show) in _DRIVE.items()} for name in inputs.drives}
     hosts = {
         f"{text(row.get('host'))}{f' ({place})' if place > 1 else ''}": {
@@ -114,9 +119,45 @@ def _deltas(inputs: Inputs, measurement: str) -> Table | None:
             )
             for row in deltas
         ),
-        note=footnote(deltas, remarks),
+        note=" ".join(
+            [footnote(deltas, remarks), *([f"{capital(SCORE_FORMULA)}."] if _has_scores(deltas) else [])]
+        ).strip(),
         sources=inputs.sources(recordings),
         collapsed=len(deltas) > _MANY_ROWS,
+    )
+
+
+def _has_scores(rows: list[Row]) -> bool:
+    return any(row["metric"] == "score" for row in rows)
+
+
+def scores(inputs: Inputs, measurement: str) -> Table | None:
+    """Scores of all drives, each beside its multiple of the basis; None for a test without scores."""
+    rows = [row for row in inputs.tables["summary"] if (row["measurement"], row["metric"]) == (measurement, "score")]
+    if not rows:
+        return None
+    basis = basis_scores(inputs, measurement)
+    by_place = {(row["cell_label"], row["drive"]): row for row in rows}
+
+    def cell(label: str, drive: str) -> Cell:
+        row = by_place.get((label, drive))
+        if row is None:
+            return Cell(DASH)
+        return Cell(
+            number(row["value"]), small=f"{relative_score(row, basis[label]).text} {TIMES}" if label in basis else ""
+        )
+
+    told = f" Below: as a multiple of that of {inputs.study.get('basis')}, the basis." if basis else ""
+    return Table(
+        id=f"scores-{inputs.measurements.index(measurement) + 1}",
+        caption=f"{measurement}: scores",
+        columns=(Column("", numeric=False), *map(Column, inputs.drives)),
+        rows=tuple(
+            (Cell(capital(str(label))), *(cell(label, drive) for drive in inputs.drives))
+            for label in dict.fromkeys(row["cell_label"] for row in rows)
+        ),
+        note=f"{capital(SCORE_FORMULA)}.{told}",
+        sources=inputs.sources(name for row in rows for name in row["recordings"]),
     )
 
 

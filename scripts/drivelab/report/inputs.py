@@ -14,7 +14,10 @@ Row = Mapping[str, Any]
 Key = tuple[str, str]
 """Drive and measurement."""
 
-NAMES = ("summary", "deltas", "steady_state", "cells", "replays", "drives", "hosts", "traces")
+NAMES = (
+    "summary", "deltas", "steady_state", "cells", "replays", "replay_passes", "replay_operations", "replay_streams",
+    "replay_mappings", "drives", "hosts", "traces",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.errors import UserError
 from drivelab.report.banners import banners, labels_of
 from drivelab.report.comparison import comparison_tables
@@ -12,6 +13,7 @@ from drivelab.report.header import fact_groups, run_head
 from drivelab.report.inputs import Inputs, Key
 from drivelab.report.numbers import is_missing, moment, names, percent
 from drivelab.report.picture import picture
+from drivelab.report.replay_result import result_table
 from drivelab.report.results import determination, result_tables
 from drivelab.report.verdict import headlines, lead, verdict_table
 from drivelab.report.view import Banner, Link, Page, Report
@@ -34,7 +36,7 @@ def build(
 ) -> Report:
     """The report of a study.
 
-    `tables` holds summary, deltas, steady_state, cells, replays, drives, hosts and traces; a missing one is empty.
+    `tables` holds those of drivelab.report.inputs.NAMES; a missing one is empty.
     `study` gives name, title, basis, rse_threshold_pct and, where a shipped trace had to stand in, cannot_capture.
     `plans` has a mapping for each recording: recording, path, drive, measurement, protocol, condition, class, reduced,
     reduced_why, virtual, clock, clock_reason, started, finished, data_pattern, engine, scenario, notes, and host (its
@@ -68,6 +70,7 @@ def build(
         comparison_tables=comparison_tables(inputs),
         comparison_figures=tuple(picture(one) for one in listed if not one.get("drive") and not one.get("trace")),
         trace_figures=tuple(picture(one) for one in listed if one.get("trace")),
+        score_formula=SCORE_FORMULA,
         rse_limit=percent(study.get("rse_threshold_pct")),
         sources=tuple(dict.fromkeys([*_protocol_sources(plans), *_METHODS])),
     )
@@ -91,6 +94,7 @@ def _page(
         groups=fact_groups(inputs, key),
         altered=_all(plans, "reduced_why"),
         notes=_all(plans, "notes"),
+        result=result_table(inputs, key),
         determination=determination(inputs, key),
         figures=tuple(
             picture(one, several=len(plans) > 1) for one in figures if (one.get("drive"), one.get("measurement")) == key

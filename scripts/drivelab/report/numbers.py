@@ -20,6 +20,8 @@ _METRICS = {
     "bandwidth_mib_s": ("throughput", "MiB/s"),
     "read_bandwidth_mib_s": ("read throughput", "MiB/s"),
     "write_bandwidth_mib_s": ("write throughput", "MiB/s"),
+    "access_time_us": ("access time", "µs"),
+    "score": ("score", ""),
     "mean_latency_us": ("mean latency", "µs"),
     "read_mean_latency_us": ("mean read latency", "µs"),
     "write_mean_latency_us": ("mean write latency", "µs"),

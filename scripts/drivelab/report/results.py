@@ -1,4 +1,4 @@
-"""The tables of a page: determination of steady state, results, write saturation, replays."""
+"""The tables of a page: determination of steady state, results, write saturation, all numbers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from drivelab.analysis.labels import workload
+from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.verdict import FAULTS
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.matrices import matrices
@@ -23,6 +24,10 @@ from drivelab.report.numbers import (
     size,
     text,
 )
+from drivelab.report.replay_fidelity import fidelity_table, mapping_table
+from drivelab.report.replay_load import operations_table, streams_table
+from drivelab.report.replay_result import is_replay, passes_table
+from drivelab.report.replay_runs import runs_table
 from drivelab.report.taint import taint_mark, taint_note
 from drivelab.report.verdict import value_cell
 from drivelab.report.view import Cell, Column, Table
@@ -110,7 +115,21 @@ def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:
     """Block size by R/W mix for what the test is about, then special tables, then all numbers."""
     return (
         *matrices(inputs, key),
-        *(table for table in (_saturation(inputs, key), _replays(inputs, key), _everything(inputs, key)) if table),
+        *(
+            table
+            for table in (
+                _saturation(inputs, key),
+                fidelity_table(inputs, key),
+                passes_table(inputs, key),
+                mapping_table(inputs, key),
+                operations_table(inputs, key),
+                streams_table(inputs, key),
+                streams_table(inputs, key, "process"),
+                runs_table(inputs, key),
+                _everything(inputs, key),
+            )
+            if table
+        ),
     )
 
 
@@ -160,52 +179,10 @@ def _workload(row: Row) -> str:
     return f"{pattern} {block} {read}/{100 - read} T{row['threads']}Q{row['queue_depth']}"
 
 
-def _replays(inputs: Inputs, key: Key) -> Table | None:
-    runs = inputs.of_key("replays", key)
-    if not runs:
-        return None
-    names = ("Run", "Counted", "Reads issued", "Writes issued", "Duration, s", "Duration ratio", "Throughput, MiB/s",
-             "Mean latency, µs", "99 % latency, µs", "Maximum latency, µs", "Not replayed")  # fmt: skip
-    text_columns = {"Run", "Counted", "Not replayed"}
-    engines = "; ".join(dict.fromkeys(f"engine {text(row['engine'])}, timing {text(row['timing'])}" for row in runs))
-    return Table(
-        id=f"{inputs.anchors[key]}-replays",
-        caption=f"Replays of {'; '.join(dict.fromkeys(str(row['trace']) for row in runs))} ({engines})",
-        columns=tuple(Column(name, numeric=name not in text_columns) for name in names),
-        rows=tuple(
-            (
-                Cell(f"{row['repeat']}, {'warm' if row['warm'] else 'cold'}"),
-                Cell("yes" if row["counted"] else "no", small=taint_mark(row)),
-                _issued(row, "read"),
-                _issued(row, "write"),
-                Cell(number(row["duration_s"]), small=f"trace {number(row['trace_duration_s'])}"),
-                value_cell(row["duration_ratio"]),
-                value_cell(row["bandwidth_mib_s"]),
-                value_cell(row["mean_latency_us"]),
-                value_cell(row["p99_latency_us"]),
-                value_cell(row["max_latency_us"]),
-                Cell("nothing" if row["dropped"] == "" else text(row["dropped"])),
-            )
-            for row in runs
-        ),
-        note="Duration ratio: duration of the replay by that of the trace; at 1 the drive kept the application's pace. "
-        + taint_note(runs),
-        sources=inputs.sources(row["recording"] for row in runs),
-    )
-
-
-def _issued(row: Row, direction: str) -> Cell:
-    issued, planned = row[f"{direction}_ios"], row[f"planned_{direction}_ios"]
-    if is_missing(issued) or is_missing(planned):
-        return value_cell(issued)
-    return Cell(number(issued), small="as planned" if issued == planned else f"{number(planned)} planned",
-                tone="" if issued == planned else "bad")  # fmt: skip
-
-
 def _everything(inputs: Inputs, key: Key) -> Table | None:
     """All of the summary: a row for each cell, a column for each metric, with spread and relative standard error."""
     summary = inputs.of_key("summary", key)
-    if not summary:
+    if all(is_replay(row) for row in summary):  # what the page begins with says it all
         return None
     metrics = sorted({row["metric"]: row["unit"] for row in summary}.items(), key=lambda item: metric_order(item[0]))
     rows = []
@@ -236,7 +213,8 @@ def _everything(inputs: Inputs, key: Key) -> Table | None:
         ),
         rows=tuple(rows),
         note="n: recordings, or warm runs of a replay, that a value stands on. Below a value: lowest to highest of "
-        "what it stands on (within the recording if that is one), and the relative standard error if there is one.",
+        "what it stands on (within the recording if that is one), and the relative standard error if there is one."
+        + (f" {capital(SCORE_FORMULA)}." if any(metric == "score" for metric, _ in metrics) else ""),
         sources=inputs.sources(name for row in summary for name in row["recordings"]),
         collapsed=len(rows) > _MANY_ROWS,
     )

@@ -25,6 +25,11 @@ TITLES = {
     "saturation_bytes": "Write saturation against bytes written",
     "latency_distribution": "Latency distribution",
     "replay": "Replay",
+    "replay_fidelity": "Fidelity of the replay",
+    "replay_latency": "Latency of the replay and of the trace",
+    "replay_over_time": "Replay over time",
+    "replay_operations": "Operations, planned and replayed",
+    "replay_phases": "Consistency, pass by pass",
     "comparison": "Comparison of the drives",
     "trace_footprint": "Footprint over time",
     "trace_sizes": "Size mix",
@@ -109,7 +114,7 @@ def _depth(plan: Plan) -> dict[str, int | str]:
     """Threads and depth of the first step, which may differ from those of the class."""
     ((kind, fields),) = plan.subject["measure"][0].items()
     if kind == "replay":
-        return {"threads": "as the trace had in flight", "queue_depth": "1"}
+        return {"threads": 1, "queue_depth": "as the replay has in flight"}
     cell = fields["cells"][0] if "cells" in fields else fields.get("cell", plan.subject["class"])
     return {"threads": cell["threads"], "queue_depth": cell["queue_depth"]}
 

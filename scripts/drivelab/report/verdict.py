@@ -9,7 +9,7 @@ from drivelab.report.numbers import DASH, heading, is_missing, metric_name, numb
 from drivelab.report.view import Cell, Column, Headline, Table
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
-_TIME_FIRST = ("mean_latency_us", "duration_s", "bandwidth_mib_s", "iops")
+_TIME_FIRST = ("access_time_us", "duration_s", "bandwidth_mib_s", "mean_latency_us", "iops")
 """For a replay with the application's own timing: the trace dictates the IOPS, the drive only how long each takes."""
 
 
@@ -26,7 +26,9 @@ def headline_deltas(inputs: Inputs) -> list[Row]:
 
 
 def _most_telling(deltas: list[Row], preferred: tuple[str, ...]) -> Iterator[Row]:
-    for label in dict.fromkeys(row["cell_label"] for row in deltas):
+    labels = list(dict.fromkeys(row["cell_label"] for row in deltas))
+    sets = [label for label in labels if label.startswith("set of ")]
+    for label in sets or labels:  # a set stands for its traces
         of_cell = [row for row in deltas if row["cell_label"] == label]
         metrics = {row["metric"] for row in of_cell}
         best = next((metric for metric in preferred if metric in metrics), of_cell[0]["metric"])
@@ -82,7 +84,7 @@ def sentence(delta: Row, spreads: str = "spreads", remarks: frozenset[str] = fro
 
 
 def _place(label: str, metric: str) -> str:
-    if label.startswith("replay "):
+    if label.startswith(("replay ", "set of ")):
         return f"in {metric or 'throughput'} of the {label}"
     return f"in {metric} at {label}" if metric else f"at {label}"
 

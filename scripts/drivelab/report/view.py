@@ -118,6 +118,8 @@ class Page:
     groups: tuple[FactGroup, ...]
     altered: tuple[str, ...]
     notes: tuple[str, ...]
+    result: Table | None
+    """What the test came to, before anything else; None where the tables of its cells are the result."""
     determination: Table | None
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
@@ -142,4 +144,5 @@ class Report:
     comparison_figures: tuple[Figure, ...]
     trace_figures: tuple[Figure, ...]
     rse_limit: str
+    score_formula: str
     sources: tuple[str, ...]

@@ -12,13 +12,18 @@ from drivelab.drives import identity, nvme, sysfs, write_cache
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
+from drivelab.drives.target import of_drive
 from drivelab.errors import UserError
 from drivelab.fio.job import job_text
-from drivelab.fio.run import Timing, choose_engine, run_fio
+from drivelab.fio.run import choose_engine, run_fio
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.replay.fio_iolog import FioIolog
-from drivelab.replay.schedule import Schedule
+from drivelab.process import Timing
+from drivelab.replay import native, once
+from drivelab.replay.composite_run import run_composite
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.once import Manner
+from drivelab.replay.prepare import Prepared
 from drivelab.stages.device import Tick, reset_of_model
 from drivelab.telemetry.power import Meter
 from drivelab.telemetry.source import Source
@@ -32,14 +37,12 @@ class BlockDevice:
 
     def __init__(self, approved: ApprovedDevice, plan: Plan, last_user: str | None) -> None:
         self.last_user = last_user
-        self._approved = approved
+        self._approved, self._drive = approved, plan.drive
         self._model = plan.subject["drive"].get("virtual")
         self._meter = Meter.from_mapping(plan.context.get("meter", {}))
         self.name = approved.name
         self.serial = approved.serial
         self.engine = choose_engine(approved)
-        self._replayer = FioIolog()
-        self.replay_engine = self._replayer.name
         self.capacity_bytes = sysfs.capacity_bytes(approved.name)
         self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
 
@@ -77,22 +80,26 @@ class BlockDevice:
         return reset_of_model(manage.counters(self._approved.virtual))
 
     def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> Timing | None:
+        if cell.streams is not None:
+            target = of_drive(self._approved, self._drive)
+            return run_composite(target, cell, directory, seed, on_tick, self._abort)
         job = job_text(cell, self._approved.device, self.engine, self.capacity_bytes, self.logical_block_bytes, seed)
         return self._fio(job, directory, cell.runtime_s, cell.slice_s, on_tick)
 
-    def replay(self, schedule: Schedule, directory: Path, timing: str, on_tick: Tick) -> Timing | None:
-        job = self._replayer.job(schedule, self._approved.device, directory, timing)
-        return self._fio(job, directory, None, None, on_tick)
+    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
+        return once.run(of_drive(self._approved, self._drive), prepared, directory, manner, on_tick, self._abort)
 
-    def not_replayed(self, schedule: Schedule) -> dict[str, int]:
-        return self._replayer.dropped(schedule)
+    def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
+        target = of_drive(self._approved, self._drive)
+        return native.run_engine(target.path, target.identity, schedule, directory, options, on_tick=on_tick,
+                                 on_hang=self._abort)  # fmt: skip
 
     def telemetry_sources(self) -> list[Source]:
         record = manage.find_by_device(self._approved.device)
         return sources_for(self._approved.name, self._meter, [record.pid] if record is not None else ())
 
     def _fio(self, job: str, directory: Path, runtime_s: float | None, slice_s: float | None, on_tick: Tick) -> Timing:
-        return run_fio(self._approved, job, directory, runtime_s=runtime_s, slice_s=slice_s, on_tick=on_tick,
+        return run_fio(self._approved.name, job, directory, runtime_s=runtime_s, slice_s=slice_s, on_tick=on_tick,
                        on_hang=self._abort)  # fmt: skip
 
     def _abort(self) -> None:

@@ -9,21 +9,24 @@ from typing import Any
 from drivelab.drives.sysfs import SECTOR_BYTES, Wear
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.replay.schedule import Schedule
+from drivelab.recording.writer import write_json
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.once import FACTS, Manner
+from drivelab.replay.prepare import Prepared
 from drivelab.stages.device import Tick, reset_of_model
 from drivelab.telemetry.source import Source
 from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.model import DriveModel
+from drivelab.virtual.replaying import AS_MODELLED
 
 LOGICAL_BLOCK_BYTES = 4096
-_OPERATIONS = {"read": "read", "write": "write", "flush": "flush", "discard": "trim", "write-zeroes": "write"}
 
 
 class ClockDevice:
     """Implements `drivelab.stages.device.Device`; the drive's state lives in a file between stages."""
 
     name = ""
-    engine = replay_engine = "virtual clock"
+    engine = "virtual clock"
 
     def __init__(self, plan: Plan, state_file: Path, last_user: str | None) -> None:
         self.last_user = last_user
@@ -55,13 +58,20 @@ class ClockDevice:
     def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> None:
         self._drive.run(cell, directory)
 
-    def replay(self, schedule: Schedule, directory: Path, timing: str, on_tick: Tick) -> None:
-        requests = [(r.time_us, _OPERATIONS[r.operation], r.offset_bytes, r.length_bytes) for r in schedule.requests()]
-        self._drive.replay(requests, directory, timing)
+    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> None:
+        """By the model, whichever engine is asked for; nothing of it fails, and no kernel looks on."""
+        self.issue(prepared.schedule, directory, manner.options, on_tick)
+        planned = prepared.planned_counts()
+        remarks = [
+            f"on the virtual clock a {name} counts {words}"
+            for name, words in AS_MODELLED.items()
+            if name == "fua" or planned[name]["requests"]
+        ]
+        reason = "on the virtual clock there is no kernel to look on"
+        write_json(directory / FACTS, {"engine": self.engine, "remarks": remarks, "kernel_reason": reason})
+
+    def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> None:
+        self._drive.replay_schedule(schedule, directory, depth_limit=options.depth_limit)
 
     def telemetry_sources(self) -> list[Source]:
         return []
-
-    def not_replayed(self, schedule: Schedule) -> dict[str, int]:
-        """The model knows no FUA: its write buffer survives a power cut."""
-        return {}

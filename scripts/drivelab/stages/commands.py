@@ -1,15 +1,18 @@
-"""The fio commands that a plan leads to, as one could type them."""
+"""What a plan leads to: fio's commands as one could type them, and in words what fio has no part in."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from drivelab.analysis import repeats
 from drivelab.fio.job import job_text
-from drivelab.plan.cell import Cell
+from drivelab.plan.cell import COMPOSITE, Cell
 from drivelab.plan.plan import Plan
 from drivelab.stages.condition import fill_cell
 from drivelab.stages.soak import soak_cell
+from drivelab.units import format_duration
 
 ENGINE = "io_uring"
 """What is taken unless the host forbids it; then it is libaio."""
@@ -33,14 +36,41 @@ def fio_commands(plan: Plan, device: str, capacity_bytes: int, logical_block_byt
     for number, step in enumerate(plan.subject["measure"]):
         ((kind, fields),) = step.items()
         if kind == "loop":
-            for index, mapping in enumerate(fields["cells"]):
+            for index, mapping in enumerate(fields.get("cells", [])):
                 cell = Cell(**mapping)
                 yield f"round 1, {cell.label}", command(cell, plan.seed(f"cells/{number}-round01-cell{index:02d}"))
+            if "streams" in fields:
+                yield _streams(plan, fields["streams"])
         elif kind == "soak":
             cell = soak_cell(fields, capacity_bytes)
             yield f"soak, {cell.label}", command(cell, plan.seed(f"cells/{number}-soak-part1"))
+        elif kind == "idle":
+            yield "idle", f"nothing for {format_duration(fields['time_s'])}"
         else:
-            yield (
-                f"replay of {plan.subject['trace']['name']}",
-                f"fio with the trace as iologs, timing {fields['timing']}; they are written just before each replay",
-            )
+            yield _replay(plan, fields)
+
+
+def _streams(plan: Plan, streams: Mapping[str, Any]) -> tuple[str, str]:
+    what = "a composite" if streams["kind"] == COMPOSITE else "each"
+    demand = ", ".join(f"T{t}Q{q}" for t in streams["threads"] for q in streams["queue_depth"])
+    return (
+        f"round 1, streams of {plan.subject['traces'][0]['name']}",
+        f"{what} of the {streams['most']} most frequent streams, found in the trace when it is there, at {demand}",
+    )
+
+
+def _replay(plan: Plan, fields: Mapping[str, Any]) -> tuple[str, str]:
+    from drivelab.replay.choice import ReplayChoice  # with pyarrow, which plans without a replay must not wait for
+
+    names = ", ".join(one["name"] for one in plan.subject["traces"])
+    until = fields["until"]
+    often = f"passes: {until['passes']}" if "passes" in until else f"warm runs: {repeats.FEWEST} to {repeats.MOST}"
+    words = [
+        f"the {fields['engine']} engine, {ReplayChoice.from_mapping(fields['choice']).words()}",
+        f"cold runs: {fields['cold_runs']}, {often}",
+    ]
+    if fields["prefill"] == "footprint":
+        words.append("blocks that are read are written beforehand")
+    if "phase" in fields:
+        words.append(f"phase {fields['phase']}, {fields['phase_pass']}")
+    return f"replay of {names}", "; ".join(words)

@@ -12,10 +12,12 @@ from drivelab.drives import guard
 from drivelab.drives.lock import exclusive, refuse_if_held
 from drivelab.drives.sysfs import Wear
 from drivelab.errors import UserError
-from drivelab.fio.run import Timing
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.replay.schedule import Schedule
+from drivelab.process import Timing
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.once import Manner
+from drivelab.replay.prepare import Prepared
 from drivelab.run_directory import run_directory
 from drivelab.stages import consent, write_cache
 from drivelab.telemetry.source import Source
@@ -33,8 +35,7 @@ class Device(Protocol):
     last_user: str | None
     """The recording that this drive was last used for by drivelab, before it was opened now."""
     engine: str
-    """What issues the I/Os: an ioengine of fio, or `virtual clock`."""
-    replay_engine: str
+    """What issues the I/Os of cells: an ioengine of fio, or `virtual clock`."""
     capacity_bytes: int
     logical_block_bytes: int
 
@@ -62,12 +63,12 @@ class Device(Protocol):
         """Run one cell and leave its evidence in `directory`; None where no real time passes."""
         ...
 
-    def replay(self, schedule: Schedule, directory: Path, timing: str, on_tick: Tick) -> Timing | None:
-        """Replay a schedule once and leave its evidence in `directory`."""
+    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
+        """Replay a schedule once and leave its evidence in `directory`, for `drivelab.replay.once.evaluate`."""
         ...
 
-    def not_replayed(self, schedule: Schedule) -> dict[str, int]:
-        """What of a schedule `replay` leaves out, by kind."""
+    def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
+        """Issue the requests of a schedule and leave results.bin in `directory`, as drivelab.replay.native does."""
         ...
 
     def telemetry_sources(self) -> list[Source]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from drivelab.analysis import repeats
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
@@ -29,6 +30,7 @@ class Trace:
 
     duration_s: float
     write_bytes: int
+    read_bytes: int
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,16 @@ def fastest_mib_s(plan: Plan, transport: str | None, link: str | None) -> float:
 
 
 def estimate(
-    plan: Plan, capacity_bytes: int, bandwidth_mib_s: float, trace: Trace, fastest_mib_s: float | None = None
+    plan: Plan,
+    capacity_bytes: int,
+    bandwidth_mib_s: float,
+    traces: Sequence[Trace],
+    fastest_mib_s: float | None = None,
 ) -> Estimate:
-    """Conditioning and all steps: volumes at `bandwidth_mib_s`, and no cell that writes faster than `fastest_mib_s`."""
+    """Conditioning and all steps: volumes at `bandwidth_mib_s`, and no cell that writes faster than `fastest_mib_s`.
+
+    `traces` are those of the plan, in its order.
+    """
     bytes_s = bandwidth_mib_s * 2**20
     fastest_bytes_s = (fastest_mib_s or bandwidth_mib_s) * 2**20
     total = _purge(plan, capacity_bytes, bytes_s)
@@ -90,9 +99,10 @@ def estimate(
             total += _loop(fields, fastest_bytes_s)
         elif kind == "soak":
             total += _soak(fields, capacity_bytes, bytes_s, fastest_bytes_s)
+        elif kind == "idle":
+            total += Estimate(fields["time_s"], fields["time_s"])
         else:
-            once = Estimate(trace.duration_s, trace.duration_s, trace.write_bytes, trace.write_bytes)
-            total += once.times(fields["cold_runs"] + 3, fields["cold_runs"] + 7)
+            total += _replay(fields, traces, capacity_bytes, bytes_s, fastest_bytes_s)
     return total
 
 
@@ -111,11 +121,45 @@ def _purge(plan: Plan, capacity_bytes: int, bytes_s: float) -> Estimate:
 
 
 def _loop(fields: Mapping[str, Any], bytes_s: float) -> Estimate:
-    cells = [Cell(**cell) for cell in fields["cells"]]
-    seconds = sum((cell.runtime_s or 0.0) + FIO_START_S for cell in cells)
-    most_bytes = sum((cell.runtime_s or 0.0) * (1 - cell.read_share / 100) * bytes_s for cell in cells)
-    one_round = Estimate(seconds, seconds, 0.0, most_bytes)
+    if "streams" in fields:
+        one_round = _streams(fields["streams"], bytes_s)
+    else:
+        cells = [Cell(**cell) for cell in fields["cells"]]
+        seconds = sum((cell.runtime_s or 0.0) + FIO_START_S for cell in cells)
+        most_bytes = sum((cell.runtime_s or 0.0) * (1 - cell.read_share / 100) * bytes_s for cell in cells)
+        one_round = Estimate(seconds, seconds, 0.0, most_bytes)
     return one_round.times(fields["until"]["window"], fields["until"]["max_rounds"])
+
+
+def _streams(streams: Mapping[str, Any], bytes_s: float) -> Estimate:
+    """A round of streams that only the trace knows: as many as asked for at the most, and all of them may write."""
+    combinations = len(streams["threads"]) * len(streams["queue_depth"])
+    least, most = (1, streams["most"]) if streams["kind"] == "individual" else (1, 1)
+    once_s = streams["runtime_s"] + FIO_START_S
+    cell = Estimate(once_s, once_s, 0.0, streams["runtime_s"] * bytes_s)
+    return cell.times(least * combinations, most * combinations)
+
+
+def _replay(
+    fields: Mapping[str, Any], traces: Sequence[Trace], capacity_bytes: int, bytes_s: float, fastest_bytes_s: float
+) -> Estimate:
+    """All passes over the set. What a trace reads is written beforehand, if asked for: each block once."""
+    until = fields["until"]
+    least, most = (until["passes"], until["passes"]) if "passes" in until else (repeats.FEWEST, repeats.MOST)
+    once = sum((_once(fields["choice"]["timing"], one, fastest_bytes_s) for one in traces), Estimate())
+    total = once.times(fields["cold_runs"] + least, fields["cold_runs"] + most)
+    if fields["prefill"] == "footprint":
+        read_bytes = min(sum(one.read_bytes for one in traces), capacity_bytes)
+        total += Estimate(0.0, read_bytes / bytes_s, 0.0, read_bytes)
+    return total
+
+
+def _once(timing: Mapping[str, Any], trace: Trace, fastest_bytes_s: float) -> Estimate:
+    """As soon as possible is no sooner than the link allows; a drive that is as slow as the trace's takes its time."""
+    least_s = most_s = trace.duration_s * timing.get("factor", 1.0)
+    if timing["mode"] in ("asap", "idle-capped"):
+        least_s = min((trace.read_bytes + trace.write_bytes) / fastest_bytes_s, most_s)
+    return Estimate(least_s, most_s, trace.write_bytes, trace.write_bytes)
 
 
 def _soak(fields: Mapping[str, Any], capacity_bytes: int, bytes_s: float, fastest_bytes_s: float) -> Estimate:

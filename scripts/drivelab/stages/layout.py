@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ RECORDING = "{drive}/{measurement}/{key}"
 FIGURES_OF = {
     "loop": ("convergence", "window", "measurement_2d", "measurement_3d"),
     "soak": ("saturation_time", "saturation_bytes", "latency_distribution"),
-    "replay": ("replay",),
+    "replay": ("replay", "replay_fidelity", "replay_latency", "replay_over_time", "replay_operations"),
+    "phases": ("replay_phases",),
     "comparison": ("comparison",),
     "trace": (
         "trace_footprint",
@@ -44,6 +45,17 @@ TRACE_TABLES = (
     "trace_reuse",
 )
 """Tables of each trace, without importing their schemas for the same reason."""
+REPLAY_TABLES = (
+    "replays",
+    "replay_operations",
+    "replay_streams",
+    "replay_latency",
+    "replay_issue_errors",
+    "replay_over_time",
+    "replay_mappings",
+    "replay_passes",
+)
+"""Tables of the replays of each recording, likewise; empty for one that replays nothing."""
 _OWNER = "study.txt"
 
 
@@ -101,7 +113,7 @@ class Layout:
     def targets(self) -> list[str]:
         """All that a finished study has: what is deleted of it is made again."""
         study = ("summary", "deltas", "drives", "hosts", "traces")
-        recording = ("cells", "latency_bins", "series", "replays", "telemetry", "steady_state")
+        recording = ("cells", "latency_bins", "series", *REPLAY_TABLES, "telemetry", "steady_state")
         return [
             self.path("report/index.html"),
             *self.of_every_recording("recordings/RECORDING/recording.json"),
@@ -116,7 +128,7 @@ class Layout:
         """The figure files of the whole study with an ending, `svg` or `png`."""
         files = [
             path
-            for kind in ("loop", "soak", "replay")
+            for kind in ("loop", "soak", "replay", "phases")
             for name in FIGURES_OF[kind]
             for path in self.of_every_recording(f"figures/RECORDING/{name}.{ending}", kind)
         ]
@@ -153,6 +165,10 @@ class Layout:
         """Path of every trace of the study by name."""
         return {name: str(self.campaign.trace_path(name)) for name in self.campaign.study.traces}
 
+    def replay_tables(self) -> dict[str, str]:
+        """Files of a recording's tables of replays, by table."""
+        return {name: self.path(f"tables/RECORDING/{name}.parquet") for name in REPLAY_TABLES}
+
     def trace_tables(self) -> dict[str, str]:
         """Output files of a rule that counts a trace, by table."""
         return {name: self.path(f"tables/traces/{{trace}}/{name}.parquet") for name in TRACE_TABLES}
@@ -161,13 +177,17 @@ class Layout:
         """Regular expression for the traces of the study; matches nothing if there is none."""
         return "|".join(map(re.escape, self.campaign.study.traces)) or "(?!)"
 
-    def trace_of(self, wildcards: object) -> str:
-        return str(self.planned(wildcards).plan.context["trace_path"])
+    def traces_of(self, wildcards: object) -> list[str]:
+        """Paths of the traces that a recording replays or takes streams of."""
+        return [str(path) for path in self.planned(wildcards).plan.context["trace_paths"]]
 
     def measurements(self, kind: str) -> str:
         """Regular expression for the measurements that have a step of a kind; matches nothing if none has."""
-        names = sorted({one.plan.measurement for one in self.campaign.plans if kind in kinds(one)})
-        return "|".join(map(re.escape, names)) or "(?!)"
+        return _any_of(one for one in self.campaign.plans if kind in kinds(one))
+
+    def traced_measurements(self) -> str:
+        """Regular expression for the measurements that use traces; matches nothing if none does."""
+        return _any_of(one for one in self.campaign.plans if "traces" in one.plan.subject)
 
     def host_limits(self) -> dict[str, int]:
         """Snakemake resources with their limits: a resource without a limit is unlimited."""
@@ -219,8 +239,19 @@ class Layout:
 
 
 def kinds(planned: Planned) -> set[str]:
-    """Kinds of steps that a plan has."""
-    return {kind for step in planned.plan.subject["measure"] for kind in step}
+    """Kinds of steps that a plan has, and `phases` if it repeats some by phase.
+
+    A soak in a phase is none of its own: it puts the drive in a state for the replay after it. A loop of a trace's
+    streams is of the kind `streams`: its cells have no common scale of block sizes.
+    """
+    steps = [(kind, fields) for step in planned.plan.subject["measure"] for kind, fields in step.items()]
+    found = {"streams" if "streams" in fields else kind for kind, fields in steps
+             if not (kind == "soak" and "phase" in fields)}  # fmt: skip
+    return found | {"phases" for kind, fields in steps if kind == "replay" and "phase" in fields}
+
+
+def _any_of(plans: Iterable[Planned]) -> str:
+    return "|".join(map(re.escape, sorted({one.plan.measurement for one in plans}))) or "(?!)"
 
 
 def _resource(drive: str) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from drivelab.errors import UserError
 from drivelab.plan.cell import Cell
 from drivelab.protocol.history import loop_history, loop_is_steady
+from drivelab.protocol.trace_streams import cells_of_trace
 from drivelab.stages.cell import Bench, metrics
 from drivelab.stages.progress import Progress
+from drivelab.trace.catalogue import sha256_of
 
 
 def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
@@ -16,24 +20,42 @@ def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
 
     After an interruption the rounds count from there: those before can be in no window.
 
-    Raises CellFailed when a cell fails.
+    Raises CellFailed when a cell fails, UserError when the trace that the cells come from is not the one that the
+    recording began with.
     """
     recording = bench.recording
     journal = recording.journal()
     if any(line["event"] == "loop" and line["step"] == step for line in journal):
         return
-    cells = [Cell(**cell) for cell in fields["cells"]]
+    mappings = fields["cells"] if "cells" in fields else _of_streams(bench, step, fields)
+    cells = [Cell(**cell) for cell in mappings]
     criterion = fields["until"]
     while True:
         history = loop_history(recording.journal(), step, len(cells))
         whole = sum(len(one) == len(cells) for one in history.rounds)
-        steady = loop_is_steady(history, fields["cells"], criterion)
+        steady = loop_is_steady(history, mappings, criterion)
         if steady or whole - (history.first_whole_round - 1) >= criterion["max_rounds"]:
             recording.append("loop", step=step, rounds=whole, steady=steady)
             return
         begun = len(history.rounds[-1]) if len(history.rounds) > whole else 0
         for index in range(begun, len(cells)):
             _run(bench, progress, step, whole + 1, index, cells, criterion)
+
+
+def _of_streams(bench: Bench, step: int, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Cells made of the trace's streams, put into the journal with the trace that they come from."""
+    recording, path = bench.recording, Path(bench.plan.context["trace_paths"][0])
+    digest = sha256_of(path)
+    line = next((one for one in recording.journal() if one["event"] == "streams" and one["step"] == step), None)
+    if line is not None and line["trace_sha256"] != digest:
+        raise UserError(
+            f"{path}: is not the trace that {bench.plan.recording} began with; remove {recording.part} to begin anew"
+        )
+    cells = cells_of_trace(fields["streams"], path, bench.device.logical_block_bytes)
+    if line is None:
+        name = bench.plan.subject["traces"][0]["name"]
+        recording.append("streams", step=step, trace=name, trace_sha256=digest, cells=cells)
+    return cells
 
 
 def _run(

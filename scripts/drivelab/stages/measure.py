@@ -16,6 +16,7 @@ from drivelab.recording.writer import Recording
 from drivelab.stages.cell import Bench
 from drivelab.stages.condition import check_seal, prepare
 from drivelab.stages.device import Device, open_device
+from drivelab.stages.idle import run_idle
 from drivelab.stages.loop import run_loop
 from drivelab.stages.progress import Progress
 from drivelab.stages.replay import run_replay
@@ -23,7 +24,7 @@ from drivelab.stages.resume import lost_state
 from drivelab.stages.soak import run_soak
 from drivelab.telemetry.log import read_lines
 
-_STEPS = {"loop": run_loop, "soak": run_soak, "replay": run_replay}
+_STEPS = {"loop": run_loop, "soak": run_soak, "idle": run_idle, "replay": run_replay}
 
 
 def measure(plan: Plan, seal_in: Path) -> None:

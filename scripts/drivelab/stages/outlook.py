@@ -75,7 +75,8 @@ def _outlook(campaign: Campaign, drive: str) -> Outlook:
     facts = identity.describe(name) if name else {"model": "virtual drive", "transport": None, "link": None}
     capacity_bytes = campaign.capacity_bytes(plans[0])
     bandwidth_mib_s = assumed_mib_s(plans[0], str(facts["transport"]))
-    total = sum((estimate(plan, capacity_bytes, bandwidth_mib_s, campaign.trace_of(plan)) for plan in left), Estimate())
+    spans = (estimate(plan, capacity_bytes, bandwidth_mib_s, campaign.traces_of(plan)) for plan in left)
+    total = sum(spans, Estimate())
     device = f"/dev/{name}" if name else "virtual clock" if plans[0].clock == "virtual" else row.device
     return Outlook(
         drive, device, row.serial, row.virtual is not None, str(facts["model"] or "unknown model"), capacity_bytes,

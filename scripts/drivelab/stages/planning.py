@@ -152,10 +152,9 @@ class Campaign:
             return self.study.results / "traces" / f"{name}.parquet"
         return self._standing_trace(name)
 
-    def trace_of(self, plan: Plan) -> Trace:
-        """What one replay of a plan's trace means; of a trace still to be captured, by the shipped one."""
-        name = plan.subject.get("trace", {}).get("name")
-        return Trace(0.0, 0) if name is None else self._trace_extent(name)
+    def traces_of(self, plan: Plan) -> tuple[Trace, ...]:
+        """What one replay of each of a plan's traces means; of one still to be captured, by the shipped one."""
+        return tuple(self._trace_extent(one["name"]) for one in plan.subject.get("traces", ()))
 
     @cache  # noqa: B019 - a campaign lives as long as the process
     def _trace_extent(self, name: str) -> Trace:
@@ -196,10 +195,7 @@ class Campaign:
 
     def _plans(self, choice: MeasurementChoice) -> list[Planned]:
         protocol = self._protocol(choice.protocol, choice.source)
-        if protocol.replays and choice.trace is None:
-            raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays a trace; give it a 'trace'")
-        if choice.trace is not None and not protocol.replays:
-            raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays nothing; leave out its 'trace'")
+        _check_traces(choice, protocol)
         resolved = resolve(protocol, self.study.drive_class, choice.scale, choice.settings, choice.source)
         return [
             Planned(self._plan(choice, self.sheet[drive], one, run), protocol, one.altered)
@@ -243,9 +239,9 @@ class Campaign:
             "taint": dict(self.study.taint),
             "meter": dict(self.study.meter),
         }
-        if choice.trace is not None:
-            subject["trace"] = self._trace(choice.trace)
-            context["trace_path"] = str(self.trace_path(choice.trace))
+        if choice.traces:
+            subject["traces"] = [self._trace(name) for name in choice.traces]
+            context["trace_paths"] = [str(self.trace_path(name)) for name in choice.traces]
         plan = Plan(subject, context)
         if plan.virtual:
             refuse_small_cells(plan, PAGE_BYTES)
@@ -281,3 +277,15 @@ class Campaign:
             return catalogue.sha256_of(path)
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
+
+
+def _check_traces(choice: MeasurementChoice, protocol: Protocol) -> None:
+    if protocol.replays and not choice.traces:
+        raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays a trace; give it a 'trace'")
+    if protocol.takes_streams and len(choice.traces) != 1:
+        raise UserError(
+            f"{choice.source}: protocol '{choice.protocol}' takes the streams of one trace, "
+            f"{len(choice.traces)} are named; give it one 'trace'"
+        )
+    if choice.traces and not (protocol.replays or protocol.takes_streams):
+        raise UserError(f"{choice.source}: protocol '{choice.protocol}' uses no trace; leave out its 'trace'")

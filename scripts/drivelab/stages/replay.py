@@ -1,87 +1,159 @@
-"""The replay step: a trace replayed until its repeats agree, after runs that do not count."""
+"""The replay step: passes over the plan's traces, after passes that do not count, until they agree or are enough."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivelab.analysis.repeats import next_action
+from drivelab.analysis.repeats import MOST, next_action
+from drivelab.analysis.replay_passes import pass_metrics
 from drivelab.errors import UserError
-from drivelab.fio.result import CellFailed, FioResult, read_replay
-from drivelab.replay.schedule import Schedule, prepare_schedule
-from drivelab.stages.cell import Bench, metrics
+from drivelab.fio.result import CellFailed
+from drivelab.replay import native
+from drivelab.replay.choice import ReplayChoice
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.once import RESULTS, Manner, evaluate
+from drivelab.replay.prefill import QUEUE_DEPTH, prefill_schedule
+from drivelab.replay.prepare import Prepared, prepare
+from drivelab.stages.cell import Bench
 from drivelab.stages.progress import Progress
 from drivelab.trace.catalogue import sha256_of
 
-MOST_RUNS = 7
-"""Solidigm guide: beyond seven runs, discard the set or study the cause."""
+
+@dataclass(frozen=True)
+class _Trace:
+    name: str
+    sha256: str
+    prepared: Prepared
 
 
 def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
-    """Replay the plan's trace: cold runs, then 3, 5 or 7 warm runs, as their relative standard error asks.
+    """Replay the plan's traces in their order, pass after pass: cold ones, then 3, 5 or 7 warm ones as their relative
+    standard error asks, or a given number.
 
-    Raises CellFailed when a replay fails, UserError when the trace is not the one that the recording began with.
+    Raises CellFailed when a replay fails, UserError when a trace is not the one that the recording began with.
     """
-    device, recording = bench.device, bench.recording
-    trace = Path(bench.plan.context["trace_path"])
-    schedule = prepare_schedule(trace, device.capacity_bytes, device.logical_block_bytes)
-    digest = sha256_of(trace)
-    journal = recording.journal()
-    begun = {line["trace_sha256"] for line in journal if line["event"] == "replay"}
-    if begun - {digest}:
-        raise UserError(
-            f"{trace}: is not the trace that {bench.plan.recording} began with; remove {recording.part} to begin anew"
-        )
+    journal = bench.recording.journal()
     done = [line for line in journal if line["event"] == "replay" and line["step"] == step]
-    rule = fields["until"]
-    while (repeat := len(done) + 1) <= fields["cold_runs"] + MOST_RUNS:
-        warm = [line["metrics"][rule["metric"]] for line in done if line["warm"]]
-        if warm and next_action(warm, 100 * rule["threshold"]).enough:
-            break
-        done.append(_replay_once(bench, progress, step, repeat, schedule, fields, digest))
+    whole = len(bench.plan.subject["traces"])
+    if _enough(_passes(done, whole), fields):
+        return
+    folder = bench.recording.part / "schedules"
+    traces = _prepared(bench, journal, folder, ReplayChoice.from_mapping(fields["choice"]))
+    try:
+        if fields["prefill"] == "footprint" and not any(
+            line["event"] == "prefill" and line["step"] == step for line in journal
+        ):
+            _prefill(bench, progress, step, traces)
+        while not _enough(_passes(done, whole), fields):
+            repeat, place = 1 + len(done) // whole, len(done) % whole
+            done.append(_replay_once(bench, progress, step, repeat, traces[place], fields))
+    finally:
+        shutil.rmtree(folder)
 
 
-def _judge(result: FioResult, schedule: Schedule) -> None:
-    planned = schedule.planned()
-    if (result.read.ios, result.write.ios) != (planned["read_ios"], planned["write_ios"]):
-        raise CellFailed(
-            f"{result.read.ios} reads and {result.write.ios} writes were issued, the trace has "
-            f"{planned['read_ios']} and {planned['write_ios']}"
-        )
+def _passes(done: Sequence[Mapping[str, Any]], traces: int) -> list[Sequence[Mapping[str, Any]]]:
+    """Journal lines of each whole pass."""
+    return [done[first : first + traces] for first in range(0, len(done) - traces + 1, traces)]
+
+
+def _enough(passes: Sequence[Sequence[Mapping[str, Any]]], fields: Mapping[str, Any]) -> bool:
+    warm, until = passes[fields["cold_runs"] :], fields["until"]
+    if "passes" in until:
+        return len(warm) >= int(until["passes"])
+    if not warm:
+        return False
+    told = [pass_metrics([line["metrics"] for line in one])[until["metric"]] for one in warm]
+    values = [value for value in told if value is not None]
+    if len(values) < len(told):
+        raise CellFailed(f"a replay tells no {until['metric']}; stop by passes, or take another metric")
+    return len(warm) >= MOST or next_action(values, 100 * until["threshold"]).enough
+
+
+def _most(fields: Mapping[str, Any]) -> int:
+    return int(fields["cold_runs"] + fields["until"].get("passes", MOST))
+
+
+def _prepared(bench: Bench, journal: Sequence[Mapping[str, Any]], folder: Path, choice: ReplayChoice) -> list[_Trace]:
+    """Schedules of the plan's traces for the drive; they are made anew whenever the measurement goes on."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    traces: list[_Trace] = []
+    for one, path in zip(bench.plan.subject["traces"], bench.plan.context["trace_paths"], strict=True):
+        name, digest = one["name"], sha256_of(Path(path))
+        begun = {line["trace_sha256"] for line in journal if line["event"] == "replay" and line["trace"] == name}
+        if begun - {digest}:
+            raise UserError(
+                f"{path}: is not the trace that {bench.plan.recording} began with; remove {bench.recording.part} to "
+                "begin anew"
+            )
+        device = bench.device
+        prepared = prepare(Path(path), folder / name, choice, device.capacity_bytes, device.logical_block_bytes)
+        traces.append(_Trace(name, digest, prepared))
+    return traces
+
+
+def _prefill(bench: Bench, progress: Progress, step: int, traces: Sequence[_Trace]) -> None:
+    for trace in traces:
+        progress.say(f"writing what {trace.name} reads", 0.0)
+        schedule = trace.prepared.schedule.with_suffix(".prefill")
+        facts: dict[str, Any] = {}
+        if written := prefill_schedule(trace.prepared.schedule, schedule):
+            facts = _write_all(bench, f"cells/{step}-prefill-{trace.name}", schedule)
+        bench.recording.append("prefill", step=step, trace=trace.name, bytes=written, **facts)
+
+
+def _write_all(bench: Bench, name: str, schedule: Path) -> dict[str, Any]:
+    options = EngineOptions(depth_limit=QUEUE_DEPTH)
+    directory, facts = bench.run(
+        name, lambda folder: bench.device.issue(schedule, folder, options, lambda elapsed_s: None)
+    )
+    told = native.engine_report(directory)
+    if told["state"] != "finished" or told["failed"]:
+        raise CellFailed(f"{name}: ended with state {told['state']}, {told['failed']} writes failed")
+    (directory / RESULTS).unlink()
+    return facts
 
 
 def _replay_once(
-    bench: Bench,
-    progress: Progress,
-    step: int,
-    repeat: int,
-    schedule: Schedule,
-    fields: Mapping[str, Any],
-    digest: str,
+    bench: Bench, progress: Progress, step: int, repeat: int, trace: _Trace, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
+    """One replay of one trace; the kernel looks on while it does not count, so that what counts is not disturbed."""
     warm = repeat > fields["cold_runs"]
-    text = f"replay {repeat} ({'warm' if warm else 'cold'}) of at most {fields['cold_runs'] + MOST_RUNS}"
-    expected_s = max(schedule.duration_s, 1.0)
-    whole = fields["cold_runs"] + MOST_RUNS
+    phase = {key: fields[key] for key in ("phase", "phase_pass") if key in fields}
+    words = f", {phase['phase']} {phase['phase_pass']}" if phase else ""
+    text = f"replay {repeat} ({'warm' if warm else 'cold'}) of at most {_most(fields)} of {trace.name}{words}"
+    expected_s = max(trace.prepared.trace_duration_s, 1.0)
 
     def tick(elapsed_s: float) -> None:
-        progress.say(f"{text}, {elapsed_s:.0f} s of {expected_s:.0f} s", (repeat - 1 + elapsed_s / expected_s) / whole)
+        progress.say(
+            f"{text}, {elapsed_s:.0f} s of {expected_s:.0f} s", (repeat - 1 + elapsed_s / expected_s) / _most(fields)
+        )
 
     tick(0.0)
-    name = f"cells/{step}-replay{repeat}"
+    name = f"cells/{step}-replay{repeat}-{trace.name}"
+    options = EngineOptions(
+        depth_limit=fields["depth_limit"], go_on=fields["on_error"] == "go-on", seed=bench.plan.seed(name)
+    )
+    manner = Manner(fields["engine"], options, watched=not warm)
     try:
-        directory, facts = bench.run(name, lambda folder: bench.device.replay(schedule, folder, fields["timing"], tick))
-        result = read_replay(directory)
-        _judge(result, schedule)
+        directory, facts = bench.run(name, lambda folder: bench.device.replay(trace.prepared, folder, manner, tick))
+        report = evaluate(trace.prepared, directory)
+        if report["state"] != "finished" or report["partial"]:
+            raise CellFailed("; ".join(report["marks"]))
     except CellFailed as failure:
         raise CellFailed(f"replay in {name}: {failure}") from None
+    reads_and_writes = sum(report["completed"].get(one, {}).get("requests", 0) for one in ("read", "write"))
+    moved = sum(report["completed"].get(one, {}).get("bytes", 0) for one in ("read", "write"))
+    measured = ("busy_s", "bandwidth_mib_s", "access_time_us", "score", "duration_s")
     line = {
-        "step": step, "repeat": repeat, "warm": warm, "trace": bench.plan.subject["trace"]["name"],
-        "trace_sha256": digest, "timing": fields["timing"], "engine": bench.device.replay_engine,
-        "planned": schedule.planned(),
-        "dropped": bench.device.not_replayed(schedule),
-        "metrics": metrics(result), **facts,
+        "step": step, "repeat": repeat, "warm": warm, **phase, "trace": trace.name, "trace_sha256": trace.sha256,
+        "choice": fields["choice"], "engine": report["engine"],
+        "metrics": {"reads_and_writes": reads_and_writes, "bytes": moved, **{key: report[key] for key in measured}},
+        **facts,
     }  # fmt: skip
     bench.recording.append("replay", **line)
     return line

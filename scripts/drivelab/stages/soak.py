@@ -51,7 +51,7 @@ def soak_cell(fields: Mapping[str, Any], capacity_bytes: int, parts: Sequence[Ma
     volume_bytes, runtime_s = None, until.get("time_s")
     if "capacity_multiple" in until:
         whole = int(until["capacity_multiple"] * capacity_bytes)
-        volume_bytes = max(whole - sum(part["bytes"] for part in parts), wanted.block_size_bytes)
+        volume_bytes = max(whole - sum(part["bytes"] for part in parts), wanted.largest_block_bytes)
     if runtime_s is not None:
         runtime_s = max(runtime_s - sum(part["runtime_s"] for part in parts), wanted.slice_s or 1.0)
     return replace(wanted, volume_bytes=volume_bytes, runtime_s=runtime_s)

@@ -1,4 +1,4 @@
-"""A finished recording turned into the tables `cells`, `latency_bins`, `series`, `replays` and `telemetry`."""
+"""A finished recording turned into the tables `cells`, `latency_bins`, `series`, `telemetry` and those of replays."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.taint import DEFAULT, Limits
-from drivelab.fio.result import FioResult, complete_slices, read_replay, read_result, read_slices
+from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
 from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
+from drivelab.tables.replays import replay_tables
 from drivelab.tables.schemas import SCHEMAS
 from drivelab.tables.telemetry import cell_columns, telemetry_table
 from drivelab.telemetry.log import read_samples
@@ -29,11 +30,12 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
     `reduced` says whether the protocol was shortened or altered: a plan alone cannot know the full-length one. Beyond
     `limits` a cell is tainted.
 
-    Raises CellFailed when evidence that was sound when it was recorded is no longer.
+    Raises CellFailed or UserError when evidence that was sound when it was recorded is no longer.
     """
     key = _key(Plan.read(recording / "plan.json"), reduced)
-    rows: dict[str, Rows] = {"cells": [], "latency_bins": [], "series": [], "replays": []}
+    rows: dict[str, Rows] = {"cells": [], "latency_bins": [], "series": []}
     clock, timeline = _Clock(), Timeline(read_samples(recording))
+    replays: list[Mapping[str, Any]] = []
     after_gap = False
     for line in read_journal(recording):
         if line["event"] == "gap":
@@ -48,12 +50,12 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
             directory = recording / line["directory"]
             rows["series"] += [{**key, **_first_place(line), **one} for one in read_series(directory)]
         elif line["event"] == "replay":
-            told = cell_columns(_telemetry(timeline, line), limits)
-            rows["replays"].append({**key, **_replay_columns(recording, line), **told})
+            replays.append(line)
         elif line["event"] == "tainted":
             clock.pass_over(read_result(recording / line["directory"], Cell(**line["workload"])), line)
     frames = {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
-    return {**frames, "telemetry": telemetry_table(recording, key)}
+    told_of = replay_tables(recording, replays, key, lambda line: cell_columns(_telemetry(timeline, line), limits))
+    return {**frames, **told_of, "telemetry": telemetry_table(recording, key)}
 
 
 def _telemetry(timeline: Timeline, facts: Mapping[str, Any]) -> dict[str, float]:
@@ -140,6 +142,7 @@ def _cell_columns(
         "pattern": cell.pattern,
         "read_share_pct": cell.read_share,
         "block_size_bytes": cell.block_size_bytes,
+        "block_size_max_bytes": cell.block_size_max_bytes,
         "threads": cell.threads,
         "queue_depth": cell.queue_depth,
         "started": pd.Timestamp(started_s, unit="s", tz="UTC").floor("ms"),
@@ -179,34 +182,10 @@ def _bin_rows(key: Mapping[str, Any], cell: Cell, result: FioResult) -> Rows:
         "pattern": cell.pattern,
         "read_share_pct": cell.read_share,
         "block_size_bytes": cell.block_size_bytes,
+        "block_size_max_bytes": cell.block_size_max_bytes,
     }
     return [
         {**place, "direction": direction, "latency_ns": latency_ns, "count": count}
         for direction, one in (("read", result.read), ("write", result.write))
         for latency_ns, count in sorted(one.bins.items())
     ]
-
-
-def _replay_columns(recording: Path, line: Mapping[str, Any]) -> dict[str, Any]:
-    result = read_replay(recording / line["directory"])
-    planned = line["planned"]
-    return {
-        "trace": line["trace"],
-        "repeat": line["repeat"],
-        "warm": line["warm"],
-        "counted": line["warm"],
-        "engine": line["engine"],
-        "timing": line["timing"],
-        "duration_s": result.runtime_s,
-        "trace_duration_s": planned["duration_s"],
-        "duration_ratio": result.runtime_s / planned["duration_s"] if planned["duration_s"] else math.nan,
-        "read_ios": result.read.ios,
-        "write_ios": result.write.ios,
-        "planned_read_ios": planned["read_ios"],
-        "planned_write_ios": planned["write_ios"],
-        "bandwidth_mib_s": result.bandwidth_mib_s,
-        "mean_latency_us": result.mean_latency_us,
-        "p99_latency_us": result.percentiles_us(99)[0],
-        "max_latency_us": result.max_latency_us,
-        "dropped": ", ".join(f"{count} {kind}" for kind, count in line["dropped"].items()),
-    }

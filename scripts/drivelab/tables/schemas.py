@@ -9,56 +9,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 3
+from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, schema
+from drivelab.tables.replay_schemas import REPLAY_TABLES
+
+VERSION = 4
 """Raise it with every change to a schema: tables of another version are not read, they are made anew."""
 
-_TYPES = {
-    "str": pa.string(),
-    "bool": pa.bool_(),
-    "int16": pa.int16(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "float": pa.float64(),
-    "time": pa.timestamp("ms", tz="UTC"),
-    "floats": pa.list_(pa.float64()),
-    "strs": pa.list_(pa.string()),
-}
-
-
-def _schema(*lines: str) -> pa.Schema:
-    """Schema from lines `type: column column? …`; a question mark lets the column hold nulls."""
-    fields = []
-    for line in lines:
-        kind, names = line.split(":")
-        for name in names.split():
-            fields.append(pa.field(name.rstrip("?"), _TYPES[kind], nullable=name.endswith("?")))
-    return pa.schema(fields)
-
-
-_KEY = (
-    "str: recording drive serial protocol measurement",  # recording: unique, "drive/measurement/digest-runN"
-    "int32: run",
-    "bool: reduced virtual",
-    "str: clock",  # "wall" | "virtual"
-)
-
-_PLACE = ("int32: step", "str: kind", "int32: round cell")
-"""Step of the plan; "loop", "soak", "replay" or "fill"; round from 1; order in the round from 0."""
-
-_TELEMETRY = (
-    # Of the time around a cell; null where the host does not say.
-    "float: temperature_min_c? temperature_mean_c? temperature_max_c?",
-    "bool: throttled?",
-    "float: load_pct? steal_pct? cpu_pct?",  # of all CPU time: by others, by the hypervisor, by all programs
-    "float: cpu_frequency_mhz? power_w? energy_j? host_power_w?",  # power_w: of the drive
-    "bool: tainted",
-    "str: taint_reason?",  # "cause: words", several separated by "; "
-)
-
-CELLS = _schema(
+CELLS = schema(
     # One row per cell; of a soak, one per slice, with the slice's number as round.
-    *_KEY,
-    *_PLACE,
+    *KEY_LINES,
+    *PLACE_LINES,
     "str: pattern",  # "random" | "sequential"
     "int32: read_share_pct",
     "int64: block_size_bytes",
@@ -75,13 +35,13 @@ CELLS = _schema(
     "float: user_cpu_pct system_cpu_pct",
     "float: gap_ms?",  # harness gap before this cell; null for the first
     "bool: after_gap",  # the measurement was interrupted and resumed just before
-    *_TELEMETRY,
+    *TELEMETRY_LINES,
 )
 
-LATENCY_BINS = _schema(
+LATENCY_BINS = schema(
     # fio's bins: latency_ns is the middle of a bin, count the I/Os in it; bins are 1/64 of an octave wide.
-    *_KEY,
-    *_PLACE,
+    *KEY_LINES,
+    *PLACE_LINES,
     "str: pattern",
     "int32: read_share_pct",
     "int64: block_size_bytes",
@@ -89,18 +49,18 @@ LATENCY_BINS = _schema(
     "int64: latency_ns count",
 )
 
-SERIES = _schema(
+SERIES = schema(
     # One-second averages within a cell; time_s counts from the start of the cell.
-    *_KEY,
-    *_PLACE,
+    *KEY_LINES,
+    *PLACE_LINES,
     "float: time_s",
     "str: direction",
     "float: iops bandwidth_mib_s mean_latency_us?",
 )
 
-STEADY_STATE = _schema(
+STEADY_STATE = schema(
     # One row per tracked variable of a loop; `values` are those of the window's rounds, in `unit`.
-    *_KEY,
+    *KEY_LINES,
     "int32: step",
     "str: variable metric unit",  # variable: "RND 4KiB 0/100"
     "bool: reached",  # by all tracked variables at once
@@ -112,22 +72,9 @@ STEADY_STATE = _schema(
     "float: residual_drift_pct",
 )
 
-REPLAYS = _schema(
-    *_KEY,
-    "str: trace",
-    "int32: repeat",
-    "bool: warm counted",
-    "str: engine timing",
-    "float: duration_s trace_duration_s duration_ratio",
-    "int64: read_ios write_ios planned_read_ios planned_write_ios",
-    "float: bandwidth_mib_s mean_latency_us p99_latency_us max_latency_us",
-    "str: dropped",  # what the engine did not replay; empty when it replayed all
-    *_TELEMETRY,
-)
-
-TELEMETRY = _schema(
+TELEMETRY = schema(
     # One row per sample; a source that is read more seldom has nulls in between.
-    *_KEY,
+    *KEY_LINES,
     "time: time",
     "float: temperature_c? temperature_limit_c?",
     "float: drive_power_w? meter_power_w? host_power_w? processor_power_w? power_state?",
@@ -139,7 +86,7 @@ TELEMETRY = _schema(
     "int64: thermal_1_transitions? thermal_1_s? thermal_2_transitions? thermal_2_s?",
 )
 
-SUMMARY = _schema(
+SUMMARY = schema(
     "str: drive measurement protocol cell_label metric",
     "str: kind",  # "speed" | "time" | "score"
     "str: unit",
@@ -147,7 +94,7 @@ SUMMARY = _schema(
     "int32: n",  # recordings, or warm runs, that `value` stands on
     "float: rse_pct?",
     "float: spread_low spread_high",
-    "str: statistic",  # "window average" | "median of warm runs" | "post-saturation average"
+    "str: statistic",  # "window average" | "median of warm runs" | "median of N passes" | "post-saturation average"
     "str: verdict",
     "str: taint_reason?",  # of the cells that the value stands on
     "bool: reduced virtual",
@@ -155,7 +102,7 @@ SUMMARY = _schema(
     "strs: recordings",
 )
 
-DELTAS = _schema(
+DELTAS = schema(
     "str: measurement protocol cell_label metric kind unit basis comparison",
     "float: basis_value comparison_value",
     "float: delta_pct",  # positive: the comparison is better
@@ -164,7 +111,7 @@ DELTAS = _schema(
     "str: note",
 )
 
-DRIVES = _schema(
+DRIVES = schema(
     "str: drive serial model? firmware?",  # null: the kernel does not say
     "int64: capacity_bytes",
     "int32: logical_block_bytes",
@@ -174,9 +121,9 @@ DRIVES = _schema(
     "str: device",
 )
 
-HOSTS = _schema("str: host kernel cpu", "int32: cores", "int64: memory_bytes", "str: os fio drivelab python")
+HOSTS = schema("str: host kernel cpu", "int32: cores", "int64: memory_bytes", "str: os fio drivelab python")
 
-TRACES = _schema(
+TRACES = schema(
     "str: trace source application",
     "int64: requests reads writes flushes discards read_bytes write_bytes footprint_bytes",
     "int64: footprint_block_bytes",  # 4096, or more for a footprint too large to count so
@@ -188,7 +135,7 @@ TRACES = _schema(
 _TRACE_DEPTHS = "float: queue_depth_{0}? dispatch_depth_{0}?"
 _TRACE_LATENCIES = "{0}_mean_us? {0}_p50_us? {0}_p99_us? {0}_p999_us? {0}_max_us?"
 
-TRACE_OVERVIEW = _schema(
+TRACE_OVERVIEW = schema(
     # One row per trace; docs/trace_statistics.md defines each column. Shares are of requests where no unit says else.
     "str: trace title? application? source? backend? format_imported? kernel? first_event?",
     "strs: marks notes",  # "lossy" | "incomplete" | "derived" | "imported" | "virtual", and each in a few words
@@ -212,7 +159,7 @@ TRACE_OVERVIEW = _schema(
     "float: followed_share_pct",
 )
 
-TRACE_OPERATIONS = _schema(
+TRACE_OPERATIONS = schema(
     # One row per operation, also for those that the trace does not have.
     "str: trace operation",
     "int64: requests bytes",
@@ -225,7 +172,7 @@ TRACE_OPERATIONS = _schema(
 _INTERVAL = "float: begin_s end_s"
 """From the first request on."""
 
-TRACE_OVER_TIME = _schema(
+TRACE_OVER_TIME = schema(
     "str: trace",
     _INTERVAL,
     "int64: requests reads writes flushes discards write_zeroes read_bytes write_bytes discard_bytes",
@@ -234,11 +181,11 @@ TRACE_OVER_TIME = _schema(
     *(_TRACE_DEPTHS.format(one) for one in ("mean", "max")),
 )
 
-TRACE_SIZES = _schema("str: trace operation", "int64: length_bytes requests length_step_bytes")
+TRACE_SIZES = schema("str: trace operation", "int64: length_bytes requests length_step_bytes")
 
-TRACE_INTERARRIVAL = _schema("str: trace", "int64: low_ns high_ns requests")  # bins with both ends inclusive
+TRACE_INTERARRIVAL = schema("str: trace", "int64: low_ns high_ns requests")  # bins with both ends inclusive
 
-TRACE_BURSTINESS = _schema(
+TRACE_BURSTINESS = schema(
     # Counts of requests in equal windows; dispersion is variance over mean: 1 for a Poisson process.
     "str: trace",
     "float: window_s",
@@ -246,16 +193,16 @@ TRACE_BURSTINESS = _schema(
     "float: mean_requests variance dispersion",
 )
 
-TRACE_LATENCY = _schema("str: trace operation phase", "int64: low_ns high_ns requests")  # phase: Q2C, Q2D, D2C
+TRACE_LATENCY = schema("str: trace operation phase", "int64: low_ns high_ns requests")  # phase: Q2C, Q2D, D2C
 
-TRACE_HEAT = _schema(
+TRACE_HEAT = schema(
     # Cells of time and address that are not empty; a request counts in the cell where it begins.
     "str: trace",
     _INTERVAL,
     "int64: low_bytes high_bytes reads writes read_bytes write_bytes",
 )
 
-TRACE_STREAMS = _schema(
+TRACE_STREAMS = schema(
     "str: trace",
     "int64: rank",
     "str: stream operation",
@@ -267,9 +214,9 @@ TRACE_STREAMS = _schema(
     "int64: length_step_bytes",
 )
 
-TRACE_STREAMS_OVER_TIME = _schema("str: trace", _INTERVAL, "int64: rank", "str: stream", "int64: requests")
+TRACE_STREAMS_OVER_TIME = schema("str: trace", _INTERVAL, "int64: rank", "str: stream", "int64: requests")
 
-TRACE_REUSE = _schema(
+TRACE_REUSE = schema(
     # Pairs of consecutive accesses to a block, and the time between the two.
     "str: trace kind",
     "int64: pairs",
@@ -298,7 +245,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "latency_bins": LATENCY_BINS,
     "series": SERIES,
     "steady_state": STEADY_STATE,
-    "replays": REPLAYS,
+    **REPLAY_TABLES,
     "telemetry": TELEMETRY,
     "summary": SUMMARY,
     "deltas": DELTAS,
@@ -308,5 +255,5 @@ SCHEMAS: dict[str, pa.Schema] = {
     **TRACE_TABLES,
 }
 
-KEY = tuple(_schema(*_KEY).names)
+KEY = tuple(schema(*KEY_LINES).names)
 """Columns that say which recording a row is of."""

@@ -21,6 +21,10 @@ from drivelab.trace.outputs import refuse_source, writable
 from drivelab.trace.records import cpu_files, device_number
 from drivelab.trace.schema import TraceWriter, open_trace
 
+FIRST_EVENT_MONOTONIC = "first_event_monotonic_ns"
+"""Key of the provenance of captures: CLOCK_MONOTONIC at time 0 of the trace. Both tracers' records have that clock:
+ftrace is told to (trace_clock mono), blktrace has no other (ktime_get in kernel/trace/blktrace.c)."""
+
 
 def decode(
     source: Path, output: Path, *, device: str | None = None, about: Mapping[str, Any] | None = None
@@ -91,6 +95,7 @@ def _provenance(report: Mapping[str, Any], counts: Counts) -> dict[str, Any]:
     if "realtime_offset_ns" in report:
         first = datetime.fromtimestamp((counts.origin_ns + report["realtime_offset_ns"]) / 1e9, UTC)
         kept["first_event"] = first.isoformat(timespec="milliseconds")
+        kept[FIRST_EVENT_MONOTONIC] = counts.origin_ns
     return kept
 
 

@@ -1,4 +1,4 @@
-"""How long a trace lasts and how much it writes, for what has to be known before it is replayed."""
+"""How long a trace lasts and how much it writes and reads, for what has to be known before it is replayed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from drivelab.trace.schema import open_trace
 _COLUMNS = ("queue_ns", "complete_ns", "operation", "length_bytes")
 
 
-def extent(path: Path) -> tuple[float, int]:
-    """Duration in s, from the first queued request to the last queued or completed one, and bytes written.
+def extent(path: Path) -> tuple[float, int, int]:
+    """Duration in s, from the first queued request to the last queued or completed one; bytes written; bytes read.
 
     Raises UserError as drivelab.trace.schema.open_trace does.
     """
     first_ns: int | None = None
-    last_ns = written_bytes = 0
+    last_ns = 0
+    moved_bytes = {"write": 0, "read": 0}
     with open_trace(path) as trace:
         for batch in trace.batches(_COLUMNS):
             queue_ns, complete_ns = batch["queue_ns"], batch["complete_ns"]
             first_ns = queue_ns[0].as_py() if first_ns is None else first_ns
             last_ns = max(last_ns, queue_ns[-1].as_py(), pc.max(complete_ns).as_py() or 0)
-            writes = pc.equal(batch["operation"].cast("string"), "write")
-            written_bytes += pc.sum(pc.if_else(writes, batch["length_bytes"], 0)).as_py()
-    return (last_ns - (first_ns or 0)) / 1e9, written_bytes
+            operation = batch["operation"].cast("string")
+            for name in moved_bytes:
+                chosen = pc.if_else(pc.equal(operation, name), batch["length_bytes"], 0)
+                moved_bytes[name] += pc.sum(chosen).as_py()
+    return (last_ns - (first_ns or 0)) / 1e9, moved_bytes["write"], moved_bytes["read"]

@@ -11,9 +11,12 @@ from random import Random
 from drivelab.errors import UserError
 from drivelab.fio.job import job_text
 from drivelab.plan.cell import Cell
+from drivelab.replay.records import MOST_IN_FLIGHT
+from drivelab.replay.streams import composite_text
 from drivelab.virtual.evidence import write_evidence
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
+from drivelab.virtual.replaying import replay_schedule
 from drivelab.virtual.workload import Completion, Request, as_soon_as_possible, closed_loop, open_loop
 
 ENGINE = "virtual-clock"
@@ -51,7 +54,8 @@ class VirtualClockDrive:
         Raises UserError if the active range is too small for the cell.
         """
         seed = f"{self.model.seed}/{self._now_us!r}"
-        job = job_text(cell, self.model.serial, ENGINE, self.model.capacity_bytes, PAGE_BYTES, self.model.seed)
+        text = job_text if cell.streams is None else composite_text
+        job = text(cell, self.model.serial, ENGINE, self.model.capacity_bytes, PAGE_BYTES, self.model.seed)
         completions = closed_loop(self._flash, cell, self._now_us, Random(seed))
         self._record(completions, directory, cell.threads, job, cell.slice_s, cell.runtime_s)
 
@@ -69,6 +73,26 @@ class VirtualClockDrive:
             raise ValueError(f"there is no timing '{timing}'")
         job = f"[replay]\nfilename={self.model.serial}\nioengine={ENGINE}\nreplay_timing={timing}\n"
         self._record(completions, directory, 1, job)
+
+    def replay_schedule(
+        self,
+        schedule: Path,
+        directory: Path,
+        *,
+        depth_limit: int = MOST_IN_FLIGHT,
+        runtime_s: float | None = None,
+        requests: int | None = None,
+    ) -> None:
+        """Replay a schedule (drivelab.replay.records) and leave `results.bin` in `directory`, which exists.
+
+        The limits and the errors are those of `drivelab.virtual.replaying.replay_schedule`.
+        """
+        course = replay_schedule(
+            self._flash, schedule, directory / "results.bin", self._now_us,
+            depth_limit=depth_limit, runtime_s=runtime_s, requests=requests,
+        )  # fmt: skip
+        self._now_us = max(self._now_us + course.end_ns / 1000, self._flash.active_until_us)
+        self._save()
 
     def purge(self) -> None:
         """As if never written."""

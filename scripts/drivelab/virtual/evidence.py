@@ -1,4 +1,4 @@
-"""Evidence of simulated I/O in the form in which fio leaves it: json+ documents and one-second logs.
+"""Evidence of I/O that fio did not do in the form in which fio leaves it: json+ documents and one-second logs.
 
 Latencies are counted in fio's own bins (stat.h: 64 linear bins for each power of two of nanoseconds), so that merged
 histograms of simulated and real I/O are of one kind.
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from drivelab.virtual.workload import Completion
 
 VERSION = "virtual-clock"
+NATIVE_VERSION = "drivelab native"
 EPOCH_MS = round(datetime(2000, 1, 1, tzinfo=UTC).timestamp() * 1000)
 """Virtual time 0 on the calendar."""
 PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.999)
@@ -122,7 +123,30 @@ def write_evidence(
     """Consume completions in their order and write what a run of fio leaves; returns the time of the last of them.
 
     `job` is the job text. With `slice_s` cumulative documents precede the last one, one for each whole slice before
-    `until_s`. Times are virtual, hence files are equal for equal runs.
+    `until_s`.
+    """
+    return write_rows(
+        directory, _chunks(completions), start_us=start_us, threads=threads, job=job, slice_s=slice_s, until_s=until_s
+    )
+
+
+def write_rows(
+    directory: Path,
+    chunks: Iterable[Floats],
+    *,
+    start_us: float,
+    threads: int,
+    job: str,
+    slice_s: float | None = None,
+    until_s: float | None = None,
+    version: str = VERSION,
+    epoch_ms: int = EPOCH_MS,
+) -> float:
+    """As `write_evidence`, of completions as rows of arrays of shape (n, 4), none of them empty.
+
+    Columns: completion in us, submission in us, 1 for a read, length in bytes. `version` names what did the I/O in
+    fio's place, `epoch_ms` is time 0 of the completions in ms since 1970; left as they are, times are virtual and
+    files are equal for equal runs.
     """
     directions = {name: _Direction() for name in _DIRECTIONS}
     seconds = _Seconds()
@@ -132,10 +156,11 @@ def write_evidence(
     last_boundary_us = math.inf if until_s is None else 1e6 * until_s - 1
 
     def document(elapsed_us: float) -> str:
-        return _document(directions, start_us, elapsed_us, threads, job)
+        timestamp_ms = epoch_ms + round((start_us + elapsed_us) / 1000)
+        return _document(directions, timestamp_ms, elapsed_us, threads, job, version)
 
     boundary_us = slice_us
-    for chunk in _chunks(completions):
+    for chunk in chunks:
         elapsed_us = chunk[:, 0] - start_us
         begin = 0
         while boundary_us < min(elapsed_us[-1], last_boundary_us):
@@ -158,7 +183,7 @@ def write_evidence(
 
 
 def _chunks(completions: Iterable[Completion]) -> Iterator[Floats]:
-    """Columns: completion in us, submission in us, 1 for a read, length in bytes."""
+    """Rows as `write_rows` takes them."""
     iterator = iter(completions)
     while chunk := list(islice(iterator, _CHUNK)):
         yield np.array(chunk, dtype=np.float64)
@@ -176,13 +201,14 @@ def _count(directions: dict[str, _Direction], rows: Floats) -> None:
     directions["write"].add(latency_ns[~reads], lengths[~reads])
 
 
-def _document(directions: dict[str, _Direction], start_us: float, elapsed_us: float, threads: int, job: str) -> str:
+def _document(
+    directions: dict[str, _Direction], timestamp_ms: int, elapsed_us: float, threads: int, job: str, version: str
+) -> str:
     runtime_ms = max(round(elapsed_us / 1000), 1)
-    timestamp_ms = EPOCH_MS + round((start_us + elapsed_us) / 1000)
     lines = job.splitlines()
     options = dict(line.partition("=")[::2] for line in lines[1:])
     body = {
-        "fio version": VERSION,
+        "fio version": version,
         "timestamp": timestamp_ms // 1000,
         "timestamp_ms": timestamp_ms,
         "jobs": [

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from drivelab.analysis.replay_passes import passes
 from drivelab.analysis.repeats import relative_standard_error_pct
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.windows import windows_table
@@ -19,8 +20,13 @@ SETTLED = [900.0, 500.0, 100.0, 104.0, 96.0, 102.0, 98.0]
 
 
 def summarise(rows: list[dict[str, Any]], replays: list[dict[str, Any]] | None = None, **settings: Any) -> pd.DataFrame:
-    cells = table("cells", rows)
-    return summary_table(cells, windows_table(cells, {0: CRITERION}), table("replays", replays or []), **settings)
+    cells, runs = table("cells", rows), table("replays", replays or [])
+    return summary_table(cells, windows_table(cells, {0: CRITERION}), runs, in_passes(runs), **settings)
+
+
+def in_passes(runs: pd.DataFrame) -> pd.DataFrame:
+    """The table `replay_passes` of these replays."""
+    return passes(runs) if len(runs) else table("replay_passes", [])
 
 
 def value(summary: pd.DataFrame, metric: str = "iops", label: str = "RND 4KiB 0/100") -> dict[str, Any]:
@@ -29,12 +35,13 @@ def value(summary: pd.DataFrame, metric: str = "iops", label: str = "RND 4KiB 0/
 
 
 def replay(latencies: list[float], *, where: dict[str, Any] | None = None, **more: Any) -> list[dict[str, Any]]:
-    """A cold run and then warm ones, a mean latency for each."""
+    """A cold run and then warm ones, an access time for each."""
     return [
         {
             **(where or key(measurement="trace-replay")), "trace": "sqlite", "repeat": repeat, "warm": repeat > 1,
-            "counted": repeat > 1, "timing": "original", "duration_s": 1000 / latency, "mean_latency_us": latency,
-            "bandwidth_mib_s": 100 / latency, "p99_latency_us": 10 * latency, **more,
+            "counted": repeat > 1, "timing_mode": "original", "duration_s": 1000 / latency, "access_time_us": latency,
+            "bandwidth_mib_s": 100 / latency, "score": 1e4 / latency, "p99_latency_us": 10 * latency,
+            "read_ios": 1, "read_bytes": 100 << 20, "busy_s": latency, **more,
         }
         for repeat, latency in enumerate([9999.0, *latencies], 1)
     ]  # fmt: skip
@@ -81,7 +88,7 @@ def test_a_disturbed_replay_taints_the_value_if_it_counts() -> None:
     for spoilt, verdict in ((cold, "rse ok"), (warm[1], "tainted")):
         disturbed = [one | ({"tainted": True, "taint_reason": "steal: 9 %"} if one is spoilt else {})
                      for one in (cold, *warm)]  # fmt: skip
-        found = value(summarise([], disturbed), "mean_latency_us", "replay sqlite")
+        found = value(summarise([], disturbed), "access_time_us", "replay sqlite")
         assert found["verdict"] == verdict
         assert found["taint_reason"] == ("steal: 9 %" if verdict == "tainted" else None)
 
@@ -145,7 +152,7 @@ def test_a_replay_is_the_median_of_its_counted_warm_runs() -> None:
 
 
 def test_the_duration_counts_when_the_replay_runs_as_fast_as_it_can() -> None:
-    summary = summarise([], replay([100.0, 106.0, 100.5], timing="asap"))
+    summary = summarise([], replay([100.0, 106.0, 100.5], timing_mode="asap"))
     found = value(summary, "duration_s", "replay sqlite")
     assert (found["kind"], found["unit"], found["value"]) == ("time", "s", 1000 / 100.5)
 

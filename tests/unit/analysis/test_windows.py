@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from drivelab.analysis.labels import cell_labels
 from drivelab.analysis.steady_state import determine
 from drivelab.analysis.windows import first_whole_round, windows_table
 from drivelab.tables import io
@@ -101,3 +102,52 @@ def test_a_recording_without_loops_has_no_windows(tmp_path: Path) -> None:
 def test_a_tracked_variable_must_have_one_cell_a_round(rows: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match="RND 4KiB 0/100 has not just one cell in each round"):
         windows_table(table("cells", rows), {0: criterion(RND_4K_W)})
+
+
+COMPOSITE = {"pattern": "composite", "read_share_pct": 62, "block_size_bytes": 19456}
+ALL = {"streams": "all", "metric": "iops"}
+
+
+def test_the_composite_is_tracked_by_its_name() -> None:
+    cells = table("cells", [row | COMPOSITE for row in loop(S4600)])
+    (row,) = windows_table(cells, {0: criterion(ALL)}).to_dict("records")
+    assert (row["variable"], row["rounds"], row["window_start"]) == ("composite", 7, 3)
+
+
+def test_every_stream_is_tracked_by_itself() -> None:
+    cells = two_cells([100.0] * 5, [50.0, 50.0, 80.0, 50.0, 50.0])
+    found = windows_table(cells, {0: criterion(ALL)})
+    assert sorted(found["variable"]) == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
+    assert not found["reached"].any(), "one that is not steady keeps all from it"
+
+
+def sweep() -> pd.DataFrame:
+    steady = [row | COMPOSITE | {"threads": 4, "queue_depth": 8} for row in loop([100.0] * 5)]
+    rough = [row | COMPOSITE | {"threads": 1, "queue_depth": 8, "cell": 1} for row in loop([9.0, 5.0, 9.0, 5.0, 9.0])]
+    return table("cells", steady + rough)
+
+
+def test_a_sweep_is_tracked_at_the_demand_that_is_named() -> None:
+    (row,) = windows_table(sweep(), {0: criterion(ALL | {"threads": 4, "queue_depth": 8})}).to_dict("records")
+    assert (row["variable"], row["reached"], row["values"]) == ("composite T4Q8", True, [100.0] * 5)
+
+
+def test_a_sweep_may_be_tracked_as_a_whole() -> None:
+    found = windows_table(sweep(), {0: criterion(ALL)})
+    assert sorted(found["variable"]) == ["composite T1Q8", "composite T4Q8"]
+    assert not found["reached"].any()
+
+
+def test_variables_are_called_as_the_cells_of_the_summary() -> None:
+    cells = sweep()
+    assert set(windows_table(cells, {0: criterion(ALL)})["variable"]) == set(cell_labels(cells[cells["round"] == 1]))
+
+
+def test_a_range_of_sizes_is_not_taken_for_its_least_one() -> None:
+    plain, range_ = loop([100.0] * 5), [row | {"cell": 1} for row in loop([7.0] * 5)]
+    cells = table("cells", plain + range_).assign(block_size_max_bytes=[None] * 5 + [65536] * 5)
+    found = windows_table(cells, {0: criterion(RND_4K_W, RND_4K_W | {"block_size_max_bytes": 65536})})
+    assert found["variable"].tolist() == ["RND 4KiB 0/100", "RND 4KiB-64KiB 0/100"]
+    assert found["average"].tolist() == [100.0, 7.0]
+    first = cells[cells["round"] == 1]
+    assert cell_labels(first) == ["RND 4KiB 0/100", "RND 4KiB-64KiB 0/100"]

@@ -13,7 +13,7 @@ from drivelab.stages.planning import Campaign
 Change = Callable[[str], str]
 
 STUDY, SHEET, VIRTUAL = "config/demo.yaml", "config/drives.tsv", "config/virtual_drives.yaml"
-IOPS = "config/protocols/pts-iops.yaml"
+IOPS, REPLAY = "config/protocols/pts-iops.yaml", "config/protocols/trace-replay.yaml"
 
 
 def swap(old: str, new: str) -> Change:
@@ -36,6 +36,9 @@ CASES = {
     "unknown scale": (STUDY, swap("scale: demo", "scale: dmeo"), ["demo.yaml", "dmeo"]),
     "unknown basis": (STUDY, swap("basis: op7", "basis: op8"), ["demo.yaml", "basis", "op8"]),
     "unknown trace": (STUDY, swap("trace: sqlite", "trace: sqltie"), ["demo.yaml", "measurements[2]", "sqltie"]),
+    "unknown trace of a set": (STUDY, swap("trace: sqlite", "traces: [sqlite, sqltie]"), ["demo.yaml", "measurements[2].traces", "sqltie"]),
+    "a trace and a set": (STUDY, swap("trace: sqlite", "trace: sqlite, traces: [sqlite]"), ["demo.yaml", "measurements[2]", "both"]),
+    "a trace for a test without": (STUDY, swap("pts-iops, scale: demo", "pts-iops, scale: demo, trace: sqlite"), ["demo.yaml", "measurements[0]", "uses no trace"]),
     "no trace for a replay": (STUDY, swap(", trace: sqlite", ""), ["demo.yaml", "measurements[2]", "trace"]),
     "missing trace file": (STUDY, swap("shipped: sqlite-inserts", "shipped: nothing-here"), ["nothing-here"]),
     "trace from two places": (STUDY, swap("shipped: sqlite-inserts", "shipped: sqlite-inserts\n    file: x"), ["traces.sqlite", "either"]),
@@ -73,6 +76,8 @@ CASES = {
     "queue depth out of range": (IOPS, swap("queue_depth: 32, active", "queue_depth: 0, active"), ["pts-iops.yaml", "queue_depth"]),
     "tracks what it does not measure": (IOPS, swap("65, 50, 35", "50, 35"), ["pts-iops", "65"]),
     "parameter without a source": (IOPS, swap("  loop.runtime: PTS", "  loop.runtme: PTS"), ["pts-iops.yaml", "loop.runtime"]),
+    "unknown timing": (REPLAY, swap("timing: original", "timing: {scalde: 2}"), ["trace-replay.yaml", "replay.timing", "scaled"]),
+    "metric of former times": (REPLAY, swap("metric: access_time_us", "metric: mean_latency_us"), ["trace-replay.yaml", "metric", "access_time_us"]),
     "name is not the file's": (IOPS, swap("name: pts-iops", "name: pts-oips"), ["pts-iops.yaml", "pts-oips"]),
 }  # fmt: skip
 

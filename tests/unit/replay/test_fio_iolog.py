@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,43 +13,38 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_traces import Row
+from prepared_replays import MIB, prepare_rows
 
 from drivelab.errors import UserError
+from drivelab.replay.choice import ReplayChoice, TimingChoice
 from drivelab.replay.fio_iolog import MOST_LANES, FioIolog, deal_out
-from drivelab.replay.schedule import Schedule, make_schedule, prepare_schedule
+from drivelab.replay.prepare import Prepared, prepare
 from drivelab.trace import catalogue
 
 DEVICE = "/dev/loop77"
+ORIGINAL, ASAP = ReplayChoice(), ReplayChoice(TimingChoice("asap"))
+FLUSHED = ("preflush", "fua")
 
 
-def schedule_of(*rows: tuple[int, int, str, int, int, bool]) -> Schedule:
-    """Rows of queue (µs), busy (µs), operation, offset, length, preflush and FUA at once."""
-    frame = pd.DataFrame(
-        [
-            (q * 1000, q * 1000 + 1, (q + b) * 1000, op, offset, length, flag, flag)
-            for q, b, op, offset, length, flag in rows
-        ],
-        columns=[
-            "queue_ns",
-            "dispatch_ns",
-            "complete_ns",
-            "operation",
-            "offset_bytes",
-            "length_bytes",
-            "preflush",
-            "fua",
-        ],
-    )
-    return make_schedule(frame.assign(dispatch_id=range(len(rows)), pieces=1), {}, 1 << 20, 4096)
+def prepared_of(
+    folder: Path, *rows: tuple[int, int, str, int, int, tuple[str, ...]], choice: ReplayChoice = ORIGINAL
+) -> Prepared:
+    """Rows of queue (µs), busy (µs), operation, offset, length and flags."""
+    made = [
+        Row(q * 1000, None, (q + b) * 1000, op, offset, length, flags=flags) for q, b, op, offset, length, flags in rows
+    ]
+    return prepare_rows(folder, made, choice, MIB, 4096)
 
 
 def test_lanes_carry_what_was_in_flight_together(tmp_path: Path) -> None:
-    schedule = schedule_of(
-        (0, 100, "write", 0, 4096, False), (50, 20, "read", 8192, 4096, False), (200, 10, "write", 4096, 4096, True),
-        (300, 10, "flush", 0, 0, False), (400, 10, "discard", 0, 4096, False),
+    prepared = prepared_of(
+        tmp_path,
+        (0, 100, "write", 0, 4096, ()), (50, 20, "read", 8192, 4096, ()), (200, 10, "write", 4096, 4096, FLUSHED),
+        (300, 10, "flush", 0, 0, ()), (400, 10, "discard", 0, 4096, ()), (400, 10, "write-zeroes", 0, 4096, ()),
     )  # fmt: skip
     engine = FioIolog()
-    text = engine.job(schedule, DEVICE, tmp_path, "original")
+    text = engine.job(prepared, DEVICE, tmp_path)
     assert text.count("[lane-") == 2
     assert "replay_no_stall" not in text
     opening = f"fio version 3 iolog\n1 {DEVICE} add\n1 {DEVICE} open\n"
@@ -57,42 +53,68 @@ def test_lanes_carry_what_was_in_flight_together(tmp_path: Path) -> None:
         f"301 {DEVICE} sync 0 0\n401 {DEVICE} close\n"
     )
     assert (tmp_path / "lane-1.iolog").read_text() == opening + f"51 {DEVICE} read 8192 4096\n401 {DEVICE} close\n"
-    assert engine.dropped(schedule) == {"discards": 1, "FUA flags": 1}
+    assert engine.dropped(prepared) == {"discards": 1, "write-zeroes": 1, "FUA flags": 1}
 
 
-@pytest.mark.parametrize("timing", ["original", "asap"])
-def test_nothing_planned_is_missing_from_the_iologs(tmp_path: Path, timing: str) -> None:
-    schedule = prepare_schedule(catalogue.path_of("sqlite-inserts"), 64 << 20, 4096)
-    FioIolog().job(schedule, DEVICE, tmp_path, timing)
+@pytest.mark.parametrize("choice", [ORIGINAL, ASAP, ReplayChoice(TimingChoice("idle-capped", idle_cap_s=0.001))])
+def test_nothing_planned_is_missing_from_the_iologs(tmp_path: Path, choice: ReplayChoice) -> None:
+    prepared = prepare(catalogue.path_of("sqlite-inserts"), tmp_path / "made", choice, 64 * MIB, 4096)
+    FioIolog().job(prepared, DEVICE, tmp_path)
     lines = [line.split() for path in tmp_path.glob("*.iolog") for line in path.read_text().splitlines()]
     counts = pd.Series([line[2] for line in lines if len(line) == 5]).value_counts()
-    planned = schedule.planned()
+    planned = prepared.planned_counts()
     assert counts.to_dict() == {
-        "read": planned["read_ios"],
-        "write": planned["write_ios"],
-        "sync": planned["flush_ios"],
+        {"flush": "sync"}.get(one, one): planned[one]["requests"] for one in ("read", "write", "flush")
     }
+    assert prepared.requests == counts.sum()
+
+
+def test_a_write_follows_its_flush_in_the_same_lane(tmp_path: Path) -> None:
+    """Also where lanes are dealt out in turn; nothing else would keep the two in order."""
+    rows = [(index, 500, "write", 4096 * index, 4096, FLUSHED if index % 2 else ()) for index in range(10)]
+    for choice in (ORIGINAL, ASAP):
+        FioIolog().job(prepared_of(tmp_path, *rows, choice=choice), DEVICE, tmp_path)
+        found = 0
+        for path in tmp_path.glob("*.iolog"):
+            lines = [line.split() for line in path.read_text().splitlines()[3:-1]]
+            for one, two in pairwise(lines):
+                if one[2] == "sync":
+                    assert (two[0], two[2]) == (one[0], "write")
+                    assert int(two[3]) // 4096 % 2
+                    found += 1
+            path.unlink()
+        assert found == 5
 
 
 def test_a_lane_of_flushes_only_joins_another(tmp_path: Path) -> None:
     """fio ends with an error on an iolog without a read or a write."""
-    schedule = schedule_of((0, 100, "write", 0, 4096, False), (50, 20, "flush", 0, 0, False))
-    text = FioIolog().job(schedule, DEVICE, tmp_path, "original")
+    prepared = prepared_of(tmp_path, (0, 100, "write", 0, 4096, ()), (50, 20, "flush", 0, 0, ()))
+    text = FioIolog().job(prepared, DEVICE, tmp_path)
     assert text.count("[lane-") == 1
     assert f"51 {DEVICE} sync 0 0\n" in (tmp_path / "lane-0.iolog").read_text()
 
 
 def test_as_fast_as_possible_spreads_over_all_lanes(tmp_path: Path) -> None:
-    rows = [(index, 3, "read", 4096 * index, 4096, False) for index in range(9)]
-    text = FioIolog().job(schedule_of(*rows), DEVICE, tmp_path, "asap")
+    rows = [(index, 3, "read", 4096 * index, 4096, ()) for index in range(9)]
+    text = FioIolog().job(prepared_of(tmp_path, *rows, choice=ASAP), DEVICE, tmp_path)
     assert "replay_no_stall=1" in text
-    sizes = [path.read_text().count(" read ") for path in tmp_path.glob("*.iolog")]
-    assert sizes == [3, 3, 3]
+    assert [path.read_text().count(" read ") for path in tmp_path.glob("*.iolog")] == [3, 3, 3]
+    deep = ReplayChoice(TimingChoice("asap", depth=9))
+    assert FioIolog().job(prepared_of(tmp_path, *rows, choice=deep), DEVICE, tmp_path).count("[lane-") == 9
 
 
-def test_an_unknown_timing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="timing 'x3' is unknown"):
-        FioIolog().job(schedule_of((0, 1, "read", 0, 4096, False)), DEVICE, tmp_path, "x3")
+def test_other_deadlines_are_other_times(tmp_path: Path) -> None:
+    half = ReplayChoice(TimingChoice("scaled", factor=0.5))
+    rows = [(100, 3, "read", 0, 4096, ()), (300, 3, "read", 4096, 4096, ())]
+    assert "replay_no_stall" not in FioIolog().job(prepared_of(tmp_path, *rows, choice=half), DEVICE, tmp_path)
+    assert f"101 {DEVICE} read 4096 4096\n" in (tmp_path / "lane-0.iolog").read_text()
+
+
+def test_dependencies_are_refused(tmp_path: Path) -> None:
+    rows = [Row(0, None, 5, pid=7), Row(9, None, 12, pid=7)]
+    prepared = prepare_rows(tmp_path, rows, ReplayChoice(dependencies="process"))
+    with pytest.raises(UserError, match="cannot keep requests in order of process: an iolog knows no dependencies"):
+        FioIolog().job(prepared, DEVICE, tmp_path)
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 400)), min_size=1, max_size=200))
@@ -111,16 +133,18 @@ def test_a_lane_is_idle_when_it_gets_a_request(pairs: list[tuple[int, int]]) -> 
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-@pytest.mark.parametrize("timing", ["original", "asap"])
-def test_fio_understands_the_job(tmp_path: Path, timing: str) -> None:
+@pytest.mark.parametrize("choice", [ORIGINAL, ASAP])
+def test_fio_understands_the_job(tmp_path: Path, choice: ReplayChoice) -> None:
     """On a file, whose requests fio counts like a device's."""
     target = tmp_path / "drive"
     target.write_bytes(bytes(1 << 20))
-    schedule = schedule_of(
-        (0, 100, "write", 0, 4096, False), (50, 20, "read", 8192, 8192, False), (200, 10, "write", 4096, 4096, True),
-        (300, 10, "flush", 0, 0, False),
+    prepared = prepared_of(
+        tmp_path,
+        (0, 100, "write", 0, 4096, ()), (50, 20, "read", 8192, 8192, ()), (200, 10, "write", 4096, 4096, FLUSHED),
+        (300, 10, "flush", 0, 0, ()),
+        choice=choice,
     )  # fmt: skip
-    text = FioIolog().job(schedule, str(target), tmp_path, timing).replace("direct=1", "direct=0")
+    text = FioIolog().job(prepared, str(target), tmp_path).replace("direct=1", "direct=0")
     (tmp_path / "job.fio").write_text(text)
     command = ["fio", "--output-format=json", "job.fio"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mini_project import STUDY
 
+from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.stages.commands import fio_commands
 from drivelab.stages.condition import precondition, purge
@@ -53,7 +55,7 @@ def test_a_drive_of_the_virtual_clock(campaign: Campaign) -> None:
 
 def test_what_is_written_lies_within_the_estimate(campaign: Campaign) -> None:
     plan = next(one.plan for one in campaign.plans if one.plan.measurement == "pts-iops")
-    span = estimate(plan, campaign.capacity_bytes(plan), assumed_mib_s(plan, None), Trace(0.0, 0))
+    span = estimate(plan, campaign.capacity_bytes(plan), assumed_mib_s(plan, None), ())
     purge(plan, Path("purged.json"))
     precondition(plan, Path("purged.json"), Path("conditioned.json"))
     measure(plan, Path("conditioned.json"))
@@ -85,3 +87,111 @@ def test_the_commands_are_those_that_are_run(campaign: Campaign) -> None:
 def test_a_replay_is_named(campaign: Campaign) -> None:
     plan = next(one.plan for one in campaign.plans if one.plan.measurement == "trace-replay")
     assert [purpose for purpose, _ in fio_commands(plan, "/dev/x", 64 << 20, 4096)][-1] == "replay of sqlite"
+
+
+TWO = (Trace(10.0, 5 << 20, 8 << 20), Trace(20.0, 3 << 20, 2 << 20))
+MIB_S = 100.0
+
+
+def span(*measure: dict[str, Any], traces: tuple[Trace, ...] = TWO, capacity_bytes: int = 64 << 20) -> Estimate:
+    """Of a plan with nothing but these steps, at 100 MiB/s."""
+    subject = {
+        "drive": {"serial": "S1"},
+        "class": {"active_range": 1.0},
+        "condition": {"purge": "none"},
+        "measure": measure,
+    }
+    return estimate(Plan(subject, {"drive": "a", "measurement": "m", "run": 1}), capacity_bytes, MIB_S, traces)
+
+
+def replay(timing: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    choice = {"choice": {"timing": timing}, "cold_runs": 1, "until": {"passes": 3}, "prefill": "none"}
+    return {"replay": {**choice, **fields}}
+
+
+def test_passes_over_a_set_are_known_exactly() -> None:
+    found = span(replay({"mode": "original"}))
+    assert found == Estimate(4 * 30.0, 4 * 30.0, 4 * (8 << 20), 4 * (8 << 20))
+
+
+def test_repeats_until_they_agree_are_three_to_seven() -> None:
+    found = span(replay({"mode": "original"}, until={"threshold": 0.05, "metric": "score"}))
+    assert found == Estimate(4 * 30.0, 8 * 30.0, 4 * (8 << 20), 8 * (8 << 20))
+
+
+def test_the_timing_decides_how_long_a_replay_takes() -> None:
+    assert span(replay({"mode": "scaled", "factor": 0.5})).least_s == 4 * 15.0
+    for mode in ("asap", "idle-capped"):
+        found = span(replay({"mode": mode}))
+        assert found.least_s == pytest.approx(4 * (18 / MIB_S)), "no sooner than the link allows"
+        assert found.most_s == 4 * 30.0
+        assert found.least_bytes == found.most_bytes == 4 * (8 << 20)
+
+
+def test_what_is_read_is_written_once_beforehand() -> None:
+    plain, filled = (span(replay({"mode": "original"}, prefill=one)) for one in ("none", "footprint"))
+    assert filled.least_bytes == plain.least_bytes
+    assert filled.most_bytes == plain.most_bytes + (10 << 20)
+    assert filled.most_s == pytest.approx(plain.most_s + 0.1)
+    small = span(replay({"mode": "original"}, prefill="footprint"), capacity_bytes=4 << 20)
+    assert small.most_bytes == plain.most_bytes + (4 << 20), "no block is written twice"
+
+
+def test_idle_takes_time_and_writes_nothing() -> None:
+    assert span({"idle": {"time_s": 300.0}}, {"idle": {"time_s": 60.0}}) == Estimate(360.0, 360.0, 0.0, 0.0)
+
+
+def streams(**fields: Any) -> dict[str, Any]:
+    one = {"kind": "composite", "most": 9, "threads": [1], "queue_depth": [1], "runtime_s": 10.0}
+    return {"loop": {"streams": {**one, **fields}, "until": {"window": 5, "max_rounds": 25}}}
+
+
+def test_streams_are_reckoned_without_their_trace() -> None:
+    composite = span(streams())
+    assert composite.least_s == pytest.approx(5 * 10.3)
+    assert composite.most_s == pytest.approx(25 * 10.3)
+    assert (composite.least_bytes, composite.most_bytes) == (0, pytest.approx(25 * 10 * MIB_S * 2**20))
+    sweep = span(streams(threads=[4, 1], queue_depth=[8, 2, 1]))
+    assert sweep.most_s == pytest.approx(6 * composite.most_s)
+    assert sweep.least_s == pytest.approx(6 * composite.least_s)
+    each = span(streams(kind="individual"))
+    assert each.most_s == pytest.approx(9 * composite.most_s)
+    assert each.least_s == pytest.approx(composite.least_s)
+
+
+def test_phases_add_up(project: Path) -> None:
+    """Consistency: soaks of 220 + 225 minutes, 25 idle, and 18 passes over the set."""
+    Path("config/mine.yaml").write_text(
+        "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}}\n"
+        "measurements: [{protocol: trace-consistency, traces: [b, a]}]\n"
+    )
+    found = Campaign.load("config/mine.yaml")
+    plan = found.plans[0].plan
+    traces = found.traces_of(plan)
+    assert [one.write_bytes for one in traces] == [0, 30851072]
+    total = estimate(plan, found.capacity_bytes(plan), assumed_mib_s(plan, None), traces)
+    conditioning_s = 30 + 2 * (64 << 20) / (assumed_mib_s(plan, None) * 2**20)
+    set_s = sum(one.duration_s for one in traces)
+    assert total.most_s == pytest.approx(conditioning_s + 1 + 60 * (220 + 225 + 25) + 18 * set_s)
+    assert total.least_bytes == 2 * (64 << 20) + 18 * 30851072
+
+
+def test_what_is_no_command_is_told_in_words(project: Path) -> None:
+    Path("config/mine.yaml").write_text(
+        "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}}\n"
+        "measurements:\n  - {protocol: trace-consistency, scale: demo, traces: [b, a]}\n"
+        "  - {protocol: rwsw-sweep, scale: demo, trace: a}\n  - {protocol: trace-replay-asap, trace: b}\n"
+    )
+    consistency, sweep, asap = (
+        list(fio_commands(one.plan, "/dev/x", 64 << 20, 4096)) for one in Campaign.load("config/mine.yaml").plans
+    )
+    assert len(consistency) == 1 + 2 * 7
+    assert "--bsrange=4096-1048576" in consistency[1][1]
+    assert consistency[2] == (
+        "replay of b, a",
+        "the native engine, idle capped at 10 ms; cold runs: 0, passes: 1; phase degradation, 1",
+    )
+    assert consistency[-2] == ("idle", "nothing for 2 s")
+    assert sweep[-1][0] == "round 1, streams of a"
+    assert sweep[-1][1].endswith("at T4Q8, T4Q1, T1Q8, T1Q1")
+    assert "depth; cold runs: 1, warm runs: 3 to 7" in asap[-1][1]

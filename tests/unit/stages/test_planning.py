@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +14,7 @@ from drivelab.drives import write_cache as drives_write_cache
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.errors import UserError
 from drivelab.stages import planning
+from drivelab.stages.layout import Layout
 from drivelab.stages.planning import Campaign
 
 
@@ -69,3 +74,76 @@ def test_the_schema_knows_the_methods_of_purging() -> None:
 
     schema = load_yaml(ROOT / "workflow/schemas/study.schema.yaml")
     assert sorted(schema["properties"]["purge"]["enum"]) == sorted([AUTO, *METHODS])
+
+
+def study(measurement: str) -> Campaign:
+    Path("config/mine.yaml").write_text(
+        "name: mine\nclock: virtual\ndrives: [op7]\n"
+        "traces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}, c: {shipped: rocksdb}}\n"
+        f"measurements: [{measurement}]\n"
+    )
+    return Campaign.load("config/mine.yaml")
+
+
+def test_a_plan_has_its_traces_in_the_order_of_a_pass(project: Path) -> None:
+    plan = study("{protocol: trace-set, traces: [c, a]}").plans[0].plan
+    assert [one["name"] for one in plan.subject["traces"]] == ["c", "a"]
+    assert all(one["sha256"] for one in plan.subject["traces"])
+    assert plan.context["trace_paths"] == ["traces/rocksdb.parquet", "traces/sqlite-inserts.parquet"]
+    other = study("{protocol: trace-set, traces: [a, c]}").plans[0].plan
+    assert other.digest != plan.digest, "the order is part of what is measured"
+
+
+def test_one_trace_is_a_set_of_one(project: Path) -> None:
+    one, many = (study(f"{{protocol: trace-set, {key}}}").plans[0].plan for key in ("trace: a", "traces: [a]"))
+    assert one.digest == many.digest
+
+
+def test_a_plan_without_traces_has_no_such_key(project: Path) -> None:
+    plan = study("{protocol: pts-iops, scale: demo}").plans[0].plan
+    assert "traces" not in plan.subject
+    assert "trace_paths" not in plan.context
+
+
+@pytest.mark.parametrize(
+    ("measurement", "reason"),
+    [
+        ("{protocol: trace-set, traces: [a, d]}", r"measurements\[0\]\.traces' names 'd'.*there are: a, b, c"),
+        ("{protocol: trace-set, trace: d}", r"measurements\[0\]\.trace' names 'd'"),
+        ("{protocol: trace-set, trace: a, traces: [b]}", "are both there"),
+        ("{protocol: trace-set, traces: [a, a]}", "twice"),
+        ("{protocol: trace-set, traces: []}", "fewer than 1"),
+        ("{protocol: trace-set}", "give it a 'trace'"),
+        ("{protocol: trace-consistency}", "give it a 'trace'"),
+        ("{protocol: rwsw-composite}", "takes the streams of one trace, 0 are named"),
+        ("{protocol: rwsw-streams, traces: [a, b]}", "takes the streams of one trace, 2 are named"),
+        ("{protocol: pts-iops, scale: demo, traces: [a]}", "uses no trace; leave out its 'trace'"),
+    ],
+)
+def test_traces_that_do_not_fit_the_protocol(project: Path, measurement: str, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        study(measurement)
+
+
+def test_the_workflow_knows_which_measurements_need_traces(project: Path) -> None:
+    one = study(
+        "{protocol: pts-iops, scale: demo}, {protocol: rwsw-sweep, trace: a}, {protocol: trace-set, traces: [c, a]}"
+    )
+    layout = Layout(one)
+    pattern = re.compile(layout.traced_measurements())
+    names = [found.plan.measurement for found in one.plans]
+    assert [name for name in names if pattern.fullmatch(name)] == ["rwsw-sweep", "trace-set"]
+    assert Layout(study("{protocol: pts-iops, scale: demo}")).traced_measurements() == "(?!)"
+    sweep, set_ = (SimpleNamespace(**dict(zip(("drive", "measurement", "key"), found.plan.recording.split("/"),
+                                              strict=True))) for found in one.plans[1:])  # fmt: skip
+    assert layout.traces_of(sweep) == ["traces/sqlite-inserts.parquet"]
+    assert layout.traces_of(set_) == ["traces/rocksdb.parquet", "traces/sqlite-inserts.parquet"]
+
+
+def test_plans_without_a_replay_do_not_wait_for_pyarrow(project: Path) -> None:
+    """A plan is made for every job of a study, and loading pyarrow takes longer than all the rest."""
+    study("{protocol: pts-iops, scale: demo}, {protocol: rwsw-sweep, trace: a}")
+    text = "import sys; from drivelab.stages.planning import Campaign; Campaign.load('config/mine.yaml'); "
+    done = subprocess.run([sys.executable, "-c", text + "print('pyarrow' in sys.modules)"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stdout.strip() == "False"

@@ -1,4 +1,4 @@
-"""Duration and bytes written of a trace, without the rest."""
+"""Duration, bytes written and bytes read of a trace, without the rest."""
 
 from __future__ import annotations
 
@@ -11,4 +11,8 @@ from drivelab.trace.statistics.count import count
 def test_the_extent_is_that_of_the_characterisation() -> None:
     for name in catalogue.load():
         row = row_of(count(catalogue.path_of(name), name))
-        assert extent(catalogue.path_of(name)) == (row["duration_s"], row["write_bytes"])
+        assert extent(catalogue.path_of(name)) == (
+            row["duration_s"],
+            row["write_bytes"],
+            row["read_bytes"],
+        )

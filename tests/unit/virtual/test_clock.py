@@ -6,12 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from drivelab.errors import UserError
 from drivelab.fio.result import read_replay, read_result, read_slices
 from drivelab.plan.cell import Cell
+from drivelab.replay.composite import completions, composite_schedule
+from drivelab.replay.records import OPERATION_CODES, SCHEDULE_RECORD, STATES, ScheduleWriter, open_results
 from drivelab.virtual.clock import VirtualClockDrive
+from drivelab.virtual.evidence import NATIVE_VERSION, write_evidence
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual.workload import Request
 
@@ -172,6 +176,88 @@ def test_a_replay_as_soon_as_possible_is_over_sooner(small: MakeModel, tmp_path:
 def test_an_unknown_timing_is_refused(small: MakeModel, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'later'"):
         VirtualClockDrive(small(), tmp_path / "state").replay([], tmp_path, timing="later")
+
+
+def write_schedule(path: Path, count: int, gap_ns: int, capacity: int = 4 << 20) -> Path:
+    records = np.zeros(count, SCHEDULE_RECORD)
+    records["deadline_ns"] = gap_ns * np.arange(count)
+    records["offset_bytes"] = 4096 * (np.arange(count) % 1024)
+    records["length_bytes"] = 4096
+    records["operation"] = OPERATION_CODES["write"]
+    with ScheduleWriter(path, capacity, 4096) as writer:
+        writer.write(records)
+    return path
+
+
+def test_a_schedule_is_replayed_in_virtual_time(small: MakeModel, tmp_path: Path) -> None:
+    schedule = write_schedule(tmp_path / "schedule", 500, 10_000_000)
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    drive.idle(60)
+    drive.replay_schedule(schedule, tmp_path)
+    found = open_results(tmp_path / "results.bin")
+    assert (found.header["issued"], found.header["start_realtime_ns"]) == (500, (946684800 + 60) * 10**9)
+    assert found.records["issue_ns"].tolist() == [10_000_000 * index for index in range(500)]
+    assert drive.now_us == pytest.approx(60e6 + found.header["end_ns"] / 1000)
+    again = VirtualClockDrive(small(), tmp_path / "state")
+    assert (again.now_us, again.counters()["host_write_bytes"]) == (drive.now_us, 500 * 4096)
+
+
+def test_replays_of_equal_states_give_equal_bytes(small: MakeModel, tmp_path: Path) -> None:
+    schedule = write_schedule(tmp_path / "schedule", 3000, 0)
+    evidence = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        drive = VirtualClockDrive(small(), tmp_path / name / "state")
+        drive.replay_schedule(schedule, tmp_path / name, depth_limit=8, runtime_s=0.1, requests=9000)
+        evidence.append(content(tmp_path / name))
+    assert evidence[0] == evidence[1]
+    header = open_results(tmp_path / "a" / "results.bin").header
+    assert (header["most_in_flight"], STATES[header["state"]]) == (8, "time is up")
+
+
+def test_a_schedule_for_another_drive_leaves_the_state_alone(small: MakeModel, tmp_path: Path) -> None:
+    schedule = write_schedule(tmp_path / "schedule", 5, 0, capacity=8 << 20)
+    with pytest.raises(UserError, match="prepare the replay for this drive"):
+        VirtualClockDrive(small(), tmp_path / "state").replay_schedule(schedule, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["schedule"]
+
+
+COMPOSITE = replace(
+    MIX,
+    pattern="composite",
+    read_share=75,
+    streams=(
+        {"operation": "read", "block_size_bytes": 4096, "pattern": "random", "share": 0.75},
+        {"operation": "write", "block_size_bytes": 32768, "pattern": "sequential", "share": 0.25},
+    ),
+)
+
+
+def test_a_composite_leaves_the_evidence_of_a_cell(small: MakeModel, tmp_path: Path) -> None:
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    directory = run(drive, COMPOSITE, tmp_path / "evidence")
+    result = read_result(directory, COMPOSITE)
+    assert result.read.ios / result.ios == pytest.approx(0.75, abs=0.05)
+    assert result.write.bytes == 32768 * result.write.ios
+    assert "stream1=randread bs=4096 share=0.75" in (directory / "job.fio").read_text()
+    assert len(read_slices(directory, COMPOSITE)) == 5
+
+
+def test_a_native_composite_can_be_told_as_a_cell(small: MakeModel, tmp_path: Path) -> None:
+    """A schedule of the streams, what an engine did with it, and its evidence: as the closed loop has it."""
+    cell = replace(COMPOSITE, runtime_s=3.0, slice_s=None)
+    drive = VirtualClockDrive(small(slc_cache="0B"), tmp_path / "state")
+    composite_schedule(cell, drive.model.capacity_bytes, 4096, tmp_path / "schedule", 1, 20_000)
+    drive.replay_schedule(tmp_path / "schedule", tmp_path, runtime_s=cell.runtime_s)
+    (tmp_path / "replay").mkdir()
+    write_evidence(tmp_path / "replay", completions(tmp_path / "schedule", tmp_path / "results.bin"), start_us=0.0,
+                   threads=cell.threads, job="[cell]\n", version=NATIVE_VERSION)  # fmt: skip
+    replayed = read_result(tmp_path / "replay", cell)
+    other = VirtualClockDrive(small(slc_cache="0B"), tmp_path / "other")
+    looped = read_result(run(other, cell, tmp_path / "loop"), cell)
+    assert replayed.fio_version == "drivelab native"
+    assert replayed.iops == pytest.approx(looped.iops, rel=0.1)
+    assert replayed.mean_latency_us == pytest.approx(looped.mean_latency_us, rel=0.1)
 
 
 def test_evidence_does_not_hang_on_the_folder(small: MakeModel, tmp_path: Path) -> None:

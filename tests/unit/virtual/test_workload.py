@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -107,6 +108,89 @@ def test_threads_write_sequentially_through_stretches_of_their_own(spy: Spy) -> 
 def test_a_range_that_is_too_small_is_a_user_error(spy: Spy) -> None:
     with pytest.raises(UserError, match="does not hold a block of 1024KiB"):
         run(spy, Cell("sequential", 0, 1 << 20, threads=5, queue_depth=1, runtime_s=1.0))
+
+
+SIZES = replace(CELL, block_size_bytes=8192, block_size_max_bytes=32768, runtime_s=2.0)
+
+
+@pytest.mark.parametrize("pattern", ["random", "sequential"])
+def test_sizes_are_drawn_evenly_from_the_multiples(spy: Spy, pattern: str) -> None:
+    completions = run(spy, replace(SIZES, pattern=pattern, threads=1))
+    sizes = Counter(size for *_, size in completions)
+    assert set(sizes) == {8192, 16384, 24576, 32768}
+    assert sizes == Counter(size for *_, size in spy.seen)
+    for number in sizes.values():
+        assert number / sizes.total() == pytest.approx(0.25, abs=0.05)
+
+
+def test_random_blocks_of_several_sizes_stay_in_the_range_and_reach_its_end(spy: Spy) -> None:
+    run(spy, replace(SIZES, range_start=0.25, range_share=0.125))
+    assert {offset % 8192 for _, _, offset, _ in spy.seen} == {0}
+    assert min(offset for _, _, offset, _ in spy.seen) == 1 << 20
+    assert max(offset + size for _, _, offset, size in spy.seen) == 3 << 19
+
+
+def test_sequential_blocks_of_several_sizes_adjoin_each_other(spy: Spy) -> None:
+    run(spy, replace(SIZES, pattern="sequential", read_share=0, threads=2, range_share=0.5))
+    by_stretch: dict[int, list[tuple[int, int]]] = {}
+    for _, _, offset, size in spy.seen:
+        by_stretch.setdefault(offset >> 20, []).append((offset, size))
+    assert set(by_stretch) == {0, 1}
+    for stretch, blocks in by_stretch.items():
+        wraps = 0
+        for (offset, size), (following, length) in pairwise(blocks):
+            if following != offset + size:
+                assert following == stretch << 20
+                assert offset + size + length > (stretch + 1) << 20
+                wraps += 1
+        assert wraps >= 1
+        assert max(offset + size for offset, size in blocks) <= (stretch + 1) << 20
+
+
+def test_a_volume_counts_the_sizes_drawn(spy: Spy) -> None:
+    cell = replace(SIZES, runtime_s=None, volume_bytes=1_000_000)
+    total = sum(size for *_, size in run(spy, cell))
+    assert 1_000_000 <= total < 1_000_000 + 32768
+
+
+def test_a_range_without_room_for_the_largest_block_is_a_user_error(spy: Spy) -> None:
+    with pytest.raises(UserError, match="does not hold a block of 32KiB"):
+        run(spy, replace(SIZES, range_share=0.006))
+
+
+STREAMS = (
+    {"operation": "read", "block_size_bytes": 4096, "pattern": "random", "share": 0.5},
+    {"operation": "write", "block_size_bytes": 8192, "pattern": "random", "share": 0.3},
+    {"operation": "write", "block_size_bytes": 16384, "pattern": "sequential", "share": 0.15},
+    {"operation": "read", "block_size_bytes": 32768, "pattern": "sequential", "share": 0.05},
+)
+COMPOSITE = replace(CELL, pattern="composite", streams=STREAMS, runtime_s=3.0)
+
+
+def test_a_composite_mixes_its_streams_by_their_shares(spy: Spy) -> None:
+    completions = run(spy, COMPOSITE)
+    kinds = Counter((operation, size) for _, operation, _, size in spy.seen)
+    assert kinds == Counter(("read" if reads else "write", size) for _, _, reads, size in completions)
+    for one in STREAMS:
+        share = kinds[one["operation"], one["block_size_bytes"]] / kinds.total()
+        assert share == pytest.approx(one["share"], abs=5 * (0.25 / kinds.total()) ** 0.5)
+    assert max(depths(completions)) == 8
+
+
+def test_streams_of_a_composite_have_their_places(spy: Spy) -> None:
+    run(spy, COMPOSITE)
+    for size, start in ((16384, 0), (32768, 2 << 20)):
+        offsets = [offset for _, _, offset, length in spy.seen if length == size]
+        blocks = (2 << 20) // size
+        assert offsets == [start + index % blocks * size for index in range(len(offsets))]
+    offsets = [offset for _, _, offset, length in spy.seen if length == 8192]
+    assert {offset % 8192 for offset in offsets} == {0}
+    assert max(offsets) > 3 << 20
+
+
+def test_a_composite_that_does_not_fit_is_a_user_error(spy: Spy) -> None:
+    with pytest.raises(UserError, match="does not hold a block of 32KiB"):
+        run(spy, replace(COMPOSITE, range_share=0.01))
 
 
 REQUESTS: list[Request] = [

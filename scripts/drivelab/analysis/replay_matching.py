@@ -1,0 +1,100 @@
+"""Which request of a capture is which request of a replay."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Extents:
+    """Requests as arrays of shape (n,), in the order of their time."""
+
+    operation: Ints
+    offset_bytes: Ints
+    length_bytes: Ints
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Extents:
+        return Extents(self.operation[rows], self.offset_bytes[rows], self.length_bytes[rows])
+
+    def __len__(self) -> int:
+        return len(self.operation)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Pairs of a planned request and the captured ones that it became."""
+
+    first: Ints
+    """Of each planned request, shape (planned,): the captured one that begins it; -1: none."""
+    of_captured: Ints
+    """Of each captured request, shape (captured,): the planned one; -1: it is no part of the replay."""
+
+    @property
+    def split(self) -> int:
+        """Planned requests that became several."""
+        return int((np.bincount(self.of_captured[self.of_captured >= 0], minlength=1) > 1).sum())
+
+
+def match(planned: Extents, captured: Extents) -> Matches:
+    """Match the k-th planned to the k-th captured request of the same operation, offset and length.
+
+    What is left is matched to adjoining captured requests of the operation that cover it from its begin to its end:
+    the kernel submits a long request in parts.
+    """
+    first, of_captured = np.full(len(planned), -1, np.int64), np.full(len(captured), -1, np.int64)
+    fields = [np.concatenate([getattr(planned, name), getattr(captured, name)]) for name in _FIELDS]
+    order = np.lexsort(fields)  # stable: planned ones before captured ones, each in the order of time
+    changes = np.zeros(len(order), np.bool_)
+    for field in fields:
+        ordered = field[order]
+        changes[1:] |= ordered[1:] != ordered[:-1]
+    group = np.cumsum(changes, dtype=np.int64)
+    is_planned = order < len(planned)
+    ours, theirs = np.flatnonzero(is_planned), np.flatnonzero(~is_planned)
+    key_ours, key_theirs = (_numbered(group[places]) for places in (ours, theirs))
+    _, left, right = np.intersect1d(key_ours, key_theirs, assume_unique=True, return_indices=True)
+    chosen, found = order[ours[left]], order[theirs[right]] - len(planned)
+    first[chosen], of_captured[found] = found, chosen
+    _match_parts(planned, captured, first, of_captured)
+    return Matches(first, of_captured)
+
+
+_FIELDS = ("operation", "offset_bytes", "length_bytes")
+
+
+def _numbered(group: Ints) -> Ints:
+    """A number of the pair of group and place in the group, for ascending groups."""
+    if not group.size:
+        return group
+    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    place = np.arange(len(group)) - np.repeat(starts, np.diff(np.append(starts, len(group))))
+    return group << 32 | place
+
+
+def _match_parts(planned: Extents, captured: Extents, first: Ints, of_captured: Ints) -> None:
+    waiting = np.flatnonzero((first < 0) & (planned.length_bytes > 0))
+    free = np.flatnonzero((of_captured < 0) & (captured.length_bytes > 0))
+    if not waiting.size or not free.size:
+        return
+    begins: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
+    for row in free.tolist():
+        begins[int(captured.operation[row]), int(captured.offset_bytes[row])].append(row)
+    for row in waiting.tolist():
+        operation, at = int(planned.operation[row]), int(planned.offset_bytes[row])
+        end = at + int(planned.length_bytes[row])
+        parts: list[int] = []
+        while at < end and begins.get((operation, at)):
+            parts.append(begins[operation, at].popleft())
+            at += int(captured.length_bytes[parts[-1]])
+        if at == end:
+            of_captured[parts] = row
+            first[row] = min(parts)
+            continue
+        for part in reversed(parts):
+            begins[operation, int(captured.offset_bytes[part])].appendleft(part)

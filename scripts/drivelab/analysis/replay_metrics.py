@@ -1,0 +1,107 @@
+"""Metrics of a replay as trace-based benchmarks define them.
+
+UL, support article on the PCMark 10 storage benchmarks: access time is from the start to the end of a read or write,
+its average is over all of them; busy time is the time with at least one read or write in flight; bandwidth is bytes
+by busy time; the score is the geometric mean of the bandwidth and of the reciprocal of the average access time. UL's
+factor is not published, hence this score compares with others of drivelab only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drivelab.analysis.replay_requests import (
+    Floats,
+    answered,
+    behind_preflush,
+    completed,
+    distribution,
+    latencies_us,
+    mean,
+    operation_codes,
+    times_ns,
+    transfers,
+)
+from drivelab.trace.schema import OPERATIONS
+
+MIB = 1 << 20
+SCORE_FORMULA = "score = sqrt(bandwidth in MiB/s * 1 000 000 / average access time in µs)"
+
+
+def score(bandwidth_mib_s: float | None, access_time_us: float | None) -> float | None:
+    """Geometric mean of the bandwidth in MiB/s and of 1/access time in 1/s; None where one is missing or zero."""
+    if not bandwidth_mib_s or not access_time_us:
+        return None
+    return math.sqrt(bandwidth_mib_s * 1e6 / access_time_us)
+
+
+def busy_ns(begin_ns: Floats, end_ns: Floats) -> float:
+    """Length of the union of the intervals [begin, end), both of shape (n,), in any order and without NaN."""
+    if not begin_ns.size:
+        return 0.0
+    if (begin_ns[1:] < begin_ns[:-1]).any():
+        order = np.argsort(begin_ns, kind="stable")
+        begin_ns, end_ns = begin_ns[order], end_ns[order]
+    reached = np.maximum.accumulate(end_ns)
+    begins = begin_ns.copy()
+    np.maximum(begins[1:], reached[:-1], out=begins[1:])
+    return float(np.maximum(end_ns - begins, 0).sum())
+
+
+def service(requests: pd.DataFrame) -> dict[str, Any]:
+    """How the drive served the reads and writes of a replay; values are None where there is nothing to tell from.
+
+    Busy time counts all that came back, also with an error; bytes and access times those without one.
+    Columns: operation, length_bytes, issue_ns, complete_ns, error.
+    """
+    moving, good = transfers(requests), completed(requests)
+    issue_ns, complete_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns")
+    back = answered(requests) & moving
+    busy_s = busy_ns(issue_ns[back], complete_ns[back]) / 1e9 if back.any() else None
+    del issue_ns, complete_ns
+    used = moving & good
+    size_bytes = int(requests["length_bytes"].to_numpy(np.int64)[used].sum())
+    bandwidth = size_bytes / MIB / busy_s if busy_s else None
+    latency_us, operation = latencies_us(requests)[used], operation_codes(requests)[used]
+    by_operation = {
+        f"{name}_access_time_us": mean(latency_us[operation == OPERATIONS.index(name)]) for name in ("read", "write")
+    }
+    spread = distribution(latency_us)
+    return {
+        "busy_s": busy_s,
+        "bandwidth_mib_s": bandwidth,
+        "access_time_us": spread["mean"],
+        "score": score(bandwidth, spread["mean"]),
+        "score_formula": SCORE_FORMULA,
+        **by_operation,
+        "latency_us": spread,
+    }
+
+
+def compare_with_trace(requests: pd.DataFrame) -> dict[str, Any]:
+    """Latency of the reads and writes beside that of the same requests in the trace.
+
+    The trace's is from queueing to completion; a write with a preflush counts from the issue of its flush, as it does
+    there. `faster_pct`: share of the requests that were faster than in the trace;
+    `access_time_ratio`: replay by trace. Columns: operation, preflush, issue_ns, complete_ns, error, trace_latency_ns.
+    """
+    then_us, now_us = times_ns(requests, "trace_latency_ns") / 1000, latencies_us(requests)
+    led = np.flatnonzero(behind_preflush(requests))
+    issue_ns = times_ns(requests, "issue_ns")
+    now_us[led] += (issue_ns[led] - issue_ns[led - 1]) / 1000
+    used = transfers(requests) & completed(requests) & ~np.isnan(then_us)
+    used &= ~np.isnan(now_us)  # a flush may never have been issued
+    now_us, then_us = now_us[used], then_us[used]
+    faster_pct = 100 * float((now_us < then_us).mean()) if now_us.size else None
+    now, then = distribution(now_us), distribution(then_us)
+    return {
+        "requests": len(now_us),
+        "replay_latency_us": now,
+        "trace_latency_us": then,
+        "access_time_ratio": now["mean"] / then["mean"] if now["mean"] is not None and then["mean"] else None,
+        "faster_pct": faster_pct,
+    }

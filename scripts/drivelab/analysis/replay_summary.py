@@ -1,0 +1,102 @@
+"""What the table `summary` says of replays: of each trace, of each set of traces, of each phase of a test."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from drivelab.analysis.repeats import FEWEST, median_of_odd, relative_standard_error_pct
+from drivelab.analysis.summary_rows import gravest, key_of, odd, row, rse_verdict, taint, taint_reason
+from drivelab.analysis.verdict import IN_PHASE, PARTIAL
+
+_TRACE_METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us")
+_SET_METRICS = ("access_time_us", "bandwidth_mib_s", "score")
+_ASAP_METRICS = ("duration_s",)
+"""At any other pace the trace, not the drive, says how long it takes."""
+
+
+def replay_rows(replays: pd.DataFrame, passes: pd.DataFrame, rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
+    """Rows from the tables `replays` and `replay_passes`, those of sets first.
+
+    A trace, or a set of several, is the median of its counted runs, an odd number of them. A phase is the median over
+    all its passes, spread over them: the drive is meant to change from pass to pass, so they are no repeats that could
+    agree. A metric that not every run has is left out. Raises ValueError for a trace without a counted run.
+    """
+    sets = passes[passes["traces"] > 1]
+    named = sets.assign(subject=[f"set of {count} traces" for count in sets["traces"]])
+    yield from _all(named, _SET_METRICS, rse_threshold_pct)
+    named = replays.assign(subject=[f"replay {trace}" for trace in replays["trace"]])
+    yield from _all(named, _TRACE_METRICS, rse_threshold_pct)
+
+
+def _all(named: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
+    phased = named["phase"].notna()
+    for (_, subject, phase), runs in named[phased].groupby(["recording", "subject", "phase"], sort=False):
+        yield from _phase(f"{subject}, {phase}", _counted(runs, subject), metrics)
+    first = named[~phased].groupby(["recording", "subject"])["step"].transform("min")
+    for (_, subject, step), runs in named[~phased].groupby(["recording", "subject", "step"], sort=False):
+        again = step != first[runs.index[0]]
+        runs = _counted(runs, subject)
+        yield from _repeats(f"{subject} step {step}" if again else subject, runs, metrics, rse_threshold_pct)
+
+
+def _counted(runs: pd.DataFrame, subject: str) -> pd.DataFrame:
+    found = runs[runs["counted"].astype(bool)]
+    if found.empty:
+        raise ValueError(f"{runs['recording'].iloc[0]}: no run of {subject} counts")
+    return found.sort_values(["step", "repeat"])
+
+
+def _phase(label: str, runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for metric, values in _known(runs, metrics):
+        yield row(
+            key_of(runs),
+            label,
+            metric,
+            value=statistics.median(values),
+            n=len(values),
+            rse_pct=None,
+            spread_low=min(values),
+            spread_high=max(values),
+            statistic=f"median of {len(values)} pass{'' if len(values) == 1 else 'es'}",
+            verdict=gravest([IN_PHASE, *_partial(runs), *taint(runs)]),
+            taint_reason=taint_reason(runs),
+        )
+
+
+def _repeats(
+    label: str, runs: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float
+) -> Iterator[dict[str, Any]]:
+    used = runs.head(odd(len(runs)))
+    for metric, values in _known(used, metrics):
+        enough = len(values) >= FEWEST
+        rse_pct = relative_standard_error_pct(values) if enough else None
+        yield row(
+            key_of(used),
+            label,
+            metric,
+            value=median_of_odd(values) if enough else values[0],
+            n=len(values),
+            rse_pct=rse_pct,
+            spread_low=min(values),
+            spread_high=max(values),
+            statistic="median of warm runs",
+            verdict=gravest([rse_verdict(rse_pct, rse_threshold_pct), *_partial(used), *taint(used)]),
+            taint_reason=taint_reason(used),
+        )
+
+
+def _known(runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator[tuple[str, list[float]]]:
+    """Metric and values, of those metrics that all the runs have."""
+    asap = (runs["timing_mode"] == "asap").all()
+    for metric in (*metrics, *(_ASAP_METRICS if asap else ())):
+        values = [float(value) for value in runs[metric]]
+        if all(value == value for value in values):
+            yield metric, values
+
+
+def _partial(runs: pd.DataFrame) -> list[str]:
+    return [PARTIAL] if runs["partial"].any() else []

@@ -1,0 +1,163 @@
+"""`drivelab replay`: a trace replayed once on a drive, a loop device or a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drivelab.units import format_amount, parse_duration, parse_size
+
+if TYPE_CHECKING:
+    from drivelab.replay.choice import ReplayChoice
+    from drivelab.replay.once import Manner
+
+
+def add_parser(commands: Any) -> None:
+    """Register `replay`."""
+    one = commands.add_parser(
+        "replay",
+        help="replay a trace once",
+        description="Replays a trace on a drive in the state that it is in and tells how true the replay was and how "
+        "the drive served it. For runs to compare drives by, with purge, preconditioning and repeats, let a study use "
+        "the protocol trace-replay. docs/replay.md explains timing, mapping and every number.",
+    )
+    one.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
+    one.add_argument(
+        "--target", required=True, help="drive of the drive sheet, or the path of a loop device or file of your own"
+    )
+    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="Parquet, a row for each request")
+    one.add_argument("--json", action="store_true", help="print the whole report as JSON")
+    one.add_argument("--yes", action="store_true", help="what the target holds may be destroyed")
+    one.add_argument("--drives", type=Path, default=Path("config/drives.tsv"), metavar="SHEET", help="the drive sheet")
+    when = one.add_argument_group("when requests are issued")
+    when.add_argument("--timing", choices=("original", "scaled", "asap", "idle-capped"), default="original")
+    when.add_argument("--factor", type=float, help="scaled: times between requests times this; 0.5 is twice as fast")
+    when.add_argument("--idle-cap", metavar="TIME", help="idle-capped: the longest gap between requests, such as 100ms")
+    when.add_argument("--depth", type=int, help="asap: requests in flight; else as many as in the trace at each time")
+    when.add_argument("--dependencies", choices=("none", "process", "cpu"), default="none",
+                      help="a request waits for the one that its process or CPU saw complete before it")  # fmt: skip
+    where = one.add_argument_group("where they go")
+    mappings = ("auto", "exact", "modulo", "scale", "compact")
+    where.add_argument("--mapping", choices=mappings, default="auto", help="auto: exact if offsets fit, else modulo")
+    where.add_argument("--range-start", metavar="SIZE", help="begin of the active range, such as 1GiB")
+    where.add_argument("--range", metavar="SIZE", help="length of the active range; else to the end of the target")
+    how = one.add_argument_group("how they are issued")
+    how.add_argument("--engine", choices=("native", "fio"), default="native")
+    how.add_argument("--prefill", action="store_true", help="write all that the trace reads beforehand")
+    how.add_argument("--go-on", action="store_true", help="after a request that failed; else the replay ends there")
+    how.add_argument("--depth-limit", type=int, metavar="N", help="requests in flight at the most")
+    how.add_argument("--watchdog", default="60s", metavar="TIME", help="longest time without any completion")
+    how.add_argument("--cpu", type=int, help="CPU to issue requests from")
+    how.add_argument("--realtime", type=int, metavar="PRIORITY", help="of SCHED_FIFO, 1 to 99")
+    how.add_argument("--unwatched", action="store_true", help="without the kernel's tracer looking on")
+    one.set_defaults(handler=_replay)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from drivelab.stages import replaying
+    from drivelab.trace import catalogue
+
+    report = replaying.replay(
+        catalogue.locate(options.trace),
+        options.target,
+        options.output,
+        _choice(options),
+        _manner(options),
+        sheet=options.drives,
+        prefill=options.prefill,
+        destroy=options.yes,
+    )
+    print(json.dumps(report, indent=1) if options.json else "\n".join(lines(report, options.output)))
+    return 1 if report["partial"] or report["failed_requests"] else 0
+
+
+def _choice(options: argparse.Namespace) -> ReplayChoice:
+    from drivelab.replay.choice import MappingChoice, ReplayChoice, TimingChoice
+
+    cap_s = None if options.idle_cap is None else parse_duration(options.idle_cap)
+    range_bytes = None if options.range is None else parse_size(options.range)
+    start_bytes = 0 if options.range_start is None else parse_size(options.range_start)
+    return ReplayChoice(
+        TimingChoice(options.timing, factor=options.factor, idle_cap_s=cap_s, depth=options.depth),
+        MappingChoice(options.mapping, range_start_bytes=start_bytes, range_bytes=range_bytes),
+        options.dependencies,
+    )
+
+
+def _manner(options: argparse.Namespace) -> Manner:
+    from drivelab.replay.native import EngineOptions
+    from drivelab.replay.once import Manner
+    from drivelab.replay.records import MOST_IN_FLIGHT
+
+    engine = EngineOptions(
+        depth_limit=options.depth_limit or MOST_IN_FLIGHT,
+        watchdog_s=parse_duration(options.watchdog),
+        go_on=options.go_on,
+        cpu=options.cpu,
+        realtime_priority=options.realtime,
+    )
+    return Manner(options.engine, engine, watched=not options.unwatched)
+
+
+def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
+    """What a person wants to know of a replay."""
+    for mark in report["marks"]:
+        yield f"{mark.partition(':')[0].upper()}:{mark.partition(':')[2]}" if ":" in mark else mark
+    yield f"{report['trace']['name']} on {report['target']['label']}: {report['timing']}, engine {report['engine']}"
+    yield _fidelity(report)
+    yield from _times(report)
+    for name, planned in report["planned"].items():
+        if planned["requests"]:
+            issued, done = report["issued"][name], report["completed"][name]
+            yield (
+                f"  {name}: {issued['requests']:,} of {planned['requests']:,} issued, {done['requests']:,} completed"
+                + (f", {format_amount(done['bytes'])}" if done["bytes"] else "")
+            )
+    yield f"access time {_us(report['access_time_us'])}, read {_us(report['read_access_time_us'])}, " + (
+        f"write {_us(report['write_access_time_us'])}; bandwidth {_number(report['bandwidth_mib_s'])} MiB/s"
+        + (f" over {report['busy_s']:.3f} s busy" if report["busy_s"] is not None else "")
+    )
+    if report["score"] is not None:
+        yield f"score {_number(report['score'])}: {report['score_formula']}"
+    spread = report["latency_us"]
+    yield "latency: " + ", ".join(f"{name} {_us(value)}" for name, value in spread.items() if value is not None)
+    then = report["comparison"]["trace_latency_us"]["mean"]
+    if then is not None:
+        yield f"in the trace the mean was {_us(then)}"
+    yield f"requests: {output}"
+
+
+def _fidelity(report: Mapping[str, Any]) -> str:
+    ratio = report["duration_ratio"]
+    text = "duration ratio not known" if ratio is None else f"duration ratio {ratio:.4f} ({report['duration_basis']})"
+    return f"{text}; {report['order_inversions'] or 0} requests out of order; mapping {report['mapping']['method']}"
+
+
+def _times(report: Mapping[str, Any]) -> Iterator[str]:
+    seen = report["kernel"]
+    for who, errors in (("engine", report["issue_error_us"]), ("kernel", seen and seen["issue_error_us"])):
+        if errors:
+            known = [name for name in ("p50", "p95", "p99", "max") if errors[name] is not None]
+            told = ", ".join(f"{name} {_us(errors[name])}" for name in known)
+            yield f"issue error by the {who}: {told}; within 50 µs {errors['within_50us_pct']:.2f} %"
+    if wakeup := report["host"]["wakeup_us"]:
+        told = ", ".join(f"{name} {_us(value)}" for name, value in wakeup.items())
+        yield f"this host wakes up late by: {told}"
+    if seen:
+        yield f"the kernel saw: {seen['missing']} requests missing, {seen['extra']} that are not the replay's"
+    else:
+        yield f"the kernel's own view: none, {report['kernel_reason']}"
+
+
+def _us(value: float | None) -> str:
+    if value is None:
+        return "not known"
+    divisor, unit = next((one for one in ((1e6, "s"), (1e3, "ms")) if abs(value) >= one[0]), (1.0, "µs"))
+    return f"{value / divisor:.3g} {unit}"
+
+
+def _number(value: float | None) -> str:
+    return "not known" if value is None else f"{value:,.1f}"

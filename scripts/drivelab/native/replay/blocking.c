@@ -1,0 +1,101 @@
+#include "blocking.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+#define THREADS 16
+#define STACK_BYTES ((size_t)128 << 10)
+
+static int32_t carry_out(const struct target *target, const struct job *job)
+{
+    bool discard = job->operation == DISCARD;
+    int status;
+    if (target->is_block_device) {
+        uint64_t range[2] = {job->offset_bytes, job->length_bytes};
+        status = ioctl(target->file, discard ? BLKDISCARD : BLKZEROOUT, range);
+    } else {
+        status = fallocate(target->file, FALLOC_FL_KEEP_SIZE | (discard ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE),
+                           (off_t)job->offset_bytes, (off_t)job->length_bytes);
+    }
+    return status ? -errno : 0;
+}
+
+static void *work(void *argument)
+{
+    struct blocking *blocking = argument;
+    for (;;) {
+        pthread_mutex_lock(&blocking->lock);
+        while (!blocking->waiting)
+            pthread_cond_wait(&blocking->more, &blocking->lock);
+        struct job job = blocking->queue[blocking->first];
+        blocking->first = (blocking->first + 1) % MOST_IN_FLIGHT;
+        blocking->waiting--;
+        pthread_mutex_unlock(&blocking->lock);
+
+        job.result = carry_out(blocking->target, &job);
+        job.complete_ns = now_ns();
+
+        pthread_mutex_lock(&blocking->lock);
+        blocking->done[blocking->ended++] = job;
+        pthread_mutex_unlock(&blocking->lock);
+        uint64_t one = 1;
+        if (write(blocking->event, &one, sizeof one) < 0)
+            abort(); /* an eventfd refuses only what would overflow 64 bits */
+    }
+    return NULL;
+}
+
+struct blocking *blocking_start(const struct target *target, struct refusal *refusal)
+{
+    struct blocking *blocking = calloc(1, sizeof *blocking);
+    if (!blocking || (blocking->event = eventfd(0, EFD_CLOEXEC)) < 0) {
+        refuse(refusal, BAD_HOST, "threads for discards cannot be started (%s)", strerror(errno));
+        free(blocking);
+        return NULL;
+    }
+    blocking->target = target;
+    pthread_mutex_init(&blocking->lock, NULL);
+    pthread_cond_init(&blocking->more, NULL);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_t thread;
+        int error = pthread_create(&thread, &attributes, work, blocking);
+        if (error) { /* those that run keep what they use until the program ends, which it does now */
+            refuse(refusal, BAD_HOST, "threads for discards cannot be started (%s)", strerror(error));
+            return NULL;
+        }
+    }
+    pthread_attr_destroy(&attributes);
+    return blocking;
+}
+
+void blocking_submit(struct blocking *blocking, const struct job *job)
+{
+    pthread_mutex_lock(&blocking->lock);
+    blocking->queue[(blocking->first + blocking->waiting++) % MOST_IN_FLIGHT] = *job;
+    pthread_cond_signal(&blocking->more);
+    pthread_mutex_unlock(&blocking->lock);
+}
+
+uint32_t blocking_reap(struct blocking *blocking, struct job *jobs)
+{
+    pthread_mutex_lock(&blocking->lock);
+    uint32_t count = blocking->ended;
+    memcpy(jobs, blocking->done, count * sizeof *jobs);
+    blocking->ended = 0;
+    pthread_mutex_unlock(&blocking->lock);
+    return count;
+}

@@ -1,0 +1,45 @@
+#include "clock.h"
+
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#define SLEEPS 320
+/* A sleep and a wake-up cost about as much themselves: nothing is gained by going to sleep for less. */
+#define LEAST_MARGIN_NS 20000u
+/* A host that is later than this one time in a hundred is not idle; spinning longer would only take away the CPU that
+   the drive's completions need. */
+#define MOST_MARGIN_NS 500000u
+/* From the wake-up to the first look at the clock. */
+#define RESERVE_NS 5000u
+
+static int by_size(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+struct wakeups measure_wakeups(struct io_uring *ring)
+{
+    /* Longer sleeps let the CPU fall into deeper states, which take longer to leave. */
+    static const int64_t lengths_ns[] = {50000, 100000, 200000, 1000000};
+    uint64_t late_ns[SLEEPS];
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    for (unsigned i = 0; i < SLEEPS; i++) {
+        int64_t length_ns = lengths_ns[i % (sizeof lengths_ns / sizeof *lengths_ns)];
+        struct __kernel_timespec timeout = timespec_of(length_ns);
+        struct io_uring_cqe *none;
+        int64_t due_ns = now_ns() + length_ns;
+        io_uring_wait_cqe_timeout(ring, &none, &timeout);
+        int64_t late = now_ns() - due_ns;
+        late_ns[i] = late > 0 ? (uint64_t)late : 0;
+    }
+    qsort(late_ns, SLEEPS, sizeof *late_ns, by_size);
+    return (struct wakeups){late_ns[SLEEPS / 2], late_ns[SLEEPS * 95 / 100], late_ns[SLEEPS * 99 / 100],
+                            late_ns[SLEEPS - 1]};
+}
+
+uint64_t spin_margin_ns(const struct wakeups *wakeups)
+{
+    uint64_t margin = wakeups->p99_ns + RESERVE_NS;
+    return margin < LEAST_MARGIN_NS ? LEAST_MARGIN_NS : margin > MOST_MARGIN_NS ? MOST_MARGIN_NS : margin;
+}

@@ -1,0 +1,172 @@
+/* Which request goes next, and how it is put into the ring. */
+#include <stdlib.h>
+
+#include "engine.h"
+
+/* Records of which it has to be found out together whether they wait: between two looks at the completions. */
+#define MOST_PARKED_TOGETHER 256
+
+static void out_of_memory(void)
+{
+    static const char words[] = "drivelab-replay: out of memory\n";
+    fputs(words, stderr);
+    abort();
+}
+
+/* Park the next of the file, which depends on another one. */
+static void park_next(struct engine *engine)
+{
+    const struct schedule_record *record = &engine->schedule->records[engine->place];
+    uint32_t index = (uint32_t)engine->taken, awaited = record->after - 1;
+    const struct result_record *other = &engine->results->records[awaited];
+    bool done;
+    if (other->state == COMPLETED) {
+        uint64_t due = other->complete_ns + record->think_ns;
+        done = parked_due(&engine->parked, index, due > record->deadline_ns ? due : record->deadline_ns);
+    } else {
+        done = parked_wait(&engine->parked, index, awaited);
+    }
+    if (!done)
+        out_of_memory();
+    engine->taken++;
+    engine->place++;
+}
+
+static void put_into_ring(struct engine *engine, const struct schedule_record *record, struct slot *slot)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(engine->ring);
+    uint32_t bytes = (uint32_t)record->length_bytes;
+    if (record->operation == READ) {
+        io_uring_prep_read_fixed(sqe, 0, buffers_sink(engine->buffers, bytes), bytes, record->offset_bytes, READ_BUFFER);
+    } else if (record->operation == FLUSH) {
+        io_uring_prep_fsync(sqe, 0, 0);
+    } else {
+        if (slot->piece.spare)
+            io_uring_prep_write(sqe, 0, slot->piece.at, bytes, record->offset_bytes);
+        else
+            io_uring_prep_write_fixed(sqe, 0, slot->piece.at, bytes, record->offset_bytes, WRITE_BUFFER);
+        if (record->flags & FUA)
+            sqe->rw_flags = RWF_DSYNC;
+    }
+    sqe->flags |= IOSQE_FIXED_FILE;
+    io_uring_sqe_set_data64(sqe, (uint64_t)(slot - engine->slots));
+}
+
+/* False when there is no memory for its data before others have completed. */
+static bool prepare(struct engine *engine, const struct schedule_record *record, uint64_t index, uint64_t due)
+{
+    struct slot *slot = &engine->slots[engine->free_slots[engine->in_flight]];
+    *slot = (struct slot){.index = index, .moves = record->operation <= WRITE};
+    if (slot->moves)
+        slot->length_bytes = (uint32_t)record->length_bytes;
+    if (record->operation == WRITE) {
+        slot->piece = buffers_take(engine->buffers, slot->length_bytes);
+        if (!slot->piece.at)
+            return false;
+    }
+    if (record->operation == DISCARD || record->operation == WRITE_ZEROES)
+        engine->jobs[engine->job_count++] = (struct job){
+            .offset_bytes = record->offset_bytes, .length_bytes = record->length_bytes,
+            .slot = (uint32_t)(slot - engine->slots), .operation = record->operation};
+    else
+        put_into_ring(engine, record, slot);
+
+    struct result_record *result = &engine->results->records[index];
+    result->waited = due > record->deadline_ns          ? WAITED_FOR_DEPENDENCY
+                     : (int64_t)due < engine->blocked_ns ? WAITED_FOR_DEPTH
+                                                         : NOT_WAITED;
+    result->in_flight = (uint16_t)++engine->in_flight;
+    engine->batch[engine->prepared++] = index;
+    return true;
+}
+
+int64_t issue_due(struct engine *engine, int64_t now)
+{
+    const struct due *first = NULL;
+    bool dependencies = engine->schedule->dependencies;
+    engine->blocked = false;
+    for (unsigned parked = 0; engine->prepared < MOST_TOGETHER;) {
+        const struct schedule_record *next = NULL;
+        if (engine->taken < engine->total) {
+            if (engine->place == engine->schedule->header.count)
+                engine->place = 0;
+            next = &engine->schedule->records[engine->place];
+        }
+        if (dependencies)
+            first = parked_first(&engine->parked);
+        /* A parked one has a lower index than the next of the file. */
+        bool from_parked = first && (!next || first->due_ns <= next->deadline_ns);
+        if (!from_parked && !next)
+            return NEVER;
+        uint64_t due = from_parked ? first->due_ns : next->deadline_ns, index = from_parked ? first->index : engine->taken;
+        if (!from_parked && next->after && now >= (int64_t)due) {
+            if (parked_count(&engine->parked) < MOST_PARKED) {
+                if (parked++ == MOST_PARKED_TOGETHER)
+                    return now;
+                park_next(engine);
+                continue;
+            }
+            /* No room to park it: it holds up those behind it, and only parked ones can go. */
+            if (!first)
+                return NEVER;
+            from_parked = true;
+            due = first->due_ns;
+            index = first->index;
+        }
+        if (now < (int64_t)due)
+            return (int64_t)due;
+        const struct schedule_record *record = from_parked ? &engine->schedule->records[index] : next;
+        uint32_t places = record->depth && record->depth < engine->options->depth ? record->depth
+                                                                                  : (uint32_t)engine->options->depth;
+        if (engine->in_flight >= places || !prepare(engine, record, index, due)) {
+            engine->blocked = true;
+            return NEVER;
+        }
+        if (from_parked) {
+            parked_take_first(&engine->parked);
+        } else {
+            engine->taken++;
+            engine->place++;
+        }
+    }
+    return now;
+}
+
+static void submit_all(struct engine *engine, int64_t wait_ns)
+{
+    struct __kernel_timespec timeout = timespec_of(wait_ns > 0 ? wait_ns : 0);
+    struct io_uring_cqe *cqe;
+    if (wait_ns > 0)
+        io_uring_submit_and_wait_timeout(engine->ring, &cqe, 1, &timeout, NULL);
+    /* What a signal or a lack of memory in the kernel has left. */
+    while (io_uring_sq_ready(engine->ring)) {
+        int status = io_uring_submit(engine->ring);
+        if (status == -EBUSY || status == -EAGAIN)
+            io_uring_get_events(engine->ring);
+        else if (status < 0 && status != -EINTR) {
+            fprintf(stderr, "drivelab-replay: io_uring fails (error %d)\n", -status);
+            abort();
+        }
+    }
+}
+
+void issue_submit(struct engine *engine, int64_t wait_ns)
+{
+    struct results_header *header = engine->results->header;
+    uint64_t now = (uint64_t)elapsed_ns(engine);
+    for (uint32_t i = 0; i < engine->prepared; i++) {
+        struct result_record *result = &engine->results->records[engine->batch[i]];
+        result->issue_ns = now;
+        __atomic_store_n(&result->state, ISSUED, __ATOMIC_RELEASE);
+    }
+    if (engine->in_flight == engine->prepared)
+        engine->progress_ns = (int64_t)now;
+    header->issued += engine->prepared;
+    if (engine->in_flight > header->most_in_flight)
+        header->most_in_flight = engine->in_flight;
+    for (uint32_t i = 0; i < engine->job_count; i++)
+        blocking_submit(engine->blocking, &engine->jobs[i]);
+    engine->prepared = engine->job_count = 0;
+    submit_all(engine, wait_ns);
+    pager_tell(&engine->pager, engine->taken);
+}

@@ -1,0 +1,101 @@
+/* The loop: issue what is due, take in what has completed, and sleep no longer than until shortly before the next. */
+#include <math.h>
+
+#include "engine.h"
+
+#define BEAT_NS (SECOND_NS / 2)
+
+volatile sig_atomic_t asked_to_stop;
+
+static inline void relax(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+static void look_for_the_end(struct engine *engine, int64_t now)
+{
+    int number = asked_to_stop;
+    if (number) {
+        engine->results->header->signal = (uint32_t)number;
+        engine_stop(engine, INTERRUPTED);
+    }
+    if (engine->options->runtime_s > 0 && (double)now >= engine->options->runtime_s * 1e9)
+        engine_stop(engine, TIME_IS_UP);
+}
+
+static void beat(struct engine *engine, int64_t now)
+{
+    if (now < engine->beat_ns + BEAT_NS)
+        return;
+    engine->beat_ns = now;
+    engine->results->header->heartbeat_ns = (uint64_t)now;
+}
+
+/* Until the next may go, the end of the runtime, or the next heartbeat. */
+static int64_t wake_up_at(const struct engine *engine, int64_t next)
+{
+    int64_t beat_at = engine->beat_ns + BEAT_NS, wake = next == NEVER ? NEVER : next - engine->margin_ns;
+    if (engine->options->runtime_s > 0) {
+        double end = ceil(engine->options->runtime_s * 1e9);
+        if (end < (double)beat_at)
+            beat_at = (int64_t)end;
+    }
+    return wake < beat_at ? wake : beat_at;
+}
+
+static void spin(const struct engine *engine, int64_t next)
+{
+    while (!asked_to_stop && !ring_has_news(engine->ring) && elapsed_ns(engine) < next)
+        relax();
+}
+
+static bool hangs(const struct engine *engine, int64_t now)
+{
+    return engine->in_flight && (double)(now - engine->progress_ns) > engine->options->watchdog_s * 1e9;
+}
+
+static bool all_done(const struct engine *engine)
+{
+    return !engine->in_flight &&
+           (engine->stopping || (engine->taken == engine->total && !parked_count(&engine->parked)));
+}
+
+enum state engine_run(struct engine *engine)
+{
+    engine->state = FINISHED;
+    for (;;) {
+        int64_t now = elapsed_ns(engine), next = NEVER;
+        look_for_the_end(engine, now);
+        beat(engine, now);
+        if (!engine->stopping)
+            next = issue_due(engine, now);
+        if (engine->prepared) {
+            /* One system call for both where nothing can go before something has completed. */
+            issue_submit(engine, next == NEVER ? wake_up_at(engine, NEVER) - now : 0);
+            if (reap(engine) || next <= now)
+                continue;
+        } else if (reap(engine)) {
+            continue;
+        } else if (all_done(engine)) {
+            return engine->state;
+        } else if (hangs(engine, now)) {
+            engine->stopping = true;
+            return HUNG;
+        }
+        if (next <= now)
+            continue;
+        now = elapsed_ns(engine);
+        int64_t wake = wake_up_at(engine, next);
+        if (wake > now) {
+            struct __kernel_timespec timeout = timespec_of(wake - now);
+            struct io_uring_cqe *cqe;
+            io_uring_wait_cqe_timeout(engine->ring, &cqe, &timeout);
+        } else if (next != NEVER) {
+            spin(engine, next);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+/* Replays a schedule on a target with io_uring and keeps what became of each request; nothing else.
+   Usage: see options.c; drivelab/replay/native.py is the only one to call it. */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+/* So that the first request, too, is waited for and not late from the beginning. */
+#define HEAD_START_NS 2000000
+
+static void on_signal(int number) { asked_to_stop = number; }
+
+static void hear_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal}; /* without SA_RESTART: sleeping ends */
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* Of this thread only; those for discards and pages have been started. */
+static bool take_cpu(const struct options *options, struct refusal *refusal)
+{
+    if (options->cpu >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(options->cpu, &set);
+        if (sched_setaffinity(0, sizeof set, &set))
+            return refuse(refusal, BAD_HOST, "the replay cannot run on CPU %d (%s)", options->cpu, strerror(errno));
+    }
+    struct sched_param parameter = {.sched_priority = options->priority};
+    if (options->priority && sched_setscheduler(0, SCHED_FIFO, &parameter))
+        return refuse(refusal, BAD_HOST, "the real-time priority %d is not granted (%s); run as root, or without it",
+                      options->priority, strerror(errno));
+    return true;
+}
+
+static bool count_requests(struct engine *engine, struct refusal *refusal)
+{
+    uint64_t count = engine->schedule->header.count, wanted = engine->options->requests;
+    engine->total = wanted ? wanted : count;
+    if (wanted > count && (!count || engine->schedule->deadlines || engine->schedule->dependencies))
+        return refuse(refusal, BAD_COMMAND, "--requests: only a schedule without deadlines and dependencies can begin "
+                      "anew");
+    return true;
+}
+
+static bool open_all(struct engine *engine, struct refusal *refusal)
+{
+    const struct options *options = engine->options;
+    uint64_t seed = options->seed;
+    if (!options->has_seed && getrandom(&seed, sizeof seed, 0) != sizeof seed)
+        return refuse(refusal, BAD_HOST, "the kernel has no random numbers (%s)", strerror(errno));
+    return schedule_open(engine->schedule, options->schedule, refusal) && count_requests(engine, refusal) &&
+           results_open(engine->results, options->results, engine->total, engine->schedule->header.checksum, refusal) &&
+           ring_open(engine->ring, (unsigned)options->depth, refusal) &&
+           target_open(engine->target, options->target, options->identity, engine->schedule, refusal) &&
+           buffers_make(engine->buffers, engine->schedule, seed, refusal) &&
+           ring_register(engine->ring, engine->target, engine->buffers, refusal);
+}
+
+static bool start_helpers(struct engine *engine, struct refusal *refusal)
+{
+    const uint64_t *operations = engine->schedule->operations;
+    sigset_t all, before; /* threads inherit it: signals are the main thread's, so that they end its sleep */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    engine->pager = (struct pager){engine->schedule, engine->results, 0};
+    bool started = pager_start(&engine->pager, refusal);
+    if (started && (operations[DISCARD] || operations[WRITE_ZEROES])) {
+        engine->blocking = blocking_start(engine->target, refusal);
+        started = engine->blocking != NULL;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started && take_cpu(engine->options, refusal);
+}
+
+static void start(struct engine *engine)
+{
+    struct results_header *header = engine->results->header;
+    for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
+        engine->free_slots[i] = (uint16_t)i;
+    struct wakeups wakeups = measure_wakeups(engine->ring);
+    header->spin_ns = engine->options->has_spin ? engine->options->spin_us * 1000 : spin_margin_ns(&wakeups);
+    engine->margin_ns = (int64_t)header->spin_ns;
+    header->wakeup_p50_ns = wakeups.p50_ns;
+    header->wakeup_p95_ns = wakeups.p95_ns;
+    header->wakeup_p99_ns = wakeups.p99_ns;
+    header->wakeup_max_ns = wakeups.max_ns;
+    if (engine->blocking)
+        reap_listen(engine);
+    engine->start_ns = now_ns() + HEAD_START_NS;
+    header->start_monotonic_ns = engine->start_ns;
+    header->start_realtime_ns = clock_now_ns(CLOCK_REALTIME) + HEAD_START_NS;
+    results_set_state(engine->results, RUNNING);
+}
+
+/* The kernel would do it some time after the end of the program, and hold the target until then. */
+static void let_go(struct engine *engine)
+{
+    if (engine->blocking) { /* what listens to the threads has to end */
+        uint64_t one = 1;
+        struct io_uring_cqe *cqe;
+        if (write(engine->blocking->event, &one, sizeof one) == sizeof one)
+            io_uring_wait_cqe(engine->ring, &cqe);
+    }
+    io_uring_unregister_files(engine->ring);
+    io_uring_unregister_buffers(engine->ring);
+    close(engine->target->file);
+}
+
+int main(int argc, char **argv)
+{
+    static struct options options;
+    static struct schedule schedule;
+    static struct results results;
+    static struct target target;
+    static struct buffers buffers;
+    static struct io_uring ring;
+    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target,
+                                   .buffers = &buffers, .ring = &ring};
+    struct refusal refusal;
+    hear_signals();
+    if (!options_read(&options, argc, argv, &refusal) ||
+        !(options.possible ? ring_open(&ring, 1, &refusal)
+                           : open_all(&engine, &refusal) && start_helpers(&engine, &refusal))) {
+        fprintf(stderr, "drivelab-replay: %s\n", refusal.words);
+        return (int)refusal.status;
+    }
+    if (options.possible)
+        return ORDERLY;
+    start(&engine);
+    enum state state = engine_run(&engine);
+    results_set_state(&results, state);
+    if (state != HUNG)
+        let_go(&engine);
+    /* At once and without waiting for what is still in flight, or for threads. */
+    _exit(state == HUNG ? TARGET_HANGS : ORDERLY);
+}

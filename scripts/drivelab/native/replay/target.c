@@ -1,0 +1,76 @@
+#include "target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#ifndef BLKGETDISKSEQ
+#define BLKGETDISKSEQ _IOR(0x12, 128, uint64_t)
+#endif
+
+static void tell_identity(int file, const struct stat *about, char *words, size_t size)
+{
+    uint64_t number;
+    if (S_ISREG(about->st_mode))
+        snprintf(words, size, "file %ju:%ju", (uintmax_t)about->st_dev, (uintmax_t)about->st_ino);
+    else if (!S_ISBLK(about->st_mode))
+        snprintf(words, size, "neither a block device nor a file");
+    else if (ioctl(file, BLKGETDISKSEQ, &number))
+        snprintf(words, size, "block %u:%u -", major(about->st_rdev), minor(about->st_rdev));
+    else
+        snprintf(words, size, "block %u:%u %" PRIu64, major(about->st_rdev), minor(about->st_rdev), number);
+}
+
+static bool fits(const struct target *target, const char *path, const struct stat *about,
+                 const struct schedule *schedule, struct refusal *refusal)
+{
+    uint64_t bytes = (uint64_t)about->st_size;
+    int block_bytes = 1;
+    if (target->is_block_device &&
+        (ioctl(target->file, BLKGETSIZE64, &bytes) || ioctl(target->file, BLKSSZGET, &block_bytes)))
+        return refuse(refusal, BAD_TARGET, "%s: the target does not tell its size (%s)", path, strerror(errno));
+    if (bytes < schedule->header.target_bytes)
+        return refuse(refusal, BAD_TARGET, "%s: the target has %" PRIu64 " bytes, the schedule is for %" PRIu64
+                      "; prepare the replay for this target", path, bytes, schedule->header.target_bytes);
+    if (schedule->header.block_bytes % (uint32_t)block_bytes)
+        return refuse(refusal, BAD_TARGET, "%s: the target has logical blocks of %d bytes, the schedule is for %" PRIu32
+                      "; prepare the replay for this target", path, block_bytes, schedule->header.block_bytes);
+    return true;
+}
+
+bool target_open(struct target *target, const char *path, const char *identity, const struct schedule *schedule,
+                 struct refusal *refusal)
+{
+    const uint64_t *operations = schedule->operations;
+    bool changes = operations[WRITE] || operations[DISCARD] || operations[WRITE_ZEROES];
+    /* O_NONBLOCK: a pipe in the target's place would be waited for. Other files have no such mode. */
+    target->file = open(path, (changes ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
+    if (target->file < 0 && errno == EINVAL)
+        return refuse(refusal, BAD_TARGET, "%s: the target's file system has no direct I/O (O_DIRECT); use another",
+                      path);
+    if (target->file < 0)
+        return refuse(refusal, BAD_TARGET, "%s: the target cannot be opened (%s)", path, strerror(errno));
+    struct stat about;
+    char found[128];
+    if (fstat(target->file, &about)) {
+        refuse(refusal, BAD_TARGET, "%s: the target cannot be examined (%s)", path, strerror(errno));
+    } else {
+        tell_identity(target->file, &about, found, sizeof found);
+        target->is_block_device = S_ISBLK(about.st_mode);
+        if (strcmp(found, identity))
+            refuse(refusal, BAD_TARGET, "%s: the target is '%s', approved was '%s'; nothing was written", path, found,
+                   identity);
+        else if (fcntl(target->file, F_SETFL, O_DIRECT))
+            refuse(refusal, BAD_TARGET, "%s: the target refuses direct I/O (%s)", path, strerror(errno));
+        else if (fits(target, path, &about, schedule, refusal))
+            return true;
+    }
+    close(target->file);
+    return false;
+}

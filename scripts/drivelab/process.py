@@ -1,0 +1,100 @@
+"""Runs a program that does I/O on a drive and ends its whole process group when that is called for."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from drivelab.fio.document import CellFailed
+
+_KILL_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Start and end of a process, seconds of the monotonic clock."""
+
+    started_s: float
+    ended_s: float
+
+
+class Runner(Protocol):
+    """What `run_program` is, or something that does more around it."""
+
+    def __call__(
+        self,
+        command: Sequence[str],
+        directory: Path,
+        on_tick: Callable[[float], None],
+        on_hang: Callable[[], None] = ...,
+    ) -> Timing: ...
+
+
+def run_program(
+    command: Sequence[str],
+    directory: Path,
+    on_tick: Callable[[float], None],
+    on_hang: Callable[[], None] = lambda: None,
+) -> Timing:
+    """Run a program in `directory`; its output goes into the files `stdout`, `stderr` and `exit_code` there.
+
+    `on_tick` is called about once a second with the seconds since the start; what it raises ends the process group,
+    and is raised. `on_hang` is called when killing is in vain (a process in uninterruptible sleep ends only when the
+    drive answers). The exit status is not judged here.
+    If this process is killed, the program is killed with it: setpriv(1) asks the kernel for that (prctl(2),
+    PR_SET_PDEATHSIG), which costs less than running Python code between fork and exec.
+    """
+    with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
+        started_s = time.monotonic()
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            process_group=0,
+        )
+        try:
+            ended_s = _wait(process, started_s, on_tick)
+        except BaseException:
+            _kill_group(process, Path(command[0]).name, on_hang)
+            raise
+    (directory / "exit_code").write_text(f"{process.returncode}\n")
+    return Timing(started_s, ended_s)
+
+
+def _wait(process: subprocess.Popen[bytes], started_s: float, on_tick: Callable[[float], None]) -> float:
+    """Wait on a pidfd: Popen.wait polls with a delay of up to 50 ms, which would be a gap between cells."""
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        while not poll.poll(1000):
+            on_tick(time.monotonic() - started_s)
+        ended_s = time.monotonic()
+        process.wait()
+        return ended_s
+    finally:
+        os.close(descriptor)
+
+
+def _kill_group(process: subprocess.Popen[bytes], name: str, on_hang: Callable[[], None]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    for last_resort in (on_hang, None):
+        try:
+            process.wait(timeout=_KILL_TIMEOUT_S)
+            return
+        except subprocess.TimeoutExpired:
+            if last_resort is not None:
+                last_resort()
+    raise CellFailed(f"{name} (process {process.pid}) cannot be killed while the drive hangs")

@@ -1,0 +1,71 @@
+"""The parameters of a protocol by their paths: where each comes from, and what differs between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+STEP_KINDS = ("loop", "soak", "idle", "replay")
+"""What a protocol's `measure` is made of, beside `repeat`, which is made of these."""
+
+
+def parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every parameter with its path, such as `loop.until.steady_state.window`; steps of one kind share a path.
+
+    Those of a repeated step have `repeat.` before it. The name of a phase is no parameter.
+    """
+    for key in ("class", "for_each", "condition"):
+        yield from _leaves(body.get(key, {}), key)
+    for step in body["measure"]:
+        for kind, fields in step.items():
+            if kind != "repeat":
+                yield from _leaves(fields, kind)
+                continue
+            yield from _leaves({key: fields[key] for key in ("times", "over") if key in fields}, "repeat")
+            for inner in fields["steps"]:
+                yield from _leaves(inner, "repeat")
+
+
+def unsourced(body: Mapping[str, Any]) -> list[str]:
+    """Paths of the parameters that no entry of `sources` covers, in alphabetical order."""
+    return sorted(path for path, _ in parameters(body) if not any(_covers(one, path) for one in body["sources"]))
+
+
+def _covers(source: str, parameter: str) -> bool:
+    return parameter == source or parameter.startswith(source + ".")
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}")
+    else:
+        yield path, value
+
+
+def differences(full: Mapping[str, Any], body: Mapping[str, Any], drive_class: str) -> tuple[str, ...]:
+    """What differs between a protocol at full length and as it is carried out, in words."""
+
+    def flat(mapping: Mapping[str, Any]) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for path, value in parameters(mapping):
+            if not path.startswith("class.") or path.startswith(f"class.{drive_class}."):
+                found.setdefault(path, []).append(value)
+        return found
+
+    before, after = flat(full), flat(body)
+    return tuple(
+        f"{path.replace('_', ' ').replace('.', ' ')}: {_words(after.get(path))} instead of {_words(before.get(path))}"
+        for path in dict.fromkeys([*before, *after])
+        if before.get(path) != after.get(path)
+    )
+
+
+def _words(values: list[Any] | None) -> str:
+    if values is None:
+        return "none"
+    return "; ".join(", ".join(map(_word, v)) if isinstance(v, list) else str(v) for v in values)
+
+
+def _word(value: Any) -> str:
+    return " ".join(map(str, value.values())) if isinstance(value, Mapping) else str(value)

@@ -1,0 +1,68 @@
+"""The replay step resolved: when, where and in what order requests are issued, and how often the trace is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from drivelab.errors import UserError
+from drivelab.protocol.values import Values
+from drivelab.units import parse_duration, parse_share
+
+if TYPE_CHECKING:
+    from drivelab.replay.choice import TimingChoice
+
+
+def replay(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
+    """The step for a plan; `choice` is a mapping of `ReplayChoice`.
+
+    Raises UserError for a choice that cannot be, and for one that fio's replay does not know.
+    """
+    from drivelab.replay.choice import MappingChoice, ReplayChoice  # with pyarrow, which other plans must not wait for
+    from drivelab.replay.records import MOST_IN_FLIGHT
+
+    dependencies = fields.get("dependencies", "none")
+    engine, on_error = fields.get("engine", "native"), fields.get("on_error", "stop")
+    if engine == "fio" and (dependencies != "none" or on_error != "stop"):
+        what = "dependencies" if dependencies != "none" else "going on after an error"
+        raise UserError(
+            f"protocol '{values.protocol}': fio's replay knows no {what}; take engine native, or leave that out"
+        )
+    try:
+        choice = ReplayChoice(
+            timing=timing(fields["timing"]),
+            mapping=MappingChoice(fields.get("mapping", "auto")),
+            dependencies=dependencies,
+        )
+    except UserError as error:
+        raise UserError(f"protocol '{values.protocol}', key 'replay': {error}") from None
+    return {
+        "choice": choice.to_mapping(),
+        "engine": engine,
+        "prefill": fields.get("prefill", "none"),
+        "on_error": on_error,
+        "depth_limit": fields.get("depth_limit", MOST_IN_FLIGHT),
+        "cold_runs": fields["cold_runs"],
+        "until": _until(fields["until"]),
+    }
+
+
+def timing(wanted: str | Mapping[str, Any]) -> TimingChoice:
+    """A protocol's `timing`: a word, or a word with its value."""
+    from drivelab.replay.choice import TimingChoice
+
+    if isinstance(wanted, str):
+        return TimingChoice(wanted)
+    ((mode, value),) = wanted.items()
+    if mode == "scaled":
+        return TimingChoice(mode, factor=float(value))
+    if mode == "idle-capped":
+        return TimingChoice(mode, idle_cap_s=parse_duration(value))
+    return TimingChoice(mode, depth=int(value))
+
+
+def _until(rule: Mapping[str, Any]) -> dict[str, Any]:
+    if "passes" in rule:
+        return {"passes": rule["passes"]}
+    repeats = rule["relative_standard_error"]
+    return {"threshold": parse_share(repeats["threshold"]), "metric": repeats["metric"]}

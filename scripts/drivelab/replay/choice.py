@@ -1,0 +1,176 @@
+"""How a trace is to be replayed: when, where on the drive, and in which order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from drivelab.errors import UserError
+from drivelab.replay.records import MOST_IN_FLIGHT
+
+TIMINGS = ("original", "scaled", "asap", "idle-capped")
+METHODS = ("auto", "exact", "modulo", "scale", "compact")
+DEPENDENCIES = ("none", "process", "cpu")
+GAP_BYTES = 1 << 20
+LONGEST_CAP_S = 1e9
+"""Of an idle cap; 30 years."""
+MOST_BYTES = 1 << 62
+"""No drive has more."""
+
+
+@dataclass(frozen=True)
+class TimingChoice:
+    """When requests are issued; raises UserError for a choice that contradicts itself."""
+
+    mode: str = "original"
+    """`original`: each at its time in the trace; `scaled`: all gaps times `factor`; `asap`: as soon as there is a place
+    in flight; `idle-capped`: no gap between arrivals longer than `idle_cap_s`."""
+    factor: float | None = None
+    """Of `scaled`: 0.5 is twice as fast."""
+    idle_cap_s: float | None = None
+    depth: int | None = None
+    """Of `asap`; None: as many in flight as the trace had when it queued the request."""
+
+    def __post_init__(self) -> None:
+        _known("timing", self.mode, TIMINGS)
+        for mode, name in (("scaled", "factor"), ("idle-capped", "idle_cap_s")):
+            value = getattr(self, name)
+            if mode != self.mode:
+                if value is not None:
+                    raise UserError(f"replay timing '{self.mode}' takes no {name}; leave it out, or choose '{mode}'")
+            elif not _is_number(value) or not 0 < value <= LONGEST_CAP_S:
+                raise UserError(f"replay timing '{mode}' needs {name}, a number above 0; it is {value}")
+        if self.depth is not None and self.mode != "asap":
+            raise UserError(f"replay timing '{self.mode}' takes no depth; leave it out, or choose 'asap'")
+        if self.depth is not None and not (_is_whole(self.depth) and 1 <= self.depth <= MOST_IN_FLIGHT):
+            raise UserError(f"replay depth {self.depth} is impossible; give a whole number from 1 to {MOST_IN_FLIGHT}")
+
+    @property
+    def has_deadlines(self) -> bool:
+        """Whether requests have times of their own."""
+        return self.mode != "asap"
+
+    def to_mapping(self) -> dict[str, Any]:
+        """JSON-able, without what is not set."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_mapping(cls, body: Mapping[str, Any]) -> TimingChoice:
+        """Inverse of `to_mapping`; raises UserError for unknown keys."""
+        return cls(**_checked("timing", cls, body))
+
+    def words(self) -> str:
+        if self.factor is not None:
+            return f"scaled by {self.factor:g}"
+        if self.idle_cap_s is not None:
+            return f"idle capped at {_duration(self.idle_cap_s)}"
+        if self.mode == "asap":
+            return "as soon as possible at " + ("the trace's depth" if self.depth is None else f"depth {self.depth}")
+        return self.mode
+
+
+@dataclass(frozen=True)
+class MappingChoice:
+    """Where requests go; raises UserError for a choice that contradicts itself."""
+
+    method: str = "auto"
+    """`exact`: where they were; `modulo`: offset modulo the range; `scale`: offset times range/span of the trace;
+    `compact`: the touched extents moved together; `auto`: `exact` if the trace fits, else `modulo`."""
+    range_start_bytes: int = 0
+    range_bytes: int | None = None
+    """Of the active range: the part of the drive that stands for the trace's; None: to the drive's end."""
+    gap_bytes: int = GAP_BYTES
+    """`compact`: longer untouched gaps are removed."""
+
+    def __post_init__(self) -> None:
+        _known("mapping", self.method, METHODS)
+        for name, least in (("range_start_bytes", 0), ("range_bytes", 1), ("gap_bytes", 0)):
+            value = getattr(self, name)
+            if value is None and name == "range_bytes":
+                continue
+            if not _is_whole(value) or not least <= value <= MOST_BYTES:
+                raise UserError(f"replay mapping: {name} is {value}; give a whole number of bytes, {least} or more")
+        if self.gap_bytes != GAP_BYTES and self.method != "compact":
+            raise UserError(
+                f"replay mapping '{self.method}' takes no gap_bytes; leave it out, or choose the mapping 'compact'"
+            )
+
+    def to_mapping(self) -> dict[str, Any]:
+        """JSON-able, without what is as it is by default."""
+        return {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name == "method" or getattr(self, one.name) != one.default
+        }
+
+    @classmethod
+    def from_mapping(cls, body: Mapping[str, Any]) -> MappingChoice:
+        """Inverse of `to_mapping`; raises UserError for unknown keys."""
+        return cls(**_checked("mapping", cls, body))
+
+
+@dataclass(frozen=True)
+class ReplayChoice:
+    """All that decides how a trace becomes a schedule for a drive."""
+
+    timing: TimingChoice = field(default_factory=TimingChoice)
+    mapping: MappingChoice = field(default_factory=MappingChoice)
+    dependencies: str = "none"
+    """`process` or `cpu`: a request waits for the completion that the same process or CPU saw last before it."""
+
+    def __post_init__(self) -> None:
+        _known("dependencies", self.dependencies, DEPENDENCIES)
+
+    def to_mapping(self) -> dict[str, Any]:
+        """JSON-able, without what is not set."""
+        return {
+            "timing": self.timing.to_mapping(),
+            "mapping": self.mapping.to_mapping(),
+            "dependencies": self.dependencies,
+        }
+
+    @classmethod
+    def from_mapping(cls, body: Mapping[str, Any]) -> ReplayChoice:
+        """Inverse of `to_mapping`; what is missing is as by default. Raises UserError for unknown keys."""
+        found = _checked("replay", cls, body)
+        if "timing" in found:
+            found["timing"] = TimingChoice.from_mapping(found["timing"])
+        if "mapping" in found:
+            found["mapping"] = MappingChoice.from_mapping(found["mapping"])
+        return cls(**found)
+
+    def words(self) -> str:
+        """Timing and order in a few words, such as `idle capped at 100 ms, in order of process`."""
+        order = {"none": "", "process": ", in order of process", "cpu": ", in order of CPU"}
+        return self.timing.words() + order[self.dependencies]
+
+
+def _known(what: str, value: object, names: tuple[str, ...]) -> None:
+    if value not in names:
+        raise UserError(f"replay {what} '{value}' is unknown; choose one of {', '.join(names)}")
+
+
+def _checked(what: str, kind: type, body: object) -> dict[str, Any]:
+    keys = [one.name for one in fields(kind)]
+    if not isinstance(body, Mapping):
+        raise UserError(f"replay {what} is {body!r}; it must be a mapping with keys of {', '.join(keys)}")
+    if unknown := [key for key in body if key not in keys]:
+        raise UserError(f"replay {what}: key '{unknown[0]}' is unknown; the keys are {', '.join(keys)}")
+    return dict(body)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _duration(seconds: float) -> str:
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:g} {unit}"
+    return f"{seconds * 1e9:g} ns"

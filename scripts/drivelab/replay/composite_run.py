@@ -1,0 +1,60 @@
+"""A composite cell on a real target: the native engine runs it, and leaves what fio would."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from drivelab.drives.target import Target
+from drivelab.fio.document import CellFailed
+from drivelab.plan.cell import Cell
+from drivelab.process import Timing
+from drivelab.replay import native
+from drivelab.replay.composite import completed_rows, composite_schedule
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.once import RESULTS
+from drivelab.replay.streams import composite_text
+from drivelab.virtual.evidence import NATIVE_VERSION, write_rows
+
+FASTEST_IOPS = 1_000_000
+"""Room is made for the results of so many I/Os a second; no single thread issues more."""
+_DRAWN = 1 << 21
+"""I/Os that are drawn before they repeat: half a minute of a fast drive, 80 MiB."""
+
+
+def run_composite(
+    target: Target,
+    cell: Cell,
+    directory: Path,
+    seed: int,
+    on_tick: Callable[[float], None],
+    on_hang: Callable[[], None],
+) -> Timing:
+    """Run the streams of a cell for its runtime with threads times queue depth in flight, issued by one thread.
+
+    Raises CellFailed when the engine does not come to the end of the runtime without an error.
+    """
+    assert cell.runtime_s is not None
+    most = int(FASTEST_IOPS * cell.runtime_s)
+    schedule = directory / "composite.schedule"
+    place = (target.capacity_bytes, target.logical_block_bytes)
+    composite_schedule(cell, *place, schedule, seed, min(_DRAWN, most))
+    options = EngineOptions(
+        depth_limit=cell.threads * cell.queue_depth, runtime_s=cell.runtime_s, requests=most, seed=seed
+    )
+    try:
+        timing = native.run_engine(
+            target.path, target.identity, schedule, directory, options, on_tick=on_tick, on_hang=on_hang
+        )
+        told = native.engine_report(directory)
+        if told["state"] != "time is up" or told["failed"]:
+            raise CellFailed(
+                f"the replay engine ended with state {told['state']}, {told['failed']} of {told['issued']} I/Os failed"
+            )
+        text = composite_text(cell, target.path, NATIVE_VERSION, *place, seed)
+        write_rows(directory, completed_rows(schedule, directory / RESULTS), start_us=0.0, threads=1, job=text,
+                   version=NATIVE_VERSION, epoch_ms=told["start_realtime_ns"] // 10**6)  # fmt: skip
+    finally:
+        schedule.unlink()
+        (directory / RESULTS).unlink(missing_ok=True)
+    return timing

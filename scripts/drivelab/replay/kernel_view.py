@@ -1,0 +1,159 @@
+"""A replay as the kernel's tracer saw it: an independent check of what the engine says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from drivelab.analysis.replay_fidelity import issue_error_summary, order_inversions, parked, span_ratio
+from drivelab.analysis.replay_matching import Extents, Matches, match
+from drivelab.analysis.replay_requests import Floats, distribution, operation_codes, times_ns
+from drivelab.replay.outcome import outcome_about, read_outcome
+from drivelab.trace.decode import FIRST_EVENT_MONOTONIC
+from drivelab.trace.schema import OPERATIONS, open_trace
+from drivelab.trace.statistics.batch import UNKNOWN, Batch
+
+_OUTCOME = (
+    "operation", "offset_bytes", "length_bytes", "fua", "deadline_ns", "trace_queue_ns", "issue_ns", "complete_ns",
+    "waited",
+)  # fmt: skip
+_CAPTURED = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
+SLACK_NS = 1e6
+"""What is captured so long before the first issue or after the last completion is still looked at."""
+READ, WRITE, FLUSH = (OPERATIONS.index(name) for name in ("read", "write", "flush"))
+
+
+def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dict[str, Any]:
+    """Fidelity of a replay from a capture of its drive (a trace file) beside its outcome. JSON-able.
+
+    `start_monotonic_ns` is the engine's start on CLOCK_MONOTONIC. Captured requests are matched to issued ones: the
+    k-th of an operation, offset and length to the k-th; what the kernel submitted in parts to the parts. The result:
+
+    * `operations`: by operation `planned`, `issued`, `seen` ({requests, bytes}; seen: all that was captured between
+      the first and the last issue, whoever made it), `matched`, `missing` (issued and not captured) and `extra`
+      (captured and no part of the replay) requests; `missing` and `extra` over all, `split`: requests that became
+      several; `lost`: events that the capture itself lost, which go missing here;
+    * `flushes_unseen`: of a drive without a volatile write cache, for which the kernel answers flushes itself, so that
+      none of them is captured; not in `missing`. `flushes_of_fua`: flushes that the kernel issued behind FUA writes
+      (RWF_DSYNC on a block device syncs it too); not in `extra`;
+    * `issue_error_us` (queueing in the kernel minus deadline; None: see `times_reason`), `order_inversions`,
+      `duration_ratio`, `queue_to_completion_us` of the matched reads and writes.
+
+    Raises UserError when a file cannot be read.
+    """
+    requests = read_outcome(outcome, _OUTCOME)
+    captured, queue_ns, complete_ns, provenance = _captured(captured_trace)
+    shift_ns, reason = _shift(provenance, start_monotonic_ns)
+    issue_ns = times_ns(requests, "issue_ns")
+    issued = np.flatnonzero(~np.isnan(issue_ns))
+    planned = _extents(requests)
+    ours = planned.take(issued)
+    if shift_ns is not None:
+        chosen = _meanwhile(queue_ns + shift_ns, issue_ns[issued], times_ns(requests, "complete_ns"))
+        captured, queue_ns, complete_ns = captured.take(chosen), queue_ns[chosen], complete_ns[chosen]
+    matches = match(ours, captured)
+    seen = matches.first >= 0
+    seen_ns = np.full(len(requests), np.nan)
+    seen_ns[issued[seen]] = queue_ns[matches.first[seen]]
+    by_operation, flushes = _counts(requests, planned, ours, captured, matches)
+    deadline_ns = times_ns(requests, "deadline_ns")
+    plan_ns = times_ns(requests, "trace_queue_ns") if np.isnan(deadline_ns).all() else deadline_ns
+    if len(requests) > outcome_about(outcome)["planned_requests"]:  # it began anew: it has no duration to compare with
+        plan_ns = np.full(len(requests), np.nan)
+    errors_us = np.empty(0) if shift_ns is None else (seen_ns + shift_ns - deadline_ns) / 1000
+    nothing = "none of the captured requests is one of the replay: was another device captured?"
+    return {
+        "operations": by_operation,
+        "missing": sum(one["missing"] for one in by_operation.values()),
+        "extra": sum(one["extra"] for one in by_operation.values()),
+        "split": matches.split,
+        **flushes,
+        "lost": sum(dict(provenance.get("lost", {})).values()),
+        "issue_error_us": issue_error_summary(errors_us[~np.isnan(errors_us)]),
+        "times_reason": nothing if issued.size and not seen.any() else reason,
+        "order_inversions": order_inversions(seen_ns, parked(requests)),
+        "duration_ratio": span_ratio(seen_ns, plan_ns)[2],
+        "queue_to_completion_us": _service(ours, matches, queue_ns, complete_ns),
+    }
+
+
+def _captured(path: Path) -> tuple[Extents, Floats, Floats, Mapping[str, Any]]:
+    """Extents, queue and completion times (NaN: not known) in ns of the capture, and its provenance."""
+    with open_trace(path) as trace:
+        batches = [Batch(one) for one in trace.batches(_CAPTURED)]
+        provenance = trace.provenance
+
+    def whole(name: str) -> npt.NDArray[np.int64]:
+        return np.concatenate([np.empty(0, np.int64), *(getattr(one, name) for one in batches)])
+
+    complete = whole("complete_ns")
+    complete_ns = np.where(complete == UNKNOWN, np.nan, complete.astype(np.float64))
+    extents = Extents(whole("operation"), whole("offset_bytes"), whole("length_bytes"))
+    return extents, whole("queue_ns").astype(np.float64), complete_ns, provenance
+
+
+def _shift(provenance: Mapping[str, Any], start_monotonic_ns: int) -> tuple[int | None, str | None]:
+    """What to add to the capture's times for ns after the replay's start; or why that is not known."""
+    first = provenance.get(FIRST_EVENT_MONOTONIC)
+    if not isinstance(first, int) or provenance.get("derived"):
+        return None, "the capture does not say when it began on the engine's clock"
+    return first - start_monotonic_ns, None
+
+
+def _meanwhile(at_ns: Floats, issue_ns: Floats, complete_ns: Floats) -> npt.NDArray[np.intp]:
+    """Captured requests from the first issue to the last completion: before and after others had the drive."""
+    if not issue_ns.size:
+        return np.empty(0, np.intp)
+    end_ns = max(float(issue_ns.max()), float(np.nan_to_num(complete_ns).max()))
+    return np.flatnonzero((at_ns >= issue_ns.min() - SLACK_NS) & (at_ns <= end_ns + SLACK_NS))
+
+
+def _extents(requests: pd.DataFrame) -> Extents:
+    return Extents(
+        operation_codes(requests).astype(np.int64),
+        requests["offset_bytes"].to_numpy(np.int64),
+        requests["length_bytes"].to_numpy(np.int64),
+    )
+
+
+def _counts(
+    requests: pd.DataFrame, planned: Extents, issued: Extents, captured: Extents, matches: Matches
+) -> tuple[dict[str, dict[str, Any]], dict[str, int]]:
+    """By operation, and what is known of flushes."""
+    result: dict[str, dict[str, Any]] = {}
+    unseen = of_fua = 0
+    fua_writes = int((requests["fua"].to_numpy(np.bool_) & ~np.isnan(times_ns(requests, "issue_ns"))).sum())
+    for code, name in enumerate(OPERATIONS):
+        kinds = {"planned": planned, "issued": issued, "seen": captured}
+        mine = {kind: one.operation == code for kind, one in kinds.items()}
+        if not any(one.any() for one in mine.values()):
+            continue
+        matched = int((matches.first[mine["issued"]] >= 0).sum())
+        missing = int(mine["issued"].sum()) - matched
+        extra = int((matches.of_captured[mine["seen"]] < 0).sum())
+        if code == FLUSH:
+            of_fua = min(extra, fua_writes)
+            extra -= of_fua
+            if not mine["seen"].any():
+                unseen, missing = missing, 0
+        sizes = {
+            kind: {"requests": int(mine[kind].sum()), "bytes": int(one.length_bytes[mine[kind]].sum())}
+            for kind, one in kinds.items()
+        }
+        result[name] = {**sizes, "matched": matched, "missing": missing, "extra": extra}
+    return result, {"flushes_unseen": unseen, "flushes_of_fua": of_fua}
+
+
+def _service(issued: Extents, matches: Matches, queue_ns: Floats, complete_ns: Floats) -> dict[str, float | None]:
+    """From the queueing of the first part to the completion of the last one."""
+    used = (matches.first >= 0) & ((issued.operation == READ) | (issued.operation == WRITE))
+    end_ns = np.full(len(issued), -np.inf)
+    parts = matches.of_captured >= 0
+    np.maximum.at(end_ns, matches.of_captured[parts], complete_ns[parts])  # NaN, not known, wins
+    taken_us = (end_ns[used] - queue_ns[matches.first[used]]) / 1000
+    return distribution(taken_us[~np.isnan(taken_us)])

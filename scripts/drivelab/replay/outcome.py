@@ -1,0 +1,222 @@
+"""What became of each request of a replay: a Parquet file with a row per request, and what the engine said beside."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from drivelab.errors import UserError
+from drivelab.replay.planned import PLANNED
+from drivelab.replay.records import (
+    COMPLETED,
+    ISSUED,
+    NOT_ISSUED,
+    RESULT_RECORD,
+    STATES,
+    TIME_IS_UP,
+    WAITED_FOR,
+    Mapped,
+    Records,
+    open_results,
+)
+from drivelab.trace.schema import BATCH_ROWS, OPERATIONS
+
+KEY = b"drivelab"
+OUTCOME = pa.schema(
+    [
+        *PLANNED,
+        pa.field("issue_ns", pa.int64()),
+        pa.field("complete_ns", pa.int64()),
+        pa.field("error", pa.int32(), nullable=False),
+        pa.field("waited", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("in_flight", pa.int32(), nullable=False),
+    ]
+)
+"""The columns of PLANNED, and of the replay, in ns after its start: `issue_ns` (null: not issued), `complete_ns` (null:
+never completed); `error`, an errno, 0 for none; `waited`, one of WAITED_FOR; `in_flight` at the issue, itself included.
+
+A read or write that moved fewer bytes than it should has the error EIO, as one that the drive could not serve.
+"""
+_RESULTS = tuple(OUTCOME.names[len(PLANNED.names) :])
+_DELTA = tuple(one.name for one in OUTCOME if one.type == pa.int64())
+_FIXED = {"operation": OPERATIONS, "waited": WAITED_FOR}
+"""Categories that are the same in every file."""
+_TRANSFERS = ("read", "write")
+
+
+def write_outcome(planned: Path, results: Path | None, output: Path, about: Mapping[str, Any]) -> None:
+    """Join what was planned with the results of an engine, row for row; memory is bounded.
+
+    `results` None: the engine tells of no single requests, all is null. Fewer results than planned: the rest was not
+    issued. More: the schedule began anew as often as it took; if time was up, what was not issued any more is left
+    out. `about` (JSON-able) is kept in the file, with what the results' header and `planned` say: see outcome_about.
+
+    Raises UserError when a file cannot be read or written, or is not of this version.
+    """
+    found = None if results is None else open_results(results)
+    with _open(planned, PLANNED) as file:
+        rows = file.metadata.num_rows
+        whole = rows if found is None else _rows(found, rows)
+        body = {
+            **about,
+            "prepared": _json((file.metadata.metadata or {}).get(KEY)),
+            "planned_requests": rows,
+            "results": None if found is None else {**found.header, "state": STATES[found.header["state"]]},
+        }
+        part = output.with_name(f".{output.name}.{os.getpid()}.part")
+        try:
+            with _writer(part, body) as writer:
+                row = 0
+                for batch in _repeated(file, whole):
+                    records = None if found is None else found.records[row : row + batch.num_rows]
+                    writer.write_table(_joined(batch, records), row_group_size=BATCH_ROWS)
+                    row += batch.num_rows
+            part.replace(output)
+        except OSError as error:
+            raise UserError(f"{output}: cannot be written ({error.strerror or error}); make room there") from None
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def read_outcome(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Columns of OUTCOME (None: all), a row per request in the order of the schedule.
+
+    Nullable times are float64 with NaN, others as they are; `operation`, `process` and `waited` are categories. Needs
+    no more memory than the frame itself. Raises UserError when the file cannot be read.
+    """
+    names = list(OUTCOME.names if columns is None else columns)
+    with _open(path, OUTCOME) as file:
+        rows, filled = file.metadata.num_rows, 0
+        arrays: dict[str, npt.NDArray[Any]] = {name: np.empty(rows, _kind(name)) for name in names}
+        known: dict[str, dict[str, int]] = {
+            name: {value: code for code, value in enumerate(_FIXED.get(name, ()))} for name in names
+        }
+        for batch in _batches(path, file, names):
+            part = slice(filled, filled + batch.num_rows)
+            for name in names:
+                arrays[name][part] = _values(batch.column(name), known[name])
+            filled += batch.num_rows
+    frame = {
+        name: pd.Categorical.from_codes(array, list(known[name])) if _is_text(name) else array
+        for name, array in arrays.items()
+    }
+    return pd.DataFrame(frame, columns=names, copy=False)
+
+
+def outcome_about(path: Path) -> dict[str, Any]:
+    """`prepared` (Prepared.to_mapping), `results` (the results' header, its state in words; None without results).
+
+    `planned_requests`: rows of the plan, fewer than the outcome has if it began anew. And whatever else `write_outcome`
+    was told. Raises UserError when the file cannot be read.
+    """
+    with _open(path, OUTCOME) as file:
+        return _json((file.metadata.metadata or {}).get(KEY))
+
+
+def _open(path: Path, schema: pa.Schema) -> pq.ParquetFile:
+    try:
+        file = pq.ParquetFile(path, memory_map=False, pre_buffer=False, page_checksum_verification=True)
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path}: cannot be read ({reason}); replay again") from None
+    if not file.schema_arrow.equals(schema):
+        file.close()
+        raise UserError(f"{path}: is of another version; replay again")
+    return file
+
+
+def _batches(path: Path, file: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from file.iter_batches(BATCH_ROWS, columns=columns)
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path}: is damaged ({reason}); replay again") from None
+
+
+def _json(text: bytes | None) -> dict[str, Any]:
+    return dict(json.loads(text)) if text else {}
+
+
+def _rows(found: Mapped, planned: int) -> int:
+    """Rows of the outcome; see write_outcome."""
+    capacity = len(found.records)
+    if capacity <= planned or found.header["state"] != TIME_IS_UP:
+        return max(planned, capacity)
+    begins = range(0, capacity, BATCH_ROWS)
+    issued = (np.flatnonzero(found.records["state"][at : at + BATCH_ROWS] != NOT_ISSUED) + at for at in begins)
+    return max(max((int(one[-1]) + 1 for one in issued if one.size), default=0), planned)
+
+
+def _repeated(file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of a file, and again from its begin, until there are so many rows."""
+    while rows > 0 and file.metadata.num_rows:
+        for batch in _batches(Path("planned.parquet"), file):
+            yield batch.slice(0, rows)
+            rows -= batch.num_rows
+            if rows <= 0:
+                return
+
+
+def _writer(path: Path, body: Mapping[str, Any]) -> pq.ParquetWriter:
+    schema = OUTCOME.with_metadata({KEY: json.dumps(body, sort_keys=True).encode()})
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=["operation", "process", "waited", "pid", "cpu", "error", "in_flight"],
+        column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
+        write_statistics=False,
+        write_page_checksum=True,
+    )
+
+
+def _joined(planned: pa.RecordBatch, records: Records | None) -> pa.Table:
+    rows = planned.num_rows
+    whole = np.zeros(rows, RESULT_RECORD)
+    if records is not None:
+        whole[: len(records)] = records
+    issued, back = (whole["state"] == ISSUED) | (whole["state"] == COMPLETED), whole["state"] == COMPLETED
+    result = whole["result"]
+    moving = np.isin(planned.column("operation").to_numpy(zero_copy_only=False), _TRANSFERS)
+    short = back & moving & (result >= 0) & (result != planned.column("length_bytes").to_numpy())
+    error = np.where(back, np.where(short, errno.EIO, np.maximum(-result, 0)), 0)
+    waited = np.where(issued, whole["waited"], 0).astype(np.int8)
+    columns = {
+        "issue_ns": pa.array(whole["issue_ns"].astype(np.int64), mask=~issued),
+        "complete_ns": pa.array(whole["complete_ns"].astype(np.int64), mask=~back),
+        "error": pa.array(error.astype(np.int32)),
+        "waited": pa.DictionaryArray.from_arrays(waited, list(WAITED_FOR)),
+        "in_flight": pa.array(np.where(issued, whole["in_flight"], 0).astype(np.int32)),
+    }
+    arrays = [*planned.columns, *(columns[name] for name in _RESULTS)]
+    return pa.Table.from_arrays(arrays, OUTCOME.names).cast(OUTCOME)
+
+
+def _is_text(name: str) -> bool:
+    return bool(pa.types.is_dictionary(OUTCOME.field(name).type))
+
+
+def _kind(name: str) -> type[np.generic]:
+    field = OUTCOME.field(name)
+    if _is_text(name):
+        return np.int8 if name in _FIXED else np.int32
+    return np.float64 if field.nullable else field.type.to_pandas_dtype()
+
+
+def _values(column: pa.Array, known: dict[str, int]) -> npt.NDArray[Any]:
+    """Values of a column; of text the codes, new ones added to those that are known."""
+    if pa.types.is_dictionary(column.type):
+        codes = np.array([known.setdefault(value, len(known)) for value in column.dictionary.to_pylist()], np.int32)
+        return np.asarray(codes[column.indices.to_numpy(zero_copy_only=False)])
+    return np.asarray(column.to_numpy(zero_copy_only=False))

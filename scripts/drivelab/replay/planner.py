@@ -1,0 +1,170 @@
+"""Records of a schedule, and the rows that go with them, from the requests of a trace."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from drivelab.errors import UserError
+from drivelab.replay.dependencies import Dependencies
+from drivelab.replay.footprint import Shape
+from drivelab.replay.mapping import Mapper, MappingReport
+from drivelab.replay.parts import Columns, Parts
+from drivelab.replay.planned import PLANNED
+from drivelab.replay.records import FUA, SCHEDULE_RECORD, Records
+from drivelab.replay.timing import Clock, Depths
+from drivelab.trace.schema import FLAGS, OPERATIONS, REQUESTS
+from drivelab.trace.statistics.batch import UNKNOWN, WRITE, Batch, Ints
+
+COLUMNS = (
+    "queue_ns", "complete_ns", "operation", *FLAGS, "offset_bytes", "length_bytes", "process", "pid", "cpu"
+)  # fmt: skip
+MOST_RECORDS = 2**32 - 2
+"""A record names the one that it waits for in 32 bits."""
+
+
+class Part(NamedTuple):
+    """Records of a schedule, and as many rows of PLANNED."""
+
+    records: Records
+    rows: pa.Table
+
+
+class Planner:
+    """Turns requests, batch by batch, into records and rows, and counts what they are.
+
+    Raises UserError for requests that no device takes, and for more than a schedule holds.
+    """
+
+    def __init__(
+        self, mapper: Mapper, clock: Clock, depths: Depths, dependencies: Dependencies, *, has_deadlines: bool
+    ) -> None:
+        self._mapper, self._clock, self._depths, self._dependencies = mapper, clock, depths, dependencies
+        self._has_deadlines = has_deadlines
+        self._before = self._after = Shape()
+        self._records = self._split = 0
+        self._first_ns: int | None = None
+        self._last_ns = 0
+        self._requests = np.zeros(len(OPERATIONS), np.int64)
+        self._bytes = np.zeros(len(OPERATIONS), np.int64)
+
+    @property
+    def span_ns(self) -> int:
+        """From the first deadline to the last."""
+        return self._last_ns - (self._first_ns or 0)
+
+    def plan(self, requests: pa.RecordBatch) -> Iterator[Part]:
+        """Records of the next requests, with COLUMNS; none when the drive gets nothing of them."""
+        batch = Batch(requests)
+        placed = self._mapper.place(batch)
+        if placed.altered and self._after is self._before:
+            # Until here both were the same, and following one was enough.
+            self._after = copy.deepcopy(self._before)
+        self._before.add(batch)
+        if placed.altered:
+            requests = _moved(requests, placed.offset_bytes, placed.length_bytes).filter(pa.array(placed.kept))
+            batch = Batch(requests)
+        if self._after is not self._before:
+            self._after.add(batch)
+        if batch.rows:
+            yield self._part(requests, batch)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Records and their bytes by operation."""
+        return {
+            name: {"requests": int(self._requests[code]), "bytes": int(self._bytes[code])}
+            for code, name in enumerate(OPERATIONS)
+        }
+
+    def report(self, requests_in_trace: int, requests_merged: int) -> MappingReport:
+        """What became of the requests given so far."""
+        mapper, before, after = self._mapper, self._before, self._after
+        return MappingReport(
+            method=mapper.method,
+            reason=mapper.reason,
+            capacity_bytes=mapper.capacity_bytes,
+            logical_block_bytes=mapper.block_bytes,
+            range_start_bytes=mapper.low_block * mapper.block_bytes,
+            range_bytes=mapper.range_blocks * mapper.block_bytes,
+            requests_in_trace=requests_in_trace,
+            requests_merged=requests_merged,
+            requests_moved=mapper.moved,
+            requests_resized=mapper.resized,
+            requests_split=self._split,
+            requests_clipped=mapper.clipped,
+            requests_dropped=mapper.dropped,
+            footprint_before_bytes=before.footprint_bytes,
+            footprint_after_bytes=after.footprint_bytes,
+            sequential_before_pct=before.sequential_pct,
+            sequential_after_pct=after.sequential_pct,
+            retouched_before_bytes=before.retouched_bytes,
+            retouched_after_bytes=after.retouched_bytes,
+        )
+
+    def _part(self, requests: pa.RecordBatch, batch: Batch) -> Part:
+        parts = Parts(batch, self._records)
+        self._records += parts.records
+        self._split += parts.split
+        if self._records > MOST_RECORDS:
+            raise UserError(f"the trace has more than {MOST_RECORDS} requests, too many for one replay; cut it")
+        deadline_ns = self._clock.deadlines_ns(batch.queue_ns)
+        self._first_ns = int(deadline_ns[0]) if self._first_ns is None else self._first_ns
+        self._last_ns = int(deadline_ns[-1])
+        after, think_ns = self._dependencies.of(requests, batch, parts.last)
+        known = batch.complete_ns != UNKNOWN
+        columns = parts.expand(
+            Columns(
+                deadline_ns=deadline_ns,
+                offset_bytes=batch.offset_bytes,
+                length_bytes=batch.length_bytes,
+                think_ns=self._clock.thinks_ns(think_ns),
+                after=after,
+                depth=self._depths.of(batch.queue_ns, batch.complete_ns),
+                operation=batch.operation,
+                fua=batch.flag("fua") & (batch.operation == WRITE),
+                preflush=np.zeros(batch.rows, np.bool_),
+                latency_ns=np.where(known, batch.complete_ns - batch.queue_ns, UNKNOWN),
+            )
+        )
+        if not parts.single:
+            requests = requests.take(pa.array(parts.whose))
+        self._requests += np.bincount(columns.operation, minlength=len(OPERATIONS))
+        self._bytes += [int(columns.length_bytes[columns.operation == code].sum()) for code in range(len(OPERATIONS))]
+        return Part(_records(columns), self._rows(requests, columns))
+
+    def _rows(self, requests: pa.RecordBatch, columns: Columns) -> pa.Table:
+        count = requests.num_rows
+        made = {
+            "deadline_ns": pa.array(columns.deadline_ns) if self._has_deadlines else pa.nulls(count, pa.int64()),
+            "operation": pa.DictionaryArray.from_arrays(pa.array(columns.operation.astype(np.int8)), list(OPERATIONS)),
+            "fua": pa.array(columns.fua),
+            "preflush": pa.array(columns.preflush),
+            "offset_bytes": pa.array(columns.offset_bytes),
+            "length_bytes": pa.array(columns.length_bytes),
+            "after": pa.array(columns.after),
+            "trace_queue_ns": requests.column("queue_ns"),
+            "trace_latency_ns": pa.array(columns.latency_ns, mask=columns.latency_ns == UNKNOWN),
+        }
+        return pa.Table.from_arrays(
+            [made[name] if name in made else requests.column(name) for name in PLANNED.names], schema=PLANNED
+        )
+
+
+def _records(columns: Columns) -> Records:
+    records = np.zeros(columns.after.size, SCHEDULE_RECORD)
+    for name in ("deadline_ns", "offset_bytes", "length_bytes", "think_ns", "depth", "operation"):
+        records[name] = getattr(columns, name)
+    records["after"] = columns.after + 1
+    records["flags"] = columns.fua * FUA
+    return records
+
+
+def _moved(requests: pa.RecordBatch, offset_bytes: Ints, length_bytes: Ints) -> pa.RecordBatch:
+    for name, values in (("offset_bytes", offset_bytes), ("length_bytes", length_bytes)):
+        place = requests.schema.get_field_index(name)
+        requests = requests.set_column(place, REQUESTS.field(name), pa.array(values))
+    return requests

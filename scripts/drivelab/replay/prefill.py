@@ -1,0 +1,36 @@
+"""What a replay reads, written once beforehand: reads of blocks that nobody wrote never reach the flash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from drivelab.replay.footprint import footprint_extents
+from drivelab.replay.records import OPERATION_CODES, SCHEDULE_RECORD, ScheduleWriter, open_schedule
+
+PIECE_BYTES = 128 << 10
+"""As the sequential fill of the PTS."""
+QUEUE_DEPTH = 32
+
+
+def prefill_schedule(schedule: Path, output: Path) -> int:
+    """Write a schedule that writes what the reads of `schedule` touch, in ascending order; returns its bytes.
+
+    0, and no schedule, when there are no reads. Raises UserError as drivelab.replay.records.open_schedule does.
+    """
+    extents = footprint_extents(schedule)
+    if not len(extents):
+        return 0
+    header = open_schedule(schedule).header
+    pieces = -(-extents[:, 1] // PIECE_BYTES)
+    first = np.repeat(np.cumsum(pieces) - pieces, pieces)
+    within = (np.arange(int(pieces.sum())) - first) * PIECE_BYTES
+    records = np.zeros(len(within), SCHEDULE_RECORD)
+    records["operation"] = OPERATION_CODES["write"]
+    records["depth"] = QUEUE_DEPTH
+    records["offset_bytes"] = np.repeat(extents[:, 0], pieces) + within
+    records["length_bytes"] = np.minimum(np.repeat(extents[:, 1], pieces) - within, PIECE_BYTES)
+    with ScheduleWriter(output, header["target_bytes"], header["block_bytes"]) as writer:
+        writer.write(records)
+    return int(extents[:, 1].sum())

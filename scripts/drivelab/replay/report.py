@@ -1,0 +1,173 @@
+"""The report of one replay: how true it was to its schedule, and how the drive served it. JSON-able throughout."""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drivelab.analysis.replay_fidelity import (
+    bursts,
+    issue_error_summary,
+    issue_errors_us,
+    lateness_by,
+    order_inversions,
+    parked,
+    span_ratio,
+)
+from drivelab.analysis.replay_metrics import compare_with_trace, service
+from drivelab.analysis.replay_operations import STAGES, counts, operations
+from drivelab.analysis.replay_requests import times_ns
+from drivelab.analysis.replay_streams import streams
+from drivelab.replay.choice import ReplayChoice
+from drivelab.replay.outcome import outcome_about, read_outcome
+
+FINISHED, KILLED, TIME_IS_UP = "finished", "killed", "time is up"
+_AT_WORK = ("prepared", "running")
+"""States of an engine that is gone and did not say why."""
+_NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}
+"""As Linux has them: Python knows the last one by another name of the same number."""
+_TIMES = ("operation", "deadline_ns", "issue_ns", "waited", "trace_queue_ns")
+_SERVICE = ("operation", "length_bytes", "issue_ns", "complete_ns", "error", "preflush", "trace_latency_ns")
+
+
+def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]) -> dict[str, Any]:
+    """Report of the replay that `outcome` (drivelab.replay.outcome) tells of; null is what there is no telling of.
+
+    `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (else as the results
+    say), `kernel` (drivelab.replay.kernel_view.compare) or `kernel_reason` (why there is none), `wakeup_us`, and
+    `totals`: values of the report by an engine that tells of no single requests. Counts are {operation: {requests,
+    bytes}}; `completed` came back well, `failed` with an error. A `partial` report is of the part that was replayed.
+
+    Needs about 100 B of memory a request. Raises UserError when the outcome cannot be read, ValueError for
+    `totals` that a report has not.
+    """
+    about = outcome_about(outcome)
+    results = about.get("results")
+    choice = ReplayChoice.from_mapping(prepared["choice"])
+    state = str(engine.get("state") or (results or {}).get("state", FINISHED))
+    state = KILLED if state in _AT_WORK else state
+    times = _times(read_outcome(outcome, _TIMES), choice, about["planned_requests"])
+    served, by_operation = _served(read_outcome(outcome, _SERVICE))
+    by_stream = _streams(outcome)
+    stages = {stage: counts(by_operation, stage) for stage in STAGES}
+    requests = {stage: sum(one["requests"] for one in found.values()) for stage, found in stages.items()}
+    back = requests["completed"] + requests["failed"]
+    partial = results is not None and back < requests["planned"]
+    body: dict[str, Any] = {
+        "engine": engine["engine"],
+        "timing": choice.words(),
+        "timing_mode": choice.timing.mode,
+        "choice": choice.to_mapping(),
+        "mapping": prepared["mapping"],
+        "dependencies": choice.dependencies,
+        "state": state,
+        "partial": partial or state not in (FINISHED, TIME_IS_UP),
+        "marks": _marks(state, requests, served["errors"], int(prepared.get("lost") or 0), partial),
+        **stages,
+        **times,
+        **served,
+        "trace_duration_s": prepared["trace_duration_s"],
+        "planned_issue_span_s": prepared["issue_span_s"],
+        "operations": by_operation.to_dict("records"),
+        **by_stream,
+        "host": {"wakeup_us": engine.get("wakeup_us") or _wakeup(results)},
+        "kernel": engine.get("kernel"),
+        "kernel_reason": engine.get("kernel_reason"),
+    }
+    totals = dict(engine.get("totals") or {})
+    if unknown := sorted(totals.keys() - body.keys()):
+        raise ValueError(f"a report has no '{unknown[0]}' that an engine could tell")
+    cleaned: dict[str, Any] = jsonable({**body, **totals})
+    return cleaned
+
+
+def jsonable(value: Any) -> Any:
+    """The same in types of JSON; what is not finite becomes None."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return None if value is pd.NA else value
+
+
+def _times(requests: pd.DataFrame, choice: ReplayChoice, planned: int) -> dict[str, Any]:
+    """All that concerns when requests were issued; a plan that began anew has no duration to compare with."""
+    issue_ns = times_ns(requests, "issue_ns")
+    asap = not choice.timing.has_deadlines
+    plan = times_ns(requests, "trace_queue_ns" if asap else "deadline_ns")
+    if len(requests) > planned:
+        plan = np.full(len(requests), np.nan)
+    span_s, planned_s, ratio = span_ratio(issue_ns, plan)
+    part = " of the requests that were issued" if np.isnan(issue_ns).any() else ""
+    issued = not np.isnan(issue_ns).all()
+    basis = f"first to last {'arrival in the trace' if asap else 'deadline'}{part}"
+    return {
+        "issue_span_s": span_s,
+        "duration_ratio": ratio,
+        "duration_basis": None if planned_s is None else basis,
+        "compared_span_s": planned_s,
+        "issue_error_us": issue_error_summary(issue_errors_us(requests)),
+        "lateness_by": lateness_by(requests),
+        "order_inversions": order_inversions(issue_ns, parked(requests)),
+        "bursts": bursts(requests) if issued else None,
+    }
+
+
+def _served(requests: pd.DataFrame) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Metrics of the drive, and the table by operation."""
+    issue_ns, complete_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns")
+    codes, numbers = np.unique(requests["error"].to_numpy(), return_counts=True)
+    errors = {_NAMES.get(int(code), str(code)): int(n) for code, n in zip(codes, numbers, strict=True) if code}
+    known = not np.isnan(complete_ns).all()
+    duration_s = float(np.nanmax(complete_ns) - np.nanmin(issue_ns)) / 1e9 if known else None
+    del issue_ns, complete_ns
+    body = {
+        "errors": errors,
+        "duration_s": duration_s,
+        **service(requests),
+        "comparison": compare_with_trace(requests),
+    }
+    return body, operations(requests)
+
+
+def _streams(outcome: Path) -> dict[str, Any]:
+    found = streams(read_outcome(outcome, [*_SERVICE, "offset_bytes", "process"]))
+    return {
+        name: found[found["stream_kind"] == kind].drop(columns="stream_kind").to_dict("records")
+        for name, kind in (("streams", "stream"), ("processes", "process"))
+    }
+
+
+def _marks(state: str, requests: Mapping[str, int], errors: Mapping[str, int], lost: int, partial: bool) -> list[str]:
+    """What to know before one believes the numbers, in sentences without an end."""
+    marks = []
+    if lost:
+        marks.append(f"lossy: the trace lacks {lost} events")
+    if state not in (FINISHED, TIME_IS_UP):
+        marks.append(f"{state}: the replay did not end as it should")
+    if partial:
+        back = requests["completed"] + requests["failed"]
+        marks.append(
+            f"partial: {back} of {requests['planned']} requests came back, {requests['issued']} had been issued"
+        )
+    if requests["failed"]:
+        told = ", ".join(f"{name} {count}" for name, count in errors.items())
+        marks.append(f"errors: {requests['failed']} of {requests['issued']} requests failed ({told})")
+    return marks
+
+
+def _wakeup(results: Mapping[str, Any] | None) -> dict[str, float] | None:
+    """How late this host wakes up a sleeper, as the engine measured it before the start."""
+    if results is None or not results.get("wakeup_max_ns"):
+        return None
+    return {name: results[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p95", "p99", "max")}

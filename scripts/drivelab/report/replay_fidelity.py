@@ -1,0 +1,175 @@
+"""How true replays were to their plan, and what the mapping to the drive had changed of the trace before."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.numbers import (
+    MISSING,
+    capital,
+    is_missing,
+    number,
+    percent,
+    size,
+    text,
+)
+from drivelab.report.replay_runs import counted
+from drivelab.report.view import Cell, Column, Table
+
+_MOST_COLUMNS = 4
+"""With more traces than this each has a row instead of a column."""
+_MAPPED = (("Footprint", "footprint"), ("Re-touched", "retouched"))
+
+
+def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
+    """How true the counted runs of each trace were to what was planned; None without a replay."""
+    runs = counted(inputs.of_key("replays", key))
+    if not runs:
+        return None
+    by_trace = {
+        trace: [row for row in runs if row["trace"] == trace] for trace in dict.fromkeys(r["trace"] for r in runs)
+    }
+    quantities: list[tuple[str, Callable[[list[Row]], Cell]]] = [
+        ("Replayed", _manner),
+        ("Duration ratio", _ratio),
+        *(
+            (f"Issue error, {percent_} %, µs", lambda rows, name=name: _error(rows, name))
+            for name, percent_ in (("p50", "50"), ("p95", "95"), ("p99", "99"))
+        ),
+        ("Issued within 50 µs", lambda rows: _of_deadline(rows, "within_50us_pct", percent)),
+        ("Order inversions", lambda rows: _worst(rows, "order_inversions")),
+        ("Late for want of a place in flight", lambda rows: _of_deadline(rows, "late_by_depth_pct", percent)),
+        ("Late by a dependency", lambda rows: _of_deadline(rows, "late_by_dependency_pct", percent)),
+        ("Requests issued", _issued),
+        ("Failed requests", lambda rows: _worst(rows, "errors")),
+        ("The kernel's own view", _kernel),
+    ]
+    names = list(by_trace)
+    if len(names) <= _MOST_COLUMNS:
+        columns = [Column("", numeric=False), *(Column(str(name), numeric=False) for name in names)]
+        rows = [(Cell(what), *(show(by_trace[name]) for name in names)) for what, show in quantities]
+    else:
+        columns = [Column("Trace", numeric=False), *(Column(what, numeric=False) for what, _ in quantities)]
+        rows = [(Cell(str(name)), *(show(by_trace[name]) for _, show in quantities)) for name in names]
+    return Table(
+        id=f"{inputs.anchors[key]}-fidelity",
+        caption="Fidelity: was it replayed as planned?",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        note="Medians of the counted runs, the worst run below. Issue error: from the time that a request was due to "
+        "the time that it was issued. Beside it how late this host wakes a sleeping program, measured just before each "
+        "run: no replay is more punctual than its host. Duration ratio: what its basis says, replayed by planned.",
+        sources=inputs.sources(row["recording"] for row in runs),
+    )
+
+
+def _manner(rows: list[Row]) -> Cell:
+    told = [f"engine {text(rows[0]['engine'])}"]
+    if rows[0]["dependencies"] != "none":
+        told.append(f"in order of {rows[0]['dependencies']}")
+    faults = dict.fromkeys(str(mark) for row in rows for mark in row["marks"])
+    partial = any(row["partial"] for row in rows)
+    return Cell(text(rows[0]["timing"]), small="; ".join([*told, *faults]), tone="bad" if partial else "")
+
+
+def _values(rows: list[Row], name: str) -> list[float]:
+    return [float(row[name]) for row in rows if not is_missing(row[name])]
+
+
+def _ratio(rows: list[Row]) -> Cell:
+    found = _values(rows, "duration_ratio")
+    if not found:
+        return Cell(MISSING, tone="missing")
+    basis = "" if is_missing(rows[0]["duration_basis"]) else f"{rows[0]['duration_basis']}; "
+    worst = max(found, key=lambda value: abs(value - 1))
+    return Cell(f"{statistics.median(found):.4f}", small=f"{basis}worst {worst:.4f}")
+
+
+def _error(rows: list[Row], name: str) -> Cell:
+    found, wakeup = _values(rows, f"issue_error_{name}_us"), _values(rows, f"wakeup_{name}_us")
+    if not found:
+        return _without_errors(rows)
+    host = f"; this host's wake-up {number(statistics.median(wakeup))}" if wakeup else ""
+    return Cell(number(statistics.median(found)), small=f"worst {number(max(found))}{host}")
+
+
+def _of_deadline(rows: list[Row], name: str, show: Callable[[Any], str]) -> Cell:
+    found = _values(rows, name)
+    return Cell(show(statistics.median(found))) if found else _without_errors(rows)
+
+
+def _without_errors(rows: list[Row]) -> Cell:
+    if all(row["timing_mode"] == "asap" for row in rows):
+        return Cell("no deadlines")
+    return Cell(MISSING, tone="missing")
+
+
+def _worst(rows: list[Row], name: str) -> Cell:
+    found = _values(rows, name)
+    if not found:
+        return Cell(MISSING, tone="missing")
+    worst = f"worst {number(max(found))}" if max(found) != statistics.median(found) else ""
+    return Cell(number(statistics.median(found)), small=worst)
+
+
+def _issued(rows: list[Row]) -> Cell:
+    issued, planned = (int(min(_values(rows, name))) for name in ("requests", "planned_requests"))
+    same = issued == planned
+    dropped = dict.fromkeys(str(row["dropped"]) for row in rows if not is_missing(row["dropped"]))
+    words = [f"all of {number(planned)} planned" if same else f"of {number(planned)} planned",
+             *(f"left out: {one}" for one in dropped)]  # fmt: skip
+    return Cell(number(issued), small="; ".join(words), tone="" if same else "bad")
+
+
+def _kernel(rows: list[Row]) -> Cell:
+    seen = [row for row in rows if not is_missing(row["kernel_missing"])]
+    reasons = dict.fromkeys(str(row["kernel_reason"]) for row in rows if not is_missing(row["kernel_reason"]))
+    if not seen:
+        return Cell("none", small="; ".join(reasons) or MISSING)
+    row = seen[len(seen) // 2]
+    errors = [f"{label} % {number(row[f'kernel_issue_error_{name}_us'])}"
+              for name, label in (("p50", "50"), ("p95", "95"), ("p99", "99"))
+              if not is_missing(row[f"kernel_issue_error_{name}_us"])]  # fmt: skip
+    parts = [f"issue error, µs: {', '.join(errors)}" if errors else "; ".join(reasons)]
+    if not is_missing(row["kernel_duration_ratio"]):
+        parts.append(f"duration ratio {row['kernel_duration_ratio']:.4f}")
+    if not is_missing(row["kernel_order_inversions"]):
+        parts.append(f"order inversions {number(row['kernel_order_inversions'])}")
+    parts.append(f"not seen {number(row['kernel_missing'])}, not ours {number(row['kernel_extra'])}")
+    missing = any(row["kernel_missing"] for row in seen)
+    return Cell("captured", small="; ".join(part for part in parts if part), tone="bad" if missing else "")
+
+
+def mapping_table(inputs: Inputs, key: Key) -> Table | None:
+    """What it took to bring each trace onto the drive; None without a replay."""
+    rows = {(row["trace"], row["method"]): row for row in inputs.of_key("replay_mappings", key)}
+    if not rows:
+        return None
+    counts = ("moved", "resized", "split", "clipped", "dropped")
+    columns = ["Trace", "Mapping", *(name for name, _ in _MAPPED), "Sequential", "Merged before dispatch",
+               *(capital(name) for name in counts)]  # fmt: skip
+    return Table(
+        id=f"{inputs.anchors[key]}-mapping",
+        caption="What the mapping to this drive changed",
+        columns=tuple(Column(name, numeric=place > 1) for place, name in enumerate(columns)),
+        rows=tuple(
+            (
+                Cell(str(row["trace"]), small=f"{number(row['requests_in_trace'])} requests"),
+                Cell(str(row["method"]), small=str(row["reason"])),
+                *(_before_after(size(row[f"{n}_before_bytes"]), size(row[f"{n}_after_bytes"])) for _, n in _MAPPED),
+                _before_after(percent(row["sequential_before_pct"]), percent(row["sequential_after_pct"])),
+                Cell(number(row["requests_merged"])),
+                *(Cell(number(row[f"requests_{name}"])) for name in counts),
+            )
+            for row in rows.values()
+        ),
+        note="Footprint: distinct bytes that are read or written. Re-touched: bytes that are read or written again. "
+        "Moved, resized, split, clipped, dropped: requests. The trace's value is below where it differs.",
+    )
+
+
+def _before_after(before: str, after: str) -> Cell:
+    return Cell(after, small="" if before == after else f"in the trace {before}")

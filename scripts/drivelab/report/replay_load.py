@@ -1,0 +1,116 @@
+"""What replays asked of a drive and how it served it: by operation, by I/O stream, by process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.numbers import (
+    DASH,
+    capital,
+    is_missing,
+    number,
+    percent,
+    size,
+)
+from drivelab.report.replay_runs import median_runs, name_of
+from drivelab.report.view import Cell, Column, Table
+
+
+def operations_table(inputs: Inputs, key: Key) -> Table | None:
+    """Requests of each operation of the median run of each trace; None without a replay."""
+    runs = median_runs(inputs.of_key("replays", key))
+    rows = _of_runs(inputs.of_key("replay_operations", key), runs)
+    if not rows:
+        return None
+    several = len(runs) > 1
+    names = ("Operation", "Planned", "Issued", "Completed", "Failed", "Seen by the kernel", "Bytes issued",
+             "Mean latency, µs", "in the trace, µs", "Median, µs", "99\u00a0%, µs", "99.9\u00a0%, µs",
+             "Maximum, µs")  # fmt: skip
+    return Table(
+        id=f"{inputs.anchors[key]}-operations",
+        caption="Operations, planned and replayed",
+        columns=tuple(Column(name, numeric=place > 0) for place, name in enumerate(names)),
+        rows=tuple(
+            (
+                Cell(str(row["operation"]), small=str(row["trace"]) if several else ""),
+                Cell(number(row["planned_requests"])),
+                *(_stage(row, stage) for stage in ("issued", "completed")),
+                Cell(number(row["failed_requests"]), tone="bad" if row["failed_requests"] else ""),
+                Cell(DASH if is_missing(row["seen_requests"]) else number(row["seen_requests"])),
+                _bytes(row),
+                *(_known(row[name]) for name in ("mean_latency_us", "trace_mean_latency_us", "p50_latency_us",
+                                                 "p99_latency_us", "p999_latency_us", "max_latency_us")),
+            )
+            for row in rows
+        ),
+        note=f"Of {_which(runs)}. The latency in the trace is that of the same requests on the drive and the system "
+        "that it was captured on.",
+        collapsed=len(rows) > 12,
+    )  # fmt: skip
+
+
+def _stage(row: Row, stage: str) -> Cell:
+    same = row[f"{stage}_requests"] == row["planned_requests"]
+    return Cell(number(row[f"{stage}_requests"]), tone="" if same else "bad", small="" if same else "not all")
+
+
+def _bytes(row: Row) -> Cell:
+    same = row["issued_bytes"] == row["planned_bytes"]
+    return Cell(size(row["issued_bytes"]), small="" if same else f"{size(row['planned_bytes'])} planned",
+                tone="" if same else "bad")  # fmt: skip
+
+
+def _known(value: Any) -> Cell:
+    """A number, or a dash where there are too few requests to tell."""
+    return Cell(DASH) if is_missing(value) else Cell(number(value))
+
+
+def _which(runs: Iterable[Row]) -> str:
+    found = list(runs)
+    return (
+        f"the median run of each of {len(found)} traces" if len(found) > 1 else f"the median run ({name_of(found[0])})"
+    )
+
+
+def _of_runs(rows: list[Row], runs: Iterable[Row]) -> list[Row]:
+    wanted = {(run["recording"], run["step"], run["trace"], run["repeat"]) for run in runs}
+    return [row for row in rows if (row["recording"], row["step"], row["trace"], row["repeat"]) in wanted]
+
+
+def streams_table(inputs: Inputs, key: Key, kind: str = "stream", most: int = 9) -> Table | None:
+    """The most frequent streams, or processes, of the median run of each trace; None without a replay."""
+    runs = median_runs(inputs.of_key("replays", key))
+    rows = [row for row in _of_runs(inputs.of_key("replay_streams", key), runs) if row["stream_kind"] == kind]
+    if not rows:
+        return None
+    several = len(runs) > 1
+    shown = [row for run in runs for row in [r for r in rows if r["trace"] == run["trace"]][:most]]
+    names = (
+        capital(kind),
+        "Requests",
+        "Share of requests",
+        "Bytes",
+        "Access time, µs",
+        "in the trace, µs",
+        "99\u00a0%, µs",
+    )
+    title = "I/O streams, the nine most frequent" if kind == "stream" else "Processes"
+    return Table(
+        id=f"{inputs.anchors[key]}-{kind}-streams",
+        caption=title,
+        columns=tuple(Column(name, numeric=place > 0) for place, name in enumerate(names)),
+        rows=tuple(
+            (
+                Cell(str(row["stream"]), small=str(row["trace"]) if several else ""),
+                Cell(number(row["requests"])),
+                Cell(percent(row["share_pct"])),
+                Cell(size(row["bytes"])),
+                *(_known(row[name]) for name in ("access_time_us", "trace_access_time_us", "p99_latency_us")),
+            )
+            for row in shown
+        ),
+        note=f"Reads and writes that completed, of {_which(runs)}.",
+        collapsed=several or kind != "stream",
+    )

@@ -1,0 +1,130 @@
+"""What replays came to: the medians of traces, sets and phases, and every pass of a set."""
+
+from __future__ import annotations
+
+from drivelab.analysis.replay_metrics import SCORE_FORMULA
+from drivelab.analysis.verdict import FAULTS
+from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.numbers import (
+    DASH,
+    TIMES,
+    capital,
+    duration,
+    heading,
+    is_missing,
+    number,
+    percent,
+    size,
+    text,
+)
+from drivelab.report.taint import taint_mark
+from drivelab.report.verdict import value_cell
+from drivelab.report.view import Cell, Column, Table
+
+_METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us", "duration_s")
+_MOST_NAMES = 4
+"""More traces than this are counted, not named."""
+
+
+def result_table(inputs: Inputs, key: Key) -> Table | None:
+    """The medians of each set, trace and phase, with the score beside that of the basis; None without a replay."""
+    rows = [row for row in inputs.of_key("summary", key) if is_replay(row)]
+    if not rows:
+        return None
+    metrics = [metric for metric in _METRICS if any(row["metric"] == metric for row in rows)]
+    units = {row["metric"]: row["unit"] for row in rows}
+    basis = inputs.study.get("basis")
+    scores = basis_scores(inputs, key[1])
+    found = []
+    for label in dict.fromkeys(row["cell_label"] for row in rows):
+        of_label = {row["metric"]: row for row in rows if row["cell_label"] == label}
+        any_row = next(iter(of_label.values()))
+        cells = [_median(of_label.get(metric)) for metric in metrics]
+        if "score" in metrics and basis is not None:
+            cells.insert(metrics.index("score") + 1, relative_score(of_label.get("score"), scores.get(label)))
+        verdicts = dict.fromkeys(text(row["verdict"]) for row in of_label.values())
+        taints = dict.fromkeys(taint_mark(row) for row in of_label.values() if taint_mark(row))
+        found.append(
+            (
+                Cell(capital(str(label)), small=f"{any_row['statistic']}, n = {number(any_row['n'])}"),
+                Cell("; ".join(verdicts), small="; ".join(taints), tone="bad" if verdicts.keys() & set(FAULTS) else ""),
+                *cells,
+            )
+        )
+    columns = [Column(capital(heading(metric, units[metric]))) for metric in metrics]
+    if "score" in metrics and basis is not None:
+        columns.insert(metrics.index("score") + 1, Column(f"{TIMES}\u00a0{basis}"))
+    phased = any(not is_missing(row.get("phase")) for row in inputs.of_key("replays", key))
+    return Table(
+        id=f"{inputs.anchors[key]}-replay-result",
+        caption="Result of the replay",
+        columns=(Column("", numeric=False), Column("Verdict", numeric=False), *columns),
+        rows=tuple(found),
+        note=f"{capital(SCORE_FORMULA)}. Below a value: lowest to highest of the runs that count, and their relative "
+        "standard error (RSE)."
+        + (f" {TIMES} {basis}: the score as a multiple of that of {basis}, the basis." if scores else "")
+        + (" A phase changes the drive from pass to pass: best and worst pass say how much." if phased else ""),
+        sources=inputs.sources(name for row in rows for name in row["recordings"]),
+    )
+
+
+def is_replay(row: Row) -> bool:
+    """Whether a row of the summary is of a replay, not of a cell."""
+    return str(row["cell_label"]).startswith(("replay ", "set of "))
+
+
+def basis_scores(inputs: Inputs, measurement: str) -> dict[str, float]:
+    """Score of the basis drive by label; empty if it was not measured."""
+    rows = inputs.of_key("summary", (str(inputs.study.get("basis")), measurement))
+    return {row["cell_label"]: float(row["value"]) for row in rows if row["metric"] == "score"}
+
+
+def relative_score(row: Row | None, basis: float | None) -> Cell:
+    """A score as a multiple of that of the basis."""
+    if row is None or not basis:
+        return Cell(DASH)
+    return Cell(f"{float(row['value']) / basis:.3f}")
+
+
+def _median(row: Row | None) -> Cell:
+    if row is None:
+        return Cell(DASH)
+    parts = [f"{number(row['spread_low'])}{DASH}{number(row['spread_high'])}"]
+    if not is_missing(row["rse_pct"]):
+        parts.append(f"RSE {percent(row['rse_pct'])}")
+    return Cell(number(row["value"]), small=", ".join(parts))
+
+
+def passes_table(inputs: Inputs, key: Key) -> Table | None:
+    """Every pass over a set of traces, or through a phase; None where each trace stands for itself."""
+    rows = [row for row in inputs.of_key("replay_passes", key) if row["traces"] > 1 or not is_missing(row["phase"])]
+    if not rows:
+        return None
+    several = len({row["recording"] for row in rows}) > 1
+    names = ("Pass", "Counted", "Access time, µs", "Throughput, MiB/s", "Score", "Read", "Written", "Busy", "Duration")
+    return Table(
+        id=f"{inputs.anchors[key]}-passes",
+        caption=f"Passes over {rows[0]['trace_names']}" if rows[0]["traces"] <= _MOST_NAMES else
+        f"Passes over {rows[0]['traces']} traces",
+        columns=tuple(Column(name, numeric=place > 1) for place, name in enumerate(names)),
+        rows=tuple(
+            (
+                Cell(_pass_name(row), small=f"run {row['run']}" if several else ""),
+                Cell("yes" if row["counted"] else "no", small=taint_mark(row), tone="bad" if row["partial"] else ""),
+                *(value_cell(row[name]) for name in ("access_time_us", "bandwidth_mib_s", "score")),
+                *(Cell(size(row[name])) for name in ("read_bytes", "write_bytes")),
+                *(Cell(duration(row[name])) for name in ("busy_s", "duration_s")),
+            )
+            for row in rows
+        ),
+        note="Throughput: all bytes of the pass by the time in which at least one read or write was in flight. Access "
+        f"time: mean over all its reads and writes. {capital(SCORE_FORMULA)}.",
+        sources=inputs.sources(row["recording"] for row in rows),
+        collapsed=len(rows) > 24,
+    )  # fmt: skip
+
+
+def _pass_name(row: Row) -> str:
+    if is_missing(row["phase"]):
+        return f"{row['repeat']}, {'warm' if row['warm'] else 'cold'}"
+    return f"{row['phase']} {int(row['phase_pass'])}"

@@ -1,0 +1,111 @@
+"""The runs of replays one by one, and which of them stands for its trace."""
+
+from __future__ import annotations
+
+from drivelab.analysis.replay_metrics import SCORE_FORMULA
+from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.numbers import DASH, capital, is_missing, number, text
+from drivelab.report.taint import taint_mark, taint_note
+from drivelab.report.verdict import value_cell
+from drivelab.report.view import Cell, Column, Table
+
+_LATENCIES = {
+    "p50": "Median",
+    "p99": "99\u00a0%",
+    "p999": "99.9\u00a0%",
+    "p9999": "99.99\u00a0%",
+    "p99999": "99.999\u00a0%",
+}
+_MANY_RUNS = 24
+
+
+def counted(runs: list[Row]) -> list[Row]:
+    """Runs that count; all of them where none does."""
+    return [row for row in runs if row["counted"]] or runs
+
+
+def median_runs(runs: list[Row]) -> list[Row]:
+    """One run per trace: of those that count the one with the median access time, the lower of two middle ones."""
+    found = []
+    for trace in dict.fromkeys(row["trace"] for row in runs):
+        of_trace = counted([row for row in runs if row["trace"] == trace])
+        known = sorted(
+            (row for row in of_trace if not is_missing(row["access_time_us"])), key=lambda row: row["access_time_us"]
+        )
+        found.append(known[(len(known) - 1) // 2] if known else of_trace[0])
+    return found
+
+
+def name_of(run: Row) -> str:
+    """One run of a trace in words."""
+    if is_missing(run["phase"]):
+        return f"{run['repeat']}, {'warm' if run['warm'] else 'cold'}"
+    return f"{run['phase']} {int(run['phase_pass'])}"
+
+
+def runs_table(inputs: Inputs, key: Key) -> Table | None:
+    """A row for every replay; None if there is none."""
+    runs = inputs.of_key("replays", key)
+    if not runs:
+        return None
+    several = len({row["trace"] for row in runs}) > 1
+    latencies = {name: words for name, words in _LATENCIES.items()
+                 if any(not is_missing(row[f"{name}_latency_us"]) for row in runs)}  # fmt: skip
+    nines = (f"{one}, µs" for one in latencies.values())
+    names = ("Run", "Counted", "Reads issued", "Writes issued", "Duration ratio", "Access time, µs", "in the trace, µs",
+             "of reads, µs", "of writes, µs", "Throughput, MiB/s", "Score", *nines, "Maximum, µs",
+             "Remarks")  # fmt: skip
+    texts = {"Run", "Counted", "Remarks"}
+    return Table(
+        id=f"{inputs.anchors[key]}-replays",
+        caption="Every replay",
+        columns=tuple(Column(name, numeric=name not in texts) for name in names),
+        rows=tuple(
+            (
+                Cell(name_of(row), small=str(row["trace"]) if several else ""),
+                Cell("yes" if row["counted"] else "no", small=taint_mark(row)),
+                _issued(row, "read"),
+                _issued(row, "write"),
+                _ratio(row),
+                value_cell(row["access_time_us"]),
+                *(_known(row[f"{of}_access_time_us"]) for of in ("trace", "read", "write")),
+                value_cell(row["bandwidth_mib_s"]),
+                value_cell(row["score"]),
+                *(_known(row[f"{name}_latency_us"]) for name in latencies),
+                value_cell(row["max_latency_us"]),
+                Cell("; ".join(_remarks(row)) or "none", tone="bad" if row["partial"] or row["errors"] else ""),
+            )
+            for row in runs
+        ),
+        note=" ".join(
+            [
+                f"{capital(SCORE_FORMULA)}. {DASH}: too few requests for this percentile, or none.",
+                taint_note(runs),
+            ]
+        ).strip(),
+        sources=inputs.sources(row["recording"] for row in runs),
+        collapsed=len(runs) > _MANY_RUNS,
+    )  # fmt: skip
+
+
+def _ratio(row: Row) -> Cell:
+    value = row["duration_ratio"]
+    return value_cell(value) if is_missing(value) else Cell(f"{value:.4f}")
+
+
+def _known(value: object) -> Cell:
+    return Cell(DASH) if is_missing(value) else Cell(number(value))
+
+
+def _remarks(row: Row) -> list[str]:
+    """In a word each; the table of the fidelity has the sentences."""
+    left_out = [f"not replayed: {text(row['dropped'])}"] if not is_missing(row["dropped"]) else []
+    return [*(str(mark).partition(":")[0] for mark in row["marks"]), *left_out]
+
+
+def _issued(row: Row, direction: str) -> Cell:
+    issued, planned = row[f"{direction}_ios"], row[f"planned_{direction}_ios"]
+    if is_missing(issued) or is_missing(planned):
+        return value_cell(issued)
+    return Cell(number(issued), small="as planned" if issued == planned else f"{number(planned)} planned",
+                tone="" if issued == planned else "bad")  # fmt: skip

@@ -1,0 +1,157 @@
+"""One replay outside of a study: of a trace on a drive of the sheet, a loop device or a file, as it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from drivelab.config.drives_sheet import SheetRow, load_sheet
+from drivelab.config.yaml_file import load_yaml
+from drivelab.drives import guard, target
+from drivelab.drives.lock import exclusive, refuse_if_held
+from drivelab.drives.target import Target
+from drivelab.errors import UserError
+from drivelab.fio.document import CellFailed
+from drivelab.replay import native, once
+from drivelab.replay.choice import ReplayChoice
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.once import Manner
+from drivelab.replay.prefill import QUEUE_DEPTH, prefill_schedule
+from drivelab.replay.prepare import Prepared, prepare
+from drivelab.stages.planning import VIRTUAL_DRIVES
+from drivelab.trace.catalogue import sha256_of
+from drivelab.trace.outputs import refuse_source, writable
+from drivelab.virtual import manage
+from drivelab.virtual.model import DriveModel
+
+
+def replay(
+    trace: Path,
+    name: str,
+    output: Path,
+    choice: ReplayChoice,
+    manner: Manner,
+    *,
+    sheet: Path,
+    prefill: bool = False,
+    destroy: bool = False,
+) -> dict[str, Any]:
+    """Replay a trace once on the target `name` and write a row for each request to `output`; returns the report.
+
+    The report is that of drivelab.replay.report with `trace`, `target` and `failed_requests`. Meanwhile the files of
+    the replay lie beside `output` in a folder `.NAME.replay`.
+
+    Raises UserError, before anything is written to the target, when it may not be used or the trace does not fit, and
+    when the engine could not begin. A replay that ended early is no error: see `partial`.
+    """
+    if manner.engine == "native" and (reason := native.possible()) is not None:
+        raise UserError(f"the native engine cannot run here: {reason}; use --engine fio, or mend that")
+    refuse_source(output, [trace, Path(name)])
+    folder = output.with_name(f".{output.name}.replay")
+    with writable(output):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        if folder.exists():
+            _salvage(folder, output)
+        folder.mkdir()
+    try:
+        with _opened(name, sheet, destroy) as where:
+            prepared = prepare(trace, folder / "trace", choice, where.capacity_bytes, where.logical_block_bytes)
+            if prefill:
+                _prefill(where, prepared, folder)
+            try:
+                once.run(where, prepared, folder, manner, on_hang=lambda: _free(where))
+                report = once.evaluate(prepared, folder)
+            except CellFailed as failure:
+                raise UserError(f"replay on {where.label}: {failure}") from None
+        (folder / once.OUTCOME).replace(output)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return {
+        **report,
+        "trace": {"name": trace.stem, "path": str(trace), "sha256": sha256_of(trace)},
+        "target": {"label": where.label, "kind": where.kind, "capacity_bytes": where.capacity_bytes,
+                   "logical_block_bytes": where.logical_block_bytes},
+        "failed_requests": sum(one["requests"] for one in report["failed"].values()),
+    }  # fmt: skip
+
+
+def _prefill(where: Target, prepared: Prepared, folder: Path) -> None:
+    schedule = folder / "prefill.schedule"
+    if not prefill_schedule(prepared.schedule, schedule):
+        return
+    options = EngineOptions(depth_limit=QUEUE_DEPTH)
+    try:
+        native.run_engine(where.path, where.identity, schedule, folder, options, on_hang=lambda: _free(where))
+    except CellFailed as failure:
+        raise UserError(f"writing what the trace reads to {where.label}: {failure}") from None
+    told = native.engine_report(folder)
+    if told["state"] != "finished" or told["failed"]:
+        raise UserError(
+            f"writing what the trace reads to {where.label} came to an end with state {told['state']}, "
+            f"{told['failed']} writes failed; see what is wrong with the drive"
+        )
+    (folder / once.RESULTS).unlink()
+
+
+def _salvage(folder: Path, output: Path) -> None:
+    """A replay that was killed with all its processes left what it had done: kept beside the new one."""
+    planned, results = folder / "trace.planned.parquet", folder / once.RESULTS
+    if planned.exists() and results.exists() and native.engine_report(folder)["state"] != "prepared":
+        from drivelab.replay.outcome import write_outcome
+
+        kept = output.with_name(f"{output.stem}.interrupted{output.suffix}")
+        write_outcome(planned, results, kept, {"engine": "native"})
+        print(f"an interrupted replay had begun; the part that it did is in {kept}")
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def _opened(name: str, sheet: Path, destroy: bool) -> Iterator[Target]:
+    """The target, approved and locked."""
+    if "/" in name or Path(name).exists():
+        with target.named(Path(name), destroy=destroy) as where:
+            yield where
+        return
+    rows = load_sheet(sheet)
+    if name not in rows:
+        raise UserError(
+            f"target '{name}': is neither a drive of {sheet}, which has: {', '.join(rows) or 'none'}, nor a path; "
+            "enter the drive there, or name a loop device or a file by its path"
+        )
+    with _device(rows[name]) as device:
+        refuse_if_held(Path(device), name)
+        approved = guard.approve(rows[name], device)
+        if approved.virtual is None and not destroy:
+            raise UserError(
+                f"drive '{name}' ({approved.serial}): what it holds would be destroyed; say with --yes that it may "
+                "be. Nothing was written."
+            )
+        with exclusive(Path(approved.device), name, hold=True):
+            yield target.of_drive(approved, name)
+
+
+@contextmanager
+def _device(row: SheetRow) -> Iterator[str]:
+    """Path of a row's device; a virtual drive that does not run is started for the time of the replay."""
+    if row.virtual is None:
+        yield row.device
+        return
+    models = load_yaml(VIRTUAL_DRIVES)
+    if row.virtual not in models:
+        raise UserError(f"{row.source}: there is no virtual drive '{row.virtual}' in {VIRTUAL_DRIVES}; add it there")
+    running = any(one.name == row.virtual and one.alive for one in manage.status())
+    drive = manage.start(row.virtual, DriveModel.from_mapping(row.virtual, models[row.virtual]))
+    try:
+        yield drive.device
+    finally:
+        if not running:
+            manage.stop(row.virtual)
+
+
+def _free(where: Target) -> None:
+    """Free an engine that waits in the kernel for a virtual drive that no longer answers."""
+    if where.approved is not None and where.approved.virtual is not None:
+        manage.stop(where.approved.virtual, force=True)

@@ -1,0 +1,138 @@
+"""Arrow schemas of what a recording says of its replays."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from drivelab.tables.columns import KEY_LINES, TELEMETRY_LINES, schema
+
+_RUN = ("int32: step", "str: phase?", "int32: phase_pass?", "str: trace", "int32: repeat")
+"""One replay: step of the plan; phase and pass from 1 of a step that is repeated by phase, as a consistency test is."""
+
+REPLAYS = schema(
+    # One row per trace and repeat. What an engine that tells no single requests cannot know is null.
+    *KEY_LINES,
+    *_RUN,
+    "bool: warm counted",
+    "str: engine timing_mode timing",  # mode: "original" | "scaled" | "asap" | "idle-capped"; timing: in words
+    "str: mapping dependencies",  # mapping: the method; what it changed is in REPLAY_MAPPINGS
+    "str: state",  # of the engine at the end; "finished" when it completed all
+    "bool: partial",
+    "str: trace_marks?",  # "lossy": the trace is not whole
+    "strs: marks",  # what to know before one believes the numbers, in words
+    "int64: requests planned_requests read_ios write_ios planned_read_ios planned_write_ios",
+    "int64: flushes planned_flushes discards planned_discards write_zeroes planned_write_zeroes",
+    "int64: errors",
+    "int64: order_inversions?",
+    "float: duration_s? trace_duration_s duration_ratio?",
+    "str: duration_basis?",  # what duration_ratio compares
+    # Issue minus deadline; null as soon as possible, where there is no deadline.
+    "float: issue_error_p50_us? issue_error_p95_us? issue_error_p99_us? issue_error_max_us? within_50us_pct?",
+    "float: late_by_depth_pct? late_by_dependency_pct?",
+    "float: wakeup_p50_us? wakeup_p95_us? wakeup_p99_us?",  # how late this host wakes a sleeper, before the start
+    "float: kernel_issue_error_p50_us? kernel_issue_error_p95_us? kernel_issue_error_p99_us?",
+    "int64: kernel_missing? kernel_extra? kernel_order_inversions?",
+    "float: kernel_duration_ratio?",
+    "str: kernel_reason?",  # why the kernel's own view is not there
+    "int64: read_bytes write_bytes",
+    "float: busy_s? bandwidth_mib_s?",  # bandwidth: bytes by busy time
+    "float: access_time_us? score? read_access_time_us? write_access_time_us?",
+    "float: p50_latency_us? p99_latency_us? p999_latency_us? p9999_latency_us? p99999_latency_us? max_latency_us?",
+    "float: trace_access_time_us?",  # where the trace was captured
+    "str: dropped",  # what the engine did not replay; empty when it replayed all
+    *TELEMETRY_LINES,
+)
+
+REPLAY_OPERATIONS = schema(
+    *KEY_LINES,
+    *_RUN,
+    "bool: counted",
+    "str: operation",
+    "int64: planned_requests issued_requests completed_requests failed_requests",
+    "int64: planned_bytes issued_bytes completed_bytes failed_bytes",
+    "int64: seen_requests? seen_bytes?",  # by the kernel's tracer
+    "float: mean_latency_us? p50_latency_us? p99_latency_us? p999_latency_us? max_latency_us?",
+    "float: trace_mean_latency_us?",
+)
+
+REPLAY_STREAMS = schema(
+    *KEY_LINES,
+    *_RUN,
+    "bool: counted",
+    "str: stream_kind stream",  # "stream": operation, size, random or sequential; "process"
+    "int64: requests bytes",
+    "float: share_pct access_time_us? p99_latency_us? trace_access_time_us?",
+)
+
+REPLAY_LATENCY = schema(
+    # fio's bins; `source`: the replay itself, or what the trace says of the same requests.
+    *KEY_LINES,
+    *_RUN,
+    "bool: counted",
+    "str: operation source",
+    "int64: latency_ns count",
+)
+
+REPLAY_ISSUE_ERRORS = schema(
+    # How many requests were issued so long after their deadline: fio's bins.
+    *KEY_LINES,
+    *_RUN,
+    "bool: counted",
+    "int64: error_ns count",
+)
+
+REPLAY_OVER_TIME = schema(
+    # A hundred equal intervals; requests count where they were due, and where they were issued. Nothing is due as
+    # soon as possible: what was planned is null there.
+    *KEY_LINES,
+    *_RUN,
+    "bool: counted",
+    "float: begin_s end_s",
+    "int64: planned_requests? issued_requests? planned_bytes? issued_bytes?",  # bytes, IOPS, MiB/s: reads and writes
+    "float: planned_iops? iops? planned_bandwidth_mib_s? bandwidth_mib_s?",
+    "float: mean_latency_us? trace_mean_latency_us? issue_error_p50_us? issue_error_p99_us?",
+    "float: planned_depth? depth?",  # mean in flight: of the trace, and of the replay
+)
+
+REPLAY_MAPPINGS = schema(
+    # What it took to bring a trace onto the drive, one row per trace and step: drivelab.replay.mapping.MappingReport.
+    *KEY_LINES,
+    "int32: step",
+    "str: trace method reason",
+    "int64: capacity_bytes logical_block_bytes range_start_bytes range_bytes",
+    "int64: requests_in_trace requests_merged requests_moved requests_resized requests_split requests_clipped",
+    "int64: requests_dropped footprint_before_bytes footprint_after_bytes",
+    "float: sequential_before_pct sequential_after_pct",
+    "int64: retouched_before_bytes retouched_after_bytes",
+)
+
+REPLAY_PASSES = schema(
+    # One row per pass over all traces of a step.
+    *KEY_LINES,
+    "int32: step",
+    "str: phase?",
+    "int32: phase_pass?",
+    "int32: repeat",
+    "bool: warm counted",
+    "int32: traces",
+    "str: trace_names",  # separated by ", "
+    "str: timing_mode",
+    "bool: partial",
+    "int64: read_bytes write_bytes",
+    "float: busy_s? bandwidth_mib_s?",  # all bytes by all busy time
+    "float: access_time_us? score? duration_s?",  # access time: over all reads and writes of the pass
+    "bool: tainted",
+    "str: taint_reason?",
+)
+
+REPLAY_TABLES: dict[str, pa.Schema] = {
+    "replays": REPLAYS,
+    "replay_operations": REPLAY_OPERATIONS,
+    "replay_streams": REPLAY_STREAMS,
+    "replay_latency": REPLAY_LATENCY,
+    "replay_issue_errors": REPLAY_ISSUE_ERRORS,
+    "replay_over_time": REPLAY_OVER_TIME,
+    "replay_mappings": REPLAY_MAPPINGS,
+    "replay_passes": REPLAY_PASSES,
+}
+"""What a recording says of its replays; empty tables for one that has none."""

@@ -1,0 +1,256 @@
+"""The replay engine on block devices: what the device sees, and what becomes of its faults."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from replay_files import BLOCK, Engine, direct_read, identity, make_records, start, write_schedule
+
+from drivelab.replay import native
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.records import COMPLETED, ISSUED, NOT_ISSUED, Records
+from drivelab.virtual import manage
+from drivelab.virtual.manage import VirtualDrive
+from drivelab.virtual.server import Fault
+
+pytestmark = pytest.mark.device
+
+pytest_plugins = ("capture_fixtures",)
+
+MIB = 1 << 20
+MS = 1_000_000
+EIO, ENODATA = -5, -61
+STAT_READS, STAT_WRITES, STAT_DISCARDS, STAT_FLUSHES = 0, 4, 11, 15
+"""Fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
+
+
+@pytest.fixture(autouse=True)
+def _possible() -> None:
+    if (reason := native.possible()) is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def engine(tmp_path: Path, attach: Callable[[int, int], str]) -> Engine:
+    return Engine(tmp_path, attach(64, BLOCK))
+
+
+@pytest.fixture
+def on_drive(drive: VirtualDrive, tmp_path: Path) -> Engine:
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    return Engine(folder, drive.device)
+
+
+def stat(device: str) -> list[int]:
+    return [int(field) for field in Path("/sys/block", Path(device).name, "stat").read_text().split()]
+
+
+def random_requests(count: int, every_ns: int, operation: str = "read", pages: int = 4096) -> Records:
+    dice = np.random.default_rng(5)
+    return make_records(
+        {"operation": operation, "deadline_ns": i * every_ns, "offset_bytes": int(dice.integers(0, pages)) * BLOCK}
+        for i in range(count)
+    )
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline_s = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline_s, "it never came to pass"
+        time.sleep(0.01)
+
+
+def test_operations_reach_the_device(engine: Engine) -> None:
+    subprocess.run(["dd", "if=/dev/urandom", f"of={engine.target}", "bs=1M", "count=64", "oflag=direct", "status=none"],
+                   check=True)  # fmt: skip
+    old, before = direct_read(engine.target), stat(engine.target)
+    ran = engine.run_rows(
+        {"operation": "write", "offset_bytes": BLOCK, "length_bytes": 4 * BLOCK},
+        {"operation": "discard", "offset_bytes": MIB, "length_bytes": 16 * MIB, "after": 1},
+        {"operation": "write-zeroes", "offset_bytes": 32 * MIB, "length_bytes": 2 * MIB, "after": 2},
+        {"operation": "read", "offset_bytes": 32 * MIB, "length_bytes": MIB, "after": 3},
+        {"operation": "flush", "after": 4},
+    )
+    assert (ran.status, ran.words, ran.report["state"]) == (0, "", "finished")
+    assert ran.results["result"].tolist() == [4 * BLOCK, 0, 0, MIB, 0]
+    now, after = direct_read(engine.target), stat(engine.target)
+    assert now[:BLOCK] == old[:BLOCK]
+    assert all(now[at : at + BLOCK] != old[at : at + BLOCK] for at in range(BLOCK, 5 * BLOCK, BLOCK))
+    assert now[5 * BLOCK : MIB] == old[5 * BLOCK : MIB]
+    assert now[MIB : 17 * MIB] == bytes(16 * MIB)
+    assert now[17 * MIB : 32 * MIB] == old[17 * MIB : 32 * MIB]
+    assert now[32 * MIB : 34 * MIB] == bytes(2 * MIB)
+    assert now[34 * MIB :] == old[34 * MIB :]
+    assert after[STAT_DISCARDS] > before[STAT_DISCARDS]
+
+
+@pytest.mark.parametrize(("operation", "flags", "flushes"), [("write", 0, 0), ("write", 1, 10), ("flush", 0, 10)])
+def test_the_device_counts_flushes(engine: Engine, operation: str, flags: int, flushes: int) -> None:
+    """A loop device has a volatile cache and no FUA of its own: a write with it is a write and a flush."""
+    rows = [{"operation": operation, "flags": flags, "offset_bytes": 0, "after": i} for i in range(10)]
+    before = stat(engine.target)
+    ran = engine.run_rows(*rows)
+    assert ran.report["failed"] == 0
+    assert stat(engine.target)[STAT_FLUSHES] - before[STAT_FLUSHES] == flushes
+    assert stat(engine.target)[STAT_WRITES] - before[STAT_WRITES] >= (10 if operation == "write" else 0)
+
+
+def test_a_replay_that_only_reads_opens_it_for_reading(engine: Engine) -> None:
+    process = engine.start(make_records([{}, {"operation": "flush"}, {"deadline_ns": 3600 * 10**9}]))
+    wait_for(lambda: engine.live_header()["completed"] == 2, process)
+    modes = [
+        int(re.search(r"flags:\s+(\d+)", Path(f"/proc/{process.pid}/fdinfo/{one.name}").read_text())[1], 8) & os.O_ACCMODE
+        for one in Path(f"/proc/{process.pid}/fd").iterdir()
+        if str(one.readlink()) == engine.target
+    ]  # fmt: skip
+    process.terminate()
+    assert engine.ended(process).report["failed"] == 0
+    assert modes == [os.O_RDONLY]
+
+
+@pytest.mark.parametrize("block_bytes", [512, BLOCK])
+def test_small_blocks(tmp_path: Path, attach: Callable[[int, int], str], block_bytes: int) -> None:
+    engine = Engine(tmp_path, attach(1, block_bytes))
+    rows = [{"operation": "write", "offset_bytes": i * 512, "length_bytes": 512} for i in range(2048)]
+    ran = engine.run(make_records(rows), block_bytes=512)
+    if block_bytes == BLOCK:
+        assert ran.status == 4
+        assert f"logical blocks of {BLOCK} bytes, the schedule is for 512" in ran.words
+    else:
+        assert (ran.status, ran.report["failed"]) == (0, 0)
+        content = direct_read(engine.target)
+        assert len({content[at : at + 512] for at in range(0, MIB, 512)}) == 2048
+
+
+def test_never_before_it_is_due_and_never_too_deep(engine: Engine) -> None:
+    made = random_requests(5000, 100_000)
+    ran = engine.run(made, EngineOptions(watchdog_s=60, depth_limit=4))
+    assert ran.report["completed"] == 5000
+    issue, complete = ran.results["issue_ns"].astype(np.int64), ran.results["complete_ns"].astype(np.int64)
+    assert (issue >= made["deadline_ns"].astype(np.int64)).all()
+    assert (complete >= issue).all()
+    # In flight as each is issued: those issued before or with it less those that had completed by then.
+    depth = np.arange(1, 5001) - np.searchsorted(np.sort(complete), issue, side="right")
+    assert depth.max() <= 4
+    assert ran.results["in_flight"].max() == ran.report["most_in_flight"] <= 4
+
+
+def test_another_device_of_the_same_name_is_refused(tmp_path: Path, engine: Engine) -> None:
+    kind, numbers, sequence = identity(engine.target).split()
+    if sequence == "-":
+        pytest.skip("this kernel does not number its disks")
+    for wrong in (f"{kind} {numbers} {int(sequence) - 1}", f"{kind} 1:99 {sequence}", f"{kind} {numbers} -"):
+        ran = engine.ended(start(engine.prepare(make_records([{"operation": "write"}]), EngineOptions(), identity=wrong)))
+        assert ran.status == 4
+        assert "nothing was written" in ran.words
+    assert direct_read(engine.target, 0, BLOCK) == bytes(BLOCK)
+
+
+def test_a_device_that_is_too_small(tmp_path: Path, engine: Engine) -> None:
+    engine.target_bytes += BLOCK
+    ran = engine.run_rows({"operation": "write"})
+    assert ran.status == 4
+    assert f"has {64 * MIB} bytes, the schedule is for {64 * MIB + BLOCK}" in ran.words
+
+
+@pytest.mark.parametrize("number", [EIO, ENODATA])
+@pytest.mark.parametrize("go_on", [False, True])
+def test_an_error_of_the_drive(on_drive: Engine, number: int, go_on: bool) -> None:
+    manage.set_fault("test", Fault("error", "read", 100 * BLOCK, BLOCK, -number))
+    rows = [{"offset_bytes": (100 if i in (40, 60) else i) * BLOCK, "deadline_ns": i * MS} for i in range(80)]
+    ran = on_drive.run_rows(*rows, options=EngineOptions(watchdog_s=60, go_on=go_on))
+    assert (ran.status, ran.report["state"]) == (0, "finished" if go_on else "failed")
+    assert ran.report["first_failed"] == 40
+    bad = ran.results["result"] < 0
+    if go_on:
+        assert np.flatnonzero(bad).tolist() == [40, 60]
+        assert (ran.report["completed"], ran.report["failed"]) == (80, 2)
+    else:
+        assert np.flatnonzero(bad).tolist() == [40]
+        assert 41 <= ran.report["issued"] == ran.report["completed"] < 80
+        assert (ran.results["state"][ran.report["issued"] :] == NOT_ISSUED).all()
+    assert set(ran.results["result"][bad]) == {number}
+    assert (ran.results["result"][:40] == BLOCK).all()
+
+
+def test_what_waits_for_a_failed_request_goes_on(on_drive: Engine) -> None:
+    manage.set_fault("test", Fault("error", "read", 0, BLOCK))
+    ran = on_drive.run_rows({}, {"offset_bytes": BLOCK, "after": 1}, options=EngineOptions(watchdog_s=60, go_on=True))
+    assert ran.results["result"].tolist() == [EIO, BLOCK]
+
+
+@pytest.mark.parametrize("operation", ["read", "discard"])
+def test_a_hang_is_noticed(on_drive: Engine, operation: str) -> None:
+    made = random_requests(30_000, MS, operation)
+    process = on_drive.start(made, EngineOptions(watchdog_s=1))
+    wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
+    manage.set_fault("test", Fault("hang"))
+    wait_for(lambda: on_drive.live_header()["state"] > 1, process)
+    manage.clear_faults("test")  # threads that wait for a drive end only when it answers
+    ran = on_drive.ended(process)
+    assert (ran.status, ran.report["state"]) == (7, "hung")
+    assert ran.report["completed"] == (ran.results["state"] == COMPLETED).sum() > 50
+    assert ran.report["issued"] - ran.report["completed"] == (ran.results["state"] == ISSUED).sum() > 0
+    assert ran.report["issued"] < 30_000
+
+
+def test_run_engine_ends_one_that_hangs(on_drive: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "_EXIT_S", 1.0)
+    made = random_requests(30_000, MS, "discard")
+    schedule = write_schedule(on_drive.folder / "s.schedule", made, on_drive.target_bytes)
+    asked: list[str] = []
+
+    def tick(elapsed_s: float) -> None:
+        if not asked:
+            asked.append("hang")
+            manage.set_fault("test", Fault("hang"))
+
+    def on_hang() -> None:
+        asked.append("release")
+        manage.clear_faults("test")
+
+    native.run_engine(on_drive.target, identity(on_drive.target), schedule, on_drive.folder,
+                      EngineOptions(watchdog_s=1), on_tick=tick, on_hang=on_hang)  # fmt: skip
+    assert asked[0] == "hang"
+    assert native.engine_report(on_drive.folder)["state"] == "hung"
+
+
+@pytest.mark.parametrize("go_on", [False, True])
+def test_a_drive_that_disappears(on_drive: Engine, go_on: bool) -> None:
+    process = on_drive.start(random_requests(2000, MS), EngineOptions(watchdog_s=30, go_on=go_on))
+    wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
+    manage.set_fault("test", Fault("gone"))
+    ran = on_drive.ended(process)
+    assert (ran.status, ran.report["state"]) == (0, "finished" if go_on else "failed")
+    assert ran.report["failed"] == (ran.results["result"] < 0).sum() > 0
+    assert ran.report["first_failed"] >= 50
+    if go_on:
+        assert ran.report["completed"] == 2000
+
+
+def test_stopped_while_the_drive_hangs(on_drive: Engine) -> None:
+    process = on_drive.start(random_requests(30_000, MS), EngineOptions(watchdog_s=2))
+    wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
+    manage.set_fault("test", Fault("hang"))
+    wait_for(lambda: on_drive.live_header()["issued"] > on_drive.live_header()["completed"] + 5, process)
+    process.terminate()
+    ran = on_drive.ended(process)
+    assert (ran.status, ran.report["state"], ran.report["signal"]) == (7, "hung", 15)
+    manage.clear_faults("test")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_hangs_on() -> Iterator[None]:
+    yield
+    for one in manage.status():
+        if one.alive:
+            manage.clear_faults(one.name)

@@ -1,0 +1,77 @@
+"""Replays prepared from made-up rows, and what was written of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from made_traces import Row, table
+
+from drivelab.replay.choice import ReplayChoice
+from drivelab.replay.prepare import Prepared, prepare
+from drivelab.replay.records import Records, checksum, open_schedule
+from drivelab.trace.schema import OPERATIONS, REQUESTS, write_trace
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def write_rows(path: Path, rows: Sequence[Row], **columns: Sequence[Any]) -> Path:
+    """A trace of rows; `columns` replace what a Row cannot say (`cpu`, `pieces`, `lost` events)."""
+    made = table(rows)
+    lost = columns.pop("lost", ())
+    for name, values in columns.items():
+        place = made.schema.get_field_index(name)
+        made = made.set_column(place, REQUESTS.field(name), pa.array(values, REQUESTS.field(name).type))
+    write_trace(made, {"lost": {"overrun": sum(lost)}, "unmatched": {}}, path)
+    return path
+
+
+def prepare_rows(
+    folder: Path,
+    rows: Sequence[Row],
+    choice: ReplayChoice | None = None,
+    capacity_bytes: int = GIB,
+    block_bytes: int = 512,
+    **columns: Sequence[Any],
+) -> Prepared:
+    trace = write_rows(folder / "trace.parquet", rows, **columns)
+    return prepare(trace, folder / "made", choice or ReplayChoice(), capacity_bytes, block_bytes)
+
+
+def records_of(prepared: Prepared) -> Records:
+    """The schedule, which must be whole."""
+    found = open_schedule(prepared.schedule)
+    assert found.header["checksum"] == checksum(found.records)
+    assert found.header["count"] == prepared.requests
+    assert (np.diff(found.records["deadline_ns"].astype(np.int64)) >= 0).all()
+    return found.records
+
+
+def planned_of(prepared: Prepared) -> pd.DataFrame:
+    """The rows, which must say what the schedule says."""
+    records = records_of(prepared)
+    frame = pq.read_table(prepared.planned).to_pandas()
+    assert len(frame) == len(records)
+    for name in ("offset_bytes", "length_bytes"):
+        assert (frame[name].to_numpy() == records[name].astype(np.int64)).all()
+    assert (frame["after"].to_numpy() + 1 == records["after"]).all()
+    assert (frame["after"].to_numpy() < np.arange(len(frame))).all()
+    assert [OPERATIONS[code] for code in records["operation"]] == list(frame["operation"])
+    assert (frame["fua"].to_numpy() == (records["flags"] == 1)).all()
+    return frame
+
+
+def brief(prepared: Prepared) -> list[tuple[int, str, int, int]]:
+    """Deadline, operation, offset and length of each record."""
+    names = ("deadline_ns", "operation", "offset_bytes", "length_bytes")
+    planned_of(prepared)
+    return [
+        (int(deadline), OPERATIONS[code], int(offset), int(length))
+        for deadline, code, offset, length in zip(*(records_of(prepared)[name] for name in names), strict=True)
+    ]

@@ -1,0 +1,173 @@
+"""Schedules made by hand, targets for them, and runs of the replay engine on them."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import stat
+import struct
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drivelab.replay import native, records
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.records import (
+    OPERATION_CODES,
+    RESULT_RECORD,
+    SCHEDULE_RECORD,
+    Records,
+    ScheduleWriter,
+    make_results,
+    open_results,
+    open_schedule,
+)
+
+BLOCK = 4096
+_DISK_SEQUENCE = 0x80081280
+"""BLKGETDISKSEQ of linux/fs.h."""
+
+
+def make_records(rows: Iterable[Mapping[str, Any]]) -> Records:
+    """Records of mappings with fields of SCHEDULE_RECORD, `operation` a name; a read of the first block by default."""
+    rows = list(rows)
+    made = np.zeros(len(rows), SCHEDULE_RECORD)
+    for record, row in zip(made, rows, strict=True):
+        record["operation"] = OPERATION_CODES[row.get("operation", "read")]
+        record["length_bytes"] = 0 if row.get("operation") == "flush" else BLOCK
+        for name, value in row.items():
+            if name != "operation":
+                record[name] = value
+    return made
+
+
+def write_schedule(path: Path, made: Records, target_bytes: int = 1 << 20, block_bytes: int = BLOCK) -> Path:
+    with ScheduleWriter(path, target_bytes, block_bytes) as writer:
+        writer.write(made)
+    return path
+
+
+def identity(path: str | Path) -> str:
+    """Of a target as it is now, in the engine's words."""
+    found = os.stat(path)
+    if stat.S_ISREG(found.st_mode):
+        return f"file {found.st_dev}:{found.st_ino}"
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        sequence = str(struct.unpack("Q", fcntl.ioctl(descriptor, _DISK_SEQUENCE, bytes(8)))[0])
+    except OSError:
+        sequence = "-"
+    finally:
+        os.close(descriptor)
+    return f"block {os.major(found.st_rdev)}:{os.minor(found.st_rdev)} {sequence}"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What an engine left."""
+
+    status: int
+    words: str
+    report: dict[str, Any]
+    results: Records
+    schedule: Records
+
+    @property
+    def issued(self) -> Records:
+        return self.results[self.results["state"] != records.NOT_ISSUED]
+
+    @property
+    def latency_ns(self) -> Any:
+        return self.results["complete_ns"].astype(np.int64) - self.results["issue_ns"].astype(np.int64)
+
+
+class Engine:
+    """Replays schedules on one target with files in one folder."""
+
+    def __init__(self, folder: Path, target: str | Path, program: Path | None = None) -> None:
+        self.folder, self.target, self.program = folder, str(target), program
+        self.target_bytes = capacity(target)
+        self._runs = 0
+
+    def prepare(self, made: Records, options: EngineOptions, block_bytes: int = BLOCK, **more: str) -> list[str]:
+        """Make the files of a run and return the engine's command line; `more` alters options that it has."""
+        self._runs += 1
+        schedule = write_schedule(self.folder / f"{self._runs}.schedule", made, self.target_bytes, block_bytes)
+        header = open_schedule(schedule).header
+        directory = self.folder / f"run{self._runs}"
+        directory.mkdir()
+        make_results(directory / native.RESULTS, options.requests or header["count"], header["checksum"])
+        words = native.command(self.target, identity(self.target), schedule, directory / native.RESULTS, options)
+        for name, value in more.items():
+            words[words.index(f"--{name.replace('_', '-')}") + 1] = value
+        return words if self.program is None else [str(self.program), *words[1:]]
+
+    def start(self, made: Records, options: EngineOptions | None = None, **more: Any) -> subprocess.Popen[str]:
+        return start(self.prepare(made, options or EngineOptions(watchdog_s=30), **more))
+
+    def run(self, made: Records, options: EngineOptions | None = None, **more: Any) -> Ran:
+        return self.ended(self.start(made, options, **more))
+
+    def run_rows(self, *rows: Mapping[str, Any], **more: Any) -> Ran:
+        return self.run(make_records(rows), **more)
+
+    def ended(self, process: subprocess.Popen[str]) -> Ran:
+        """Of the last engine started, when it has ended."""
+        _, words = process.communicate()
+        directory = self.folder / f"run{self._runs}"
+        schedule = open_schedule(self.folder / f"{self._runs}.schedule").records
+        results = np.array(open_results(directory / native.RESULTS).records)
+        return Ran(process.returncode, words, native.engine_report(directory), results, schedule)
+
+    def live_header(self) -> dict[str, Any]:
+        """Of the results of the last engine started, as they are now."""
+        return open_results(self.folder / f"run{self._runs}" / native.RESULTS).header
+
+
+def start(words: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def capacity(path: str | Path) -> int:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.lseek(descriptor, 0, os.SEEK_END)
+    finally:
+        os.close(descriptor)
+
+
+def direct_read(path: str | Path, offset: int = 0, length: int | None = None) -> bytes:
+    """What is on the target, past the page cache."""
+    length = capacity(path) - offset if length is None else length
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    buffer = mmap.mmap(-1, length)
+    try:
+        assert os.preadv(descriptor, [buffer], offset) == length
+        return buffer[:]
+    finally:
+        os.close(descriptor)
+        buffer.close()
+
+
+def direct_io_trouble(folder: Path) -> str | None:
+    """Why files of a folder cannot be targets, or None."""
+    path = folder / "probe"
+    path.write_bytes(bytes(BLOCK))
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_DIRECT))
+    except OSError as error:
+        return f"files in {folder} have no direct I/O ({error.strerror})"
+    finally:
+        path.unlink()
+    return None
+
+
+__all__ = [
+    "BLOCK", "RESULT_RECORD", "Engine", "Ran", "capacity", "direct_io_trouble", "direct_read", "identity",
+    "make_records", "start", "write_schedule",
+]  # fmt: skip

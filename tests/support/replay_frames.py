@@ -1,0 +1,175 @@
+"""Made-up replays: what became of each request, and the report, the files and the tables that follow from it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from drivelab.replay.choice import ReplayChoice, TimingChoice
+from drivelab.replay.outcome import KEY, OUTCOME
+from drivelab.replay.report import report
+from drivelab.tables.replays import replay_tables
+
+NO_TELEMETRY: dict[str, Any] = {
+    **dict.fromkeys(
+        ("temperature_min_c", "temperature_mean_c", "temperature_max_c", "throttled", "load_pct", "steal_pct",
+         "cpu_pct", "cpu_frequency_mhz", "power_w", "energy_j", "host_power_w", "taint_reason")
+    ),
+    "tainted": False,
+}  # fmt: skip
+WAKEUPS = {"p50": 4.1, "p95": 11.0, "p99": 61.0, "max": 240.0}
+MAPPING: dict[str, Any] = {
+    "method": "modulo", "reason": "the trace reaches to 9 GiB, which is beyond the active range of 64 MiB",
+    "capacity_bytes": 64 << 20, "logical_block_bytes": 4096, "range_start_bytes": 0, "range_bytes": 64 << 20,
+    "requests_in_trace": 4120, "requests_merged": 120, "requests_moved": 3805, "requests_resized": 0,
+    "requests_split": 2, "requests_clipped": 0, "requests_dropped": 0, "footprint_before_bytes": 30 << 20,
+    "footprint_after_bytes": 28 << 20, "sequential_before_pct": 31.4, "sequential_after_pct": 31.1,
+    "retouched_before_bytes": 81 << 20, "retouched_after_bytes": 83 << 20,
+}  # fmt: skip
+KERNEL: dict[str, Any] = {
+    "operations": {"read": {"seen": {"requests": 500, "bytes": 9 << 20}}}, "missing": 0, "extra": 2, "split": 0,
+    "lost": 0, "issue_error_us": {"p50": 2.1, "p95": 9.7, "p99": 55.0}, "times_reason": None, "order_inversions": 4,
+    "duration_ratio": 1.0002,
+}  # fmt: skip
+_SIZES = np.array([4096, 4096, 4096, 16384, 131072])
+
+
+def outcome(
+    requests: int = 4000, *, seed: int = 1, slowness: float = 1.0, duration_s: float = 12.0, asap: bool = False
+) -> pd.DataFrame:
+    """One row per request, in the columns of an outcome: bursts of small writes, reads, flushes and discards."""
+    random = np.random.default_rng(seed)
+    busy = 1 + 0.8 * np.sin(np.linspace(0, 9, requests)) + (np.arange(requests) % 97 == 0) * 30
+    gaps = random.exponential(1.0, requests) * busy
+    deadline = (np.cumsum(gaps) / gaps.sum() * duration_s * 1e9).astype(np.int64)
+    deadline -= deadline[0]
+    operation = random.choice(["read", "write", "flush", "discard"], requests, p=[0.34, 0.58, 0.06, 0.02])
+    length = np.where(operation == "flush", 0, random.choice(_SIZES, requests))
+    base_us = np.select([operation == "read", operation == "write", operation == "flush"], [85, 38, 700], 300)
+    trace_us = base_us * random.lognormal(0.5, 0.7, requests)
+    replay_us = base_us * slowness * random.lognormal(0, 0.4, requests)
+    replay_us *= np.where(random.random(requests) < 0.004, 40, 1)
+    late_us = np.abs(random.normal(0.8, 0.5, requests)) + (random.random(requests) < 0.03) * random.exponential(
+        90, requests
+    )
+    if asap:
+        issue = np.concatenate([[0], np.cumsum(replay_us[:-1] / 3)]) * 1e3
+    else:
+        issue = np.maximum.accumulate(deadline + late_us * 1e3)
+    issue = issue.astype(np.int64)
+    complete = issue + (replay_us * 1e3).astype(np.int64)
+    offset = random.integers(0, 4000, requests) * 4096
+    return pd.DataFrame(
+        {
+            "deadline_ns": pd.array([None] * requests if asap else deadline, "Int64"),
+            "operation": pd.Categorical(operation),
+            "fua": operation == "never",
+            "preflush": operation == "never",
+            "offset_bytes": np.where(operation == "flush", 0, offset),
+            "length_bytes": length,
+            "process": pd.Categorical(random.choice(["sqlite3", "kworker/u4:1", "jbd2/sda-8"], requests, p=[0.7, 0.2, 0.1])),
+            "pid": 1,
+            "cpu": (np.arange(requests) % 2).astype(np.int32),
+            "sync": operation != "never",
+            "meta": operation == "never",
+            "readahead": operation == "never",
+            "after": np.full(requests, -1),
+            "trace_queue_ns": deadline,
+            "trace_latency_ns": pd.array((trace_us * 1e3).astype(np.int64), "Int64"),
+            "issue_ns": pd.array(issue, "Int64"),
+            "complete_ns": pd.array(complete, "Int64"),
+            "error": np.zeros(requests, np.int32),
+            "waited": pd.Categorical(["depth" if one % 211 == 0 else "" for one in range(requests)]),
+            "in_flight": random.integers(1, 9, requests).astype(np.int32),
+        }
+    )  # fmt: skip
+
+
+def key(drive: str = "op7", measurement: str = "trace-replay", run: int = 1, **changed: Any) -> dict[str, Any]:
+    return {
+        "recording": f"{drive}/{measurement}/0123456789ab-run{run}", "drive": drive, "serial": f"S-{drive}",
+        "protocol": measurement, "measurement": measurement, "run": run, "reduced": False, "virtual": False,
+        "clock": "wall", **changed,
+    }  # fmt: skip
+
+
+def cell(
+    directory: Path,
+    frame: pd.DataFrame,
+    *,
+    choice: ReplayChoice,
+    state: str = "finished",
+    lost: int = 0,
+    kernel: dict[str, Any] | None = None,
+    kernel_reason: str | None = None,
+    span_s: float = 12.0,
+) -> dict[str, Any]:
+    """Leave in `directory` what a replay leaves, from `frame` of `outcome`; returns its report."""
+    directory.mkdir(parents=True, exist_ok=True)
+    results = {"state": state, **{f"wakeup_{name}_ns": 1000 * us for name, us in WAKEUPS.items()}}
+    prepared = {"choice": choice.to_mapping(), "mapping": MAPPING, "trace_duration_s": span_s, "issue_span_s": span_s,
+                "lost": lost}  # fmt: skip
+    schema = OUTCOME.with_metadata({KEY: json.dumps({"prepared": prepared, "planned_requests": len(frame), "results": results}).encode()})
+    pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), directory / "outcome.parquet",
+                   write_page_checksum=True)  # fmt: skip
+    engine = {"engine": "native", "kernel": kernel, "kernel_reason": kernel_reason}
+    body = report(directory / "outcome.parquet", prepared, engine)
+    (directory / "report.json").write_text(json.dumps(body))
+    return body
+
+
+@cache
+def tables(
+    drive: str = "op7",
+    *,
+    traces: tuple[str, ...] = ("sqlite-inserts",),
+    runs: int = 3,
+    slowness: float = 1.0,
+    phases: tuple[tuple[str, int], ...] = (),
+    asap: bool = False,
+    requests: int = 1500,
+    partial: bool = False,
+    kernel: bool = True,
+    lost: int = 0,
+    measurement: str = "trace-replay",
+) -> dict[str, pd.DataFrame]:
+    """The REPLAY tables of one recording: a cold run and `runs` warm ones, or passes by phase: (phase, passes)."""
+    choice = ReplayChoice(TimingChoice("asap" if asap else "original"))
+    places: list[dict[str, Any]] = [{"step": 0, "repeat": one, "warm": one > 1} for one in range(1, runs + 2)]
+    if phases:
+        places = [
+            {"step": step, "phase": phase, "phase_pass": number, "repeat": 1, "warm": True}
+            for step, (phase, passes) in enumerate(phases)
+            for number in range(1, passes + 1)
+        ]
+    lines = []
+    with TemporaryDirectory() as folder:
+        for order, place in enumerate(places):
+            worse = 1.0 if place["warm"] else 1.3
+            if phases:
+                worse = {0: 1 + 0.25 * place["phase_pass"], 1: 3.1}.get(place["step"], 1.4)
+            for number, trace in enumerate(traces):
+                frame = outcome(
+                    requests, seed=10 * number + order, asap=asap, slowness=slowness * worse * (1 + number / 2)
+                )
+                if partial:
+                    frame.loc[requests // 2 :, ["issue_ns", "complete_ns"]] = None
+                line = {**place, "trace": trace, "directory": f"{order}-{trace}", "choice": choice.to_mapping()}
+                cell(Path(folder) / line["directory"], frame, choice=choice, lost=lost,
+                     state="failed" if partial else "finished", kernel=KERNEL if kernel else None,
+                     kernel_reason=None if kernel else "this kernel is locked down")  # fmt: skip
+                lines.append(line)
+        return replay_tables(Path(folder), lines, key(drive, measurement), lambda line: NO_TELEMETRY)
+
+
+def together(*many: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The same tables of several recordings."""
+    return {name: pd.concat([one[name] for one in many], ignore_index=True) for name in many[0]}

@@ -1,0 +1,17 @@
+/* Opens the schedules that it is given and prints the verdict on each. */
+#include "schedule.h"
+
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        struct schedule schedule;
+        struct refusal refusal;
+        if (schedule_open(&schedule, argv[i], &refusal)) {
+            puts("accepted");
+            schedule_close(&schedule);
+        } else {
+            puts(refusal.words);
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,45 @@
+"""Cells as mappings and as names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from drivelab.plan.cell import Cell
+
+PLAIN = Cell("random", 65, 4096, threads=4, queue_depth=32)
+STREAMS = (
+    {"operation": "read", "block_size_bytes": 4096, "pattern": "random", "share": 0.75},
+    {"operation": "write", "block_size_bytes": 65536, "pattern": "sequential", "share": 0.25},
+)
+COMPOSITE = Cell("composite", 75, 19456, threads=2, queue_depth=16, streams=STREAMS)
+RANGE = Cell("random", 0, 4096, threads=1, queue_depth=1, block_size_max_bytes=1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("cell", "label"),
+    [
+        (PLAIN, "RND 4KiB 65/35 T4Q32"),
+        (RANGE, "RND 4KiB-1024KiB 0/100 T1Q1"),
+        (COMPOSITE, "composite T2Q16"),
+        (Cell("sequential", 100, 131072, threads=1, queue_depth=1), "SEQ 128KiB 100/0 T1Q1"),
+    ],
+)
+def test_labels(cell: Cell, label: str) -> None:
+    assert cell.label == label
+
+
+@pytest.mark.parametrize("cell", [PLAIN, RANGE, COMPOSITE])
+def test_a_cell_comes_back_from_a_journal(cell: Cell) -> None:
+    assert Cell(**json.loads(json.dumps(cell.to_mapping()))) == cell
+
+
+def test_what_is_not_set_is_no_part_of_a_plan() -> None:
+    assert PLAIN.to_mapping().keys() == {
+        "pattern", "read_share", "block_size_bytes", "threads", "queue_depth", "range_start", "range_share",
+    }  # fmt: skip
+
+
+def test_the_largest_block() -> None:
+    assert [one.largest_block_bytes for one in (PLAIN, RANGE, COMPOSITE)] == [4096, 1 << 20, 65536]

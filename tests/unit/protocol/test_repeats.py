@@ -1,0 +1,164 @@
+"""Repeated steps: written out pass by pass, and shortened by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from drivelab.errors import UserError
+from drivelab.protocol.grammar import load, resolve
+
+SOAK = {"pattern": "random", "read_share": 0, "block_size": "4KiB-64KiB", "slice": "1s", "until": {"time": "each"}}
+
+
+def protocol(folder: Path, change: Callable[[dict[str, Any]], object] = lambda body: None) -> Path:
+    body: dict[str, Any] = {
+        "name": "phases",
+        "title": "t",
+        "source": "s",
+        "condition": {"purge": "none"},
+        "measure": [
+            {"idle": {"time": "1s"}},
+            {"repeat": {"phase": "worse", "over": {"time": ["10s", "1min"]},
+                        "steps": [{"soak": dict(SOAK)}, {"idle": {"time": "2s"}}]}},
+            {"repeat": {"phase": "better", "times": 3, "steps": [{"idle": {"time": "5min"}}]}},
+        ],
+        "scale": {"demo": {"repeat": [{"over": {"time": ["1s"]}, "soak": {"slice": "100ms"}},
+                                      {"times": 1, "idle": {"time": "1s"}}]}},
+        "sources": {"condition": "s", "idle": "s", "repeat": "s"},
+    }  # fmt: skip
+    change(body)
+    path = folder / "phases.yaml"
+    path.write_text(yaml.safe_dump(body, sort_keys=False))
+    return path
+
+
+def steps(path: Path, scale: str | None = None, **settings: Any) -> list[tuple[str, dict[str, Any]]]:
+    (one,) = resolve(load(path), "client", scale, settings, "test")
+    return [item for step in one.steps["measure"] for item in step.items()]
+
+
+def brief(found: list[tuple[str, dict[str, Any]]]) -> list[tuple[Any, ...]]:
+    return [
+        (kind, one.get("time_s", one.get("until", {}).get("time_s")), one.get("phase"), one.get("phase_pass"))
+        for kind, one in found
+    ]
+
+
+def test_passes_are_written_out_with_their_phase(tmp_path: Path) -> None:
+    assert brief(steps(protocol(tmp_path))) == [
+        ("idle", 1.0, None, None),
+        ("soak", 10.0, "worse", 1),
+        ("idle", 2.0, "worse", 1),
+        ("soak", 60.0, "worse", 2),
+        ("idle", 2.0, "worse", 2),
+        ("idle", 300.0, "better", 1),
+        ("idle", 300.0, "better", 2),
+        ("idle", 300.0, "better", 3),
+    ]
+
+
+def test_a_step_that_is_not_repeated_has_no_phase(tmp_path: Path) -> None:
+    assert steps(protocol(tmp_path))[0] == ("idle", {"time_s": 1.0})
+
+
+def test_a_scale_shortens_each_repeat(tmp_path: Path) -> None:
+    found = steps(protocol(tmp_path), "demo")
+    assert brief(found) == [
+        ("idle", 1.0, None, None),
+        ("soak", 1.0, "worse", 1),
+        ("idle", 2.0, "worse", 1),
+        ("idle", 1.0, "better", 1),
+    ]
+    assert found[1][1]["cell"]["slice_s"] == 0.1
+
+
+def test_a_scale_of_a_kind_does_not_reach_into_repeats(tmp_path: Path) -> None:
+    assert [one[1] for one in brief(steps(protocol(tmp_path), idle={"time": "9s"})) if one[0] == "idle"][:2] == [9, 2]
+
+
+def test_a_number_of_times_takes_the_place_of_values(tmp_path: Path) -> None:
+    fixed = {"times": 4, "soak": {"until": {"time": "3s"}}}
+    found = brief(steps(protocol(tmp_path), repeat=[fixed, {}]))
+    assert [one for one in found if one[0] == "soak"] == [("soak", 3.0, "worse", number) for number in (1, 2, 3, 4)]
+
+
+def test_what_is_shortened_is_said(tmp_path: Path) -> None:
+    (one,) = resolve(load(protocol(tmp_path)), "client", "demo", {}, "test")
+    assert one.altered == (
+        "repeat over time: 1s instead of 10s, 1min",
+        "repeat soak slice: 100ms instead of 1s",
+        "repeat idle time: 2s; 1s instead of 2s; 5min",
+        "repeat times: 1 instead of 3",
+    )
+
+
+def test_a_range_of_block_sizes_is_in_the_cell(tmp_path: Path) -> None:
+    cell = steps(protocol(tmp_path))[1][1]["cell"]
+    assert (cell["block_size_bytes"], cell["block_size_max_bytes"]) == (4096, 65536)
+
+
+def repeat(number: int, **fields: Any) -> Callable[[dict[str, Any]], object]:
+    def change(body: dict[str, Any]) -> None:
+        body["measure"][number]["repeat"].update(fields)
+
+    return change
+
+
+def soak(**fields: Any) -> Callable[[dict[str, Any]], object]:
+    return repeat(1, steps=[{"soak": {**SOAK, **fields}}])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda body: body["measure"][0]["idle"].update(time="each"), "a time is 'each'"),
+        (
+            lambda body: body["measure"][1]["repeat"].pop("over"),
+            r"measure\[1\]\.repeat' takes either",
+        ),
+        (repeat(2, over={"time": ["1s"]}), r"measure\[2\]\.repeat' takes either 'times' or 'over'"),
+        (repeat(2, times=0), r"measure\[2\]\.repeat\.times': 0 is below 1"),
+        (repeat(2, phase="Better one"), r"repeat\.phase"),
+        (repeat(2, steps=[]), "fewer than 1 entries"),
+        (repeat(2, steps=[{"repeat": {}}]), "unknown key 'repeat'"),
+        (repeat(2, stpes=[]), "unknown key 'stpes'; did you mean 'steps'"),
+        (lambda body: body["sources"].pop("repeat"), r"no entry for 'repeat\.idle\.time'"),
+        (soak(block_size="64KiB-4KiB"), "64KiB-4KiB is no range"),
+        (soak(block_size="4KiB-4KiB"), "4KiB-4KiB is no range"),
+        (soak(block_size="3KiB-64KiB"), "3KiB-64KiB is no range"),
+        (soak(block_size="4KiB-"), "block_size"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], reason: str
+) -> None:
+    path = protocol(tmp_path, change)
+    with pytest.raises(UserError, match=reason) as refusal:
+        steps(path)
+    assert "phases" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"phase": "x"}, "'phase' of a repeat cannot be changed"),
+        ([{}], "lists 1 changes for 2 steps"),
+        ({"soak": {"slice": "1s"}}, "'repeat.soak' changes a step that the repeat of phase 'better' in"),
+        ([{"idle": 3}, {}], "'repeat.idle' must give the fields"),
+        (3, "'repeat' must give the fields"),
+    ],
+)
+def test_changes_that_do_not_fit(tmp_path: Path, change: Any, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        steps(protocol(tmp_path), repeat=change)
+
+
+def test_changing_a_repeat_that_is_not_there(tmp_path: Path) -> None:
+    path = protocol(tmp_path, lambda body: body.update(measure=body["measure"][:1], scale={}))
+    with pytest.raises(UserError, match="'repeat' changes a step that protocol 'phases' does not have"):
+        steps(path, repeat={"times": 2})

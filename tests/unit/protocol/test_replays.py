@@ -1,0 +1,121 @@
+"""The replay step: every word of the grammar, what it becomes in a plan, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from drivelab.errors import UserError
+from drivelab.protocol.grammar import load, resolve
+from drivelab.replay.choice import DEPENDENCIES, METHODS, TIMINGS, ReplayChoice
+from drivelab.replay.records import MOST_IN_FLIGHT
+
+RULE = {"relative_standard_error": {"threshold": "5%", "metric": "access_time_us"}}
+
+
+def replay(folder: Path, settings: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    body = {
+        "name": "again",
+        "title": "t",
+        "source": "s",
+        "condition": {"purge": "none"},
+        "measure": [{"replay": {"timing": "original", "cold_runs": 1, "until": RULE, **fields}}],
+        "sources": {"condition": "s", "replay": "s"},
+    }
+    path = folder / "again.yaml"
+    path.write_text(yaml.safe_dump(body, sort_keys=False))
+    (one,) = resolve(load(path), "client", None, {"replay": settings} if settings else {}, "test")
+    found: dict[str, Any] = one.steps["measure"][0]["replay"]
+    return found
+
+
+def test_what_is_not_said_is_as_faithful_as_can_be(tmp_path: Path) -> None:
+    assert replay(tmp_path) == {
+        "choice": {"timing": {"mode": "original"}, "mapping": {"method": "auto"}, "dependencies": "none"},
+        "engine": "native",
+        "prefill": "none",
+        "on_error": "stop",
+        "depth_limit": MOST_IN_FLIGHT,
+        "cold_runs": 1,
+        "until": {"threshold": 0.05, "metric": "access_time_us"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("timing", "words"),
+    [
+        ("original", "original"),
+        ("asap", "as soon as possible at the trace's depth"),
+        ({"asap": 32}, "as soon as possible at depth 32"),
+        ({"scaled": 0.5}, "scaled by 0.5"),
+        ({"scaled": 2}, "scaled by 2"),
+        ({"idle-capped": "100ms"}, "idle capped at 100 ms"),
+    ],
+)
+def test_timings(tmp_path: Path, timing: Any, words: str) -> None:
+    assert ReplayChoice.from_mapping(replay(tmp_path, timing=timing)["choice"]).words() == words
+
+
+def test_everything_else_can_be_said(tmp_path: Path) -> None:
+    fields = {"engine": "native", "prefill": "footprint", "on_error": "go-on", "depth_limit": 64, "cold_runs": 0}
+    found = replay(tmp_path, **fields, mapping="compact", dependencies="process", until={"passes": 3})
+    assert {key: found[key] for key in fields} == fields
+    assert found["until"] == {"passes": 3}
+    choice = ReplayChoice.from_mapping(found["choice"])
+    assert (choice.mapping.method, choice.dependencies) == ("compact", "process")
+
+
+def test_the_schema_knows_what_the_replay_knows() -> None:
+    from drivelab.config.schema import ROOT
+    from drivelab.config.yaml_file import load_yaml
+
+    defs = load_yaml(ROOT / "workflow/schemas/protocol.schema.yaml")["$defs"]
+    of = defs["replay"]["properties"]
+    assert sorted(of["mapping"]["enum"]) == sorted(METHODS)
+    assert sorted(of["dependencies"]["enum"]) == sorted(DEPENDENCIES)
+    timing = defs["timing"]
+    assert {*timing["then"]["enum"], *timing["else"]["then"]["properties"]} == set(TIMINGS)
+    assert of["depth_limit"]["maximum"] == timing["else"]["then"]["properties"]["asap"]["maximum"] == MOST_IN_FLIGHT
+
+
+def test_a_study_may_choose_another_timing_and_rule(tmp_path: Path) -> None:
+    """What excludes what stood there takes its place; a field within is merged into it."""
+    found = replay(tmp_path, {"timing": {"scaled": 3}, "until": {"passes": 2}}, timing={"idle-capped": "1s"})
+    assert (found["choice"]["timing"], found["until"]) == ({"mode": "scaled", "factor": 3.0}, {"passes": 2})
+    found = replay(tmp_path, {"until": {"relative_standard_error": {"metric": "score"}}})
+    assert found["until"] == {"threshold": 0.05, "metric": "score"}
+    found = replay(tmp_path, {"until": RULE}, until={"passes": 2})
+    assert found["until"] == {"threshold": 0.05, "metric": "access_time_us"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"timing": "soon"}, r"replay\.timing': 'soon' is not one of original, asap"),
+        ({"timing": {"scaled": 0}}, r"replay\.timing\.scaled"),
+        ({"timing": {"scaled": 1, "asap": 1}}, "more than 1 keys"),
+        ({"timing": {"asap": 5000}}, r"replay\.timing\.asap': 5000 is above 4096"),
+        ({"timing": {"idle-capped": "100"}}, "idle-capped"),
+        ({"timing": {"idle-capped": "0s"}}, "0s"),
+        ({"timing": {"idel-capped": "1s"}}, "unknown key 'idel-capped'; did you mean 'idle-capped'"),
+        ({"timing": 3}, "is not of type"),
+        ({"dependencies": "thread"}, "dependencies"),
+        ({"mapping": "fold"}, "mapping"),
+        ({"engine": "btreplay"}, "engine"),
+        ({"prefill": True}, "prefill"),
+        ({"on_error": "retry"}, "on_error"),
+        ({"depth_limit": 0}, "depth_limit"),
+        ({"until": {"passes": 0}}, r"until\.passes"),
+        ({"until": {}}, "fewer than 1 keys"),
+        ({"until": {**RULE, "passes": 3}}, "more than 1 keys"),
+        ({"until": {"relative_standard_error": {"threshold": "5%", "metric": "mean_latency_us"}}}, "access_time_us"),
+        ({"engine": "fio", "dependencies": "cpu"}, "fio's replay knows no dependencies"),
+        ({"engine": "fio", "on_error": "go-on"}, "fio's replay knows no going on after an error"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        replay(tmp_path, **fields)

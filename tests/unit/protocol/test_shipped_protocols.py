@@ -1,0 +1,142 @@
+"""The protocols in config/protocols: the standard's stay what they were, those of traces are what they say."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivelab.config.schema import ROOT
+from drivelab.protocol.grammar import load, resolve
+from drivelab.stages.planning import Campaign
+
+PROTOCOLS = ROOT / "config/protocols"
+OF_TRACES = sorted(path.stem for path in PROTOCOLS.glob("*.yaml") if not path.stem.startswith("pts-"))
+DIGESTS = {
+    "enterprise": {
+        "": {
+            "pts-iops": "2a347921c8b5",
+            "pts-latency": "ebadf641e937",
+            "pts-throughput.1024KiB": "b3449d8f99ed",
+            "pts-throughput.128KiB": "3cd4062ec217",
+            "pts-write-saturation": "8c296a22c8fe",
+        },
+        ", scale: demo": {
+            "pts-iops": "23dcadcf5f37",
+            "pts-latency": "e638e3bc988c",
+            "pts-throughput.1024KiB": "c41324d998d4",
+            "pts-throughput.128KiB": "d25ba9589a07",
+            "pts-write-saturation": "78ac32e0d087",
+        },
+    },
+    "client": {
+        "": {
+            "pts-iops": "b9cd7d1a6e20",
+            "pts-latency": "49166d633a87",
+            "pts-throughput.1024KiB": "9d5ba509ff88",
+            "pts-throughput.128KiB": "2e2444d7b4f2",
+            "pts-write-saturation": "8f8018d3b124",
+        },
+        ", scale: demo": {
+            "pts-iops": "455c1d6c982f",
+            "pts-latency": "d53767eb7f0f",
+            "pts-throughput.1024KiB": "7c61a9c48ca6",
+            "pts-throughput.128KiB": "09a91ac79670",
+            "pts-write-saturation": "b81f9e84837d",
+        },
+    },
+}
+"""Of a made-up drive. If one changes, drives that were measured are measured again: only ever do that on purpose."""
+
+
+@pytest.mark.parametrize("drive_class", DIGESTS)
+@pytest.mark.parametrize("scale", ["", ", scale: demo"])
+def test_the_standards_plans_keep_their_digests(project: Path, drive_class: str, scale: str) -> None:
+    Path("config/drives.tsv").write_text(
+        "drive\tdevice\tserial\tdestructive\tnote\tendurance_tbw\nfast\t/dev/disk/by-id/nvme-x\tS1\tyes\t\t600\n"
+    )
+    names = dict.fromkeys(name.partition(".")[0] for name in DIGESTS[drive_class][scale])
+    entries = "".join(f"  - {{protocol: {name}{scale}}}\n" for name in names)
+    Path("config/mine.yaml").write_text(f"name: mine\nclass: {drive_class}\ndrives: [fast]\nmeasurements:\n{entries}")
+    found = {one.plan.measurement: one.plan.digest for one in Campaign.load("config/mine.yaml").plans}
+    assert found == DIGESTS[drive_class][scale]
+
+
+def steps(name: str, scale: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+    (one,) = resolve(load(PROTOCOLS / f"{name}.yaml"), "enterprise", scale, {}, "test")
+    return [item for step in one.steps["measure"] for item in step.items()]
+
+
+def test_there_is_a_protocol_of_each_kind() -> None:
+    assert OF_TRACES == [
+        "rwsw-composite", "rwsw-replay", "rwsw-streams", "rwsw-sweep",
+        "trace-consistency", "trace-replay", "trace-replay-asap", "trace-set",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_TRACES)
+@pytest.mark.parametrize("drive_class", ["enterprise", "client"])
+def test_it_can_be_carried_out_and_shortened(name: str, drive_class: str) -> None:
+    protocol = load(PROTOCOLS / f"{name}.yaml")
+    assert protocol.replays != protocol.takes_streams
+    (full,) = resolve(protocol, drive_class, None, {}, "test")
+    (demo,) = resolve(protocol, drive_class, "demo", {}, "test")
+    assert full.altered == ()
+    assert demo.altered
+    assert demo.steps["condition"]["fill"]["capacity_multiple"] == 1
+
+
+@pytest.mark.parametrize("name", OF_TRACES)
+def test_what_is_not_the_standard_is_called_in_its_style(name: str) -> None:
+    body = load(PROTOCOLS / f"{name}.yaml").body
+    label = "RWSW-style" if name.startswith("rwsw-") else "PCMark-10-style"
+    assert (label in body["title"]) == (name.startswith("rwsw-") or name in ("trace-set", "trace-consistency"))
+    if name.startswith("rwsw-"):
+        assert "1.0.7" in body["source"]
+    assert all(text.strip() for text in body["sources"].values())
+
+
+def test_a_set_is_replayed_three_times_and_all_count() -> None:
+    ((kind, fields),) = steps("trace-set")
+    assert (kind, fields["cold_runs"], fields["until"]) == ("replay", 0, {"passes": 3})
+
+
+def test_consistency_has_the_phases_of_its_model() -> None:
+    found = steps("trace-consistency")
+    phases = {phase: list(group) for phase, group in groupby(found, lambda step: step[1]["phase"])}
+    assert list(phases) == ["degradation", "steady", "recovery"]
+    for group in phases.values():
+        assert [kind for kind, _ in group[1::2]] == ["replay"] * (len(group) // 2)
+        assert [one["phase_pass"] for _, one in group[::2]] == list(range(1, len(group) // 2 + 1))
+        assert all(one["until"] == {"passes": 1} and one["cold_runs"] == 0 for kind, one in group if kind == "replay")
+    minutes = {phase: [one.get("time_s", one.get("until", {}).get("time_s")) / 60 for _, one in group[::2]]
+               for phase, group in phases.items()}  # fmt: skip
+    assert minutes == {
+        "degradation": [10, 15, 20, 25, 30, 35, 40, 45],
+        "steady": [45] * 5,
+        "recovery": [5] * 5,
+    }
+    cells = [one["cell"] for kind, one in found if kind == "soak"]
+    assert all((one["block_size_bytes"], one["block_size_max_bytes"]) == (4096, 1 << 20) for one in cells)
+    assert {kind for kind, one in phases["recovery"]} == {"idle", "replay"}
+
+
+def test_consistency_is_shortened_in_every_phase() -> None:
+    found = steps("trace-consistency", "demo")
+    assert [one.get("phase") for _, one in found] == 6 * ["degradation"] + 4 * ["steady"] + 4 * ["recovery"]
+    assert sum(one.get("time_s", one.get("until", {}).get("time_s", 0)) for _, one in found) < 10
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "combinations"),
+    [("rwsw-composite", "composite", 1), ("rwsw-streams", "individual", 1), ("rwsw-sweep", "composite", 49)],
+)
+def test_streams_run_to_steady_state(name: str, kind: str, combinations: int) -> None:
+    ((_, fields),) = steps(name)
+    streams = fields["streams"]
+    assert (streams["kind"], streams["most"]) == (kind, 9)
+    assert len(streams["threads"]) * len(streams["queue_depth"]) == combinations
+    assert (fields["until"]["window"], fields["until"]["max_rounds"]) == (5, 25)
+    assert all(one["streams"] == "all" and one["metric"] == "iops" for one in fields["until"]["track"])

@@ -1,0 +1,87 @@
+"""Which completion a request waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_traces import Row, made_up, table
+
+from drivelab.errors import UserError
+from drivelab.replay.dependencies import NONE, Dependencies
+from drivelab.replay.survey import survey
+from drivelab.trace.schema import REQUESTS
+from drivelab.trace.statistics.batch import Batch
+
+Waits = list[tuple[int, int]]
+
+
+def waits(kind: str, rows: list[Row], size: int = 100, cpus: list[int] | None = None) -> Waits:
+    """Record that each row waits for, and how long after its completion it comes; records are the rows doubled."""
+    made = table(rows)
+    if cpus is not None:
+        made = made.set_column(made.schema.get_field_index("cpu"), REQUESTS.field("cpu"), pa.array(cpus, pa.int32()))
+    dependencies = Dependencies(kind, survey(made.to_batches(), 512, None))
+    found: Waits = []
+    for at in range(0, len(rows), size):
+        # Each batch has a dictionary of its own, as row groups of a file have.
+        part = table(rows[at : at + size]) if cpus is None else made[at : at + size]
+        (batch,) = part.combine_chunks().to_batches()
+        record = 2 * np.arange(at, at + batch.num_rows) + 1
+        found += zip(*(one.tolist() for one in dependencies.of(batch, Batch(batch), record)), strict=True)
+    dependencies.finish()
+    return found
+
+
+def expected(rows: list[Row], streams: Sequence[object]) -> Waits:
+    result = []
+    for at, row in enumerate(rows):
+        ended = [
+            (one.complete_ns, index)
+            for index, one in enumerate(rows[:at])
+            if streams[index] == streams[at] is not None
+            and one.complete_ns is not None
+            and one.complete_ns <= row.queue_ns
+        ]
+        last = max(ended, default=None)
+        result.append((NONE, 0) if last is None else (2 * last[1] + 1, row.queue_ns - last[0]))
+    return result
+
+
+def test_a_request_waits_for_the_last_completion_that_its_process_saw() -> None:
+    rows = [
+        Row(0, None, 100, process="db", pid=1), Row(10, None, 50, process="db", pid=1),
+        Row(20, None, 40, process="db", pid=2), Row(60, None, 200, process="db", pid=1),
+        Row(100, None, 300, process="db", pid=1), Row(150, None, None, process="db", pid=2),
+        Row(400, None, 500, process="other", pid=1), Row(600, None, 700), Row(800, None, 900),
+    ]  # fmt: skip
+    assert waits("process", rows) == [
+        (NONE, 0), (NONE, 0), (NONE, 0), (3, 10), (1, 0), (5, 110), (NONE, 0), (NONE, 0), (NONE, 0)
+    ]  # fmt: skip
+    assert waits("cpu", rows, cpus=[0, 1, 0, 0, 1, 1, 0, 0, -1]) == [
+        (NONE, 0), (NONE, 0), (NONE, 0), (5, 20), (3, 50), (3, 100), (7, 200), (13, 100), (NONE, 0)
+    ]  # fmt: skip
+    assert waits("none", rows) == [(NONE, 0)] * 9
+
+
+@given(made_up(most=40, complete=True), st.sampled_from([1, 2, 5, 100]), st.data())
+def test_waits_agree_with_a_plain_search(rows: list[Row], size: int, data: st.DataObject) -> None:
+    if data.draw(st.booleans()):
+        rows = [row._replace(complete_ns=None) if index % 5 == 4 else row for index, row in enumerate(rows)]
+    streams = [(row.process, row.pid) if row.process or row.pid >= 0 else None for row in rows]
+    if any(streams):
+        assert waits("process", rows, size) == expected(rows, streams)
+    cpus = data.draw(st.lists(st.integers(-1, 2), min_size=len(rows), max_size=len(rows)))
+    if max(cpus) >= 0:
+        assert waits("cpu", rows, size, cpus) == expected(rows, [None if cpu < 0 else cpu for cpu in cpus])
+
+
+def test_what_no_trace_tells_is_refused() -> None:
+    with pytest.raises(UserError, match="has no completions, so it does not tell which request a CPU waited for"):
+        waits("cpu", [Row(0, pid=7)])
+    with pytest.raises(UserError, match="does not know the process of any request"):
+        waits("process", [Row(0, None, 5), Row(7, None, 9)])

@@ -1,0 +1,140 @@
+"""The files between preparation, engine and evaluation: the same in C and in Python, and whole or refused."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from replay_files import BLOCK, make_records, write_schedule
+
+from drivelab.errors import UserError
+from drivelab.native import ENGINE_SOURCES
+from drivelab.replay import records
+from drivelab.replay.records import (
+    RESULT_RECORD,
+    RESULTS_HEADER,
+    SCHEDULE_HEADER,
+    SCHEDULE_RECORD,
+    ScheduleWriter,
+    checksum,
+    make_results,
+    open_results,
+    open_schedule,
+)
+
+STRUCTURES = {
+    "schedule_header": SCHEDULE_HEADER,
+    "schedule_record": SCHEDULE_RECORD,
+    "results_header": RESULTS_HEADER,
+    "result_record": RESULT_RECORD,
+}
+NUMBERS = {
+    "FUA": records.FUA,
+    "LONGEST_TRANSFER_BYTES": records.LONGEST_TRANSFER_BYTES,
+    "MOST_IN_FLIGHT": records.MOST_IN_FLIGHT,
+    "RESULTS_HEADER_BYTES": records.RESULTS_HEADER_BYTES,
+    **{name.upper().replace("-", "_"): code for name, code in records.OPERATION_CODES.items()},
+    "OPERATIONS": len(records.OPERATION_CODES),
+    **{name.upper().replace(" ", "_"): code for code, name in enumerate(records.STATES)},
+    "NOT_ISSUED": records.NOT_ISSUED,
+    "ISSUED": records.ISSUED,
+    "COMPLETED": records.COMPLETED,
+    "NOT_WAITED": records.WAITED_FOR.index(""),
+    "WAITED_FOR_DEPTH": records.WAITED_FOR.index("depth"),
+    "WAITED_FOR_DEPENDENCY": records.WAITED_FOR.index("dependency"),
+}
+
+
+def test_the_c_compiler_lays_them_out_alike(tmp_path: Path) -> None:
+    """Names, offsets and sizes of all fields, the sizes of the structures, and every constant."""
+    lines, expected = ['printf("%s %s\\n", SCHEDULE_MAGIC, RESULTS_MAGIC);'], ["DLSCHED1 DLRESLT1"]
+    for structure, layout in STRUCTURES.items():
+        lines.append(f'printf("{structure} %zu\\n", sizeof(struct {structure}));')
+        expected.append(f"{structure} {layout.itemsize}")
+        fields = layout.fields
+        assert fields is not None
+        for name, (kind, offset, *_) in fields.items():
+            member = f"((struct {structure} *)0)->{name}"
+            lines.append(f'printf("{name} %zu %zu\\n", offsetof(struct {structure}, {name}), sizeof({member}));')
+            expected.append(f"{name} {offset} {kind.itemsize}")
+    for name, value in NUMBERS.items():
+        lines.append(f'printf("{name} %lu\\n", (unsigned long){name});')
+        expected.append(f"{name} {value}")
+    source = tmp_path / "layout.c"
+    source.write_text(
+        '#include <stddef.h>\n#include <stdio.h>\n#include "records.h"\n'
+        "int main(void)\n{\n" + "\n".join(lines) + "\nreturn 0;\n}\n"
+    )
+    program = tmp_path / "layout"
+    subprocess.run(["cc", "-std=c11", f"-I{ENGINE_SOURCES}", "-o", str(program), str(source)], check=True)
+    said = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert said == expected
+
+
+@given(
+    st.lists(st.integers(0, 2**64 - 1), min_size=10, max_size=40).map(lambda words: words[: len(words) // 5 * 5]),
+    st.data(),
+)
+def test_the_checksum_shows_what_is_altered_or_moved(words: list[int], data: st.DataObject) -> None:
+    whole = np.array(words, "<u8").view(SCHEDULE_RECORD)
+    cut = data.draw(st.integers(0, len(whole)))
+    assert checksum(whole[cut:], cut, checksum(whole[:cut])) == checksum(whole)
+    place, other = data.draw(st.integers(0, len(words) - 1)), data.draw(st.integers(0, len(words) - 1))
+    altered = list(words)
+    altered[place], altered[other] = altered[other], altered[place]
+    # Words that differ by 2^63 can change places with the same sum; any others show.
+    if altered != words and ((words[place] - words[other]) * 2 * (place - other)) % 2**64:
+        assert checksum(np.array(altered, "<u8").view(SCHEDULE_RECORD)) != checksum(whole)
+    altered = list(words)
+    altered[place] ^= 1 << data.draw(st.integers(0, 63))
+    assert checksum(np.array(altered, "<u8").view(SCHEDULE_RECORD)) != checksum(whole)
+
+
+def test_a_schedule_in_parts_is_one(tmp_path: Path) -> None:
+    made = make_records({"deadline_ns": 10 * i, "offset_bytes": i * BLOCK} for i in range(100))
+    path = tmp_path / "s.schedule"
+    with ScheduleWriter(path, 1 << 20, BLOCK) as writer:
+        for first in range(0, 100, 30):
+            writer.write(made[first : first + 30])
+        assert not path.exists()
+    mapped = open_schedule(path)
+    assert (mapped.records == made).all()
+    assert mapped.header["checksum"] == checksum(made)
+    assert mapped.header["longest_bytes"] == BLOCK
+    assert [one.name for one in tmp_path.iterdir()] == ["s.schedule"]
+
+
+def test_a_schedule_that_fails_midway_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), ScheduleWriter(tmp_path / "s.schedule", 1 << 20, BLOCK) as writer:
+        writer.write(make_records([{}]))
+        _ = 1 / 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_transfers_count_as_longest(tmp_path: Path) -> None:
+    made = make_records([{"operation": "discard", "length_bytes": 1 << 19}, {"operation": "write"}])
+    assert open_schedule(write_schedule(tmp_path / "s", made)).header["longest_bytes"] == BLOCK
+
+
+def test_results_begin_empty(tmp_path: Path) -> None:
+    make_results(tmp_path / "r", 1000, 77)
+    mapped = open_results(tmp_path / "r")
+    assert (mapped.header["capacity"], mapped.header["schedule_checksum"], mapped.header["state"]) == (1000, 77, 0)
+    assert len(mapped.records) == 1000
+    assert not mapped.records["state"].any()
+
+
+@pytest.mark.parametrize("kept", [0, 7, 63, 64, 100, -1])
+def test_cut_off_files_are_refused(tmp_path: Path, kept: int) -> None:
+    whole = write_schedule(tmp_path / "s", make_records([{}, {}])).read_bytes()
+    (tmp_path / "cut").write_bytes(whole[:kept])
+    with pytest.raises(UserError, match="replay again"):
+        open_schedule(tmp_path / "cut")
+    make_results(tmp_path / "r", 2, 0)
+    (tmp_path / "cut").write_bytes((tmp_path / "r").read_bytes()[:kept])
+    with pytest.raises(UserError, match="replay again"):
+        open_results(tmp_path / "cut")

@@ -1,0 +1,160 @@
+"""Idle time and loops of a trace's streams: on a bench that measures nothing, and on the virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from made_traces import Row, write
+
+from drivelab.analysis.labels import cell_labels
+from drivelab.analysis.windows import windows_table
+from drivelab.errors import UserError
+from drivelab.recording.writer import read_journal
+from drivelab.stages import idle
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.idle import run_idle
+from drivelab.stages.loop import run_loop
+from drivelab.stages.measure import measure
+from drivelab.stages.planning import Campaign
+from drivelab.tables.collect import collect
+
+
+class Bench:
+    """Keeps a journal; a cell's result is what `iops` says for it."""
+
+    def __init__(self, clock: str = "virtual", trace: Path | None = None) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.idled: list[float] = []
+        self.cells: list[Any] = []
+        self.iops: Callable[[int], float] = lambda number: 100.0
+        subject = {"traces": [{"name": "t"}]}
+        context = {"trace_paths": [str(trace)]}
+        self.plan = SimpleNamespace(clock=clock, subject=subject, context=context, recording="a/m/0-run1")
+        self.device = SimpleNamespace(idle=self.idled.append, logical_block_bytes=4096)
+        self.recording = SimpleNamespace(journal=lambda: list(self.lines), append=self.append, part=Path("a.part"))
+
+    def append(self, event: str, **fields: Any) -> None:
+        self.lines.append({"event": event, **fields})
+
+    def run(self, name: str, act: Callable[[Path], Any]) -> tuple[Path, dict[str, Any]]:
+        timing = act(Path(name))
+        return Path(name), {"directory": name} | ({} if timing is None else {"started_s": timing.started_s})
+
+    def run_cell(self, name: str, cell: Any, on_tick: Any, place: dict[str, int]) -> tuple[Any, dict[str, Any]]:
+        self.cells.append(cell)
+        value = self.iops(len(self.cells))
+        return SimpleNamespace(iops=value, bandwidth_mib_s=value, mean_latency_us=value), {"directory": name}
+
+
+PROGRESS = SimpleNamespace(say=lambda text, fraction: None)
+
+
+def test_idle_time_passes_once_and_is_told() -> None:
+    bench = Bench()
+    for _ in range(2):  # the second is a measurement that was interrupted and goes on
+        run_idle(bench, PROGRESS, 3, {"time_s": 300.0, "phase": "recovery", "phase_pass": 2})  # type: ignore[arg-type]
+    assert bench.idled == [300.0]
+    (line,) = bench.lines
+    assert line == {
+        "event": "idle", "step": 3, "idle_s": 300.0, "phase": "recovery", "phase_pass": 2, "directory": "cells/3-idle",
+    }  # fmt: skip
+
+
+def test_an_idle_step_of_another_place_is_another() -> None:
+    bench = Bench()
+    for step in (1, 2):
+        run_idle(bench, PROGRESS, step, {"time_s": 1.0})  # type: ignore[arg-type]
+    assert bench.idled == [1.0, 1.0]
+    assert "phase" not in bench.lines[0]
+
+
+def test_in_real_time_progress_is_told_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench("wall")
+    now = [50.0]
+    monkeypatch.setattr(idle.time, "monotonic", lambda: now[0])
+
+    def pass_time(seconds: float) -> None:
+        bench.idled.append(seconds)
+        now[0] += seconds
+
+    bench.device.idle = pass_time
+    told: list[float] = []
+    run_idle(bench, SimpleNamespace(say=lambda text, fraction: told.append(fraction)), 0, {"time_s": 2.5})  # type: ignore[arg-type]
+    assert bench.idled == [1.0, 1.0, 0.5]
+    assert told == pytest.approx([0.0, 0.4, 0.8])
+    assert bench.lines[0]["started_s"] == 50.0
+
+
+STREAMS: dict[str, Any] = {
+    "streams": {"kind": "composite", "most": 9, "threads": [4, 1], "queue_depth": [8], "runtime_s": 1.0,
+                "range_share": 1.0},
+    "until": {"window": 5, "max_rounds": 25, "data_excursion": 0.2, "slope_excursion": 0.1,
+              "track": [{"streams": "all", "threads": 4, "queue_depth": 8, "metric": "iops"}]},
+}  # fmt: skip
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    rows = [Row(n, operation="read" if n % 4 else "write", offset_bytes=(40 - n) << 24) for n in range(40)]
+    return write(tmp_path / "trace.parquet", rows)
+
+
+def test_a_composite_runs_until_what_is_tracked_is_steady(trace: Path) -> None:
+    bench = Bench(trace=trace)
+    bench.iops = lambda number: 100.0 if number % 2 else 100.0 * number  # the second combination never settles
+    run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+    assert [cell.label for cell in bench.cells] == ["composite T4Q8", "composite T1Q8"] * 5
+    assert bench.lines[0]["event"] == "streams"
+    assert bench.lines[0]["trace"] == "t"
+    assert bench.lines[0]["cells"][0]["read_share"] == 75
+    assert bench.lines[-1] == {"event": "loop", "step": 0, "rounds": 5, "steady": True}
+    assert bench.lines[1]["workload"]["streams"][0]["share"] == 0.75
+
+
+def test_an_interrupted_composite_goes_on_with_its_trace_only(trace: Path) -> None:
+    bench = Bench(trace=trace)
+    run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+    bench.lines = bench.lines[:4]  # the names of the streams, and a round and a half
+    bench.cells.clear()
+    run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+    assert len(bench.cells) == 7
+    assert sum(line["event"] == "streams" for line in bench.lines) == 1
+    bench.lines = bench.lines[:4]
+    write(trace, [Row(1)])
+    with pytest.raises(UserError, match="is not the trace that a/m/0-run1 began with"):
+        run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "labels", "tracked"),
+    [
+        ("rwsw-composite", ["composite"], ["composite"]),
+        ("rwsw-streams", ["SEQ 4KiB 0/100", "RND 4KiB 100/0", "RND 4KiB 0/100"], None),
+        ("rwsw-sweep", ["composite T4Q8", "composite T4Q1", "composite T1Q8", "composite T1Q1"], ["composite T4Q8"]),
+    ],
+)
+def test_streams_on_the_virtual_clock(
+    project: Path, protocol: str, labels: list[str], tracked: list[str] | None
+) -> None:
+    """From the plan to the tables, shortened as for the demo."""
+    Path("config/mine.yaml").write_text(
+        "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}}\n"
+        f"measurements: [{{protocol: {protocol}, scale: demo, trace: a}}]\n"
+    )
+    plan = Campaign.load("config/mine.yaml").plans[0].plan
+    purge(plan, Path("purged.json"))
+    precondition(plan, Path("purged.json"), Path("conditioned.json"))
+    measure(plan, Path("conditioned.json"))
+    (told,) = [line for line in read_journal(plan.recording_path) if line["event"] == "streams"]
+    assert [one["sha256"] for one in plan.subject["traces"]] == [told["trace_sha256"]]
+    cells = collect(plan.recording_path, reduced=True)["cells"]
+    first = cells[cells["round"] == 1]
+    assert cell_labels(first) == labels
+    assert (first["iops"] > 0).all()
+    windows = windows_table(cells, {0: plan.subject["measure"][0]["loop"]["until"]})
+    assert sorted(windows["variable"]) == sorted(tracked or labels)
+    assert windows["reached"].all(), "a demo that is never steady shows nothing"
