@@ -20,8 +20,9 @@ from captures import MIB, dd
 from drivelab.cli import capture as cli_capture
 from drivelab.errors import UserError
 from drivelab.fio.job import PERCENTILES
+from drivelab.replay.choice import ReplayChoice, TimingChoice
 from drivelab.replay.fio_iolog import FioIolog
-from drivelab.replay.schedule import prepare_schedule
+from drivelab.replay.prepare import prepare
 from drivelab.trace import application, capture, catalogue
 from drivelab.trace.decode import decode
 from drivelab.trace.schema import read_trace
@@ -156,9 +157,10 @@ def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.
 
 
 def test_fio_issues_what_was_planned(device: str, tmp_path: Path) -> None:
-    schedule = prepare_schedule(catalogue.path_of("sqlite-inserts"), 64 * MIB, 4096)
-    planned = schedule.planned()
-    job = FioIolog().job(schedule, device, tmp_path, "asap")
+    choice = ReplayChoice(TimingChoice("asap"))
+    prepared = prepare(catalogue.path_of("sqlite-inserts"), tmp_path / "made", choice, 64 * MIB, 4096)
+    planned = prepared.planned_counts()
+    job = FioIolog().job(prepared, device, tmp_path)
     assert PERCENTILES in job
     (tmp_path / "job.fio").write_text(job)
     command = ["fio", "--output-format=json+", "--output=fio.json", "--eta=never", "job.fio"]
@@ -166,10 +168,10 @@ def test_fio_issues_what_was_planned(device: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     (result,) = json.loads((tmp_path / "fio.json").read_text())["jobs"]
     for direction in ("read", "write"):
-        assert result[direction]["total_ios"] == planned[f"{direction}_ios"]
-        assert result[direction]["io_bytes"] == planned[f"{direction}_bytes"]
-        assert sum(result[direction]["lat_ns"]["bins"].values()) == planned[f"{direction}_ios"]
-    assert result["sync"]["total_ios"] == planned["flush_ios"]
+        assert result[direction]["total_ios"] == planned[direction]["requests"]
+        assert result[direction]["io_bytes"] == planned[direction]["bytes"]
+        assert sum(result[direction]["lat_ns"]["bins"].values()) == planned[direction]["requests"]
+    assert result["sync"]["total_ios"] == planned["flush"]["requests"]
 
 
 @pytest.mark.skipif(shutil.which("sfdisk") is None, reason="sfdisk is not installed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -107,11 +106,10 @@ def test_the_device_counts_flushes(engine: Engine, operation: str, flags: int, f
 def test_a_replay_that_only_reads_opens_it_for_reading(engine: Engine) -> None:
     process = engine.start(make_records([{}, {"operation": "flush"}, {"deadline_ns": 3600 * 10**9}]))
     wait_for(lambda: engine.live_header()["completed"] == 2, process)
-    modes = [
-        int(re.search(r"flags:\s+(\d+)", Path(f"/proc/{process.pid}/fdinfo/{one.name}").read_text())[1], 8) & os.O_ACCMODE
-        for one in Path(f"/proc/{process.pid}/fd").iterdir()
-        if str(one.readlink()) == engine.target
-    ]  # fmt: skip
+    folder = Path(f"/proc/{process.pid}")
+    numbers = [one.name for one in (folder / "fd").iterdir() if str(one.readlink()) == engine.target]
+    words = [(folder / "fdinfo" / number).read_text().split() for number in numbers]
+    modes = [int(one[one.index("flags:") + 1], 8) & os.O_ACCMODE for one in words]
     process.terminate()
     assert engine.ended(process).report["failed"] == 0
     assert modes == [os.O_RDONLY]
@@ -149,7 +147,9 @@ def test_another_device_of_the_same_name_is_refused(tmp_path: Path, engine: Engi
     if sequence == "-":
         pytest.skip("this kernel does not number its disks")
     for wrong in (f"{kind} {numbers} {int(sequence) - 1}", f"{kind} 1:99 {sequence}", f"{kind} {numbers} -"):
-        ran = engine.ended(start(engine.prepare(make_records([{"operation": "write"}]), EngineOptions(), identity=wrong)))
+        ran = engine.ended(
+            start(engine.prepare(make_records([{"operation": "write"}]), EngineOptions(), identity=wrong))
+        )
         assert ran.status == 4
         assert "nothing was written" in ran.words
     assert direct_read(engine.target, 0, BLOCK) == bytes(BLOCK)

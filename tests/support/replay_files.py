@@ -19,7 +19,6 @@ from drivelab.replay import native, records
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.records import (
     OPERATION_CODES,
-    RESULT_RECORD,
     SCHEDULE_RECORD,
     Records,
     ScheduleWriter,
@@ -54,7 +53,7 @@ def write_schedule(path: Path, made: Records, target_bytes: int = 1 << 20, block
 
 def identity(path: str | Path) -> str:
     """Of a target as it is now, in the engine's words."""
-    found = os.stat(path)
+    found = Path(path).stat()
     if stat.S_ISREG(found.st_mode):
         return f"file {found.st_dev}:{found.st_ino}"
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -79,11 +78,8 @@ class Ran:
 
     @property
     def issued(self) -> Records:
-        return self.results[self.results["state"] != records.NOT_ISSUED]
-
-    @property
-    def latency_ns(self) -> Any:
-        return self.results["complete_ns"].astype(np.int64) - self.results["issue_ns"].astype(np.int64)
+        issued: Records = self.results[self.results["state"] != records.NOT_ISSUED]
+        return issued
 
 
 class Engine:
@@ -165,9 +161,3 @@ def direct_io_trouble(folder: Path) -> str | None:
     finally:
         path.unlink()
     return None
-
-
-__all__ = [
-    "BLOCK", "RESULT_RECORD", "Engine", "Ran", "capacity", "direct_io_trouble", "direct_read", "identity",
-    "make_records", "start", "write_schedule",
-]  # fmt: skip

@@ -75,7 +75,7 @@ def outcome(
             "preflush": operation == "never",
             "offset_bytes": np.where(operation == "flush", 0, offset),
             "length_bytes": length,
-            "process": pd.Categorical(random.choice(["sqlite3", "kworker/u4:1", "jbd2/sda-8"], requests, p=[0.7, 0.2, 0.1])),
+            "process": pd.Categorical(random.choice(["sqlite3", "kworker/u4:1", "jbd2"], requests, p=[0.7, 0.2, 0.1])),
             "pid": 1,
             "cpu": (np.arange(requests) % 2).astype(np.int32),
             "sync": operation != "never",
@@ -117,7 +117,9 @@ def cell(
     results = {"state": state, **{f"wakeup_{name}_ns": 1000 * us for name, us in WAKEUPS.items()}}
     prepared = {"choice": choice.to_mapping(), "mapping": MAPPING, "trace_duration_s": span_s, "issue_span_s": span_s,
                 "lost": lost}  # fmt: skip
-    schema = OUTCOME.with_metadata({KEY: json.dumps({"prepared": prepared, "planned_requests": len(frame), "results": results}).encode()})
+    schema = OUTCOME.with_metadata(
+        {KEY: json.dumps({"prepared": prepared, "planned_requests": len(frame), "results": results}).encode()}
+    )
     pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), directory / "outcome.parquet",
                    write_page_checksum=True)  # fmt: skip
     engine = {"engine": "native", "kernel": kernel, "kernel_reason": kernel_reason}

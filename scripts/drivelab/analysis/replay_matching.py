@@ -41,12 +41,17 @@ class Matches:
         return int((np.bincount(self.of_captured[self.of_captured >= 0], minlength=1) > 1).sum())
 
 
-def match(planned: Extents, captured: Extents) -> Matches:
+def match(planned: Extents, captured: Extents, strange: npt.NDArray[np.bool_] | None = None) -> Matches:
     """Match the k-th planned to the k-th captured request of the same operation, offset and length.
 
     What is left is matched to adjoining captured requests of the operation that cover it from its begin to its end:
-    the kernel submits a long request in parts.
+    the kernel submits a long request in parts. Captured ones that are `strange`, shape (captured,), match nothing.
     """
+    if strange is not None and strange.any():
+        kept, of_captured = np.flatnonzero(~strange), np.full(len(captured), -1, np.int64)
+        rest = match(planned, captured.take(kept))
+        of_captured[kept] = rest.of_captured
+        return Matches(np.append(kept, -1)[rest.first], of_captured)  # -1, none, is the last one
     first, of_captured = np.full(len(planned), -1, np.int64), np.full(len(captured), -1, np.int64)
     fields = [np.concatenate([getattr(planned, name), getattr(captured, name)]) for name in _FIELDS]
     order = np.lexsort(fields)  # stable: planned ones before captured ones, each in the order of time
@@ -63,6 +68,21 @@ def match(planned: Extents, captured: Extents) -> Matches:
     first[chosen], of_captured[found] = found, chosen
     _match_parts(planned, captured, first, of_captured)
     return Matches(first, of_captured)
+
+
+def surplus(issued_ns: npt.NDArray[np.float64], captured_ns: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Which of more captured requests than were issued, all of one kind, are not the issued ones; shape (captured,).
+
+    Both ascending and on one clock. It is those that came before the next issue, and what is left at the end.
+    """
+    found = np.zeros(len(captured_ns), np.bool_)
+    left, at = len(captured_ns) - len(issued_ns), 0
+    for row, seen_ns in enumerate(captured_ns.tolist()):
+        if left > 0 and (at == len(issued_ns) or seen_ns < issued_ns[at]):
+            found[row], left = True, left - 1
+        else:
+            at += 1
+    return found
 
 
 _FIELDS = ("operation", "offset_bytes", "length_bytes")

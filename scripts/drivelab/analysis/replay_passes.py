@@ -60,10 +60,10 @@ def _row(replays: pd.DataFrame) -> dict[str, Any]:
     size_bytes = int(replays["read_bytes"].sum() + replays["write_bytes"].sum())
     partial = bool(replays["partial"].any())
     busy_s, access_time_us, bandwidth = np.nan, None, None
-    if not partial and not replays["busy_s"].isna().any():
-        busy_s = float(replays["busy_s"].sum())
-        bandwidth = size_bytes / MIB / busy_s if busy_s else None
     served = reads_and_writes > 0
+    if not partial and served.any() and not replays.loc[served, "busy_s"].isna().any():
+        busy_s = float(replays.loc[served, "busy_s"].sum())
+        bandwidth = size_bytes / MIB / busy_s if busy_s else None
     if not partial and served.any() and not replays.loc[served, "access_time_us"].isna().any():
         summed_us = (replays["access_time_us"] * reads_and_writes)[served].sum()
         access_time_us = float(summed_us / reads_and_writes[served].sum())

@@ -55,7 +55,8 @@ def metric_name(metric: str) -> str:
 
 def short_name(metric: str) -> str:
     """Name of a metric within a sentence; a metric of an application's own is its own name."""
-    return _NAMES[metric].replace("M", "m", 1).replace("B", "b", 1) if metric in _NAMES else metric
+    name = _NAMES.get(metric, metric)
+    return name[0].lower() + name[1:] if name[0] in "ABMS" else name
 
 
 def quantity(metric: str, largest: float) -> Quantity:

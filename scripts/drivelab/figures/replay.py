@@ -31,6 +31,7 @@ def replay(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
     without a counted run.
     """
     selection.require(replays, _COLUMNS, "replays")
+    selection.require(replay_passes, ("drive", "phase", "traces", "counted", *_METRICS), "replay_passes")
     rows = dict(_rows(replays, replay_passes))
     without = [name for name, runs in rows.items() if not runs["counted"].astype(bool).any()]
     if without:

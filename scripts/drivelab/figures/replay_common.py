@@ -51,10 +51,13 @@ def median_runs(replays: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(found)
 
 
-def of_runs(frame: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table that belong to the replays in `runs`."""
+def of_runs(frame: pd.DataFrame, runs: pd.DataFrame, table: str) -> pd.DataFrame:
+    """The rows of a table that belong to the replays in `runs`; raises ValueError when it cannot tell."""
+    if missing := [column for column in RUN if column not in frame.columns]:
+        raise ValueError(f"table '{table}' lacks the column(s) {', '.join(missing)} that this figure needs")
     wanted = set(map(_key, runs[RUN].itertuples(index=False, name=None)))
-    return frame[[_key(one) in wanted for one in frame[RUN].itertuples(index=False, name=None)]]
+    mine = [_key(one) in wanted for one in frame[RUN].itertuples(index=False, name=None)]
+    return frame[np.array(mine, np.bool_)]
 
 
 def _key(values: tuple[object, ...]) -> tuple[object, ...]:

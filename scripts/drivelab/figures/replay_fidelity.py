@@ -27,11 +27,13 @@ def replay_fidelity(replays: pd.DataFrame, replay_issue_errors: pd.DataFrame, re
 
     Raises ValueError for unsuitable tables.
     """
-    selection.require(replays, ("counted", "access_time_us", "timing_mode", *(name for _, name in _WAKEUPS)), "replays")
+    selection.require(
+        replays, (*common.RUN, "counted", "access_time_us", "timing_mode", *(name for _, name in _WAKEUPS)), "replays"
+    )
     runs = common.counted(replays, "replays")
-    errors = common.of_runs(replay_issue_errors, runs)
+    errors = common.of_runs(replay_issue_errors, runs, "replay_issue_errors")
     shown = common.median_runs(replays).iloc[[0]]
-    over_time = common.of_runs(replay_over_time, shown)
+    over_time = common.of_runs(replay_over_time, shown, "replay_over_time")
     if errors.empty and over_time.empty:
         return nothing(_TITLE, "Neither deadlines nor the times of single requests are known.")
     figure = style.new_figure(_TITLE, height_in=5.6 if len(errors) else 3.0)

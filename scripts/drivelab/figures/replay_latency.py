@@ -22,8 +22,9 @@ def replay_latency(replays: pd.DataFrame, replay_latency: pd.DataFrame) -> Figur
 
     Raises ValueError for unsuitable tables.
     """
-    bins = replay_latency[replay_latency["operation"].isin(["read", "write"])]
-    bins = common.of_runs(bins, common.counted(replays, "replays"))
+    selection.require(replays, (*common.RUN, "counted"), "replays")
+    bins = common.of_runs(replay_latency, common.counted(replays, "replays"), "replay_latency")
+    bins = bins[bins["operation"].isin(["read", "write"])]
     if bins.empty:
         return nothing(_TITLE, "The engine tells no single requests, so no distribution is known.")
     selection.require(bins, ("source", "latency_ns", "count"), "replay_latency")

@@ -23,8 +23,9 @@ def replay_operations(replays: pd.DataFrame, replay_operations: pd.DataFrame) ->
 
     Raises ValueError for unsuitable tables.
     """
+    selection.require(replays, (*common.RUN, "counted", "access_time_us"), "replays")
     runs = common.median_runs(replays)
-    rows = common.of_runs(replay_operations, runs)
+    rows = common.of_runs(replay_operations, runs, "replay_operations")
     selection.require(rows, _COLUMNS, "replay_operations")
     names = [one for one in DIRECTIONS if rows.loc[rows["operation"] == one, "planned_requests"].sum() > 0]
     figure = style.new_figure("Operations, planned and replayed", height_in=1.9 + 0.62 * len(names))

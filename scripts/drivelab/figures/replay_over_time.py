@@ -24,9 +24,10 @@ def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame, *, t
 
     Raises ValueError for unsuitable tables and for a trace that was not replayed.
     """
+    selection.require(replays, (*common.RUN, "counted", "access_time_us", "timing_mode"), "replays")
     chosen = selection.rows(replays, "replays", trace=trace) if trace is not None else replays
     run = common.median_runs(chosen).iloc[[0]]
-    rows = common.of_runs(replay_over_time, run).sort_values("begin_s")
+    rows = common.of_runs(replay_over_time, run, "replay_over_time").sort_values("begin_s")
     if rows.empty:
         return nothing("Replay over time", "Neither deadlines nor the times of single requests are known.")
     selection.require(rows, _COLUMNS, "replay_over_time")

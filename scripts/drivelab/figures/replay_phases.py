@@ -23,6 +23,7 @@ def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
 
     Raises ValueError for unsuitable tables, such as replays without phases or of several recordings.
     """
+    selection.require(replays, (*_PASS, "trace", *_METRICS), "replays")
     selection.require(replay_passes, (*_PASS, *_METRICS), "replay_passes")
     selection.require_one(replay_passes, "recording", "replay_passes")
     passes = replay_passes[replay_passes["phase"].notna()].reset_index(drop=True)
@@ -46,8 +47,9 @@ def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
         values = passes[metric].astype(float) / scale.divisor
         for name, colour in zip(lines, style.colours(len(lines)), strict=True):
             part = by_trace[by_trace["trace"] == name]
+            marker = style.MARKERS[lines.index(name)]
             axes.plot(part["place"], part[metric].astype(float) / scale.divisor, color=colour, linewidth=0.9,
-                      marker=style.MARKERS[lines.index(name)], markersize=3, label=name, gid=f"{metric} {name}")  # fmt: skip
+                      marker=marker, markersize=3, label=name, gid=f"{metric} {name}")  # fmt: skip
         axes.plot(range(1, len(passes) + 1), values, color=style.INK, marker="o", gid=metric,
                   label=f"set of {len(names)} traces" if len(names) > 1 else names[0])  # fmt: skip
         ax.scale_y(axes, [float(one) for one in values] + [largest / scale.divisor], scale)
@@ -67,4 +69,5 @@ def _phases(axes: Axes, phases: pd.Series, *, named: bool) -> None:
         axes.axvspan(first + 0.5, end + 0.5, color=_SHADES[number % 2], zorder=0, linewidth=0, gid="phase")
         if named:
             axes.annotate(phases[first], ((first + end + 1) / 2, 1.0), (0, 3), xycoords=("data", "axes fraction"),
-                          textcoords="offset points", ha="center", va="bottom", fontsize=style.SMALL_PT, gid="phase name")  # fmt: skip
+                          textcoords="offset points", ha="center", va="bottom", fontsize=style.SMALL_PT,
+                          gid="phase name")  # fmt: skip

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.replay_fidelity import issue_error_summary, order_inversions, parked, span_ratio
-from drivelab.analysis.replay_matching import Extents, Matches, match
+from drivelab.analysis.replay_matching import Extents, Matches, match, surplus
 from drivelab.analysis.replay_requests import Floats, distribution, operation_codes, times_ns
 from drivelab.replay.outcome import outcome_about, read_outcome
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC
@@ -32,7 +32,8 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
     """Fidelity of a replay from a capture of its drive (a trace file) beside its outcome. JSON-able.
 
     `start_monotonic_ns` is the engine's start on CLOCK_MONOTONIC. Captured requests are matched to issued ones: the
-    k-th of an operation, offset and length to the k-th; what the kernel submitted in parts to the parts. The result:
+    k-th of an operation, offset and length to the k-th, leaving out flushes that the kernel made itself; what it
+    submitted in parts to the parts. The result:
 
     * `operations`: by operation `planned`, `issued`, `seen` ({requests, bytes}; seen: all that was captured between
       the first and the last issue, whoever made it), `matched`, `missing` (issued and not captured) and `extra`
@@ -56,11 +57,16 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
     if shift_ns is not None:
         chosen = _meanwhile(queue_ns + shift_ns, issue_ns[issued], times_ns(requests, "complete_ns"))
         captured, queue_ns, complete_ns = captured.take(chosen), queue_ns[chosen], complete_ns[chosen]
-    matches = match(ours, captured)
+    strange = np.zeros(len(captured), np.bool_)
+    if shift_ns is not None:
+        flushes = captured.operation == FLUSH
+        flushed_ns = np.sort(issue_ns[issued][ours.operation == FLUSH])
+        strange[flushes] = surplus(flushed_ns, queue_ns[flushes] + shift_ns)
+    matches = match(ours, captured, strange)
     seen = matches.first >= 0
     seen_ns = np.full(len(requests), np.nan)
     seen_ns[issued[seen]] = queue_ns[matches.first[seen]]
-    by_operation, flushes = _counts(requests, planned, ours, captured, matches)
+    by_operation, of_flushes = _counts(requests, planned, ours, captured, matches)
     deadline_ns = times_ns(requests, "deadline_ns")
     plan_ns = times_ns(requests, "trace_queue_ns") if np.isnan(deadline_ns).all() else deadline_ns
     if len(requests) > outcome_about(outcome)["planned_requests"]:  # it began anew: it has no duration to compare with
@@ -72,7 +78,7 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
         "missing": sum(one["missing"] for one in by_operation.values()),
         "extra": sum(one["extra"] for one in by_operation.values()),
         "split": matches.split,
-        **flushes,
+        **of_flushes,
         "lost": sum(dict(provenance.get("lost", {})).values()),
         "issue_error_us": issue_error_summary(errors_us[~np.isnan(errors_us)]),
         "times_reason": nothing if issued.size and not seen.any() else reason,

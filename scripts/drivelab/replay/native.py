@@ -81,10 +81,11 @@ def run_engine(
 ) -> Timing:
     """Replay a schedule and leave results.bin, command.json, stdout, stderr and exit_code in `directory`.
 
-    `on_tick` is called about once a second with the seconds since the start. Returns however the replay ended once
-    it had begun: `engine_report` tells, also of an engine that was killed midway. One that shows no sign of life for
-    GRACE_S longer than its watchdog, or does not end when it should, is killed, `on_hang` called if that is in vain. Raises CellFailed with the
-    engine's words when it refused to begin, UserError when the schedule is none, OSError without room for the results.
+    `on_tick` is called about once a second with the seconds since the start. Returns however the replay ended once it
+    had begun: `engine_report` tells, also of an engine that was killed midway. One that shows no sign of life for
+    GRACE_S longer than its watchdog, or does not end when it should, is killed, `on_hang` called if that is in vain.
+    Raises CellFailed with the engine's words when it refused to begin, UserError when the schedule is none, OSError
+    without room for the results.
     """
     results = directory / RESULTS
     header = open_schedule(schedule).header

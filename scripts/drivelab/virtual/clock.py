@@ -17,10 +17,9 @@ from drivelab.virtual.evidence import write_evidence
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
 from drivelab.virtual.replaying import replay_schedule
-from drivelab.virtual.workload import Completion, Request, as_soon_as_possible, closed_loop, open_loop
+from drivelab.virtual.workload import Completion, closed_loop
 
 ENGINE = "virtual-clock"
-REPLAY_QUEUE_DEPTH = 256
 _FORMAT = 1
 
 
@@ -58,21 +57,6 @@ class VirtualClockDrive:
         job = text(cell, self.model.serial, ENGINE, self.model.capacity_bytes, PAGE_BYTES, self.model.seed)
         completions = closed_loop(self._flash, cell, self._now_us, Random(seed))
         self._record(completions, directory, cell.threads, job, cell.slice_s, cell.runtime_s)
-
-    def replay(self, requests: Iterable[Request], directory: Path, timing: str = "original") -> None:
-        """Replay requests and leave in `directory` what fio would leave; only reads and writes count as I/Os.
-
-        `timing` is `original`, each at its own time however long the drive takes, or `asap`, one after another with
-        REPLAY_QUEUE_DEPTH outstanding. Raises ValueError for any other.
-        """
-        if timing == "original":
-            completions = open_loop(self._flash, requests, self._now_us)
-        elif timing == "asap":
-            completions = as_soon_as_possible(self._flash, requests, self._now_us, REPLAY_QUEUE_DEPTH)
-        else:
-            raise ValueError(f"there is no timing '{timing}'")
-        job = f"[replay]\nfilename={self.model.serial}\nioengine={ENGINE}\nreplay_timing={timing}\n"
-        self._record(completions, directory, 1, job)
 
     def replay_schedule(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from math import inf
 from random import Random
@@ -19,8 +19,6 @@ from drivelab.virtual.model import PAGE_BYTES
 
 Completion = tuple[float, float, bool, int]
 """Time of completion and of submission in microseconds, whether it reads, length in bytes."""
-Request = tuple[float, str, int, int]
-"""Time in microseconds since the first request, operation as in `FlashDrive.submit`, offset and length in bytes."""
 _Draw = Callable[[int], tuple[bool, int, int]]
 """A thread's next I/O: whether it reads, offset and length in bytes."""
 
@@ -112,39 +110,3 @@ def _composite(cell: Cell, capacity_bytes: int, rng: Random) -> _Draw:
         return one.reads, one.start_bytes + index * one.block_bytes, one.block_bytes
 
     return draw
-
-
-def open_loop(drive: FlashDrive, requests: Iterable[Request], start_us: float) -> Iterator[Completion]:
-    """Submit requests at their own times, however long the drive takes; yields reads and writes as they complete."""
-    pending: list[tuple[float, int, float, bool, int]] = []
-    for order, (time_us, operation, offset, length) in enumerate(requests):
-        now_us = start_us + time_us
-        while pending and pending[0][0] <= now_us:
-            done_us, _, issued_us, reads, size = heapq.heappop(pending)
-            yield done_us, issued_us, reads, size
-        done_us = drive.submit(now_us, operation, offset, length)
-        if operation in ("read", "write"):
-            heapq.heappush(pending, (done_us, order, now_us, operation == "read", length))
-    while pending:
-        done_us, _, issued_us, reads, size = heapq.heappop(pending)
-        yield done_us, issued_us, reads, size
-
-
-def as_soon_as_possible(
-    drive: FlashDrive, requests: Iterable[Request], start_us: float, queue_depth: int
-) -> Iterator[Completion]:
-    """Submit requests in their order with `queue_depth` outstanding; yields reads and writes as they complete."""
-    pending: list[tuple[float, int, float, bool, int]] = []
-    now_us = start_us
-    for order, (_, operation, offset, length) in enumerate(requests):
-        if len(pending) == queue_depth:
-            now_us, _, issued_us, reads, size = heapq.heappop(pending)
-            if size:
-                yield now_us, issued_us, reads, size
-        done_us = drive.submit(now_us, operation, offset, length)
-        counted = length if operation in ("read", "write") else 0
-        heapq.heappush(pending, (done_us, order, now_us, operation == "read", counted))
-    while pending:
-        done_us, _, issued_us, reads, size = heapq.heappop(pending)
-        if size:
-            yield done_us, issued_us, reads, size

@@ -155,8 +155,10 @@ def test_a_pass_with_a_partial_replay_or_an_unknown_has_no_score() -> None:
     for changed in ({"partial": True}, {"busy_s": None}, {"access_time_us": None}):
         found = passes(table("replays", [replay("boot"), replay("office", **changed)])).iloc[0]
         assert pd.isna(found["score"])
-    flushes = replay("flushes", read_ios=0, write_ios=0, read_bytes=0, write_bytes=0, busy_s=0.0, access_time_us=None)
-    assert passes(table("replays", [replay("boot"), flushes])).iloc[0]["access_time_us"] == 100.0
+    flushes = replay("flushes", read_ios=0, write_ios=0, read_bytes=0, write_bytes=0, busy_s=None, access_time_us=None)
+    found = passes(table("replays", [replay("boot"), flushes])).iloc[0]
+    assert (found["access_time_us"], found["busy_s"]) == (100.0, 2.0)
+    assert pd.isna(passes(table("replays", [flushes])).iloc[0]["score"])
 
 
 def test_no_replays_no_passes() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from drivelab.analysis.replay_passes import passes
 from drivelab.analysis.repeats import relative_standard_error_pct
+from drivelab.analysis.replay_passes import passes
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.windows import windows_table
 from drivelab.tables import io
@@ -142,7 +142,7 @@ def test_threads_and_depth_are_named_where_they_vary() -> None:
 
 def test_a_replay_is_the_median_of_its_counted_warm_runs() -> None:
     summary = summarise([], replay([100.0, 106.0, 100.5]))
-    found = value(summary, "mean_latency_us", "replay sqlite")
+    found = value(summary, "access_time_us", "replay sqlite")
     assert found["value"] == 100.5
     assert (found["n"], found["statistic"], found["verdict"]) == (3, "median of warm runs", "rse ok")
     assert found["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 106, 100.5]))
@@ -166,17 +166,17 @@ def test_repeats_that_disagree_say_so_at_the_given_threshold() -> None:
 
 
 def test_few_or_even_runs() -> None:
-    two = value(summarise([], replay([100.0, 101.0])), "mean_latency_us", "replay sqlite")
+    two = value(summarise([], replay([100.0, 101.0])), "access_time_us", "replay sqlite")
     assert (two["n"], two["value"], two["verdict"]) == (1, 100, "too few runs")
-    four = value(summarise([], replay([100.0, 102.0, 101.0, 500.0])), "mean_latency_us", "replay sqlite")
+    four = value(summarise([], replay([100.0, 102.0, 101.0, 500.0])), "access_time_us", "replay sqlite")
     assert (four["n"], four["value"], four["spread_high"]) == (3, 101, 102)
     runs = replay([100.0, 101.0, 102.0])
     runs[2]["counted"] = False
-    assert value(summarise([], runs), "mean_latency_us", "replay sqlite")["n"] == 1
+    assert value(summarise([], runs), "access_time_us", "replay sqlite")["n"] == 1
 
 
 def test_a_replay_of_which_nothing_counts_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no replay of trace 'sqlite' counts"):
+    with pytest.raises(ValueError, match="no run of replay sqlite counts"):
         summarise([], replay([]))
 
 
@@ -225,4 +225,58 @@ def test_nothing_gives_an_empty_table(tmp_path: Path) -> None:
 def test_a_loop_without_its_window_is_an_error() -> None:
     cells = table("cells", loop(SETTLED))
     with pytest.raises(ValueError, match="op7/pts-iops/0123456789ab-run1: a loop has no steady-state window"):
-        summary_table(cells, table("steady_state", []), table("replays", []))
+        summary_table(cells, table("steady_state", []), table("replays", []), table("replay_passes", []))
+
+
+def in_phase(phase: str, latencies: list[float], step: int, trace: str = "sqlite") -> list[dict[str, Any]]:
+    runs = [one for number, latency in enumerate(latencies, 1)
+            for one in replay([latency], trace=trace, step=step, phase=phase, phase_pass=number)[1:]]  # fmt: skip
+    return [one | {"repeat": 1} for one in runs]
+
+
+def test_a_set_is_summed_up_pass_by_pass_and_stands_before_its_traces() -> None:
+    runs = replay([100.0, 110.0, 104.0]) + replay([300.0, 330.0, 312.0], trace="boot")
+    summary = summarise([], runs)
+    assert list(dict.fromkeys(summary["cell_label"])) == ["set of 2 traces", "replay sqlite", "replay boot"]
+    found = value(summary, "access_time_us", "set of 2 traces")
+    assert (found["value"], found["spread_low"], found["spread_high"], found["n"]) == (208, 200, 220, 3)
+    bandwidth = value(summary, "bandwidth_mib_s", "set of 2 traces")["value"]
+    assert bandwidth == pytest.approx(200 / (104 + 312))  # all bytes by all busy time, not a mean of two bandwidths
+    score = value(summary, "score", "set of 2 traces")
+    assert (score["kind"], score["value"]) == ("score", pytest.approx((bandwidth * 1e6 / 208) ** 0.5))
+
+
+def test_a_phase_is_the_median_of_its_passes_with_the_best_and_the_worst() -> None:
+    runs = in_phase("degradation", [100.0, 200.0, 400.0, 800.0], step=3) + in_phase("steady", [900.0], step=12)
+    summary = summarise([], runs)
+    found = value(summary, "access_time_us", "replay sqlite, degradation")
+    assert (found["value"], found["n"], found["spread_low"], found["spread_high"]) == (300, 4, 100, 800)
+    assert (found["statistic"], found["verdict"]) == ("median of 4 passes", "in a phase")
+    assert pd.isna(found["rse_pct"])  # passes that are meant to differ are no repeats
+    assert value(summary, "score", "replay sqlite, steady")["statistic"] == "median of 1 pass"
+
+
+def test_writes_between_the_passes_of_a_phase_are_no_result() -> None:
+    where = key(measurement="trace-consistency")
+    runs = [one | where for one in in_phase("degradation", [100.0, 200.0, 300.0], step=1)]
+    writes = soak([4000.0] * 9, step=0, where=where) + soak([3000.0] * 9, step=2, where=where)
+    assert set(summarise(writes, runs)["cell_label"]) == {"replay sqlite, degradation"}
+    assert "RND 4KiB 0/100" in set(summarise(writes)["cell_label"])
+
+
+def test_a_trace_that_comes_back_in_a_later_step_has_another_name() -> None:
+    summary = summarise([], replay([100.0] * 3) + replay([50.0] * 3, step=4))
+    assert value(summary, "access_time_us", "replay sqlite")["value"] == 100
+    assert value(summary, "access_time_us", "replay sqlite step 4")["value"] == 50
+
+
+def test_a_partial_replay_says_so_and_what_is_unknown_is_left_out() -> None:
+    runs = replay([100.0, 101.0, 102.0])
+    runs[2] |= {"partial": True}
+    assert value(summarise([], runs), "access_time_us", "replay sqlite")["verdict"] == "partial"
+    runs[2] |= {"p99_latency_us": None}
+    assert set(summarise([], runs)["metric"]) == {"access_time_us", "bandwidth_mib_s", "score"}
+    unknown = [
+        one | dict.fromkeys(("access_time_us", "bandwidth_mib_s", "score", "busy_s", "p99_latency_us")) for one in runs
+    ]
+    assert summarise([], unknown).empty

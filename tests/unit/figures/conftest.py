@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import replay_frames
 
 from drivelab.units import format_size
 
@@ -224,30 +225,10 @@ def latency_bins(
     )
 
 
-def replays(
-    drive: str = "op7", latency_us: float = 180.0, runs: int = 3, ratio: float = 1.02, **changed: Any
-) -> pd.DataFrame:
-    """A cold run and `runs` counted warm ones."""
-    random = np.random.default_rng(3)
-    return pd.DataFrame(
-        [
-            key(drive, "trace-replay", **changed)
-            | {
-                "trace": "sqlite-inserts",
-                "repeat": repeat,
-                "warm": repeat > 0,
-                "counted": repeat > 0,
-                "engine": "fio iolog v3",
-                "timing": "original",
-                "duration_s": 12 * ratio,
-                "trace_duration_s": 12.0,
-                "duration_ratio": ratio,
-                "bandwidth_mib_s": 3400 / latency_us * random.normal(1, 0.01),
-                "mean_latency_us": latency_us * random.normal(1, 0.015) * (1.25 if repeat == 0 else 1),
-                "dropped": "5 flushes",
-            }
-            for repeat in range(runs + 1)
-        ]
+def replayed(*drives: str, **changed: Any) -> dict[str, pd.DataFrame]:
+    """The REPLAY tables of a recording of each drive, op7 if none is named; see `replay_frames.tables`."""
+    return replay_frames.together(
+        *(replay_frames.tables(drive, requests=600, **changed) for drive in drives or ("op7",))
     )
 
 

@@ -26,6 +26,7 @@ from drivelab.figures import FIGURES, label, render, save
 Case = tuple[str, dict[str, pd.DataFrame], dict[str, Any]]
 UNITS = (
     "(IOPS)",
+    "1/s",
     "(MiB/s)",
     "(GiB/s)",
     "(µs",
@@ -52,6 +53,15 @@ def _soaks(m: ModuleType, count: int, name: str = "drive") -> pd.DataFrame:
     return _both(*(m.soak(f"{name}-{i}", 120, 60.0, 9e4 + 9e3 * i, 3e4 + 4e3 * i) for i in range(count)))
 
 
+PHASES = (("degradation", 3), ("steady", 2), ("recovery", 2))
+REPLAYS: dict[str, dict[str, Any]] = {
+    "one trace": {},
+    "as soon as possible": {"asap": True},
+    "partial": {"partial": True, "lost": 3},
+    "3 traces": {"traces": ("boot", "sqlite", "compile")},
+    "8 traces": {"traces": tuple(f"trace-{i}" for i in range(8)), "runs": 1},
+    "in phases": {"phases": PHASES},
+}
 CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     "convergence, 56 cells": lambda m: ("convergence", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
     "convergence, one round and block size": lambda m: (
@@ -143,13 +153,19 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
         {"latency_bins": _both(*(m.latency_bins(f"{m.LONG_NAME}-{i}", 60 + 9 * i) for i in range(8)))},
         {},
     ),
-    "replay, 1 drive": lambda m: ("replay", {"replays": m.replays(runs=7)}, {}),
-    "replay, 2 drives": lambda m: ("replay", {"replays": _both(m.replays(), m.replays("op28", 120.0))}, {}),
-    "replay, 8 drives with long names": lambda m: (
-        "replay",
-        {"replays": _both(*(m.replays(f"{m.LONG_NAME}-{i}") for i in range(8)))},
-        {},
-    ),
+    "replay, 1 drive": lambda m: ("replay", m.replayed(runs=7), {}),
+    "replay, 2 drives": lambda m: ("replay", m.replayed("op7", "op28"), {}),
+    "replay, 8 drives with long names": lambda m: ("replay", m.replayed(*(f"{m.LONG_NAME}-{i}" for i in range(8))), {}),
+    "replay, set": lambda m: ("replay", m.replayed(traces=tuple(f"trace-{i}" for i in range(7))), {}),
+    "replay, set in phases": lambda m: ("replay", m.replayed(traces=("a", "b"), phases=PHASES), {}),
+    **{
+        f"{name}, {case}": lambda m, name=name, options=options: (name, m.replayed(**options), {})
+        for name in ("replay_fidelity", "replay_latency", "replay_over_time", "replay_operations")
+        for case, options in REPLAYS.items()
+    },
+    "phases, 1 trace": lambda m: ("replay_phases", m.replayed(phases=PHASES), {}),
+    "phases, 3 traces": lambda m: ("replay_phases", m.replayed(traces=("a", "b", "c"), phases=PHASES), {}),
+    "phases, 7 traces": lambda m: ("replay_phases", m.replayed(traces=tuple("abcdefg"), phases=PHASES[:2]), {}),
     "comparison, 2 drives": lambda m: ("comparison", {"deltas": m.deltas(), "summary": m.summary()}, {}),
     "comparison, 56 cells": lambda m: (
         "comparison",
@@ -243,7 +259,9 @@ def test_axes_carry_units(drawn: Drawn) -> None:
     axes = drawn.figure.axes
     said = [text for one in axes for text in (one.get_xlabel(), one.get_ylabel()) if text]
     said += [one.get_zlabel() for one in axes if hasattr(one, "get_zlabel")]
-    categories = 1 if drawn.name in ("replay", "comparison") else 0  # their y axis names things, it measures nothing
+    categories = (
+        1 if drawn.name in ("replay", "replay_operations", "comparison") else 0
+    )  # their y axis names things, it measures nothing
     assert len(said) >= 2 - categories
     assert all(any(unit in text for unit in UNITS) for text in said), said
 

@@ -16,7 +16,6 @@ from drivelab.figures.latency_distribution import exceedance, latency_distributi
 from drivelab.figures.measurement_2d import measurement_2d
 from drivelab.figures.measurement_3d import measurement_3d
 from drivelab.figures.registry import render
-from drivelab.figures.replay import replay
 from drivelab.figures.saturation_bytes import saturation_bytes
 from drivelab.figures.saturation_time import saturation_time
 from drivelab.figures.window import window
@@ -202,25 +201,6 @@ def test_latency_distribution_merges_directions_and_reads_the_tail(made: ModuleT
 
 def test_latency_distribution_makes_no_claim_beyond_its_ios(made: ModuleType) -> None:
     assert _legend(latency_distribution(made.latency_bins(ios=300))) == ["op7"]
-
-
-def test_replay_shows_runs_medians_and_duration(made: ModuleType) -> None:
-    runs = pd.concat([made.replays(ratio=1.5), made.replays("op28", 120.0)])
-    figure = replay(runs)
-    for panel, metric in enumerate(("mean_latency_us", "bandwidth_mib_s")):
-        for number, drive in enumerate(("op7", "op28")):
-            counted = runs[(runs["drive"] == drive) & runs["counted"]][metric]
-            cold = runs[(runs["drive"] == drive) & ~runs["counted"]][metric]
-            assert list(_drawn(figure, "counted", panel)[number].get_xdata()) == counted.tolist()
-            assert list(_drawn(figure, "not counted", panel)[number].get_xdata()) == cold.tolist()
-            assert _drawn(figure, "median", panel)[number].get_xdata()[0] == counted.median()
-        assert figure.axes[panel].get_xlim()[0] == 0
-    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == [
-        "op7\n1.50 \N{MULTIPLICATION SIGN} trace time",
-        "op28\n1.02 \N{MULTIPLICATION SIGN} trace time",
-    ]
-    note = next(text.get_text() for text in figure.texts if text.get_gid() == "note")
-    assert note == "engine: fio iolog v3; timing: original; not replayed: 5 flushes"
 
 
 @pytest.mark.parametrize("names", [("op28",), tuple(f"drive-{i}" for i in range(7))])

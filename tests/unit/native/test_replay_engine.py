@@ -21,7 +21,14 @@ from replay_semantics import Rules, violations
 from drivelab.fio.document import CellFailed
 from drivelab.replay import native
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.records import COMPLETED, LONGEST_TRANSFER_BYTES, NOT_ISSUED, OPERATION_CODES, SCHEDULE_RECORD, Records
+from drivelab.replay.records import (
+    COMPLETED,
+    LONGEST_TRANSFER_BYTES,
+    NOT_ISSUED,
+    OPERATION_CODES,
+    SCHEDULE_RECORD,
+    Records,
+)
 
 MIB = 1 << 20
 MS = 1_000_000
@@ -74,7 +81,7 @@ def test_operations_do_what_they_say(engine: Engine) -> None:
     assert content[2 * MIB : 4 * MIB] == untouched * 2 * MIB
     assert content[4 * MIB : 6 * MIB] == bytes(2 * MIB)
     assert content[6 * MIB :] == untouched * 2 * MIB
-    assert os.stat(engine.target).st_blocks * 512 < 8 * MIB, "what was discarded takes no room any more"
+    assert Path(engine.target).stat().st_blocks * 512 < 8 * MIB, "what was discarded takes no room any more"
 
 
 @pytest.mark.parametrize("block_bytes", [BLOCK, 16 * BLOCK])
@@ -174,6 +181,23 @@ def test_chains_as_soon_as_possible(engine: Engine) -> None:
     awaited = ran.results["complete_ns"][made["after"][64:] - 1]
     assert (ran.results["issue_ns"][64:] >= awaited).all()
     assert (ran.results["waited"][64:] == 2).all()
+
+
+def test_memory_is_bounded(engine: Engine) -> None:
+    """Schedule and results are 64 MB, of which little is resident at any time."""
+    made = np.zeros(1_000_000, SCHEDULE_RECORD)
+    made["operation"], made["depth"], made["length_bytes"] = OPERATION_CODES["write"], 32, BLOCK
+    process = engine.start(made)
+    peaks_kib = [0]
+
+    def nearly_done() -> bool:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        peaks_kib.append(int(status.partition("VmHWM:")[2].split()[0]) if "VmHWM:" in status else 0)
+        return bool(engine.live_header()["completed"] > 900_000)
+
+    wait_for(nearly_done, process)
+    assert engine.ended(process).report["completed"] == 1_000_000
+    assert 16_000 < max(peaks_kib) < 48_000
 
 
 def test_the_think_time_is_kept(engine: Engine) -> None:
@@ -370,9 +394,9 @@ def test_results_are_not_overwritten(engine: Engine) -> None:
     assert "has been used" in said
 
 
-@pytest.mark.parametrize("arguments", [["--depth", "0"], ["--depth", "4097"], ["--watchdog-s", "nan"], ["--what"], ["x"]])
-def test_a_wrong_command_line(engine: Engine, arguments: list[str]) -> None:
-    process = start([*engine.prepare(write(), QUICK), *arguments])
+@pytest.mark.parametrize("words", ["--depth 0", "--depth 4097", "--watchdog-s nan", "--what", "x"])
+def test_a_wrong_command_line(engine: Engine, words: str) -> None:
+    process = start([*engine.prepare(write(), QUICK), *words.split()])
     _, said = process.communicate()
     assert process.returncode == 2
     assert len(said.splitlines()) == 1
@@ -405,7 +429,8 @@ def test_locked_memory_is_asked_for_by_name(memlock_kib: int) -> None:
 
 def test_run_engine_leaves_the_evidence(engine: Engine, tmp_path: Path) -> None:
     schedule = write_schedule(tmp_path / "s.schedule", endless(1200), 8 * MIB)
-    directory, ticks = tmp_path / "cell", []
+    directory = tmp_path / "cell"
+    ticks: list[float] = []
     directory.mkdir()
     timing = native.run_engine(
         engine.target, identity(engine.target), schedule, directory, QUICK, on_tick=ticks.append

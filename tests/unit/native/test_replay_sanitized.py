@@ -68,7 +68,9 @@ def mutated(dice: random.Random, whole: bytes) -> bytes:
             assert fields is not None
             kind, offset, *_ = fields[dice.choice(layout.names or ())]
             value = dice.choice(EXTREMES) % (1 << 8 * min(kind.itemsize, 8))
-            data[base + offset : base + offset + min(kind.itemsize, 8)] = value.to_bytes(min(kind.itemsize, 8), "little")
+            data[base + offset : base + offset + min(kind.itemsize, 8)] = value.to_bytes(
+                min(kind.itemsize, 8), "little"
+            )
         elif data:
             data[dice.randrange(len(data))] = dice.randint(0, 255)
     if dice.random() < 0.15:

@@ -60,7 +60,13 @@ def test_timings(tmp_path: Path, timing: Any, words: str) -> None:
 
 
 def test_everything_else_can_be_said(tmp_path: Path) -> None:
-    fields = {"engine": "native", "prefill": "footprint", "on_error": "go-on", "depth_limit": 64, "cold_runs": 0}
+    fields: dict[str, Any] = {
+        "engine": "native",
+        "prefill": "footprint",
+        "on_error": "go-on",
+        "depth_limit": 64,
+        "cold_runs": 0,
+    }
     found = replay(tmp_path, **fields, mapping="compact", dependencies="process", until={"passes": 3})
     assert {key: found[key] for key in fields} == fields
     assert found["until"] == {"passes": 3}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from replay_outcomes import request, write_planned, write_results
 from trace_files import Event, write_capture
 
-from drivelab.analysis.replay_matching import Extents, match
+from drivelab.analysis.replay_matching import Extents, match, surplus
 from drivelab.replay.kernel_view import compare
 from drivelab.replay.outcome import write_outcome
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC, decode
@@ -121,6 +121,21 @@ def test_flushes_behind_fua_writes_are_the_kernels(tmp_path: Path) -> None:
     assert (found["extra"], found["flushes_of_fua"]) == (1, 1)
 
 
+def test_a_flush_is_not_taken_for_one_that_the_kernel_made_before_it(tmp_path: Path) -> None:
+    rows = [{**WHOLE[0], "fua": True}, request("flush", 400, 450, due=400), *WHOLE[1:]]
+    flushes: list[Seen] = [(99.0, 100.0, "flush", 0, 0), (403.0, 449.0, "flush", 0, 0)]
+    seen = as_issued(WHOLE)
+    found = view(tmp_path, rows, [seen[0], *flushes, *seen[1:]])
+    assert (found["missing"], found["extra"], found["flushes_of_fua"]) == (0, 0, 1)
+    assert found["issue_error_us"]["min"] == 3.0
+
+
+@given(st.lists(st.integers(0, 50)), st.lists(st.integers(0, 50)))
+def test_just_the_surplus_is_left_out(issued: list[int], seen: list[int]) -> None:
+    found = surplus(np.sort(np.array(issued, np.float64)), np.sort(np.array(seen, np.float64)))
+    assert found.sum() == max(len(seen) - len(issued), 0)
+
+
 def test_order_in_the_kernel_is_its_own(tmp_path: Path) -> None:
     seen = as_issued(WHOLE)
     swapped = sorted([(504.0, 601.0, *seen[0][2:]), (503.0, 600.0, *seen[1][2:]), seen[2]])
@@ -188,3 +203,11 @@ def test_parts_that_do_not_cover_a_request_stay_free_for_the_next_one() -> None:
     assert found.split == 1
     found = match(reads((0, 15)), reads((0, 10), (10, 10)))  # reaches beyond
     assert found.of_captured.tolist() == [-1, -1]
+
+
+def test_strange_requests_match_nothing() -> None:
+    kinds = [(0, 0, 1), (0, 0, 1), (1, 0, 1)]
+    found = match(extents(kinds[1:]), extents(kinds), np.array([True, False, False]))
+    assert (found.first.tolist(), found.of_captured.tolist()) == ([1, 2], [-1, 0, 1])
+    found = match(extents(kinds), extents(kinds), np.ones(3, np.bool_))
+    assert (found.first.tolist(), found.of_captured.tolist()) == ([-1] * 3, [-1] * 3)

@@ -7,6 +7,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import replay_frames
+
+from drivelab.analysis.labels import KINDS
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
 MIXES, BLOCKS = (0, 65, 100), (4096, 65536, 1048576)
@@ -54,7 +57,7 @@ def loop_value(drive: str, read: int, block: int, metric: str) -> float:
 def summary_row(drive: str, measurement: str, cell: str, metric: str, value: float, **other: Any) -> dict[str, Any]:
     return {
         "drive": drive, "measurement": measurement, "protocol": measurement, "cell_label": cell, "metric": metric,
-        "kind": "time" if metric.endswith("latency_us") else "speed", "unit": UNITS.get(metric, "us"), "value": value,
+        "kind": KINDS[metric], "unit": UNITS.get(metric, "us"), "value": value,
         "n": 1, "rse_pct": None, "spread_low": value * 0.97, "spread_high": value * 1.03, "statistic": "window average",
         "verdict": "steady", "taint_reason": None, "reduced": True, "virtual": True, "clock": "wall",
         "recordings": [recording(drive, measurement)], **other,
@@ -75,8 +78,13 @@ def summary() -> pd.DataFrame:
             value = loop_value(drive, 0, 4096, metric) * 1.04
             rows.append(summary_row(drive, "pts-write-saturation", "RND 4KiB 0/100", metric, value, **soak))
         warm = {"n": 3, "statistic": "median of warm runs", "verdict": "rse ok", "rse_pct": 1.83}
-        for metric, value in (("bandwidth_mib_s", 12.91), ("mean_latency_us", 612.4), ("p99_latency_us", 3120.0)):
-            factor = 1.0 if drive == "op7" or metric == "bandwidth_mib_s" else 0.83
+        for metric, value in (
+            ("bandwidth_mib_s", 12.91),
+            ("access_time_us", 612.4),
+            ("score", 145.19),
+            ("p99_latency_us", 3120.0),
+        ):
+            factor = 1.0 if drive == "op7" or metric == "bandwidth_mib_s" else 1.1 if metric == "score" else 0.83
             rows.append(summary_row(drive, "trace-replay", "replay sqlite", metric, value * factor, **warm))
     return pd.DataFrame(rows)
 
@@ -185,19 +193,21 @@ def cells() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def replays() -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            **key(drive, "trace-replay"), "trace": "sqlite", "repeat": repeat, "warm": repeat > 1,
-            "counted": repeat > 1, "engine": "fio iolog v3", "timing": "original", "duration_s": 8.02 + repeat / 100,
-            "trace_duration_s": 7.98, "duration_ratio": (8.02 + repeat / 100) / 7.98, "read_ios": 812,
-            "write_ios": 5230, "planned_read_ios": 812, "planned_write_ios": 5230, "bandwidth_mib_s": 12.91,
-            "mean_latency_us": (612.4 if drive == "op7" else 508.3) + repeat, "p99_latency_us": 3120.0,
-            "max_latency_us": 15211.0, "dropped": "418 flushes", **NO_TELEMETRY,
-        }
-        for drive in SPEED
-        for repeat in range(1, 5)
-    )  # fmt: skip
+def replayed() -> dict[str, pd.DataFrame]:
+    """The REPLAY tables of both drives; op28 is the faster one."""
+    found = replay_frames.together(
+        *(
+            replay_frames.tables(drive, traces=("sqlite",), slowness=slowness, requests=1000)
+            for drive, slowness in (("op7", 1.0), ("op28", 0.83))
+        )
+    )
+    found["replays"] = found["replays"].assign(marks=[list(marks) for marks in found["replays"]["marks"]])
+    return {
+        name: frame.assign(
+            recording=[recording(drive, "trace-replay") for drive in frame["drive"]], reduced=True, virtual=True
+        )
+        for name, frame in found.items()
+    }
 
 
 def drives() -> pd.DataFrame:
@@ -284,7 +294,7 @@ def plan(drive: str, measurement: str) -> dict[str, Any]:
 def tables() -> dict[str, pd.DataFrame]:
     of = summary()
     return {
-        "summary": of, "deltas": deltas(of), "steady_state": steady_state(), "cells": cells(), "replays": replays(),
+        "summary": of, "deltas": deltas(of), "steady_state": steady_state(), "cells": cells(), **replayed(),
         "drives": drives(), "hosts": hosts(), "traces": traces(),
     }  # fmt: skip
 

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.errors import UserError
 from drivelab.report.model import build
 from drivelab.report.numbers import MISSING
@@ -43,7 +44,7 @@ def test_headlines_are_the_tracked_variables_then_one_metric_for_each_other_test
         "op28 beats op7 at RND 64KiB 65/35 by 62 % (574.5 against 355.2 IOPS), certain: the windows do not overlap.",
         "op28 beats op7 at RND 1024KiB 100/0 by 62 % (72.56 against 44.87 IOPS), certain: the windows do not overlap.",
         "op28 beats op7 at RND 4KiB 0/100 by 62 % (2,403 against 1,486 IOPS), certain: the spreads do not overlap.",
-        "op28 beats op7 in mean latency of the replay sqlite by 20 % (508.3 against 612.4 µs), "
+        "op28 beats op7 in access time of the replay sqlite by 20 % (508.3 against 612.4 µs), "
         "certain: the spreads do not overlap.",
     ]
     assert report.lead == ("op28 beats op7 in all 5 headline comparisons, all certain.",)
@@ -62,7 +63,7 @@ def test_only_certain_deltas_count_and_a_loss_is_told_as_one(
     assert told[1] == (
         "op28 against op7 at RND 64KiB 65/35: +62 % (574.5 against 355.2 IOPS), not certain: the spreads overlap."
     )
-    assert told[4].startswith("op28 trails op7 in mean latency of the replay sqlite by 17 % (508.3 against 612.4 µs)")
+    assert told[4].startswith("op28 trails op7 in access time of the replay sqlite by 17 % (508.3 against 612.4 µs)")
     assert [one.outcome for one in report.headlines] == ["ahead", "open", "ahead", "ahead", "behind"]
 
 
@@ -203,13 +204,14 @@ def test_write_saturation_counts_drive_fills(report: Report) -> None:
     assert part[4] == "12,856"
 
 
-def test_replay_table_shows_what_was_not_replayed(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
-    tables["replays"].loc[1, "write_ios"] = 5000
-    table = page(build(tables, study, plans, {}, None), "op7", "trace-replay").tables[0]
+def test_every_replay_shows_what_was_not_issued(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["replays"].loc[1, ["planned_write_ios", "dropped"]] = [5230, "41 of operation flush"]
+    report = build(tables, study, plans, {}, None)
+    table = next(one for one in page(report, "op7", "trace-replay").tables if one.id.endswith("-replays"))
     assert [row[0].text for row in table.rows] == ["1, cold", "2, warm", "3, warm", "4, warm"]
     assert [row[1].text for row in table.rows] == ["no", "yes", "yes", "yes"]
     assert (table.rows[0][3].small, table.rows[1][3].small) == ("as planned", "5,230 planned")
-    assert table.rows[0][-1].text == "418 flushes"
+    assert [row[-1].text for row in table.rows[:2]] == ["none", "not replayed: 41 of operation flush"]
 
 
 def test_what_differs_is_marked_and_identity_is_not(report: Report) -> None:
@@ -381,8 +383,8 @@ def test_a_remark_is_a_footnote_and_a_doubt_is_not(tables: Tables, study: dict[s
         "certain",
     ]
     assert table.rows[0][-1].small == "op7: tainted"
-    replay = next(one for one in report.comparison_tables if one.caption.startswith("trace-replay"))
-    assert replay.note == ""
+    replay = next(one for one in report.comparison_tables if one.caption.startswith("trace-replay: op28"))
+    assert replay.note == f"{SCORE_FORMULA[0].upper()}{SCORE_FORMULA[1:]}."
 
 
 def test_the_direction_of_an_uncertain_delta_is_open(tables: Tables, study: dict[str, Any], plans: Plans) -> None:

@@ -191,7 +191,7 @@ def test_what_is_no_command_is_told_in_words(project: Path) -> None:
         "replay of b, a",
         "the native engine, idle capped at 10 ms; cold runs: 0, passes: 1; phase degradation, 1",
     )
-    assert consistency[-2] == ("idle", "nothing for 2 s")
+    assert consistency[-2] == ("idle", "nothing for 8 s")
     assert sweep[-1][0] == "round 1, streams of a"
     assert sweep[-1][1].endswith("at T4Q8, T4Q1, T1Q8, T1Q1")
     assert "depth; cold runs: 1, warm runs: 3 to 7" in asap[-1][1]

@@ -14,7 +14,6 @@ from drivelab.analysis.labels import cell_labels
 from drivelab.analysis.windows import windows_table
 from drivelab.errors import UserError
 from drivelab.recording.writer import read_journal
-from drivelab.stages import idle
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.idle import run_idle
 from drivelab.stages.loop import run_loop
@@ -75,7 +74,7 @@ def test_an_idle_step_of_another_place_is_another() -> None:
 def test_in_real_time_progress_is_told_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench("wall")
     now = [50.0]
-    monkeypatch.setattr(idle.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("drivelab.stages.idle.time.monotonic", lambda: now[0])
 
     def pass_time(seconds: float) -> None:
         bench.idled.append(seconds)

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from drivelab.errors import UserError
-from drivelab.fio.result import read_replay, read_result, read_slices
+from drivelab.fio.result import read_result, read_slices
 from drivelab.plan.cell import Cell
-from drivelab.replay.composite import completions, composite_schedule
+from drivelab.replay.composite import completed_rows, composite_schedule
 from drivelab.replay.records import OPERATION_CODES, SCHEDULE_RECORD, STATES, ScheduleWriter, open_results
 from drivelab.virtual.clock import VirtualClockDrive
-from drivelab.virtual.evidence import NATIVE_VERSION, write_evidence
+from drivelab.virtual.evidence import NATIVE_VERSION, write_rows
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual.workload import Request
 
 WRITES = Cell("random", 0, 4096, threads=2, queue_depth=4, runtime_s=0.5)
 MIX = replace(WRITES, read_share=65, slice_s=0.1)
@@ -149,35 +148,6 @@ def test_a_cell_that_does_not_fit_leaves_the_state_alone(small: MakeModel, tmp_p
     assert content(tmp_path / "evidence") == {}
 
 
-def requests(count: int) -> list[Request]:
-    return [(2000.0 * i, "write" if i % 3 else "read", i * 4096, 4096) for i in range(count)]
-
-
-def test_a_replay_keeps_the_times_of_the_trace(small: MakeModel, tmp_path: Path) -> None:
-    drive = VirtualClockDrive(small(), tmp_path / "state")
-    (tmp_path / "replay").mkdir()
-    drive.replay([*requests(300), (1e6, "flush", 0, 0), (1e6, "trim", 0, 1 << 20)], tmp_path / "replay")
-    result = read_replay(tmp_path / "replay")
-    assert (result.read.ios, result.write.ios) == (100, 200)
-    assert result.runtime_s == pytest.approx(0.598, abs=0.01)
-    assert drive.now_us >= 1e6
-    assert drive.counters()["trimmed_bytes"] == 1 << 20
-
-
-def test_a_replay_as_soon_as_possible_is_over_sooner(small: MakeModel, tmp_path: Path) -> None:
-    drive = VirtualClockDrive(small(), tmp_path / "state")
-    (tmp_path / "replay").mkdir()
-    drive.replay(requests(300), tmp_path / "replay", timing="asap")
-    result = read_replay(tmp_path / "replay")
-    assert result.ios == 300
-    assert result.runtime_s < 0.1
-
-
-def test_an_unknown_timing_is_refused(small: MakeModel, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'later'"):
-        VirtualClockDrive(small(), tmp_path / "state").replay([], tmp_path, timing="later")
-
-
 def write_schedule(path: Path, count: int, gap_ns: int, capacity: int = 4 << 20) -> Path:
     records = np.zeros(count, SCHEDULE_RECORD)
     records["deadline_ns"] = gap_ns * np.arange(count)
@@ -250,7 +220,7 @@ def test_a_native_composite_can_be_told_as_a_cell(small: MakeModel, tmp_path: Pa
     composite_schedule(cell, drive.model.capacity_bytes, 4096, tmp_path / "schedule", 1, 20_000)
     drive.replay_schedule(tmp_path / "schedule", tmp_path, runtime_s=cell.runtime_s)
     (tmp_path / "replay").mkdir()
-    write_evidence(tmp_path / "replay", completions(tmp_path / "schedule", tmp_path / "results.bin"), start_us=0.0,
+    write_rows(tmp_path / "replay", completed_rows(tmp_path / "schedule", tmp_path / "results.bin"), start_us=0.0,
                    threads=cell.threads, job="[cell]\n", version=NATIVE_VERSION)  # fmt: skip
     replayed = read_result(tmp_path / "replay", cell)
     other = VirtualClockDrive(small(slc_cache="0B"), tmp_path / "other")

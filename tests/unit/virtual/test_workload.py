@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,7 @@ from drivelab.errors import UserError
 from drivelab.plan.cell import Cell
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual.workload import Request, as_soon_as_possible, closed_loop, open_loop
+from drivelab.virtual.workload import closed_loop
 
 CELL = Cell("random", 50, 4096, threads=2, queue_depth=4, runtime_s=0.5)
 
@@ -191,40 +190,3 @@ def test_streams_of_a_composite_have_their_places(spy: Spy) -> None:
 def test_a_composite_that_does_not_fit_is_a_user_error(spy: Spy) -> None:
     with pytest.raises(UserError, match="does not hold a block of 32KiB"):
         run(spy, replace(COMPOSITE, range_share=0.01))
-
-
-REQUESTS: list[Request] = [
-    (0.0, "write", 0, 8192),
-    (50.0, "flush", 0, 0),
-    (60.0, "read", 0, 4096),
-    (5000.0, "trim", 0, 4096),
-    (5000.0, "write", 4096, 4096),
-    (9000.0, "read", 4096, 512),
-]
-
-
-def outline(completions: list[tuple[float, float, bool, int]]) -> list[tuple[float, bool, int]]:
-    return sorted((issued, reads, size) for _, issued, reads, size in completions)
-
-
-def test_open_loop_submits_at_the_times_of_the_trace(spy: Spy) -> None:
-    completions = list(open_loop(spy, REQUESTS, 100.0))
-    assert spy.seen == [(100.0 + time_us, *rest) for time_us, *rest in REQUESTS]
-    assert outline(completions) == [(100, False, 8192), (160, True, 4096), (5100, False, 4096), (9100, True, 512)]
-    assert [done for done, *_ in completions] == sorted(done for done, *_ in completions)
-
-
-def test_open_loop_does_not_wait_for_a_slow_drive(small: Callable[..., Any]) -> None:
-    spy = Spy(small(command_us=1000))
-    burst = [(float(i), "read", 0, 4096) for i in range(50)]
-    latencies = [done - issued for done, issued, *_ in open_loop(spy, burst, 0.0)]
-    assert max(latencies) > 45_000
-
-
-@pytest.mark.parametrize("queue_depth", [1, 4])
-def test_as_soon_as_possible_keeps_to_the_queue_depth(spy: Spy, queue_depth: int) -> None:
-    requests = [(1e6 * i, "read" if i % 2 else "write", 4096 * i, 4096) for i in range(40)]
-    completions = list(as_soon_as_possible(spy, requests, 0.0, queue_depth))
-    assert max(depths(completions)) == queue_depth
-    assert [rest for _, *rest in spy.seen] == [list(rest) for _, *rest in requests]
-    assert completions[-1][0] < 1e6

@@ -44,7 +44,8 @@ bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint
     buffers->areas[READ_BUFFER] = (struct iovec){area(to_read), to_read};
     buffers->busy = calloc(buffers->units, 1);
     if (!buffers->areas[WRITE_BUFFER].iov_base || !buffers->areas[READ_BUFFER].iov_base || !buffers->busy)
-        return refuse(refusal, BAD_HOST, "there is no memory for the data of the requests: %zu bytes", to_write + to_read);
+        return refuse(refusal, BAD_HOST, "there is no memory for the data of the requests: %zu bytes",
+                      to_write + to_read);
     uint64_t *words = buffers->areas[WRITE_BUFFER].iov_base;
     for (size_t i = 0; i < to_write / sizeof *words; i++)
         words[i] = mix(~seed + i * UINT64_C(0x9e3779b97f4a7c15));
@@ -113,8 +114,8 @@ void buffers_give_back(struct buffers *buffers, struct piece *piece)
         munmap(piece->at, whole);
         buffers->spare_bytes -= whole;
     } else {
-        size_t first = (size_t)(piece->at - (unsigned char *)buffers->areas[WRITE_BUFFER].iov_base) / buffers->unit_bytes;
-        memset(buffers->busy + first, 0, piece->units);
+        size_t at = (size_t)(piece->at - (unsigned char *)buffers->areas[WRITE_BUFFER].iov_base);
+        memset(buffers->busy + at / buffers->unit_bytes, 0, piece->units);
     }
     piece->at = NULL;
 }

@@ -37,7 +37,8 @@ static void put_into_ring(struct engine *engine, const struct schedule_record *r
     struct io_uring_sqe *sqe = io_uring_get_sqe(engine->ring);
     uint32_t bytes = (uint32_t)record->length_bytes;
     if (record->operation == READ) {
-        io_uring_prep_read_fixed(sqe, 0, buffers_sink(engine->buffers, bytes), bytes, record->offset_bytes, READ_BUFFER);
+        unsigned char *sink = buffers_sink(engine->buffers, bytes);
+        io_uring_prep_read_fixed(sqe, 0, sink, bytes, record->offset_bytes, READ_BUFFER);
     } else if (record->operation == FLUSH) {
         io_uring_prep_fsync(sqe, 0, 0);
     } else {
@@ -98,7 +99,8 @@ int64_t issue_due(struct engine *engine, int64_t now)
         bool from_parked = first && (!next || first->due_ns <= next->deadline_ns);
         if (!from_parked && !next)
             return NEVER;
-        uint64_t due = from_parked ? first->due_ns : next->deadline_ns, index = from_parked ? first->index : engine->taken;
+        uint64_t due = from_parked ? first->due_ns : next->deadline_ns;
+        uint64_t index = from_parked ? first->index : engine->taken;
         if (!from_parked && next->after && now >= (int64_t)due) {
             if (parked_count(&engine->parked) < MOST_PARKED) {
                 if (parked++ == MOST_PARKED_TOGETHER)

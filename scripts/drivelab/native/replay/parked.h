@@ -1,4 +1,4 @@
-/* Requests that wait for another one: by the one awaited while that is under way, then by the time when they are due. */
+/* Requests that wait for another one: by the one awaited while that is under way, then by when they are due. */
 #ifndef DRIVELAB_REPLAY_PARKED_H
 #define DRIVELAB_REPLAY_PARKED_H
 

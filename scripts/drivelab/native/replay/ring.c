@@ -53,10 +53,11 @@ bool ring_register(struct io_uring *ring, const struct target *target, const str
     }
     int error = -io_uring_register_buffers(ring, buffers->areas, BUFFERS);
     if (error == ENOMEM)
-        return refuse(refusal, BAD_HOST, "only %ju KiB of memory may be locked, the replay's buffers need %zu; raise the "
-                      "limit (ulimit -l), or run as root", (uintmax_t)limit.rlim_cur >> 10, bytes >> 10);
+        return refuse(refusal, BAD_HOST, "only %ju KiB of memory may be locked, the replay's buffers need %zu; raise "
+                      "the limit (ulimit -l), or run as root", (uintmax_t)limit.rlim_cur >> 10, bytes >> 10);
     if (error)
-        return refuse(refusal, BAD_HOST, "the replay's buffers cannot be registered with io_uring (%s)", strerror(error));
+        return refuse(refusal, BAD_HOST, "the replay's buffers cannot be registered with io_uring (%s)",
+                      strerror(error));
     error = -io_uring_register_files(ring, &target->file, 1);
     if (error)
         return refuse(refusal, BAD_HOST, "the target cannot be registered with io_uring (%s)", strerror(error));

@@ -17,7 +17,8 @@ bool ring_register(struct io_uring *, const struct target *, const struct buffer
 /* Whether looking for completions would find any, without a system call. */
 static inline bool ring_has_news(const struct io_uring *ring)
 {
-    return io_uring_cq_ready(ring) || (IO_URING_READ_ONCE(*ring->sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW));
+    unsigned flags = IO_URING_READ_ONCE(*ring->sq.kflags);
+    return io_uring_cq_ready(ring) || flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
 #endif

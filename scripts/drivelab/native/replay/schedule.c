@@ -25,8 +25,8 @@ static bool check_header(const struct schedule *schedule, const char *path, stru
         return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has more than 2^32 - 2 records; cut the trace", path);
     if (header->block_bytes < LEAST_BLOCK_BYTES || header->block_bytes > MOST_BLOCK_BYTES ||
         header->block_bytes & (header->block_bytes - 1))
-        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has blocks of %" PRIu32 " bytes, which no drive has", path,
-                      header->block_bytes);
+        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has blocks of %" PRIu32 " bytes, which no drive has",
+                      path, header->block_bytes);
     if (header->longest_bytes > LONGEST_TRANSFER_BYTES)
         return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has transfers of %" PRIu32 " bytes, %" PRIu32
                       " are the most", path, header->longest_bytes, LONGEST_TRANSFER_BYTES);

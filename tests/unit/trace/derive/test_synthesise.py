@@ -201,7 +201,7 @@ def test_a_study_runs_it_on_the_virtual_clock(project: Path) -> None:
     windows = windows_table(table, {0: plan.subject["measure"][0]["loop"]["until"]})
     assert list(windows["variable"]) == ["RND 4KiB 0/100", "SEQ 64KiB 100/0"]
     assert windows["reached"].all()
-    summary = summary_table(table, windows, tables["replays"])
+    summary = summary_table(table, windows, tables["replays"], tables["replay_passes"])
     assert {"RND 4KiB 0/100", "SEQ 64KiB 100/0"} <= set(summary["cell_label"])
 
 

@@ -1,0 +1,151 @@
+"""What the figures of replays draw is what the tables hold."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+
+from drivelab.figures.registry import render
+from drivelab.figures.replay_common import median_runs, of_runs
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+ALL = ("replay", "replay_fidelity", "replay_latency", "replay_over_time", "replay_operations")
+
+
+def drawn(figure: Figure, gid: str, axes: int = 0) -> list[Artist]:
+    return figure.axes[axes].findobj(lambda artist: artist.get_gid() == gid)
+
+
+def texts(figure: Figure, gid: str) -> list[str]:
+    return [text.get_text() for text in figure.texts if text.get_gid() == gid]
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for one in figure.legends for text in one.get_texts()]
+
+
+def rows(figure: Figure) -> list[str]:
+    return [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+
+
+def test_runs_and_medians_by_drive(made: ModuleType) -> None:
+    found = made.replayed("op7", "op28")
+    figure, runs = render("replay", found, "all"), found["replays"]
+    for panel, metric in enumerate(("access_time_us", "bandwidth_mib_s", "score")):
+        for number, drive in enumerate(("op7", "op28")):
+            of_drive = runs[runs["drive"] == drive]
+            counted = of_drive[of_drive["counted"]][metric]
+            assert list(drawn(figure, "counted", panel)[number].get_xdata()) == counted.tolist()
+            cold = of_drive[~of_drive["counted"]][metric]
+            assert list(drawn(figure, "not counted", panel)[number].get_xdata()) == cold.tolist()
+            assert drawn(figure, "median", panel)[number].get_xdata()[0] == counted.median()
+        assert figure.axes[panel].get_xlim()[0] == 0
+    assert rows(figure) == [f"op7\n1.000 {TIMES} planned time", f"op28\n1.000 {TIMES} planned time"]
+    assert texts(figure, "note") == ["engine: native; timing: original"]
+
+
+def test_a_set_has_a_row_of_its_own(made: ModuleType) -> None:
+    found = made.replayed(traces=("boot", "sqlite"))
+    figure = render("replay", found, "op7")
+    assert [name.partition("\n")[0] for name in rows(figure)] == ["set of 2 traces", "boot", "sqlite"]
+    passes = found["replay_passes"]
+    medians = passes[passes["counted"]]["score"].median()
+    assert drawn(figure, "median", 2)[0].get_xdata()[0] == pytest.approx(medians)
+    assert rows(render("replay", made.replayed(traces=("boot", "sqlite"), phases=(("steady", 2), ("rest", 2))), "x")) == [
+        "steady", "rest"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_limits_a_replay_is_on_every_figure(made: ModuleType, name: str) -> None:
+    assert texts(render(name, made.replayed(), "op7"), "badge") == []
+    badges = texts(render(name, made.replayed(partial=True, lost=3), "op7"), "badge")
+    assert badges == ["PARTIAL replay", "LOSSY trace"]
+
+
+def test_issue_errors_have_their_percentiles_and_the_hosts_noise_beside(made: ModuleType) -> None:
+    found = made.replayed()
+    figure, bins = render("replay_fidelity", found, "op7"), found["replay_issue_errors"]
+    counted = bins[bins["counted"]]
+    values = np.repeat(counted["error_ns"].to_numpy(), counted["count"].to_numpy()) / 1e3
+    marks = [(mark.get_xdata()[0], mark.get_ydata()[0]) for mark in drawn(figure, "percentile")]
+    assert [share for _, share in marks] == [0.5, 0.05, 0.01]
+    for (at, share), percent in zip(marks, (50, 95, 99), strict=True):
+        assert at == pytest.approx(max(np.percentile(values, percent, method="inverted_cdf"), 0.1), rel=0.02), share
+    (noise,) = drawn(figure, "wake-up")
+    assert list(noise.get_xdata()) == [4.1, 11.0, 61.0]
+    (due,), (issued,) = drawn(figure, "due", 1), drawn(figure, "issued", 1)
+    shown = of_runs(found["replay_over_time"], median_runs(found["replays"]), "")
+    assert due.get_data().values.tolist() == shown["planned_requests"].tolist()
+    assert issued.get_data().values.tolist() == shown["issued_requests"].tolist()
+
+
+def test_without_deadlines_nothing_is_late(made: ModuleType) -> None:
+    figure = render("replay_fidelity", made.replayed(asap=True), "op7")
+    assert len(figure.axes) == 1
+    assert "none can be late" in texts(figure, "note")[0]
+    assert legend(figure) == ["issued"]
+    over_time = render("replay_over_time", made.replayed(asap=True), "op7")
+    assert legend(over_time) == ["replayed", "in the trace"]
+    assert [name.partition("\n")[2] for name in rows(render("replay", made.replayed(asap=True), "op7"))][0].endswith(
+        "trace's time"
+    )
+
+
+def test_latencies_of_replay_and_trace_by_direction(made: ModuleType) -> None:
+    found = made.replayed()
+    bins = found["replay_latency"]
+    figure = render("replay_latency", found, "op7")
+    for operation in ("read", "write"):
+        for source in ("replay", "trace"):
+            (line,) = drawn(figure, f"{operation} {source}")
+            part = bins[bins["counted"] & (bins["operation"] == operation) & (bins["source"] == source)]
+            assert line.get_xdata()[-1] == pytest.approx(part["latency_ns"].max() / 1e3)
+            assert (line.get_ydata()[0], len(line.get_xdata())) == (1.0, part["latency_ns"].nunique())
+    assert not drawn(figure, "flush replay")
+    without = found | {"replay_latency": bins[bins["source"] == "replay"]}
+    assert "does not say" in texts(render("replay_latency", without, "op7"), "note")[0]
+
+
+def test_operations_that_fall_short_are_counted_beside_their_bar(made: ModuleType) -> None:
+    whole, part = (render("replay_operations", made.replayed(partial=one), "op7") for one in (False, True))
+    assert len(drawn(whole, "count")) == 4  # as planned: one number for each operation
+    assert len(drawn(part, "count")) == 12
+    found = made.replayed()
+    operations = of_runs(found["replay_operations"], median_runs(found["replays"]), "")
+    wanted = operations.set_index("operation")["mean_latency_us"]
+    (points,) = drawn(whole, "mean_latency_us", 1)
+    assert list(points.get_xdata()) == [wanted[name] for name in ("read", "write", "flush", "discard")]
+
+
+def test_phases_follow_each_other(made: ModuleType) -> None:
+    found = made.replayed(traces=("boot", "sqlite"), phases=(("degradation", 3), ("recovery", 2)))
+    figure = render("replay_phases", found, "op7")
+    (line,) = drawn(figure, "access_time_us")
+    assert list(line.get_xdata()) == [1, 2, 3, 4, 5]
+    assert list(line.get_ydata()) == pytest.approx(found["replay_passes"]["access_time_us"].tolist())
+    assert [text.get_text() for text in drawn(figure, "phase name")] == ["degradation", "recovery"]
+    assert legend(figure) == ["boot", "sqlite", "set of 2 traces"]
+
+
+def test_an_engine_that_tells_no_requests_has_figures_that_say_so(made: ModuleType) -> None:
+    found = dict(made.replayed())
+    unknown = ["access_time_us", "bandwidth_mib_s", "score"]
+    found["replays"] = found["replays"].assign(**dict.fromkeys(unknown, float("nan")))
+    for name in ("replay_issue_errors", "replay_over_time", "replay_latency"):
+        found[name] = found[name].iloc[:0]
+    for name in ("replay", "replay_fidelity", "replay_latency", "replay_over_time"):
+        assert len(texts(render(name, found, "op7"), "nothing")) == 1
+
+
+def test_the_median_run_is_one_that_was_measured(made: ModuleType) -> None:
+    runs = made.replayed()["replays"]
+    counted = runs[runs["counted"]]
+    assert median_runs(runs)["access_time_us"].iloc[0] == counted["access_time_us"].median()
+    two = pd.concat([runs[~runs["counted"]], counted.head(2)])
+    assert median_runs(two)["access_time_us"].iloc[0] == counted.head(2)["access_time_us"].min()
