@@ -2,10 +2,10 @@ rule tables:
     input:
         manifest=layout.path("recordings/RECORDING/recording.json"),
     output:
+        **layout.replay_tables(),
         cells=layout.path("tables/RECORDING/cells.parquet"),
         latency_bins=layout.path("tables/RECORDING/latency_bins.parquet"),
         series=layout.path("tables/RECORDING/series.parquet"),
-        **layout.replay_tables(),
         telemetry=layout.path("tables/RECORDING/telemetry.parquet"),
     log:
         layout.path("logs/tables/RECORDING.log"),

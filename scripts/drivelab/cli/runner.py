@@ -16,12 +16,12 @@ from pathlib import Path
 
 from drivelab.cli.progress_view import ProgressView
 from drivelab.errors import UserError
-from drivelab.fio.run import fio_version
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
 from drivelab.stages import consent
 from drivelab.stages.layout import Layout
 from drivelab.stages.outlook import outlook
+from drivelab.stages.engines import check_engines
 from drivelab.stages.planning import Campaign
 from drivelab.units import format_duration
 from drivelab.virtual import manage
@@ -42,8 +42,7 @@ def run_study(path: Path, cores: int, yes: bool) -> int:
     campaign = Campaign.load(path)
     layout = Layout(campaign)
     layout.check_owner()
-    if campaign.needs_fio:
-        fio_version()
+    check_engines(one.plan for one in campaign.plans)
     campaign.approve_drives()
     _show_and_agree(campaign, yes)
     logs = campaign.study.results / "logs"

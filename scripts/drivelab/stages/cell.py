@@ -13,6 +13,7 @@ from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.stages.device import Device
+from drivelab.stages.schedules import Schedules
 from drivelab.telemetry.sampler import Sampler
 from drivelab.telemetry.window import summarise
 
@@ -20,8 +21,8 @@ from drivelab.telemetry.window import summarise
 class Bench:
     """Runs cell after cell on one device, keeps the time between them short and puts it on record."""
 
-    def __init__(self, plan: Plan, device: Device, recording: Recording) -> None:
-        self.plan, self.device, self.recording = plan, device, recording
+    def __init__(self, plan: Plan, device: Device, recording: Recording, schedules: Schedules) -> None:
+        self.plan, self.device, self.recording, self.schedules = plan, device, recording, schedules
         taint = plan.subject.get("taint", {})
         self._remeasure, self._limits = int(taint.get("remeasure", 0)), Limits.from_mapping(taint)
         self.telemetry = Sampler(device.telemetry_sources(), recording.part, keep=self._remeasure > 0)

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
 from drivelab.plan.cell import Cell
 from drivelab.protocol.history import loop_history, loop_is_steady
 from drivelab.protocol.trace_streams import cells_of_trace
 from drivelab.stages.cell import Bench, metrics
 from drivelab.stages.progress import Progress
-from drivelab.trace.catalogue import sha256_of
+from drivelab.stages.schedules import same_trace
 
 
 def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
@@ -45,15 +44,10 @@ def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
 def _of_streams(bench: Bench, step: int, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Cells made of the trace's streams, put into the journal with the trace that they come from."""
     recording, path = bench.recording, Path(bench.plan.context["trace_paths"][0])
-    digest = sha256_of(path)
-    line = next((one for one in recording.journal() if one["event"] == "streams" and one["step"] == step), None)
-    if line is not None and line["trace_sha256"] != digest:
-        raise UserError(
-            f"{path}: is not the trace that {bench.plan.recording} began with; remove {recording.part} to begin anew"
-        )
+    name = bench.plan.subject["traces"][0]["name"]
+    digest = same_trace(recording, name, path)
     cells = cells_of_trace(fields["streams"], path, bench.device.logical_block_bytes)
-    if line is None:
-        name = bench.plan.subject["traces"][0]["name"]
+    if not any(one["event"] == "streams" and one["step"] == step for one in recording.journal()):
         recording.append("streams", step=step, trace=name, trace_sha256=digest, cells=cells)
     return cells
 

@@ -21,6 +21,7 @@ from drivelab.stages.loop import run_loop
 from drivelab.stages.progress import Progress
 from drivelab.stages.replay import run_replay
 from drivelab.stages.resume import lost_state
+from drivelab.stages.schedules import Schedules
 from drivelab.stages.soak import run_soak
 from drivelab.telemetry.log import read_lines
 
@@ -52,18 +53,8 @@ def measure(plan: Plan, seal_in: Path) -> None:
             recording.write("settings.json", snapshot([device.name], plan.subject["scenario"]))
         recording.append("measure", wear=asdict(device.wear()))
         progress = Progress(plan, "measure")
-        bench = Bench(plan, device, recording)
-        with bench.telemetry:
-            for number, step in enumerate(plan.subject["measure"]):
-                ((kind, fields),) = step.items()
-                try:
-                    _STEPS[kind](bench, progress, number, fields)
-                except CellFailed as failure:
-                    recording.append("failed", step=number, reason=str(failure))
-                    raise UserError(
-                        f"drive '{plan.drive}', {plan.measurement}: {failure}. Finished cells are kept in "
-                        f"{recording.part}; mend the cause and run again to go on from there."
-                    ) from None
+        with Schedules(plan, device, recording) as schedules:
+            _take_steps(Bench(plan, device, recording, schedules), progress)
         progress.say("done", 1.0)
         recording.finish()
 
@@ -86,3 +77,18 @@ def _ready(plan: Plan, device: Device, recording: Recording, seal_in: Path) -> N
         prepare(plan, device, recording)
     elif not check_seal(plan, device, recording, seal_in, "precondition"):
         prepare(plan, device, recording)
+
+
+def _take_steps(bench: Bench, progress: Progress) -> None:
+    plan, recording = bench.plan, bench.recording
+    with bench.telemetry:
+        for number, step in enumerate(plan.subject["measure"]):
+            ((kind, fields),) = step.items()
+            try:
+                _STEPS[kind](bench, progress, number, fields)
+            except CellFailed as failure:
+                recording.append("failed", step=number, reason=str(failure))
+                raise UserError(
+                    f"drive '{plan.drive}', {plan.measurement}: {failure}. Finished cells are kept in "
+                    f"{recording.part}; mend the cause and run again to go on from there."
+                ) from None

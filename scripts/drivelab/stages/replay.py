@@ -2,57 +2,41 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from drivelab.analysis.repeats import MOST, next_action
 from drivelab.analysis.replay_passes import pass_metrics
-from drivelab.errors import UserError
 from drivelab.fio.result import CellFailed
 from drivelab.replay import native
-from drivelab.replay.choice import ReplayChoice
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import RESULTS, Manner, evaluate
 from drivelab.replay.prefill import QUEUE_DEPTH, prefill_schedule
-from drivelab.replay.prepare import Prepared, prepare
 from drivelab.stages.cell import Bench
 from drivelab.stages.progress import Progress
-from drivelab.trace.catalogue import sha256_of
-
-
-@dataclass(frozen=True)
-class _Trace:
-    name: str
-    sha256: str
-    prepared: Prepared
+from drivelab.stages.schedules import Scheduled
 
 
 def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
     """Replay the plan's traces in their order, pass after pass: cold ones, then 3, 5 or 7 warm ones as their relative
     standard error asks, or a given number.
 
-    Raises CellFailed when a replay fails, UserError when a trace is not the one that the recording began with.
+    Raises CellFailed when a replay fails.
     """
     journal = bench.recording.journal()
     done = [line for line in journal if line["event"] == "replay" and line["step"] == step]
     whole = len(bench.plan.subject["traces"])
     if _enough(_passes(done, whole), fields):
         return
-    folder = bench.recording.part / "schedules"
-    traces = _prepared(bench, journal, folder, ReplayChoice.from_mapping(fields["choice"]))
-    try:
-        if fields["prefill"] == "footprint" and not any(
-            line["event"] == "prefill" and line["step"] == step for line in journal
-        ):
-            _prefill(bench, progress, step, traces)
-        while not _enough(_passes(done, whole), fields):
-            repeat, place = 1 + len(done) // whole, len(done) % whole
-            done.append(_replay_once(bench, progress, step, repeat, traces[place], fields))
-    finally:
-        shutil.rmtree(folder)
+    traces = bench.schedules.of(fields["choice"])
+    if fields["prefill"] == "footprint" and not any(
+        line["event"] == "prefill" and line["step"] == step for line in journal
+    ):
+        _prefill(bench, progress, step, traces)
+    while not _enough(_passes(done, whole), fields):
+        repeat, place = 1 + len(done) // whole, len(done) % whole
+        done.append(_replay_once(bench, progress, step, repeat, traces[place], fields))
 
 
 def _passes(done: Sequence[Mapping[str, Any]], traces: int) -> list[Sequence[Mapping[str, Any]]]:
@@ -77,26 +61,7 @@ def _most(fields: Mapping[str, Any]) -> int:
     return int(fields["cold_runs"] + fields["until"].get("passes", MOST))
 
 
-def _prepared(bench: Bench, journal: Sequence[Mapping[str, Any]], folder: Path, choice: ReplayChoice) -> list[_Trace]:
-    """Schedules of the plan's traces for the drive; they are made anew whenever the measurement goes on."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    traces: list[_Trace] = []
-    for one, path in zip(bench.plan.subject["traces"], bench.plan.context["trace_paths"], strict=True):
-        name, digest = one["name"], sha256_of(Path(path))
-        begun = {line["trace_sha256"] for line in journal if line["event"] == "replay" and line["trace"] == name}
-        if begun - {digest}:
-            raise UserError(
-                f"{path}: is not the trace that {bench.plan.recording} began with; remove {bench.recording.part} to "
-                "begin anew"
-            )
-        device = bench.device
-        prepared = prepare(Path(path), folder / name, choice, device.capacity_bytes, device.logical_block_bytes)
-        traces.append(_Trace(name, digest, prepared))
-    return traces
-
-
-def _prefill(bench: Bench, progress: Progress, step: int, traces: Sequence[_Trace]) -> None:
+def _prefill(bench: Bench, progress: Progress, step: int, traces: Sequence[Scheduled]) -> None:
     for trace in traces:
         progress.say(f"writing what {trace.name} reads", 0.0)
         schedule = trace.prepared.schedule.with_suffix(".prefill")
@@ -119,7 +84,7 @@ def _write_all(bench: Bench, name: str, schedule: Path) -> dict[str, Any]:
 
 
 def _replay_once(
-    bench: Bench, progress: Progress, step: int, repeat: int, trace: _Trace, fields: Mapping[str, Any]
+    bench: Bench, progress: Progress, step: int, repeat: int, trace: Scheduled, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
     """One replay of one trace; the kernel looks on while it does not count, so that what counts is not disturbed."""
     warm = repeat > fields["cold_runs"]

@@ -38,12 +38,12 @@ def traces(overviews: Sequence[pd.DataFrame], operations: Sequence[pd.DataFrame]
 
 
 def check_traces(recordings: Sequence[Path], paths: Mapping[str, Path]) -> None:
-    """Raise UserError if a recording replayed another capture of a trace than the one that is there now."""
+    """Raise UserError if a recording used another capture of a trace than the one that is there now."""
     for recording in recordings:
         for line in read_journal(recording):
-            if line["event"] == "replay" and line["trace_sha256"] != sha256_of(paths[line["trace"]]):
+            if line["event"] in ("replay", "streams") and line["trace_sha256"] != sha256_of(paths[line["trace"]]):
                 raise UserError(
-                    f"{recording}: replayed another capture of trace '{line['trace']}' than {paths[line['trace']]}; "
+                    f"{recording}: used another capture of trace '{line['trace']}' than {paths[line['trace']]}; "
                     "restore that file, or remove all recordings of the trace to measure them anew"
                 )
 

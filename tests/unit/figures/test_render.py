@@ -27,6 +27,7 @@ Case = tuple[str, dict[str, pd.DataFrame], dict[str, Any]]
 UNITS = (
     "(IOPS)",
     "1/s",
+    "(per ",
     "(MiB/s)",
     "(GiB/s)",
     "(µs",
@@ -352,6 +353,8 @@ def test_files_are_reproducible(made: ModuleType, name: str, tmp_path: Path) -> 
 SCRIPT = """
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+sys.path.append(str(Path(sys.argv[1]).parents[2] / "support"))
 spec = spec_from_file_location("made", sys.argv[1])
 made = module_from_spec(spec)
 spec.loader.exec_module(made)

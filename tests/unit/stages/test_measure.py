@@ -236,6 +236,6 @@ def test_another_trace_than_the_recording_began_with_is_refused(project: Path, m
         with pytest.raises(KeyboardInterrupt):
             measure(plan, seal)
         patch.undo()
-        patch.setattr("drivelab.stages.replay.sha256_of", lambda path: "another")
+        patch.setattr("drivelab.stages.schedules.sha256_of", lambda path: "another")
         with pytest.raises(UserError, match="is not the trace that"):
             measure(plan, seal)

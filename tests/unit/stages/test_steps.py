@@ -34,7 +34,9 @@ class Bench:
         context = {"trace_paths": [str(trace)]}
         self.plan = SimpleNamespace(clock=clock, subject=subject, context=context, recording="a/m/0-run1")
         self.device = SimpleNamespace(idle=self.idled.append, logical_block_bytes=4096)
-        self.recording = SimpleNamespace(journal=lambda: list(self.lines), append=self.append, part=Path("a.part"))
+        self.recording = SimpleNamespace(
+            journal=lambda: list(self.lines), append=self.append, part=Path("a.part"), plan=self.plan
+        )
 
     def append(self, event: str, **fields: Any) -> None:
         self.lines.append({"event": event, **fields})

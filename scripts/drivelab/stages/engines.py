@@ -1,0 +1,31 @@
+"""Whether what is to issue the I/Os of a study can do so on this host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from drivelab.errors import UserError
+from drivelab.fio.run import fio_version
+from drivelab.plan.cell import COMPOSITE
+from drivelab.plan.plan import Plan
+
+
+def check_engines(plans: Iterable[Plan]) -> None:
+    """Raise UserError when a plan in real time needs an engine that is missing, too old or forbidden here."""
+    in_real_time = [plan for plan in plans if plan.clock == "wall"]
+    if in_real_time:
+        fio_version()
+    needy = next((plan for plan in in_real_time if any(_natively(step) for step in plan.subject["measure"])), None)
+    if needy is not None:
+        from drivelab.replay import native  # with pyarrow, which plans without a replay must not wait for
+
+        if (reason := native.possible()) is not None:
+            raise UserError(f"{needy.measurement} needs drivelab's own replay engine, and {reason}")
+
+
+def _natively(step: dict[str, Any]) -> bool:
+    ((kind, fields),) = step.items()
+    if kind == "replay":
+        return fields["engine"] == "native" or fields["prefill"] != "none"
+    return kind == "loop" and fields.get("streams", {}).get("kind") == COMPOSITE
