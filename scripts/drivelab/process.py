@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from drivelab.fio.document import CellFailed
 
@@ -25,22 +24,15 @@ class Timing:
     ended_s: float
 
 
-class Runner(Protocol):
-    """What `run_program` is, or something that does more around it."""
-
-    def __call__(
-        self,
-        command: Sequence[str],
-        directory: Path,
-        on_tick: Callable[[float], None],
-        on_hang: Callable[[], None] = ...,
-    ) -> Timing: ...
+Tick = Callable[[float], None]
+Runner = Callable[[Sequence[str], Path, Tick, Callable[[], None]], Timing]
+"""What `run_program` is, or something that does more around it."""
 
 
 def run_program(
     command: Sequence[str],
     directory: Path,
-    on_tick: Callable[[float], None],
+    on_tick: Tick,
     on_hang: Callable[[], None] = lambda: None,
 ) -> Timing:
     """Run a program in `directory`; its output goes into the files `stdout`, `stderr` and `exit_code` there.
@@ -70,7 +62,7 @@ def run_program(
     return Timing(started_s, ended_s)
 
 
-def _wait(process: subprocess.Popen[bytes], started_s: float, on_tick: Callable[[float], None]) -> float:
+def _wait(process: subprocess.Popen[bytes], started_s: float, on_tick: Tick) -> float:
     """Wait on a pidfd: Popen.wait polls with a delay of up to 50 ms, which would be a gap between cells."""
     descriptor = os.pidfd_open(process.pid)
     try:

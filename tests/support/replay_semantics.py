@@ -8,6 +8,8 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import groupby
 from math import inf
 
 from drivelab.replay.records import COMPLETED, ISSUED, NOT_ISSUED, Records
@@ -36,6 +38,7 @@ class _Request:
     complete_ns: float
     due_ns: float
     deadline_ns: int
+    depends: bool
     limit: int
     waited: int
     in_flight: int
@@ -48,9 +51,7 @@ def violations(schedule: Records, results: Records, rules: Rules) -> list[str]:
     """
     found: list[str] = []
     requests = _requests(schedule, results, rules.depth_limit, found)
-    issued = sorted(
-        (one for one in requests if one.issue_ns >= 0), key=lambda one: (one.issue_ns, one.due_ns, one.index)
-    )
+    issued = list(_in_order(requests))
     found += _too_early(issued)
     found += _out_of_order(requests, issued, rules.tolerance_ns)
     found += _in_flight(issued, rules)
@@ -77,9 +78,26 @@ def _requests(schedule: Records, results: Records, depth_limit: int, found: list
             found.append(f"{index}: completed at {complete_ns} before it was issued at {issue_ns}")
         requests.append(
             _Request(index, -1 if state == NOT_ISSUED else issue_ns, complete_ns if state == COMPLETED else inf, due_ns,
-                     deadline_ns, min(depth or depth_limit, depth_limit), waited, in_flight)
+                     deadline_ns, after > 0, min(depth or depth_limit, depth_limit), waited, in_flight)
         )  # fmt: skip
     return requests
+
+
+def _in_order(requests: list[_Request]) -> Iterator[_Request]:
+    """Those that were issued; at one instant first those that the file had passed by, then as in the file."""
+    independent = [one.index for one in requests if not one.depends]
+    gone: set[int] = set()
+    turn = 0
+    issued = sorted((one for one in requests if one.issue_ns >= 0), key=lambda one: one.issue_ns)
+    for _, at_once in groupby(issued, key=lambda one: one.issue_ns):
+        reached = independent[turn] if turn < len(independent) else len(requests)
+        together = list(at_once)
+        passed = [one for one in together if one.depends and one.index < reached]
+        yield from sorted(passed, key=lambda one: (one.due_ns, one.index))
+        yield from sorted(set(together).difference(passed), key=lambda one: one.index)
+        gone |= {one.index for one in together}
+        while turn < len(independent) and independent[turn] in gone:
+            turn += 1
 
 
 def _too_early(issued: list[_Request]) -> Iterator[str]:
@@ -91,17 +109,34 @@ def _too_early(issued: list[_Request]) -> Iterator[str]:
 
 
 def _out_of_order(requests: list[_Request], issued: list[_Request], tolerance_ns: int) -> Iterator[str]:
-    """Of all that are due the one that was due first goes, of those the first of the file."""
-    turns = sorted(requests, key=lambda one: (one.due_ns, one.index))
+    """The file is taken in its order. Those that depend on others and were passed by go as soon as they are due.
+
+    Of several of those the one that was due first goes, of equals the first of the file. At one instant all is one.
+    """
+    independent = [one for one in requests if not one.depends]
+    passed: list[tuple[float, int]] = []  # heap of due time and index
     gone: set[int] = set()
-    turn = 0
-    for one in issued:
-        while turn < len(turns) and turns[turn].index in gone:
+    turn = seen = 0
+    for _, at_once in groupby(issued, key=lambda one: one.issue_ns):
+        together = list(at_once)
+        reached = independent[turn].index if turn < len(independent) else len(requests)  # by the file before them
+        while seen < reached:
+            if requests[seen].depends:
+                heappush(passed, (requests[seen].due_ns, seen))
+            seen += 1
+        gone |= {one.index for one in together}
+        while turn < len(independent) and independent[turn].index in gone:
             turn += 1
-        gone.add(one.index)
-        first = turns[turn]
-        if (first.due_ns, first.index) < (one.due_ns, one.index) and first.due_ns <= one.issue_ns - tolerance_ns:
-            yield f"{one.index}: issued at {one.issue_ns} before {first.index}, which was due at {first.due_ns}"
+        head = independent[turn] if turn < len(independent) else None
+        while passed and passed[0][1] in gone:
+            heappop(passed)
+        for one in together:
+            surely_ns = one.issue_ns - tolerance_ns
+            if head is not None and head.index < one.index and head.due_ns <= surely_ns:
+                yield f"{one.index}: issued at {one.issue_ns} before {head.index}, which was due at {head.due_ns}"
+            if passed and passed[0][0] <= surely_ns and not (one.depends and (one.due_ns, one.index) < passed[0]):
+                due_ns, index = passed[0]
+                yield f"{one.index}: issued at {one.issue_ns} before {index}, which was due at {due_ns}"
 
 
 def _in_flight(issued: list[_Request], rules: Rules) -> Iterator[str]:

@@ -87,7 +87,9 @@ def bursts(requests: pd.DataFrame) -> dict[str, Any] | None:
 
     `planned` and `kept` count bursts, `requests` the requests in them, `largest` those of the largest; `spread_us` is
     the distribution of the times from the first to the last issue of a burst. A burst of which something was not
-    issued is not kept. What waited for a dependency belongs to no burst. None for schedules without deadlines.
+    issued is not kept. What waited for a dependency belongs to no burst. None for schedules without deadlines. An
+    engine that hands a burst to the kernel in one system call has one time of issue for all of it: how far apart they
+    got is for the kernel's tracer to tell.
     Columns: deadline_ns, issue_ns, waited.
     """
     deadline_ns = times_ns(requests, "deadline_ns")

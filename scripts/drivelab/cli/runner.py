@@ -19,9 +19,9 @@ from drivelab.errors import UserError
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
 from drivelab.stages import consent
+from drivelab.stages.engines import check_engines
 from drivelab.stages.layout import Layout
 from drivelab.stages.outlook import outlook
-from drivelab.stages.engines import check_engines
 from drivelab.stages.planning import Campaign
 from drivelab.units import format_duration
 from drivelab.virtual import manage

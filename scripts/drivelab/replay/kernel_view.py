@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from drivelab.analysis.replay_fidelity import issue_error_summary, order_inversions, parked, span_ratio
+from drivelab.analysis.replay_fidelity import bursts, issue_error_summary, order_inversions, parked, span_ratio
 from drivelab.analysis.replay_matching import Extents, Matches, match, surplus
 from drivelab.analysis.replay_requests import Floats, distribution, operation_codes, times_ns
 from drivelab.replay.outcome import outcome_about, read_outcome
@@ -42,7 +42,7 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
     * `flushes_unseen`: of a drive without a volatile write cache, for which the kernel answers flushes itself, so that
       none of them is captured; not in `missing`. `flushes_of_fua`: flushes that the kernel issued behind FUA writes
       (RWF_DSYNC on a block device syncs it too); not in `extra`;
-    * `issue_error_us` (queueing in the kernel minus deadline; None: see `times_reason`), `order_inversions`,
+    * `issue_error_us` (queueing in the kernel minus deadline; None: see `times_reason`), `order_inversions`, `bursts`,
       `duration_ratio`, `queue_to_completion_us` of the matched reads and writes.
 
     Raises UserError when a file cannot be read.
@@ -83,6 +83,7 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
         "issue_error_us": issue_error_summary(errors_us[~np.isnan(errors_us)]),
         "times_reason": nothing if issued.size and not seen.any() else reason,
         "order_inversions": order_inversions(seen_ns, parked(requests)),
+        "bursts": None if shift_ns is None else bursts(requests.assign(issue_ns=seen_ns)),
         "duration_ratio": span_ratio(seen_ns, plan_ns)[2],
         "queue_to_completion_us": _service(ours, matches, queue_ns, complete_ns),
     }

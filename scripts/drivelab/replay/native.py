@@ -98,13 +98,14 @@ def run_engine(
         watchdog.look(elapsed_s)
         on_tick(elapsed_s)
 
+    started_s = time.monotonic()
     try:
         timing = runner(words, directory, tick, on_hang)
-    except _NoSignOfLife as silence:
+    except (_NoSignOfLife, CellFailed) as failure:  # the latter of one that cannot be killed
         if open_results(results).header["state"] == PREPARED:
-            raise CellFailed(str(silence)) from None
+            raise CellFailed(str(failure)) from None
         (directory / "exit_code").write_text("-9\n")
-        return Timing(silence.started_s, silence.ended_s)
+        return Timing(started_s, time.monotonic())
     if open_results(results).header["state"] == PREPARED:
         status = int((directory / "exit_code").read_text())
         said = _words((directory / "stderr").read_text(errors="replace"))
@@ -149,9 +150,7 @@ def _words(stderr: str) -> str:
 
 
 class _NoSignOfLife(Exception):  # noqa: N818 (an event, as StopIteration is)
-    def __init__(self, words: str, started_s: float, ended_s: float) -> None:
-        super().__init__(words)
-        self.started_s, self.ended_s = started_s, ended_s
+    """The engine has to be ended."""
 
 
 class _Watchdog:
@@ -170,8 +169,4 @@ class _Watchdog:
             self._last, self._alive_s = signs, elapsed_s
         patience_s = _EXIT_S if header["state"] > RUNNING else self._watchdog_s + GRACE_S
         if elapsed_s - self._alive_s > patience_s:
-            now_s = time.monotonic()
-            raise _NoSignOfLife(
-                f"the replay engine gave no sign of life for {patience_s:.0f} s; it was killed",
-                now_s - elapsed_s, now_s,
-            )  # fmt: skip
+            raise _NoSignOfLife(f"the replay engine gave no sign of life for {patience_s:.0f} s; it was killed")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 from drivelab.drives.target import Target
 from drivelab.errors import UserError
 from drivelab.fio.run import run_fio
-from drivelab.process import Runner, Timing, run_program
+from drivelab.process import Runner, Tick, Timing, run_program
 from drivelab.recording.writer import write_json
 from drivelab.replay import fio_totals, kernel_view, native
 from drivelab.replay.fio_iolog import FioIolog
@@ -21,12 +19,11 @@ from drivelab.replay.native import EngineOptions
 from drivelab.replay.outcome import outcome_about, write_outcome
 from drivelab.replay.prepare import Prepared
 from drivelab.replay.report import report
+from drivelab.replay.watched import CAPTURED, run_watched
 from drivelab.trace import capture as capturing
-from drivelab.trace.decode import decode
 
 ENGINES = ("native", "fio")
 OUTCOME, REPORT, RESULTS, FACTS = "outcome.parquet", "report.json", "results.bin", "engine.json"
-_RAW, _CAPTURED = "capture", "captured.parquet"
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ def run(
     prepared: Prepared,
     directory: Path,
     manner: Manner,
-    on_tick: Callable[[float], None] = lambda elapsed_s: None,
+    on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
 ) -> Timing:
     """Replay once and leave the evidence in `directory`, for `evaluate`.
@@ -55,13 +52,21 @@ def run(
     if manner.engine == "fio":
         return _run_fio(target, prepared, directory, on_tick, on_hang)
     if (reason := _unwatched(target, manner)) is None:
+        told: list[str | None] = ["the capture was of no use, as the engine had to be ended"]
+
+        def watched(command: Sequence[str], folder: Path, tick: Tick, free: Callable[[], None]) -> Timing:
+            timing, told[0] = run_watched(target.path, command, folder, tick, free)
+            return timing
+
         try:
-            return _run_natively(target, prepared, directory, manner, _watched_by(target, directory), on_tick, on_hang)
+            timing = _run_natively(target, prepared, directory, manner, watched, on_tick, on_hang)
         except UserError as error:
             if _begun(directory):
                 raise
-            shutil.rmtree(directory / _RAW, ignore_errors=True)
             reason = str(error)
+        else:
+            write_json(directory / FACTS, {"engine": "native", "kernel_reason": told[0]})
+            return timing
     write_json(directory / FACTS, {"engine": "native", "kernel_reason": reason})
     return _run_natively(target, prepared, directory, manner, run_program, on_tick, on_hang)
 
@@ -80,10 +85,10 @@ def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
     else:
         write_outcome(prepared.planned, results, outcome, {"engine": facts["engine"]})
         results.unlink()
-    if (directory / _CAPTURED).exists():
+    if (directory / CAPTURED).exists():
         start_ns = outcome_about(outcome)["results"]["start_monotonic_ns"]
-        facts["kernel"] = kernel_view.compare(directory / _CAPTURED, outcome, start_ns)
-        (directory / _CAPTURED).unlink()
+        facts["kernel"] = kernel_view.compare(directory / CAPTURED, outcome, start_ns)
+        (directory / CAPTURED).unlink()
     found = report(outcome, plan, facts)
     found["marks"] += facts.get("remarks", [])
     write_json(directory / REPORT, found)
@@ -106,46 +111,17 @@ def _begun(directory: Path) -> bool:
 
 def _run_natively(
     target: Target, prepared: Prepared, directory: Path, manner: Manner, runner: Runner,
-    on_tick: Callable[[float], None], on_hang: Callable[[], None],
+    on_tick: Tick, on_hang: Callable[[], None],
 ) -> Timing:  # fmt: skip
     return native.run_engine(target.path, target.identity, prepared.schedule, directory, manner.options,
                              on_tick=on_tick, on_hang=on_hang, runner=runner)  # fmt: skip
-
-
-def _watched_by(target: Target, directory: Path) -> Runner:
-    """Runs the engine as the command of a capture, whose trace is left beside the results. Nothing ticks meanwhile."""
-    raw = directory / _RAW
-
-    def runner(
-        command: Sequence[str],
-        directory: Path,
-        on_tick: Callable[[float], None],
-        on_hang: Callable[[], None] = lambda: None,
-    ) -> Timing:
-        assert target.device is not None
-        started_s = time.monotonic()
-        capture = capturing.capture(target.device, command, raw)
-        ended_s = time.monotonic()
-        for name in ("stdout", "stderr"):
-            (raw / name).replace(directory / name)
-        (directory / "exit_code").write_text(f"{capture.exit_status}\n")
-        facts: dict[str, Any] = {"engine": "native"}
-        try:
-            decode(raw, directory / _CAPTURED)
-        except UserError as error:
-            facts["kernel_reason"] = str(error)
-        shutil.rmtree(raw)
-        write_json(directory / FACTS, facts)
-        return Timing(started_s, ended_s)
-
-    return runner
 
 
 def _run_fio(
     target: Target,
     prepared: Prepared,
     directory: Path,
-    on_tick: Callable[[float], None],
+    on_tick: Tick,
     on_hang: Callable[[], None],
 ) -> Timing:
     engine = FioIolog()

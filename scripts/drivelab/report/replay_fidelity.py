@@ -16,7 +16,7 @@ from drivelab.report.numbers import (
     size,
     text,
 )
-from drivelab.report.replay_runs import counted
+from drivelab.report.replay_runs import counted, name_of
 from drivelab.report.view import Cell, Column, Table
 
 _MOST_COLUMNS = 4
@@ -26,7 +26,8 @@ _MAPPED = (("Footprint", "footprint"), ("Re-touched", "retouched"))
 
 def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
     """How true the counted runs of each trace were to what was planned; None without a replay."""
-    runs = counted(inputs.of_key("replays", key))
+    every = inputs.of_key("replays", key)
+    runs = counted(every)
     if not runs:
         return None
     by_trace = {
@@ -45,7 +46,7 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
         ("Late by a dependency", lambda rows: _of_deadline(rows, "late_by_dependency_pct", percent)),
         ("Requests issued", _issued),
         ("Failed requests", lambda rows: _worst(rows, "errors")),
-        ("The kernel's own view", _kernel),
+        ("The kernel's own view", lambda rows: _kernel([row for row in every if row["trace"] == rows[0]["trace"]])),
     ]
     names = list(by_trace)
     if len(names) <= _MOST_COLUMNS:
@@ -125,6 +126,7 @@ def _issued(rows: list[Row]) -> Cell:
 
 
 def _kernel(rows: list[Row]) -> Cell:
+    """Of all runs of a trace: the tracer costs some speed, so it may look on where a run does not count."""
     seen = [row for row in rows if not is_missing(row["kernel_missing"])]
     reasons = dict.fromkeys(str(row["kernel_reason"]) for row in rows if not is_missing(row["kernel_reason"]))
     if not seen:
@@ -133,7 +135,8 @@ def _kernel(rows: list[Row]) -> Cell:
     errors = [f"{label} % {number(row[f'kernel_issue_error_{name}_us'])}"
               for name, label in (("p50", "50"), ("p95", "95"), ("p99", "99"))
               if not is_missing(row[f"kernel_issue_error_{name}_us"])]  # fmt: skip
-    parts = [f"issue error, µs: {', '.join(errors)}" if errors else "; ".join(reasons)]
+    watched = "" if row["counted"] else f"of run {name_of(row)}, which does not count; "
+    parts = [f"{watched}issue error, µs: {', '.join(errors)}" if errors else "; ".join(reasons)]
     if not is_missing(row["kernel_duration_ratio"]):
         parts.append(f"duration ratio {row['kernel_duration_ratio']:.4f}")
     if not is_missing(row["kernel_order_inversions"]):

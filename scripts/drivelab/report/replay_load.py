@@ -21,9 +21,13 @@ from drivelab.report.view import Cell, Column, Table
 def operations_table(inputs: Inputs, key: Key) -> Table | None:
     """Requests of each operation of the median run of each trace; None without a replay."""
     runs = median_runs(inputs.of_key("replays", key))
-    rows = _of_runs(inputs.of_key("replay_operations", key), runs)
+    every = inputs.of_key("replay_operations", key)
+    rows = _of_runs(every, runs)
     if not rows:
         return None
+    # the tracer may look on where a run does not count; all runs of a trace are planned alike
+    seen = {(row["trace"], row["operation"]): row["seen_requests"] for row in every
+            if not is_missing(row["seen_requests"])}  # fmt: skip
     several = len(runs) > 1
     names = ("Operation", "Planned", "Issued", "Completed", "Failed", "Seen by the kernel", "Bytes issued",
              "Mean latency, µs", "in the trace, µs", "Median, µs", "99\u00a0%, µs", "99.9\u00a0%, µs",
@@ -38,7 +42,7 @@ def operations_table(inputs: Inputs, key: Key) -> Table | None:
                 Cell(number(row["planned_requests"])),
                 *(_stage(row, stage) for stage in ("issued", "completed")),
                 Cell(number(row["failed_requests"]), tone="bad" if row["failed_requests"] else ""),
-                Cell(DASH if is_missing(row["seen_requests"]) else number(row["seen_requests"])),
+                _known(seen.get((row["trace"], row["operation"]))),
                 _bytes(row),
                 *(_known(row[name]) for name in ("mean_latency_us", "trace_mean_latency_us", "p50_latency_us",
                                                  "p99_latency_us", "p999_latency_us", "max_latency_us")),

@@ -27,5 +27,5 @@ def check_engines(plans: Iterable[Plan]) -> None:
 def _natively(step: dict[str, Any]) -> bool:
     ((kind, fields),) = step.items()
     if kind == "replay":
-        return fields["engine"] == "native" or fields["prefill"] != "none"
-    return kind == "loop" and fields.get("streams", {}).get("kind") == COMPOSITE
+        return bool(fields["engine"] == "native" or fields["prefill"] != "none")
+    return bool(kind == "loop" and fields.get("streams", {}).get("kind") == COMPOSITE)

@@ -69,8 +69,10 @@ def replay(
         (folder / once.OUTCOME).replace(output)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    virtual = where.approved is not None and where.approved.virtual is not None
     return {
         **report,
+        "marks": [*(["virtual: the drive is a model"] if virtual else []), *report["marks"]],
         "trace": {"name": trace.stem, "path": str(trace), "sha256": sha256_of(trace)},
         "target": {"label": where.label, "kind": where.kind, "capacity_bytes": where.capacity_bytes,
                    "logical_block_bytes": where.logical_block_bytes},

@@ -170,18 +170,20 @@ class _Replay:
         head = self._next_of_the_file(following)
         now_ns = 0
         while head is not None or parked:
-            if head is None or (parked and parked[0] < head[:2]):
+            now_ns = max(now_ns, min(one[0] for one in (head, parked and parked[0]) if one))
+            while flight and flight[0] <= now_ns:
+                heapq.heappop(flight)
+            if runtime_ns is not None and now_ns >= runtime_ns:
+                course.time_is_up = True
+                break
+            if head is None or (parked and parked[0][0] <= max(head[0], now_ns)):
                 (due_ns, index), from_file = parked[0], False
                 request = self._records[index].item()
             else:
                 (due_ns, index, request), from_file = head, True
-            limit = min(request[5] or self._depth_limit, self._depth_limit)
-            now_ns = max(now_ns, due_ns)
-            while flight and (flight[0] <= now_ns or len(flight) >= limit):
-                now_ns = max(now_ns, heapq.heappop(flight))
-            if runtime_ns is not None and now_ns >= runtime_ns:
-                course.time_is_up = True
-                break
+            if len(flight) >= min(request[5] or self._depth_limit, self._depth_limit):
+                now_ns = heapq.heappop(flight)  # and another may be due by then
+                continue
             if from_file:
                 head = self._next_of_the_file(following)
             else:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from replay_files import BLOCK, Engine, direct_io_trouble, direct_read, identity, make_records, start, write_schedule
 from replay_semantics import Rules, violations
@@ -162,7 +162,11 @@ def schedules(draw: st.DrawFn) -> Records:
     return make_records(rows)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+# Not shrunk: each attempt takes several replays in real time.
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)  # fmt: skip
 @given(schedules(), st.sampled_from([1, 2, 32]))
 def test_keeps_to_the_rules_of_a_schedule(engine: Engine, made: Records, depth: int) -> None:
     sound(engine, made, EngineOptions(watchdog_s=60, depth_limit=depth))

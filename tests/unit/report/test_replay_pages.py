@@ -140,3 +140,15 @@ def test_the_mapping_says_before_and_after() -> None:
     assert [cell.text for cell in row[1:5]] == ["modulo", "28\u00a0MiB", "83\u00a0MiB", "31\u00a0%"]
     assert row[2].small == "in the trace 30\u00a0MiB"
     assert row[6].text == "3,805"
+
+
+def test_what_the_kernel_saw_of_a_run_that_does_not_count_is_shown_as_such() -> None:
+    _, tables = study_of({})
+    kernel = [name for name in tables["replays"] if name.startswith("kernel_")]
+    runs, operations = tables["replays"].copy(), tables["replay_operations"].copy()
+    runs.loc[runs["counted"], kernel] = None
+    operations.loc[operations["counted"], ["seen_requests", "seen_bytes"]] = None
+    report = build({**tables, "replays": runs, "replay_operations": operations}, STUDY, [], {}, None)
+    (seen,) = by_name(table(page(report, "op7"), "-fidelity"))["The kernel's own view"]
+    assert seen.small.startswith("of run 1, cold, which does not count; issue error, µs: 50 % 2.100")
+    assert by_name(table(page(report, "op7"), "-operations"))["read"][4].text == "500"

@@ -95,8 +95,9 @@ int64_t issue_due(struct engine *engine, int64_t now)
         }
         if (dependencies)
             first = parked_first(&engine->parked);
-        /* A parked one has a lower index than the next of the file. */
-        bool from_parked = first && (!next || first->due_ns <= next->deadline_ns);
+        /* A parked one that is due comes first: its place in the file was before the next one's, and where all
+           deadlines are 0 it would have to wait for the end of the file. */
+        bool from_parked = first && (!next || first->due_ns <= next->deadline_ns || (int64_t)first->due_ns <= now);
         if (!from_parked && !next)
             return NEVER;
         uint64_t due = from_parked ? first->due_ns : next->deadline_ns;

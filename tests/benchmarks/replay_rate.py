@@ -1,0 +1,153 @@
+"""How fast drivelab's engine replays without deadlines, beside fio, and how much memory a long schedule takes.
+
+Run as root: python tests/benchmarks/replay_rate.py [--pairs 5] [--seconds 2] [--memory-requests 10000000]. Random reads
+and writes of 4 KiB at depths 1, 8, 32 and 128 on a loop device over a file in memory, and on /dev/nullb0 where there is
+one: a replay without deadlines, and fio with io_uring, registered file and buffers, at the same depth and for the same
+time. Which comes first alternates. Prints the median of the pairs' ratios of requests a second with a 95 % confidence
+interval (Student's t over the logarithms of the ratios), and of two runs of fio, which shows the noise.
+
+Memory is read from /proc/PID/status of an engine at work on the long schedule: the peak of all resident pages (VmHWM,
+mapped files are in it) and the greatest of those of its own (RssAnon).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+from capture_cost import SIZE, interval, loop_device
+from replay_fidelity import wait_for_quiet
+
+from drivelab.drives.target import Target, named
+from drivelab.replay import native
+from drivelab.replay.native import EngineOptions, engine_report
+from drivelab.replay.records import (
+    OPERATION_CODES, RESULTS_HEADER, SCHEDULE_RECORD, ScheduleWriter, make_results, open_results, open_schedule,
+)  # fmt: skip
+
+BLOCK_BYTES = 4096
+DEPTHS = (1, 8, 32, 128)
+ROUND = 1 << 18
+"""Requests of a schedule, which begins anew."""
+MOST_PER_S = 2_000_000
+NULL = Path("/dev/nullb0")
+STATUS = ("VmHWM", "RssAnon")
+
+
+def write_schedule(path: Path, requests: int, operation: str, *, depth: int, gap_ns: int = 0) -> None:
+    """Random requests of BLOCK_BYTES; with `gap_ns` one is due so long after the other."""
+    dice = np.random.default_rng(1)
+    with ScheduleWriter(path, SIZE, BLOCK_BYTES) as writer:
+        for first in range(0, requests, ROUND):
+            rows = min(ROUND, requests - first)
+            records = np.zeros(rows, SCHEDULE_RECORD)
+            records["deadline_ns"] = (first + np.arange(rows)) * gap_ns
+            records["offset_bytes"] = dice.integers(0, SIZE // BLOCK_BYTES, rows) * BLOCK_BYTES
+            records["length_bytes"], records["depth"] = BLOCK_BYTES, depth
+            records["operation"] = OPERATION_CODES[operation]
+            writer.write(records)
+
+
+def drivelab(target: Target, operation: str, depth: int, seconds: float) -> float:
+    """Requests a second."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
+        folder = Path(name)
+        write_schedule(folder / "asap.schedule", ROUND, operation, depth=depth)
+        options = EngineOptions(runtime_s=seconds, requests=int(MOST_PER_S * seconds))
+        native.run_engine(target.path, target.identity, folder / "asap.schedule", folder, options)
+        assert engine_report(folder)["state"] == "time is up", engine_report(folder)
+        header = open_results(folder / native.RESULTS).header
+        return float(header["completed"] / (header["end_ns"] / 1e9))
+
+
+def fio(target: Target, operation: str, depth: int, seconds: float) -> float:
+    """Requests a second."""
+    command = [
+        "fio", "--name=rate", f"--filename={target.path}", f"--rw=rand{operation}", f"--bs={BLOCK_BYTES}",
+        f"--size={SIZE}", "--ioengine=io_uring", "--direct=1", "--registerfiles=1", "--fixedbufs=1",
+        f"--iodepth={depth}", "--time_based", f"--runtime={seconds:g}", "--norandommap", "--output-format=json",
+    ]  # fmt: skip
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(done.stdout)["jobs"][0][operation]["iops"])
+
+
+def compare(target: Target, pairs: int, seconds: float) -> None:
+    """A row of Markdown for each operation and depth."""
+    print("| operation | depth | drivelab IOPS | fio IOPS | ratio | 95 % | fio/fio |\n|---|---:|---:|---:|---:|---:|---:|")
+    for operation in ("read", "write"):
+        for depth in DEPTHS:
+            ours, theirs, noise = [], [], []
+            for index in range(pairs):
+                ways = (drivelab, fio) if index % 2 else (fio, drivelab)
+                rates = {way: way(target, operation, depth, seconds) for way in ways}
+                ours.append(rates[drivelab])
+                theirs.append(rates[fio])
+                noise.append(fio(target, operation, depth, seconds) / rates[fio])
+            ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+            low, high = interval(ratios)
+            print(
+                f"| {operation} | {depth} | {statistics.median(ours):,.0f} | {statistics.median(theirs):,.0f} | "
+                f"{statistics.median(ratios):.2f} | {low:.2f} to {high:.2f} | {statistics.median(noise):.2f} |",
+                flush=True,
+            )
+
+
+def memory(target: Target, requests: int, depth: int) -> dict[str, int]:
+    """Greatest values of STATUS in KiB of an engine that replays a schedule of so many requests."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        schedule, results = Path(name) / "long.schedule", Path(name) / native.RESULTS
+        write_schedule(schedule, requests, "read", depth=depth)
+        header = open_schedule(schedule).header
+        make_results(results, requests, header["checksum"])
+        os.sync()
+        command = native.command(target.path, target.identity, schedule, results, EngineOptions())
+        greatest = dict.fromkeys(STATUS, 0)
+        with subprocess.Popen(command) as engine:
+            while engine.poll() is None:
+                status = Path(f"/proc/{engine.pid}/status").read_text()
+                for line in status.splitlines():
+                    key, _, value = line.partition(":")
+                    if key in greatest:
+                        greatest[key] = max(greatest[key], int(value.split()[0]))
+                time.sleep(0.02)
+        found = np.fromfile(results, RESULTS_HEADER, 1)[0]
+        assert found["completed"] == requests, found
+        print(f"{requests:,} requests at depth {depth}: {requests / found['end_ns'] * 1e9:,.0f} a second", flush=True)
+    return greatest
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Rate and memory of the replay engine.")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--memory-requests", type=int, default=10_000_000)
+    chosen = parser.parse_args()
+    wait_for_quiet()
+    with loop_device() as loop:
+        subprocess.run(["dd", "if=/dev/zero", f"of={loop}", "bs=1M", "oflag=direct", f"count={SIZE >> 20}",
+                        "status=none"], check=True)  # fmt: skip
+        with named(Path(loop), destroy=True) as target:
+            print("\n### Loop device\n")
+            compare(target, chosen.pairs, chosen.seconds)
+            print("\n### Memory\n")
+            for depth in (DEPTHS[-1],):
+                peak = memory(target, chosen.memory_requests, depth)
+                print(", ".join(f"{name} {value / 1024:.1f} MiB" for name, value in peak.items()), flush=True)
+    if not NULL.exists():
+        print("\nno /dev/nullb0 here")
+        return
+    print("\n### Null block device\n")
+    compare(_null_target(), chosen.pairs, chosen.seconds)
+
+
+if __name__ == "__main__":
+    main()

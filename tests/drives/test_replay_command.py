@@ -1,0 +1,224 @@
+"""`drivelab replay` as a user types it: on a file, on virtual drives with faults, killed midway."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from made_traces import Row, write
+
+from drivelab.cli.main import main
+from drivelab.errors import UserError
+from drivelab.replay import native
+from drivelab.replay.outcome import read_outcome
+from drivelab.replay.records import open_results
+from drivelab.virtual import manage
+from drivelab.virtual.server import Fault
+
+pytestmark = pytest.mark.device
+MIB = 1 << 20
+MAIN = "import sys; from drivelab.cli.main import main; sys.exit(main())"
+SHEET = "drive\tdevice\tserial\tdestructive\tnote\n"
+
+
+@pytest.fixture(autouse=True)
+def _engine() -> None:
+    if (reason := native.possible()) is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "target.img"
+    path.write_bytes(bytes(8 * MIB))
+    return path
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """All kinds of requests, one a millisecond."""
+    kinds = ["write", "read", "flush", "discard", "write-zeroes"]
+    rows = [
+        Row(
+            n * 1_000_000,
+            operation=kinds[n % 5],
+            offset_bytes=0 if kinds[n % 5] == "flush" else 4096 * (n % 64),
+            length_bytes=0 if kinds[n % 5] == "flush" else 4096,
+            flags=("fua",) if n % 10 == 5 else (),
+            complete_ns=n * 1_000_000 + 100_000,
+        )
+        for n in range(200)
+    ]
+    return write(tmp_path / "trace.parquet", rows)
+
+
+def replay(capsys: pytest.CaptureFixture[str], *words: str | Path, status: int = 0) -> dict[str, Any]:
+    assert main(["replay", *map(str, words), "--json"]) == status, capsys.readouterr().err
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
+    assert main(["replay", *map(str, words)]) == 2
+    return capsys.readouterr().err
+
+
+def test_every_kind_of_request_is_issued_as_planned(
+    trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = replay(capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet")
+    assert report["planned"] == report["issued"] == report["completed"]
+    assert {name: one["requests"] for name, one in report["planned"].items()} == dict.fromkeys(
+        ("read", "write", "flush", "discard", "write-zeroes"), 40
+    )
+    assert (report["state"], report["partial"], report["order_inversions"], report["failed_requests"]) == (
+        "finished", False, 0, 0,
+    )  # fmt: skip
+    assert report["duration_ratio"] == pytest.approx(1, abs=0.2)
+    assert report["issue_error_us"]["min"] >= 0
+    assert report["kernel"] is None
+    assert "block devices, not files" in report["kernel_reason"]
+    rows = read_outcome(tmp_path / "out.parquet")
+    assert len(rows) == 200
+    assert (rows["issue_ns"] >= rows["deadline_ns"]).all()
+    assert (rows["trace_latency_ns"] == 100_000).all()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_in_plain_words(trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out.parquet")
+    assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", out, "--timing", "asap"]) == 0
+    said = capsys.readouterr().out
+    assert f"trace on {file}: as soon as possible at the trace's depth, engine native" in said
+    assert "write: 40 of 40 issued, 40 completed" in said
+    assert "score = sqrt(bandwidth in MiB/s" in said
+
+
+def test_what_was_on_the_target_stays_where_nothing_was_written(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_bytes(b"x" * (8 * MIB))
+    trace = write(tmp_path / "one.parquet", [Row(0, operation="write", offset_bytes=MIB, length_bytes=8192)])
+    replay(capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet")
+    content = file.read_bytes()
+    assert content[:MIB] == b"x" * MIB
+    assert content[MIB + 8192 :] == b"x" * (7 * MIB - 8192)
+    assert len(set(content[MIB : MIB + 8192])) > 200
+
+
+def test_what_is_read_is_written_before(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = write(tmp_path / "one.parquet", [Row(0, operation="read", offset_bytes=MIB, length_bytes=300 * 1024)])
+    report = replay(capsys, trace, "--target", file, "--yes", "--prefill", "-o", tmp_path / "out.parquet")
+    assert report["completed"]["read"]["requests"] == 1
+    blocks = np.frombuffer(file.read_bytes(), np.uint8).reshape(-1, 4096)
+    written = np.flatnonzero(blocks.any(axis=1))
+    assert written.tolist() == list(range(256, 256 + 75))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--timing", "scaled"], "factor"),
+        (["--timing", "idle-capped"], "idle"),
+        (["--factor", "2"], "factor"),
+        (["--range-start", "8MiB"], "range"),
+        (["--mapping", "exact", "--range", "64KiB"], "reaches to 256 KiB"),
+        (["--engine", "fio", "--dependencies", "process"], "dependencies"),
+        (["--depth-limit", "100000"], "--depth"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_written(
+    words: list[str], said: str, trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in refusal(capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet", *words)
+    assert file.read_bytes() == bytes(8 * MIB)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["target.img", "trace.parquet"]
+
+
+def test_targets_that_are_none(
+    trace: Path, file: Path, project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.parquet"
+    assert "say with --yes" in refusal(capsys, trace, "--target", file, "-o", out)
+    assert "is neither a drive of config/drives.tsv" in refusal(capsys, trace, "--target", "sdx", "-o", out)
+    assert "is what is read" in refusal(capsys, trace, "--target", file, "--yes", "-o", trace)
+    assert "is what is read" in refusal(capsys, trace, "--target", file, "--yes", "-o", file)
+
+
+def test_a_virtual_drive_of_the_sheet(
+    project: Path, run_directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = replay(capsys, "sqlite-inserts", "--target", "op7", "--timing", "asap", "-o", tmp_path / "out.parquet")
+    assert report["completed"] == report["planned"]
+    assert report["target"]["kind"] == "drive"
+    assert any(mark.startswith("virtual") for mark in report["marks"])
+    assert manage.status() == []  # it did not run before
+
+
+def enter(project: Path) -> None:
+    """Row `test` of the sheet is the fixture's drive, and runs."""
+    (project / "config/drives.tsv").write_text(f"{SHEET}test\tvirtual:test\tTEST-1\tyes\t\n")
+    (project / "config/virtual_drives.yaml").write_text(
+        "test: {serial: TEST-1, capacity: 16MiB, over_provisioning: 28%, slc_cache: 0B}\n"
+    )
+
+
+def test_a_drive_with_errors(
+    project: Path, drive: manage.VirtualDrive, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enter(project)
+    manage.set_fault("test", Fault("error", "write", 0, 8 * 4096))
+    words = (trace, "--target", "test", "-o", tmp_path / "out.parquet")
+    report = replay(capsys, *words, status=1)
+    assert (report["state"], report["partial"]) == ("failed", True)
+    assert report["errors"] == {"EIO": 1}
+    report = replay(capsys, *words, "--go-on", status=1)
+    assert (report["state"], report["partial"]) == ("finished", False)
+    assert report["errors"]["EIO"] > 1
+    assert sum(one["requests"] for one in report["issued"].values()) == 200
+
+
+def test_a_drive_that_hangs(
+    project: Path, drive: manage.VirtualDrive, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enter(project)
+    manage.set_fault("test", Fault("hang", "write"))
+    report = replay(capsys, trace, "--target", "test", "--watchdog", "1s", "-o", tmp_path / "out.parquet", status=1)
+    assert (report["state"], report["partial"]) == ("hung", True)
+    assert any("partial" in mark for mark in report["marks"])
+
+
+def test_a_replay_that_is_killed_with_the_command_leaves_what_it_did(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [Row(n * 1_000_000, operation="write", offset_bytes=4096 * (n % 100)) for n in range(100_000)]
+    trace, out = write(tmp_path / "long.parquet", rows), tmp_path / "out.parquet"
+    command = [sys.executable, "-c", MAIN, "replay", str(trace), "--target", str(file), "--yes", "-o", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    results = tmp_path / ".out.parquet.replay/results.bin"
+    while process.poll() is None and not (results.exists() and _completed(results) > 20):
+        os.sched_yield()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not out.exists()
+    short = write(tmp_path / "short.parquet", rows[:3])
+    assert main(["replay", str(short), "--target", str(file), "--yes", "-o", str(out)]) == 0
+    assert "out.interrupted.parquet" in capsys.readouterr().out
+    kept = read_outcome(tmp_path / "out.interrupted.parquet", ["complete_ns"])
+    assert len(kept) == 100_000
+    assert 20 < kept["complete_ns"].notna().sum() < 100_000
+    assert pq.read_metadata(out).num_rows == 3
+
+
+def _completed(results: Path) -> int:
+    try:
+        return int(open_results(results).header["completed"])
+    except UserError:  # it is being made
+        return 0
