@@ -28,7 +28,15 @@ import numpy.typing as npt
 import pyarrow as pa
 from capture_cost import SIZE, loop_device
 from replay_workloads import (
-    BURST_REQUESTS, DISCARD, FLUSH, READ, WRITE, workloads, write_btreplay, write_iolog, write_workload,
+    BURST_REQUESTS,
+    DISCARD,
+    FLUSH,
+    READ,
+    WRITE,
+    workloads,
+    write_btreplay,
+    write_iolog,
+    write_workload,
 )  # fmt: skip
 
 from drivelab.analysis.replay_matching import Extents, match
@@ -218,7 +226,9 @@ def print_table(title: str, found: Mapping[str, list[Values]]) -> None:
     print(f"\n### {title}\n\n| way | " + " | ".join(used) + " |\n|---|" + "---:|" * len(used))
     for way, runs in found.items():
         known = [[run[name] for run in runs if name in run] for name in used]
-        cells = [_number(name, float(np.median(values))) if values else "" for name, values in zip(used, known, strict=True)]
+        cells = [
+            _number(name, float(np.median(values))) if values else "" for name, values in zip(used, known, strict=True)
+        ]
         print(f"| {way} | " + " | ".join(cells) + " |", flush=True)
 
 

@@ -1,10 +1,11 @@
 """How fast drivelab's engine replays without deadlines, beside fio, and how much memory a long schedule takes.
 
 Run as root: python tests/benchmarks/replay_rate.py [--pairs 5] [--seconds 2] [--memory-requests 10000000]. Random reads
-and writes of 4 KiB at depths 1, 8, 32 and 128 on a loop device over a file in memory, and on /dev/nullb0 where there is
-one: a replay without deadlines, and fio with io_uring, registered file and buffers, at the same depth and for the same
-time. Which comes first alternates. Prints the median of the pairs' ratios of requests a second with a 95 % confidence
-interval (Student's t over the logarithms of the ratios), and of two runs of fio, which shows the noise.
+and writes of 4 KiB at depths 1, 8, 32 and 128 on a loop device over a file in memory, and reads of /dev/nullb0 where
+there is one (it may hold something): a replay without deadlines, and fio with io_uring, registered file and buffers,
+at the same depth for the same time. Which comes first alternates. Prints the median of the pairs' ratios of requests a
+second with a 95 % confidence interval (Student's t over the logarithms of the ratios), and that of two runs of fio,
+which shows the noise.
 
 Memory is read from /proc/PID/status of an engine at work on the long schedule: the peak of all resident pages (VmHWM,
 mapped files are in it) and the greatest of those of its own (RssAnon).
@@ -17,21 +18,28 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
-from contextlib import nullcontext
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from capture_cost import SIZE, interval, loop_device
 from replay_fidelity import wait_for_quiet
 
-from drivelab.drives.target import Target, named
+from drivelab.drives import sysfs
+from drivelab.drives.target import named
 from drivelab.replay import native
 from drivelab.replay.native import EngineOptions, engine_report
 from drivelab.replay.records import (
-    OPERATION_CODES, RESULTS_HEADER, SCHEDULE_RECORD, ScheduleWriter, make_results, open_results, open_schedule,
+    OPERATION_CODES,
+    RESULTS_HEADER,
+    SCHEDULE_RECORD,
+    ScheduleWriter,
+    make_results,
+    open_results,
+    open_schedule,
 )  # fmt: skip
 
 BLOCK_BYTES = 4096
@@ -41,6 +49,14 @@ ROUND = 1 << 18
 MOST_PER_S = 2_000_000
 NULL = Path("/dev/nullb0")
 STATUS = ("VmHWM", "RssAnon")
+
+
+@dataclass(frozen=True)
+class Device:
+    """What is replayed on, and how the engine knows it."""
+
+    path: str
+    identity: str
 
 
 def write_schedule(path: Path, requests: int, operation: str, *, depth: int, gap_ns: int = 0) -> None:
@@ -57,7 +73,7 @@ def write_schedule(path: Path, requests: int, operation: str, *, depth: int, gap
             writer.write(records)
 
 
-def drivelab(target: Target, operation: str, depth: int, seconds: float) -> float:
+def drivelab(target: Device, operation: str, depth: int, seconds: float) -> float:
     """Requests a second."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
@@ -69,7 +85,7 @@ def drivelab(target: Target, operation: str, depth: int, seconds: float) -> floa
         return float(header["completed"] / (header["end_ns"] / 1e9))
 
 
-def fio(target: Target, operation: str, depth: int, seconds: float) -> float:
+def fio(target: Device, operation: str, depth: int, seconds: float) -> float:
     """Requests a second."""
     command = [
         "fio", "--name=rate", f"--filename={target.path}", f"--rw=rand{operation}", f"--bs={BLOCK_BYTES}",
@@ -80,10 +96,12 @@ def fio(target: Target, operation: str, depth: int, seconds: float) -> float:
     return float(json.loads(done.stdout)["jobs"][0][operation]["iops"])
 
 
-def compare(target: Target, pairs: int, seconds: float) -> None:
+def compare(target: Device, operations: Sequence[str], pairs: int, seconds: float) -> None:
     """A row of Markdown for each operation and depth."""
-    print("| operation | depth | drivelab IOPS | fio IOPS | ratio | 95 % | fio/fio |\n|---|---:|---:|---:|---:|---:|---:|")
-    for operation in ("read", "write"):
+    print(
+        "| operation | depth | drivelab IOPS | fio IOPS | ratio | 95 % | fio/fio |\n|---|---:|---:|---:|---:|---:|---:|"
+    )
+    for operation in operations:
         for depth in DEPTHS:
             ours, theirs, noise = [], [], []
             for index in range(pairs):
@@ -101,7 +119,7 @@ def compare(target: Target, pairs: int, seconds: float) -> None:
             )
 
 
-def memory(target: Target, requests: int, depth: int) -> dict[str, int]:
+def memory(target: Device, requests: int, depth: int) -> dict[str, int]:
     """Greatest values of STATUS in KiB of an engine that replays a schedule of so many requests."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         schedule, results = Path(name) / "long.schedule", Path(name) / native.RESULTS
@@ -137,16 +155,18 @@ def main() -> None:
                         "status=none"], check=True)  # fmt: skip
         with named(Path(loop), destroy=True) as target:
             print("\n### Loop device\n")
-            compare(target, chosen.pairs, chosen.seconds)
+            device = Device(target.path, target.identity)
+            compare(device, ("read", "write"), chosen.pairs, chosen.seconds)
             print("\n### Memory\n")
-            for depth in (DEPTHS[-1],):
-                peak = memory(target, chosen.memory_requests, depth)
+            for depth in DEPTHS[1], DEPTHS[-1]:
+                peak = memory(device, chosen.memory_requests, depth)
                 print(", ".join(f"{name} {value / 1024:.1f} MiB" for name, value in peak.items()), flush=True)
     if not NULL.exists():
-        print("\nno /dev/nullb0 here")
+        print(f"\nthere is no {NULL} here")
         return
     print("\n### Null block device\n")
-    compare(_null_target(), chosen.pairs, chosen.seconds)
+    numbers, sequence = (sysfs.read_text(sysfs.block_dir(NULL.name) / name) for name in ("dev", "diskseq"))
+    compare(Device(str(NULL), f"block {numbers} {sequence or '-'}"), ("read",), chosen.pairs, chosen.seconds)
 
 
 if __name__ == "__main__":

@@ -84,20 +84,24 @@ def _requests(schedule: Records, results: Records, depth_limit: int, found: list
 
 
 def _in_order(requests: list[_Request]) -> Iterator[_Request]:
-    """Those that were issued; at one instant first those that the file had passed by, then as in the file."""
+    """Those that were issued; at one instant as they were counted, else first those that the file had passed by."""
     independent = [one.index for one in requests if not one.depends]
     gone: set[int] = set()
     turn = 0
     issued = sorted((one for one in requests if one.issue_ns >= 0), key=lambda one: one.issue_ns)
     for _, at_once in groupby(issued, key=lambda one: one.issue_ns):
-        reached = independent[turn] if turn < len(independent) else len(requests)
-        together = list(at_once)
-        passed = [one for one in together if one.depends and one.index < reached]
-        yield from sorted(passed, key=lambda one: (one.due_ns, one.index))
-        yield from sorted(set(together).difference(passed), key=lambda one: one.index)
-        gone |= {one.index for one in together}
-        while turn < len(independent) and independent[turn] in gone:
-            turn += 1
+        together = sorted(at_once, key=lambda one: one.in_flight)
+        counted_up = len({one.in_flight for one in together}) == len(together)
+        while together:
+            reached = independent[turn] if turn < len(independent) else len(requests)
+            passed = [one for one in together if one.depends and one.index < reached]
+            first = min(passed or together, key=lambda one: (one.due_ns if passed else 0.0, one.index))
+            first = together[0] if counted_up else first
+            together.remove(first)
+            gone.add(first.index)
+            while turn < len(independent) and independent[turn] in gone:
+                turn += 1
+            yield first
 
 
 def _too_early(issued: list[_Request]) -> Iterator[str]:

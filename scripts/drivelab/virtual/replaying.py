@@ -182,7 +182,8 @@ class _Replay:
             else:
                 (due_ns, index, request), from_file = head, True
             if len(flight) >= min(request[5] or self._depth_limit, self._depth_limit):
-                now_ns = heapq.heappop(flight)  # and another may be due by then
+                # For one that becomes due before that there may be a place.
+                now_ns = min(flight[0], parked[0][0]) if from_file and parked else flight[0]
                 continue
             if from_file:
                 head = self._next_of_the_file(following)

@@ -123,7 +123,7 @@ int64_t issue_due(struct engine *engine, int64_t now)
                                                                                   : (uint32_t)engine->options->depth;
         if (engine->in_flight >= places || !prepare(engine, record, index, due)) {
             engine->blocked = true;
-            return NEVER;
+            return first && !from_parked ? (int64_t)first->due_ns : NEVER; /* for that one there may be a place */
         }
         if (from_parked) {
             parked_take_first(&engine->parked);
