@@ -5,6 +5,7 @@ from drivelab.errors import reported
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):
-    tables = {name: io.read(snakemake.input[name], name) for name in ("cells", "steady_state", "replays", "replay_passes")}
+    names = ("cells", "steady_state", "replays", "replay_passes")
+    tables = {name: io.read(snakemake.input[name], name) for name in names}
     table = summary_table(**tables, rse_threshold_pct=snakemake.params.rse_threshold_pct)
     io.write(table, snakemake.output.summary, "summary")

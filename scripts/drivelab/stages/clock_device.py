@@ -13,6 +13,7 @@ from drivelab.recording.writer import write_json
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import FACTS, Manner
 from drivelab.replay.prepare import Prepared
+from drivelab.replay.records import FUA, open_schedule
 from drivelab.stages.device import Tick, reset_of_model
 from drivelab.telemetry.source import Source
 from drivelab.virtual.clock import VirtualClockDrive
@@ -61,12 +62,11 @@ class ClockDevice:
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> None:
         """By the model, whichever engine is asked for; nothing of it fails, and no kernel looks on."""
         self.issue(prepared.schedule, directory, manner.options, on_tick)
-        planned = prepared.planned_counts()
-        remarks = [
-            f"on the virtual clock a {name} counts {words}"
-            for name, words in AS_MODELLED.items()
-            if name == "fua" or planned[name]["requests"]
-        ]
+        present = {
+            "fua": (open_schedule(prepared.schedule).records["flags"] & FUA).any(),
+            "write-zeroes": prepared.planned_counts()["write-zeroes"]["requests"],
+        }
+        remarks = [f"no {name}: on the virtual clock {words}" for name, words in AS_MODELLED.items() if present[name]]
         reason = "on the virtual clock there is no kernel to look on"
         write_json(directory / FACTS, {"engine": self.engine, "remarks": remarks, "kernel_reason": reason})
 
