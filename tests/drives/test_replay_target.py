@@ -52,7 +52,7 @@ def test_a_loop_device_is_approved_by_numbers_and_sequence(loop: str) -> None:
     with target.named(Path(loop), destroy=True) as one:
         assert (one.kind, one.path, one.capacity_bytes) == ("loop device", loop, 4 << 20)
         kind, numbers, sequence = one.identity.split()
-        found = os.stat(loop).st_rdev
+        found = Path(loop).stat().st_rdev
         assert (kind, numbers) == ("block", f"{os.major(found)}:{os.minor(found)}")
         assert sequence == Path(f"/sys/class/block/{Path(loop).name}/diskseq").read_text().strip()
         assert "another drivelab process" in refused(loop) or "exclusively" in refused(loop)
@@ -71,7 +71,8 @@ def test_a_file_that_another_process_writes(file: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
-        assert process.stdin and process.stdout
+        assert process.stdin
+        assert process.stdout
         process.stdout.readline()
         assert "has it open for writing" in refused(file)
         process.stdin.close()
