@@ -1,0 +1,118 @@
+"""Replays on loop devices: watched by the kernel's tracer, by fio, and composites in real time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivelab.drives import target
+from drivelab.drives.target import Target
+from drivelab.fio.result import CellFailed, read_result
+from drivelab.plan.cell import Cell
+from drivelab.replay import native, once
+from drivelab.replay.choice import ReplayChoice, TimingChoice
+from drivelab.replay.composite_run import run_composite
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.once import Manner
+from drivelab.replay.outcome import read_outcome
+from drivelab.replay.prepare import prepare
+from drivelab.trace import capture, catalogue
+from drivelab.trace.capturing import tracer
+
+pytest_plugins = ("capture_fixtures",)
+pytestmark = pytest.mark.device
+
+
+@pytest.fixture
+def where(device: str) -> Iterator[Target]:
+    if (reason := native.possible()) is not None:
+        pytest.skip(reason)
+    with target.named(Path(device), destroy=True) as one:
+        yield one
+
+
+@pytest.fixture
+def traceable(tracer_untouched: None) -> None:
+    if (reason := capture.possible()) is not None:
+        pytest.skip(reason)
+
+
+def replayed(where: Target, folder: Path, manner: Manner, timing: TimingChoice | None = None) -> dict[str, Any]:
+    choice = ReplayChoice(timing or TimingChoice("asap"))
+    prepared = prepare(
+        catalogue.path_of("sqlite-inserts"), folder / "made", choice, where.capacity_bytes, where.logical_block_bytes
+    )
+    once.run(where, prepared, folder, manner)
+    return once.evaluate(prepared, folder)
+
+
+def test_the_kernel_saw_what_was_planned(where: Target, traceable: None, tmp_path: Path) -> None:
+    report = replayed(where, tmp_path, Manner(watched=True), TimingChoice("scaled", factor=0.2))
+    seen = report["kernel"]
+    assert seen is not None, report["kernel_reason"]
+    assert seen["missing"] == seen["lost"] == 0
+    for name in ("read", "write"):
+        assert seen["operations"][name]["matched"] == report["planned"][name]["requests"]
+        assert seen["operations"][name]["issued"] == report["planned"][name]
+    assert seen["duration_ratio"] == pytest.approx(report["duration_ratio"], rel=0.05)
+    assert seen["issue_error_us"]["p50"] >= report["issue_error_us"]["p50"] - 1
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".img") == [
+        "command.json", "engine.json", "exit_code", "image0", "made.planned.parquet", "made.schedule",
+        "outcome.parquet", "report.json", "stderr", "stdout",
+    ]  # fmt: skip
+
+
+def test_a_replay_goes_on_without_a_tracer_that_is_taken(where: Target, traceable: None, tmp_path: Path) -> None:
+    with tracer.lock():
+        report = replayed(where, tmp_path, Manner(watched=True))
+    assert report["state"] == "finished"
+    assert report["kernel"] is None
+    assert "another drivelab captures a trace" in report["kernel_reason"]
+
+
+def test_an_engine_that_refuses_is_told_and_leaves_no_capture(where: Target, traceable: None, tmp_path: Path) -> None:
+    wrong = replace(where, identity="block 1:1 1")
+    with pytest.raises(CellFailed, match="approved was .block 1:1 1.; nothing was written"):
+        replayed(wrong, tmp_path, Manner(watched=True))
+    assert not (tmp_path / "capture").exists()
+
+
+def test_fio_replays_what_it_can_and_says_what_not(where: Target, tmp_path: Path) -> None:
+    report = replayed(where, tmp_path, Manner("fio"))
+    for name in ("read", "write", "flush"):
+        assert report["completed"][name] == report["planned"][name]
+    assert report["issue_error_us"] is None
+    assert report["score"] is None
+    assert report["access_time_us"] > 0
+    assert any("FUA" in mark for mark in report["marks"])
+    assert any(mark.startswith("bandwidth by the whole duration") for mark in report["marks"])
+
+
+def test_a_composite_keeps_its_shares_and_its_runtime(where: Target, tmp_path: Path) -> None:
+    streams = (
+        {"operation": "read", "block_size_bytes": 4096, "pattern": "random", "share": 0.6},
+        {"operation": "write", "block_size_bytes": 16384, "pattern": "sequential", "share": 0.4},
+    )
+    cell = Cell(
+        pattern="composite", read_share=60, block_size_bytes=9011, threads=2, queue_depth=4, runtime_s=1.0,
+        streams=streams,
+    )  # fmt: skip
+    run_composite(where, cell, tmp_path, 1, lambda elapsed_s: None, lambda: None)
+    result = read_result(tmp_path, cell)
+    assert result.fio_version == "drivelab native"
+    assert result.runtime_s == pytest.approx(1.0, abs=0.3)
+    assert result.read.ios / result.ios == pytest.approx(0.6, abs=0.05)
+    assert result.read.bytes == 4096 * result.read.ios
+    assert result.write.bytes == 16384 * result.write.ios
+    assert not (tmp_path / "results.bin").exists()
+
+
+def test_engine_options_are_kept(where: Target, tmp_path: Path) -> None:
+    report = replayed(where, tmp_path, Manner(options=EngineOptions(depth_limit=2)))
+    assert report["state"] == "finished"
+    rows = read_outcome(tmp_path / "outcome.parquet", ["in_flight"])
+    assert rows["in_flight"].max() <= 2

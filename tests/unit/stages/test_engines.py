@@ -1,0 +1,59 @@
+"""Engines are looked for before anything is touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
+from drivelab.replay import native
+from drivelab.stages import engines
+
+REPLAY = {"engine": "native", "prefill": "none"}
+
+
+def plan(clock: str, *steps: dict[str, Any]) -> Plan:
+    return Plan({"clock": clock, "measure": list(steps)}, {"measurement": "m"})
+
+
+@pytest.fixture(autouse=True)
+def _host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "possible", lambda: "io_uring is not permitted here")
+    monkeypatch.setattr(engines, "fio_version", lambda: "3.33")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"replay": REPLAY},
+        {"replay": {**REPLAY, "engine": "fio", "prefill": "footprint"}},
+        {"loop": {"streams": {"kind": "composite"}}},
+    ],
+)
+def test_what_needs_the_native_engine_is_refused_without_it(step: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="m needs drivelab's own replay engine, and io_uring is not permitted"):
+        engines.check_engines([plan("wall", {"idle": {}}, step)])
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        plan("virtual", {"replay": REPLAY}),
+        plan("wall", {"replay": {**REPLAY, "engine": "fio"}}, {"soak": {}}),
+        plan("wall", {"loop": {"cells": []}}, {"loop": {"streams": {"kind": "individual"}}}),
+    ],
+)
+def test_what_does_not_is_not(one: Plan) -> None:
+    engines.check_engines([one])
+
+
+def test_fio_is_looked_for_in_real_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise UserError("fio is not installed")
+
+    monkeypatch.setattr(engines, "fio_version", missing)
+    engines.check_engines([plan("virtual", {"soak": {}})])
+    with pytest.raises(UserError, match="fio is not installed"):
+        engines.check_engines([plan("wall", {"soak": {}})])
