@@ -42,12 +42,14 @@ struct engine {
 
     int64_t start_ns;  /* of the monotonic clock */
     int64_t margin_ns; /* no sleep for less */
+    int64_t watch_ns;  /* nor so soon after a submission or completion; 0 where the one CPU serves the drive too */
     uint64_t total;    /* requests to be issued */
     uint64_t taken;    /* of the file: issued or parked */
     uint64_t place;    /* in the schedule of the next one: taken modulo its length */
     uint32_t in_flight;
     bool blocked;        /* one that is due finds no place in flight */
     int64_t blocked_ns;  /* until when that was last so */
+    int64_t submitted_ns; /* when something was submitted last */
     int64_t progress_ns; /* when last something completed, or was issued with nothing in flight */
     int64_t beat_ns;     /* of the last heartbeat */
 
@@ -83,8 +85,8 @@ static inline const struct schedule_record *engine_record(const struct engine *e
 
 /* Prepare those that are due, at most MOST_TOGETHER; when the next may go without a completion before it, or NEVER. */
 int64_t issue_due(struct engine *, int64_t now);
-/* Submit what is prepared; with `wait_ns` > 0 also sleep until something completes, or so long. */
-void issue_submit(struct engine *, int64_t wait_ns);
+/* Submit what is prepared. */
+void issue_submit(struct engine *);
 
 /* Take in all completions that are there; their number. */
 uint32_t reap(struct engine *);

@@ -135,13 +135,9 @@ int64_t issue_due(struct engine *engine, int64_t now)
     return now;
 }
 
-static void submit_all(struct engine *engine, int64_t wait_ns)
+static void submit_all(struct engine *engine)
 {
-    struct __kernel_timespec timeout = timespec_of(wait_ns > 0 ? wait_ns : 0);
-    struct io_uring_cqe *cqe;
-    if (wait_ns > 0)
-        io_uring_submit_and_wait_timeout(engine->ring, &cqe, 1, &timeout, NULL);
-    /* What a signal or a lack of memory in the kernel has left. */
+    /* Again where a signal or a lack of memory in the kernel has left some. */
     while (io_uring_sq_ready(engine->ring)) {
         int status = io_uring_submit(engine->ring);
         if (status == -EBUSY || status == -EAGAIN)
@@ -153,7 +149,7 @@ static void submit_all(struct engine *engine, int64_t wait_ns)
     }
 }
 
-void issue_submit(struct engine *engine, int64_t wait_ns)
+void issue_submit(struct engine *engine)
 {
     struct results_header *header = engine->results->header;
     uint64_t now = (uint64_t)elapsed_ns(engine);
@@ -170,6 +166,7 @@ void issue_submit(struct engine *engine, int64_t wait_ns)
     for (uint32_t i = 0; i < engine->job_count; i++)
         blocking_submit(engine->blocking, &engine->jobs[i]);
     engine->prepared = engine->job_count = 0;
-    submit_all(engine, wait_ns);
+    submit_all(engine);
+    engine->submitted_ns = (int64_t)now;
     pager_tell(&engine->pager, engine->taken);
 }

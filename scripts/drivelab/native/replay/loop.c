@@ -53,6 +53,14 @@ static void spin(const struct engine *engine, int64_t next)
         relax();
 }
 
+/* To fall asleep and be woken takes as long as a fast drive does, and would count as its latency: so long after
+   something went or came, completions are looked for without a sleep. */
+static int64_t watched_until(const struct engine *engine)
+{
+    int64_t last = engine->submitted_ns > engine->progress_ns ? engine->submitted_ns : engine->progress_ns;
+    return last + engine->watch_ns;
+}
+
 static bool hangs(const struct engine *engine, int64_t now)
 {
     return engine->in_flight && (double)(now - engine->progress_ns) > engine->options->watchdog_s * 1e9;
@@ -74,8 +82,7 @@ enum state engine_run(struct engine *engine)
         if (!engine->stopping)
             next = issue_due(engine, now);
         if (engine->prepared) {
-            /* One system call for both where nothing can go before something has completed. */
-            issue_submit(engine, next == NEVER ? wake_up_at(engine, NEVER) - now : 0);
+            issue_submit(engine);
             if (reap(engine) || next <= now)
                 continue;
         } else if (reap(engine)) {
@@ -89,8 +96,10 @@ enum state engine_run(struct engine *engine)
         if (next <= now)
             continue;
         now = elapsed_ns(engine);
-        int64_t wake = wake_up_at(engine, next);
-        if (wake > now) {
+        int64_t wake = wake_up_at(engine, next), watched = watched_until(engine);
+        if (engine->in_flight && now < watched) {
+            spin(engine, next < watched ? next : watched);
+        } else if (wake > now) {
             struct __kernel_timespec timeout = timespec_of(wake - now);
             struct io_uring_cqe *cqe;
             io_uring_wait_cqe_timeout(engine->ring, &cqe, &timeout);

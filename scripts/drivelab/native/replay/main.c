@@ -86,6 +86,7 @@ static void start(struct engine *engine)
     struct wakeups wakeups = measure_wakeups(engine->ring);
     header->spin_ns = engine->options->has_spin ? engine->options->spin_us * 1000 : spin_margin_ns(&wakeups);
     engine->margin_ns = (int64_t)header->spin_ns;
+    engine->watch_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? engine->margin_ns : 0;
     header->wakeup_p50_ns = wakeups.p50_ns;
     header->wakeup_p95_ns = wakeups.p95_ns;
     header->wakeup_p99_ns = wakeups.p99_ns;
