@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from drivelab.analysis.replay_metrics import MIB, score
-from drivelab.analysis.taint import told
+from drivelab.analysis.taint import told as told_reasons
 from drivelab.tables.schemas import KEY
 
 PASS = ("step", "phase", "phase_pass", "repeat")
@@ -36,53 +36,56 @@ def passes(replays: pd.DataFrame) -> pd.DataFrame:
 def pass_metrics(replays: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     """Metrics of a pass from those of its replays: `reads_and_writes`, `bytes`, and those of a report.
 
-    As `passes` has them; where an engine tells no busy time, bandwidth is by the time that its own is by.
+    Of an engine that tells no busy time, the bandwidth is by the time that its own is by, and there is no score.
     """
     moving = [one for one in replays if one["reads_and_writes"]]
-    by_s = [one["busy_s"] or (one["bytes"] / MIB / one["bandwidth_mib_s"] if one["bandwidth_mib_s"] else 0.0)
-            for one in moving]  # fmt: skip
-    bandwidth = sum(one["bytes"] for one in moving) / MIB / sum(by_s) if sum(by_s) else None
-    access_time_us = None
-    if moving and all(one["access_time_us"] is not None for one in moving):
-        summed_us = sum(one["access_time_us"] * one["reads_and_writes"] for one in moving)
-        access_time_us = summed_us / sum(one["reads_and_writes"] for one in moving)
-    known = all(one["busy_s"] is not None for one in moving)
+    busy_s = _sum([one["busy_s"] for one in moving])
+    by_s = busy_s or _sum([one["bandwidth_mib_s"] and one["bytes"] / MIB / one["bandwidth_mib_s"] for one in moving])
+    bandwidth = sum(one["bytes"] for one in moving) / MIB / by_s if by_s else None
+    waited_us = _sum([one["access_time_us"] and one["access_time_us"] * one["reads_and_writes"] for one in moving])
+    access_time_us = waited_us / sum(one["reads_and_writes"] for one in moving) if waited_us else None
     return {
+        "busy_s": busy_s,
         "bandwidth_mib_s": bandwidth,
         "access_time_us": access_time_us,
-        "score": score(bandwidth, access_time_us) if known else None,
-        "duration_s": sum(one["duration_s"] for one in replays),
+        "score": score(bandwidth, access_time_us) if busy_s else None,
+        "duration_s": _sum([one["duration_s"] for one in replays]),
     }
 
 
+def _sum(values: Sequence[float | None]) -> float | None:
+    """None where one is not known, or there is none."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
 def _row(replays: pd.DataFrame) -> dict[str, Any]:
-    reads_and_writes = replays["read_ios"] + replays["write_ios"]
-    size_bytes = int(replays["read_bytes"].sum() + replays["write_bytes"].sum())
     partial = bool(replays["partial"].any())
-    busy_s, access_time_us, bandwidth = np.nan, None, None
-    served = reads_and_writes > 0
-    if not partial and served.any() and not replays.loc[served, "busy_s"].isna().any():
-        busy_s = float(replays.loc[served, "busy_s"].sum())
-        bandwidth = size_bytes / MIB / busy_s if busy_s else None
-    if not partial and served.any() and not replays.loc[served, "access_time_us"].isna().any():
-        summed_us = (replays["access_time_us"] * reads_and_writes)[served].sum()
-        access_time_us = float(summed_us / reads_and_writes[served].sum())
-    modes = list(dict.fromkeys(replays["timing_mode"]))
     reasons = dict.fromkeys(reason for reason in replays["taint_reason"] if isinstance(reason, str))
+    told = dict.fromkeys(("busy_s", "bandwidth_mib_s", "access_time_us", "score"))
+    if not partial:
+        told |= pass_metrics([_metrics(one) for one in replays.to_dict("records")])
     return {
         **{column: replays[column].iloc[0] for column in (*KEY, *PASS)},
         **{column: bool(replays[column].all()) for column in ("warm", "counted")},
         "traces": len(replays),
         "trace_names": ", ".join(replays["trace"]),
-        "timing_mode": ", ".join(modes),
+        "timing_mode": ", ".join(dict.fromkeys(replays["timing_mode"])),
         "partial": partial,
         "read_bytes": int(replays["read_bytes"].sum()),
         "write_bytes": int(replays["write_bytes"].sum()),
-        "busy_s": busy_s,
-        "bandwidth_mib_s": bandwidth,
-        "access_time_us": access_time_us,
-        "score": score(bandwidth, access_time_us),
+        **told,
         "duration_s": float(replays["duration_s"].sum(skipna=False)),
         "tainted": bool(replays["tainted"].any()),
-        "taint_reason": told(reasons),
+        "taint_reason": told_reasons(reasons),
+    }
+
+
+def _metrics(row: Mapping[Hashable, Any]) -> dict[str, Any]:
+    """A row of `replays` as `pass_metrics` takes it."""
+    names = ("busy_s", "bandwidth_mib_s", "access_time_us", "duration_s")
+    return {
+        "reads_and_writes": row["read_ios"] + row["write_ios"],
+        "bytes": row["read_bytes"] + row["write_bytes"],
+        **{name: None if pd.isna(row[name]) else row[name] for name in names},
     }

@@ -11,8 +11,7 @@ from drivelab.plan.cell import Cell
 from drivelab.process import Timing
 from drivelab.replay import native
 from drivelab.replay.composite import completed_rows, composite_schedule
-from drivelab.replay.native import EngineOptions
-from drivelab.replay.once import RESULTS
+from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.streams import composite_text
 from drivelab.virtual.evidence import NATIVE_VERSION, write_rows
 

@@ -15,15 +15,16 @@ from drivelab.process import Runner, Tick, Timing, run_program
 from drivelab.recording.writer import write_json
 from drivelab.replay import fio_totals, kernel_view, native
 from drivelab.replay.fio_iolog import FioIolog
-from drivelab.replay.native import EngineOptions
-from drivelab.replay.outcome import outcome_about, write_outcome
+from drivelab.replay.native import RESULTS, EngineOptions
+from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, outcome_about, write_outcome
 from drivelab.replay.prepare import Prepared
 from drivelab.replay.report import report
 from drivelab.replay.watched import CAPTURED, run_watched
 from drivelab.trace import capture as capturing
 
 ENGINES = ("native", "fio")
-OUTCOME, REPORT, RESULTS, FACTS = "outcome.parquet", "report.json", "results.bin", "engine.json"
+FACTS = "engine.json"
+"""What `run` leaves for `evaluate` beside results and a capture."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
     Raises CellFailed when fio's evidence does not hold, UserError when files cannot be read or written.
     """
     facts = json.loads((directory / FACTS).read_text(encoding="utf-8"))
-    results, outcome = directory / RESULTS, directory / OUTCOME
+    results, outcome = directory / RESULTS, directory / OUTCOME_FILE
     plan = prepared.to_mapping()
     if facts["engine"] == FioIolog.name:
         write_outcome(prepared.planned, None, outcome, {"engine": facts["engine"]})
@@ -91,7 +92,7 @@ def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
         (directory / CAPTURED).unlink()
     found = report(outcome, plan, facts)
     found["marks"] += facts.get("remarks", [])
-    write_json(directory / REPORT, found)
+    write_json(directory / REPORT_FILE, found)
     return found
 
 

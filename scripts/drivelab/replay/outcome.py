@@ -31,6 +31,8 @@ from drivelab.replay.records import (
 )
 from drivelab.trace.schema import BATCH_ROWS, OPERATIONS
 
+OUTCOME_FILE, REPORT_FILE = "outcome.parquet", "report.json"
+"""What a replay leaves in the folder of its evidence: this, and the report made of it (drivelab.replay.report)."""
 KEY = b"drivelab"
 OUTCOME = pa.schema(
     [

@@ -10,8 +10,8 @@ from drivelab.analysis.repeats import MOST, next_action
 from drivelab.analysis.replay_passes import pass_metrics
 from drivelab.fio.result import CellFailed
 from drivelab.replay import native
-from drivelab.replay.native import EngineOptions
-from drivelab.replay.once import RESULTS, Manner, evaluate
+from drivelab.replay.native import RESULTS, EngineOptions
+from drivelab.replay.once import Manner, evaluate
 from drivelab.replay.prefill import QUEUE_DEPTH, prefill_schedule
 from drivelab.stages.cell import Bench
 from drivelab.stages.progress import Progress

@@ -19,6 +19,7 @@ from drivelab.replay import native, once
 from drivelab.replay.choice import ReplayChoice
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
+from drivelab.replay.outcome import OUTCOME_FILE, write_outcome
 from drivelab.replay.prefill import QUEUE_DEPTH, prefill_schedule
 from drivelab.replay.prepare import Prepared, prepare
 from drivelab.stages.planning import VIRTUAL_DRIVES
@@ -66,7 +67,7 @@ def replay(
                 report = once.evaluate(prepared, folder)
             except CellFailed as failure:
                 raise UserError(f"replay on {where.label}: {failure}") from None
-        (folder / once.OUTCOME).replace(output)
+        (folder / OUTCOME_FILE).replace(output)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     virtual = where.approved is not None and where.approved.virtual is not None
@@ -95,15 +96,13 @@ def _prefill(where: Target, prepared: Prepared, folder: Path) -> None:
             f"writing what the trace reads to {where.label} came to an end with state {told['state']}, "
             f"{told['failed']} writes failed; see what is wrong with the drive"
         )
-    (folder / once.RESULTS).unlink()
+    (folder / native.RESULTS).unlink()
 
 
 def _salvage(folder: Path, output: Path) -> None:
     """A replay that was killed with all its processes left what it had done: kept beside the new one."""
-    planned, results = folder / "trace.planned.parquet", folder / once.RESULTS
+    planned, results = folder / "trace.planned.parquet", folder / native.RESULTS
     if planned.exists() and results.exists() and native.engine_report(folder)["state"] != "prepared":
-        from drivelab.replay.outcome import write_outcome
-
         kept = output.with_name(f"{output.stem}.interrupted{output.suffix}")
         write_outcome(planned, results, kept, {"engine": "native"})
         print(f"an interrupted replay had begun; the part that it did is in {kept}")

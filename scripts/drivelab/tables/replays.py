@@ -15,12 +15,11 @@ from drivelab.analysis.replay_over_time import over_time
 from drivelab.analysis.replay_passes import passes
 from drivelab.errors import UserError
 from drivelab.replay.choice import ReplayChoice
-from drivelab.replay.outcome import read_outcome
+from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 
 Columns = dict[str, Any]
 
-OUTCOME, REPORT = "outcome.parquet", "report.json"
 _REQUESTS = (
     "operation",
     "preflush",
@@ -57,13 +56,13 @@ def replay_tables(
     found: dict[str, list[pd.DataFrame]] = {name: [] for name in REPLAY_TABLES}
     for line in lines:
         directory = recording / line["directory"]
-        report = _report(directory / REPORT)
+        report = _report(directory / REPORT_FILE)
         run = {**key, **{name: line.get(name) for name in ("step", "phase", "phase_pass", "trace", "repeat")}}
         counted = {"counted": bool(line["warm"])}
         replay = {**run, **counted, "warm": line["warm"], **_replay(line, report), **telemetry(line)}
         found["replays"].append(pd.DataFrame([replay]))
         found["replay_mappings"].append(_frame([report["mapping"]], "replay_mappings", run))
-        for name, frame in _counted(directory / OUTCOME, report).items():
+        for name, frame in _counted(directory / OUTCOME_FILE, report).items():
             found[name].append(_frame(frame, name, {**run, **counted}))
     tables = {name: _together(frames, name) for name, frames in found.items()}
     tables["replay_mappings"] = tables["replay_mappings"].drop_duplicates(["step", "trace"], ignore_index=True)
