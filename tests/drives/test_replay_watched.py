@@ -76,7 +76,7 @@ def test_a_replay_goes_on_without_a_tracer_that_is_taken(where: Target, traceabl
 
 def test_an_engine_that_refuses_is_told_and_leaves_no_capture(where: Target, traceable: None, tmp_path: Path) -> None:
     wrong = replace(where, identity="block 1:1 1")
-    with pytest.raises(CellFailed, match="approved was .block 1:1 1.; nothing was written"):
+    with pytest.raises(CellFailed, match=r"approved was .block 1:1 1.; nothing was written"):
         replayed(wrong, tmp_path, Manner(watched=True))
     assert not (tmp_path / "capture").exists()
 

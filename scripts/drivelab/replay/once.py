@@ -22,7 +22,6 @@ from drivelab.replay.report import report
 from drivelab.replay.watched import CAPTURED, run_watched
 from drivelab.trace import capture as capturing
 
-ENGINES = ("native", "fio")
 FACTS = "engine.json"
 """What `run` leaves for `evaluate` beside results and a capture."""
 
