@@ -148,6 +148,8 @@ def _times(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"this host wakes up late by: {told}"
     if seen:
         yield f"the kernel saw: {seen['missing']} requests missing, {seen['extra']} that are not the replay's"
+        if seen["bursts"] and seen["bursts"]["planned"]:
+            yield "bursts of up to {largest}: {kept} of {planned} within {kept_within_us:g} µs".format(**seen["bursts"])
     else:
         yield f"the kernel's own view: none, {report['kernel_reason']}"
 
