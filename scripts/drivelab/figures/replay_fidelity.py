@@ -84,7 +84,8 @@ def _mark(axes: Axes, values: np.ndarray, share: np.ndarray) -> None:
         at = float(values[np.flatnonzero(share > left)[-1]])
         axes.plot(at, left, marker="o", color=style.INK, linestyle="none", gid="percentile", zorder=4)
         near = at < 7 * _LEAST_US
-        axes.annotate(f"{name} %: {format_latency(at)}", (at, left), (7, -1) if near else (-6, 2),
+        bound = "≤ " if at <= _LEAST_US else ""  # where the axis begins
+        axes.annotate(f"{name} %: {bound}{format_latency(at)}", (at, left), (7, -1) if near else (-6, 2),
                       textcoords="offset points", ha="left" if near else "right", va="top" if near else "bottom",
                       fontsize=style.SMALL_PT)  # fmt: skip
 
