@@ -54,7 +54,7 @@ def test_the_kernel_saw_what_was_planned(where: Target, traceable: None, tmp_pat
     report = replayed(where, tmp_path, Manner(watched=True), TimingChoice("scaled", factor=0.2))
     seen = report["kernel"]
     assert seen is not None, report["kernel_reason"]
-    assert seen["missing"] == seen["lost"] == 0
+    assert seen["missing"] == seen["extra"] == seen["lost"] == 0
     for name in ("read", "write"):
         assert seen["operations"][name]["matched"] == report["planned"][name]["requests"]
         assert seen["operations"][name]["issued"] == report["planned"][name]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import errno
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ _OUTCOME = (
     "operation", "offset_bytes", "length_bytes", "fua", "deadline_ns", "trace_queue_ns", "issue_ns", "complete_ns",
     "waited",
 )  # fmt: skip
-_CAPTURED = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
+_CAPTURED = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes", "error")
 SLACK_NS = 1e6
 """What is captured so long before the first issue or after the last completion is still looked at."""
 READ, WRITE, FLUSH = (OPERATIONS.index(name) for name in ("read", "write", "flush"))
@@ -38,7 +39,8 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
     * `operations`: by operation `planned`, `issued`, `seen` ({requests, bytes}; seen: all that was captured between
       the first and the last issue, whoever made it), `matched`, `missing` (issued and not captured) and `extra`
       (captured and no part of the replay) requests; `missing` and `extra` over all, `split`: requests that became
-      several; `lost`: events that the capture itself lost, which go missing here;
+      several; `refused`: attempts that the kernel did not let through and repeated itself (see _captured); `lost`:
+      events that the capture itself lost, which go missing here;
     * `flushes_unseen`: of a drive without a volatile write cache, for which the kernel answers flushes itself, so that
       none of them is captured; not in `missing`. `flushes_of_fua`: flushes that the kernel issued behind FUA writes
       (RWF_DSYNC on a block device syncs it too); not in `extra`;
@@ -48,7 +50,7 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
     Raises UserError when a file cannot be read.
     """
     requests = read_outcome(outcome, _OUTCOME)
-    captured, queue_ns, complete_ns, provenance = _captured(captured_trace)
+    captured, queue_ns, complete_ns, provenance, refused = _captured(captured_trace)
     shift_ns, reason = _shift(provenance, start_monotonic_ns)
     issue_ns = times_ns(requests, "issue_ns")
     issued = np.flatnonzero(~np.isnan(issue_ns))
@@ -78,6 +80,7 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
         "missing": sum(one["missing"] for one in by_operation.values()),
         "extra": sum(one["extra"] for one in by_operation.values()),
         "split": matches.split,
+        "refused": refused,
         **of_flushes,
         "lost": sum(dict(provenance.get("lost", {})).values()),
         "issue_error_us": issue_error_summary(errors_us[~np.isnan(errors_us)]),
@@ -89,19 +92,29 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
     }
 
 
-def _captured(path: Path) -> tuple[Extents, Floats, Floats, Mapping[str, Any]]:
-    """Extents, queue and completion times (NaN: not known) in ns of the capture, and its provenance."""
+def _captured(path: Path) -> tuple[Extents, Floats, Floats, Mapping[str, Any], int]:
+    """Extents, queue and completion times (NaN: not known) in ns of the capture, its provenance, and refused attempts.
+
+    The kernel refuses a long request that must not wait and has to be split; io_uring then has a thread submit it.
+    """
     with open_trace(path) as trace:
         batches = [Batch(one) for one in trace.batches(_CAPTURED)]
         provenance = trace.provenance
 
-    def whole(name: str) -> npt.NDArray[np.int64]:
-        return np.concatenate([np.empty(0, np.int64), *(getattr(one, name) for one in batches)])
+    def whole(find: Callable[[Batch], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        return np.concatenate([np.empty(0, np.int64), *(find(one) for one in batches)])
 
-    complete = whole("complete_ns")
+    went = whole(lambda one: one.ints("error")) != errno.EAGAIN
+    complete = whole(lambda one: one.complete_ns)
     complete_ns = np.where(complete == UNKNOWN, np.nan, complete.astype(np.float64))
-    extents = Extents(whole("operation"), whole("offset_bytes"), whole("length_bytes"))
-    return extents, whole("queue_ns").astype(np.float64), complete_ns, provenance
+    columns = (
+        whole(lambda one: one.operation),
+        whole(lambda one: one.offset_bytes),
+        whole(lambda one: one.length_bytes),
+    )
+    queue_ns = whole(lambda one: one.queue_ns).astype(np.float64)
+    extents = Extents(*(column[went] for column in columns))
+    return extents, queue_ns[went], complete_ns[went], provenance, int((~went).sum())
 
 
 def _shift(provenance: Mapping[str, Any], start_monotonic_ns: int) -> tuple[int | None, str | None]:
