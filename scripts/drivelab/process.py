@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ class Timing:
 
 
 Tick = Callable[[float], None]
-Runner = Callable[[Sequence[str], Path, Tick, Callable[[], None]], Timing]
+Runner = Callable[[Sequence[str], Path, Tick, Callable[[], None], float], Timing]
 """What `run_program` is, or something that does more around it."""
 
 
@@ -34,12 +35,14 @@ def run_program(
     directory: Path,
     on_tick: Tick,
     on_hang: Callable[[], None] = lambda: None,
+    patience_s: float = 0.0,
 ) -> Timing:
     """Run a program in `directory`; its output goes into the files `stdout`, `stderr` and `exit_code` there.
 
     `on_tick` is called about once a second with the seconds since the start; what it raises ends the process group,
     and is raised. `on_hang` is called when killing is in vain (a process in uninterruptible sleep ends only when the
-    drive answers). The exit status is not judged here.
+    drive answers). An interruption (KeyboardInterrupt) is passed on to the program, which has `patience_s` to end in
+    order. The exit status is not judged here.
     If this process is killed, the program is killed with it: setpriv(1) asks the kernel for that (prctl(2),
     PR_SET_PDEATHSIG), which costs less than running Python code between fork and exec.
     """
@@ -55,7 +58,9 @@ def run_program(
         )
         try:
             ended_s = _wait(process, started_s, on_tick)
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and patience_s:
+                _interrupt(process, patience_s)
             _kill_group(process, Path(command[0]).name, on_hang)
             raise
     (directory / "exit_code").write_text(f"{process.returncode}\n")
@@ -75,6 +80,13 @@ def _wait(process: subprocess.Popen[bytes], started_s: float, on_tick: Tick) -> 
         return ended_s
     finally:
         os.close(descriptor)
+
+
+def _interrupt(process: subprocess.Popen[bytes], patience_s: float) -> None:
+    """A second interruption ends the patience: it is raised here, and the group killed by whoever handles it."""
+    with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(timeout=patience_s)
 
 
 def _kill_group(process: subprocess.Popen[bytes], name: str, on_hang: Callable[[], None]) -> None:

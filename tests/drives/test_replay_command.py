@@ -131,7 +131,10 @@ def test_what_is_read_is_written_before(file: Path, tmp_path: Path, capsys: pyte
         (["--range-start", "8MiB"], "range"),
         (["--mapping", "exact", "--range", "64KiB"], "reaches to 256 KiB"),
         (["--engine", "fio", "--dependencies", "process"], "dependencies"),
-        (["--depth-limit", "100000"], "--depth"),
+        (["--depth-limit", "100000"], "depth limit is 100000"),
+        (["--depth-limit", "0"], "depth limit is 0"),
+        (["--realtime", "100"], "real-time priority is 100"),
+        (["--engine", "fio", "--go-on"], "going on after an error"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_written(
@@ -146,7 +149,7 @@ def test_targets_that_are_none(
     trace: Path, file: Path, project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.parquet"
-    assert "say with --yes" in refusal(capsys, trace, "--target", file, "-o", out)
+    assert "agree to that with --yes" in refusal(capsys, trace, "--target", file, "-o", out)
     assert "is neither a drive of config/drives.tsv" in refusal(capsys, trace, "--target", "sdx", "-o", out)
     assert "is what is read" in refusal(capsys, trace, "--target", file, "--yes", "-o", trace)
     assert "is what is read" in refusal(capsys, trace, "--target", file, "--yes", "-o", file)
@@ -195,26 +198,103 @@ def test_a_drive_that_hangs(
     assert any("partial" in mark for mark in report["marks"])
 
 
-def test_a_replay_that_is_killed_with_the_command_leaves_what_it_did(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [Row(n * 1_000_000, operation="write", offset_bytes=4096 * (n % 100)) for n in range(100_000)]
-    trace, out = write(tmp_path / "long.parquet", rows), tmp_path / "out.parquet"
-    command = [sys.executable, "-c", MAIN, "replay", str(trace), "--target", str(file), "--yes", "-o", str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    results = tmp_path / ".out.parquet.replay/results.bin"
+def started(trace: Path, file: Path, out: Path, *words: str) -> subprocess.Popen[bytes]:
+    """A replay in a process of its own that has completed some requests."""
+    command = [sys.executable, "-c", MAIN, "replay", str(trace), "--target", str(file), "--yes", "-o", str(out), *words]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    results = out.with_name(f".{out.name}.replay") / "results.bin"
     while process.poll() is None and not (results.exists() and _completed(results) > 20):
         os.sched_yield()
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not out.exists()
-    short = write(tmp_path / "short.parquet", rows[:3])
-    assert main(["replay", str(short), "--target", str(file), "--yes", "-o", str(out)]) == 0
-    assert "out.interrupted.parquet" in capsys.readouterr().out
-    kept = read_outcome(tmp_path / "out.interrupted.parquet", ["complete_ns"])
-    assert len(kept) == 100_000
+    return process
+
+
+@pytest.fixture
+def long_trace(tmp_path: Path) -> Path:
+    """100 s of writes."""
+    rows = [Row(n * 1_000_000, operation="write", offset_bytes=4096 * (n % 100)) for n in range(100_000)]
+    return write(tmp_path / "long.parquet", rows)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_keeps_what_was_done(
+    number: signal.Signals, long_trace: Path, file: Path, tmp_path: Path
+) -> None:
+    process = started(long_trace, file, tmp_path / "out.parquet")
+    process.send_signal(number)
+    assert process.wait() == 130
+    kept = read_outcome(tmp_path / "out.parquet", ["issue_ns", "complete_ns"])
     assert 20 < kept["complete_ns"].notna().sum() < 100_000
-    assert pq.read_metadata(out).num_rows == 3
+    assert kept["issue_ns"].notna().sum() == kept["complete_ns"].notna().sum()  # what was in flight was waited for
+    assert not (tmp_path / ".out.parquet.replay").exists()
+
+
+def test_two_replays_do_not_share_an_output(
+    long_trace: Path, trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.img"
+    other.write_bytes(bytes(8 * MIB))
+    process = started(long_trace, file, tmp_path / "out.parquet")
+    try:
+        said = refusal(capsys, trace, "--target", other, "--yes", "-o", tmp_path / "out.parquet")
+        assert "another replay is writing it" in said
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_folder_that_is_none_of_a_replay_stays(
+    trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = tmp_path / ".out.parquet.replay/notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    assert "is no folder of a replay" in refusal(
+        capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet"
+    )
+    assert notes.read_text() == "mine"
+
+
+def test_damaged_leftovers_are_told_and_go(
+    trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / ".out.parquet.replay"
+    folder.mkdir()
+    for name in ("replay.lock", "results.bin", "trace.schedule", "trace.planned.parquet"):
+        (folder / name).write_bytes(b"x")
+    assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(tmp_path / "out.parquet")]) == 0
+    assert "is of no use" in capsys.readouterr().out
+    assert not folder.exists()
+
+
+def test_an_output_that_is_no_file_is_left_alone(
+    trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "out.parquet")
+    assert "is no regular file" in refusal(capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet")
+    assert (tmp_path / "out.parquet").is_fifo()
+
+
+def test_a_replay_that_is_killed_with_the_command_leaves_what_it_did(
+    long_trace: Path, trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.parquet"
+    for number in (1, 2):
+        process = started(long_trace, file, out)
+        process.kill()
+        process.wait()
+        assert not out.exists()
+        if number == 2:
+            break
+        assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(out)]) == 0
+        out.unlink()
+    assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(out)]) == 0
+    assert "out.interrupted-2.parquet" in capsys.readouterr().out
+    for number in (1, 2):
+        kept = read_outcome(tmp_path / f"out.interrupted-{number}.parquet", ["complete_ns"])
+        assert len(kept) == 100_000
+        assert 20 < kept["complete_ns"].notna().sum() < 100_000
+    assert pq.read_metadata(out).num_rows == 200
 
 
 def _completed(results: Path) -> int:

@@ -59,7 +59,7 @@ def test_a_loop_device_is_approved_by_numbers_and_sequence(loop: str) -> None:
 
 
 def test_nothing_without_consent(file: Path) -> None:
-    assert "say with --yes" in refused(file, destroy=False)
+    assert "agree to that with --yes" in refused(file, destroy=False)
 
 
 def test_a_file_under_a_loop_device(file: Path, loop: str) -> None:
@@ -100,6 +100,32 @@ def test_a_file_of_another_user(file: Path) -> None:
 def test_a_loop_device_over_a_file_of_another_user(file: Path, loop: str) -> None:
     os.chown(file, 12345, -1)
     assert "belongs to another user" in refused(loop)
+
+
+def test_a_loop_device_over_a_device(loop: str) -> None:
+    command = ["losetup", "--find", "--show", loop]
+    upper = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        assert "which is no file" in refused(upper)
+        assert "is a loop device over it" in refused(loop)
+    finally:
+        subprocess.run(["losetup", "--detach", upper], check=True)
+
+
+def test_a_file_that_another_process_has_mapped(file: Path) -> None:
+    code = (
+        "import mmap, os, sys; descriptor = os.open(sys.argv[1], os.O_RDWR); area = mmap.mmap(descriptor, 4096); "
+        "os.close(descriptor); print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdout.readline()
+        said = refused(file)
+        process.stdin.close()
+    assert "has it mapped for writing" in said or "has it open for writing" in said
 
 
 def test_a_mounted_loop_device(loop: str, tmp_path: Path) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from drivelab.replay.once import Manner
 
 
+_WANTS = {"depth": "place in flight", "dependency": "completion that they wait for"}
+
+
 def add_parser(commands: Any) -> None:
     """Register `replay`."""
     one = commands.add_parser(
@@ -57,10 +60,10 @@ def add_parser(commands: Any) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from drivelab.stages import replaying
+    from drivelab.stages import single_replay
     from drivelab.trace import catalogue
 
-    report = replaying.replay(
+    report = single_replay.replay(
         catalogue.locate(options.trace),
         options.target,
         options.output,
@@ -71,6 +74,8 @@ def _replay(options: argparse.Namespace) -> int:
         destroy=options.yes,
     )
     print(json.dumps(report, indent=1) if options.json else "\n".join(lines(report, options.output)))
+    if report["state"] == "interrupted":
+        return 130
     return 1 if report["partial"] or report["failed_requests"] else 0
 
 
@@ -93,7 +98,7 @@ def _manner(options: argparse.Namespace) -> Manner:
     from drivelab.replay.records import MOST_IN_FLIGHT
 
     engine = EngineOptions(
-        depth_limit=options.depth_limit or MOST_IN_FLIGHT,
+        depth_limit=MOST_IN_FLIGHT if options.depth_limit is None else options.depth_limit,
         watchdog_s=parse_duration(options.watchdog),
         go_on=options.go_on,
         cpu=options.cpu,
@@ -133,7 +138,10 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
 def _fidelity(report: Mapping[str, Any]) -> str:
     ratio = report["duration_ratio"]
     text = "duration ratio not known" if ratio is None else f"duration ratio {ratio:.4f} ({report['duration_basis']})"
-    return f"{text}; {report['order_inversions'] or 0} requests out of order; mapping {report['mapping']['method']}"
+    seen = (report["kernel"] or {}).get("order_inversions")
+    counts = {"by the engine": report["order_inversions"], "by the kernel": seen}
+    told = ", ".join(f"{count:,} {who}" for who, count in counts.items() if count is not None)
+    return f"{text}; out of order: {told or 'not known'}; mapping {report['mapping']['method']}"
 
 
 def _times(report: Mapping[str, Any]) -> Iterator[str]:
@@ -143,6 +151,9 @@ def _times(report: Mapping[str, Any]) -> Iterator[str]:
             known = [name for name in ("p50", "p95", "p99", "max") if errors[name] is not None]
             told = ", ".join(f"{name} {_us(errors[name])}" for name in known)
             yield f"issue error by the {who}: {told}; within 50 µs {errors['within_50us_pct']:.2f} %"
+    for who, late in (report["lateness_by"] or {}).items():
+        if who != "host" and late["requests"]:
+            yield f"late for want of a {_WANTS[who]}: {late['requests']:,} requests, p99 {_us(late['p99'])}"
     if wakeup := report["host"]["wakeup_us"]:
         told = ", ".join(f"{name} {_us(value)}" for name, value in wakeup.items())
         yield f"this host wakes up late by: {told}"

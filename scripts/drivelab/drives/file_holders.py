@@ -22,6 +22,9 @@ def file_holder(file: Path, host: Host) -> str | None:
     for backing in sorted((host.sys_root / "block").glob("loop*/loop/backing_file")):
         if _place(Path(read_text(backing) or "")) == own:
             return f"{backing.parent.parent.name} is a loop device over it"
+    for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - as in holders
+        if pid != str(os.getpid()) and own is not None and _maps(host.proc_root / pid / "maps", own):
+            return f"process {pid} ({read_text(host.proc_root / pid / 'comm') or 'unknown'}) has it mapped for writing"
     for pid, descriptor in _descriptors(host):
         if _place(descriptor) == own and writes(host.proc_root / pid / "fdinfo" / descriptor.name):
             command = read_text(host.proc_root / pid / "comm") or "unknown"
@@ -35,6 +38,17 @@ def _place(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _maps(maps: Path, place: tuple[int, int]) -> bool:
+    """Whether a process has mapped a file to write to it; its descriptor may be closed (proc_pid_maps(5))."""
+    for line in (read_text(maps) or "").splitlines():
+        _, permissions, _, device, inode, *_ = line.split(maxsplit=5)
+        if permissions[1] == "w" and permissions[3] == "s" and int(inode) == place[1]:
+            major, _, minor = device.partition(":")
+            if os.makedev(int(major, 16), int(minor, 16)) == place[0]:
+                return True
+    return False
 
 
 def _descriptors(host: Host) -> Iterator[tuple[str, Path]]:

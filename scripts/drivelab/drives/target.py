@@ -68,7 +68,7 @@ def named(path: Path, *, destroy: bool) -> Iterator[Target]:
     else:
         raise UserError(f"target {path}: is neither a block device nor a regular file; name another. {_NOTHING}")
     if not destroy:
-        raise UserError(f"target {path}: what it holds would be destroyed; say with --yes that it may be. {_NOTHING}")
+        raise UserError(f"target {path}: a replay may destroy what it holds; agree to that with --yes. {_NOTHING}")
     with exclusive(real, str(path), hold=stat.S_ISBLK(mode)):
         yield _block(real.name, "loop device", str(path)) if stat.S_ISBLK(mode) else _file(path, real)
 
@@ -109,10 +109,15 @@ def _refuse_loop(path: Path, device: Path) -> None:
             f"target {path}: is no loop device; enter a real drive in the drive sheet and name it. {_NOTHING}"
         )
     try:
-        owner = Path(backing).stat().st_uid
+        behind = Path(backing).stat()
     except OSError as error:
         raise UserError(f"target {path}: its file {backing} cannot be seen ({error.strerror}). {_NOTHING}") from None
-    if owner != os.geteuid():
+    if not stat.S_ISREG(behind.st_mode):
+        raise UserError(
+            f"target {path}: behind it is {backing}, which is no file; a drive is named by its row of the drive sheet. "
+            f"{_NOTHING}"
+        )
+    if behind.st_uid != os.geteuid():
         raise UserError(f"target {path}: its file {backing} belongs to another user; use one of your own. {_NOTHING}")
     if (reason := guard.holder(str(device), device.name)) is not None:
         raise UserError(f"target {path}: may not be used: {reason}; release it first. {_NOTHING}")

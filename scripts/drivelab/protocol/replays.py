@@ -40,6 +40,7 @@ def replay(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
         "choice": choice.to_mapping(),
         "engine": engine,
         "prefill": fields.get("prefill", "none"),
+        "watched": fields.get("watched", "cold"),
         "on_error": on_error,
         "depth_limit": fields.get("depth_limit", MOST_IN_FLIGHT),
         "cold_runs": fields["cold_runs"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -43,6 +44,18 @@ class EngineOptions:
     """More than the schedule has: it begins anew, which only one without deadlines and dependencies can."""
     spin_us: int | None = None
     """Without a sleep before a request is due. None: what the engine finds to be this host's wake-up noise."""
+
+    def __post_init__(self) -> None:
+        cpus = os.cpu_count() or 1
+        for name, value, least, most in (
+            ("depth limit", self.depth_limit, 1, MOST_IN_FLIGHT),
+            ("CPU", self.cpu, 0, cpus - 1),
+            ("real-time priority", self.realtime_priority, 1, 99),
+        ):
+            if value is not None and not least <= value <= most:
+                raise UserError(f"replay {name} is {value}; give a number from {least} to {most}")
+        if not self.watchdog_s > 0:
+            raise UserError(f"replay watchdog is {self.watchdog_s:g} s; give a time above 0")
 
 
 def possible() -> str | None:
@@ -100,7 +113,7 @@ def run_engine(
 
     started_s = time.monotonic()
     try:
-        timing = runner(words, directory, tick, on_hang)
+        timing = runner(words, directory, tick, on_hang, options.watchdog_s + _EXIT_S)
     except (_NoSignOfLife, CellFailed) as failure:  # the latter of one that cannot be killed
         if open_results(results).header["state"] == PREPARED:
             raise CellFailed(str(failure)) from None

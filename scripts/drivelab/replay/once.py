@@ -14,7 +14,7 @@ from drivelab.fio.run import run_fio
 from drivelab.process import Runner, Tick, Timing, run_program
 from drivelab.recording.writer import write_json
 from drivelab.replay import fio_totals, kernel_view, native
-from drivelab.replay.fio_iolog import FioIolog
+from drivelab.replay.fio_iolog import MOST_LANES, FioIolog
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, outcome_about, write_outcome
 from drivelab.replay.prepare import Prepared
@@ -22,6 +22,7 @@ from drivelab.replay.report import report
 from drivelab.replay.watched import CAPTURED, run_watched
 from drivelab.trace import capture as capturing
 
+_UNFINISHED = "the capture was of no use, as the engine had to be ended"
 FACTS = "engine.json"
 """What `run` leaves for `evaluate` beside results and a capture."""
 
@@ -50,18 +51,22 @@ def run(
     cannot do what is asked.
     """
     if manner.engine == "fio":
+        _refuse_options(manner.options)
         return _run_fio(target, prepared, directory, on_tick, on_hang)
+    write_json(directory / FACTS, {"engine": "native", "kernel_reason": _UNFINISHED})
     if (reason := _unwatched(target, manner)) is None:
-        told: list[str | None] = ["the capture was of no use, as the engine had to be ended"]
+        told: list[str | None] = [_UNFINISHED]
 
-        def watched(command: Sequence[str], folder: Path, tick: Tick, free: Callable[[], None]) -> Timing:
-            timing, told[0] = run_watched(target.path, command, folder, tick, free)
+        def watched(
+            command: Sequence[str], folder: Path, tick: Tick, free: Callable[[], None], patience_s: float
+        ) -> Timing:
+            timing, told[0] = run_watched(target.path, command, folder, tick, free, patience_s)
             return timing
 
         try:
             timing = _run_natively(target, prepared, directory, manner, watched, on_tick, on_hang)
         except UserError as error:
-            if _begun(directory):
+            if begun(directory):
                 raise
             reason = str(error)
         else:
@@ -95,6 +100,16 @@ def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
     return found
 
 
+def _refuse_options(options: EngineOptions) -> None:
+    """Raise UserError for what only the native engine can do; a seed means nothing to fio's replay."""
+    plain = EngineOptions(seed=options.seed)
+    names = {"depth_limit": "depth limit", "go_on": "going on after an error", "cpu": "choice of a CPU",
+             "realtime_priority": "real-time priority", "watchdog_s": "watchdog"}  # fmt: skip
+    for name, words in names.items():
+        if getattr(options, name) != getattr(plain, name):
+            raise UserError(f"fio's replay knows no {words}; leave that out, or use the native engine")
+
+
 def _unwatched(target: Target, manner: Manner) -> str | None:
     """Why the kernel's tracer does not look on."""
     if not manner.watched:
@@ -104,7 +119,8 @@ def _unwatched(target: Target, manner: Manner) -> str | None:
     return capturing.possible()
 
 
-def _begun(directory: Path) -> bool:
+def begun(directory: Path) -> bool:
+    """Whether the native engine came as far as its first request."""
     results = directory / RESULTS
     return results.exists() and native.engine_report(directory)["state"] != "prepared"
 
@@ -127,8 +143,10 @@ def _run_fio(
     engine = FioIolog()
     dropped = ", ".join(f"{count} {kind}" for kind, count in engine.dropped(prepared).items())
     remarks = [fio_totals.REMARK, *([f"dropped: fio does not replay {dropped}"] if dropped else [])]
+    job = engine.job(prepared, target.path, directory)
+    if job.count("[lane-") == MOST_LANES:
+        remarks.append(f"depth limited: fio replays with at most {MOST_LANES} requests in flight")
     reason = "fio's replay is not watched"
     write_json(directory / FACTS, {"engine": engine.name, "remarks": remarks, "kernel_reason": reason})
     name = None if target.device is None else Path(target.device).name
-    job = engine.job(prepared, target.path, directory)
     return run_fio(name, job, directory, on_tick=on_tick, on_hang=on_hang, idles=True)

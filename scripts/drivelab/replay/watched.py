@@ -19,7 +19,7 @@ _WAIT = 'echo >"$1"; read -r _ <"$2"'
 """What the capture takes for the traced command: says that it has begun, and ends when it is told to."""
 
 
-class _StoppedError(Exception):
+class _StoppedError(KeyboardInterrupt):
     """The capture is over, so that its program has to be."""
 
 
@@ -29,6 +29,7 @@ def run_watched(
     directory: Path,
     on_tick: Callable[[float], None],
     on_hang: Callable[[], None] = lambda: None,
+    patience_s: float = 0.0,
 ) -> tuple[Timing, str | None]:
     """As `drivelab.process.run_program`, with the requests that reach `device` meanwhile in `captured.parquet`.
 
@@ -51,7 +52,7 @@ def run_watched(
             while not select.select([begun], [], [], 0.2)[0]:
                 if stopped.is_set():
                     return
-            results.append(run_program(command, directory, tick, on_hang))
+            results.append(run_program(command, directory, tick, on_hang, patience_s))
         except BaseException as error:
             results.append(error)
         finally:

@@ -57,6 +57,11 @@ def _enough(passes: Sequence[Sequence[Mapping[str, Any]]], fields: Mapping[str, 
     return len(warm) >= MOST or next_action(values, 100 * until["threshold"]).enough
 
 
+def _is_watched(when: str, warm: bool) -> bool:
+    """`cold`: while it does not count, so that what counts is not disturbed."""
+    return when == "always" or (when == "cold" and not warm)
+
+
 def _most(fields: Mapping[str, Any]) -> int:
     return int(fields["cold_runs"] + fields["until"].get("passes", MOST))
 
@@ -86,7 +91,7 @@ def _write_all(bench: Bench, name: str, schedule: Path) -> dict[str, Any]:
 def _replay_once(
     bench: Bench, progress: Progress, step: int, repeat: int, trace: Scheduled, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One replay of one trace; the kernel looks on while it does not count, so that what counts is not disturbed."""
+    """One replay of one trace, its evidence evaluated and entered into the journal."""
     warm = repeat > fields["cold_runs"]
     phase = {key: fields[key] for key in ("phase", "phase_pass") if key in fields}
     words = f", {phase['phase']} {phase['phase_pass']}" if phase else ""
@@ -103,7 +108,7 @@ def _replay_once(
     options = EngineOptions(
         depth_limit=fields["depth_limit"], go_on=fields["on_error"] == "go-on", seed=bench.plan.seed(name)
     )
-    manner = Manner(fields["engine"], options, watched=not warm)
+    manner = Manner(fields["engine"], options, watched=_is_watched(fields["watched"], warm))
     try:
         directory, facts = bench.run(name, lambda folder: bench.device.replay(trace.prepared, folder, manner, tick))
         report = evaluate(trace.prepared, directory)

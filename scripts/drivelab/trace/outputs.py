@@ -26,6 +26,8 @@ def writable(output: Path) -> Iterator[None]:
     """Errors of writing as UserError; a full disk is told by the command itself."""
     if output.is_dir():
         raise UserError(f"{output}: is a folder; name a file in it")
+    if output.exists() and not output.is_file():
+        raise UserError(f"{output}: is no regular file and would be replaced by one; give -o another name")
     try:
         yield
     except OSError as error:

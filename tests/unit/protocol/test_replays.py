@@ -37,6 +37,7 @@ def test_what_is_not_said_is_as_faithful_as_can_be(tmp_path: Path) -> None:
         "choice": {"timing": {"mode": "original"}, "mapping": {"method": "auto"}, "dependencies": "none"},
         "engine": "native",
         "prefill": "none",
+        "watched": "cold",
         "on_error": "stop",
         "depth_limit": MOST_IN_FLIGHT,
         "cold_runs": 1,

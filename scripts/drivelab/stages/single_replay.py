@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from drivelab.replay import native, once
 from drivelab.replay.choice import ReplayChoice
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
-from drivelab.replay.outcome import OUTCOME_FILE, write_outcome
+from drivelab.replay.outcome import OUTCOME_FILE
 from drivelab.replay.prefill import QUEUE_DEPTH, prefill_schedule
 from drivelab.replay.prepare import Prepared, prepare
 from drivelab.stages.planning import VIRTUAL_DRIVES
+from drivelab.stages.replay_folder import PLAN, folder_of
 from drivelab.trace.catalogue import sha256_of
 from drivelab.trace.outputs import refuse_source, writable
 from drivelab.virtual import manage
@@ -43,33 +45,31 @@ def replay(
     """Replay a trace once on the target `name` and write a row for each request to `output`; returns the report.
 
     The report is that of drivelab.replay.report with `trace`, `target` and `failed_requests`. Meanwhile the files of
-    the replay lie beside `output` in a folder `.NAME.replay`.
+    the replay lie beside `output` in a folder `.NAME.replay`. An interruption ends the replay in order: it is partial.
 
     Raises UserError, before anything is written to the target, when it may not be used or the trace does not fit, and
     when the engine could not begin. A replay that ended early is no error: see `partial`.
     """
-    if manner.engine == "native" and (reason := native.possible()) is not None:
+    if (manner.engine == "native" or prefill) and (reason := native.possible()) is not None:
         raise UserError(f"the native engine cannot run here: {reason}; use --engine fio, or mend that")
     refuse_source(output, [trace, Path(name)])
-    folder = output.with_name(f".{output.name}.replay")
     with writable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
-        if folder.exists():
-            _salvage(folder, output)
-        folder.mkdir()
-    try:
-        with _opened(name, sheet, destroy) as where:
-            prepared = prepare(trace, folder / "trace", choice, where.capacity_bytes, where.logical_block_bytes)
+    with _opened(name, sheet, destroy) as where, folder_of(output) as folder:
+        prepared = prepare(trace, folder / PLAN, choice, where.capacity_bytes, where.logical_block_bytes)
+        free = partial(_free, where)
+        try:
             if prefill:
-                _prefill(where, prepared, folder)
-            try:
-                once.run(where, prepared, folder, manner, on_hang=lambda: _free(where))
-                report = once.evaluate(prepared, folder)
-            except CellFailed as failure:
-                raise UserError(f"replay on {where.label}: {failure}") from None
-        (folder / OUTCOME_FILE).replace(output)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+                _prefill(where, prepared, folder, manner.options, free)
+            with suppress(KeyboardInterrupt):  # what was done until then is evaluated
+                once.run(where, prepared, folder, manner, on_hang=free)
+            if manner.engine == "native" and not once.begun(folder):
+                raise KeyboardInterrupt
+            report = once.evaluate(prepared, folder)
+        except CellFailed as failure:
+            raise UserError(f"replay on {where.label}: {failure}") from None
+        with writable(output):
+            (folder / OUTCOME_FILE).replace(output)
     virtual = where.approved is not None and where.approved.virtual is not None
     return {
         **report,
@@ -81,32 +81,21 @@ def replay(
     }  # fmt: skip
 
 
-def _prefill(where: Target, prepared: Prepared, folder: Path) -> None:
-    schedule = folder / "prefill.schedule"
+def _prefill(where: Target, prepared: Prepared, folder: Path, wanted: EngineOptions, free: Callable[[], None]) -> None:
+    """In a folder of its own: its results are not the replay's."""
+    directory = folder / "prefill"
+    directory.mkdir()
+    schedule = directory / "prefill.schedule"
     if not prefill_schedule(prepared.schedule, schedule):
         return
-    options = EngineOptions(depth_limit=QUEUE_DEPTH)
-    try:
-        native.run_engine(where.path, where.identity, schedule, folder, options, on_hang=lambda: _free(where))
-    except CellFailed as failure:
-        raise UserError(f"writing what the trace reads to {where.label}: {failure}") from None
-    told = native.engine_report(folder)
+    options = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False)
+    native.run_engine(where.path, where.identity, schedule, directory, options, on_hang=free)
+    told = native.engine_report(directory)
     if told["state"] != "finished" or told["failed"]:
         raise UserError(
             f"writing what the trace reads to {where.label} came to an end with state {told['state']}, "
             f"{told['failed']} writes failed; see what is wrong with the drive"
         )
-    (folder / native.RESULTS).unlink()
-
-
-def _salvage(folder: Path, output: Path) -> None:
-    """A replay that was killed with all its processes left what it had done: kept beside the new one."""
-    planned, results = folder / "trace.planned.parquet", folder / native.RESULTS
-    if planned.exists() and results.exists() and native.engine_report(folder)["state"] != "prepared":
-        kept = output.with_name(f"{output.stem}.interrupted{output.suffix}")
-        write_outcome(planned, results, kept, {"engine": "native"})
-        print(f"an interrupted replay had begun; the part that it did is in {kept}")
-    shutil.rmtree(folder)
 
 
 @contextmanager
@@ -127,8 +116,8 @@ def _opened(name: str, sheet: Path, destroy: bool) -> Iterator[Target]:
         approved = guard.approve(rows[name], device)
         if approved.virtual is None and not destroy:
             raise UserError(
-                f"drive '{name}' ({approved.serial}): what it holds would be destroyed; say with --yes that it may "
-                "be. Nothing was written."
+                f"drive '{name}' ({approved.serial}): a replay may destroy what it holds; agree to that with --yes. "
+                "Nothing was written."
             )
         with exclusive(Path(approved.device), name, hold=True):
             yield target.of_drive(approved, name)
