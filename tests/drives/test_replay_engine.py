@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -127,6 +128,42 @@ def test_small_blocks(tmp_path: Path, attach: Callable[[int, int], str], block_b
         assert (ran.status, ran.report["failed"]) == (0, 0)
         content = direct_read(engine.target)
         assert len({content[at : at + 512] for at in range(0, MIB, 512)}) == 2048
+
+
+@pytest.fixture
+def on_btrfs(tmp_path: Path, attach: Callable[[int, int], str]) -> Iterator[Engine]:
+    """A target whose reads are verified in the memory that they go to."""
+    if shutil.which("mkfs.btrfs") is None:
+        pytest.skip("there is no mkfs.btrfs")
+    device, folder = attach(256, BLOCK), tmp_path / "mounted"
+    folder.mkdir()
+    subprocess.run(["mkfs.btrfs", "--quiet", device], check=True, capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "btrfs", device, folder], capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"btrfs cannot be mounted: {mounted.stderr.strip()}")
+    image, target = folder / "image", ""
+    try:
+        with image.open("wb") as file:
+            file.write(os.urandom(64 * MIB))
+            os.fsync(file.fileno())
+        command = ["losetup", "--find", "--show", "--sector-size", str(BLOCK), "--direct-io=on", str(image)]
+        target = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        yield Engine(tmp_path, target)
+    finally:
+        if target:
+            subprocess.run(["losetup", "--detach", target], check=False)
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_reads_that_are_verified_in_their_memory(on_btrfs: Engine) -> None:
+    dice = np.random.default_rng(3)
+    length_bytes = 128 << 10
+    made = make_records(
+        {"depth": 32, "length_bytes": length_bytes, "offset_bytes": int(page) * BLOCK}
+        for page in dice.integers(0, (64 * MIB - length_bytes) // BLOCK, 4000)
+    )
+    ran = on_btrfs.run(made, EngineOptions(watchdog_s=60, go_on=True))
+    assert (ran.report["completed"], ran.report["failed"]) == (4000, 0)
 
 
 def test_never_before_it_is_due_and_never_too_deep(engine: Engine) -> None:

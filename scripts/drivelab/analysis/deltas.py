@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.repeats import FEWEST
-from drivelab.analysis.verdict import FINE, TAINTED
+from drivelab.analysis.verdict import FINE, IN_CHANGING_PHASE, TAINTED, TOO_FEW_RUNS
 from drivelab.tables.schemas import SCHEMAS
 
 _SAME = ["measurement", "protocol", "cell_label", "metric", "kind", "unit", "statistic"]
@@ -37,8 +37,10 @@ def deltas_table(summary: pd.DataFrame, basis: str) -> pd.DataFrame:
     """Table `deltas` from table `summary`: every other drive against the drive `basis`, where it has the value too.
 
     A delta is certain when both values can be relied on, were made under the same conditions (reduced or not,
-    virtual or not, same clock), and their spreads do not overlap. `note` says why it is not, and what the
-    spread does not show. Raises ValueError when the summary has rows, but none of `basis`.
+    virtual or not, same clock), and their spreads do not overlap. The spread of a replay is that of its passes: with
+    fewer than FEWEST of them on a side, or of a phase whose passes differ by design, it makes nothing certain. `note`
+    says why it is not, and what the spread does not show. Raises ValueError when the summary has rows, but none of
+    `basis`.
     """
     columns = SCHEMAS["deltas"].names
     reference = summary[summary["drive"] == basis]
@@ -53,7 +55,7 @@ def deltas_table(summary: pd.DataFrame, basis: str) -> pd.DataFrame:
 def _row(pair: dict[str, Any]) -> dict[str, Any]:
     doubts = _doubts(pair)
     remarks = []
-    if pair["n_basis"] < FEWEST or pair["n_comparison"] < FEWEST:
+    if not _of_passes(pair) and (pair["n_basis"] < FEWEST or pair["n_comparison"] < FEWEST):
         remarks = ["the spread is that within a recording, not between recordings"]
     return {
         **{column: pair[column] for column in _SAME if column != "statistic"},
@@ -89,8 +91,27 @@ def _doubts(pair: dict[str, Any]) -> list[str]:
     ):
         if pair[f"{column}_basis"] != pair[f"{column}_comparison"]:
             found.append(words)
+    found += _of_spread(pair)
     highest_low = max(pair["spread_low_basis"], pair["spread_low_comparison"])
     lowest_high = min(pair["spread_high_basis"], pair["spread_high_comparison"])
     if highest_low <= lowest_high:
         found.append("the spreads overlap")
+    return found
+
+
+def _of_passes(pair: dict[str, Any]) -> bool:
+    """Whether the values are of replays, whose `n` counts what the spread is of."""
+    return str(pair["cell_label"]).startswith(("replay ", "set of "))
+
+
+def _of_spread(pair: dict[str, Any]) -> list[str]:
+    """Why the spreads of replays tell nothing, however far apart."""
+    if not _of_passes(pair):
+        return []
+    verdicts = {pair["verdict_basis"], pair["verdict_comparison"]}
+    fewest, found = min(pair["n_basis"], pair["n_comparison"]), []
+    if fewest < FEWEST and TOO_FEW_RUNS not in verdicts:
+        found.append(f"too few passes ({fewest}, {FEWEST} are needed)")
+    if IN_CHANGING_PHASE in verdicts:
+        found.append("its passes differ by design, so that their spread is a trend: compare them pass by pass")
     return found

@@ -20,6 +20,7 @@ from drivelab.analysis.replay_requests import (
     behind_preflush,
     completed,
     distribution,
+    ended_ns,
     latencies_us,
     mean,
     operation_codes,
@@ -52,17 +53,19 @@ def busy_ns(begin_ns: Floats, end_ns: Floats) -> float:
     return float(np.maximum(end_ns - begins, 0).sum())
 
 
-def service(requests: pd.DataFrame) -> dict[str, Any]:
+def service(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, Any]:
     """How the drive served the reads and writes of a replay; values are None where there is nothing to tell from.
 
-    Busy time counts all that came back, also with an error; bytes and access times those without one.
+    Busy time counts all that was issued: what never came back kept the drive busy to the end, of which `last_ns` tells
+    (replay_requests.ended_ns). Bytes and access times count what came back without an error.
     Columns: operation, length_bytes, issue_ns, complete_ns, error.
     """
     moving, good = transfers(requests), completed(requests)
-    issue_ns, complete_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns")
-    back = answered(requests) & moving
-    busy_s = busy_ns(issue_ns[back], complete_ns[back]) / 1e9 if back.any() else None
-    del issue_ns, complete_ns
+    issue_ns, end_ns = times_ns(requests, "issue_ns"), ended_ns(requests, last_ns)
+    issued = moving & ~np.isnan(issue_ns)
+    any_back = bool((answered(requests) & moving).any())
+    busy_s = busy_ns(issue_ns[issued], end_ns[issued]) / 1e9 if any_back else None
+    del issue_ns, end_ns
     used = moving & good
     size_bytes = int(requests["length_bytes"].to_numpy(np.int64)[used].sum())
     bandwidth = size_bytes / MIB / busy_s if busy_s else None

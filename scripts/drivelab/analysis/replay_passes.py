@@ -14,7 +14,8 @@ from drivelab.tables.schemas import KEY
 
 PASS = ("step", "phase", "phase_pass", "repeat")
 COLUMNS = (
-    *KEY, *PASS, "warm", "counted", "traces", "trace_names", "timing_mode", "partial", "read_bytes", "write_bytes",
+    *KEY, *PASS, "warm", "counted", "traces", "trace_names", "timing_mode",
+    "asked_passes", "alike_passes", "partial", "read_bytes", "write_bytes",
     "busy_s", "bandwidth_mib_s", "access_time_us", "score", "duration_s", "tainted", "taint_reason",
 )  # fmt: skip
 
@@ -71,6 +72,7 @@ def _row(replays: pd.DataFrame) -> dict[str, Any]:
         "traces": len(replays),
         "trace_names": ", ".join(replays["trace"]),
         "timing_mode": ", ".join(dict.fromkeys(replays["timing_mode"])),
+        **{column: replays[column].iloc[0] for column in ("asked_passes", "alike_passes")},
         "partial": partial,
         "read_bytes": int(replays["read_bytes"].sum()),
         "write_bytes": int(replays["write_bytes"].sum()),

@@ -44,6 +44,20 @@ def answered(requests: pd.DataFrame) -> Flags:
     return ~np.isnan(times_ns(requests, "complete_ns")) & ~np.isnan(times_ns(requests, "issue_ns"))
 
 
+def ended_ns(requests: pd.DataFrame, last_ns: float | None = None) -> Floats:
+    """When each issued request ended, NaN for what was not issued; shape (rows,).
+
+    What never came back was in flight to the end of the replay: `last_ns` (the engine's last sign of life), or the
+    last issue or completion where that is later. Columns: issue_ns, complete_ns.
+    """
+    issue_ns, end_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns").copy()
+    lost = ~np.isnan(issue_ns) & np.isnan(end_ns)
+    if lost.any():
+        known = (float(np.nan_to_num(times).max()) for times in (issue_ns, end_ns))
+        end_ns[lost] = max(*known, last_ns or 0.0)
+    return end_ns
+
+
 def completed(requests: pd.DataFrame) -> Flags:
     """Requests that came back without an error; shape (rows,)."""
     return answered(requests) & np.asarray(requests["error"].to_numpy() == 0, np.bool_)

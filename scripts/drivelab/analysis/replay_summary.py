@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.repeats import FEWEST, median_of_odd, relative_standard_error_pct
+from drivelab.analysis.repeats import FEWEST, relative_standard_error_pct
 from drivelab.analysis.summary_rows import gravest, key_of, odd, row, rse_verdict, taint, taint_reason
-from drivelab.analysis.verdict import IN_PHASE, PARTIAL
+from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_PHASE, PARTIAL
 
 _TRACE_METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us")
 _SET_METRICS = ("access_time_us", "bandwidth_mib_s", "score")
@@ -21,7 +21,8 @@ _ASAP_METRICS = ("duration_s",)
 def replay_rows(replays: pd.DataFrame, passes: pd.DataFrame, rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
     """Rows from the tables `replays` and `replay_passes`, those of sets first.
 
-    A trace, or a set of several, is the median of its counted runs, an odd number of them. A phase is the median over
+    A trace, or a set of several, is the median of its counted runs, an odd number of them where repeats go on until
+    they agree, all of them where the protocol asks for a number of passes. A phase is the median over
     all its passes, spread over them: the drive is meant to change from pass to pass, so they are no repeats that could
     agree. A metric that not every run has is left out. Raises ValueError for a trace without a counted run.
     """
@@ -61,32 +62,44 @@ def _phase(label: str, runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator
             rse_pct=None,
             spread_low=min(values),
             spread_high=max(values),
-            statistic=f"median of {len(values)} pass{'' if len(values) == 1 else 'es'}",
-            verdict=gravest([IN_PHASE, *_partial(runs), *taint(runs)]),
+            statistic=_of_passes(len(values)),
+            verdict=gravest([IN_CHANGING_PHASE if _changes(runs) else IN_PHASE, *_partial(runs), *taint(runs)]),
             taint_reason=taint_reason(runs),
         )
+
+
+def _changes(runs: pd.DataFrame) -> bool:
+    return any(alike is not None and not pd.isna(alike) and not alike for alike in runs["alike_passes"])
 
 
 def _repeats(
     label: str, runs: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float
 ) -> Iterator[dict[str, Any]]:
-    used = runs.head(odd(len(runs)))
+    asked = None if runs["asked_passes"].isna().any() else int(runs["asked_passes"].max())
+    used = runs.head(odd(len(runs)) if asked is None else len(runs))
     for metric, values in _known(used, metrics):
         enough = len(values) >= FEWEST
         rse_pct = relative_standard_error_pct(values) if enough else None
+        verdict = rse_verdict(rse_pct, rse_threshold_pct)
+        if not enough and asked == len(values):
+            verdict = AS_ASKED[asked]
         yield row(
             key_of(used),
             label,
             metric,
-            value=median_of_odd(values) if enough else values[0],
+            value=statistics.median(values) if asked or enough else values[0],
             n=len(values),
             rse_pct=rse_pct,
             spread_low=min(values),
             spread_high=max(values),
-            statistic="median of warm runs",
-            verdict=gravest([rse_verdict(rse_pct, rse_threshold_pct), *_partial(used), *taint(used)]),
+            statistic="median of warm runs" if asked is None else _of_passes(len(values)),
+            verdict=gravest([verdict, *_partial(used), *taint(used)]),
             taint_reason=taint_reason(used),
         )
+
+
+def _of_passes(count: int) -> str:
+    return "one pass" if count == 1 else f"median of {count} passes"
 
 
 def _known(runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator[tuple[str, list[float]]]:

@@ -5,17 +5,21 @@ from __future__ import annotations
 STEADY = "steady"
 IN_STEADY_WINDOW = "in steady window"
 """Averaged over the rounds in which the tracked variables are steady, but no tracked variable itself."""
-RSE_OK = "rse ok"
+RSE_OK = "repeats agree"
 NOT_STEADY = "not steady"
 TAINTED = "tainted"
 """Something disturbed the host while a cell ran that the value stands on."""
 TOO_FEW_RUNS = "too few runs"
-RSE_TOO_HIGH = "rse too high"
+RSE_TOO_HIGH = "repeats do not agree"
 IN_PHASE = "in a phase"
 """Of a test that changes the drive from pass to pass on purpose: there is nothing that repeats could agree on."""
+IN_CHANGING_PHASE = "in a changing phase"
+"""Of a phase whose passes differ by design: their spread is a trend."""
+AS_ASKED = {1: "single run", 2: "two runs"}
+"""The protocol asks for so few passes that nothing can be said of how they agree."""
 PARTIAL = "partial"
 """A replay that the value stands on ended before it had issued all."""
 
-FINE = frozenset({STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE})
+FINE = frozenset({STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE, IN_CHANGING_PHASE, *AS_ASKED.values()})
 FAULTS = (PARTIAL, NOT_STEADY, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
 """The gravest first: what a value is called that has several."""

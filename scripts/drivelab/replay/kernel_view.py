@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ _OUTCOME = (
 _CAPTURED = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes", "error")
 SLACK_NS = 1e6
 """What is captured so long before the first issue or after the last completion is still looked at."""
-READ, WRITE, FLUSH = (OPERATIONS.index(name) for name in ("read", "write", "flush"))
+READ, WRITE, FLUSH, ZEROES = (OPERATIONS.index(name) for name in ("read", "write", "flush", "write-zeroes"))
 
 
 def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dict[str, Any]:
@@ -41,6 +42,8 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
       (captured and no part of the replay) requests; `missing` and `extra` over all, `split`: requests that became
       several; `refused`: attempts that the kernel did not let through and repeated itself (see _captured); `lost`:
       events that the capture itself lost, which go missing here;
+    * `write_zeroes_seen_as_writes`: a tracer that knows no write-zeroes shows them as writes of the same extent. They
+      are matched to those, and counted, as `seen` too, among the write-zeroes;
     * `flushes_unseen`: of a drive without a volatile write cache, for which the kernel answers flushes itself, so that
       none of them is captured; not in `missing`. `flushes_of_fua`: flushes that the kernel issued behind FUA writes
       (RWF_DSYNC on a block device syncs it too); not in `extra`;
@@ -64,7 +67,14 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
         flushes = captured.operation == FLUSH
         flushed_ns = np.sort(issue_ns[issued][ours.operation == FLUSH])
         strange[flushes] = surplus(flushed_ns, queue_ns[flushes] + shift_ns)
-    matches = match(ours, captured, strange)
+    wanted = ours
+    if not (captured.operation == ZEROES).any():
+        wanted = replace(ours, operation=np.where(ours.operation == ZEROES, WRITE, ours.operation))
+    matches = match(wanted, captured, strange)
+    taken = matches.of_captured >= 0
+    zeroes = np.flatnonzero(taken)[ours.operation[matches.of_captured[taken]] == ZEROES]
+    as_writes = len(np.unique(matches.of_captured[zeroes])) if wanted is not ours else 0
+    captured.operation[zeroes] = ZEROES
     seen = matches.first >= 0
     seen_ns = np.full(len(requests), np.nan)
     seen_ns[issued[seen]] = queue_ns[matches.first[seen]]
@@ -81,6 +91,7 @@ def compare(captured_trace: Path, outcome: Path, start_monotonic_ns: int) -> dic
         "extra": sum(one["extra"] for one in by_operation.values()),
         "split": matches.split,
         "refused": refused,
+        "write_zeroes_seen_as_writes": as_writes,
         **of_flushes,
         "lost": sum(dict(provenance.get("lost", {})).values()),
         "issue_error_us": issue_error_summary(errors_us[~np.isnan(errors_us)]),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from drivelab.fio.document import CellFailed
+from drivelab.replay import native
 from drivelab.replay.footprint import footprint_extents
 from drivelab.replay.records import OPERATION_CODES, SCHEDULE_RECORD, ScheduleWriter, open_schedule
 
@@ -34,3 +36,13 @@ def prefill_schedule(schedule: Path, output: Path) -> int:
     with ScheduleWriter(output, header["target_bytes"], header["block_bytes"]) as writer:
         writer.write(records)
     return int(extents[:, 1].sum())
+
+
+def check_prefill(directory: Path) -> None:
+    """Raise CellFailed unless the engine whose results are in `directory` wrote all; the results go."""
+    told = native.engine_report(directory)
+    if told["state"] != "finished" or told["failed"]:
+        raise CellFailed(
+            f"writing what the trace reads ended with state {told['state']}, {told['failed']} writes failed"
+        )
+    (directory / native.RESULTS).unlink()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from drivelab.analysis.replay_depth import in_flight, overloaded
 from drivelab.analysis.replay_fidelity import (
     bursts,
     issue_error_summary,
@@ -32,8 +33,13 @@ _AT_WORK = ("prepared", "running")
 """States of an engine that is gone and did not say why."""
 _NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}
 """As Linux has them: Python knows the last one by another name of the same number."""
+LATE_PCT = 1.0
+"""A larger share of requests that waited for a place in flight is marked (ours)."""
+RATIO_PCT = 1.0
+"""A timed replay whose duration ratio is further from 1 is marked (ours)."""
 _TIMES = ("operation", "deadline_ns", "issue_ns", "waited", "trace_queue_ns")
 _SERVICE = ("operation", "length_bytes", "issue_ns", "complete_ns", "error", "preflush", "trace_latency_ns")
+_DEPTH = ("issue_ns", "complete_ns", "trace_queue_ns", "trace_latency_ns")
 
 
 def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,7 +48,8 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
     `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (else as the results
     say), `kernel` (drivelab.replay.kernel_view.compare) or `kernel_reason` (why there is none), `wakeup_us`, and
     `totals`: values of the report by an engine that tells of no single requests. Counts are {operation: {requests,
-    bytes}}; `completed` came back well, `failed` with an error. A `partial` report is of the part that was replayed.
+    bytes}}; `completed` came back well, `failed` with an error. A `partial` report is of the part that was replayed and
+    has no score: it is another workload. `marks` have the form "word: sentence".
 
     Needs about 100 B of memory a request. Raises UserError when the outcome cannot be read, ValueError for
     `totals` that a report has not.
@@ -53,7 +60,8 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
     state = str(engine.get("state") or (results or {}).get("state", FINISHED))
     state = KILLED if state in _AT_WORK else state
     times = _times(read_outcome(outcome, _TIMES), choice, about["planned_requests"])
-    served, by_operation = _served(read_outcome(outcome, _SERVICE))
+    last_ns = float((results or {}).get("heartbeat_ns", 0))
+    served, by_operation = _served(read_outcome(outcome, _SERVICE), last_ns)
     by_stream = _streams(outcome)
     stages = {stage: counts(by_operation, stage) for stage in STAGES}
     requests = {stage: sum(one["requests"] for one in found.values()) for stage, found in stages.items()}
@@ -72,6 +80,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
         **stages,
         **times,
         **served,
+        "in_flight": in_flight(read_outcome(outcome, _DEPTH), last_ns),
         "trace_duration_s": prepared["trace_duration_s"],
         "planned_issue_span_s": prepared["issue_span_s"],
         "operations": by_operation.to_dict("records"),
@@ -83,7 +92,12 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
     totals = dict(engine.get("totals") or {})
     if unknown := sorted(totals.keys() - body.keys()):
         raise ValueError(f"a report has no '{unknown[0]}' that an engine could tell")
-    cleaned: dict[str, Any] = jsonable({**body, **totals})
+    body |= totals
+    if choice.timing.has_deadlines:
+        body["marks"] = [*body["marks"], *_strayed(body)]
+    if body["partial"]:
+        body["score"] = None
+    cleaned: dict[str, Any] = jsonable(body)
     return cleaned
 
 
@@ -123,7 +137,7 @@ def _times(requests: pd.DataFrame, choice: ReplayChoice, planned: int) -> dict[s
     }
 
 
-def _served(requests: pd.DataFrame) -> tuple[dict[str, Any], pd.DataFrame]:
+def _served(requests: pd.DataFrame, last_ns: float) -> tuple[dict[str, Any], pd.DataFrame]:
     """Metrics of the drive, and the table by operation."""
     issue_ns, complete_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns")
     codes, numbers = np.unique(requests["error"].to_numpy(), return_counts=True)
@@ -134,7 +148,7 @@ def _served(requests: pd.DataFrame) -> tuple[dict[str, Any], pd.DataFrame]:
     body = {
         "errors": errors,
         "duration_s": duration_s,
-        **service(requests),
+        **service(requests, last_ns),
         "comparison": compare_with_trace(requests),
     }
     return body, operations(requests)
@@ -163,6 +177,23 @@ def _marks(state: str, requests: Mapping[str, int], errors: Mapping[str, int], l
     if requests["failed"]:
         told = ", ".join(f"{name} {count}" for name, count in errors.items())
         marks.append(f"errors: {requests['failed']} of {requests['issued']} requests failed ({told})")
+    return marks
+
+
+def _strayed(body: Mapping[str, Any]) -> list[str]:
+    """Marks of a timed replay that was not as in the trace: overloaded, late, slower or faster."""
+    marks = []
+    if overloaded(body["in_flight"]):
+        most = {name: one["most"] for name, one in body["in_flight"].items()}
+        marks.append(f"overloaded: up to {most['replay']:,} in flight, {most['trace']:,} in the trace")
+    if body["lateness_by"]:
+        waited = body["lateness_by"]["depth"]["requests"]
+        pct = 100 * waited / sum(one["requests"] for one in body["lateness_by"].values())
+        if pct > LATE_PCT:
+            marks.append(f"late: {pct:.2g} % of the requests waited for a place in flight")
+    ratio = body["duration_ratio"]
+    if ratio is not None and abs(ratio - 1) > RATIO_PCT / 100:
+        marks.append(f"{'slower' if ratio > 1 else 'faster'}: duration ratio {ratio:.{3 if ratio < 1.1 else 2}f}")
     return marks
 
 

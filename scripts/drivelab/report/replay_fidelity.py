@@ -21,6 +21,10 @@ from drivelab.report.view import Cell, Column, Table
 
 _MOST_COLUMNS = 4
 """With more traces than this each has a row instead of a column."""
+_WAKEUP = (
+    "Beside it how late this host wakes a sleeping program, measured just before each run: no replay is more punctual "
+    "than its host. "
+)
 _MAPPED = (("Footprint", "footprint"), ("Re-touched", "retouched"))
 
 
@@ -42,6 +46,8 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
         ),
         ("Issued within 50 µs", lambda rows: _of_deadline(rows, "within_50us_pct", percent)),
         ("Order inversions", lambda rows: _worst(rows, "order_inversions")),
+        ("In flight at most", lambda rows: _in_flight(rows, "most")),
+        ("In flight on average", lambda rows: _in_flight(rows, "mean")),
         ("Late for want of a place in flight", lambda rows: _of_deadline(rows, "late_by_depth_pct", percent)),
         ("Late by a dependency", lambda rows: _of_deadline(rows, "late_by_dependency_pct", percent)),
         ("Requests issued", _issued),
@@ -61,8 +67,10 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
         columns=tuple(columns),
         rows=tuple(rows),
         note="Medians of the counted runs, the worst run below. Issue error: from the time that a request was due to "
-        "the time that it was issued. Beside it how late this host wakes a sleeping program, measured just before each "
-        "run: no replay is more punctual than its host. Duration ratio: what its basis says, replayed by planned.",
+        "the time that it was issued. "
+        + (_WAKEUP if any(not is_missing(row["wakeup_p50_us"]) for row in runs) else "")
+        + "Duration ratio: what its basis says, replayed by planned. In flight: of all operations, on average while at "
+        "least one is.",
         sources=inputs.sources(row["recording"] for row in runs),
     )
 
@@ -95,6 +103,16 @@ def _error(rows: list[Row], name: str) -> Cell:
         return _without_errors(rows)
     host = f"; this host's wake-up {number(statistics.median(wakeup))}" if wakeup else ""
     return Cell(number(statistics.median(found)), small=f"worst {number(max(found))}{host}")
+
+
+def _in_flight(rows: list[Row], what: str) -> Cell:
+    found, trace = _values(rows, f"{what}_in_flight"), _values(rows, f"trace_{what}_in_flight")
+    if not found:
+        return Cell(MISSING, tone="missing")
+    told = [f"worst {number(max(found))}"] if max(found) != statistics.median(found) else []
+    told += [f"in the trace {number(trace[0])}"] if trace else []
+    over = any(str(mark).startswith("overloaded:") for row in rows for mark in row["marks"])
+    return Cell(number(statistics.median(found)), small="; ".join(told), tone="bad" if over else "")
 
 
 def _of_deadline(rows: list[Row], name: str, show: Callable[[Any], str]) -> Cell:
@@ -141,6 +159,8 @@ def _kernel(rows: list[Row]) -> Cell:
         parts.append(f"duration ratio {row['kernel_duration_ratio']:.4f}")
     if not is_missing(row["kernel_order_inversions"]):
         parts.append(f"order inversions {number(row['kernel_order_inversions'])}")
+    if not is_missing(row["kernel_bursts"]) and row["kernel_bursts"]:
+        parts.append(f"bursts kept {number(row['kernel_bursts_kept'])} of {number(row['kernel_bursts'])}")
     parts.append(f"not seen {number(row['kernel_missing'])}, not ours {number(row['kernel_extra'])}")
     missing = any(row["kernel_missing"] for row in seen)
     return Cell("captured", small="; ".join(part for part in parts if part), tone="bad" if missing else "")

@@ -9,10 +9,9 @@ from typing import Any
 from drivelab.analysis.repeats import MOST, next_action
 from drivelab.analysis.replay_passes import pass_metrics
 from drivelab.fio.result import CellFailed
-from drivelab.replay import native
-from drivelab.replay.native import RESULTS, EngineOptions
+from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner, evaluate
-from drivelab.replay.prefill import QUEUE_DEPTH, prefill_schedule
+from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
 from drivelab.stages.cell import Bench
 from drivelab.stages.progress import Progress
 from drivelab.stages.schedules import Scheduled
@@ -81,10 +80,7 @@ def _write_all(bench: Bench, name: str, schedule: Path) -> dict[str, Any]:
     directory, facts = bench.run(
         name, lambda folder: bench.device.issue(schedule, folder, options, lambda elapsed_s: None)
     )
-    told = native.engine_report(directory)
-    if told["state"] != "finished" or told["failed"]:
-        raise CellFailed(f"{name}: ended with state {told['state']}, {told['failed']} writes failed")
-    (directory / RESULTS).unlink()
+    check_prefill(directory)
     return facts
 
 

@@ -21,7 +21,7 @@ from drivelab.replay.choice import ReplayChoice
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.outcome import OUTCOME_FILE
-from drivelab.replay.prefill import QUEUE_DEPTH, prefill_schedule
+from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
 from drivelab.replay.prepare import Prepared, prepare
 from drivelab.stages.planning import VIRTUAL_DRIVES
 from drivelab.stages.replay_folder import PLAN, folder_of
@@ -90,12 +90,7 @@ def _prefill(where: Target, prepared: Prepared, folder: Path, wanted: EngineOpti
         return
     options = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False)
     native.run_engine(where.path, where.identity, schedule, directory, options, on_hang=free)
-    told = native.engine_report(directory)
-    if told["state"] != "finished" or told["failed"]:
-        raise UserError(
-            f"writing what the trace reads to {where.label} came to an end with state {told['state']}, "
-            f"{told['failed']} writes failed; see what is wrong with the drive"
-        )
+    check_prefill(directory)
 
 
 @contextmanager

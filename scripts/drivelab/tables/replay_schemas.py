@@ -19,9 +19,11 @@ REPLAYS = schema(
     "str: state",  # of the engine at the end; "finished" when it completed all
     "bool: partial",
     "str: trace_marks?",  # "lossy": the trace is not whole
-    "strs: marks",  # what to know before one believes the numbers, in words
+    "strs: marks",  # what to know before one believes the numbers, "word: sentence"
     "int64: requests planned_requests read_ios write_ios planned_read_ios planned_write_ios",
     "int64: flushes planned_flushes discards planned_discards write_zeroes planned_write_zeroes",
+    "int32: asked_passes?",  # null: until the repeats agree
+    "bool: alike_passes?",  # of a phase: all its passes are prepared alike
     "int64: errors",
     "int64: order_inversions?",
     "float: duration_s? trace_duration_s duration_ratio?",
@@ -29,10 +31,13 @@ REPLAYS = schema(
     # Issue minus deadline; null as soon as possible, where there is no deadline.
     "float: issue_error_p50_us? issue_error_p95_us? issue_error_p99_us? issue_error_max_us? within_50us_pct?",
     "float: late_by_depth_pct? late_by_dependency_pct?",
+    "int64: most_in_flight? trace_most_in_flight?",
+    "float: mean_in_flight? trace_mean_in_flight?",  # while at least one is in flight
     "float: wakeup_p50_us? wakeup_p95_us? wakeup_p99_us?",  # how late this host wakes a sleeper, before the start
     "float: kernel_issue_error_p50_us? kernel_issue_error_p95_us? kernel_issue_error_p99_us?",
     "int64: kernel_missing? kernel_extra? kernel_order_inversions?",
     "float: kernel_duration_ratio?",
+    "int64: kernel_bursts? kernel_bursts_kept?",
     "str: kernel_reason?",  # why the kernel's own view is not there
     "int64: read_bytes write_bytes",
     "float: busy_s? bandwidth_mib_s?",  # bandwidth: bytes by busy time
@@ -117,6 +122,8 @@ REPLAY_PASSES = schema(
     "int32: traces",
     "str: trace_names",  # separated by ", "
     "str: timing_mode",
+    "int32: asked_passes?",  # as in REPLAYS
+    "bool: alike_passes?",
     "bool: partial",
     "int64: read_bytes write_bytes",
     "float: busy_s? bandwidth_mib_s?",  # all bytes by all busy time

@@ -16,6 +16,7 @@ from drivelab.analysis.replay_passes import passes
 from drivelab.errors import UserError
 from drivelab.replay.choice import ReplayChoice
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
+from drivelab.tables.replay_plan import asked
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 
 Columns = dict[str, Any]
@@ -36,8 +37,8 @@ _SAME_NAME = ("read_access_time_us", "write_access_time_us", "access_time_us", "
                   "duration_s", "trace_duration_s", "duration_ratio", "duration_basis", "order_inversions", "state",
                   "partial", "engine", "timing_mode", "dependencies")  # fmt: skip
 """Named in the report as in the table."""
-_MAY_BE_NULL = ("phase", "taint_reason")
-"""Text that pandas takes for numbers where all of it is null."""
+_MAY_BE_NULL = ("phase", "taint_reason", "asked_passes", "alike_passes")
+"""What pandas takes for numbers where some or all of it is null."""
 _LATENCIES = ("p50", "p99", "p999", "p9999", "p99999", "max")
 
 
@@ -54,12 +55,14 @@ def replay_tables(
     no longer there or sound.
     """
     found: dict[str, list[pd.DataFrame]] = {name: [] for name in REPLAY_TABLES}
+    wanted = asked(recording)
     for line in lines:
         directory = recording / line["directory"]
         report = _report(directory / REPORT_FILE)
         run = {**key, **{name: line.get(name) for name in ("step", "phase", "phase_pass", "trace", "repeat")}}
         counted = {"counted": bool(line["warm"])}
         replay = {**run, **counted, "warm": line["warm"], **_replay(line, report), **telemetry(line)}
+        replay |= wanted.of(int(line["step"]), line.get("phase"))
         found["replays"].append(pd.DataFrame([replay]))
         found["replay_mappings"].append(_frame([report["mapping"]], "replay_mappings", run))
         for name, frame in _counted(directory / OUTCOME_FILE, report).items():
@@ -123,6 +126,7 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         **{f"issue_error_{name}_us": errors.get(name) for name in ("p50", "p95", "p99", "max")},
         "within_50us_pct": errors.get("within_50us_pct"),
         **_late(report["lateness_by"]),
+        **_in_flight(report),
         **{f"wakeup_{name}_us": wakeup.get(name) for name in ("p50", "p95", "p99")},
         **_kernel(report),
         "read_bytes": _count(report["completed"], "read", "bytes"),
@@ -130,6 +134,16 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         **{f"{name}_latency_us": report["latency_us"].get(name) for name in _LATENCIES},
         "trace_access_time_us": report["comparison"]["trace_latency_us"]["mean"],
         "dropped": _dropped(report),
+    }
+
+
+def _in_flight(report: Mapping[str, Any]) -> Columns:
+    """Nulls for a report of before there was such a thing."""
+    depth = report.get("in_flight") or {}
+    return {
+        f"{prefix}{what}_in_flight": depth.get(of, {}).get(what)
+        for of, prefix in (("replay", ""), ("trace", "trace_"))
+        for what in ("most", "mean")
     }
 
 
@@ -146,6 +160,8 @@ def _kernel(report: Mapping[str, Any]) -> Columns:
     return {
         **{f"kernel_issue_error_{name}_us": errors.get(name) for name in ("p50", "p95", "p99")},
         **{f"kernel_{name}": kernel.get(name) for name in ("missing", "extra", "order_inversions", "duration_ratio")},
+        "kernel_bursts": (kernel.get("bursts") or {}).get("planned"),
+        "kernel_bursts_kept": (kernel.get("bursts") or {}).get("kept"),
         "kernel_reason": kernel.get("times_reason") if kernel else report["kernel_reason"],
     }
 

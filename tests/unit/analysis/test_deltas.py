@@ -103,7 +103,7 @@ def test_a_spread_within_the_other_overlaps() -> None:
     assert not found["certain"]
 
 
-@pytest.mark.parametrize("verdict", ["not steady", "tainted", "too few runs", "rse too high", "anything else"])
+@pytest.mark.parametrize("verdict", ["not steady", "tainted", "too few runs", "repeats do not agree", "anything else"])
 @pytest.mark.parametrize("side", ["a", "b"])
 def test_a_value_that_cannot_be_relied_on_is_not_certain(verdict: str, side: str) -> None:
     rows = [row("a", 100.0), row("b", 200.0)]
@@ -157,3 +157,20 @@ def test_the_basis_must_have_been_measured() -> None:
     with pytest.raises(ValueError, match="'z' is not among the drives"):
         compare(row("a", 100.0), basis="z")
     assert compare(basis="a") == []
+
+
+@pytest.mark.parametrize(
+    ("n", "verdict", "note"),
+    [
+        (2, "in a phase", "too few passes (2, 3 are needed)"),
+        (1, "single run", "too few passes (1, 3 are needed)"),
+        (1, "too few runs", "b: too few runs"),
+        (8, "in a changing phase", "its passes differ by design, so that their spread is a trend: "
+                                   "compare them pass by pass"),
+        (3, "in a phase", ""),
+    ],
+)  # fmt: skip
+def test_spreads_of_replays_tell_something_from_three_like_passes_on(n: int, verdict: str, note: str) -> None:
+    basis = row("a", 100.0, cell_label="replay x")
+    (found,) = compare(basis, row("b", 200.0, cell_label="replay x", n=n, verdict=verdict))
+    assert (found["certain"], found["note"]) == (not note, note)

@@ -85,7 +85,7 @@ def test_a_disturbance_in_the_window_taints_the_value() -> None:
 
 def test_a_disturbed_replay_taints_the_value_if_it_counts() -> None:
     cold, *warm = replay([100, 101, 102])
-    for spoilt, verdict in ((cold, "rse ok"), (warm[1], "tainted")):
+    for spoilt, verdict in ((cold, "repeats agree"), (warm[1], "tainted")):
         disturbed = [one | ({"tainted": True, "taint_reason": "steal: 9 %"} if one is spoilt else {})
                      for one in (cold, *warm)]  # fmt: skip
         found = value(summarise([], disturbed), "access_time_us", "replay sqlite")
@@ -144,7 +144,7 @@ def test_a_replay_is_the_median_of_its_counted_warm_runs() -> None:
     summary = summarise([], replay([100.0, 106.0, 100.5]))
     found = value(summary, "access_time_us", "replay sqlite")
     assert found["value"] == 100.5
-    assert (found["n"], found["statistic"], found["verdict"]) == (3, "median of warm runs", "rse ok")
+    assert (found["n"], found["statistic"], found["verdict"]) == (3, "median of warm runs", "repeats agree")
     assert found["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 106, 100.5]))
     assert (found["spread_low"], found["spread_high"]) == (100, 106)
     assert value(summary, "bandwidth_mib_s", "replay sqlite")["kind"] == "speed"
@@ -162,7 +162,7 @@ def test_repeats_that_disagree_say_so_at_the_given_threshold() -> None:
     verdicts = [set(summarise([], runs, rse_threshold_pct=pct)["verdict"]) for pct in (5.0, 6.0)]
     rse_pct = relative_standard_error_pct([100, 120, 85, 100, 110])
     assert 5.0 < rse_pct < 6.0
-    assert verdicts == [{"rse too high"}, {"rse ok"}]
+    assert verdicts == [{"repeats do not agree"}, {"repeats agree"}]
 
 
 def test_few_or_even_runs() -> None:
@@ -185,7 +185,7 @@ def test_three_recordings_give_a_median() -> None:
             for row in loop([v * level for v in SETTLED], where=key(run=run))]  # fmt: skip
     found = value(summarise(rows))
     assert found["value"] == pytest.approx(102)
-    assert (found["n"], found["verdict"], found["statistic"]) == (3, "rse ok", "median of 3 recordings")
+    assert (found["n"], found["verdict"], found["statistic"]) == (3, "repeats agree", "median of 3 recordings")
     assert found["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 110, 102]))
     assert (found["spread_low"], found["spread_high"]) == pytest.approx((100, 110))
     assert list(found["recordings"]) == [key(run=run)["recording"] for run in (1, 2, 3)]
@@ -253,7 +253,7 @@ def test_a_phase_is_the_median_of_its_passes_with_the_best_and_the_worst() -> No
     assert (found["value"], found["n"], found["spread_low"], found["spread_high"]) == (300, 4, 100, 800)
     assert (found["statistic"], found["verdict"]) == ("median of 4 passes", "in a phase")
     assert pd.isna(found["rse_pct"])  # passes that are meant to differ are no repeats
-    assert value(summary, "score", "replay sqlite, steady")["statistic"] == "median of 1 pass"
+    assert value(summary, "score", "replay sqlite, steady")["statistic"] == "one pass"
 
 
 def test_writes_between_the_passes_of_a_phase_are_no_result() -> None:
@@ -280,3 +280,26 @@ def test_a_partial_replay_says_so_and_what_is_unknown_is_left_out() -> None:
         one | dict.fromkeys(("access_time_us", "bandwidth_mib_s", "score", "busy_s", "p99_latency_us")) for one in runs
     ]
     assert summarise([], unknown).empty
+
+
+def test_one_run_where_one_is_asked_for_is_no_fault() -> None:
+    found = value(summarise([], replay([100.0], asked_passes=1)), "access_time_us", "replay sqlite")
+    assert (found["n"], found["statistic"], found["verdict"]) == (1, "one pass", "single run")
+    found = value(summarise([], replay([100.0], asked_passes=3)), "access_time_us", "replay sqlite")
+    assert found["verdict"] == "too few runs"
+
+
+def test_passes_that_were_asked_for_all_count() -> None:
+    found = value(summarise([], replay([100.0, 104.0], asked_passes=2)), "access_time_us", "replay sqlite")
+    assert (found["n"], found["value"], found["statistic"]) == (2, 102, "median of 2 passes")
+    assert found["verdict"] == "two runs"
+    found = value(summarise([], replay([100.0, 101.0, 99.0, 102.0], asked_passes=4)), "score", "replay sqlite")
+    assert (found["n"], found["statistic"], found["verdict"]) == (4, "median of 4 passes", "repeats agree")
+
+
+def test_a_phase_whose_passes_differ_by_design_says_so() -> None:
+    runs = [one | {"alike_passes": False} for one in in_phase("degradation", [100.0, 200.0], step=3)]
+    runs += [one | {"alike_passes": True} for one in in_phase("steady", [900.0, 910.0], step=9)]
+    verdicts = summarise([], runs).groupby("cell_label")["verdict"].unique()
+    assert list(verdicts["replay sqlite, degradation"]) == ["in a changing phase"]
+    assert list(verdicts["replay sqlite, steady"]) == ["in a phase"]

@@ -19,6 +19,7 @@ from replay_files import BLOCK, Engine, direct_io_trouble, direct_read, identity
 from replay_semantics import Rules, violations
 
 from drivelab.fio.document import CellFailed
+from drivelab.native import ENGINE_COMPILER, ENGINE_SOURCES
 from drivelab.replay import native
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.records import (
@@ -204,6 +205,48 @@ def test_memory_is_bounded(engine: Engine) -> None:
     assert 16_000 < max(peaks_kib) < 48_000
 
 
+def test_reads_never_share_memory(tmp_path: Path) -> None:
+    """Of all sizes, more than the registered part holds, given back in any order, until there is no room for more."""
+    program = tmp_path / "buffers"
+    sources = [Path(__file__).with_name("buffers_main.c"), ENGINE_SOURCES / "buffers.c"]
+    subprocess.run([*ENGINE_COMPILER, f"-I{ENGINE_SOURCES}", "-o", str(program), *map(str, sources)], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    told = dict(line.split() for line in done.stdout.splitlines())
+    assert int(told["registered"]) > 0
+    assert int(told["unregistered"]) > 0
+    assert int(told["refused"]) > 0
+    assert int(told["reach_at_depth_32_bytes"]) <= 2 * 32 * BLOCK, "small depths stay within the CPU cache"
+
+
+@pytest.mark.parametrize("length_bytes", [BLOCK, MIB])
+def test_reads_take_as_much_memory_as_is_in_flight(engine: Engine, length_bytes: int) -> None:
+    made = np.zeros(20_000 if length_bytes == BLOCK else 3000, SCHEDULE_RECORD)
+    made["operation"], made["depth"], made["length_bytes"] = OPERATION_CODES["read"], 16, length_bytes
+    process = engine.start(made)
+    peak_kib = 0
+    while process.poll() is None:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        peak_kib = max(peak_kib, int(status.partition("VmHWM:")[2].split()[0]) if "VmHWM:" in status else 0)
+        time.sleep(0.01)
+    assert engine.ended(process).report["completed"] == len(made)
+    assert 4_000 < peak_kib < 16_000 + 16 * length_bytes // 1024
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="real-time priority takes root")
+def test_the_priority_is_not_inherited(engine: Engine) -> None:
+    process = engine.start(endless(), EngineOptions(watchdog_s=60, realtime_priority=10))
+    wait_for(lambda: engine.live_header()["completed"] > 10, process)
+    policies = {
+        int(one.name): os.sched_getscheduler(int(one.name)) for one in Path(f"/proc/{process.pid}/task").iterdir()
+    }
+    process.terminate()
+    assert engine.ended(process).report["failed"] == 0
+    assert policies.pop(process.pid) == os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+    assert set(policies.values()) <= {os.SCHED_OTHER}
+    assert policies
+
+
 def test_the_think_time_is_kept(engine: Engine) -> None:
     ran = engine.run_rows({}, {"after": 1, "think_ns": 30 * MS}, {"after": 1, "think_ns": 10 * MS}, {})
     issue, complete = ran.results["issue_ns"].astype(np.int64), ran.results["complete_ns"].astype(np.int64)
@@ -309,7 +352,7 @@ def test_nothing_to_do(engine: Engine) -> None:
 def test_cpu_and_spinning_are_as_asked(engine: Engine) -> None:
     ran = engine.run_rows({}, options=EngineOptions(watchdog_s=60, cpu=0, spin_us=123))
     assert (ran.report["state"], ran.report["spin_us"]) == ("finished", 123)
-    refused = engine.run_rows({}, options=EngineOptions(watchdog_s=60, cpu=1023))
+    refused = engine.run_rows({}, options=EngineOptions(watchdog_s=60, cpu=0), cpu="1023")
     assert (refused.status, refused.report["state"]) == (5, "prepared")
     assert "CPU 1023" in refused.words
     noise = ran.report["wakeup_us"]

@@ -211,3 +211,15 @@ def test_strange_requests_match_nothing() -> None:
     assert (found.first.tolist(), found.of_captured.tolist()) == ([1, 2], [-1, 0, 1])
     found = match(extents(kinds), extents(kinds), np.ones(3, np.bool_))
     assert (found.first.tolist(), found.of_captured.tolist()) == ([-1] * 3, [-1] * 3)
+
+
+def test_write_zeroes_that_the_tracer_shows_as_writes_are_neither_missing_nor_extra(tmp_path: Path) -> None:
+    rows = [request("write-zeroes", 1, 90, due=0, offset=4096), *[{**one} for one in WHOLE[1:]]]
+    seen = [(*one[:2], "write" if one[2] == "write-zeroes" else one[2], *one[3:]) for one in as_issued(rows)]
+    found = view(tmp_path, rows, seen)
+    assert (found["missing"], found["extra"], found["write_zeroes_seen_as_writes"]) == (0, 0, 1)
+    assert found["operations"]["write"]["seen"] == {"requests": 1, "bytes": 4096}
+    assert found["operations"]["write-zeroes"]["seen"] == {"requests": 1, "bytes": 4096}
+    assert found["issue_error_us"]["min"] == 3.0
+    found = view(tmp_path, rows, as_issued(rows))
+    assert (found["missing"], found["write_zeroes_seen_as_writes"]) == (0, 0)

@@ -159,6 +159,35 @@ def test_the_kernels_view_and_the_engines_state_are_passed_on(tmp_path: Path) ->
     assert found["host"]["wakeup_us"] == {"p50": 3.0}
 
 
+def test_more_in_flight_than_the_trace_ever_had_is_marked(tmp_path: Path) -> None:
+    rows = [request("read", 10 * n, 10 * n + 500, due=10 * n, trace_us=9) for n in range(100)]
+    found = reported(tmp_path, rows)
+    assert found["in_flight"]["trace"] == {"most": 1, "mean": 1.0}
+    assert found["in_flight"]["replay"]["most"] == 50
+    assert found["in_flight"]["replay"]["mean"] == pytest.approx(100 * 500 / 1490)
+    assert found["marks"] == ["overloaded: up to 50 in flight, 1 in the trace"]
+    asap = reported(tmp_path, [{**row, "deadline_ns": None} for row in rows], ASAP)
+    assert asap["marks"] == []
+    unknown = reported(tmp_path, [{**row, "trace_latency_ns": None} for row in rows])
+    assert (unknown["in_flight"]["trace"], unknown["marks"]) == ({"most": None, "mean": None}, [])
+
+
+def test_waiting_for_a_place_and_another_duration_are_marked(tmp_path: Path) -> None:
+    rows = [request("read", 237 * n, 237 * n + 9, due=100 * n, waited="depth" if n < 12 else "") for n in range(100)]
+    found = reported(tmp_path, rows)
+    assert found["marks"] == ["late: 12 % of the requests waited for a place in flight", "slower: duration ratio 2.37"]
+    quick = reported(tmp_path, [request("read", 90 * n, 90 * n + 9, due=100 * n) for n in range(100)])
+    assert quick["marks"] == ["faster: duration ratio 0.900"]
+
+
+def test_a_partial_replay_has_no_score_and_what_never_came_back_kept_the_drive_busy(tmp_path: Path) -> None:
+    rows = [request("read", 0, 100, due=0), request("read", 200, None, due=200)]
+    found = reported(tmp_path, rows, state=records.HUNG, heartbeat_ns=5_000_000)
+    assert found["score"] is None
+    assert found["busy_s"] == pytest.approx(4900e-6)
+    assert found["bandwidth_mib_s"] == pytest.approx(4096 / 2**20 / 4900e-6)
+
+
 NUMBERS = st.none() | st.integers() | st.floats() | st.text()
 
 

@@ -77,7 +77,7 @@ def summary() -> pd.DataFrame:
         for metric in UNITS:
             value = loop_value(drive, 0, 4096, metric) * 1.04
             rows.append(summary_row(drive, "pts-write-saturation", "RND 4KiB 0/100", metric, value, **soak))
-        warm = {"n": 3, "statistic": "median of warm runs", "verdict": "rse ok", "rse_pct": 1.83}
+        warm = {"n": 3, "statistic": "median of warm runs", "verdict": "repeats agree", "rse_pct": 1.83}
         for metric, value in (
             ("bandwidth_mib_s", 12.91),
             ("access_time_us", 612.4),

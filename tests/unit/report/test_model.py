@@ -244,7 +244,7 @@ def test_banners_appear_exactly_when_they_apply(
     assert banners({**quiet, "cells": quiet["cells"].assign(tainted=True)}, plans) == ["tainted"]
     unsteady = quiet["steady_state"].assign(reached=[True] * 5 + [False])
     assert banners({**quiet, "steady_state": unsteady}, plans) == ["not-steady"]
-    noisy = quiet["summary"].assign(verdict="rse too high")
+    noisy = quiet["summary"].assign(verdict="repeats do not agree")
     assert banners({**quiet, "summary": noisy}, plans) == ["not-repeatable"]
 
 

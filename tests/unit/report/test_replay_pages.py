@@ -11,6 +11,7 @@ import replay_frames
 from drivelab.analysis.deltas import deltas_table
 from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.summary import summary_table
+from drivelab.report.header import _seals
 from drivelab.report.html import render
 from drivelab.report.model import build
 from drivelab.report.numbers import TIMES
@@ -55,7 +56,7 @@ def test_the_result_stands_first_with_score_formula_and_basis() -> None:
     (row,) = result.rows
     assert row[0].text == "Replay sqlite-inserts"
     assert row[0].small == "median of warm runs, n = 3"
-    assert row[1].text == "rse ok"
+    assert row[1].text == "repeats agree"
     assert row[place + 1].text == f"{scores['op28'] / scores['op7']:.3f}"
     assert result.columns[place + 1].text == f"{TIMES}\u00a0op7"
     assert page(report, "op7").result.rows[0][place + 1].text == "1.000"  # type: ignore[union-attr]
@@ -152,3 +153,32 @@ def test_what_the_kernel_saw_of_a_run_that_does_not_count_is_shown_as_such() -> 
     (seen,) = by_name(table(page(report, "op7"), "-fidelity"))["The kernel's own view"]
     assert seen.small.startswith("of run 1, cold, which does not count; issue error, µs: 50 % 2.100")
     assert by_name(table(page(report, "op7"), "-operations"))["read"][4].text == "500"
+
+
+def test_in_flight_stands_beside_the_trace_and_the_wake_up_only_where_it_is_known() -> None:
+    report, tables = study_of({})
+    fidelity = table(page(report, "op7"), "-fidelity")
+    told = by_name(fidelity)
+    assert "in the trace" in told["In flight at most"][0].small
+    assert "wakes a sleeping program" in fidelity.note
+    wakeups = [name for name in tables["replays"] if name.startswith("wakeup_")]
+    runs = tables["replays"].assign(**dict.fromkeys(wakeups))
+    report = build({**tables, "replays": runs}, STUDY, [], {}, None)
+    assert "wakes a sleeping program" not in table(page(report, "op7"), "-fidelity").note
+
+
+def test_a_single_run_that_was_asked_for_raises_no_alarm() -> None:
+    _, tables = study_of({}, runs=1)
+    asked = {name: tables[name].assign(asked_passes=1) for name in ("replays", "replay_passes")}
+    summary = summary_table(tables["cells"], tables["steady_state"], asked["replays"], asked["replay_passes"])
+    whole = {**tables, **asked, "summary": summary, "deltas": deltas_table(summary, "op7")}
+    report = build(whole, STUDY, [], {}, None)
+    assert not [one for one in report.banners if one.id == "not-repeatable"]
+    assert page(report, "op7").result.rows[0][1].text == "single run"  # type: ignore[union-attr]
+    assert {one.outcome for one in report.headlines} == {"open"}
+
+
+@pytest.mark.parametrize(("clock", "told"), [("wall", "nobody wrote, by the kernel's counters"),
+                                             ("virtual", "nobody wrote")])  # fmt: skip
+def test_no_kernel_counts_on_the_virtual_clock(clock: str, told: str) -> None:
+    assert _seals({"clock": clock, "condition": {"seals": ["nobody wrote, by the kernel's counters"]}}) == told

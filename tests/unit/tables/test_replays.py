@@ -108,3 +108,28 @@ def test_evidence_that_is_gone_or_damaged_is_named(tmp_path: Path, damage: str |
         (tmp_path / "a/report.json").write_text(damage)
     with pytest.raises(UserError, match=f"{tmp_path}/a/"):
         read(tmp_path, line())
+
+
+def test_what_the_plan_asks_for_is_told(tmp_path: Path) -> None:
+    def soak(number: int, time_s: float, phase: str) -> dict[str, object]:
+        return {"soak": {"phase": phase, "phase_pass": number, "until": {"time_s": time_s}}}
+
+    def replay(number: int, phase: str) -> dict[str, object]:
+        return {"replay": {"phase": phase, "phase_pass": number, "until": {"passes": 1}}}
+
+    measure = [
+        soak(1, 1.0, "worse"), replay(1, "worse"), soak(2, 2.0, "worse"), replay(2, "worse"),
+        soak(1, 2.0, "steady"), replay(1, "steady"), soak(2, 2.0, "steady"), replay(2, "steady"),
+        {"replay": {"until": {"threshold": 0.05, "metric": "score"}}},
+    ]  # fmt: skip
+    (tmp_path / "plan.json").write_text(json.dumps({"subject": {"measure": measure}}))
+    for name in "abc":
+        replay_frames.cell(tmp_path / name, replay_frames.outcome(200), choice=CHOICE)
+    lines = (line("a", step=1, phase="worse", phase_pass=1), line("b", step=5, phase="steady", phase_pass=1),
+             line("c", step=8))  # fmt: skip
+    tables = read(tmp_path, *lines)
+    for name in ("replays", "replay_passes"):
+        found = tables[name].astype(object).where(tables[name].notna(), None)
+        assert found["asked_passes"].tolist() == [1, 1, None]
+        assert found["alike_passes"].tolist() == [False, True, None]
+    assert tables["replays"]["most_in_flight"].notna().all()

@@ -6,8 +6,9 @@
 
 #define PAGE_BYTES 4096u
 #define WRITE_AREA_BYTES ((size_t)16 << 20)
-#define READ_AREA_BYTES ((size_t)512 << 10) /* small: what is read stays within the CPU cache */
-/* Of memory beyond the registered area: then a write waits as it would for a place in flight. */
+#define READ_AREA_BYTES ((size_t)4 << 20) /* registered; with writes it is resident whether used or not */
+/* Of memory beyond the registered areas, for reads and for writes: then a request waits as it would for a place in
+   flight. */
 #define MOST_SPARE_BYTES ((size_t)512 << 20)
 
 /* A one-to-one mapping of 64 bits that looks random: the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable
@@ -19,37 +20,97 @@ static inline uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+static size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Nothing of it is resident before it is used. */
 static void *area(size_t bytes)
 {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return at == MAP_FAILED ? NULL : at;
 }
 
-static size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+static bool make_pool(struct pool *pool, size_t bytes, size_t unit_bytes)
+{
+    *pool = (struct pool){.area = {area(bytes), bytes}, .busy = calloc(bytes / unit_bytes, 1),
+                          .units = bytes / unit_bytes};
+    if (!pool->area.iov_base || !pool->busy)
+        return false;
+    madvise(pool->area.iov_base, bytes, MADV_HUGEPAGE); /* long transfers are twice as fast; nothing lost where refused */
+    return true;
+}
 
 bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint64_t seed, struct refusal *refusal)
 {
     *buffers = (struct buffers){.block_bytes = schedule->header.block_bytes, .stamp = seed};
-    buffers->unit_bytes = buffers->block_bytes > PAGE_BYTES ? buffers->block_bytes : PAGE_BYTES;
-    /* Twice the longest, so that two in turn fit; one page where nothing is written or read. */
-    size_t to_write = 2 * (size_t)schedule->longest_write, to_read = schedule->longest_read;
-    if (schedule->operations[WRITE] && to_write < WRITE_AREA_BYTES)
-        to_write = WRITE_AREA_BYTES;
-    if (schedule->operations[READ] && to_read < READ_AREA_BYTES)
-        to_read = READ_AREA_BYTES;
-    to_write = rounded_up(to_write ? to_write : 1, buffers->unit_bytes);
-    to_read = rounded_up(to_read ? to_read : 1, buffers->unit_bytes);
-    buffers->units = to_write / buffers->unit_bytes;
-    buffers->areas[WRITE_BUFFER] = (struct iovec){area(to_write), to_write};
-    buffers->areas[READ_BUFFER] = (struct iovec){area(to_read), to_read};
-    buffers->busy = calloc(buffers->units, 1);
-    if (!buffers->areas[WRITE_BUFFER].iov_base || !buffers->areas[READ_BUFFER].iov_base || !buffers->busy)
+    size_t unit = buffers->unit_bytes = buffers->block_bytes > PAGE_BYTES ? buffers->block_bytes : PAGE_BYTES;
+    /* One unit where nothing is written or read. With nothing in flight there is always room in the areas: */
+    size_t to_write = unit, to_read = unit, most_read = unit;
+    if (schedule->operations[WRITE]) /* twice the longest, so that two in turn fit */
+        to_write = rounded_up(larger(2 * (size_t)schedule->longest_write, WRITE_AREA_BYTES), unit);
+    if (schedule->operations[READ]) {
+        size_t longest = rounded_up(schedule->longest_read, unit), all = longest * MOST_IN_FLIGHT;
+        most_read = all < MOST_SPARE_BYTES ? all : rounded_up(MOST_SPARE_BYTES, unit);
+        to_read = larger(longest, most_read < READ_AREA_BYTES ? most_read : READ_AREA_BYTES);
+    }
+    buffers->read_registered_bytes = to_read;
+    if (!make_pool(&buffers->pools[WRITE_BUFFER], to_write, unit) ||
+        !make_pool(&buffers->pools[READ_BUFFER], most_read, unit))
         return refuse(refusal, BAD_HOST, "there is no memory for the data of the requests: %zu bytes",
-                      to_write + to_read);
-    uint64_t *words = buffers->areas[WRITE_BUFFER].iov_base;
+                      to_write + most_read);
+    uint64_t *words = buffers->pools[WRITE_BUFFER].area.iov_base;
     for (size_t i = 0; i < to_write / sizeof *words; i++)
         words[i] = mix(~seed + i * UINT64_C(0x9e3779b97f4a7c15));
     return true;
+}
+
+struct iovec buffers_to_register(const struct buffers *buffers, unsigned buffer)
+{
+    struct iovec part = buffers->pools[buffer].area;
+    if (buffer == READ_BUFFER)
+        part.iov_len = buffers->read_registered_bytes;
+    return part;
+}
+
+/* The first of so many free units in a row, from `at` on and once round; pool->units when there are none. */
+static size_t find(const struct pool *pool, size_t at, size_t units)
+{
+    const unsigned char *busy = pool->busy;
+    for (size_t passed = 0; passed <= pool->units;) {
+        if (at + units > pool->units) {
+            passed += pool->units - at + 1;
+            at = 0;
+            continue;
+        }
+        const unsigned char *used = memrchr(busy + at, 1, units);
+        if (!used)
+            return at;
+        const unsigned char *free = memchr(used, 0, (size_t)(busy + pool->units - used));
+        size_t beyond = free ? (size_t)(free - busy) : pool->units;
+        passed += beyond - at;
+        at = beyond;
+    }
+    return pool->units;
+}
+
+static bool take(struct buffers *buffers, struct piece *piece)
+{
+    struct pool *pool = &buffers->pools[piece->buffer];
+    size_t at = find(pool, pool->next, piece->units);
+    if (at == pool->units)
+        return false;
+    memset(pool->busy + at, 1, piece->units);
+    piece->at = (unsigned char *)pool->area.iov_base + at * buffers->unit_bytes;
+    /* Writes go round. For reads nothing below `next` is ever free. */
+    if (piece->buffer == WRITE_BUFFER || at == pool->next)
+        pool->next = at + piece->units;
+    return true;
+}
+
+static struct piece piece_of(const struct buffers *buffers, uint32_t bytes, uint8_t buffer)
+{
+    return (struct piece){NULL, bytes, (bytes + buffers->unit_bytes - 1) / buffers->unit_bytes, true, buffer};
 }
 
 /* Numbers of which none comes twice in one replay. */
@@ -61,71 +122,50 @@ static void stamp(struct buffers *buffers, unsigned char *at, uint32_t bytes)
     }
 }
 
-static struct piece take_spare(struct buffers *buffers, uint32_t bytes)
+static void take_spare(struct buffers *buffers, struct piece *piece)
 {
-    const struct iovec *pool = &buffers->areas[WRITE_BUFFER];
-    struct piece piece = {NULL, bytes, 0, true};
-    size_t whole = rounded_up(bytes, PAGE_BYTES);
-    if (whole > MOST_SPARE_BYTES - buffers->spare_bytes)
-        return piece;
-    piece.at = area(whole);
-    if (piece.at) {
-        memcpy(piece.at, pool->iov_base, bytes); /* the area is twice as long as the longest write */
+    size_t whole = rounded_up(piece->bytes, PAGE_BYTES);
+    piece->registered = false;
+    if (whole <= MOST_SPARE_BYTES - buffers->spare_bytes && (piece->at = area(whole))) {
+        /* the area is twice as long as the longest write */
+        memcpy(piece->at, buffers->pools[WRITE_BUFFER].area.iov_base, piece->bytes);
         buffers->spare_bytes += whole;
     }
-    return piece;
 }
 
-struct piece buffers_take(struct buffers *buffers, uint32_t bytes)
+struct piece buffers_take_data(struct buffers *buffers, uint32_t bytes)
 {
-    uint32_t units = (bytes + buffers->unit_bytes - 1) / buffers->unit_bytes;
-    struct piece piece = {NULL, bytes, units, false};
-    size_t at = buffers->next_unit;
-    /* On behind units that are in use, but once round at the most. */
-    for (size_t passed = 0; passed <= buffers->units && !piece.at;) {
-        if (at + units > buffers->units) {
-            passed += buffers->units - at + 1;
-            at = 0;
-        }
-        const unsigned char *used = memchr(buffers->busy + at, 1, units);
-        if (used) {
-            size_t beyond = (size_t)(used - buffers->busy) + 1;
-            passed += beyond - at;
-            at = beyond;
-        } else {
-            memset(buffers->busy + at, 1, units);
-            piece.at = (unsigned char *)buffers->areas[WRITE_BUFFER].iov_base + at * buffers->unit_bytes;
-            buffers->next_unit = at + units;
-        }
-    }
-    if (!piece.at)
-        piece = take_spare(buffers, bytes);
+    struct piece piece = piece_of(buffers, bytes, WRITE_BUFFER);
+    if (!take(buffers, &piece))
+        take_spare(buffers, &piece);
     if (piece.at)
         stamp(buffers, piece.at, bytes);
     return piece;
 }
 
+struct piece buffers_take_room(struct buffers *buffers, uint32_t bytes)
+{
+    struct piece piece = piece_of(buffers, bytes, READ_BUFFER);
+    const unsigned char *area = buffers->pools[READ_BUFFER].area.iov_base;
+    if (take(buffers, &piece))
+        piece.registered = (size_t)(piece.at - area) + bytes <= buffers->read_registered_bytes;
+    return piece;
+}
+
 void buffers_give_back(struct buffers *buffers, struct piece *piece)
 {
+    struct pool *pool = &buffers->pools[piece->buffer];
     if (!piece->at)
         return;
-    if (piece->spare) {
+    if (piece->buffer == WRITE_BUFFER && !piece->registered) {
         size_t whole = rounded_up(piece->bytes, PAGE_BYTES);
         munmap(piece->at, whole);
         buffers->spare_bytes -= whole;
     } else {
-        size_t at = (size_t)(piece->at - (unsigned char *)buffers->areas[WRITE_BUFFER].iov_base);
-        memset(buffers->busy + at / buffers->unit_bytes, 0, piece->units);
+        size_t at = (size_t)(piece->at - (unsigned char *)pool->area.iov_base) / buffers->unit_bytes;
+        memset(pool->busy + at, 0, piece->units);
+        if (piece->buffer == READ_BUFFER && at < pool->next)
+            pool->next = at;
     }
     piece->at = NULL;
-}
-
-unsigned char *buffers_sink(struct buffers *buffers, uint32_t bytes)
-{
-    const struct iovec *sink = &buffers->areas[READ_BUFFER];
-    if (buffers->next_read + bytes > sink->iov_len)
-        buffers->next_read = 0;
-    unsigned char *at = (unsigned char *)sink->iov_base + buffers->next_read;
-    buffers->next_read += rounded_up(bytes, buffers->unit_bytes);
-    return at;
 }

@@ -1,4 +1,4 @@
-/* Memory of the requests: data to be written, no two blocks of it ever equal, and a sink for what is read. */
+/* Memory of the requests: data to be written, no two blocks of it ever equal, and room for what is read. */
 #ifndef DRIVELAB_REPLAY_BUFFERS_H
 #define DRIVELAB_REPLAY_BUFFERS_H
 
@@ -10,29 +10,40 @@
 
 enum { WRITE_BUFFER, READ_BUFFER, BUFFERS };
 
+/* One area, given out in units; of each unit a byte tells whether a request in flight has it. */
+struct pool {
+    struct iovec area;
+    unsigned char *busy;
+    size_t units, next; /* where the search begins */
+};
+
 struct buffers {
-    struct iovec areas[BUFFERS]; /* to be registered */
-    unsigned char *busy;         /* one byte for each unit of the write area: a request in flight has it */
-    size_t units, next_unit, next_read, spare_bytes;
+    struct pool pools[BUFFERS];
+    size_t read_registered_bytes; /* of the area for reads; that for writes is registered wholly */
+    size_t spare_bytes;
     uint64_t stamp;
     uint32_t unit_bytes, block_bytes;
 };
 
-/* A piece of memory that a write has until it is given back. */
+/* Memory that a read or write alone has until it is given back. */
 struct piece {
     unsigned char *at; /* NULL: none */
     uint32_t bytes, units;
-    bool spare; /* beyond the registered area */
+    bool registered;
+    uint8_t buffer; /* WRITE_BUFFER or READ_BUFFER */
 };
 
 bool buffers_make(struct buffers *, const struct schedule *, uint64_t seed, struct refusal *);
+/* What is to be registered of each area. */
+struct iovec buffers_to_register(const struct buffers *, unsigned buffer);
 
-/* Fresh data. While requests in flight have all of the area, memory beyond it, which costs more time; `at` NULL when
-   there is none of that either. */
-struct piece buffers_take(struct buffers *, uint32_t bytes);
+/* For a write: fresh data. While requests in flight have all of the area, memory beyond it, which costs more time;
+   `at` NULL when there is none of that either. */
+struct piece buffers_take_data(struct buffers *, uint32_t bytes);
+/* For a read: the lowest room that is free, so that at small depths it stays within the CPU cache; `at` NULL when there
+   is none. Never shared: a target that verifies what it has read in the very memory of the request (btrfs, T10-PI,
+   dm-integrity) would find another one's data there and report an error. */
+struct piece buffers_take_room(struct buffers *, uint32_t bytes);
 void buffers_give_back(struct buffers *, struct piece *);
-
-/* Where to read to; others may be reading to the same place. */
-unsigned char *buffers_sink(struct buffers *, uint32_t bytes);
 
 #endif

@@ -42,7 +42,8 @@ struct engine {
 
     int64_t start_ns;  /* of the monotonic clock */
     int64_t margin_ns; /* no sleep for less */
-    int64_t watch_ns;  /* nor so soon after a submission or completion; 0 where the one CPU serves the drive too */
+    int64_t watch_ns;  /* nor so soon after a submission or completion; 0 where the one CPU serves the drive too, and
+                          with real-time priority */
     uint64_t total;    /* requests to be issued */
     uint64_t taken;    /* of the file: issued or parked */
     uint64_t place;    /* in the schedule of the next one: taken modulo its length */
@@ -87,6 +88,9 @@ static inline const struct schedule_record *engine_record(const struct engine *e
 int64_t issue_due(struct engine *, int64_t now);
 /* Submit what is prepared. */
 void issue_submit(struct engine *);
+/* Submit what the ring still holds; false while the kernel has no memory for it. Never waits, so that signals, the
+   watchdog and the heartbeat go on meanwhile. */
+bool issue_submit_rest(struct engine *);
 
 /* Take in all completions that are there; their number. */
 uint32_t reap(struct engine *);

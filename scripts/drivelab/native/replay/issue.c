@@ -37,15 +37,17 @@ static void put_into_ring(struct engine *engine, const struct schedule_record *r
     struct io_uring_sqe *sqe = io_uring_get_sqe(engine->ring);
     uint32_t bytes = (uint32_t)record->length_bytes;
     if (record->operation == READ) {
-        unsigned char *sink = buffers_sink(engine->buffers, bytes);
-        io_uring_prep_read_fixed(sqe, 0, sink, bytes, record->offset_bytes, READ_BUFFER);
+        if (slot->piece.registered)
+            io_uring_prep_read_fixed(sqe, 0, slot->piece.at, bytes, record->offset_bytes, READ_BUFFER);
+        else
+            io_uring_prep_read(sqe, 0, slot->piece.at, bytes, record->offset_bytes);
     } else if (record->operation == FLUSH) {
         io_uring_prep_fsync(sqe, 0, 0);
     } else {
-        if (slot->piece.spare)
-            io_uring_prep_write(sqe, 0, slot->piece.at, bytes, record->offset_bytes);
-        else
+        if (slot->piece.registered)
             io_uring_prep_write_fixed(sqe, 0, slot->piece.at, bytes, record->offset_bytes, WRITE_BUFFER);
+        else
+            io_uring_prep_write(sqe, 0, slot->piece.at, bytes, record->offset_bytes);
         if (record->flags & FUA)
             sqe->rw_flags = RWF_DSYNC;
     }
@@ -58,10 +60,10 @@ static bool prepare(struct engine *engine, const struct schedule_record *record,
 {
     struct slot *slot = &engine->slots[engine->free_slots[engine->in_flight]];
     *slot = (struct slot){.index = index, .moves = record->operation <= WRITE};
-    if (slot->moves)
+    if (slot->moves) {
         slot->length_bytes = (uint32_t)record->length_bytes;
-    if (record->operation == WRITE) {
-        slot->piece = buffers_take(engine->buffers, slot->length_bytes);
+        slot->piece = record->operation == WRITE ? buffers_take_data(engine->buffers, slot->length_bytes)
+                                                 : buffers_take_room(engine->buffers, slot->length_bytes);
         if (!slot->piece.at)
             return false;
     }
@@ -135,18 +137,20 @@ int64_t issue_due(struct engine *engine, int64_t now)
     return now;
 }
 
-static void submit_all(struct engine *engine)
+bool issue_submit_rest(struct engine *engine)
 {
-    /* Again where a signal or a lack of memory in the kernel has left some. */
     while (io_uring_sq_ready(engine->ring)) {
         int status = io_uring_submit(engine->ring);
-        if (status == -EBUSY || status == -EAGAIN)
+        if (status == -EBUSY || status == -EAGAIN || (status <= 0 && asked_to_stop)) {
             io_uring_get_events(engine->ring);
-        else if (status < 0 && status != -EINTR) {
+            return false;
+        }
+        if (status < 0 && status != -EINTR) {
             fprintf(stderr, "drivelab-replay: io_uring fails (error %d)\n", -status);
             abort();
         }
     }
+    return true;
 }
 
 void issue_submit(struct engine *engine)
@@ -166,7 +170,7 @@ void issue_submit(struct engine *engine)
     for (uint32_t i = 0; i < engine->job_count; i++)
         blocking_submit(engine->blocking, &engine->jobs[i]);
     engine->prepared = engine->job_count = 0;
-    submit_all(engine);
+    issue_submit_rest(engine);
     engine->submitted_ns = (int64_t)now;
     pager_tell(&engine->pager, engine->taken);
 }

@@ -1,9 +1,17 @@
-/* The loop: issue what is due, take in what has completed, and sleep no longer than until shortly before the next. */
+/* The loop: issue what is due, take in what has completed, and sleep no longer than until shortly before the next.
+
+   With real-time priority nothing else, not even the work that completes requests, gets the CPU of a loop that spins,
+   and the kernel takes it away for 50 ms of each second (sched_rt_runtime_us) from one that hardly ever sleeps. So
+   with that priority the loop spins only while nothing is in flight; otherwise it sleeps until the very time that the
+   next is due, however near. On a loop device at 50000 requests/s, 1 % are then issued more than 60 us late, with
+   spinning more than 5 ms; the price is the time of a wake-up: at 10000 requests/s, 5 % are more than 30 us late
+   instead of 5 us. */
 #include <math.h>
 
 #include "engine.h"
 
 #define BEAT_NS (SECOND_NS / 2)
+#define RETRY_NS 50000 /* of a submission for which the kernel had no memory */
 
 volatile sig_atomic_t asked_to_stop;
 
@@ -38,7 +46,9 @@ static void beat(struct engine *engine, int64_t now)
 /* Until the next may go, the end of the runtime, or the next heartbeat. */
 static int64_t wake_up_at(const struct engine *engine, int64_t next)
 {
-    int64_t beat_at = engine->beat_ns + BEAT_NS, wake = next == NEVER ? NEVER : next - engine->margin_ns;
+    int64_t beat_at = engine->beat_ns + BEAT_NS, wake = next;
+    if (next != NEVER && !(engine->options->priority && engine->in_flight))
+        wake -= engine->margin_ns;
     if (engine->options->runtime_s > 0) {
         double end = ceil(engine->options->runtime_s * 1e9);
         if (end < (double)beat_at)
@@ -79,7 +89,9 @@ enum state engine_run(struct engine *engine)
         int64_t now = elapsed_ns(engine), next = NEVER;
         look_for_the_end(engine, now);
         beat(engine, now);
-        if (!engine->stopping)
+        if (!issue_submit_rest(engine))
+            next = now + RETRY_NS;
+        else if (!engine->stopping)
             next = issue_due(engine, now);
         if (engine->prepared) {
             issue_submit(engine);

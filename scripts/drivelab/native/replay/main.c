@@ -32,7 +32,8 @@ static bool take_cpu(const struct options *options, struct refusal *refusal)
             return refuse(refusal, BAD_HOST, "the replay cannot run on CPU %d (%s)", options->cpu, strerror(errno));
     }
     struct sched_param parameter = {.sched_priority = options->priority};
-    if (options->priority && sched_setscheduler(0, SCHED_FIFO, &parameter))
+    /* What comes of this thread, the kernel's own workers of the ring (io-wq) too, is to have no such priority. */
+    if (options->priority && sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter))
         return refuse(refusal, BAD_HOST, "the real-time priority %d is not granted (%s); run as root, or without it",
                       options->priority, strerror(errno));
     return true;
@@ -86,7 +87,7 @@ static void start(struct engine *engine)
     struct wakeups wakeups = measure_wakeups(engine->ring);
     header->spin_ns = engine->options->has_spin ? engine->options->spin_us * 1000 : spin_margin_ns(&wakeups);
     engine->margin_ns = (int64_t)header->spin_ns;
-    engine->watch_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? engine->margin_ns : 0;
+    engine->watch_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 && !engine->options->priority ? engine->margin_ns : 0;
     header->wakeup_p50_ns = wakeups.p50_ns;
     header->wakeup_p95_ns = wakeups.p95_ns;
     header->wakeup_p99_ns = wakeups.p99_ns;
@@ -105,8 +106,9 @@ static void let_go(struct engine *engine)
     if (engine->blocking) { /* what listens to the threads has to end */
         uint64_t one = 1;
         struct io_uring_cqe *cqe;
+        struct __kernel_timespec timeout = timespec_of(SECOND_NS);
         if (write(engine->blocking->event, &one, sizeof one) == sizeof one)
-            io_uring_wait_cqe(engine->ring, &cqe);
+            io_uring_wait_cqe_timeout(engine->ring, &cqe, &timeout);
     }
     io_uring_unregister_files(engine->ring);
     io_uring_unregister_buffers(engine->ring);

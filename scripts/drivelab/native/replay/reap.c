@@ -54,8 +54,7 @@ void reap_listen(struct engine *engine)
     struct io_uring_sqe *sqe = io_uring_get_sqe(engine->ring);
     io_uring_prep_read(sqe, engine->blocking->event, &engine->ended, sizeof engine->ended, 0);
     io_uring_sqe_set_data64(sqe, JOBS_ENDED);
-    while (io_uring_sq_ready(engine->ring))
-        io_uring_submit(engine->ring);
+    issue_submit_rest(engine);
 }
 
 uint32_t reap(struct engine *engine)

@@ -45,13 +45,18 @@ bool ring_open(struct io_uring *ring, unsigned depth, struct refusal *refusal)
 bool ring_register(struct io_uring *ring, const struct target *target, const struct buffers *buffers,
                    struct refusal *refusal)
 {
-    size_t bytes = buffers->areas[WRITE_BUFFER].iov_len + buffers->areas[READ_BUFFER].iov_len;
+    struct iovec areas[BUFFERS];
+    size_t bytes = 0;
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        areas[i] = buffers_to_register(buffers, i);
+        bytes += areas[i].iov_len;
+    }
     struct rlimit limit;
     if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_MEMLOCK, &limit);
     }
-    int error = -io_uring_register_buffers(ring, buffers->areas, BUFFERS);
+    int error = -io_uring_register_buffers(ring, areas, BUFFERS);
     if (error == ENOMEM)
         return refuse(refusal, BAD_HOST, "only %ju KiB of memory may be locked, the replay's buffers need %zu; raise "
                       "the limit (ulimit -l), or run as root", (uintmax_t)limit.rlim_cur >> 10, bytes >> 10);
