@@ -37,7 +37,8 @@ static bool make_pool(struct pool *pool, size_t bytes, size_t unit_bytes)
                           .units = bytes / unit_bytes};
     if (!pool->area.iov_base || !pool->busy)
         return false;
-    madvise(pool->area.iov_base, bytes, MADV_HUGEPAGE); /* long transfers are twice as fast; nothing lost where refused */
+    /* Long transfers are then twice as fast; where it is refused nothing is lost. */
+    madvise(pool->area.iov_base, bytes, MADV_HUGEPAGE);
     return true;
 }
 
