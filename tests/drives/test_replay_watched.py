@@ -20,7 +20,7 @@ from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.outcome import read_outcome
 from drivelab.replay.prepare import prepare
-from drivelab.trace import capture, catalogue
+from drivelab.trace import catalogue
 from drivelab.trace.capturing import tracer
 
 pytest_plugins = ("capture_fixtures",)
@@ -35,12 +35,6 @@ def where(device: str) -> Iterator[Target]:
         yield one
 
 
-@pytest.fixture
-def traceable(tracer_untouched: None) -> None:
-    if (reason := capture.possible()) is not None:
-        pytest.skip(reason)
-
-
 def replayed(where: Target, folder: Path, manner: Manner, timing: TimingChoice | None = None) -> dict[str, Any]:
     choice = ReplayChoice(timing or TimingChoice("asap"))
     prepared = prepare(
@@ -50,7 +44,7 @@ def replayed(where: Target, folder: Path, manner: Manner, timing: TimingChoice |
     return once.evaluate(prepared, folder)
 
 
-def test_the_kernel_saw_what_was_planned(where: Target, traceable: None, tmp_path: Path) -> None:
+def test_the_kernel_saw_what_was_planned(where: Target, tracer_untouched: None, tmp_path: Path) -> None:
     report = replayed(where, tmp_path, Manner(watched=True), TimingChoice("scaled", factor=0.2))
     seen = report["kernel"]
     assert seen is not None, report["kernel_reason"]
@@ -66,7 +60,7 @@ def test_the_kernel_saw_what_was_planned(where: Target, traceable: None, tmp_pat
     ]  # fmt: skip
 
 
-def test_a_replay_goes_on_without_a_tracer_that_is_taken(where: Target, traceable: None, tmp_path: Path) -> None:
+def test_a_replay_goes_on_without_a_tracer_that_is_taken(where: Target, tracer_untouched: None, tmp_path: Path) -> None:
     with tracer.lock():
         report = replayed(where, tmp_path, Manner(watched=True))
     assert report["state"] == "finished"
@@ -74,7 +68,9 @@ def test_a_replay_goes_on_without_a_tracer_that_is_taken(where: Target, traceabl
     assert "another drivelab captures a trace" in report["kernel_reason"]
 
 
-def test_an_engine_that_refuses_is_told_and_leaves_no_capture(where: Target, traceable: None, tmp_path: Path) -> None:
+def test_an_engine_that_refuses_is_told_and_leaves_no_capture(
+    where: Target, tracer_untouched: None, tmp_path: Path
+) -> None:
     wrong = replace(where, identity="block 1:1 1")
     with pytest.raises(CellFailed, match=r"approved was .block 1:1 1.; nothing was written"):
         replayed(wrong, tmp_path, Manner(watched=True))

@@ -6,9 +6,6 @@
 #define SLEEPS 320
 /* A sleep and a wake-up cost about as much themselves: nothing is gained by going to sleep for less. */
 #define LEAST_MARGIN_NS 20000u
-/* A host that is later than this one time in a hundred is not idle; spinning longer would only take away the CPU that
-   the drive's completions need. */
-#define MOST_MARGIN_NS 500000u
 /* From the wake-up to the first look at the clock. */
 #define RESERVE_NS 5000u
 

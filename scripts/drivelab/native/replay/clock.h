@@ -22,6 +22,10 @@ static inline struct __kernel_timespec timespec_of(int64_t ns)
     return (struct __kernel_timespec){.tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS};
 }
 
+/* A host that is later than this one time in a hundred is not idle; spinning longer would only take away the CPU that
+   the drive's completions need. */
+#define MOST_MARGIN_NS 500000
+
 struct wakeups {
     uint64_t p50_ns, p95_ns, p99_ns, max_ns;
 };
