@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from drivelab.drives.holders import Host, unescaped, writes
+from drivelab.drives.holders import Host, open_files, unescaped, writes
 from drivelab.drives.sysfs import read_text
 
 
@@ -25,8 +24,8 @@ def file_holder(file: Path, host: Host) -> str | None:
     for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - as in holders
         if pid != str(os.getpid()) and own is not None and _maps(host.proc_root / pid / "maps", own):
             return f"process {pid} ({read_text(host.proc_root / pid / 'comm') or 'unknown'}) has it mapped for writing"
-    for pid, descriptor in _descriptors(host):
-        if _place(descriptor) == own and writes(host.proc_root / pid / "fdinfo" / descriptor.name):
+    for pid, descriptor, link in open_files(host, near=str(file)):
+        if _place(Path(link)) == own and writes(host.proc_root / pid / "fdinfo" / descriptor):
             command = read_text(host.proc_root / pid / "comm") or "unknown"
             return f"process {pid} ({command}) has it open for writing"
     return None
@@ -49,12 +48,3 @@ def _maps(maps: Path, place: tuple[int, int]) -> bool:
             if os.makedev(int(major, 16), int(minor, 16)) == place[0]:
                 return True
     return False
-
-
-def _descriptors(host: Host) -> Iterator[tuple[str, Path]]:
-    for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - as in holders
-        folder = host.proc_root / pid / "fd"
-        try:
-            yield from ((pid, path) for path in folder.iterdir() if pid != str(os.getpid()))
-        except OSError:  # the process is gone, or another user's
-            continue

@@ -190,9 +190,13 @@ def _character_devices(name: str, host: Host) -> Iterator[Path]:
         yield host.sys_root / "class/nvme-generic" / name.replace("nvme", "ng", 1) / "dev"
 
 
-def _open_devices(host: Host) -> Iterator[tuple[str, str, str, tuple[str, str | None] | None]]:
-    """Process, file descriptor, path and numbers of open devices; there may be ten thousands of files to look at."""
-    own, slow = str(os.getpid()), _slow_mounts(host)
+def open_files(host: Host, near: str = "") -> Iterator[tuple[str, str, str]]:
+    """Process, file descriptor and its link for what other processes have open; it may be ten thousands of files.
+
+    Without those on slow mounts, but for the mount that `near` lies on.
+    """
+    own = str(os.getpid())
+    slow = tuple(mount for mount in _slow_mounts(host) if not near.startswith(mount))
     for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - strings are ten times quicker
         folder = f"{host.proc_root}/{pid}/fd"
         try:
@@ -204,11 +208,20 @@ def _open_devices(host: Host) -> Iterator[tuple[str, str, str, tuple[str, str | 
             try:
                 if slow and os.readlink(link).startswith(slow):  # noqa: PTH115
                     continue
-                device = _device_numbers(link)
-                if device != _NO_DEVICE:
-                    yield pid, descriptor, os.readlink(link), device  # noqa: PTH115
             except OSError:  # the file was closed
                 continue
+            yield pid, descriptor, link
+
+
+def _open_devices(host: Host) -> Iterator[tuple[str, str, str, tuple[str, str | None] | None]]:
+    """Process, file descriptor, path and numbers of open devices."""
+    for pid, descriptor, link in open_files(host):
+        try:
+            device = _device_numbers(link)
+            if device != _NO_DEVICE:
+                yield pid, descriptor, os.readlink(link), device  # noqa: PTH115
+        except OSError:  # the file was closed
+            continue
 
 
 def _device_numbers(link: str) -> tuple[str, str | None] | None:

@@ -24,7 +24,6 @@ import heapq
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -41,23 +40,8 @@ _FIRST_US = 1
 _CHUNK = 1 << 18
 
 
-class Engine(Protocol):
-    """Something that replays a schedule on a block device through fio."""
-
-    @property
-    def name(self) -> str: ...
-
-    def job(self, prepared: Prepared, device: str, directory: Path) -> str:
-        """Job text; files that it needs are written to `directory`, where fio has to be started."""
-        ...
-
-    def dropped(self, prepared: Prepared) -> dict[str, int]:
-        """What of the schedule the engine does not replay, by kind; empty: all of it is replayed."""
-        ...
-
-
 class FioIolog:
-    """Replays reads, writes and flushes; implements Engine."""
+    """Replays reads, writes and flushes."""
 
     name = "fio iolog v3"
 

@@ -29,10 +29,9 @@ def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str,
     if _enough(_passes(done, whole), fields):
         return
     traces = bench.schedules.of(fields["choice"])
-    if fields["prefill"] == "footprint" and not any(
-        line["event"] == "prefill" and line["step"] == step for line in journal
-    ):
-        _prefill(bench, progress, step, traces)
+    if fields["prefill"] == "footprint":
+        written = {line["trace"] for line in journal if line["event"] == "prefill" and line["step"] == step}
+        _prefill(bench, progress, step, [trace for trace in traces if trace.name not in written])
     while not _enough(_passes(done, whole), fields):
         repeat, place = 1 + len(done) // whole, len(done) % whole
         done.append(_replay_once(bench, progress, step, repeat, traces[place], fields))
