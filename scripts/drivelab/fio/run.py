@@ -12,8 +12,7 @@ from drivelab.drives import tools
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.errors import UserError
 from drivelab.fio.result import CellFailed
-from drivelab.process import Timing as Timing
-from drivelab.process import run_program
+from drivelab.process import Tick, Timing, run_program
 
 OLDEST = (3, 33)
 GRACE_S = 60.0
@@ -54,7 +53,7 @@ def run_fio(
     *,
     runtime_s: float | None = None,
     slice_s: float | None = None,
-    on_tick: Callable[[float], None] = lambda elapsed_s: None,
+    on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
     idles: bool = False,
 ) -> Timing:

@@ -23,8 +23,10 @@ def replay(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
 
     dependencies = fields.get("dependencies", "none")
     engine, on_error = fields.get("engine", "native"), fields.get("on_error", "stop")
-    if engine == "fio" and (dependencies != "none" or on_error != "stop"):
-        what = "dependencies" if dependencies != "none" else "going on after an error"
+    beyond_fio = {"dependencies": dependencies != "none", "going on after an error": on_error != "stop",
+                  "depth limit": "depth_limit" in fields}  # fmt: skip
+    if engine == "fio" and any(beyond_fio.values()):
+        what = next(words for words, wanted in beyond_fio.items() if wanted)
         raise UserError(
             f"protocol '{values.protocol}': fio's replay knows no {what}; take engine native, or leave that out"
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from drivelab.drives.target import Target
 from drivelab.fio.document import CellFailed
 from drivelab.plan.cell import Cell
-from drivelab.process import Timing
+from drivelab.process import Tick, Timing
 from drivelab.replay import native
 from drivelab.replay.composite import completed_rows, composite_schedule
 from drivelab.replay.native import RESULTS, EngineOptions
@@ -26,7 +26,7 @@ def run_composite(
     cell: Cell,
     directory: Path,
     seed: int,
-    on_tick: Callable[[float], None],
+    on_tick: Tick,
     on_hang: Callable[[], None],
 ) -> Timing:
     """Run the streams of a cell for its runtime with threads times queue depth in flight, issued by one thread.

@@ -14,7 +14,7 @@ from typing import Any
 from drivelab.errors import UserError
 from drivelab.fio.document import CellFailed
 from drivelab.native import engine_path
-from drivelab.process import Runner, Timing, run_program
+from drivelab.process import Runner, Tick, Timing, run_program
 from drivelab.replay.records import MOST_IN_FLIGHT, PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
 
 RESULTS = "results.bin"
@@ -88,7 +88,7 @@ def run_engine(
     directory: Path,
     options: EngineOptions,
     *,
-    on_tick: Callable[[float], None] = lambda elapsed_s: None,
+    on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
     runner: Runner = run_program,
 ) -> Timing:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from drivelab.errors import UserError
-from drivelab.process import Timing, run_program
+from drivelab.process import Tick, Timing, run_program
 from drivelab.trace import capture as capturing
 from drivelab.trace.decode import decode
 
@@ -27,7 +27,7 @@ def run_watched(
     device: str,
     command: Sequence[str],
     directory: Path,
-    on_tick: Callable[[float], None],
+    on_tick: Tick,
     on_hang: Callable[[], None] = lambda: None,
     patience_s: float = 0.0,
 ) -> tuple[Timing, str | None]:
@@ -69,7 +69,7 @@ def run_watched(
             os.close(descriptor)
             gate.unlink()
     try:
-        result = results[0]
+        result = results[0] if results else UserError("the capture ended before the replay began")
         if isinstance(result, BaseException):
             raise result
         decode(raw, directory / CAPTURED)

@@ -12,19 +12,19 @@ from drivelab.drives import identity, nvme, sysfs, write_cache
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
-from drivelab.drives.target import of_drive
+from drivelab.drives.target import Target, of_drive
 from drivelab.errors import UserError
 from drivelab.fio.job import job_text
 from drivelab.fio.run import choose_engine, run_fio
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.process import Timing
+from drivelab.process import Tick, Timing
 from drivelab.replay import native, once
 from drivelab.replay.composite_run import run_composite
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.prepare import Prepared
-from drivelab.stages.device import Tick, reset_of_model
+from drivelab.stages.device import reset_of_model
 from drivelab.telemetry.power import Meter
 from drivelab.telemetry.source import Source
 from drivelab.telemetry.sources import sources_for
@@ -81,22 +81,25 @@ class BlockDevice:
 
     def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> Timing | None:
         if cell.streams is not None:
-            target = of_drive(self._approved, self._drive)
-            return run_composite(target, cell, directory, seed, on_tick, self._abort)
+            return run_composite(self._target, cell, directory, seed, on_tick, self._abort)
         job = job_text(cell, self._approved.device, self.engine, self.capacity_bytes, self.logical_block_bytes, seed)
         return self._fio(job, directory, cell.runtime_s, cell.slice_s, on_tick)
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
-        return once.run(of_drive(self._approved, self._drive), prepared, directory, manner, on_tick, self._abort)
+        return once.run(self._target, prepared, directory, manner, on_tick, self._abort)
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
-        target = of_drive(self._approved, self._drive)
+        target = self._target
         return native.run_engine(target.path, target.identity, schedule, directory, options, on_tick=on_tick,
                                  on_hang=self._abort)  # fmt: skip
 
     def telemetry_sources(self) -> list[Source]:
         record = manage.find_by_device(self._approved.device)
         return sources_for(self._approved.name, self._meter, [record.pid] if record is not None else ())
+
+    @property
+    def _target(self) -> Target:
+        return of_drive(self._approved, self._drive)
 
     def _fio(self, job: str, directory: Path, runtime_s: float | None, slice_s: float | None, on_tick: Tick) -> Timing:
         return run_fio(self._approved.name, job, directory, runtime_s=runtime_s, slice_s=slice_s, on_tick=on_tick,

@@ -8,9 +8,9 @@ from typing import Any
 
 from drivelab.analysis.taint import Limits, taints
 from drivelab.fio.result import CellFailed, FioResult, read_result
-from drivelab.fio.run import Timing
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
+from drivelab.process import Timing
 from drivelab.recording.writer import Recording
 from drivelab.stages.device import Device
 from drivelab.stages.schedules import Schedules

@@ -9,12 +9,13 @@ from typing import Any
 from drivelab.drives.sysfs import SECTOR_BYTES, Wear
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
+from drivelab.process import Tick
 from drivelab.recording.writer import write_json
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import FACTS, Manner
 from drivelab.replay.prepare import Prepared
 from drivelab.replay.records import FUA, open_schedule
-from drivelab.stages.device import Tick, reset_of_model
+from drivelab.stages.device import reset_of_model
 from drivelab.telemetry.source import Source
 from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.model import DriveModel

@@ -14,7 +14,7 @@ from drivelab.drives.sysfs import Wear
 from drivelab.errors import UserError
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.process import Timing
+from drivelab.process import Tick, Timing
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.prepare import Prepared
@@ -22,8 +22,6 @@ from drivelab.run_directory import run_directory
 from drivelab.stages import consent, write_cache
 from drivelab.telemetry.source import Source
 from drivelab.virtual.kept import KEPT_DRIVES
-
-Tick = Callable[[float], None]
 
 
 class Device(Protocol):

@@ -140,11 +140,7 @@ class Campaign:
 
     def model(self, name: str, source: str) -> DriveModel:
         """Model of a virtual drive of config/virtual_drives.yaml."""
-        if name not in self.models:
-            raise UserError(
-                f"{source}: there is no virtual drive '{name}' in {VIRTUAL_DRIVES}; it has: {', '.join(self.models)}"
-            )
-        return DriveModel.from_mapping(name, self.models[name])
+        return model_among(self.models, name, source)
 
     def trace_path(self, name: str) -> Path:
         """Where the trace of a study lies once it is there."""
@@ -277,6 +273,15 @@ class Campaign:
             return catalogue.sha256_of(path)
         except UserError as error:
             raise UserError(f"{source}: {error}") from None
+
+
+def model_among(models: Mapping[str, Any], name: str, source: str) -> DriveModel:
+    """A model by its name; raises UserError with `source`, the place that asks for it, when there is none."""
+    if name not in models:
+        raise UserError(
+            f"{source}: there is no virtual drive '{name}' in {VIRTUAL_DRIVES}; it has: {', '.join(models)}"
+        )
+    return DriveModel.from_mapping(name, models[name])
 
 
 def _check_traces(choice: MeasurementChoice, protocol: Protocol) -> None:

@@ -23,12 +23,11 @@ from drivelab.replay.once import Manner
 from drivelab.replay.outcome import OUTCOME_FILE
 from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
 from drivelab.replay.prepare import Prepared, prepare
-from drivelab.stages.planning import VIRTUAL_DRIVES
+from drivelab.stages.planning import VIRTUAL_DRIVES, model_among
 from drivelab.stages.replay_folder import PLAN, folder_of
 from drivelab.trace.catalogue import sha256_of
 from drivelab.trace.outputs import refuse_source, writable
 from drivelab.virtual import manage
-from drivelab.virtual.model import DriveModel
 
 
 def replay(
@@ -124,11 +123,9 @@ def _device(row: SheetRow) -> Iterator[str]:
     if row.virtual is None:
         yield row.device
         return
-    models = load_yaml(VIRTUAL_DRIVES)
-    if row.virtual not in models:
-        raise UserError(f"{row.source}: there is no virtual drive '{row.virtual}' in {VIRTUAL_DRIVES}; add it there")
+    model = model_among(load_yaml(VIRTUAL_DRIVES), row.virtual, row.source)
     running = any(one.name == row.virtual and one.alive for one in manage.status())
-    drive = manage.start(row.virtual, DriveModel.from_mapping(row.virtual, models[row.virtual]))
+    drive = manage.start(row.virtual, model)
     try:
         yield drive.device
     finally:

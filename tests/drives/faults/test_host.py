@@ -25,7 +25,8 @@ from faults import (
 )
 from leftovers import leftovers
 
-from drivelab.fio.run import Timing, run_fio
+from drivelab.fio.run import run_fio
+from drivelab.process import Timing
 from drivelab.recording import writer
 from drivelab.stages import block_device
 from drivelab.stages.measure import measure

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from drivelab.analysis.taint import Limits
-from drivelab.fio.run import Timing
 from drivelab.plan.plan import Plan
+from drivelab.process import Timing
 from drivelab.recording.writer import read_journal
 from drivelab.stages import clock_device
 from drivelab.stages.condition import precondition, purge
