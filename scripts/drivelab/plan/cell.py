@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,27 +42,86 @@ class Cell:
     streams: tuple[Mapping[str, Any], ...] | None = None
     """Of a composite: `operation` (read or write), `block_size_bytes`, `pattern` (random or sequential) and `share` of
     the I/Os, which add up to 1."""
+    block_sizes: tuple[Mapping[str, Any], ...] | None = None
+    """A distribution: `block_size_bytes` and `share` of the I/Os, which add up to 1; ascending, `block_size_bytes` of
+    the cell is the least of them."""
+    zones: tuple[Mapping[str, Any], ...] | None = None
+    """Where random I/Os go: the first `range_share` of the active range gets `share` of the I/Os, the next one the next
+    and so on; both add up to 1. None: everywhere alike."""
+    zipf: float | None = None
+    """Random I/Os go to blocks by Zipf's law with this exponent, the blocks in a random order (as fio has it)."""
+    alignment_bytes: int | None = None
+    """Offsets are multiples of it, plus `alignment_offset_bytes`; None: of the block, or of the least one."""
+    alignment_offset_bytes: int = 0
+    """Shift of every offset from the start of the drive: what makes I/O unaligned."""
+    range_bytes: int | None = None
+    """Length of the active range in bytes, in the place of `range_share`."""
+    segments: int | None = None
+    """The active range is cut into so many equal parts, spread evenly over the drive; random I/Os go to one part after
+    another, anywhere within it."""
+    rate_iops: float | None = None
+    """No more I/Os a second than this, all threads together."""
+    entropy: float | None = None
+    """Share of every block that is random data, the rest zeros; None: all of it."""
+    beside: Mapping[str, Any] | None = None
+    """A second workload at the same time: `pattern`, `read_share`, `block_size_bytes`, `threads`, `queue_depth`. One of
+    the two only reads, the other only writes, so that each is told by its direction."""
+    title: str | None = None
+    """What the workload is called, where its parameters say too little."""
 
     def __post_init__(self) -> None:
-        if self.streams is not None:  # a list where it comes out of JSON
-            object.__setattr__(self, "streams", tuple(self.streams))
+        for name in ("streams", "block_sizes", "zones"):
+            if getattr(self, name) is not None:  # a list where it comes out of JSON
+                object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
     def largest_block_bytes(self) -> int:
         """Bytes of the largest I/O."""
-        if self.streams is not None:
-            return max(int(one["block_size_bytes"]) for one in self.streams)
+        several = self.streams or self.block_sizes
+        if several is not None:
+            return max(int(one["block_size_bytes"]) for one in several)
         return self.block_size_max_bytes or self.block_size_bytes
 
     @property
+    def total_threads(self) -> int:
+        """Of both workloads where there are two."""
+        return self.threads + (int(self.beside["threads"]) if self.beside is not None else 0)
+
+    @property
     def workload(self) -> str:
-        """Name in the words of the PTS, for example `RND 4KiB 65/35`; `RND 4KiB-1024KiB 0/100` with several sizes."""
+        """Name in the words of the PTS, for example `RND 4KiB 65/35`; `RND 4KiB-1024KiB 0/100` with several sizes.
+
+        What is out of the ordinary follows, for example `RND 4KiB 0/100, unaligned by 512B`.
+        """
+        if self.title is not None:
+            return self.title
         if self.pattern == COMPOSITE:
             return COMPOSITE
         size = format_size(self.block_size_bytes)
-        if self.block_size_max_bytes is not None:
-            size += f"-{format_size(self.block_size_max_bytes)}"
-        return f"{_SHORT[self.pattern]} {size} {self.read_share}/{100 - self.read_share}"
+        if self.largest_block_bytes != self.block_size_bytes:
+            size += f"-{format_size(self.largest_block_bytes)}"
+        if self.block_sizes is not None:
+            size += " mix"
+        name = f"{_SHORT[self.pattern]} {size} {self.read_share}/{100 - self.read_share}"
+        return ", ".join([name, *self._particulars()])
+
+    def _particulars(self) -> Iterator[str]:
+        if self.zones is not None:
+            yield f"{len(self.zones)} zones"
+        if self.zipf is not None:
+            yield f"Zipf {self.zipf:g}"
+        if self.alignment_offset_bytes:
+            yield f"unaligned by {format_size(self.alignment_offset_bytes)}"
+        if self.range_bytes is not None:
+            yield f"range {format_size(self.range_bytes)}"
+        if self.segments is not None:
+            yield f"{self.segments} segments"
+        if self.rate_iops is not None:
+            yield f"at most {self.rate_iops:g} IOPS"
+        if self.entropy is not None:
+            yield f"entropy {100 * self.entropy:g}%"
+        if self.beside is not None:
+            yield f"beside {Cell(**self.beside).label}"
 
     @property
     def label(self) -> str:
@@ -72,6 +131,9 @@ class Cell:
     def to_mapping(self) -> dict[str, Any]:
         """JSON-able, without the fields that are not set."""
         found = {key: value for key, value in asdict(self).items() if value is not None}
-        if self.streams is not None:
-            found["streams"] = [dict(one) for one in self.streams]
+        if not self.alignment_offset_bytes:
+            del found["alignment_offset_bytes"]
+        for name in ("streams", "block_sizes", "zones"):
+            if name in found:
+                found[name] = [dict(one) for one in found[name]]
         return found
