@@ -8,7 +8,7 @@ from snakemake.exceptions import WorkflowError
 from drivelab.config.code_digest import code_digest, files_digest
 from drivelab.config.study import DEFAULT_STUDY
 from drivelab.errors import UserError
-from drivelab.stages.layout import Layout
+from drivelab.stages.layout import KEY, Layout
 from drivelab.stages.planning import Campaign
 
 try:
@@ -26,9 +26,9 @@ report: "workflow/report/workflow.rst"
 
 
 wildcard_constraints:
-    drive="[a-z0-9-]+",
+    drive="[a-z0-9-]+(@[a-z0-9-]+)?",
     measurement="[A-Za-z0-9.-]+",
-    key="[0-9a-f]{12}-run[0-9]+",
+    key=KEY,
 
 
 rule all:

@@ -13,6 +13,7 @@ NAMES = (
     "replay_operations",
     "replay_streams",
     "replay_mappings",
+    "application_runs",
     "summary",
     "deltas",
     "drives",

@@ -5,7 +5,13 @@ from drivelab.errors import reported
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):
-    names = ("cells", "steady_state", "replays", "replay_passes")
+    names = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
     tables = {name: io.read(snakemake.input[name], name) for name in names}
-    table = summary_table(**tables, rse_threshold_pct=snakemake.params.rse_threshold_pct)
+    columns = ("recording", "step", "round", "latency_ns", "count")
+    table = summary_table(
+        **tables,
+        rse_threshold_pct=snakemake.params.rse_threshold_pct,
+        soak_bins=io.read_part(snakemake.input.latency_bins, "latency_bins", columns, ("kind", "soak")),
+        scores=snakemake.params.scores,
+    )
     io.write(table, snakemake.output.summary, "summary")

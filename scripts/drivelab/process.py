@@ -14,6 +14,8 @@ from pathlib import Path
 
 from drivelab.fio.document import CellFailed
 
+TICK_S = 1.0
+"""How often a program that runs is looked after."""
 _KILL_TIMEOUT_S = 5.0
 
 
@@ -36,11 +38,15 @@ def run_program(
     on_tick: Tick,
     on_hang: Callable[[], None] = lambda: None,
     patience_s: float = 0.0,
+    *,
+    until: Callable[[], bool] | None = None,
+    look_s: float = TICK_S,
 ) -> Timing:
     """Run a program in `directory`; its output goes into the files `stdout`, `stderr` and `exit_code` there.
 
     `on_tick` is called about once a second with the seconds since the start; what it raises ends the process group,
-    and is raised. `on_hang` is called when killing is in vain (a process in uninterruptible sleep ends only when the
+    and is raised. `until` is asked every `look_s` seconds; once it says True, the program is interrupted (SIGINT), to
+    end in order. `on_hang` is called when killing is in vain (a process in uninterruptible sleep ends only when the
     drive answers). An interruption (KeyboardInterrupt) is passed on to the program, which has `patience_s` to end in
     order. The exit status is not judged here.
     If this process is killed, the program is killed with it: setpriv(1) asks the kernel for that (prctl(2),
@@ -57,7 +63,7 @@ def run_program(
             process_group=0,
         )
         try:
-            ended_s = _wait(process, started_s, on_tick)
+            ended_s = _wait(process, started_s, on_tick, until, min(look_s, TICK_S))
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and patience_s:
                 _interrupt(process, patience_s)
@@ -67,14 +73,27 @@ def run_program(
     return Timing(started_s, ended_s)
 
 
-def _wait(process: subprocess.Popen[bytes], started_s: float, on_tick: Tick) -> float:
+def _wait(
+    process: subprocess.Popen[bytes],
+    started_s: float,
+    on_tick: Tick,
+    until: Callable[[], bool] | None,
+    look_s: float,
+) -> float:
     """Wait on a pidfd: Popen.wait polls with a delay of up to 50 ms, which would be a gap between cells."""
     descriptor = os.pidfd_open(process.pid)
+    looks_a_tick = max(round(TICK_S / look_s), 1)
     try:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        while not poll.poll(1000):
-            on_tick(time.monotonic() - started_s)
+        looks = 0
+        while not poll.poll(1000 * look_s):
+            looks += 1
+            if until is not None and until():
+                until = None
+                os.killpg(process.pid, signal.SIGINT)  # it is not reaped yet, so its group is there
+            if looks % looks_a_tick == 0:
+                on_tick(time.monotonic() - started_s)
         ended_s = time.monotonic()
         process.wait()
         return ended_s

@@ -8,6 +8,7 @@ rule measure:
         layout.path("logs/measure/RECORDING.log"),
     wildcard_constraints:
         measurement=f"(?!({layout.traced_measurements()})/)[A-Za-z0-9.-]+",
+        key=layout.keys_of_single(),
     priority: 30
     threads: layout.all_cores(workflow.cores)
     resources:
@@ -25,3 +26,25 @@ use rule measure as replay with:
         layout.path("logs/replay/RECORDING.log"),
     wildcard_constraints:
         measurement=layout.traced_measurements(),
+        key=layout.keys_of_single(),
+
+
+for number, group in enumerate(layout.simultaneous(), start=1):
+
+    rule:
+        name:
+            f"measure_together_{number}"
+        input:
+            plans=ancient(group.plans),
+            seals=ancient(group.seals),
+            traces=ancient(group.traces),
+        output:
+            manifests=group.manifests,
+        log:
+            group.log,
+        priority: 30
+        threads: layout.all_cores(workflow.cores)
+        resources:
+            **layout.resources_of(group.drives),
+        shell:
+            "{STAGE} measure-together {input.plans:q} --after {input.seals:q} > {log:q} 2>&1"

@@ -8,6 +8,7 @@ rule report:
         replay_operations=layout.of_every_recording("tables/RECORDING/replay_operations.parquet"),
         replay_streams=layout.of_every_recording("tables/RECORDING/replay_streams.parquet"),
         replay_mappings=layout.of_every_recording("tables/RECORDING/replay_mappings.parquet"),
+        application_runs=layout.of_every_recording("tables/RECORDING/application_runs.parquet"),
         summary=layout.path("tables/summary.parquet"),
         deltas=layout.path("tables/deltas.parquet"),
         drives=layout.path("tables/drives.parquet"),

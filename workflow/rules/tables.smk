@@ -6,6 +6,7 @@ rule tables:
         cells=layout.path("tables/RECORDING/cells.parquet"),
         latency_bins=layout.path("tables/RECORDING/latency_bins.parquet"),
         series=layout.path("tables/RECORDING/series.parquet"),
+        application_runs=layout.path("tables/RECORDING/application_runs.parquet"),
         telemetry=layout.path("tables/RECORDING/telemetry.parquet"),
     log:
         layout.path("logs/tables/RECORDING.log"),

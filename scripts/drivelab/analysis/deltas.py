@@ -7,15 +7,18 @@ comparison/basis - 1 for speeds and scores, so that a positive delta is an impro
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pandas as pd
 
+from drivelab.analysis.application_summary import SIMULATED
 from drivelab.analysis.repeats import FEWEST
-from drivelab.analysis.verdict import FINE, IN_CHANGING_PHASE, TAINTED, TOO_FEW_RUNS
+from drivelab.analysis.verdict import AS_ASKED, FINE, IN_CHANGING_PHASE, TAINTED, TOO_FEW_RUNS
 from drivelab.tables.schemas import SCHEMAS
 
-_SAME = ["measurement", "protocol", "cell_label", "metric", "kind", "unit", "statistic"]
+_SAME = ["measurement", "protocol", "cell_label", "metric", "kind", "unit"]
+_REPEATS = re.compile(r"\b(median|mean|best) of \d+")
 
 
 def delta(basis: float, comparison: float, kind: str) -> float:
@@ -36,6 +39,7 @@ def delta(basis: float, comparison: float, kind: str) -> float:
 def deltas_table(summary: pd.DataFrame, basis: str) -> pd.DataFrame:
     """Table `deltas` from table `summary`: every other drive against the drive `basis`, where it has the value too.
 
+    Values are compared where their statistic is the same but for the number of repeats.
     A delta is certain when both values can be relied on, were made under the same conditions (reduced or not,
     virtual or not, same clock), and their spreads do not overlap. The spread of a replay is that of its passes: with
     fewer than FEWEST of them on a side, or of a phase whose passes differ by design, it makes nothing certain. `note`
@@ -47,7 +51,11 @@ def deltas_table(summary: pd.DataFrame, basis: str) -> pd.DataFrame:
     if reference.empty and not summary.empty:
         raise ValueError(f"the basis '{basis}' is not among the drives in the summary")
     others = summary[summary["drive"] != basis]
-    pairs = others.merge(reference, on=_SAME, suffixes=("_comparison", "_basis"))
+    # a median of 3 rounds and one of 5 are the same statistic
+    of_kind = [
+        side.assign(of=side["statistic"].str.replace(_REPEATS, r"\1 of N", regex=True)) for side in (others, reference)
+    ]
+    pairs = of_kind[0].merge(of_kind[1], on=[*_SAME, "of"], suffixes=("_comparison", "_basis"))
     rows = [_row(pair) for pair in pairs.to_dict("records")]
     return pd.DataFrame(rows, columns=columns)
 
@@ -57,8 +65,10 @@ def _row(pair: dict[str, Any]) -> dict[str, Any]:
     remarks = []
     if not _of_passes(pair) and (pair["n_basis"] < FEWEST or pair["n_comparison"] < FEWEST):
         remarks = ["the spread is that within a recording, not between recordings"]
+    if SIMULATED in f"{pair['statistic_basis']} {pair['statistic_comparison']}":
+        remarks.append(f"no application ran: {SIMULATED}")
     return {
-        **{column: pair[column] for column in _SAME if column != "statistic"},
+        **{column: pair[column] for column in _SAME},
         "basis": pair["drive_basis"],
         "comparison": pair["drive_comparison"],
         "basis_value": pair["value_basis"],
@@ -91,7 +101,7 @@ def _doubts(pair: dict[str, Any]) -> list[str]:
     ):
         if pair[f"{column}_basis"] != pair[f"{column}_comparison"]:
             found.append(words)
-    found += _of_spread(pair)
+    found += _of_spread(pair) if _of_passes(pair) else _of_rounds(pair)
     highest_low = max(pair["spread_low_basis"], pair["spread_low_comparison"])
     lowest_high = min(pair["spread_high_basis"], pair["spread_high_comparison"])
     if highest_low <= lowest_high:
@@ -101,13 +111,11 @@ def _doubts(pair: dict[str, Any]) -> list[str]:
 
 def _of_passes(pair: dict[str, Any]) -> bool:
     """Whether the values are of replays, whose `n` counts what the spread is of."""
-    return str(pair["cell_label"]).startswith(("replay ", "set of "))
+    return str(pair["cell_label"]).startswith(("replay ", "set of ", "application "))
 
 
 def _of_spread(pair: dict[str, Any]) -> list[str]:
     """Why the spreads of replays tell nothing, however far apart."""
-    if not _of_passes(pair):
-        return []
     verdicts = {pair["verdict_basis"], pair["verdict_comparison"]}
     fewest, found = min(pair["n_basis"], pair["n_comparison"]), []
     if fewest < FEWEST and TOO_FEW_RUNS not in verdicts:
@@ -115,3 +123,9 @@ def _of_spread(pair: dict[str, Any]) -> list[str]:
     if IN_CHANGING_PHASE in verdicts:
         found.append("its passes differ by design, so that their spread is a trend: compare them pass by pass")
     return found
+
+
+def _of_rounds(pair: dict[str, Any]) -> list[str]:
+    """Why the spreads of loops tell nothing: the protocol asks for so few rounds that they are no repeats."""
+    few = {pair["verdict_basis"], pair["verdict_comparison"]} & set(AS_ASKED.values())
+    return [f"too few rounds ({FEWEST} are needed)"] if few else []

@@ -1,40 +1,39 @@
-"""What workloads and metrics are called in the tables."""
+"""What workloads, cells and metrics are called in the tables."""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
 from drivelab.plan.cell import Cell
 
-UNITS = {
-    "iops": "IOPS",
-    "bandwidth_mib_s": "MiB/s",
+_SPEEDS = {"iops": "IOPS", "bandwidth_mib_s": "MiB/s", "iops_per_watt": "IOPS/W", "best_bandwidth_mb_s": "MB/s"}
+_TIMES = {
     "mean_latency_us": "us",
     "access_time_us": "us",
-    "p99_latency_us": "us",
-    "p99999_latency_us": "us",
-    "score": "score",
+    "best_mean_latency_us": "us",
+    **{f"p{nines}_latency_us": "us" for nines in ("50", "90", "99", "999", "9999", "99999")},
     "duration_s": "s",
 }
-KINDS = {
-    "iops": "speed",
-    "bandwidth_mib_s": "speed",
-    "mean_latency_us": "time",
-    "access_time_us": "time",
-    "p99_latency_us": "time",
-    "p99999_latency_us": "time",
-    "score": "score",
-    "duration_s": "time",
-}
+_SCORES = {"score": "score", "figure_of_merit": "score"}
+
+UNITS = {**_SPEEDS, **_TIMES, **_SCORES}
+KINDS = {metric: kind for kind, known in (("speed", _SPEEDS), ("time", _TIMES), ("score", _SCORES)) for metric in known}
 """Whether more is better (speed, score) or less is (time)."""
+
+_PLACE = ["recording", "kind", "begin", "cell", "workload", "threads", "queue_depth"]
 
 
 def workload(
     pattern: str, block_size_bytes: int, read_share_pct: int, block_size_max_bytes: float | None = None
 ) -> str:
-    """Name in the words of the PTS, for example `RND 4KiB 65/35`; `composite` for a mix of streams.
+    """Name in the words of the PTS, for example `RND 4KiB 65/35`, of a workload that is told by these alone.
 
-    `block_size_max_bytes` is missing (None or NaN) but for a cell with a range of sizes.
+    `block_size_max_bytes` is missing (None or NaN) but for a range of sizes. Rows of the tables have the whole name in
+    their column `workload`.
     """
     largest = None if pd.isna(block_size_max_bytes) else int(block_size_max_bytes)  # type: ignore[arg-type]
     return Cell(pattern, read_share_pct, block_size_bytes, 1, 1, block_size_max_bytes=largest).workload
@@ -48,22 +47,87 @@ def demand(threads: int, queue_depth: int) -> str:
 def cell_labels(places: pd.DataFrame) -> list[str]:
     """A name for each row that is unique in its recording and as short as can be.
 
-    `places` has recording, kind, step, pattern, block_size_bytes, read_share_pct, threads, queue_depth, and may have
-    block_size_max_bytes.
-    The workload is enough as a rule. Threads and depth are added where they vary; then the kind of step,
-    then its number, where a workload comes back in a later step.
+    `places` has recording, kind, step, cell, workload, threads, queue_depth, phase, phase_value, phase_pass, point.
+    The workload is enough as a rule. Threads and depth are added where they vary, but at points (MAX, MID, MIN), which
+    are chosen anew in every recording; then the turn of a repeated step where it varies: `RND 4KiB 0/100, wait 5s`,
+    `RND 8KiB 65/35, MAX`; then the kind of step, then its number, where a workload comes back in a later step.
     """
-    largest = places["block_size_max_bytes"] if "block_size_max_bytes" in places else [None] * len(places)
-    sizes = zip(places["pattern"], places["block_size_bytes"], places["read_share_pct"], largest, strict=True)
-    loads = places[["recording", "threads", "queue_depth"]].assign(name=[workload(*one) for one in sizes])
-    several = set(loads.drop_duplicates()[["recording", "name"]].value_counts().loc[lambda counts: counts > 1].index)
+    rows = list(places.itertuples())
+    turns = _turns(places)
+    loads = [None if _text(row.point) else demand(row.threads, row.queue_depth) for row in rows]
+    names = [str(row.workload) for row in rows]
+    names = _told_apart(rows, names, [None if load is None else f" {load}" for load in loads])
+    named_so = _told_apart(rows, names, [f", {turn}" if turn else "" for turn in turns])
     taken: set[tuple[str, str]] = set()
     labels = []
-    for place, label in zip(places.itertuples(), loads["name"], strict=True):
-        if (place.recording, label) in several:
-            label += f" {demand(place.threads, place.queue_depth)}"
-        names = (label, f"{label} {place.kind}", f"{label} step {place.step}")
-        name = next(name for name in names if (place.recording, name) not in taken)
-        taken.add((place.recording, name))
+    for row, label in zip(rows, named_so, strict=True):
+        of_step = f"{label} step {row.step}"
+        names = [label, f"{label} {row.kind}", of_step, f"{of_step} cell {row.cell}"]
+        name = next(name for name in names if (row.recording, name) not in taken)
+        taken.add((row.recording, name))
         labels.append(name)
     return labels
+
+
+def named(cells: pd.DataFrame) -> pd.DataFrame:
+    """The rows of loops and soaks in table `cells`, with the columns `cell_label` and `begin`, a number of a step.
+
+    A soak that goes on with the workload of the soak just before has its name, and began with it: the PTS write
+    saturation is one stretch, whose end is measured with the full histogram.
+    """
+    measured = cells[cells["kind"].isin(["loop", "soak"])].copy()
+    begins = _begins(measured[measured["kind"] == "soak"])
+    steps = zip(measured["recording"], measured["step"], strict=True)
+    measured["begin"] = [begins.get(place, place[1]) for place in steps]
+    places = measured.drop_duplicates(_PLACE).sort_values(["recording", "begin"], kind="stable")
+    places["cell_label"] = cell_labels(places.assign(step=places["begin"]))
+    return measured.merge(places[[*_PLACE, "cell_label"]], on=_PLACE, how="left")
+
+
+def _begins(soaks: pd.DataFrame) -> dict[tuple[str, int], int]:
+    """By recording and step of a soak: the step that it began with."""
+    loads: dict[tuple[str, int], tuple[Any, ...]] = {}
+    found: dict[tuple[str, int], int] = {}
+    firsts = soaks.drop_duplicates(["recording", "step"]).sort_values(["recording", "step"])
+    for row in firsts.itertuples():
+        place, before = (row.recording, row.step), (row.recording, row.step - 1)
+        turn = (_text(row.phase), _text(row.phase_value), _text(row.point))
+        loads[place] = (row.workload, row.threads, row.queue_depth, *turn)
+        found[place] = found[before] if loads.get(before) == loads[place] else row.step
+    return found
+
+
+def _told_apart(rows: Iterable[Any], names: list[str], additions: list[str | None]) -> list[str]:
+    """Names with what is added to them, where one name has several additions in a recording; None adds nothing."""
+    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    places = [(row.recording, name) for row, name in zip(rows, names, strict=True)]
+    for place, addition in zip(places, additions, strict=True):
+        if addition is not None:
+            found[place].add(addition)
+    return [
+        name + (addition or "") if len(found[place]) > 1 else name
+        for place, name, addition in zip(places, names, additions, strict=True)
+    ]
+
+
+def _turns(places: pd.DataFrame) -> list[str]:
+    """Which turn of a repeated step each row is of, in words; empty for a step that is not repeated."""
+    passes: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
+    rows = list(places.itertuples())
+    for row in rows:
+        if _text(row.phase_value):
+            passes[row.recording, _text(row.phase), _text(row.phase_value)].add(int(row.phase_pass))
+    turns = []
+    for row in rows:
+        phase, value = _text(row.phase), _text(row.phase_value)
+        if _text(row.point):
+            turns.append(_text(row.point).upper())
+        elif value and len(passes[row.recording, phase, value]) == 1:
+            turns.append(f"{phase} {value}")
+        else:
+            turns.append(f"{phase} {int(row.phase_pass)}" if phase else "")
+    return turns
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

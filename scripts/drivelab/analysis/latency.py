@@ -12,6 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+NINES = {
+    "p50_latency_us": 50.0,
+    "p90_latency_us": 90.0,
+    "p99_latency_us": 99.0,
+    "p999_latency_us": 99.9,
+    "p9999_latency_us": 99.99,
+    "p99999_latency_us": 99.999,
+}
+"""Percent by metric: "the nines" that a latency is told by."""
+
 
 def merge_bins(bins: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """Bins of directions, rounds, slices added up: columns `by`, latency_ns (ascending), count."""

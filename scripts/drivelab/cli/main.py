@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 import drivelab
-from drivelab.cli import capture, doctor, drives, plan, replay, run, stage, steady_state, testing, trace, virtual
+from drivelab.cli import capture, doctor, drives, plan, protocol, replay, run, stage, steady_state, testing, trace, virtual
 from drivelab.errors import UserError
 
 _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST)
@@ -22,7 +22,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="drivelab", description=drivelab.__doc__)
     top.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (run, plan, drives, doctor, virtual, capture, trace, replay, steady_state, testing, stage):
+    for module in (run, plan, protocol, drives, doctor, virtual, capture, trace, replay, steady_state, testing, stage):
         module.add_parser(commands)
     return top
 

@@ -19,15 +19,17 @@ def add_parser(commands: Any) -> None:
 def _plan(options: argparse.Namespace) -> int:
     from drivelab.drives import sysfs
     from drivelab.stages.commands import fio_commands
+    from drivelab.stages.headline import headline
     from drivelab.stages.layout import Layout
     from drivelab.stages.outlook import outlook
     from drivelab.stages.planning import Campaign
-    from drivelab.virtual.model import PAGE_BYTES
+    from drivelab.stages.platforms import is_here
+    from drivelab.virtual.model import DriveModel
 
     campaign = Campaign.load(in_project(options.study))
     Layout(campaign).check_owner()
     campaign.approve_drives()
-    print(campaign.headline())
+    print(headline(campaign))
     rows = {row.drive: row for row in outlook(campaign)}
     for row in rows.values():
         print("\n".join(row.lines()))
@@ -36,9 +38,16 @@ def _plan(options: argparse.Namespace) -> int:
         print(f"\n{one.plan.recording}{', recorded already' if done else ''}")
         for difference in one.altered:
             print(f"    reduced: {difference}")
+        if "simultaneous" in one.plan.subject:
+            print(f"    measured at the same time: {', '.join(one.plan.subject['simultaneous'])}")
         print(f"    purge: {one.plan.subject['condition']['purge']}")
-        row = rows[one.plan.drive]
-        block = PAGE_BYTES if row.virtual else sysfs.logical_block_bytes(row.device.removeprefix("/dev/"))
+        if not is_here(one.plan):
+            continue
+        row = rows[one.plan.sheet_drive]
+        if row.virtual:
+            block = DriveModel.from_mapping(row.drive, one.plan.subject["drive"]["virtual"]).logical_block_bytes
+        else:
+            block = sysfs.logical_block_bytes(row.device.removeprefix("/dev/"))
         for purpose, command in fio_commands(one.plan, row.device, row.capacity_bytes, block):
             print(f"    {purpose}" + (" (simulated)" if one.plan.clock == "virtual" else f":\n        {command}"))
     return 0

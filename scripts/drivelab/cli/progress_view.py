@@ -11,6 +11,7 @@ from typing import Any
 
 from drivelab.stages.estimate import assumed_mib_s, estimate
 from drivelab.stages.planning import Campaign, Planned
+from drivelab.stages.platforms import is_here
 from drivelab.units import format_duration
 
 _EVERY_S = 10.0
@@ -23,7 +24,8 @@ class ProgressView:
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
         self._status = campaign.study.results / "status"
-        self._expected = {one.plan.recording: _expected_s(campaign, one) for one in campaign.plans}
+        self._expected = {one.plan.recording: _expected_s(campaign, one) for one in campaign.plans if is_here(one.plan)}
+        self._width = max(8, *map(len, campaign.study.subjects))
         self._began: dict[str, float] = {}
         self._seen: dict[str, tuple[str, float]] = {}
         self._live: Any = None
@@ -46,14 +48,14 @@ class ProgressView:
     def update(self) -> None:
         """Show what has changed."""
         lines = []
-        for drive in self._campaign.study.drives:
+        for drive in self._campaign.study.subjects:
             status = self._read(drive)
             if status is None or status["at_s"] < self._started_s:
                 continue
             recording = status["recording"]
             self._began.setdefault(recording, status["at_s"])
             measurement = recording.split("/")[1]
-            lines.append((drive, f"{drive:<8} {measurement:<22} {status['stage']:<12} {status['text']}"))
+            lines.append((drive, f"{drive:<{self._width}} {measurement:<22} {status['stage']:<12} {status['text']}"))
         if self._live is not None:
             from rich.text import Text
 

@@ -20,6 +20,7 @@ from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
 from drivelab.stages import consent
 from drivelab.stages.engines import check_engines
+from drivelab.stages.headline import headline
 from drivelab.stages.layout import Layout
 from drivelab.stages.outlook import outlook
 from drivelab.stages.planning import Campaign
@@ -42,7 +43,7 @@ def run_study(path: Path, cores: int, yes: bool) -> int:
     campaign = Campaign.load(path)
     layout = Layout(campaign)
     layout.check_owner()
-    check_engines(one.plan for one in campaign.plans)
+    check_engines(campaign.here)
     campaign.approve_drives()
     _show_and_agree(campaign, yes)
     logs = campaign.study.results / "logs"
@@ -55,7 +56,7 @@ def run_study(path: Path, cores: int, yes: bool) -> int:
                 f"study '{campaign.study.name}' is being run already; wait for it, or end it first"
             ) from None
         _unlock(path)
-        print(campaign.headline(), flush=True)
+        print(headline(campaign), flush=True)
         started_s = time.monotonic()
         with _host_as_wanted(campaign):
             status = None
@@ -89,8 +90,8 @@ def _host_as_wanted(campaign: Campaign) -> Iterator[None]:
     if not campaign.needs_fio:
         yield
         return
-    study = campaign.study
-    with for_study(study.scenario, campaign.real_drives(), change=study.host_settings == "apply", say=_say):
+    change = campaign.study.host_settings == "apply"  # to a single scenario then
+    with for_study(campaign.scenarios[0], campaign.real_drives(), change=change, say=_say):
         yield
 
 

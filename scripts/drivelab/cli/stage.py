@@ -23,7 +23,13 @@ def add_parser(commands: Any) -> None:
     one = commands.add_parser("measure", help="stage: make the recording of a plan, or go on with it")
     one.add_argument("plan", type=Path)
     one.add_argument("--after", type=Path, required=True, help="seal of the preconditioning")
+    one.add_argument("--barrier", type=int, help=argparse.SUPPRESS)  # open connection of 'measure-together'
     one.set_defaults(handler=_measure)
+
+    one = commands.add_parser("measure-together", help="stage: make recordings of several drives at the same time")
+    one.add_argument("plans", type=Path, nargs="+")
+    one.add_argument("--after", type=Path, nargs="+", required=True, help="seals of the preconditioning, in that order")
+    one.set_defaults(handler=_measure_together)
 
     one = commands.add_parser("capture-trace", help="stage: trace an application as a study says")
     one.add_argument("study", type=Path)
@@ -49,10 +55,21 @@ def _precondition(options: argparse.Namespace) -> int:
 
 
 def _measure(options: argparse.Namespace) -> int:
+    import socket
+
     from drivelab.plan.plan import Plan
+    from drivelab.stages.barrier import Barrier
     from drivelab.stages.measure import measure
 
-    measure(Plan.read(options.plan), options.after)
+    barrier = None if options.barrier is None else Barrier(socket.socket(fileno=options.barrier))
+    measure(Plan.read(options.plan), options.after, barrier)
+    return 0
+
+
+def _measure_together(options: argparse.Namespace) -> int:
+    from drivelab.stages.together import measure_together
+
+    measure_together(options.plans, options.after)
     return 0
 
 

@@ -11,7 +11,12 @@ from drivelab.errors import UserError
 
 COLUMNS = ("drive", "device", "serial", "destructive", "note")
 ENDURANCE = "endurance_tbw"
-"""A sixth column that may be left out: bytes that the maker lets be written, in units of 10^12."""
+"""A column that may be left out: bytes that the maker lets be written, in units of 10^12."""
+OVER_PROVISIONING = "over_provisioning_pct"
+"""A column that may be left out: flash beyond the capacity, in percent of the capacity."""
+OPTIONAL = (ENDURANCE, OVER_PROVISIONING)
+_MOST_OVER_PROVISIONING_PCT = 400
+"""Beyond any drive: a larger number is a capacity, or bytes."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _DEVICE = re.compile(r"virtual:[a-z0-9][a-z0-9-]{0,40}|/dev/disk/by-id/[A-Za-z0-9_.:+=@-]+")
@@ -31,6 +36,8 @@ class SheetRow:
     """File and line, for errors."""
     endurance_bytes: float | None = None
     """Rated endurance: host bytes written over the drive's life; None where the sheet does not say."""
+    over_provisioning: float | None = None
+    """Flash beyond the capacity, as a fraction of the capacity; None where the sheet does not say."""
 
     @property
     def virtual(self) -> str | None:
@@ -50,10 +57,11 @@ def load_sheet(path: Path) -> dict[str, SheetRow]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: cannot be read as a sheet of tab-separated UTF-8 ({error}); mend the file") from None
     columns = tuple(lines[0]) if lines else ()
-    if columns not in (COLUMNS, (*COLUMNS, ENDURANCE)):
+    more = columns[len(COLUMNS) :]
+    if columns[: len(COLUMNS)] != COLUMNS or len(set(more)) < len(more) or not set(more) <= set(OPTIONAL):
         raise UserError(
-            f"{path} line 1: the columns must be {', '.join(COLUMNS)} and perhaps {ENDURANCE}, separated by tabs; "
-            "mend the line"
+            f"{path} line 1: the columns must be {', '.join(COLUMNS)} and perhaps {' and '.join(OPTIONAL)}, separated "
+            "by tabs; mend the line"
         )
     rows: dict[str, SheetRow] = {}
     for number, fields in enumerate(lines[1:], start=2):
@@ -79,14 +87,30 @@ def _row(fields: list[str], columns: tuple[str, ...], source: str) -> SheetRow:
         raise UserError(f"{source}: drive '{drive}' has no serial; read it with lsblk -o NAME,SERIAL and enter it")
     if destructive not in ("yes", "no"):
         raise UserError(f"{source}: destructive is '{destructive}'; write yes (all its data may be destroyed) or no")
-    endurance_bytes = _endurance_bytes(rest[0], source) if rest and rest[0] else None
-    return SheetRow(drive, device, serial, destructive == "yes", note, source, endurance_bytes)
+    more = dict(zip(columns[len(COLUMNS) :], rest, strict=True))
+    return SheetRow(
+        drive, device, serial, destructive == "yes", note, source,
+        _endurance_bytes(more.get(ENDURANCE, ""), source), _over_provisioning(more.get(OVER_PROVISIONING, ""), source),
+    )  # fmt: skip
 
 
-def _endurance_bytes(text: str, source: str) -> float:
+def _endurance_bytes(text: str, source: str) -> float | None:
+    if not text:
+        return None
     if not _NUMBER.fullmatch(text) or float(text) == 0:
         raise UserError(f"{source}: {ENDURANCE} is '{text}'; write the terabytes that may be written, such as 600")
     return 1e12 * float(text)
+
+
+def _over_provisioning(text: str, source: str) -> float | None:
+    if not text:
+        return None
+    if not _NUMBER.fullmatch(text) or float(text) > _MOST_OVER_PROVISIONING_PCT:
+        raise UserError(
+            f"{source}: {OVER_PROVISIONING} is '{text}'; write the flash beyond the capacity in percent of it, "
+            f"such as 28, at most {_MOST_OVER_PROVISIONING_PCT}"
+        )
+    return float(text) / 100
 
 
 def _refuse_twice(rows: dict[str, SheetRow], row: SheetRow) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from drivelab.config.schema import validate
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
+from drivelab.plan.plan import drive_in_sheet
 from drivelab.units import parse_share
 
 DEFAULT_STUDY = "config/study.yaml"
@@ -29,6 +30,25 @@ class TraceSource:
     """Virtual drive that the application runs on."""
 
 
+ANY_HOST = "any"
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What a study's drives are compared on: a host with its settings."""
+
+    name: str
+    host: str
+    """Host name, or ANY_HOST for whichever host the study is run on."""
+    scenario: str
+    write_cache: str | None
+    """As in `Study`."""
+
+    def of(self, drive: str) -> str:
+        """What results of a drive on this platform are told of."""
+        return f"{drive}@{self.name}"
+
+
 @dataclass(frozen=True)
 class MeasurementChoice:
     """One entry of `measurements`."""
@@ -42,6 +62,8 @@ class MeasurementChoice:
     settings: Mapping[str, Any]
     source: str
     """File and key, for errors."""
+    application: str | None = None
+    """Name in config/applications.yaml; None for protocols that run none."""
 
 
 @dataclass(frozen=True)
@@ -71,19 +93,34 @@ class Study:
     concurrency: int
     runs: int
     basis: str
+    """What deltas are relative to: one of `subjects`."""
     drives: tuple[str, ...]
+    platforms: tuple[Platform, ...]
+    """Empty for a study of drives alone."""
     traces: Mapping[str, TraceSource]
     measurements: tuple[MeasurementChoice, ...]
     rse_threshold_pct: float
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """What is compared: the drives, or each drive on each platform as DRIVE@PLATFORM."""
+        return _subjects(self.drives, self.platforms)
 
 
 def load_study(path: Path) -> Study:
     """The study in a file; raises UserError with file and key for anything wrong within it."""
     body = validate(load_yaml(path), "study", str(path))
     drives = tuple(body["drives"])
-    basis = body.get("basis", drives[0])
-    if basis not in drives:
-        raise UserError(f"{path}: key 'basis' is '{basis}', which is none of the study's drives; choose one of them")
+    write_cache = _write_cache(body["write_cache"], body["class"])
+    platforms = _platforms(path, body["platforms"], body["scenario"], write_cache, body["class"])
+    subjects = _subjects(drives, platforms)
+    basis = body.get("basis", subjects[0])
+    if basis not in subjects:
+        what = "drives on its platforms" if platforms else "drives"
+        raise UserError(
+            f"{path}: key 'basis' is '{basis}', which is none of the study's {what}; "
+            f"choose one of {', '.join(subjects)}"
+        )
     results = Path(body.get("results", f"results/{body['name']}"))
     if body["runs"] % 2 == 0:
         raise UserError(f"{path}: key 'runs' is {body['runs']}; a median takes an odd number of them, so choose one")
@@ -93,7 +130,7 @@ def load_study(path: Path) -> Study:
         for index, entry in enumerate(body["measurements"])
     )
     _refuse_twice(path, measurements)
-    if all(basis not in choice.drives for choice in measurements):
+    if all(drive_in_sheet(basis) not in choice.drives for choice in measurements):
         raise UserError(f"{path}: key 'basis' is '{basis}', which no measurement is made on; choose another")
     return Study(
         path=path,
@@ -104,7 +141,7 @@ def load_study(path: Path) -> Study:
         drive_class=body["class"],
         scenario=body["scenario"],
         purge=body["purge"],
-        write_cache=_write_cache(body["write_cache"], body["class"]),
+        write_cache=write_cache,
         host_settings=body["host_settings"],
         taint=_taint(body["taint"]),
         meter=body.get("meter", {}),
@@ -114,6 +151,7 @@ def load_study(path: Path) -> Study:
         runs=body["runs"],
         basis=basis,
         drives=drives,
+        platforms=platforms,
         traces=traces,
         measurements=measurements,
         rse_threshold_pct=100 * parse_share(body["analysis"].get("relative_standard_error", "5%")),
@@ -125,6 +163,29 @@ def _write_cache(wanted: str, drive_class: str) -> str | None:
     if wanted == "unchanged":
         return None
     return {"enterprise": "off", "client": "on"}[drive_class] if wanted == "by-class" else wanted
+
+
+def _subjects(drives: Sequence[str], platforms: Sequence[Platform]) -> tuple[str, ...]:
+    return tuple(one.of(drive) for drive in drives for one in platforms) if platforms else tuple(drives)
+
+
+def _platforms(
+    path: Path, body: Mapping[str, Mapping[str, str]], scenario: str, write_cache: str | None, drive_class: str
+) -> tuple[Platform, ...]:
+    """The platforms of a study; what one does not say is as in the study. Raises UserError for two that are alike."""
+    found: dict[tuple[str, str, str | None], str] = {}
+    platforms = []
+    for name, one in body.items():
+        cache = _write_cache(one["write_cache"], drive_class) if "write_cache" in one else write_cache
+        platform = Platform(name, one["host"], one.get("scenario", scenario), cache)
+        other = found.setdefault((platform.host, platform.scenario, platform.write_cache), name)
+        if other != name:
+            raise UserError(
+                f"{path}: key 'platforms' has '{other}' and '{name}', which differ in nothing; give them another "
+                "'host', 'scenario' or 'write_cache', or leave one out"
+            )
+        platforms.append(platform)
+    return tuple(platforms)
 
 
 def _taint(body: Mapping[str, Any]) -> dict[str, float]:
@@ -163,6 +224,7 @@ def _choice(
         drives=tuple(entry.get("drives", drives)),
         settings=entry.get("set", {}),
         source=f"{place}'",
+        application=entry.get("application"),
     )
 
 

@@ -7,9 +7,11 @@ has been seen to do so on a full disk with no document at all; hence the checks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from drivelab.fio.document import CellFailed, FioResult, documents, from_document
+from drivelab.fio.early_end import INTERRUPTED, ended_early, without_farewell
 from drivelab.fio.slices import slices
 from drivelab.plan.cell import Cell
 
@@ -34,10 +36,12 @@ def read_replay(directory: Path) -> FioResult:
 def read_slices(directory: Path, cell: Cell) -> list[FioResult]:
     """A run cut into the slices between its status documents; the whole run is judged.
 
-    A last bit shorter than half of `cell.slice_s` becomes part of the slice before it. Raises CellFailed.
+    A last bit shorter than half of `cell.slice_s` becomes part of the slice before it. A run that drivelab ended before
+    its time need not have reached the time or the volume of the cell. Raises CellFailed.
     """
     results = list(_finished(directory))
-    check(results[-1], cell)
+    early = ended_early(directory) is not None
+    check(results[-1], replace(cell, runtime_s=None, volume_bytes=None) if early else cell)
     return slices(results, minimum_s=(cell.slice_s or 0.0) / 2)
 
 
@@ -60,9 +64,14 @@ def _finished(directory: Path) -> Iterator[FioResult]:
         raise CellFailed("fio did not end: there is no exit status") from None
     if status < 0:
         raise CellFailed(f"fio was killed by signal {-status}")
-    if status != 0:
+    text = _text(directory)
+    if ended_early(directory) is not None:
+        text = without_farewell(text)
+    elif status == INTERRUPTED:
+        raise CellFailed(f"fio was interrupted, not by drivelab; it ended with status {status}")
+    elif status != 0:
         raise CellFailed(f"fio ended with status {status}: {_complaint(directory)}")
-    for document in documents(_text(directory)):
+    for document in documents(text):
         yield from_document(document)
 
 
@@ -88,7 +97,8 @@ def check(result: FioResult, cell: Cell | None = None, *, least_share: float = 0
     """Raise CellFailed unless a whole run did I/O, and the I/O that `cell` asks for, for as long or as much.
 
     Long enough is `least_share` of the runtime less `tolerance_s`; enough is the volume, but for the last
-    block of each thread. One of the two will do where the cell has both.
+    block of each thread. One of the two will do where the cell has both. Of two workloads both must have done I/O for
+    long enough.
     """
     if not result.ios:
         raise CellFailed("fio did no I/O at all")
@@ -101,17 +111,21 @@ def check(result: FioResult, cell: Cell | None = None, *, least_share: float = 0
         ("reads", result.read, cell.read_share),
         ("writes", result.write, 100 - cell.read_share),
     ):
+        if cell.beside is not None:
+            if not one.ios:
+                raise CellFailed(f"there are no {name}, which are all that one of the two workloads does")
+            continue
         if one.ios and share == 0:
             raise CellFailed(f"there are {one.ios} {name}, the cell asks for none")
         if not one.ios and result.ios * share / 100 >= _SURE_TO_OCCUR:
             raise CellFailed(f"there are no {name}, the cell asks for {share} %")
     least_s = None if cell.runtime_s is None else least_share * cell.runtime_s - tolerance_s
     least_bytes = None if cell.volume_bytes is None else cell.volume_bytes - cell.threads * cell.largest_block_bytes
-    long_enough = least_s is not None and result.runtime_s >= least_s
+    runtimes_s = [one.runtime_s for one in (result.read, result.write) if one.ios]
+    runtime_s = max(runtimes_s) if cell.beside is None else min(runtimes_s)
+    long_enough = least_s is not None and runtime_s >= least_s
     enough = least_bytes is not None and result.bytes >= least_bytes
     if not (long_enough or enough or (least_s is None and least_bytes is None)):
         asked = [f"{cell.runtime_s:g} s"] if cell.runtime_s is not None else []
         asked += [f"{cell.volume_bytes} bytes"] if cell.volume_bytes is not None else []
-        raise CellFailed(
-            f"fio ended after {result.runtime_s:g} s and {result.bytes} bytes, asked for {' or '.join(asked)}"
-        )
+        raise CellFailed(f"fio ended after {runtime_s:g} s and {result.bytes} bytes, asked for {' or '.join(asked)}")

@@ -11,8 +11,9 @@ from pathlib import Path
 from drivelab.drives import tools
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.errors import UserError
+from drivelab.fio.early_end import EarlyEnd, StopRule
 from drivelab.fio.result import CellFailed
-from drivelab.process import Tick, Timing, run_program
+from drivelab.process import TICK_S, Tick, Timing, run_program
 
 OLDEST = (3, 33)
 GRACE_S = 60.0
@@ -56,14 +57,16 @@ def run_fio(
     on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
     idles: bool = False,
+    until: StopRule | None = None,
 ) -> Timing:
     """Run fio on a job text in `directory` and leave the evidence there, as `drivelab.fio.result` reads it.
 
     `name` is the kernel's name of the drive; of a file, which has none, nobody can say that it hangs. `on_tick` is
     called about once a second. Raises CellFailed when the drive completes nothing for GRACE_S, unless the job `idles`
     and nothing is in flight, or fio overruns `runtime_s` by as much; fio's process group is killed then, and `on_hang`
-    called if that is in vain (a process in uninterruptible sleep ends only when the drive answers). Exit status and
-    JSON are not judged here.
+    called if that is in vain (a process in uninterruptible sleep ends only when the drive answers). With `until`, which
+    takes slices, fio is ended in order once the rule says so of a status document, looked for four times a slice. Exit
+    status and JSON are not judged here.
     If this process is killed, fio is killed with it.
     """
     (directory / "job.fio").write_text(job)
@@ -76,7 +79,11 @@ def run_fio(
         watchdog.look(elapsed_s)
         on_tick(elapsed_s)
 
-    return run_program([*command, "job.fio"], directory, tick, on_hang)
+    if until is None:
+        return run_program([*command, "job.fio"], directory, tick, on_hang)
+    early = EarlyEnd(directory, until)
+    look_s = min(TICK_S, (slice_s or TICK_S) / 4)
+    return run_program([*command, "job.fio"], directory, tick, on_hang, until=early.due, look_s=look_s)
 
 
 class _Watchdog:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from itertools import pairwise
 
@@ -18,17 +18,25 @@ def slices(results: Iterable[FioResult], minimum_s: float = 0.0) -> list[FioResu
     never the last: its I/Os belong to the longer slice then. A slice may be without I/O. Raises
     CellFailed when a count goes back.
     """
-    kept: list[FioResult] = []
-    for result in reversed(list(results)):
-        if not kept or kept[-1].runtime_s - result.runtime_s > minimum_s:
-            kept.append(result)
+    found = list(results)
+    kept = [found[place] for place in boundaries([one.runtime_s for one in found], minimum_s)]
+    return kept[:1] + [difference(kept[0], old, new) for old, new in pairwise(kept)]
+
+
+def boundaries(runtimes_s: Sequence[float], minimum_s: float = 0.0) -> list[int]:
+    """Places of the documents that slices end with, given the runtime of each document; ascending."""
+    kept: list[int] = []
+    for place in range(len(runtimes_s) - 1, -1, -1):
+        if not kept or runtimes_s[kept[-1]] - runtimes_s[place] > minimum_s:
+            kept.append(place)
     kept.reverse()
-    if len(kept) > 1 and kept[0].runtime_s <= minimum_s:
+    if len(kept) > 1 and runtimes_s[kept[0]] <= minimum_s:
         del kept[0]
-    return kept[:1] + [_difference(kept[0], old, new) for old, new in pairwise(kept)]
+    return kept
 
 
-def _difference(first: FioResult, old: FioResult, new: FioResult) -> FioResult:
+def difference(first: FioResult, old: FioResult, new: FioResult) -> FioResult:
+    """The slice between two results that each count from the start of a run whose first result is `first`."""
     thread_time_s = new.thread_time_s - old.thread_time_s
 
     def cpu_pct(before_pct: float, after_pct: float) -> float:

@@ -20,6 +20,11 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+def drive_in_sheet(subject: str) -> str:
+    """The drive of what may be DRIVE@PLATFORM; neither name has an @ of its own."""
+    return subject.partition("@")[0]
+
+
 @dataclass(frozen=True)
 class Plan:
     """One measurement of one drive."""
@@ -36,7 +41,13 @@ class Plan:
 
     @property
     def drive(self) -> str:
+        """What results are told of: the drive's name in the sheet, or DRIVE@PLATFORM in a study of platforms."""
         return str(self.context["drive"])
+
+    @property
+    def sheet_drive(self) -> str:
+        """The drive's name in the sheet, on whatever platform."""
+        return drive_in_sheet(self.drive)
 
     @property
     def measurement(self) -> str:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivelab.config.schema import validate
+from drivelab.config.schema import unfit
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
-from drivelab.protocol.alteration import altered_body
-from drivelab.protocol.loops import loop
+from drivelab.protocol.alteration import Alteration
+from drivelab.protocol.cells import check_workload
+from drivelab.protocol.conditions import condition
+from drivelab.protocol.misfit import MisfitError, Place, at
 from drivelab.protocol.parameters import differences, unsourced
-from drivelab.protocol.repeats import Turn, refuse_unclear, turns
-from drivelab.protocol.replays import replay
-from drivelab.protocol.values import Values
-from drivelab.units import parse_duration
+from drivelab.protocol.points import point
+from drivelab.protocol.repeats import refuse_unclear, turns
+from drivelab.protocol.steps import STEPS
+from drivelab.protocol.values import Values, active_range, filled
 
 _NO_CLASS = {"threads": 1, "queue_depth": 1, "active_range": "100%"}
 
@@ -33,6 +35,11 @@ class Protocol:
         return str(self.body["name"])
 
     @property
+    def description(self) -> str:
+        """What the test asks and how to read it, in one paragraph; empty if the file has none."""
+        return " ".join(str(self.body.get("description", "")).split())
+
+    @property
     def replays(self) -> bool:
         """Whether it has a replay step, so that a study must name a trace, or several."""
         return any(kind == "replay" for kind, _ in self._steps())
@@ -41,6 +48,21 @@ class Protocol:
     def takes_streams(self) -> bool:
         """Whether it has a loop of a trace's streams, so that a study must name one trace."""
         return any(kind == "loop" and "streams" in fields["cells"] for kind, fields in self._steps())
+
+    @property
+    def applications(self) -> bool:
+        """Whether it has an application step, so that a study must name an application."""
+        return any(kind == "application" for kind, _ in self._steps())
+
+    @property
+    def simultaneous(self) -> bool:
+        """Whether all drives of a measurement are measured at the same time."""
+        return bool(self.body.get("simultaneous", False))
+
+    @property
+    def analysis(self) -> Mapping[str, Any]:
+        """What is worked out beside the usual: `figure_of_merit`, `best_run`; empty if nothing is."""
+        return dict(self.body.get("analysis", {}))
 
     def _steps(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for turn in turns(self.body["measure"]):
@@ -52,22 +74,41 @@ class Resolved:
     """One measurement that a protocol asks for, ready for a plan."""
 
     variant: str | None
-    """The value of `for_each`, or None."""
+    """The value of `for_each` as a part of a name, such as `4KiB` or `50pct`, or None."""
     steps: dict[str, Any]
     """`class`, `condition` and `measure`, JSON-able, numbers in base units."""
     altered: tuple[str, ...]
     """What differs from the full-length protocol, in words; empty for the protocol as it stands."""
+    simultaneous: bool
+    """Whether all drives of the measurement are to be measured at the same time."""
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Fields that are laid over a protocol, and where they are written."""
+
+    change: Mapping[str, Any]
+    place: Place
 
 
 def load(path: Path) -> Protocol:
-    """The protocol in a file; raises UserError with file and key for anything that does not fit."""
-    body = validate(load_yaml(path), "protocol", str(path))
-    if body["name"] != path.stem:
-        raise UserError(f"{path}: key 'name' is '{body['name']}', the file is called '{path.stem}'; make them agree")
-    refuse_unclear(body["measure"], str(path))
-    if missing := unsourced(body):
-        raise UserError(f"{path}: key 'sources' has no entry for '{missing[0]}'; say where the value comes from")
+    """The protocol in a file; raises UserError with file, line and key for anything that does not fit."""
+    body = load_yaml(path)
+    try:
+        _check(body)
+        if body["name"] != path.stem:
+            raise MisfitError(f"is '{body['name']}', the file is called '{path.stem}'; make them agree", ("name",))
+        if missing := unsourced(body):
+            raise MisfitError(f"has no entry for '{missing[0]}'; say where the value comes from", ("sources",))
+    except MisfitError as misfit:
+        raise Place(path).error(misfit) from None
     return Protocol(path, body)
+
+
+def _check(body: dict[str, Any]) -> None:
+    if found := unfit(body, "protocol"):
+        raise MisfitError(found.sentence, found.keys, found.culprit)
+    refuse_unclear(body["measure"])
 
 
 def resolve(
@@ -76,67 +117,78 @@ def resolve(
     """The measurements of a protocol for a drive class, one for each value of `for_each`.
 
     `scale` names an entry of the protocol's `scale`, `settings` changes fields on top of it; `source` names, in
-    errors, the place that asked for them. Raises UserError when either does not fit.
+    errors, the place that asked for them, such as `config/study.yaml: key 'measurements[0]'`. Raises UserError, with
+    the line of what is to blame, when anything does not fit.
     """
-    body = dict(protocol.body)
+    layers = []
     if scale is not None:
         scales = protocol.body.get("scale", {})
         if scale not in scales:
             known = ", ".join(sorted(scales)) or "none"
             raise UserError(f"{source}: protocol '{protocol.name}' has no scale '{scale}'; it has: {known}")
-        body = altered_body(body, scales[scale], f"{protocol.path} scale '{scale}'")
+        layers.append(_Layer(scales[scale], Place(protocol.path, ("scale", scale))))
     if settings:
-        body = altered_body(body, settings, source)
-    altered = differences(protocol.body, body, drive_class)
-    values = body.get("for_each", {}).get("block_size", [None])
-    return [Resolved(value, _steps(body, drive_class, value), altered) for value in values]
+        layers.append(_Layer(settings, Place.named(source, "set")))
+    return _resolve(protocol, drive_class, layers)
 
 
-def _steps(body: Mapping[str, Any], drive_class: str, each: str | None) -> dict[str, Any]:
-    chosen = body.get("class", {}).get(drive_class, _NO_CLASS)
-    values = Values.of_class(body["name"], chosen, each)
-    return {
-        "class": {**chosen, "active_range": values.active_range, "name": drive_class},
-        "condition": _condition(body["condition"], values),
-        "measure": [_step(turn, values) for turn in turns(body["measure"])],
-    }
+def _resolve(protocol: Protocol, drive_class: str, layers: Sequence[_Layer]) -> list[Resolved]:
+    """With layers over the protocol: a misfit is blamed on the first one without which there is none."""
+    body, alteration = dict(protocol.body), None
+    for layer in layers:
+        try:
+            alteration = Alteration.of(body, layer.change)
+        except MisfitError as misfit:
+            raise layer.place.error(misfit) from None
+        body = alteration.body
+    try:
+        if layers:
+            _check(body)
+        return _measurements(protocol.body, body, drive_class)
+    except MisfitError as misfit:
+        if alteration is None:
+            raise Place(protocol.path).error(misfit) from None
+        _resolve(protocol, drive_class, layers[:-1])
+        raise layers[-1].place.error(alteration.blamed(misfit)) from None
 
 
-def _condition(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    condition: dict[str, Any] = {"purge": fields["purge"]}
-    if "settle" in fields:
-        condition["settle_s"] = parse_duration(fields["settle"])
-    if "fill" in fields:
-        fill = fields["fill"]
-        condition["fill"] = {
-            "pattern": fill["pattern"],
-            "block_size_bytes": values.size(fill["block_size"]),
-            "capacity_multiple": fill["capacity_multiple"],
-            "queue_depth": fill.get("queue_depth", 32),
-        }
-    return condition
+def _measurements(full: Mapping[str, Any], body: Mapping[str, Any], drive_class: str) -> list[Resolved]:
+    altered = differences(full, body, drive_class)
+    simultaneous = bool(body.get("simultaneous", False))
+    ((key, values),) = body.get("for_each", {"": [None]}).items()
+    return [
+        Resolved(
+            variant=None if value is None else str(value).replace("%", "pct"),
+            steps=_steps(body, drive_class, () if value is None else ((key, value),)),
+            altered=altered,
+            simultaneous=simultaneous,
+        )
+        for value in values
+    ]
 
 
-def _step(turn: Turn, values: Values) -> dict[str, Any]:
-    return {turn.kind: {**_MAKERS[turn.kind](turn.fields, values.at(turn.time)), **turn.phase}}
+def _steps(body: Mapping[str, Any], drive_class: str, turn: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    with at("class", drive_class):
+        chosen = filled(body.get("class", {}).get(drive_class, _NO_CLASS), turn)
+        with at("active_range"):
+            span = active_range(chosen["active_range"])
+    with at("condition"):
+        conditioned = condition(filled(body["condition"], turn))
+    for name, fields in body.get("workloads", {}).items():
+        with at("workloads", name):
+            check_workload(fields)
+    values = Values(chosen["threads"], chosen["queue_depth"], span, body.get("workloads", {}), turn)
+    drives_class = {**chosen, "active_range": span["range_share"], "name": drive_class}
+    if "range_bytes" in span:
+        drives_class["active_range_bytes"] = span["range_bytes"]
+    return {"class": drives_class, "condition": conditioned, "measure": _measure(body["measure"], values)}
 
 
-def _soak(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    until: dict[str, Any] = {}
-    if "capacity_multiple" in fields["until"]:
-        until["capacity_multiple"] = fields["until"]["capacity_multiple"]
-    if "time" in fields["until"]:
-        until["time_s"] = values.duration_s(fields["until"]["time"])
-    return {"cell": values.cell(fields, None).to_mapping(), "until": until}
-
-
-def _idle(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    return {"time_s": values.duration_s(fields["time"])}
-
-
-_MAKERS: dict[str, Callable[[Mapping[str, Any], Values], dict[str, Any]]] = {
-    "loop": loop,
-    "soak": _soak,
-    "idle": _idle,
-    "replay": replay,
-}
+def _measure(measure: Sequence[Mapping[str, Any]], values: Values) -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = []
+    for turn in turns(measure):
+        of_turn = values.at(turn.key, turn.value)
+        with at(*turn.keys):
+            made = STEPS[turn.kind](of_turn.filled(turn.fields), of_turn)
+        steps.append({turn.kind: {**made, **turn.phase, **point(turn, made, steps, of_turn)}})
+    return steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-STEP_KINDS = ("loop", "soak", "idle", "replay")
+STEP_KINDS = ("loop", "soak", "idle", "replay", "application")
 """What a protocol's `measure` is made of, beside `repeat`, which is made of these."""
 
 
@@ -14,8 +14,9 @@ def parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
     Those of a repeated step have `repeat.` before it. The name of a phase is no parameter.
     """
-    for key in ("class", "for_each", "condition"):
-        yield from _leaves(body.get(key, {}), key)
+    for key in ("class", "for_each", "workloads", "condition", "simultaneous", "analysis"):
+        if key in body:
+            yield from _leaves(body[key], key)
     for step in body["measure"]:
         for kind, fields in step.items():
             if kind != "repeat":
@@ -68,4 +69,11 @@ def _words(values: list[Any] | None) -> str:
 
 
 def _word(value: Any) -> str:
-    return " ".join(map(str, value.values())) if isinstance(value, Mapping) else str(value)
+    """A cell as its values, such as `random 0 4KiB`; what is within these with its keys."""
+    return " ".join(map(_within, value.values())) if isinstance(value, Mapping) else str(value)
+
+
+def _within(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "(" + ", ".join(f"{key} {_within(inner)}" for key, inner in value.items()) + ")"
+    return "(" + ", ".join(map(_within, value)) + ")" if isinstance(value, list) else str(value)

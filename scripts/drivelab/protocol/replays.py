@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from drivelab.errors import UserError
-from drivelab.protocol.values import Values
-from drivelab.units import parse_duration, parse_share
+from drivelab.protocol.misfit import MisfitError, at
+from drivelab.protocol.stop_rules import repeats
+from drivelab.units import parse_duration
 
 if TYPE_CHECKING:
     from drivelab.replay.choice import TimingChoice
 
 
-def replay(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
+def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The step for a plan; `choice` is a mapping of `ReplayChoice`.
 
-    Raises UserError for a choice that cannot be, and for one that fio's replay does not know.
+    Raises MisfitError for a choice that cannot be, and for one that fio's replay does not know.
     """
     from drivelab.replay.choice import MappingChoice, ReplayChoice  # with pyarrow, which other plans must not wait for
     from drivelab.replay.records import MOST_IN_FLIGHT
@@ -27,17 +27,15 @@ def replay(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
                   "depth limit": "depth_limit" in fields}  # fmt: skip
     if engine == "fio" and any(beyond_fio.values()):
         what = next(words for words, wanted in beyond_fio.items() if wanted)
-        raise UserError(
-            f"protocol '{values.protocol}': fio's replay knows no {what}; take engine native, or leave that out"
-        )
-    try:
+        raise MisfitError(f"fio's replay knows no {what}; take engine native, or leave that out", ("engine",))
+    with at():
         choice = ReplayChoice(
             timing=timing(fields["timing"]),
             mapping=MappingChoice(fields.get("mapping", "auto")),
             dependencies=dependencies,
         )
-    except UserError as error:
-        raise UserError(f"protocol '{values.protocol}', key 'replay': {error}") from None
+    with at("until"):
+        until = repeats(fields["until"])
     return {
         "choice": choice.to_mapping(),
         "engine": engine,
@@ -46,7 +44,7 @@ def replay(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
         "on_error": on_error,
         "depth_limit": fields.get("depth_limit", MOST_IN_FLIGHT),
         "cold_runs": fields["cold_runs"],
-        "until": _until(fields["until"]),
+        "until": until,
     }
 
 
@@ -62,10 +60,3 @@ def timing(wanted: str | Mapping[str, Any]) -> TimingChoice:
     if mode == "idle-capped":
         return TimingChoice(mode, idle_cap_s=parse_duration(value))
     return TimingChoice(mode, depth=int(value))
-
-
-def _until(rule: Mapping[str, Any]) -> dict[str, Any]:
-    if "passes" in rule:
-        return {"passes": rule["passes"]}
-    repeats = rule["relative_standard_error"]
-    return {"threshold": parse_share(repeats["threshold"]), "metric": repeats["metric"]}

@@ -2,80 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from drivelab.errors import UserError
-from drivelab.plan.cell import Cell
+from drivelab.config.yaml_file import Keys
+from drivelab.protocol.misfit import MisfitError, at
 from drivelab.units import parse_duration, parse_share, parse_size
+
+EACH = "each"
+OF_A_POINT = ("threads", "queue_depth")
+"""What `each` stands for in a repeat over points; known only when the loop before has been measured."""
+_FIELDS_OF = {"time": ("time", "pause"), "point": OF_A_POINT}
+"""Fields in which `each` takes a value, where they are not called as the values are."""
 
 
 @dataclass(frozen=True)
 class Values:
     """What the fields of a step are to be understood by."""
 
-    protocol: str
-    """Name, for errors."""
     threads: int
     queue_depth: int
-    active_range: float
-    """A fraction of the capacity."""
-    block_size: str | None = None
-    """The value of `for_each` whose turn it is."""
-    time: str | None = None
-    """The value of a repeat's `over` whose turn it is."""
+    active_range: Mapping[str, Any]
+    """Fields of a cell: `range_share`, and `range_bytes` where the range is a size."""
+    workloads: Mapping[str, Mapping[str, Any]]
+    """As the protocol has them, by name."""
+    turn: tuple[tuple[str, Any], ...] = ()
+    """Keys of a repeat's `over` and of `for_each`, each with the value whose turn it is."""
 
-    @classmethod
-    def of_class(cls, name: str, chosen: Mapping[str, Any], block_size: str | None) -> Values:
-        """Those of a protocol called `name` for a drive class; raises UserError for an impossible active range."""
-        share = parse_share(chosen["active_range"])
-        if not 0 < share <= 1:
-            raise UserError(f"protocol '{name}': active range {chosen['active_range']} is not within 0% and 100%")
-        return cls(name, chosen["threads"], chosen["queue_depth"], share, block_size)
+    def at(self, key: str | None, value: Any) -> Values:
+        """The same when it is the turn of a value of a repeat, which goes before one of `for_each`."""
+        return self if key is None else replace(self, turn=((key, value), *self.turn))
 
-    def at(self, time: str | None) -> Values:
-        """The same, with another value for the times that are `each`."""
-        return replace(self, time=time)
+    def filled(self, fields: Any) -> Any:
+        """Fields with values in the place of `each`; raises MisfitError for one that has no value."""
+        return filled(fields, self.turn)
 
-    def size(self, text: str) -> int:
-        """Bytes of a size."""
-        if text == "each" and self.block_size is None:
-            raise UserError(f"protocol '{self.protocol}': a block size is 'each' but there is no 'for_each'; add one")
-        return parse_size(self.block_size if text == "each" else text)
+    def workload(self, name: str) -> Mapping[str, Any]:
+        """Fields of a workload; raises MisfitError when there is none of that name."""
+        if name not in self.workloads:
+            known = ", ".join(self.workloads) or "none"
+            raise MisfitError(f"there is no workload '{name}'; 'workloads' has: {known}")
+        found: Mapping[str, Any] = self.filled(self.workloads[name])
+        return found
 
-    def sizes(self, text: str) -> dict[str, int]:
-        """Fields of a cell for one block size, or for a range such as `4KiB-1MiB`."""
-        least, dash, most = text.partition("-")
-        if not dash:
-            return {"block_size_bytes": self.size(text)}
-        low, high = self.size(least), self.size(most)
-        if not low or high <= low or high % low:
-            raise UserError(
-                f"protocol '{self.protocol}': block size {text} is no range; write the smaller size first, and as the "
-                "larger one a multiple of it"
-            )
-        return {"block_size_bytes": low, "block_size_max_bytes": high}
 
-    def duration_s(self, text: str) -> float:
-        """Seconds of a duration."""
-        if text == "each" and self.time is None:
-            raise UserError(
-                f"protocol '{self.protocol}': a time is 'each' but its step is not repeated 'over' times; repeat it"
-            )
-        return parse_duration(self.time if text == "each" else text)
+def filled(fields: Any, turn: tuple[tuple[str, Any], ...]) -> Any:
+    """Fields with the values of `turn`, by the keys that they are of, in the place of `each`.
 
-    def cell(self, fields: Mapping[str, Any], runtime_s: float | None) -> Cell:
-        """The cell that the fields of a soak, or of one cell of a loop, describe."""
-        sizes = self.sizes(fields["block_size"])
-        return Cell(
-            pattern=fields["pattern"],
-            read_share=fields["read_share"],
-            block_size_bytes=sizes["block_size_bytes"],
-            threads=fields.get("threads", self.threads),
-            queue_depth=fields.get("queue_depth", self.queue_depth),
-            runtime_s=runtime_s,
-            range_share=self.active_range,
-            slice_s=self.duration_s(fields["slice"]) if "slice" in fields else None,
-            block_size_max_bytes=sizes.get("block_size_max_bytes"),
+    A point is None, as it is chosen while measuring. Raises MisfitError for an `each` that has no value.
+    """
+    found = fields
+    for key, value in turn:
+        found = _filled(found, _FIELDS_OF.get(key, (key,)), None if key == "point" else value)
+    for keys in _left_over(found):
+        raise MisfitError(f"is 'each', but neither 'for_each' nor a repeat gives it values; add {_remedy(keys)}", keys)
+    return found
+
+
+def _filled(node: Any, names: tuple[str, ...], value: Any, name: str = "") -> Any:
+    if isinstance(node, Mapping):
+        return {key: _filled(inner, names, value, key) for key, inner in node.items()}
+    if isinstance(node, list):
+        return [_filled(inner, names, value, name) for inner in node]
+    return value if node == EACH and name in names else node
+
+
+def _left_over(node: Any) -> Iterator[Keys]:
+    """Keys that lead to a value `each`."""
+    inner = node.items() if isinstance(node, Mapping) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in inner:
+        if value == EACH:
+            yield (key,)
+        for keys in _left_over(value):
+            yield (key, *keys)
+
+
+def has_each(value: Any) -> bool:
+    """Whether it is `each`, or has one within."""
+    return any(True for _ in _left_over([value]))
+
+
+def _remedy(keys: Keys) -> str:
+    name = next(key for key in reversed(keys) if isinstance(key, str))
+    return f"a repeat 'over' {'time' if name in _FIELDS_OF['time'] else name}"
+
+
+def active_range(text: str) -> dict[str, Any]:
+    """Fields of a cell for an active range, a percentage or a size; raises MisfitError for an impossible one."""
+    if not text.endswith("%"):
+        return {"range_share": 1.0, "range_bytes": parse_size(text)}
+    share = parse_share(text)
+    if not 0 < share <= 1:
+        raise MisfitError(f"active range {text} is not within 0% and 100%; choose one that is")
+    return {"range_share": share}
+
+
+def block_sizes(wanted: str | Mapping[str, str]) -> dict[str, Any]:
+    """Fields of a cell for one block size, a range such as `4KiB-1MiB`, or sizes with their shares of the I/Os.
+
+    Raises MisfitError for a range that is none, and for shares that do not add up.
+    """
+    if isinstance(wanted, Mapping):
+        return _distribution(wanted)
+    least, dash, most = wanted.partition("-")
+    if not dash:
+        return {"block_size_bytes": parse_size(wanted)}
+    low, high = parse_size(least), parse_size(most)
+    if high <= low or high % low:
+        raise MisfitError(
+            f"block size {wanted} is no range; write the smaller size first, and as the larger one a multiple of it"
         )
+    return {"block_size_bytes": low, "block_size_max_bytes": high}
+
+
+def _distribution(wanted: Mapping[str, str]) -> dict[str, Any]:
+    shares = {parse_size(size): fraction(share) for size, share in wanted.items()}
+    if len(shares) < len(wanted):
+        raise MisfitError("has a size twice, written in two ways; add their shares")
+    must_add_up(list(shares.values()), "shares of the block sizes")
+    if len(shares) == 1:
+        return {"block_size_bytes": next(iter(shares))}
+    sizes = tuple({"block_size_bytes": size, "share": shares[size]} for size in sorted(shares))
+    return {"block_size_bytes": min(shares), "block_sizes": sizes}
+
+
+def must_add_up(shares: list[float], what: str) -> None:
+    """Raise MisfitError for shares of nothing, and for those that do not add up to the whole."""
+    if min(shares) <= 0:
+        raise MisfitError(f"one of the {what} is 0%; leave it out")
+    if not math.isclose(math.fsum(shares), 1, abs_tol=1e-6):
+        raise MisfitError(f"the {what} add up to {100 * math.fsum(shares):g}%; make them 100%")
+
+
+def fraction(percentage: str) -> float:
+    """Of a percentage, as near as it is written: 0.95, not 0.9500000000000001."""
+    return round(parse_share(percentage), 12)
+
+
+def share_of(fields: Mapping[str, Any], key: str, *, zero: bool = False) -> float:
+    """Fraction of a percentage up to 100%; raises MisfitError for one beyond, and for 0% unless `zero` may be."""
+    with at(key):
+        share = fraction(fields[key])
+        if share > 1 or not (share or zero):
+            raise MisfitError(f"{fields[key]} is not within 0% and 100%; choose a share that is")
+    return share
+
+
+def duration_s(fields: Mapping[str, Any], key: str) -> float:
+    """Seconds of a duration in `fields`; raises MisfitError for none at all."""
+    with at(key):
+        return parse_duration(fields[key])

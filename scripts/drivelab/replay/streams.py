@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from drivelab.errors import UserError
-from drivelab.fio.job import active_range
+from drivelab.fio.ranges import active_range
 from drivelab.plan.cell import Cell
 from drivelab.units import format_size
 

@@ -14,7 +14,7 @@ from drivelab.report.view import Banner, Link
 def banners(inputs: Inputs) -> tuple[Banner, ...]:
     """The banners that apply, gravest first."""
     makers: tuple[Callable[[Inputs], Banner | None], ...] = (
-        _partial, _not_steady, _not_repeatable, _tainted, _lossy, _clock, _virtual, _reduced
+        _partial, _not_steady, _not_repeatable, _tainted, _lossy, _simulated, _clock, _virtual, _reduced
     )  # fmt: skip
     return tuple(banner for maker in makers if (banner := maker(inputs)) is not None)
 
@@ -74,6 +74,22 @@ def _partial(inputs: Inputs) -> Banner | None:
     )
 
 
+def _simulated(inputs: Inputs) -> Banner | None:
+    rows = [row for row in inputs.tables["application_runs"] if not is_missing(row["simulated_from"])]
+    if not rows:
+        return None
+    traces = dict.fromkeys((row["application"], row["simulated_from"]) for row in rows)
+    return Banner(
+        id="simulated",
+        label="simulated application",
+        title="No application ran",
+        meaning="On the virtual clock a replay of an application's trace stands in for the application: the durations "
+        "are the replay's, and never shorter than the trace.",
+        affected=_links(inputs, _keys(inputs, rows)),
+        reasons=tuple(f"{application} is the trace '{trace}'" for application, trace in traces),
+    )
+
+
 def _unsteady_loop(windows: list[Row], recording: str) -> str:
     outside = [f"{row['variable']} ({metric_name(row['metric'])})" for row in windows if not within(row)]
     which = f"; outside the limits in the last window: {', '.join(outside)}" if outside else ""
@@ -108,14 +124,14 @@ def _not_repeatable(inputs: Inputs) -> Banner | None:
 
 
 def _tainted(inputs: Inputs) -> Banner | None:
-    rows = [row for name in ("cells", "replays") for row in tainted(inputs.tables[name])]
+    rows = [row for name in ("cells", "replays", "application_runs") for row in tainted(inputs.tables[name])]
     if not rows:
         return None
     keys = _keys(inputs, rows)
     reasons = []
     for key in keys:
         of_key = [row for row in rows if (row["drive"], row["measurement"]) == key]
-        whole = len(inputs.of_key("cells", key)) + len(inputs.of_key("replays", key))
+        whole = sum(len(inputs.of_key(name, key)) for name in ("cells", "replays", "application_runs"))
         reasons.append(f"{key[0]} · {key[1]}: {len(of_key)} of {whole} cells and replays: {taint_reasons(of_key)}")
     return Banner(
         id="tainted",

@@ -16,7 +16,7 @@ Key = tuple[str, str]
 
 NAMES = (
     "summary", "deltas", "steady_state", "cells", "replays", "replay_passes", "replay_operations", "replay_streams",
-    "replay_mappings", "drives", "hosts", "traces",
+    "replay_mappings", "application_runs", "drives", "hosts", "traces",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from drivelab.analysis.labels import workload
 from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.verdict import FAULTS
+from drivelab.report.application_runs import application_runs_table
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.matrices import matrices
 from drivelab.report.numbers import (
@@ -126,6 +127,7 @@ def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:
                 streams_table(inputs, key),
                 streams_table(inputs, key, "process"),
                 runs_table(inputs, key),
+                application_runs_table(inputs, key),
                 _everything(inputs, key),
             )
             if table
@@ -212,8 +214,9 @@ def _everything(inputs: Inputs, key: Key) -> Table | None:
             Column("Verdict", numeric=False),
         ),
         rows=tuple(rows),
-        note="n: recordings, or warm runs of a replay, that a value stands on. Below a value: lowest to highest of "
-        "what it stands on (within the recording if that is one), and the relative standard error if there is one."
+        note="n: recordings, or warm runs of a replay or an application, that a value stands on. Below a value: lowest "
+        "to highest of what it stands on (within the recording if that is one), and the relative standard error if "
+        "there is one."
         + (f" {capital(SCORE_FORMULA)}." if any(metric == "score" for metric, _ in metrics) else ""),
         sources=inputs.sources(name for row in summary for name in row["recordings"]),
         collapsed=len(rows) > _MANY_ROWS,

@@ -86,8 +86,8 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "clock_reason": study["clock_reason"] if plan.clock == "virtual" else None,
         "started": journal[0]["at"],
         "finished": journal[-1]["at"],
-        "data_pattern": "random, neither compressible nor deduplicable",
-        "engine": next((line["engine"] for line in journal if line["event"] == "replay"), host["engine"]),
+        "data_pattern": _data_pattern(plan),
+        "engine": _engine(journal, host["engine"]),
         "host": host["host"],
         "scenario": plan.subject["scenario"],
         "settings": _deviations(recording),
@@ -115,8 +115,26 @@ def _depth(plan: Plan) -> dict[str, int | str]:
     ((kind, fields),) = plan.subject["measure"][0].items()
     if kind == "replay":
         return {"threads": 1, "queue_depth": "as the replay has in flight"}
+    if kind == "application":
+        return {"threads": "the application's own", "queue_depth": "as the application has in flight"}
     cell = fields["cells"][0] if "cells" in fields else fields.get("cell", plan.subject["class"])
     return {"threads": cell["threads"], "queue_depth": cell["queue_depth"]}
+
+
+def _data_pattern(plan: Plan) -> str:
+    if all("application" in step for step in plan.subject["measure"]) and plan.clock == "wall":
+        return "the application's own"
+    return "random, neither compressible nor deduplicable"
+
+
+def _engine(journal: list[dict[str, Any]], of_cells: str) -> str:
+    """What made the requests of the first replay or application, else those of the cells."""
+    for line in journal:
+        if line["event"] == "replay":
+            return str(line["engine"])
+        if line["event"] == "application":
+            return str(line.get("remark", f"application {line['application']}"))
+    return of_cells
 
 
 def _notes(journal: list[dict[str, Any]]) -> list[str]:
@@ -137,6 +155,8 @@ def _notes(journal: list[dict[str, Any]]) -> list[str]:
         for line in journal
         if line["event"] == "purge" and line.get("leaves") == "written once"
     ]
+    remarks = dict.fromkeys(line["remark"] for line in journal if line["event"] == "application" and "remark" in line)
+    notes += [f"The duration of the application is {remark}." for remark in remarks]
     notes += [f"A cell failed and was run again: {line['reason']}." for line in journal if line["event"] == "failed"]
     return notes
 

@@ -86,6 +86,8 @@ def sentence(delta: Row, spreads: str = "spreads", remarks: frozenset[str] = fro
 def _place(label: str, metric: str) -> str:
     if label.startswith(("replay ", "set of ")):
         return f"in {metric or 'throughput'} of the {label}"
+    if label.startswith("application "):
+        return f"in {metric} of {label}"
     return f"in {metric} at {label}" if metric else f"at {label}"
 
 

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drivelab.drives import identity, nvme, sysfs, write_cache
+from drivelab.application import timed
+from drivelab.config.drives_sheet import load_sheet
+from drivelab.drives import guard, identity, nvme, sysfs, write_cache
 from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.lock import Hold
 from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
 from drivelab.drives.target import Target, of_drive
 from drivelab.errors import UserError
+from drivelab.fio.document import CellFailed
+from drivelab.fio.early_end import StopRule
 from drivelab.fio.job import job_text
 from drivelab.fio.run import choose_engine, run_fio
 from drivelab.plan.cell import Cell
-from drivelab.plan.plan import Plan
+from drivelab.plan.plan import Plan, drive_in_sheet
 from drivelab.process import Tick, Timing
 from drivelab.replay import native, once
 from drivelab.replay.composite_run import run_composite
@@ -25,9 +32,11 @@ from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.prepare import Prepared
 from drivelab.stages.device import reset_of_model
+from drivelab.telemetry.host import siblings
 from drivelab.telemetry.power import Meter
 from drivelab.telemetry.source import Source
 from drivelab.telemetry.sources import sources_for
+from drivelab.trace.application import Application, refuse_small_drive
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
@@ -35,11 +44,14 @@ from drivelab.virtual.model import DriveModel
 class BlockDevice:
     """Implements `drivelab.stages.device.Device`."""
 
-    def __init__(self, approved: ApprovedDevice, plan: Plan, last_user: str | None) -> None:
+    def __init__(self, approved: ApprovedDevice, plan: Plan, last_user: str | None, hold: Hold) -> None:
         self.last_user = last_user
-        self._approved, self._drive = approved, plan.drive
+        self._approved, self._drive, self._hold = approved, plan.drive, hold
+        self._sheet = Path(plan.context["drives_sheet"])
+        self._diskseq = sysfs.wear(approved.name).diskseq
         self._model = plan.subject["drive"].get("virtual")
         self._meter = Meter.from_mapping(plan.context.get("meter", {}))
+        self._simultaneous: list[str] = plan.subject.get("simultaneous", [])
         self.name = approved.name
         self.serial = approved.serial
         self.engine = choose_engine(approved)
@@ -67,6 +79,20 @@ class BlockDevice:
         except UserError:
             return 0
 
+    def flush(self) -> None:
+        """The kernel passes fsync(2) of a block device on as a flush of the drive's cache (block/fops.c, blkdev_fsync).
+
+        Nothing is written through the page cache, so nothing else is flushed; udev looks anew at a device only after
+        it was open for writing.
+        """
+        descriptor = os.open(self._approved.device, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise CellFailed(f"the drive did not flush its cache: {error.strerror}") from None
+        finally:
+            os.close(descriptor)
+
     def idle(self, seconds: float) -> None:
         time.sleep(seconds)
 
@@ -79,11 +105,14 @@ class BlockDevice:
         manage.purge(self._approved.virtual)
         return reset_of_model(manage.counters(self._approved.virtual))
 
-    def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> Timing | None:
+    def run(
+        self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
+    ) -> Timing | None:
         if cell.streams is not None:
             return run_composite(self._target, cell, directory, seed, on_tick, self._abort)
         job = job_text(cell, self._approved.device, self.engine, self.capacity_bytes, self.logical_block_bytes, seed)
-        return self._fio(job, directory, cell.runtime_s, cell.slice_s, on_tick)
+        return run_fio(self._approved.name, job, directory, runtime_s=cell.runtime_s, slice_s=cell.slice_s,
+                       on_tick=on_tick, on_hang=self._abort, until=until)  # fmt: skip
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
         return once.run(self._target, prepared, directory, manner, on_tick, self._abort)
@@ -93,17 +122,41 @@ class BlockDevice:
         return native.run_engine(target.path, target.identity, schedule, directory, options, on_tick=on_tick,
                                  on_hang=self._abort)  # fmt: skip
 
+    @contextmanager
+    def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[timed.Run]:
+        """On the drive itself, which nothing but its file system holds meanwhile.
+
+        Raises UserError when the drive may not be written to any more or is too small, CellFailed when its file
+        system or the application's own preparations fail.
+        """
+        with self._hold.released():
+            self._approve_again()
+            refuse_small_drive(spec, sysfs.capacity_bytes(self._approved.name), f"drive '{self._drive}'")
+            try:
+                with timed.ready(spec, self._approved.device) as run:
+                    yield run
+            except UserError as error:
+                raise CellFailed(f"application '{spec.name}': {error}") from None
+
+    def _approve_again(self) -> None:
+        """What the guard said when the drive was opened must hold when others can take it."""
+        approved = guard.approve(load_sheet(self._sheet)[drive_in_sheet(self._drive)], self._approved.device)
+        if approved != self._approved or sysfs.wear(self._approved.name).diskseq != self._diskseq:
+            raise UserError(
+                f"drive '{self._drive}': {self._approved.device} was attached anew while it was measured; run again. "
+                "No file system was made."
+            )
+
     def telemetry_sources(self) -> list[Source]:
+        if self._simultaneous:
+            servers = [one.pid for one in manage.status() if one.serial in self._simultaneous]
+            return sources_for(self._approved.name, self._meter, servers, siblings)
         record = manage.find_by_device(self._approved.device)
         return sources_for(self._approved.name, self._meter, [record.pid] if record is not None else ())
 
     @property
     def _target(self) -> Target:
         return of_drive(self._approved, self._drive)
-
-    def _fio(self, job: str, directory: Path, runtime_s: float | None, slice_s: float | None, on_tick: Tick) -> Timing:
-        return run_fio(self._approved.name, job, directory, runtime_s=runtime_s, slice_s=slice_s, on_tick=on_tick,
-                       on_hang=self._abort)  # fmt: skip
 
     def _abort(self) -> None:
         """Free a fio that waits in the kernel for a virtual drive that no longer answers."""

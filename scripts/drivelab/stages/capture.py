@@ -8,7 +8,8 @@ from pathlib import Path
 from drivelab.drives import guard
 from drivelab.drives.lock import exclusive
 from drivelab.errors import UserError
-from drivelab.stages.planning import APPLICATIONS, Campaign
+from drivelab.stages.planned_application import APPLICATIONS
+from drivelab.stages.planning import Campaign
 from drivelab.trace import application
 from drivelab.virtual import manage
 

@@ -72,7 +72,8 @@ class Bench:
             directory, facts = self.run(
                 name, lambda folder: self.device.run(cell, folder, self.plan.seed(name), on_tick)
             )
-            return read_result(directory, cell), facts
+            result = read_result(directory, cell)
+            return result, {**facts, **io_span(result)}
         except CellFailed as failure:
             raise CellFailed(f"{cell.label} in {name}: {failure}") from None
 
@@ -80,6 +81,16 @@ class Bench:
         if "started_s" not in facts:
             return []
         return taints(summarise(self.telemetry.kept(), facts["started_s"], facts["ended_s"]), self._limits)
+
+
+def io_span(result: FioResult) -> dict[str, float]:
+    """Start and end of the I/O of a run for the journal, Unix time in seconds; virtual time on the virtual clock.
+
+    fio says when it printed its last document and how long the I/O had lasted; it prints when its threads have ended
+    and their logs are written, so both may be told late by that time, tens of milliseconds.
+    """
+    started_s = result.started.timestamp()
+    return {"io_started_s": round(started_s, 3), "io_ended_s": round(started_s + result.runtime_s, 3)}
 
 
 def metrics(result: FioResult) -> dict[str, float]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drivelab.drives.sysfs import SECTOR_BYTES, Wear
+from drivelab.fio.early_end import StopRule
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.process import Tick
@@ -21,7 +23,9 @@ from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual.replaying import AS_MODELLED
 
-LOGICAL_BLOCK_BYTES = 4096
+if TYPE_CHECKING:
+    from drivelab.application.timed import Run
+    from drivelab.trace.application import Application
 
 
 class ClockDevice:
@@ -36,11 +40,11 @@ class ClockDevice:
         self._drive = VirtualClockDrive(self._model, state_file)
         self.serial = self._model.serial
         self.capacity_bytes = self._model.capacity_bytes
-        self.logical_block_bytes = LOGICAL_BLOCK_BYTES
+        self.logical_block_bytes = self._model.logical_block_bytes
 
     def identity(self) -> dict[str, Any]:
         return {"write_cache": "write back", "capacity_bytes": self.capacity_bytes,
-                "logical_block_bytes": LOGICAL_BLOCK_BYTES, **self._model.describe()}  # fmt: skip
+                "logical_block_bytes": self.logical_block_bytes, **self._model.describe()}  # fmt: skip
 
     def wear(self) -> Wear:
         counters = self._drive.counters()
@@ -50,6 +54,9 @@ class ClockDevice:
     def sectors_written(self) -> int:
         return self.wear().sectors_written
 
+    def flush(self) -> None:
+        self._drive.flush()
+
     def idle(self, seconds: float) -> None:
         self._drive.idle(seconds)
 
@@ -57,8 +64,8 @@ class ClockDevice:
         self._drive.purge()
         return reset_of_model(self._drive.counters())
 
-    def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> None:
-        self._drive.run(cell, directory)
+    def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None) -> None:
+        self._drive.run(cell, directory, until)
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> None:
         """By the model, whichever engine is asked for; nothing of it fails, and no kernel looks on."""
@@ -73,6 +80,16 @@ class ClockDevice:
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> None:
         self._drive.replay_schedule(schedule, directory, depth_limit=options.depth_limit)
+
+    @contextmanager
+    def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[Run]:
+        """No program runs in simulated time: the replay of its trace stands in for it."""
+        assert stand_in is not None  # the plan has refused an application without one
+
+        def replayed(directory: Path, on_tick: Tick) -> None:
+            self.replay(stand_in, directory, Manner(), on_tick)
+
+        yield replayed
 
     def telemetry_sources(self) -> list[Source]:
         return []

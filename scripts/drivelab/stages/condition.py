@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from drivelab.drives.seal import Seal, Verdict, judge
+from drivelab.drives.sysfs import SECTOR_BYTES
 from drivelab.errors import UserError
 from drivelab.fio.result import CellFailed, read_result
 from drivelab.plan.blocks import refuse_small_cells
-from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording, now_iso, write_json
 from drivelab.stages.device import Device, open_device
+from drivelab.stages.fill import Pass, passes, rest
 from drivelab.stages.progress import Progress
+from drivelab.stages.scenario import note_scenario, require_scenario
 
 NOTHING_TO_DO = "nothing"
 """Stage named by the seal file of a measurement that is recorded already."""
@@ -28,8 +31,10 @@ def purge(plan: Plan, seal_out: Path) -> None:
         return
     with open_device(plan) as device:
         refuse_small_cells(plan, device.logical_block_bytes)
+        scenario = require_scenario(plan, device)
         recording.set_aside("the drive was purged for a new start")
         recording.open()
+        note_scenario(recording, "purge", scenario)
         write_json(seal_out, _purge(plan, device, recording).to_mapping())
 
 
@@ -40,7 +45,9 @@ def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
         return
     with open_device(plan) as device:
+        scenario = require_scenario(plan, device)
         recording.open()
+        note_scenario(recording, "precondition", scenario)
         if not check_seal(plan, device, recording, seal_in, "purge"):
             _purge(plan, device, recording)
         write_json(seal_out, _precondition(plan, device, recording).to_mapping())
@@ -91,41 +98,40 @@ def _purge(plan: Plan, device: Device, recording: Recording) -> Seal:
 
 def _precondition(plan: Plan, device: Device, recording: Recording) -> Seal:
     progress = Progress(plan, "precondition")
-    fill: dict[str, Any] | None = plan.subject["condition"].get("fill")
-    if fill is not None:
-        cell = fill_cell(fill, plan.subject["class"]["active_range"], device.capacity_bytes)
-        written_before = device.sectors_written()
-
-        def tick(elapsed_s: float) -> None:
-            share = (device.sectors_written() - written_before) * 512 / (cell.volume_bytes or 1)
-            progress.say(f"fill {fill['capacity_multiple']:g} x, {cell.workload}, {share:.0%}", share)
-
-        tick(0.0)
-        directory = recording.directory("condition/fill")
-        try:
-            device.run(cell, directory, 1, tick)
-            result = read_result(directory, cell)
-        except CellFailed as failure:
-            recording.append("failed", stage="precondition", directory="condition/fill", reason=str(failure))
-            raise UserError(
-                f"drive '{plan.drive}': preconditioning failed: {failure}. The evidence is in {directory}; "
-                "mend the cause and run again."
-            ) from None
-        recording.append("fill", directory="condition/fill", bytes=result.write.bytes, cell=cell.to_mapping())
+    condition = plan.subject["condition"]
+    for one in passes(plan, device.capacity_bytes):
+        with _evidence_kept(plan, recording, one.folder):
+            _fill(device, recording, progress, one)
+    if "rest_s" in condition:
+        with _evidence_kept(plan, recording, "condition"):
+            rest(plan, device, progress, condition["rest_s"])
+        recording.append("rest", rest_s=condition["rest_s"], flushed=True)
     progress.say("done", 1.0)
     return _seal(plan, device, recording, "precondition")
 
 
-def fill_cell(fill: dict[str, Any], active_range: float, capacity_bytes: int) -> Cell:
-    """The fill as one cell: one thread, a multiple of the active range in bytes."""
-    block = fill["block_size_bytes"]
-    span_bytes = int(capacity_bytes * active_range) // block * block
-    return Cell(
-        pattern=fill["pattern"],
-        read_share=0,
-        block_size_bytes=block,
-        threads=1,
-        queue_depth=fill["queue_depth"],
-        volume_bytes=int(span_bytes * fill["capacity_multiple"]) // block * block,
-        range_share=active_range,
-    )
+def _fill(device: Device, recording: Recording, progress: Progress, one: Pass) -> None:
+    written_before = device.sectors_written()
+
+    def tick(elapsed_s: float) -> None:
+        share = (device.sectors_written() - written_before) * SECTOR_BYTES / (one.cell.volume_bytes or 1)
+        progress.say(f"{one.words}, {share:.0%}", share)
+
+    tick(0.0)
+    directory = recording.directory(one.folder)
+    device.run(one.cell, directory, one.seed, tick)
+    result = read_result(directory, one.cell)
+    recording.append("fill", directory=one.folder, bytes=result.write.bytes, cell=one.cell.to_mapping())
+
+
+@contextmanager
+def _evidence_kept(plan: Plan, recording: Recording, name: str) -> Iterator[None]:
+    """What does not hold is put into the journal, and the sentence says where its evidence is."""
+    try:
+        yield
+    except CellFailed as failure:
+        recording.append("failed", stage="precondition", directory=name, reason=str(failure))
+        raise UserError(
+            f"drive '{plan.drive}': preconditioning failed: {failure}. The evidence is in {recording.part / name}; "
+            "mend the cause and run again."
+        ) from None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from drivelab.config.drives_sheet import load_sheet
 from drivelab.drives import guard
 from drivelab.drives.lock import exclusive, refuse_if_held
 from drivelab.drives.sysfs import Wear
 from drivelab.errors import UserError
+from drivelab.fio.early_end import StopRule
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.process import Tick, Timing
@@ -20,8 +21,13 @@ from drivelab.replay.once import Manner
 from drivelab.replay.prepare import Prepared
 from drivelab.run_directory import run_directory
 from drivelab.stages import consent, write_cache
+from drivelab.stages.platforms import refuse_elsewhere
 from drivelab.telemetry.source import Source
 from drivelab.virtual.kept import KEPT_DRIVES
+
+if TYPE_CHECKING:
+    from drivelab.application.timed import Run
+    from drivelab.trace.application import Application
 
 
 class Device(Protocol):
@@ -53,12 +59,21 @@ class Device(Protocol):
         """Bring the drive back to as if never written: the `method` taken, and how the result was `verified`."""
         ...
 
+    def flush(self) -> None:
+        """Have the drive put what it has acknowledged where it stays without power."""
+        ...
+
     def idle(self, seconds: float) -> None:
         """Let time pass without a request."""
         ...
 
-    def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick) -> Timing | None:
-        """Run one cell and leave its evidence in `directory`; None where no real time passes."""
+    def run(
+        self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
+    ) -> Timing | None:
+        """Run one cell and leave its evidence in `directory`; None where no real time passes.
+
+        A cell in slices ends in order once `until` says so of the status at the end of a slice.
+        """
         ...
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
@@ -67,6 +82,13 @@ class Device(Protocol):
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         """Issue the requests of a schedule and leave results.bin in `directory`, as drivelab.replay.native does."""
+        ...
+
+    def application(self, spec: Application, stand_in: Prepared | None) -> AbstractContextManager[Run]:
+        """What runs an application's command once, on a fresh file system that is there meanwhile.
+
+        On the virtual clock it replays `stand_in` instead, a trace of the application made ready for this drive.
+        """
         ...
 
     def telemetry_sources(self) -> list[Source]:
@@ -89,11 +111,12 @@ def open_device(plan: Plan) -> Iterator[Device]:
     from drivelab.stages.block_device import BlockDevice
     from drivelab.stages.clock_device import ClockDevice
 
+    refuse_elsewhere(plan)
     sheet = load_sheet(Path(plan.context["drives_sheet"]))
-    row = sheet.get(plan.drive)
+    row = sheet.get(plan.sheet_drive)
     if row is None:
         raise UserError(
-            f"{plan.context['drives_sheet']}: has no drive '{plan.drive}'; add it, or leave it out of the study"
+            f"{plan.context['drives_sheet']}: has no drive '{plan.sheet_drive}'; add it, or leave it out of the study"
         )
     if row.serial != plan.subject["drive"]["serial"]:
         raise UserError(
@@ -105,17 +128,31 @@ def open_device(plan: Plan) -> Iterator[Device]:
         with exclusive(state.with_suffix(".lock"), plan.drive):
             yield ClockDevice(plan, state, _take_over(state.with_suffix(".user"), plan))
     else:
+        _ready_for_applications(plan)
         device = _device_path(plan)
         refuse_if_held(Path(device), plan.drive)
         approved = guard.approve(row, device)
         if row.virtual is None:
             consent.check(Path(plan.context["results"]), plan.drive, approved.serial)
         with (
-            exclusive(Path(approved.device), plan.drive, hold=True),
+            exclusive(Path(approved.device), plan.drive, hold=True) as hold,
             write_cache.as_wanted(approved, plan.subject["write_cache"]),
         ):
             user = run_directory() / "users" / approved.serial.replace("/", "_")
-            yield BlockDevice(approved, plan, _take_over(user, plan))
+            assert hold is not None
+            yield BlockDevice(approved, plan, _take_over(user, plan), hold)
+
+
+def _ready_for_applications(plan: Plan) -> None:
+    """Unmount what a killed process left mounted, whatever comes next.
+
+    Raises UserError where the plan's application cannot run.
+    """
+    from drivelab.trace import application
+
+    application.recover_mounts()
+    if "application" in plan.subject:
+        application.refuse_unready(application.of_plan(plan))
 
 
 def _take_over(path: Path, plan: Plan) -> str | None:

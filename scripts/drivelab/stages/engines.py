@@ -9,6 +9,7 @@ from drivelab.errors import UserError
 from drivelab.fio.run import fio_version
 from drivelab.plan.cell import COMPOSITE
 from drivelab.plan.plan import Plan
+from drivelab.trace import application
 
 
 def check_engines(plans: Iterable[Plan]) -> None:
@@ -16,6 +17,9 @@ def check_engines(plans: Iterable[Plan]) -> None:
     in_real_time = [plan for plan in plans if plan.clock == "wall"]
     if in_real_time:
         fio_version()
+    for plan in in_real_time:
+        if "application" in plan.subject:
+            application.refuse_unready(application.of_plan(plan))
     needy = next((plan for plan in in_real_time if any(_natively(step) for step in plan.subject["measure"])), None)
     if needy is not None:
         from drivelab.replay import native  # with pyarrow, which plans without a replay must not wait for

@@ -9,28 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.errors import UserError
+from drivelab.plan.plan import drive_in_sheet
+from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, figure_kinds
 from drivelab.stages.planning import Campaign, Planned
+from drivelab.stages.simultaneous import Simultaneous, simultaneous_jobs
 from drivelab.virtual.kept import KEPT_DRIVES
 
 RECORDING = "{drive}/{measurement}/{key}"
 """Path of a recording as wildcards; `key` is `digest-runN`."""
-FIGURES_OF = {
-    "loop": ("convergence", "window", "measurement_2d", "measurement_3d"),
-    "soak": ("saturation_time", "saturation_bytes", "latency_distribution"),
-    "replay": ("replay", "replay_fidelity", "replay_latency", "replay_over_time", "replay_operations"),
-    "phases": ("replay_phases",),
-    "comparison": ("comparison",),
-    "trace": (
-        "trace_footprint",
-        "trace_sizes",
-        "trace_streams",
-        "trace_interarrival",
-        "trace_depth",
-        "trace_heat",
-        "trace_latency",
-    ),
-}
-"""Figures of each kind of step, without importing what draws them: a plan must not wait for matplotlib."""
 TRACE_TABLES = (
     "trace_overview",
     "trace_operations",
@@ -56,6 +42,10 @@ REPLAY_TABLES = (
     "replay_passes",
 )
 """Tables of the replays of each recording, likewise; empty for one that replays nothing."""
+KEY = "[0-9a-f]{12}-run[0-9]+"
+"""Regular expression for the last part of RECORDING."""
+APPLICATION_TABLES = ("application_runs",)
+"""Tables of the applications that each recording ran, likewise; empty for one that ran none."""
 _OWNER = "study.txt"
 
 
@@ -98,7 +88,7 @@ class Layout:
             if kind == "trace":
                 subject, labels = "{trace}", {"trace": "{trace}", "figure": name}
             else:
-                drive = "all" if kind == "comparison" else "{drive}"
+                drive = "all" if kind in ("comparison", "head_to_head") else "{drive}"
                 subject, labels = "{measurement}", {"test": "{measurement}", "drive": drive, "figure": name}
             files[name] = report(
                 f"{stem}.svg",
@@ -113,7 +103,15 @@ class Layout:
     def targets(self) -> list[str]:
         """All that a finished study has: what is deleted of it is made again."""
         study = ("summary", "deltas", "drives", "hosts", "traces")
-        recording = ("cells", "latency_bins", "series", *REPLAY_TABLES, "telemetry", "steady_state")
+        recording = (
+            "cells",
+            "latency_bins",
+            "series",
+            *REPLAY_TABLES,
+            *APPLICATION_TABLES,
+            "telemetry",
+            "steady_state",
+        )
         return [
             self.path("report/index.html"),
             *self.of_every_recording("recordings/RECORDING/recording.json"),
@@ -128,17 +126,40 @@ class Layout:
         """The figure files of the whole study with an ending, `svg` or `png`."""
         files = [
             path
-            for kind in ("loop", "soak", "replay", "phases")
+            for kind in OF_A_RECORDING
             for name in FIGURES_OF[kind]
             for path in self.of_every_recording(f"figures/RECORDING/{name}.{ending}", kind)
         ]
-        if len(self.campaign.study.drives) > 1:
-            names = dict.fromkeys(one.plan.measurement for one in self.campaign.plans)
-            files += [f"{self.results}/figures/comparison/{name}/comparison.{ending}" for name in names]
+        files += [f"{self.results}/figures/comparison/{name}/comparison.{ending}" for name in self.compared()]
+        files += [
+            self.path(f"figures/comparison/{one}/{name}.{ending}")
+            for one in self.together()
+            for name in FIGURES_OF["head_to_head"]
+        ]
         files += [
             self.path(f"figures/traces/{one}/{name}.{ending}") for one in self.traces() for name in FIGURES_OF["trace"]
         ]
         return files
+
+    def compared(self) -> list[str]:
+        """Measurements that are there of the basis and of something to compare with it."""
+        made: dict[str, set[str]] = {}
+        for one in self.campaign.plans:
+            made.setdefault(one.plan.measurement, set()).add(one.plan.drive)
+        return [name for name, subjects in made.items() if self.campaign.study.basis in subjects and len(subjects) > 1]
+
+    def together(self) -> list[str]:
+        """Measurements that several drives went through at the same time."""
+        return list(dict.fromkeys(one.plan.measurement for one in self.campaign.plans
+                                  if "simultaneous" in one.plan.subject))  # fmt: skip
+
+    def of_measurement(self, pattern: str, measurement: str) -> list[str]:
+        """The path for every recording of one measurement."""
+        return [
+            f"{self.results}/{pattern.replace('RECORDING', one.plan.recording)}"
+            for one in self.campaign.plans
+            if one.plan.measurement == measurement
+        ]
 
     def report_facts(self) -> dict[str, Any]:
         """What the report needs to know of the study beyond tables and recordings; the analysis depends on it."""
@@ -204,8 +225,25 @@ class Layout:
         """Resources of a job that uses a drive: one place on the host, and the drive."""
         uses: dict[str, int | Callable[..., int]] = {"measuring": 1}
         for drive in self.campaign.study.drives:
-            uses[_resource(drive)] = lambda wildcards, drive=drive: int(wildcards.drive == drive)
+            uses[_resource(drive)] = lambda wildcards, drive=drive: int(drive_in_sheet(wildcards.drive) == drive)
         return uses
+
+    def simultaneous(self) -> list[Simultaneous]:
+        """Jobs of this host that measure several drives at the same time."""
+        return simultaneous_jobs(self.campaign.here, self.path)
+
+    def resources_of(self, drives: Iterable[str]) -> dict[str, int]:
+        """Resources of a job that uses several drives at the same time: one place on the host, and the drives."""
+        return {"measuring": 1, **{_resource(drive): 1 for drive in drives}}
+
+    def keys_of_single(self) -> str:
+        """Regular expression for the keys of recordings that are made alone."""
+        keys = {one.recording.rpartition("/")[2] for one in self.campaign.here if "simultaneous" in one.subject}
+        return f"(?!({'|'.join(sorted(keys))})/)" * bool(keys) + KEY
+
+    def scores(self) -> dict[str, dict[str, Any]]:
+        """How each measurement is condensed: the `analysis` of its protocol; empty where it has none."""
+        return {one.plan.measurement: dict(one.protocol.body.get("analysis", {})) for one in self.campaign.plans}
 
     def check_owner(self) -> None:
         """Raise UserError if the results folder is another study's."""
@@ -224,7 +262,7 @@ class Layout:
 
     def virtual_drives(self) -> list[str]:
         """Names of the virtual drives that the study runs in real time."""
-        wall = {one.plan.drive for one in self.campaign.plans if one.plan.clock == "wall"}
+        wall = {plan.sheet_drive for plan in self.campaign.here if plan.clock == "wall"}
         return sorted(name for drive in wall if (name := self.campaign.sheet[drive].virtual))
 
     def kept_drives(self) -> Path:
@@ -239,15 +277,8 @@ class Layout:
 
 
 def kinds(planned: Planned) -> set[str]:
-    """Kinds of steps that a plan has, and `phases` if it repeats some by phase.
-
-    A soak in a phase is none of its own: it puts the drive in a state for the replay after it. A loop of a trace's
-    streams is of the kind `streams`: its cells have no common scale of block sizes.
-    """
-    steps = [(kind, fields) for step in planned.plan.subject["measure"] for kind, fields in step.items()]
-    found = {"streams" if "streams" in fields else kind for kind, fields in steps
-             if not (kind == "soak" and "phase" in fields)}  # fmt: skip
-    return found | {"phases" for kind, fields in steps if kind == "replay" and "phase" in fields}
+    """Kinds of figures that a plan leads to."""
+    return figure_kinds(planned.plan.subject)
 
 
 def _any_of(plans: Iterable[Planned]) -> str:

@@ -1,44 +1,47 @@
-"""The loop step: rounds of cells until steady state, as in the PTS."""
+"""The loop step: rounds of cells until steady state, as in the PTS, until they agree, or as many as are asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from drivelab.plan.cell import Cell
-from drivelab.protocol.history import loop_history, loop_is_steady
+from drivelab.protocol.history import LoopHistory, Place
+from drivelab.protocol.plan_fields import pause_s, rounds_at_most
 from drivelab.protocol.trace_streams import cells_of_trace
 from drivelab.stages.cell import Bench, metrics
+from drivelab.stages.pause import Pauses
+from drivelab.stages.points import resolved
 from drivelab.stages.progress import Progress
 from drivelab.stages.schedules import same_trace
 
 
 def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
-    """Run rounds until the criterion is met or `max_rounds` are done; goes on after what the journal has.
+    """Run rounds until the stop rule ends them; goes on after what the journal has.
 
-    After an interruption the rounds count from there: those before can be in no window.
+    After an interruption the rounds of a loop that looks for steady state count from there: those before can be in no
+    window. A pause that was interrupted begins anew. The line of a paused cell says what pause follows it, `pause_s`,
+    and how long the drive was without I/O before it, `idle_ms`; the loop's line how long after its last cell.
 
     Raises CellFailed when a cell fails, UserError when the trace that the cells come from is not the one that the
-    recording began with.
+    recording began with, or no cell of an earlier loop can give the point that this one is to run at.
     """
-    recording = bench.recording
-    journal = recording.journal()
+    journal = bench.recording.journal()
     if any(line["event"] == "loop" and line["step"] == step for line in journal):
         return
+    fields = resolved(bench, fields)
     mappings = fields["cells"] if "cells" in fields else _of_streams(bench, step, fields)
-    cells = [Cell(**cell) for cell in mappings]
-    criterion = fields["until"]
-    while True:
-        history = loop_history(recording.journal(), step, len(cells))
-        whole = sum(len(one) == len(cells) for one in history.rounds)
-        steady = loop_is_steady(history, mappings, criterion)
-        if steady or whole - (history.first_whole_round - 1) >= criterion["max_rounds"]:
-            recording.append("loop", step=step, rounds=whole, steady=steady)
-            return
-        begun = len(history.rounds[-1]) if len(history.rounds) > whole else 0
-        for index in range(begun, len(cells)):
-            _run(bench, progress, step, whole + 1, index, cells, criterion)
+    loop = _Loop(step, fields, [Cell(**cell) for cell in mappings], LoopHistory(mappings, fields).follow(journal, step))
+    pauses = Pauses(bench, progress, loop.pause_after_last(journal))
+    while (place := loop.history.following()) is not None:
+        _run(bench, progress, pauses, loop, place)
+    kept_s = pauses.keep("after the last cell", 1.0)
+    idle = {}
+    if kept_s is not None:
+        idle = {"idle_ms": 1000 * kept_s if bench.plan.clock == "virtual" else pauses.idle_so_far_ms()}
+    bench.recording.append("loop", step=step, **loop.history.outcome(), **idle)
 
 
 def _of_streams(bench: Bench, step: int, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -52,22 +55,50 @@ def _of_streams(bench: Bench, step: int, fields: Mapping[str, Any]) -> list[dict
     return cells
 
 
-def _run(
-    bench: Bench,
-    progress: Progress,
-    step: int,
-    round_number: int,
-    index: int,
-    cells: list[Cell],
-    criterion: Mapping[str, Any],
-) -> None:
-    cell = cells[index]
-    name = f"cells/{step}-round{round_number:02d}-cell{index:02d}"
-    fraction = ((round_number - 1) * len(cells) + index) / (criterion["max_rounds"] * len(cells))
-    text = f"round {round_number} of at most {criterion['max_rounds']}, cell {index + 1} of {len(cells)}, {cell.label}"
+@dataclass(frozen=True)
+class _Loop:
+    """A loop of the plan with its cells, and how far it has come."""
+
+    step: int
+    fields: Mapping[str, Any]
+    cells: list[Cell]
+    history: LoopHistory
+
+    def pause_after(self, cell: Cell) -> float:
+        return pause_s(self.fields, cell.runtime_s or 0.0)
+
+    def pause_after_last(self, journal: list[dict[str, Any]]) -> float:
+        """The pause after the last cell that the journal has, which may have been interrupted; 0 without one."""
+        done = [line["cell"] for line in journal if line["event"] == "cell" and line["step"] == self.step]
+        return self.pause_after(self.cells[done[-1]]) if done else 0.0
+
+    def words(self, place: Place) -> str:
+        """For people."""
+        round_number, index = place
+        counted, rule = round_number - self.history.cold_rounds, self.fields["until"]
+        number = f"cold round {round_number} of {self.history.cold_rounds}"
+        if not self.history.is_cold(round_number):
+            number = f"round {counted} of {'' if 'rounds' in rule else 'at most '}{rounds_at_most(rule)}"
+        return f"{number}, cell {index + 1} of {len(self.cells)}, {self.cells[index].label}"
+
+
+def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: Place) -> None:
+    round_number, index = place
+    cell, text = loop.cells[index], loop.words(place)
+    name = f"cells/{loop.step}-round{round_number:02d}-cell{index:02d}"
+    fraction = loop.history.cells_done / loop.history.most_cells
+    kept_s = pauses.keep(f"before {text}", fraction, index)
     progress.say(text, fraction)
-    place = {"step": step, "round": round_number, "cell": index}
+    numbers = {"step": loop.step, "round": round_number, "cell": index}
     result, facts = bench.run_cell(
-        name, cell, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", fraction), place
+        name, cell, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", fraction), numbers
     )
-    bench.recording.append("cell", **place, workload=cell.to_mapping(), metrics=metrics(result), **facts)
+    marks: dict[str, Any] = {"cold": True} if loop.history.is_cold(round_number) else {}
+    if after_s := loop.pause_after(cell):
+        marks["pause_s"] = after_s
+        if (idle_ms := pauses.idle_ms(kept_s, index, facts, again=facts["directory"] != name)) is not None:
+            marks["idle_ms"] = idle_ms
+        pauses.owe(after_s)
+    found = metrics(result)
+    bench.recording.append("cell", **numbers, workload=cell.to_mapping(), metrics=found, **marks, **facts)
+    loop.history.add(index, found)

@@ -13,6 +13,8 @@ from drivelab.fio.run import fio_version
 from drivelab.host.settings import snapshot
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
+from drivelab.stages.application import run_application
+from drivelab.stages.barrier import Barrier
 from drivelab.stages.cell import Bench
 from drivelab.stages.condition import check_seal, prepare
 from drivelab.stages.device import Device, open_device
@@ -21,27 +23,40 @@ from drivelab.stages.loop import run_loop
 from drivelab.stages.progress import Progress
 from drivelab.stages.replay import run_replay
 from drivelab.stages.resume import lost_state
+from drivelab.stages.scenario import note_scenario, require_scenario
 from drivelab.stages.schedules import Schedules
 from drivelab.stages.soak import run_soak
+from drivelab.stages.together import ANEW, start_together
 from drivelab.telemetry.log import read_lines
 
-_STEPS = {"loop": run_loop, "soak": run_soak, "idle": run_idle, "replay": run_replay}
+_STEPS = {"loop": run_loop, "soak": run_soak, "idle": run_idle, "replay": run_replay,
+          "application": run_application}  # fmt: skip
 
 
-def measure(plan: Plan, seal_in: Path) -> None:
+def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
     """Make the recording of a plan, or find that it is there.
 
     A drive in the state that the seal says is measured at once; one in another state is purged and preconditioned
     first; an interrupted measurement goes on where it stopped, with the gap marked. Raises UserError when a cell
     fails; what was finished before is kept, and the next call goes on from there.
+
+    With a `barrier` it begins every step together with the measurements of other drives, and is never resumed.
     """
+    if (barrier is None) == ("simultaneous" in plan.subject):
+        raise UserError(
+            f"{plan.recording}: is measured at the same time as other drives; use 'drivelab measure-together'"
+            if barrier is None
+            else f"{plan.recording}: is measured alone; use 'drivelab measure'"
+        )
     recording = Recording(plan)
     if recording.complete:
         recording.write_manifest()
         return
     with open_device(plan) as device:
+        scenario = require_scenario(plan, device)
         recording.open()
-        _ready(plan, device, recording, seal_in)
+        note_scenario(recording, "measure", scenario)
+        _ready(plan, device, recording, seal_in, alone=barrier is None)
         recording.write(
             "identity.json",
             {"drive": plan.drive, "serial": device.serial, "device": plan.context["device"], **device.identity()},
@@ -54,19 +69,21 @@ def measure(plan: Plan, seal_in: Path) -> None:
         recording.append("measure", wear=asdict(device.wear()))
         progress = Progress(plan, "measure")
         with Schedules(plan, device, recording) as schedules:
-            _take_steps(Bench(plan, device, recording, schedules), progress)
+            _take_steps(Bench(plan, device, recording, schedules), progress, barrier)
+        if barrier is not None:
+            start_together(barrier, recording, len(plan.subject["measure"]))
         progress.say("done", 1.0)
         recording.finish()
 
 
-def _ready(plan: Plan, device: Device, recording: Recording, seal_in: Path) -> None:
+def _ready(plan: Plan, device: Device, recording: Recording, seal_in: Path, *, alone: bool) -> None:
     """Resume, or make sure that the drive is in the state to start from."""
     journal = recording.journal()
     if any(line["event"] == "measure" for line in journal):
         samples = read_lines(recording.part)
-        reason = lost_state(
+        reason = ANEW if not alone else lost_state(
             plan.recording, device.last_user, journal, samples, device.wear(), virtual_clock=plan.clock == "virtual"
-        )
+        )  # fmt: skip
         if reason is None:
             recording.append("gap", reason="the measurement was interrupted and resumed")
             print(f"drive '{plan.drive}': resuming {plan.measurement} where it was interrupted")
@@ -79,16 +96,19 @@ def _ready(plan: Plan, device: Device, recording: Recording, seal_in: Path) -> N
         prepare(plan, device, recording)
 
 
-def _take_steps(bench: Bench, progress: Progress) -> None:
+def _take_steps(bench: Bench, progress: Progress, barrier: Barrier | None) -> None:
     plan, recording = bench.plan, bench.recording
     with bench.telemetry:
         for number, step in enumerate(plan.subject["measure"]):
             ((kind, fields),) = step.items()
+            if barrier is not None:
+                start_together(barrier, recording, number)
             try:
                 _STEPS[kind](bench, progress, number, fields)
             except CellFailed as failure:
                 recording.append("failed", step=number, reason=str(failure))
+                then = "to go on from there" if barrier is None else "to begin anew"
                 raise UserError(
                     f"drive '{plan.drive}', {plan.measurement}: {failure}. Finished cells are kept in "
-                    f"{recording.part}; mend the cause and run again to go on from there."
+                    f"{recording.part}; mend the cause and run again {then}."
                 ) from None

@@ -28,6 +28,8 @@ class Outlook:
     bandwidth_mib_s: float
     """Assumed for the estimate."""
     endurance_bytes: float | None
+    applications: tuple[str, ...] = ()
+    """Names of those that will run; how long they take and how much they write is not known beforehand."""
 
     def lines(self) -> list[str]:
         """For people."""
@@ -44,6 +46,7 @@ class Outlook:
             f"    will be written: {written}{self._share()}",
             f"    will take: {time} at an assumed {self.bandwidth_mib_s:.0f} MiB/s"
             f"{', in simulated time' if self.device == 'virtual clock' else ''}",
+            *(f"    not known beforehand: time and writes of the application {one}" for one in self.applications),
         ]
 
     def _share(self) -> str:
@@ -64,12 +67,12 @@ def _span(least: str, most: str) -> str:
 
 def outlook(campaign: Campaign) -> list[Outlook]:
     """A row for each drive of the study; reads the drives that are attached, writes nothing."""
-    return [_outlook(campaign, drive) for drive in dict.fromkeys(one.plan.drive for one in campaign.plans)]
+    return [_outlook(campaign, drive) for drive in dict.fromkeys(plan.sheet_drive for plan in campaign.here)]
 
 
 def _outlook(campaign: Campaign, drive: str) -> Outlook:
     row = campaign.sheet[drive]
-    plans = [one.plan for one in campaign.plans if one.plan.drive == drive]
+    plans = [plan for plan in campaign.here if plan.sheet_drive == drive]
     left = [plan for plan in plans if not (plan.recording_path / "recording.json").exists()]
     name = None if row.virtual is not None else sysfs.kernel_name(row.device)
     facts = identity.describe(name) if name else {"model": "virtual drive", "transport": None, "link": None}
@@ -77,10 +80,13 @@ def _outlook(campaign: Campaign, drive: str) -> Outlook:
     bandwidth_mib_s = assumed_mib_s(plans[0], str(facts["transport"]))
     spans = (estimate(plan, capacity_bytes, bandwidth_mib_s, campaign.traces_of(plan)) for plan in left)
     total = sum(spans, Estimate())
+    applications = tuple(
+        dict.fromkeys(plan.subject["application"]["name"] for plan in left if "application" in plan.subject)
+    )
     device = f"/dev/{name}" if name else "virtual clock" if plans[0].clock == "virtual" else row.device
     return Outlook(
         drive, device, row.serial, row.virtual is not None, str(facts["model"] or "unknown model"), capacity_bytes,
-        _holds(name), len(left), total, bandwidth_mib_s, row.endurance_bytes,
+        _holds(name), len(left), total, bandwidth_mib_s, row.endurance_bytes, applications,
     )  # fmt: skip
 
 

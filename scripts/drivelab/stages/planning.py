@@ -9,22 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.config.drives_sheet import SheetRow, load_sheet
-from drivelab.config.study import MeasurementChoice, Study, load_study
+from drivelab.config.study import MeasurementChoice, Platform, Study, load_study
 from drivelab.config.yaml_file import load_yaml
 from drivelab.drives import guard, sysfs
 from drivelab.errors import UserError
 from drivelab.plan.blocks import refuse_small_cells
 from drivelab.plan.plan import Plan
 from drivelab.protocol.grammar import Protocol, Resolved, load, resolve
+from drivelab.stages.drive_subject import drive_subject, simultaneous
 from drivelab.stages.estimate import Trace
+from drivelab.stages.planned_application import APPLICATIONS, add_application, check_application, refuse_on_drive
+from drivelab.stages.platforms import is_here, is_recorded, scenarios, still_elsewhere, this_host
 from drivelab.stages.write_cache import known_state
 from drivelab.trace import application, capture, catalogue
 from drivelab.virtual import manage
-from drivelab.virtual.model import PAGE_BYTES, DriveModel
+from drivelab.virtual.model import DriveModel
 
 PROTOCOLS = Path("config/protocols")
 VIRTUAL_DRIVES = Path("config/virtual_drives.yaml")
-APPLICATIONS = Path("config/applications.yaml")
 TRACES = Path("traces")
 
 
@@ -52,7 +54,17 @@ class Campaign:
                     f"{study.path}: key 'drives' names '{drive}', {study.drives_sheet} has: {known}; add a row"
                 )
         self._protocols: dict[str, Protocol] = {}
-        self.plans = tuple(one for choice in study.measurements for one in self._plans(choice))
+        wanted = [one for choice in study.measurements for one in self._plans(choice)]
+        self.plans = tuple(one for one in wanted if is_here(one.plan) or is_recorded(one.plan))
+        """What is measured here, and what was measured on another host and is recorded here too."""
+        self.elsewhere = tuple(one for one in wanted if not (is_here(one.plan) or is_recorded(one.plan)))
+        """What is still to be measured on another host, and left out until then."""
+        if not self.plans:
+            raise UserError(
+                f"{study.path}: nothing of it is for this host, '{this_host()}', or recorded already. "
+                f"{still_elsewhere(one.plan for one in wanted)}"
+            )
+        self.scenarios = scenarios(study, (one.plan for one in self.plans))
 
     @classmethod
     def load(cls, path: str | Path) -> Campaign:
@@ -79,9 +91,19 @@ class Campaign:
         return load_yaml(VIRTUAL_DRIVES)
 
     @property
+    def here(self) -> list[Plan]:
+        """Plans that this host carries out."""
+        return [one.plan for one in self.plans if is_here(one.plan)]
+
+    @property
+    def basis_is_there(self) -> bool:
+        """Whether anything can be compared: the basis may still have to be measured on another host."""
+        return any(one.plan.drive == self.study.basis for one in self.plans)
+
+    @property
     def needs_fio(self) -> bool:
         """Whether anything is measured in real time."""
-        return any(one.plan.clock == "wall" for one in self.plans)
+        return any(plan.clock == "wall" for plan in self.here)
 
     def approve_drives(self) -> None:
         """Let the guard look at every real drive that is to be measured; raises UserError, touches nothing.
@@ -90,41 +112,21 @@ class Campaign:
         """
         approved = {
             drive: guard.approve(self.sheet[drive], self.sheet[drive].device)
-            for drive in dict.fromkeys(one.plan.drive for one in self.plans)
+            for drive in dict.fromkeys(plan.sheet_drive for plan in self.here)
             if self.sheet[drive].virtual is None
         }
-        if self.study.write_cache is not None:
-            for device in approved.values():
-                known_state(device, self.study.write_cache)
-        for one in self.plans:
-            if one.plan.drive in approved:
-                refuse_small_cells(one.plan, sysfs.logical_block_bytes(approved[one.plan.drive].name))
+        for drive, wanted in dict.fromkeys((plan.sheet_drive, plan.subject["write_cache"]) for plan in self.here):
+            if drive in approved and wanted is not None:
+                known_state(approved[drive], wanted)
+        for plan in self.here:
+            if (device := approved.get(plan.sheet_drive)) is not None:
+                refuse_on_drive(plan, sysfs.capacity_bytes(device.name))
+                refuse_small_cells(plan, sysfs.logical_block_bytes(device.name))
 
     def real_drives(self) -> list[str]:
         """Kernel names of the attached real drives that are to be measured."""
-        devices = {self.sheet[one.plan.drive].device for one in self.plans if not one.plan.virtual}
+        devices = {self.sheet[plan.sheet_drive].device for plan in self.here if not plan.virtual}
         return sorted(sysfs.kernel_name(device) for device in devices)
-
-    def headline(self) -> str:
-        """What is about to be run, in a line or two: also why something is not what one would expect."""
-        study = self.study
-        text = f"Study {study.name}: {len(study.drives)} drives, {len(self.plans)} measurements."
-        if any(one.plan.virtual for one in self.plans):
-            clock, reason = self.clock
-            text += " Virtual drives in real time." if clock == "wall" else f" Virtual clock, not real time: {reason}."
-        for name, source in study.traces.items():
-            if source.capture is not None and not self.trace_is_captured(name):
-                text += f" Trace {name}: the shipped one, as this host cannot trace: {self.cannot_capture}."
-            if source.file is not None and (lost := self._lost(source.file)):
-                text += f" Trace {name}: LOSSY, {lost} events are missing from it."
-        return text
-
-    @staticmethod
-    def _lost(path: Path) -> int:
-        from drivelab.trace.schema import open_trace  # with pyarrow, which other plans must not wait for
-
-        with open_trace(path) as trace:
-            return sum(trace.provenance.get("lost", {}).values())
 
     def capacity_bytes(self, plan: Plan) -> int:
         """Capacity of the drive of a plan, as far as it can be known without touching it."""
@@ -192,41 +194,37 @@ class Campaign:
     def _plans(self, choice: MeasurementChoice) -> list[Planned]:
         protocol = self._protocol(choice.protocol, choice.source)
         _check_traces(choice, protocol)
+        check_application(choice, runs_one=protocol.applications)
         resolved = resolve(protocol, self.study.drive_class, choice.scale, choice.settings, choice.source)
         return [
-            Planned(self._plan(choice, self.sheet[drive], one, run), protocol, one.altered)
+            Planned(self._plan(choice, self.sheet[drive], platform, one, run), protocol, one.altered)
             for drive in choice.drives
+            for platform in self.study.platforms or (None,)
             for one in resolved
             for run in range(1, self.study.runs + 1)
         ]
 
-    def _plan(self, choice: MeasurementChoice, row: SheetRow, resolved: Resolved, run: int) -> Plan:
-        if not row.destructive:
-            raise UserError(
-                f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
-                "enter yes or leave it out"
-            )
+    def _plan(
+        self, choice: MeasurementChoice, row: SheetRow, platform: Platform | None, resolved: Resolved, run: int
+    ) -> Plan:
+        model = None if row.virtual is None else self.model(row.virtual, row.source)
+        at = self.study if platform is None else platform
         subject: dict[str, Any] = {
-            "drive": {"serial": row.serial},
-            "clock": "wall",
-            "scenario": self.study.scenario,
+            "drive": drive_subject(row, model, resolved.steps),
+            "clock": "wall" if model is None else self.clock[0],
+            "scenario": at.scenario,
             "protocol": choice.protocol,
-            "write_cache": self.study.write_cache,
+            "write_cache": at.write_cache,
             **self._with_purge(resolved.steps),
         }
+        if platform is not None:
+            subject["platform"] = {"name": platform.name, "host": platform.host}
+        if self._protocols[choice.protocol].body.get("simultaneous", False) and len(choice.drives) > 1:
+            subject["simultaneous"] = simultaneous([self.sheet[drive] for drive in choice.drives], choice, self.clock)
         if self.study.taint["remeasure"]:
             subject["taint"] = dict(self.study.taint)
-        if row.virtual is not None:
-            model = self.model(row.virtual, row.source)
-            if model.serial != row.serial:
-                raise UserError(
-                    f"{row.source}: drive '{row.drive}' has serial {row.serial}, "
-                    f"virtual drive '{row.virtual}' says {model.serial}; make them agree"
-                )
-            subject["drive"]["virtual"] = model.to_mapping()
-            subject["clock"] = self.clock[0]
         context: dict[str, Any] = {
-            "drive": row.drive,
+            "drive": row.drive if platform is None else platform.of(row.drive),
             "device": row.device,
             "drives_sheet": str(self.study.drives_sheet),
             "measurement": choice.name if resolved.variant is None else f"{choice.name}.{resolved.variant}",
@@ -239,8 +237,11 @@ class Campaign:
             subject["traces"] = [self._trace(name) for name in choice.traces]
             context["trace_paths"] = [str(self.trace_path(name)) for name in choice.traces]
         plan = Plan(subject, context)
+        if choice.application is not None:
+            plan = add_application(plan, choice.application, choice.source, TRACES)
         if plan.virtual:
-            refuse_small_cells(plan, PAGE_BYTES)
+            model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
+            refuse_small_cells(plan, model.logical_block_bytes)
         return plan
 
     def _with_purge(self, steps: Mapping[str, Any]) -> dict[str, Any]:

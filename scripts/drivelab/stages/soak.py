@@ -1,24 +1,31 @@
-"""The soak step: one workload without a pause, cut into slices, until a volume or a time is reached."""
+"""The soak step: one workload without a pause, cut into slices, until a volume, a time or a steady state is reached."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from drivelab.errors import UserError
+from drivelab.fio.early_end import ended_early
 from drivelab.fio.result import CellFailed, FioResult, complete_slices, read_slices
 from drivelab.plan.cell import Cell
 from drivelab.recording.writer import Recording
 from drivelab.stages.cell import Bench
+from drivelab.stages.points import resolved
 from drivelab.stages.progress import Progress
+from drivelab.stages.steady_soak import SteadySlices
 
 
 def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
     """Run one fio process for the whole soak; its cumulative status documents are the slices.
 
     An interrupted soak keeps the slices that fio had printed and goes on with what is left in a further process, so
-    `parts` may be several; the journal has a gap between them. Raises CellFailed when the evidence does not hold.
+    `parts` may be several; the journal has a gap between them. A steady state ends the process before its time; its
+    window lies within one part. Raises CellFailed when the evidence does not hold.
     """
+    fields = resolved(bench, fields)
     plan, device, recording = bench.plan, bench.device, bench.recording
     parts = _recover(recording, step)
     if any(part["finished"] for part in parts):
@@ -36,13 +43,16 @@ def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
     progress.say(f"soak {cell.label}", 0.0)
     recording.append("soak-begins", step=step, directory=name, workload=cell.to_mapping(),
                      started_s=bench.telemetry.now_s())  # fmt: skip
+    rule = _rule(fields["until"], cell)
     try:
-        directory, facts = bench.run(name, lambda folder: device.run(cell, folder, plan.seed(name), tick))
+        directory, facts = bench.run(name, lambda folder: device.run(cell, folder, plan.seed(name), tick, rule))
         slices = read_slices(directory, cell)
     except CellFailed as failure:
         raise CellFailed(f"soak {cell.label} in {name}: {failure}") from None
-    recording.append("soak", step=step, first_slice=_next_slice(parts), slices=len(slices), finished=True,
-                     workload=cell.to_mapping(), **_amount(slices), **facts)  # fmt: skip
+    first = _next_slice(parts)
+    recording.append("soak", step=step, first_slice=first, slices=len(slices), finished=True,
+                     workload=cell.to_mapping(), **_amount(slices), **_end(rule, directory, cell, slices, first),
+                     **facts)  # fmt: skip
 
 
 def soak_cell(fields: Mapping[str, Any], capacity_bytes: int, parts: Sequence[Mapping[str, Any]] = ()) -> Cell:
@@ -52,17 +62,45 @@ def soak_cell(fields: Mapping[str, Any], capacity_bytes: int, parts: Sequence[Ma
     if "capacity_multiple" in until:
         whole = int(until["capacity_multiple"] * capacity_bytes)
         volume_bytes = max(whole - sum(part["bytes"] for part in parts), wanted.largest_block_bytes)
+    if volume_bytes is None and runtime_s is None:
+        raise UserError(
+            f"soak {wanted.label}: a drive that is never steady would be worn for ever; "
+            "add a time or a capacity_multiple to `until`"
+        )
     if runtime_s is not None:
         runtime_s = max(runtime_s - sum(part["runtime_s"] for part in parts), wanted.slice_s or 1.0)
     return replace(wanted, volume_bytes=volume_bytes, runtime_s=runtime_s)
 
 
-def _next_slice(parts: list[dict[str, Any]]) -> int:
+def _rule(until: Mapping[str, Any], cell: Cell) -> SteadySlices | None:
+    if "steady_state" not in until:
+        return None
+    if cell.slice_s is None:
+        raise ValueError(f"soak {cell.label}: without slices nothing can be seen to be steady")
+    return SteadySlices(until["steady_state"], cell.slice_s)
+
+
+def _end(
+    rule: SteadySlices | None, directory: Path, cell: Cell, slices: Sequence[FioResult], first_slice: int
+) -> dict[str, Any]:
+    """What the journal says of the end of a soak that may be steady: why, and the window by number of slice."""
+    if rule is None:
+        return {}
+    if (reason := ended_early(directory)) is not None:
+        window = [{"slice": first_slice + number - 1, "value": value} for number, value in rule.window.items()]
+        return {"ended_by": reason, "window": window}
+    volume = cell.volume_bytes is not None and _amount(slices)["bytes"] > cell.volume_bytes - (
+        cell.total_threads * cell.largest_block_bytes
+    )
+    return {"ended_by": "volume" if volume else "time"}
+
+
+def _next_slice(parts: Sequence[Mapping[str, Any]]) -> int:
     """Number, from 1, of the slice that follows the parts so far."""
     return 1 + sum(int(part["slices"]) for part in parts)
 
 
-def _amount(slices: list[FioResult]) -> dict[str, Any]:
+def _amount(slices: Sequence[FioResult]) -> dict[str, Any]:
     return {
         "bytes": sum(one.read.bytes + one.write.bytes for one in slices),
         "runtime_s": round(sum(one.runtime_s for one in slices), 3),

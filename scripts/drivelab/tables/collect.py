@@ -15,8 +15,10 @@ from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
+from drivelab.tables.applications import application_runs
 from drivelab.tables.replays import replay_tables
 from drivelab.tables.schemas import SCHEMAS
+from drivelab.tables.steps import Steps
 from drivelab.tables.telemetry import cell_columns, telemetry_table
 from drivelab.telemetry.log import read_samples
 from drivelab.telemetry.window import Timeline
@@ -32,7 +34,8 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
 
     Raises CellFailed or UserError when evidence that was sound when it was recorded is no longer.
     """
-    key = _key(Plan.read(recording / "plan.json"), reduced)
+    plan = Plan.read(recording / "plan.json")
+    key, steps = _key(plan, reduced), Steps(plan.subject["measure"])
     rows: dict[str, Rows] = {"cells": [], "latency_bins": [], "series": []}
     clock, timeline = _Clock(), Timeline(read_samples(recording))
     replays: list[Mapping[str, Any]] = []
@@ -42,20 +45,27 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
             after_gap = True
         elif line["event"] in _READERS:
             for place, cell, result, facts in _READERS[line["event"]](recording, line):
-                at = {**key, **place}
-                told = cell_columns(_telemetry(timeline, facts), limits)
-                rows["cells"].append({**at, **_cell_columns(cell, result, facts, clock, after_gap), **told})
+                at = {**key, **place, "workload": cell.workload, **steps.turn(line["step"])}
+                asked = {**steps.asked(line["step"], cell), "cold": bool(line.get("cold", False))}
+                told = _told(timeline, facts, limits)
+                rows["cells"].append({**at, **asked, **_cell_columns(cell, result, facts, clock, after_gap), **told})
                 rows["latency_bins"] += _bin_rows(at, cell, result)
                 after_gap = False
-            directory = recording / line["directory"]
-            rows["series"] += [{**key, **_first_place(line), **one} for one in read_series(directory)]
+            directory, workload = recording / line["directory"], Cell(**line["workload"]).workload
+            at = {**key, **_first_place(line), "workload": workload, **steps.turn(line["step"])}
+            rows["series"] += [{**at, **one} for one in read_series(directory)]
         elif line["event"] == "replay":
             replays.append(line)
         elif line["event"] == "tainted":
             clock.pass_over(read_result(recording / line["directory"], Cell(**line["workload"])), line)
     frames = {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
-    told_of = replay_tables(recording, replays, key, lambda line: cell_columns(_telemetry(timeline, line), limits))
-    return {**frames, **told_of, "telemetry": telemetry_table(recording, key)}
+
+    def telemetry(line: Mapping[str, Any]) -> dict[str, Any]:
+        return cell_columns(_telemetry(timeline, line), limits)
+
+    told_of = replay_tables(recording, replays, key, telemetry)
+    runs = application_runs(read_journal(recording), plan.subject["measure"], key, telemetry)
+    return {**frames, **told_of, "application_runs": runs, "telemetry": telemetry_table(recording, key)}
 
 
 def _telemetry(timeline: Timeline, facts: Mapping[str, Any]) -> dict[str, float]:
@@ -63,6 +73,15 @@ def _telemetry(timeline: Timeline, facts: Mapping[str, Any]) -> dict[str, float]
     if facts.get("started_s") is None:
         return {"steal_pct": facts["steal_pct"]} if "steal_pct" in facts else {}
     return timeline.summarise(facts["started_s"], facts["ended_s"])
+
+
+def _told(timeline: Timeline, facts: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """The telemetry columns of a cell, and what measured its power."""
+    told: dict[str, Any] = cell_columns(_telemetry(timeline, facts), limits)
+    if told["power_w"] is None:
+        return {**told, "power_source": None}
+    metered = timeline.around("meter_power_w", facts["started_s"], facts["ended_s"])[1]
+    return {**told, "power_source": "meter" if metered else "drive"}
 
 
 class _Clock:
@@ -137,14 +156,9 @@ def _cell_columns(
     cell: Cell, result: FioResult, facts: Mapping[str, Any], clock: _Clock, after_gap: bool
 ) -> dict[str, Any]:
     started_s = clock.pass_over(result, facts)
-    percentiles = result.percentiles_us(50, 99, 99.9, 99.99, 99.999)
+    percentiles = result.percentiles_us(50, 90, 99, 99.9, 99.99, 99.999)
     return {
-        "pattern": cell.pattern,
-        "read_share_pct": cell.read_share,
-        "block_size_bytes": cell.block_size_bytes,
-        "block_size_max_bytes": cell.block_size_max_bytes,
-        "threads": cell.threads,
-        "queue_depth": cell.queue_depth,
+        **_workload_columns(cell),
         "started": pd.Timestamp(started_s, unit="s", tz="UTC").floor("ms"),
         "elapsed_s": clock.elapsed_s,
         "runtime_s": result.runtime_s,
@@ -160,7 +174,7 @@ def _cell_columns(
         "max_latency_us": result.max_latency_us,
         **dict(
             zip(
-                (f"p{nines}_latency_us" for nines in ("50", "99", "999", "9999", "99999")),
+                (f"p{nines}_latency_us" for nines in ("50", "90", "99", "999", "9999", "99999")),
                 percentiles,
                 strict=True,
             )
@@ -172,7 +186,25 @@ def _cell_columns(
         "user_cpu_pct": result.user_cpu_pct,
         "system_cpu_pct": result.system_cpu_pct,
         "gap_ms": facts.get("gap_ms", math.nan),
+        "idle_ms": facts.get("idle_ms", math.nan),
         "after_gap": after_gap,
+    }
+
+
+def _workload_columns(cell: Cell) -> dict[str, Any]:
+    return {
+        "pattern": cell.pattern,
+        "read_share_pct": cell.read_share,
+        "block_size_bytes": cell.block_size_bytes,
+        "block_size_max_bytes": cell.block_size_max_bytes,
+        "threads": cell.threads,
+        "queue_depth": cell.queue_depth,
+        "alignment_offset_bytes": cell.alignment_offset_bytes,
+        "range_bytes": cell.range_bytes,
+        "range_share": cell.range_share,
+        "segments": cell.segments,
+        "rate_iops": cell.rate_iops,
+        "entropy": cell.entropy,
     }
 
 
@@ -182,7 +214,6 @@ def _bin_rows(key: Mapping[str, Any], cell: Cell, result: FioResult) -> Rows:
         "pattern": cell.pattern,
         "read_share_pct": cell.read_share,
         "block_size_bytes": cell.block_size_bytes,
-        "block_size_max_bytes": cell.block_size_max_bytes,
     }
     return [
         {**place, "direction": direction, "latency_ns": latency_ns, "count": count}

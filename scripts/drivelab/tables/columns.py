@@ -37,6 +37,13 @@ KEY_LINES = (
 PLACE_LINES = ("int32: step", "str: kind", "int32: round cell")
 """Step of the plan; "loop", "soak", "replay" or "fill"; round from 1; order in the round from 0."""
 
+WORKLOAD_LINES = (
+    "str: workload",  # "RND 4KiB 65/35", with what is out of the ordinary; alike in all tables
+    "str: phase? phase_value?",  # of a step that is repeated: its name, and what it is repeated over, as "5s" or "max"
+    "int32: phase_pass?",  # from 1
+)
+"""What a cell does, and for which turn of a repeated step; after PLACE_LINES."""
+
 TELEMETRY_LINES = (
     # Of the time around a cell; null where the host does not say.
     "float: temperature_min_c? temperature_mean_c? temperature_max_c?",

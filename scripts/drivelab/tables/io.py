@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from drivelab.errors import UserError
@@ -52,23 +53,38 @@ def read(paths: Path | str | Sequence[Path | str], name: str) -> pd.DataFrame:
     return pa.concat_tables([SCHEMAS[name].empty_table(), *frames]).to_pandas()
 
 
-def _read_one(path: Path, name: str) -> pa.Table:
+def read_part(paths: Sequence[Path | str], name: str, columns: Sequence[str], wanted: tuple[str, str]) -> pd.DataFrame:
+    """Some columns of the rows of table `name` whose column `wanted[0]` is `wanted[1]`; arguments and errors as `read`.
+
+    For tables that are too large to be read whole from many recordings.
+    """
+    column, value = wanted
+    schema = pa.schema([SCHEMAS[name].field(one) for one in columns])
+    parts = [schema.empty_table()]
+    for path in paths:
+        if pc.any(pc.equal(_read_one(Path(path), name, [column])[column], value)).as_py():
+            part = _read_one(Path(path), name, [*dict.fromkeys([*columns, column])])
+            parts.append(part.filter(pc.equal(part[column], value)).select(columns))
+    return pa.concat_tables(parts).to_pandas()
+
+
+def _read_one(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
     try:
-        table = pq.ParquetFile(path).read()
+        file = pq.ParquetFile(path)
+        found, table = file.schema_arrow, file.read(columns=columns)
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such table; let the workflow make it") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
-    mark = json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"{}"))
+    mark = json.loads((found.metadata or {}).get(METADATA_KEY, b"{}"))
     if mark.get("table") != name:
         raise UserError(f"{path}: is table '{mark.get('table', 'unknown')}', not '{name}'; name the right file")
-    table = table.replace_schema_metadata(None)
-    if mark["version"] != VERSION or not table.schema.equals(SCHEMAS[name]):
+    if mark["version"] != VERSION or not found.remove_metadata().equals(SCHEMAS[name]):
         raise UserError(
             f"{path}: is table '{name}' of version {mark['version']}, this drivelab reads version {VERSION}; "
             "delete it and run again"
         )
-    return table
+    return table.replace_schema_metadata(None)
 
 
 def _columns(data: pd.DataFrame | pa.Table, name: str) -> list[pa.Array | pa.ChunkedArray]:

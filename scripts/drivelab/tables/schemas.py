@@ -9,39 +9,50 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, schema
+from drivelab.tables.application_schemas import APPLICATION_TABLES
+from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WORKLOAD_LINES, schema
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 
-VERSION = 4
+VERSION = 5
 """Raise it with every change to a schema: tables of another version are not read, they are made anew."""
 
 CELLS = schema(
     # One row per cell; of a soak, one per slice, with the slice's number as round.
     *KEY_LINES,
     *PLACE_LINES,
-    "str: pattern",  # "random" | "sequential"
+    *WORKLOAD_LINES,
+    "str: pattern",  # "random" | "sequential" | "composite"
     "int32: read_share_pct",
-    "int64: block_size_bytes",
+    "int64: block_size_bytes block_size_max_bytes?",  # max: of a range of sizes
     "int32: threads queue_depth",  # queue_depth: per thread
+    "int64: alignment_offset_bytes range_bytes?",
+    "float: range_share",  # of the capacity, also where the range is given in bytes
+    "int32: segments?",
+    "float: rate_iops? entropy?",  # entropy: share of random data; null: all
+    "str: point? until?",  # "max" | "mid" | "min"; until: what ends a loop, one of UNTIL
+    "bool: cold",  # a cold round: counts nowhere
     "time: started",
     "float: elapsed_s runtime_s",  # elapsed_s: from the start of the measurement to the start of the cell
     "int64: read_ios write_ios",
     "float: iops read_iops write_iops",  # iops = reads + writes
     "float: bandwidth_mib_s read_bandwidth_mib_s write_bandwidth_mib_s",
     "float: mean_latency_us? max_latency_us?",
-    "float: p50_latency_us? p99_latency_us? p999_latency_us? p9999_latency_us? p99999_latency_us?",
+    "float: p50_latency_us? p90_latency_us? p99_latency_us? p999_latency_us? p9999_latency_us? p99999_latency_us?",
     "float: read_mean_latency_us? write_mean_latency_us?",
     "int64: bytes_written bytes_written_total",  # total: by the host since the end of conditioning, inclusive
     "float: user_cpu_pct system_cpu_pct",
     "float: gap_ms?",  # harness gap before this cell; null for the first
+    "float: pause_s? idle_ms?",  # pause: idle time that is to follow the cell; idle: without I/O before it
     "bool: after_gap",  # the measurement was interrupted and resumed just before
     *TELEMETRY_LINES,
+    "str: power_source?",  # of power_w: "meter" | "drive"
 )
 
 LATENCY_BINS = schema(
     # fio's bins: latency_ns is the middle of a bin, count the I/Os in it; bins are 1/64 of an octave wide.
     *KEY_LINES,
     *PLACE_LINES,
+    *WORKLOAD_LINES,
     "str: pattern",
     "int32: read_share_pct",
     "int64: block_size_bytes",
@@ -53,6 +64,7 @@ SERIES = schema(
     # One-second averages within a cell; time_s counts from the start of the cell.
     *KEY_LINES,
     *PLACE_LINES,
+    *WORKLOAD_LINES,
     "float: time_s",
     "str: direction",
     "float: iops bandwidth_mib_s mean_latency_us?",
@@ -91,10 +103,10 @@ SUMMARY = schema(
     "str: kind",  # "speed" | "time" | "score"
     "str: unit",
     "float: value",
-    "int32: n",  # recordings, or warm runs, that `value` stands on
+    "int32: n",  # recordings, or warm runs or rounds, that `value` stands on
     "float: rse_pct?",
     "float: spread_low spread_high",
-    "str: statistic",  # "window average" | "median of warm runs" | "median of N passes" | "post-saturation average"
+    "str: statistic",  # "window average" | "median of N warm rounds" | "post-saturation average" | "best of N runs" …
     "str: verdict",
     "str: taint_reason?",  # of the cells that the value stands on
     "bool: reduced virtual",
@@ -246,6 +258,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "series": SERIES,
     "steady_state": STEADY_STATE,
     **REPLAY_TABLES,
+    **APPLICATION_TABLES,
     "telemetry": TELEMETRY,
     "summary": SUMMARY,
     "deltas": DELTAS,

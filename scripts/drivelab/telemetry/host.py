@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from drivelab.telemetry.source import SLOW_S, Source, number_in
@@ -11,7 +11,12 @@ from drivelab.telemetry.source import SLOW_S, Source, number_in
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def cpu_source(proc_root: Path, helpers: Iterable[int] = (), kernel_serves: bool = False) -> Source:
+def cpu_source(
+    proc_root: Path,
+    helpers: Iterable[int] = (),
+    kernel_serves: bool = False,
+    beside: Callable[[], Iterable[int]] = tuple,
+) -> Source:
     """CPU seconds since boot of all CPUs together, those of drivelab itself, and the number of interrupts.
 
     `cpu_busy_s` is time in programs and in the kernel on their behalf (user, nice, system), `cpu_user_s` that in
@@ -19,7 +24,8 @@ def cpu_source(proc_root: Path, helpers: Iterable[int] = (), kernel_serves: bool
     time of this process, its children (fio), and `helpers`, processes that are part of the drive, as the server of a
     virtual drive; without it nobody can say what others used. With `kernel_serves` threads of the kernel, which belong
     to nobody, do the drive's work, as for a loop device; only time in programs can be told apart then, and there is
-    `own_user_s` in its place.
+    `own_user_s` in its place. `beside` tells the processes that measure other drives at the same time: they and their
+    children are part of the measurement.
     """
     helpers = tuple(helpers)
     knows_children = any((proc_root / "self/task").glob("*/children"))
@@ -28,7 +34,7 @@ def cpu_source(proc_root: Path, helpers: Iterable[int] = (), kernel_serves: bool
         values = _stat((proc_root / "stat").read_text())
         if not knows_children:
             return values
-        user_s, system_s = own_cpu_s(proc_root, helpers)
+        user_s, system_s = own_cpu_s(proc_root, helpers, tuple(beside()))
         return values | ({"own_user_s": user_s} if kernel_serves else {"own_cpu_s": user_s + system_s})
 
     return Source("host", read, prompt=True)
@@ -52,16 +58,24 @@ def _stat(text: str) -> dict[str, float]:
     return values
 
 
-def own_cpu_s(proc_root: Path, helpers: Iterable[int]) -> tuple[float, float]:
-    """User and system CPU seconds of this process, its live and its ended children, and `helpers` (proc_pid_stat(5)).
+def siblings(proc_root: Path = Path("/proc")) -> list[int]:
+    """The other processes that this one's parent has started."""
+    started = _children(proc_root / str(os.getppid()))
+    return [int(pid) for pid in started if int(pid) != os.getpid()]
 
-    A child that ends while it is looked at would be counted twice or not at all, so the look is repeated then.
+
+def own_cpu_s(proc_root: Path, helpers: Iterable[int], beside: Iterable[int] = ()) -> tuple[float, float]:
+    """User and system CPU seconds of this process and those `beside` it, their live and ended children, and `helpers`.
+
+    A child that ends while it is looked at would be counted twice or not at all, so the look is repeated then
+    (proc_pid_stat(5)).
     """
+    parents = [proc_root / str(name) for name in ("self", *beside)]
     while True:
-        own = _ticks(proc_root / "self")
-        children = [child for file in (proc_root / "self/task").glob("*/children") for child in _words(file)]
-        found = [own, *(_ticks(proc_root / str(pid)) for pid in (*children, *helpers))]
-        if _ticks(proc_root / "self")[2:] == own[2:]:
+        own = [_ticks(parent) for parent in parents]
+        children = [child for parent in parents for child in _children(parent)]
+        found = [*own, *(_ticks(proc_root / str(pid)) for pid in (*children, *helpers))]
+        if [_ticks(parent)[2:] for parent in parents] == [ticks[2:] for ticks in own]:
             user = sum(ticks[0] + ticks[2] for ticks in found)
             system = sum(ticks[1] + ticks[3] for ticks in found)
             return user / _TICKS_PER_S, system / _TICKS_PER_S
@@ -75,6 +89,10 @@ def _ticks(process: Path) -> tuple[int, int, int, int]:
         return 0, 0, 0, 0
     user, system, children_user, children_system = (int(field) for field in fields[11:15])
     return user, system, children_user, children_system
+
+
+def _children(process: Path) -> list[str]:
+    return [child for file in (process / "task").glob("*/children") for child in _words(file)]
 
 
 def _words(file: Path) -> list[str]:

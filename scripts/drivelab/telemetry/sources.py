@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from drivelab.telemetry.drive import nvme_sources, sectors_source, smartctl_source, temperature_source
@@ -22,15 +22,17 @@ def sources_for(
     name: str,
     meter: Meter = NO_METER,
     helpers: Iterable[int] = (),
+    beside: Callable[[], Iterable[int]] = tuple,
     sys_root: Path = Path("/sys"),
     proc_root: Path = Path("/proc"),
 ) -> list[Source]:
     """All that can be read for the block device of this kernel name; what the host does not have is left out.
 
-    `helpers` are processes whose CPU time is the drive's and nobody else's: the server of a virtual drive.
+    `helpers` are processes whose CPU time is the drive's and nobody else's: the server of a virtual drive. `beside`
+    tells those that measure other drives at the same time, whose CPU time is nobody else's either.
     """
     found = [
-        cpu_source(proc_root, helpers, kernel_serves=name.startswith("loop")),
+        cpu_source(proc_root, helpers, kernel_serves=name.startswith("loop"), beside=beside),
         sectors_source(name, sys_root),
         frequency_source(sys_root),
         temperature_source(name, sys_root),

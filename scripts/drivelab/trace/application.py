@@ -1,12 +1,14 @@
-"""Applications to trace: what config/applications.yaml says of them, and the run of one on a drive."""
+"""Applications: what config/applications.yaml says of them, their file systems, and the traced run of one."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 from drivelab.config.schema import ROOT
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
 from drivelab.trace import capture as capturing
 from drivelab.trace.capturing import guardian, mounts
 from drivelab.trace.capturing.mounts import checked, recover_mounts
@@ -39,18 +42,18 @@ class Application:
     size_bytes: int
     """Of the file system, which begins at the start of the drive."""
     command: tuple[str, ...]
-    """The traced one; `{mount}`, `{project}` and `{python}` stand for mount point, project folder, interpreter."""
+    """The traced or timed one; `{mount}`, `{project}`, `{python}` are mount point, project folder, interpreter."""
     set_up: tuple[tuple[str, ...], ...] = ()
-    """Commands before it, on the mounted file system, not traced."""
+    """Commands before it, on the mounted file system, neither traced nor timed."""
     tear_down: tuple[tuple[str, ...], ...] = ()
-    """Commands after it, not traced."""
+    """Commands after it, likewise."""
     cache: str = "warm"
     """`cold`: between set-up and command the file system is mounted anew, so that nothing of it is in memory."""
     requires: Mapping[str, str] = field(default_factory=dict)
     """Programs that it needs, or patterns of files with a slash, and the Debian packages that have them."""
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able and canonical: what the trace depends on."""
+        """JSON-able and canonical: what the trace, or the duration, depends on."""
         body = {
             "name": self.name,
             "file_system": self.file_system,
@@ -103,6 +106,12 @@ def from_mapping(name: str, body: Any, source: str) -> Application:
     )
 
 
+def of_plan(plan: Plan) -> Application:
+    """The application that a plan measures with; its title and what it requires are in the plan's context."""
+    body = {key: value for key, value in plan.subject["application"].items() if key != "name"}
+    return from_mapping(plan.subject["application"]["name"], {**body, **plan.context["application"]}, "plan")
+
+
 def refuse_missing(spec: Application) -> None:
     """Raise UserError naming every program that is not installed, with its package."""
     needed = {f"mkfs.{spec.file_system}": mounts.PACKAGES[spec.file_system], **spec.requires}
@@ -132,28 +141,14 @@ def run_captured(
 
     refuse_missing(spec)
     recover_mounts()
-    capacity_bytes = int(checked(["blockdev", "--getsize64", device], "the size of the drive"))
-    if capacity_bytes < spec.size_bytes:
-        raise UserError(
-            f"application '{spec.name}': {device} has {format_size(capacity_bytes)}, its file system needs "
-            f"{format_size(spec.size_bytes)}; use a larger drive"
-        )
+    refuse_small_drive(spec, int(checked(["blockdev", "--getsize64", device], "the size of the drive")), device)
     out_parquet.parent.mkdir(parents=True, exist_ok=True)
     raw = Path(tempfile.mkdtemp(prefix=f"{out_parquet.stem}.capture.", dir=out_parquet.parent))
-    with guardian.watch() as guard:
-        mounts.make(spec.file_system, spec.size_bytes, device)
-        with mounts.mounted(spec.file_system, device) as mount:
-            _run_all(spec.set_up, mount)
-            checked(["sync", "--file-system", str(mount)], "sync of the file system")
-            if spec.cache == "cold":
-                mounts.remount_cold(spec.file_system, device, mount)
-            report = capturing.capture(
-                device, _resolve(spec.command, mount), raw, cwd=mount, backend=backend, guard=guard
-            )
-            _run_all(spec.tear_down, mount)
+    with guardian.watch() as guard, prepared(spec, device) as mount:
+        report = capturing.capture(device, resolve(spec.command, mount), raw, cwd=mount, backend=backend, guard=guard)
     if report.exit_status:
         raise UserError(
-            f"application '{spec.name}': ended with status {report.exit_status}: {_last_line(raw / 'stderr')}; "
+            f"application '{spec.name}': ended with status {report.exit_status}: {last_line(raw / 'stderr')}; "
             f"its output is in {raw}"
         )
     duration = {"application_duration_s": report.duration_s, "application_traced": True}
@@ -170,6 +165,42 @@ def run_captured(
     return {**summary, **duration}
 
 
+def refuse_unready(spec: Application) -> None:
+    """Raise UserError where this process cannot run it: it may not mount, or a program is not installed."""
+    if os.geteuid() != 0:
+        raise UserError(
+            f"application '{spec.name}' needs root, which alone may mount its file system; run it with sudo. "
+            "Nothing was written."
+        )
+    refuse_missing(spec)
+
+
+def refuse_small_drive(spec: Application, capacity_bytes: int, where: str) -> None:
+    """Raise UserError when the file system does not fit the drive; `where` names it in the sentence."""
+    if capacity_bytes < spec.size_bytes:
+        raise UserError(
+            f"application '{spec.name}': {where} has {format_size(capacity_bytes)}, its file system needs "
+            f"{format_size(spec.size_bytes)}; use a larger drive"
+        )
+
+
+@contextmanager
+def prepared(spec: Application, device: str, *, discard: bool = True) -> Iterator[Path]:
+    """A fresh file system, mounted and set up, its cache as the application wants it; unmounted whatever happens.
+
+    Yields the mount point. The commands of `tear_down` run at the end if nothing failed. `discard` as in `mounts`.
+    Raises UserError when one of all the commands fails.
+    """
+    mounts.make(spec.file_system, spec.size_bytes, device, discard=discard)
+    with mounts.mounted(spec.file_system, device, discard=discard) as mount:
+        _run_all(spec.set_up, mount)
+        checked(["sync", "--file-system", str(mount)], "sync of the file system")
+        if spec.cache == "cold":
+            mounts.remount_cold(spec.file_system, device, mount, discard=discard)
+        yield mount
+        _run_all(spec.tear_down, mount)
+
+
 def _installed(what: str) -> bool:
     if "/" in what:
         return any(Path("/").glob(what.lstrip("/")))
@@ -178,10 +209,11 @@ def _installed(what: str) -> bool:
 
 def _run_all(commands: Sequence[Sequence[str]], mount: Path) -> None:
     for command in commands:
-        checked(_resolve(command, mount), f"'{' '.join(command)}'", cwd=mount)
+        checked(resolve(command, mount), f"'{' '.join(command)}'", cwd=mount)
 
 
-def _resolve(command: Sequence[str], mount: Path) -> list[str]:
+def resolve(command: Sequence[str], mount: Path) -> list[str]:
+    """Words of a command with the placeholders' values."""
     values = {"mount": str(mount), "project": str(ROOT), "python": sys.executable}
     return [re.sub(r"\{(\w+)\}", lambda match: values[match[1]], word) for word in command]
 
@@ -202,6 +234,7 @@ def _words(value: Any, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _last_line(path: Path) -> str:
+def last_line(path: Path) -> str:
+    """What a command said last."""
     lines = path.read_text(errors="replace").strip().splitlines()
     return lines[-1] if lines else "it said nothing"

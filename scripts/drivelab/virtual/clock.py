@@ -9,13 +9,14 @@ from pathlib import Path
 from random import Random
 
 from drivelab.errors import UserError
+from drivelab.fio.early_end import StopRule
 from drivelab.fio.job import job_text
 from drivelab.plan.cell import Cell
 from drivelab.replay.records import MOST_IN_FLIGHT
 from drivelab.replay.streams import composite_text
 from drivelab.virtual.evidence import write_evidence
 from drivelab.virtual.ftl import FlashDrive
-from drivelab.virtual.model import PAGE_BYTES, DriveModel
+from drivelab.virtual.model import DriveModel
 from drivelab.virtual.replaying import replay_schedule
 from drivelab.virtual.workload import Completion, closed_loop
 
@@ -47,16 +48,22 @@ class VirtualClockDrive:
         """As `FlashDrive.counters`."""
         return self._flash.counters()
 
-    def run(self, cell: Cell, directory: Path) -> None:
-        """Run a cell and leave in `directory` (which exists) what fio would leave.
+    def run(self, cell: Cell, directory: Path, until: StopRule | None = None) -> None:
+        """Run a cell and leave in `directory` (which exists) what fio would leave; with `until`, to the end of the
+        slice after which that rule says so.
 
         Raises UserError if the active range is too small for the cell.
         """
         seed = f"{self.model.seed}/{self._now_us!r}"
         text = job_text if cell.streams is None else composite_text
-        job = text(cell, self.model.serial, ENGINE, self.model.capacity_bytes, PAGE_BYTES, self.model.seed)
+        place = (self.model.capacity_bytes, self.model.logical_block_bytes)
+        job = text(cell, self.model.serial, ENGINE, *place, self.model.seed)
         completions = closed_loop(self._flash, cell, self._now_us, Random(seed))
-        self._record(completions, directory, cell.threads, job, cell.slice_s, cell.runtime_s)
+        rated = cell.rate_iops is not None and cell.volume_bytes is None
+        least_s = cell.runtime_s if rated and cell.runtime_s is not None else 0.0
+        self._record(
+            completions, directory, cell.total_threads, job, cell.slice_s, cell.runtime_s, until, least_s=least_s
+        )
 
     def replay_schedule(
         self,
@@ -83,6 +90,11 @@ class VirtualClockDrive:
         self._flash.purge(self._now_us)
         self._save()
 
+    def flush(self) -> None:
+        """Have what is in the write buffer programmed."""
+        self._now_us = self._flash.submit(self._now_us, "flush", 0, 0)
+        self._save()
+
     def idle(self, seconds: float) -> None:
         """Let time pass without a request."""
         self._now_us += 1e6 * seconds
@@ -97,10 +109,12 @@ class VirtualClockDrive:
         job: str,
         slice_s: float | None = None,
         until_s: float | None = None,
+        until: StopRule | None = None,
+        least_s: float = 0.0,
     ) -> None:
         """Let time pass as the completions say; a replay may end with a flush, which is none of them."""
         end_us = write_evidence(directory, completions, start_us=self._now_us, threads=threads, job=job,
-                                slice_s=slice_s, until_s=until_s)  # fmt: skip
+                                slice_s=slice_s, until_s=until_s, until=until, least_s=least_s)  # fmt: skip
         self._now_us = max(end_us, self._flash.active_until_us)
         self._save()
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from drivelab.fio.early_end import INTERRUPTED, StopRule
+from drivelab.virtual.cutting import Cut, rows_until
 from drivelab.virtual.workload import Completion
 
 VERSION = "virtual-clock"
@@ -119,15 +121,26 @@ def write_evidence(
     job: str,
     slice_s: float | None = None,
     until_s: float | None = None,
+    until: StopRule | None = None,
+    least_s: float = 0.0,
 ) -> float:
     """Consume completions in their order and write what a run of fio leaves; returns the time of the last of them.
 
     `job` is the job text. With `slice_s` cumulative documents precede the last one, one for each whole slice before
-    `until_s`.
+    `until_s`. With `until`, which takes slices, the run ends with the slice after whose document the rule says so; the
+    completions must be those of a generator that ends when True is sent to it. The run lasts `least_s` even if nothing
+    is left to complete: where a rate is limited, the last I/O may be long before the end.
     """
+    cut = Cut(until) if until is not None else None
+    chunks = _chunks(completions)
+    if cut is not None:
+        assert slice_s is not None
+        assert isinstance(completions, Generator)
+        chunks = rows_until(completions, start_us, 1e6 * slice_s, cut, _CHUNK)
     return write_rows(
-        directory, _chunks(completions), start_us=start_us, threads=threads, job=job, slice_s=slice_s, until_s=until_s
-    )
+        directory, chunks, start_us=start_us, threads=threads, job=job, slice_s=slice_s, until_s=until_s, cut=cut,
+        least_s=least_s,
+    )  # fmt: skip
 
 
 def write_rows(
@@ -141,6 +154,8 @@ def write_rows(
     until_s: float | None = None,
     version: str = VERSION,
     epoch_ms: int = EPOCH_MS,
+    cut: Cut | None = None,
+    least_s: float = 0.0,
 ) -> float:
     """As `write_evidence`, of completions as rows of arrays of shape (n, 4), none of them empty.
 
@@ -155,9 +170,11 @@ def write_rows(
     slice_us = math.inf if slice_s is None else 1e6 * slice_s
     last_boundary_us = math.inf if until_s is None else 1e6 * until_s - 1
 
-    def document(elapsed_us: float) -> str:
+    def add_document(elapsed_us: float) -> dict[str, Any]:
         timestamp_ms = epoch_ms + round((start_us + elapsed_us) / 1000)
-        return _document(directions, timestamp_ms, elapsed_us, threads, job, version)
+        body = _document(directions, timestamp_ms, elapsed_us, threads, job, version)
+        documents.append(json.dumps(body, indent=2) + "\n")
+        return body
 
     boundary_us = slice_us
     for chunk in chunks:
@@ -166,19 +183,29 @@ def write_rows(
         while boundary_us < min(elapsed_us[-1], last_boundary_us):
             end = int(np.searchsorted(elapsed_us, boundary_us, side="right"))
             _count(directions, chunk[begin:end])
-            documents.append(document(boundary_us))
+            body = add_document(boundary_us)
             begin, boundary_us = end, boundary_us + slice_us
+            if cut is not None:
+                cut.look(body)
+                if cut.made:
+                    boundary_us = math.inf
         _count(directions, chunk[begin:])
         seconds.add(elapsed_us, chunk)
         end_us = float(chunk[-1, 0])
-    documents.append(document(end_us - start_us))
+    if cut is None or not cut.made:
+        end_us = max(end_us, start_us + 1e6 * least_s)
+    while boundary_us < min(end_us - start_us, last_boundary_us):
+        add_document(boundary_us)
+        boundary_us += slice_us
+    add_document(end_us - start_us)
     (directory / "job.fio").write_text(job)
     (directory / "fio.json").write_text("".join(documents))
     (directory / "stdout").write_text("")
     (directory / "stderr").write_text("")
     for name, text in seconds.logs((end_us - start_us) / 1e6):
         (directory / f"series_{name}.1.log").write_text(text)
-    (directory / "exit_code").write_text("0\n")
+    early = cut is not None and cut.note(directory)
+    (directory / "exit_code").write_text(f"{INTERRUPTED if early else 0}\n")
     return end_us
 
 
@@ -203,11 +230,12 @@ def _count(directions: dict[str, _Direction], rows: Floats) -> None:
 
 def _document(
     directions: dict[str, _Direction], timestamp_ms: int, elapsed_us: float, threads: int, job: str, version: str
-) -> str:
+) -> dict[str, Any]:
     runtime_ms = max(round(elapsed_us / 1000), 1)
     lines = job.splitlines()
-    options = dict(line.partition("=")[::2] for line in lines[1:])
-    body = {
+    section = takewhile(lambda line: not line.startswith("["), lines[1:])
+    options = dict(line.partition("=")[::2] for line in section)
+    return {
         "fio version": version,
         "timestamp": timestamp_ms // 1000,
         "timestamp_ms": timestamp_ms,
@@ -224,7 +252,6 @@ def _document(
             }
         ],
     }
-    return json.dumps(body, indent=2) + "\n"
 
 
 class _Seconds:

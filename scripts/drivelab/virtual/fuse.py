@@ -226,10 +226,10 @@ def free_loop_device() -> str:
     return str(device)
 
 
-def attach_loop(file: Path) -> str:
-    """Loop device with direct I/O and 4 KiB sectors over a file. Raises OSError with losetup's words."""
+def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
+    """Loop device with direct I/O and sectors of that size over a file. Raises OSError with losetup's words."""
     free_loop_device()
-    command = ["losetup", "--find", "--show", "--direct-io=on", f"--sector-size={PAGE_BYTES}", str(file)]
+    command = ["losetup", "--find", "--show", "--direct-io=on", f"--sector-size={sector_bytes}", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise OSError(f"losetup: {done.stderr.strip()}")

@@ -210,7 +210,7 @@ def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
             command, input=json.dumps(model.to_mapping()), capture_output=True, text=True, check=True,
             env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])}, timeout=_START_TIMEOUT_S,
         )  # fmt: skip
-        device = fuse.attach_loop(mount_point)
+        device = fuse.attach_loop(mount_point, model.logical_block_bytes)
     except (subprocess.SubprocessError, OSError) as error:
         words = log.read_text().strip() if log.exists() else "nothing"
         raise UserError(f"virtual drive '{name}' did not start ({error}); its server says: {words}") from None

@@ -50,6 +50,9 @@ class DriveModel:
     enabled: bool = True
     """False: nothing takes any time, so that a measurement shows the ceiling of what serves the drive."""
     seed: int = 1
+    logical_block_bytes: int = PAGE_BYTES
+    """Unit of addresses, a page or a sector of 512 bytes. What is smaller than a page or does not begin with one is
+    written by reading the rest of the page first."""
 
     @property
     def user_pages(self) -> int:
@@ -81,8 +84,14 @@ class DriveModel:
         }
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able, every parameter present, in the words of the configuration; `from_mapping` reads it back."""
-        return {_KEYS[f.name].key: _KEYS[f.name].write(getattr(self, f.name)) for f in fields(self)}
+        """JSON-able, in the words of the configuration; `from_mapping` reads it back.
+
+        Every parameter is present, but for a logical block of a page.
+        """
+        found = {_KEYS[f.name].key: _KEYS[f.name].write(getattr(self, f.name)) for f in fields(self)}
+        if self.logical_block_bytes == PAGE_BYTES:
+            del found["logical_block"]
+        return found
 
     @classmethod
     def from_mapping(cls, name: str, mapping: Mapping[str, Any]) -> DriveModel:
@@ -138,6 +147,13 @@ def _size(least_pages: int) -> Callable[[Any], int]:
     return read
 
 
+def _logical_block(value: Any) -> int:
+    size = parse_size(value)
+    if size not in (512, PAGE_BYTES):
+        raise ValueError(f"'{value}' is neither 512B nor {format_size(PAGE_BYTES)}")
+    return size
+
+
 def _share(value: Any) -> float:
     share = round(parse_share(value), 6)
     if not 0 < share <= 4:
@@ -190,4 +206,5 @@ _KEYS: dict[str, _Key] = {
     "idle_after_us": _Key("idle_after_us", _microseconds),
     "enabled": _Key("enabled", _flag),
     "seed": _Key("seed", _whole(0, 2**63 - 1)),
+    "logical_block_bytes": _Key("logical_block", _logical_block, format_size),
 }

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from drivelab.plan.cell import Cell
 from drivelab.tables.schemas import SCHEMAS
 
 _ZERO: dict[str, Any] = {"string": "", "bool": False, "list<item: double>": [], "list<item: string>": []}
@@ -40,6 +41,7 @@ def cell(iops: float, *, read_share: int = 0, size: int = 4096, runtime_s: float
     """Metrics of a random cell at 2 threads with 8 outstanding I/Os each."""
     ios = round(iops * runtime_s)
     return {
+        "workload": Cell("random", read_share, size, 2, 8).workload,
         "pattern": "random",
         "read_share_pct": read_share,
         "block_size_bytes": size,

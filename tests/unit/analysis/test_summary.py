@@ -303,3 +303,58 @@ def test_a_phase_whose_passes_differ_by_design_says_so() -> None:
     verdicts = summarise([], runs).groupby("cell_label")["verdict"].unique()
     assert list(verdicts["replay sqlite, degradation"]) == ["in a changing phase"]
     assert list(verdicts["replay sqlite, steady"]) == ["in a phase"]
+
+
+def bins(step: int, slices: dict[int, list[tuple[int, int]]], recording: str) -> pd.DataFrame:
+    rows = [(recording, step, number, latency_us * 1000, count)
+            for number, pairs in slices.items() for latency_us, count in pairs]  # fmt: skip
+    return pd.DataFrame(rows, columns=["recording", "step", "round", "latency_ns", "count"])
+
+
+def tail(rows: list[dict[str, Any]], found: pd.DataFrame) -> pd.DataFrame:
+    empty = (table(name, []) for name in ("steady_state", "replays", "replay_passes"))
+    return summary_table(table("cells", rows), *empty, soak_bins=found)
+
+
+def test_the_tail_of_a_soak_that_begins_fresh_is_of_what_it_settles_at() -> None:
+    where = key()["recording"]
+    fresh = bins(0, {number: [(900, 1000)] for number in range(1, 21)}, where)
+    settled = bins(0, {number: [(100, 19_800), (500, 200)] for number in range(21, 26)}, where)
+    summary = tail(soak([100.0] * 25), pd.concat([fresh, settled]))
+    found = value(summary, "p99_latency_us")
+    assert (found["value"], found["statistic"], found["kind"]) == (100, "percentile of the saturated slices", "time")
+    assert value(summary, "p99999_latency_us")["value"] == 500
+    few = tail(soak([100.0] * 25), settled.assign(count=settled["count"] // 2))
+    assert "p9999_latency_us" in set(few["metric"])
+    assert "p99999_latency_us" not in set(few["metric"]), "50 000 I/Os do not tell it"
+
+
+def test_the_tail_of_a_later_soak_is_of_the_whole_histogram() -> None:
+    """A soak that ends a stretch measures the histogram: all of it counts, spread over five blocks."""
+    found = bins(1, {1: [(100, 99_000), (700, 1_000)], **{number: [(100, 100_000)] for number in range(2, 11)}},
+                 key()["recording"])  # fmt: skip
+    summary = tail(soak([100.0] * 10) + soak([100.0] * 10, step=1), found)
+    last = value(summary, "p9999_latency_us")
+    assert (last["value"], last["spread_low"], last["spread_high"]) == (700, 100, 700)
+    assert last["statistic"] == "percentile of the whole soak"
+    assert value(summary, "p99_latency_us")["value"] == 100
+
+
+def test_soaks_of_phases_without_replays_are_results() -> None:
+    """Pre-write and mix at the points of a demand sweep."""
+    rows: list[dict[str, Any]] = []
+    for number, point in enumerate(("max", "min")):
+        turn = {"phase": "point", "phase_value": point, "phase_pass": number + 1, "point": point}
+        rows += soak([100.0] * 9, step=2 * number, threads=8 - 7 * number, **turn)
+        rows += soak([50.0] * 9, step=2 * number + 1, read_share=65, threads=8 - 7 * number, **turn)
+    summary = summarise(rows)
+    assert list(dict.fromkeys(summary["cell_label"])) == [
+        "RND 4KiB 0/100, MAX", "RND 4KiB 65/35, MAX", "RND 4KiB 0/100, MIN", "RND 4KiB 65/35, MIN",
+    ]  # fmt: skip
+
+
+def test_a_soak_has_iops_per_watt_too() -> None:
+    rows = [row | {"power_w": 5.0, "power_source": "meter"} for row in soak([400.0] * 20 + [100.0] * 20)]
+    found = value(summarise(rows), "iops_per_watt")
+    assert found["value"] == pytest.approx(20)
+    assert found["statistic"] == "post-saturation average, power by the meter"

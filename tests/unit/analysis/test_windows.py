@@ -100,11 +100,13 @@ def test_a_recording_without_loops_has_no_windows(tmp_path: Path) -> None:
     ],
 )
 def test_a_tracked_variable_must_have_one_cell_a_round(rows: list[dict[str, Any]]) -> None:
-    with pytest.raises(ValueError, match="RND 4KiB 0/100 has not just one cell in each round"):
+    with pytest.raises(
+        ValueError, match=r"4KiB 0/100.* has not just one cell|4096 has not just one cell in each round"
+    ):
         windows_table(table("cells", rows), {0: criterion(RND_4K_W)})
 
 
-COMPOSITE = {"pattern": "composite", "read_share_pct": 62, "block_size_bytes": 19456}
+COMPOSITE = {"workload": "composite", "pattern": "composite", "read_share_pct": 62, "block_size_bytes": 19456}
 ALL = {"streams": "all", "metric": "iops"}
 
 
@@ -143,11 +145,48 @@ def test_variables_are_called_as_the_cells_of_the_summary() -> None:
     assert set(windows_table(cells, {0: criterion(ALL)})["variable"]) == set(cell_labels(cells[cells["round"] == 1]))
 
 
+RANGE = {"workload": "RND 4KiB-64KiB 0/100", "block_size_max_bytes": 65536}
+
+
 def test_a_range_of_sizes_is_not_taken_for_its_least_one() -> None:
     plain, range_ = loop([100.0] * 5), [row | {"cell": 1} for row in loop([7.0] * 5)]
-    cells = table("cells", plain + range_).assign(block_size_max_bytes=[None] * 5 + [65536] * 5)
+    cells = table("cells", plain + [row | RANGE for row in range_])
     found = windows_table(cells, {0: criterion(RND_4K_W, RND_4K_W | {"block_size_max_bytes": 65536})})
     assert found["variable"].tolist() == ["RND 4KiB 0/100", "RND 4KiB-64KiB 0/100"]
     assert found["average"].tolist() == [100.0, 7.0]
     first = cells[cells["round"] == 1]
     assert cell_labels(first) == ["RND 4KiB 0/100", "RND 4KiB-64KiB 0/100"]
+
+
+def test_other_stop_rules_have_no_window() -> None:
+    cells = table("cells", loop(S4600) + loop(S4600, step=1))
+    assert windows_table(cells, {0: {"rounds": 7}, 1: {"threshold": 0.05, "metric": "iops"}}).empty
+
+
+def test_cold_rounds_count_nowhere() -> None:
+    """With a cold round the window must not begin before round 2; rounds keep their numbers, the fit fits them."""
+    values = [9999.0, 100.0, 101.0, 102.0, 103.0, 104.0]
+    rows = [row | {"cold": row["round"] == 1} for row in loop(values)]
+    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (found["reached"], found["rounds"], found["window_start"], found["window_end"]) == (True, 6, 2, 6)
+    assert found["values"] == values[1:]
+    assert [found["intercept"] + found["slope"] * number for number in range(2, 7)] == pytest.approx(values[1:])
+
+
+def test_a_window_after_cold_rounds_and_an_interruption() -> None:
+    rows = [row | {"cold": row["round"] <= 2, "after_gap": row["round"] == 5} for row in loop([100.0] * 9)]
+    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (found["reached"], found["window_start"], found["window_end"]) == (True, 5, 9)
+
+
+def test_threads_and_depth_tell_cells_apart_and_what_is_not_named_matches_any() -> None:
+    rows = loop([100.0] * 5, threads=32, queue_depth=32)
+    rows += [row | {"cell": 1} for row in loop([7.0] * 5, threads=1, queue_depth=32)]
+    cells = table("cells", rows)
+    for variable in ({"threads": 32, "queue_depth": 32}, {"threads": 32}, {"read_share": 0, "threads": 32}):
+        (found,) = windows_table(cells, {0: criterion(variable | {"metric": "iops"})}).to_dict("records")
+        assert (found["variable"], found["average"]) == ("RND 4KiB 0/100 T32Q32", 100.0)
+    with pytest.raises(ValueError, match="T32Q32 and RND 4KiB 0/100 T1Q32 has not just one cell"):
+        windows_table(cells, {0: criterion({"queue_depth": 32, "metric": "iops"})})
+    with pytest.raises(ValueError, match="the cell with threads 2 has not just one cell in each round"):
+        windows_table(cells, {0: criterion({"threads": 2, "metric": "iops"})})

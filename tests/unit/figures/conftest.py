@@ -50,6 +50,12 @@ def key(drive: str = "op7", measurement: str = "pts-iops", **changed: Any) -> di
     } | changed
 
 
+def workload(size: int, share: int) -> dict[str, Any]:
+    """The columns that say what a cell does, of a random one in no phase."""
+    name = f"RND {format_size(size)} {share}/{100 - share}"
+    return {"workload": name, "phase": None, "phase_value": None, "phase_pass": None}
+
+
 def rated(iops: float, size: int, share: int, threads: int = 4, depth: int = 32) -> dict[str, Any]:
     """Consistent results of a cell that reached `iops`."""
     bandwidth, latency = iops * size / 2**20, threads * depth / max(iops, 1e-9) * 1e6
@@ -89,6 +95,8 @@ def cells(
                     "kind": "loop",
                     "round": number,
                     "cell": order,
+                    **workload(size, share),
+                    "cold": False,
                     "pattern": "random",
                     "read_share_pct": share,
                     "block_size_bytes": size,
@@ -169,6 +177,8 @@ def soak(
                 "kind": "soak",
                 "round": number,
                 "cell": 0,
+                **workload(4096, 0),
+                "cold": False,
                 "pattern": "random",
                 "read_share_pct": 0,
                 "block_size_bytes": 4096,
@@ -212,6 +222,7 @@ def latency_bins(
                 "kind": kind,
                 "round": 1,
                 "cell": 0,
+                **workload(size, share),
                 "pattern": "random",
                 "read_share_pct": share,
                 "block_size_bytes": size,

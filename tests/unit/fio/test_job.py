@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import configparser
 import shutil
 import subprocess
+import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from drivelab.fio.job import job_text
+from drivelab.fio.result import read_result
+from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 
 MIB = 1 << 20
@@ -64,3 +69,82 @@ def test_fio_draws_every_size_of_a_range_alike(tmp_path: Path) -> None:
     below = sum(length <= MIB // 2 for length in lengths) / len(lengths)
     assert 0.43 < below < 0.57  # four standard deviations of 800 tosses
     assert sum(lengths) / len(lengths) == pytest.approx((4096 + MIB) / 2, rel=0.08)
+
+
+def test_a_rate_is_each_threads_share_in_bytes() -> None:
+    cell = Cell("random", 70, 4096, threads=3, queue_depth=1, runtime_s=1.0, rate_iops=1000.0)
+    assert options(cell)["rate"] == f"{7000 * 4096 // 30},{3000 * 4096 // 30}"
+    assert options(replace(cell, read_share=0))["rate"] == f"{1000 * 4096 // 3}"
+
+
+def sections(cell: Cell) -> dict[str, dict[str, str]]:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(job_text(cell, "/dev/x", "psync", 64 * MIB, 512, 7))
+    return {name: dict(parser[name]) for name in parser.sections()}
+
+
+BESIDE = {"pattern": "sequential", "read_share": 100, "block_size_bytes": 65536, "threads": 2, "queue_depth": 8}
+TWO = Cell("random", 0, 4096, threads=3, queue_depth=2, runtime_s=1.5, beside=BESIDE)
+
+
+def test_two_workloads_are_two_sections_of_one_group() -> None:
+    found = sections(TWO)
+    assert list(found) == ["cell", "beside"]
+    assert [one["rw"] for one in found.values()] == ["randwrite", "read"]
+    assert [one["numjobs"] for one in found.values()] == ["3", "2"]
+    assert [one["iodepth"] for one in found.values()] == ["2", "8"]
+    assert all(one["group_reporting"] == "1" and one["runtime"] == "1500ms" for one in found.values())
+    assert found["beside"]["offset_increment"] == str(32 * MIB)
+
+
+def fio_run(cell: Cell, folder: Path, *, engine: str = "psync") -> Path:
+    """Run a cell on a file and leave the evidence as the stages do; returns the file."""
+    target = folder / "target"
+    with target.open("wb") as file:
+        file.truncate(64 * MIB)
+    text = job_text(cell, str(target), engine, 64 * MIB, 512, 7).replace("direct=1\n", "")
+    (folder / "job.fio").write_text(text)
+    command = ["fio", "--output-format=json+", "job.fio"]
+    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True, timeout=60)
+    (folder / "fio.json").write_text(done.stdout)
+    (folder / "stderr").write_text(done.stderr)
+    (folder / "exit_code").write_text(str(done.returncode))
+    return target
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_fio_tells_two_workloads_by_their_direction(tmp_path: Path) -> None:
+    """The bytes give away which workload a direction belongs to; each thread of both has a log."""
+    fio_run(TWO, tmp_path, engine="null")
+    result = read_result(tmp_path, TWO)
+    assert result.read.bytes == result.read.ios * 65536 > 0
+    assert result.write.bytes == result.write.ios * 4096 > 0
+    assert min(result.read.runtime_s, result.write.runtime_s) >= 1.4
+    assert result.thread_time_s == pytest.approx(5 * 1.5, rel=0.1)
+    assert len(list(tmp_path.glob("series_iops.*.log"))) == TWO.total_threads
+    by_direction = {row["direction"]: row["iops"] for row in read_series(tmp_path) if row["time_s"] == 1.0}
+    assert set(by_direction) == {"read", "write"}
+    for direction, iops in by_direction.items():
+        assert iops == pytest.approx(getattr(result, direction).iops, rel=0.6)
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_fio_keeps_to_a_rate(tmp_path: Path) -> None:
+    cell = Cell("random", 70, 4096, threads=3, queue_depth=4, runtime_s=1.0, rate_iops=500.0)
+    fio_run(cell, tmp_path, engine="null")
+    result = read_result(tmp_path, cell)
+    assert result.iops == pytest.approx(500, rel=0.03)
+    assert result.read.ios / result.ios == pytest.approx(0.7, abs=0.02)
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+@pytest.mark.parametrize("entropy", [0.0, 0.46, 1.0])
+def test_fio_writes_blocks_of_the_entropy(tmp_path: Path, entropy: float) -> None:
+    """The share that is not zero, in every page (fio's random data has some zeros); no page is like another."""
+    cell = Cell("sequential", 0, 65536, threads=1, queue_depth=1, volume_bytes=4 * MIB, entropy=entropy)
+    data = fio_run(cell, tmp_path).read_bytes()[: 4 * MIB]
+    pages = [data[at : at + 4096] for at in range(0, len(data), 4096)]
+    assert all(1 - page.count(0) / 4096 == pytest.approx(entropy, abs=0.15) for page in pages)
+    assert 1 - data.count(0) / len(data) == pytest.approx(entropy, abs=0.02)
+    assert len(zlib.compress(data, 1)) / len(data) == pytest.approx(entropy, abs=0.03)
+    assert len(set(pages)) == (len(pages) if entropy else 1)

@@ -92,13 +92,13 @@ def test_a_study_may_put_another_list_or_a_grid_in_its_place(tmp_path: Path) -> 
     [
         (lambda loop: loop["cells"][1].pop("share"), "a cell of the loop has no share of the time"),
         (lambda loop: loop["cells"][1].update(share="0%"), "a cell of the loop has no share of the time"),
-        (lambda loop: loop["cells"].append(dict(LIST[0])), "the loop has RND 4KiB 0/100 twice"),
+        (lambda loop: loop["cells"].append(dict(LIST[0])), "the loop has RND 4KiB 0/100 T1Q7 twice"),
         (lambda loop: loop.update(pattern="random"), "leave out the loop's"),
         (
             lambda loop: loop["until"]["steady_state"]["track"][0].update(read_share=100),
             "sequential access, read share",
         ),
-        (lambda loop: loop["until"]["steady_state"]["track"][0].pop("pattern"), "which is no cell of the loop"),
+        (lambda loop: loop["until"]["steady_state"]["track"][0].pop("pattern"), "which are 2 cells of the loop"),
         (lambda loop: loop["cells"][0].pop("pattern"), r"cells\[0\]': 'pattern' is missing"),
         (lambda loop: loop["cells"][0].update(blok_size=1), "unknown key 'blok_size'; did you mean 'block_size'"),
         (lambda loop: loop.update(cells=[]), "fewer than 1 entries"),

@@ -116,12 +116,12 @@ def soak(**fields: Any) -> Callable[[dict[str, Any]], object]:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda body: body["measure"][0]["idle"].update(time="each"), "a time is 'each'"),
+        (lambda body: body["measure"][0]["idle"].update(time="each"), r"idle\.time': is 'each', but"),
         (
             lambda body: body["measure"][1]["repeat"].pop("over"),
-            r"measure\[1\]\.repeat' takes either",
+            r"measure\[1\]\.repeat': takes either",
         ),
-        (repeat(2, over={"time": ["1s"]}), r"measure\[2\]\.repeat' takes either 'times' or 'over'"),
+        (repeat(2, over={"time": ["1s"]}), r"measure\[2\]\.repeat': takes either 'times' or 'over'"),
         (repeat(2, times=0), r"measure\[2\]\.repeat\.times': 0 is below 1"),
         (repeat(2, phase="Better one"), r"repeat\.phase"),
         (repeat(2, steps=[]), "fewer than 1 entries"),
@@ -147,10 +147,13 @@ def test_mistakes_are_told_with_their_place(
     ("change", "reason"),
     [
         ({"phase": "x"}, "'phase' of a repeat cannot be changed"),
-        ([{}], "lists 1 changes for 2 steps"),
-        ({"soak": {"slice": "1s"}}, "'repeat.soak' changes a step that the repeat of phase 'better' in"),
-        ([{"idle": 3}, {}], "'repeat.idle' must give the fields"),
-        (3, "'repeat' must give the fields"),
+        ([{}], "lists 1 changes for 2 of them"),
+        (
+            {"soak": {"slice": "1s"}},
+            r"set\.repeat\.soak': changes a step that the repeat of phase 'better'",
+        ),
+        ([{"idle": 3}, {}], r"set\.repeat\[0\]\.idle': must give the fields"),
+        (3, r"set\.repeat': must give the fields"),
     ],
 )
 def test_changes_that_do_not_fit(tmp_path: Path, change: Any, reason: str) -> None:
@@ -160,5 +163,5 @@ def test_changes_that_do_not_fit(tmp_path: Path, change: Any, reason: str) -> No
 
 def test_changing_a_repeat_that_is_not_there(tmp_path: Path) -> None:
     path = protocol(tmp_path, lambda body: body.update(measure=body["measure"][:1], scale={}))
-    with pytest.raises(UserError, match="'repeat' changes a step that protocol 'phases' does not have"):
+    with pytest.raises(UserError, match=r"set\.repeat': changes a step that the protocol does not have"):
         steps(path, repeat={"times": 2})

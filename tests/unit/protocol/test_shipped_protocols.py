@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from drivelab.config.schema import ROOT
+from drivelab.config.yaml_file import load_yaml
 from drivelab.protocol.grammar import load, resolve
 from drivelab.stages.planning import Campaign
 
 PROTOCOLS = ROOT / "config/protocols"
-OF_TRACES = sorted(path.stem for path in PROTOCOLS.glob("*.yaml") if not path.stem.startswith("pts-"))
+ALL = sorted(path.stem for path in PROTOCOLS.glob("*.yaml"))
+OF_TRACES = [name for name in ALL if name.startswith(("rwsw-", "trace-"))]
 DIGESTS = {
     "enterprise": {
         "": {
@@ -62,6 +66,23 @@ def test_the_standards_plans_keep_their_digests(project: Path, drive_class: str,
     Path("config/mine.yaml").write_text(f"name: mine\nclass: {drive_class}\ndrives: [fast]\nmeasurements:\n{entries}")
     found = {one.plan.measurement: one.plan.digest for one in Campaign.load("config/mine.yaml").plans}
     assert found == DIGESTS[drive_class][scale]
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("drive_class", ["enterprise", "client"])
+def test_every_protocol_can_be_carried_out_at_every_scale(name: str, drive_class: str) -> None:
+    protocol = load(PROTOCOLS / f"{name}.yaml")
+    assert all(one.altered == () for one in resolve(protocol, drive_class, None, {}, "test"))
+    assert "demo" in protocol.body["scale"]
+    for scale in protocol.body["scale"]:
+        assert all(one.altered for one in resolve(protocol, drive_class, scale, {}, "test"))
+    json.dumps([one.steps for one in resolve(protocol, drive_class, None, {}, "test")])
+
+
+def test_schemas_are_schemas() -> None:
+    """They are not checked when they are used."""
+    for path in (ROOT / "workflow/schemas").glob("*.yaml"):
+        jsonschema.Draft202012Validator.check_schema(load_yaml(path))
 
 
 def steps(name: str, scale: str | None = None) -> list[tuple[str, dict[str, Any]]]:

@@ -17,8 +17,8 @@ from made_traces import Row, made_up, write
 from drivelab.errors import UserError
 from drivelab.plan.cell import Cell
 from drivelab.protocol.grammar import load, resolve
-from drivelab.protocol.history import loop_history, tracked
 from drivelab.protocol.trace_streams import cells_of_trace, most_frequent
+from drivelab.protocol.verdict import tracked
 
 STEADY = {"window": 5, "max_rounds": 25, "data_excursion": "20%", "slope_excursion": "10%"}
 PLAN = {"kind": "composite", "most": 9, "threads": [2], "queue_depth": [16], "runtime_s": 60.0, "range_share": 0.5}
@@ -83,14 +83,14 @@ GRID = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["4KiB"]
         ({"threads": 0}, "threads': 0 is below 1"),
         ({"threads": 1025}, "threads': 1025 is above 1024"),
         ({"threads": [1, 1025]}, r"threads\[1\]': 1025 is above 1024"),
-        ({"queue_depth": "deep"}, "queue_depth': 'deep' is not of type"),
+        ({"queue_depth": "deep"}, "queue_depth': 'deep' is not 'each' "),
         ({"queue_depth": [0]}, "queue_depth"),
         ({"track": [{"streams": "all", "threads": 3, "metric": "iops"}]}, "tracks threads 3, which the loop does not"),
         ({"track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]}, "the cells are a trace's streams"),
         (GRID, "the loop has no cells of 'streams'"),
-        ({**GRID, "track": [{"read_share": 0, "metric": "iops"}]}, "'block_size' is missing"),
+        ({**GRID, "track": [{"block_size": "4KiB", "metric": "iops"}]}, "'read_share' is missing"),
         ({**GRID, "threads": [1, 2], "track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]},
-         "key 'loop.threads' is a list"),
+         "loop.threads': is a list"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_with_their_place(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
@@ -183,15 +183,10 @@ def test_a_trace_without_reads_and_writes_has_no_streams(tmp_path: Path) -> None
 
 def test_what_is_tracked_of_streams(trace: Path) -> None:
     cells = cells_of_trace({**PLAN, "threads": [4, 1]}, trace, 512)
-    lines = [
-        {"event": "cell", "step": 0, "metrics": {"iops": 10.0 * round_ + index}}
-        for round_ in (1, 2)
-        for index in range(2)
-    ]
-    history = loop_history(lines, 0, 2)
-    every = tracked(history, cells, {"track": [{"streams": "all", "metric": "iops"}]})
+    rounds = [[{"iops": 10.0 * round_ + index} for round_ in (1, 2)] for index in range(2)]
+    every = tracked(cells, rounds, {"track": [{"streams": "all", "metric": "iops"}]})
     assert list(every.values()) == [[10.0, 20.0], [11.0, 21.0]]
-    one = tracked(history, cells, {"track": [{"streams": "all", "threads": 1, "queue_depth": 16, "metric": "iops"}]})
+    one = tracked(cells, rounds, {"track": [{"streams": "all", "threads": 1, "queue_depth": 16, "metric": "iops"}]})
     assert list(one.values()) == [[11.0, 21.0]]
 
 

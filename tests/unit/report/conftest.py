@@ -45,6 +45,11 @@ def label(read: int, block: int) -> str:
     return f"RND {block // 1024}KiB {read}/{100 - read}"
 
 
+def workload(read: int, block: int) -> dict[str, Any]:
+    """The columns that say what a cell does, of one in no phase that counts."""
+    return {"workload": label(read, block), "phase": None, "phase_value": None, "phase_pass": None, "cold": False}
+
+
 def loop_value(drive: str, read: int, block: int, metric: str) -> float:
     iops = SPEED[drive] * (1 + read / 40) * (4096 / block) ** 0.85
     return {
@@ -151,10 +156,10 @@ def steady_state() -> pd.DataFrame:
 def loop_cell(drive: str, round_: int, read: int, block: int) -> dict[str, Any]:
     iops = loop_value(drive, read, block, "iops") * (1 + 1 / round_**2)
     return {
-        **key(drive, "pts-iops"), "step": 0, "kind": "loop", "round": round_, "cell": 0, "pattern": "random",
-        "read_share_pct": read, "block_size_bytes": block, "threads": 2, "queue_depth": 8, "runtime_s": 1.0,
-        "iops": iops, "mean_latency_us": 16e6 / iops, "max_latency_us": 90e6 / iops, "bytes_written": 0,
-        "tainted": False, "taint_reason": None,
+        **key(drive, "pts-iops"), "step": 0, "kind": "loop", "round": round_, "cell": 0,
+        **workload(read, block), "pattern": "random", "read_share_pct": read, "block_size_bytes": block,
+        "threads": 2, "queue_depth": 8, "runtime_s": 1.0, "iops": iops, "mean_latency_us": 16e6 / iops,
+        "max_latency_us": 90e6 / iops, "bytes_written": 0, "tainted": False, "taint_reason": None,
     }  # fmt: skip
 
 
@@ -176,6 +181,7 @@ def cells() -> pd.DataFrame:
                     "kind": "soak",
                     "round": slice_,
                     "cell": 0,
+                    **workload(0, 4096),
                     "pattern": "random",
                     "read_share_pct": 0,
                     "block_size_bytes": 4096,

@@ -69,9 +69,9 @@ class Interrupter:
         self.count = 0
         original = clock_device.ClockDevice.run
 
-        def run(device: Any, cell: Cell, directory: Path, seed: int, on_tick: Any) -> None:
+        def run(device: Any, cell: Cell, directory: Path, seed: int, on_tick: Any, until: Any = None) -> None:
             self.count += 1
-            original(device, cell, directory, seed, on_tick)
+            original(device, cell, directory, seed, on_tick, until)
             if self.count == at:
                 (directory / "exit_code").unlink()
                 raise error

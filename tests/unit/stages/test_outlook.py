@@ -93,15 +93,24 @@ TWO = (Trace(10.0, 5 << 20, 8 << 20), Trace(20.0, 3 << 20, 2 << 20))
 MIB_S = 100.0
 
 
-def span(*measure: dict[str, Any], traces: tuple[Trace, ...] = TWO, capacity_bytes: int = 64 << 20) -> Estimate:
-    """Of a plan with nothing but these steps, at 100 MiB/s."""
+def made(*measure: dict[str, Any], **change: Any) -> Plan:
+    """With nothing but these steps."""
     subject = {
-        "drive": {"serial": "S1"},
+        "drive": {"serial": "S1", "over_provisioning": 0.25},
         "class": {"active_range": 1.0},
+        "clock": "wall",
         "condition": {"purge": "none"},
         "measure": measure,
+        **change,
     }
-    return estimate(Plan(subject, {"drive": "a", "measurement": "m", "run": 1}), capacity_bytes, MIB_S, traces)
+    return Plan(subject, {"drive": "a", "measurement": "m", "run": 1})
+
+
+def span(
+    *measure: dict[str, Any], traces: tuple[Trace, ...] = TWO, capacity_bytes: int = 64 << 20, **change: Any
+) -> Estimate:
+    """Of a plan with nothing but these steps, at 100 MiB/s."""
+    return estimate(made(*measure, **change), capacity_bytes, MIB_S, traces)
 
 
 def replay(timing: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -195,3 +204,137 @@ def test_what_is_no_command_is_told_in_words(project: Path) -> None:
     assert sweep[-1][0] == "round 1, streams of a"
     assert sweep[-1][1].endswith("at T4Q8, T4Q1, T1Q8, T1Q1")
     assert "depth; cold runs: 1, warm runs: 3 to 7" in asap[-1][1]
+
+
+CELL = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
+        "runtime_s": 10.0}  # fmt: skip
+MIB = 1 << 20
+
+
+def loop(*cells: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"loop": {"cells": [{**CELL, **one} for one in cells or ({},)], "until": {"rounds": 5}, **fields}}
+
+
+def test_a_fixed_number_of_rounds_is_known_exactly() -> None:
+    found = span(loop({}, {"runtime_s": 2.0, "read_share": 75}))
+    assert found.least_s == found.most_s == pytest.approx(5 * 12.6)
+    assert (found.least_bytes, found.most_bytes) == (0, pytest.approx(5 * (10 + 0.25 * 2) * MIB_S * MIB))
+
+
+def test_rounds_until_they_agree_are_three_to_seven_and_cold_ones_more() -> None:
+    found = span(loop(until={"threshold": 0.05, "metric": "iops"}, cold_rounds=2))
+    assert (found.least_s, found.most_s) == (pytest.approx(5 * 10.3), pytest.approx(9 * 10.3))
+
+
+def test_pauses_take_time_in_which_fio_starts() -> None:
+    assert span(loop(pause_s=5.0)).most_s == pytest.approx(5 * 15.0)
+    assert span(loop(duty_cycle=0.25)).least_s == pytest.approx(5 * 40.0)
+    assert span(loop(pause_s=0.1)).least_s == pytest.approx(5 * 10.3)
+    assert span(loop(pause_s=5.0)).most_bytes == span(loop()).most_bytes
+
+
+@pytest.mark.parametrize(
+    ("cell", "mib_s"),
+    [
+        ({"rate_iops": 256.0}, 1.0),
+        ({"rate_iops": 256.0, "read_share": 50}, 0.5),
+        ({"rate_iops": 1e9}, MIB_S),
+        ({"rate_iops": 256.0, "block_size_max_bytes": 12288}, 2.0),
+        ({"rate_iops": 64.0, "block_sizes": [{"block_size_bytes": 4096, "share": 0.5},
+                                             {"block_size_bytes": 28672, "share": 0.5}]}, 1.0),
+        ({"block_sizes": [{"block_size_bytes": 4096, "share": 0.5}, {"block_size_bytes": 28672, "share": 0.5}]}, MIB_S),
+        ({"read_share": 100, "beside": {**CELL, "read_share": 0, "runtime_s": None}}, MIB_S),
+        ({"beside": {**CELL, "read_share": 100, "runtime_s": None}}, MIB_S),
+        ({"read_share": 100}, 0.0),
+    ],
+)  # fmt: skip
+def test_what_a_cell_writes_is_bounded_by_link_and_rate(cell: dict[str, Any], mib_s: float) -> None:
+    assert span(loop(cell)).most_bytes == pytest.approx(5 * 10 * mib_s * MIB)
+
+
+POINT = {"name": "mid", "step": 0, "of": {"read_share": 0}, "response_time_us": 5000.0}
+
+
+def bare(**change: Any) -> dict[str, Any]:
+    """A cell whose threads and depth a point gives."""
+    return {key: value for key, value in {**CELL, **change}.items() if key not in ("threads", "queue_depth")}
+
+
+def test_a_point_changes_neither_time_nor_bytes() -> None:
+    fields = {"cells": [bare()], "until": {"rounds": 5}, "point": POINT}
+    assert span({"loop": fields}) == span(loop())
+
+
+def soak(cell: dict[str, Any] | None = None, **until: Any) -> dict[str, Any]:
+    return {"soak": {"cell": {**bare(), "runtime_s": None, "slice_s": 1.0, **(cell or {})}, "until": until}}
+
+
+STEADY = {"every_s": 60.0, "window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "metric": "iops"}
+
+
+def test_a_soak_that_is_steady_at_once_lasts_a_window() -> None:
+    found = span(soak(time_s=3600.0, steady_state=STEADY))
+    assert found == Estimate(300.0, 3600.0, 0.0, pytest.approx(3600 * MIB_S * MIB))  # type: ignore[arg-type]
+    volume = span(soak(capacity_multiple=4.0, steady_state=STEADY))
+    assert volume == Estimate(pytest.approx(2.56), pytest.approx(25.6), 0.0, 256 * MIB)  # type: ignore[arg-type]
+    assert span(soak(capacity_multiple=4.0)).least_bytes == 256 * MIB
+
+
+def test_a_limit_of_iops_lengthens_a_volume_and_bounds_a_time() -> None:
+    slow = {"rate_iops": 256.0}
+    assert span(soak(slow, capacity_multiple=4.0)).least_s == span(soak(slow, capacity_multiple=4.0)).most_s == 256.0
+    assert span(soak(slow, time_s=60.0)).most_bytes == 60 * MIB
+
+
+def test_fills_and_rest_add_up() -> None:
+    one = {"pattern": "sequential", "block_size_bytes": 131072, "queue_depth": 8}
+    fill = [{**one, "capacity_multiple": 2.0, "range_share": 0.5}, {**one, "raw_capacity_multiple": 2.0}]
+    found = span(condition={"purge": "none", "fill": fill, "rest_s": 600.0})
+    written = (64 + 2 * 1.25 * 64) * MIB
+    assert found.least_bytes == found.most_bytes == written
+    assert found.least_s == found.most_s == pytest.approx(600 + written / (MIB_S * MIB))
+
+
+def told(*measure: dict[str, Any], **change: Any) -> list[tuple[str, str]]:
+    return list(fio_commands(made(*measure, **change), "/dev/x", 64 << 20, 4096))
+
+
+def test_pauses_and_cold_rounds_are_told() -> None:
+    found = told(loop({}, {"runtime_s": 2.0}, duty_cycle=0.5, cold_rounds=1))
+    assert [purpose for purpose, _ in found] == ["cold round 1, RND 4KiB 0/100 T1Q1"] * 2 + ["pause"]
+    assert found[-1][1] == "no I/O for 2 s to 10 s after each cell"
+    assert told(loop(pause_s=5.0))[-1] == ("pause", "no I/O for 5 s after each cell")
+
+
+def test_two_workloads_are_one_command() -> None:
+    beside = {"pattern": "sequential", "read_share": 100, "block_size_bytes": 131072, "threads": 2, "queue_depth": 3}
+    ((_, command),) = told(loop({"beside": beside}))
+    first, second = command.split(" --name=beside ")
+    assert first.startswith("fio --name=cell --filename=/dev/x ")
+    assert "--rw=randwrite" in first
+    assert "--rw=read" in second
+    assert second.endswith("--output-format=json+")
+
+
+def test_what_runs_at_a_point_is_told_in_words() -> None:
+    steps = [{"loop": {"cells": [bare()], "until": {"rounds": 1}, "point": POINT}}, soak(time_s=60.0)]
+    steps[1]["soak"]["point"] = POINT
+    words = "threads and queue depth as step 1 shows them to be those of MID IOPS below 5 ms"
+    assert told(*steps) == [("round 1, RND 4KiB 0/100", words), ("soak, RND 4KiB 0/100", words)]
+
+
+def test_what_is_done_besides_is_told_in_words() -> None:
+    condition = {"purge": "none", "rest_s": 600.0}
+    application = {"application": {"cold_runs": 1, "until": {"threshold": 0.05, "metric": "duration_s"}}}
+    found = told(application, condition=condition, simultaneous=["S1", "S2"], application={"name": "sqlite"})
+    assert found == [
+        ("rest", "the drive flushes its cache, then nothing for 10 min 00 s"),
+        ("at the same time", "the drives with the serials S1, S2 begin each step together"),
+        ("application sqlite", "on a file system on the drive; cold runs: 1, warm runs: 3 to 7"),
+    ]
+
+
+def test_what_an_application_takes_is_said_to_be_unknown() -> None:
+    assert row(applications=("sqlite",)).lines()[-1] == (
+        "    not known beforehand: time and writes of the application sqlite"
+    )

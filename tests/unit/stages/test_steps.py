@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from made_bench import PROGRESS, Bench
 from made_traces import Row, write
 
 from drivelab.analysis.labels import cell_labels
@@ -20,38 +20,6 @@ from drivelab.stages.loop import run_loop
 from drivelab.stages.measure import measure
 from drivelab.stages.planning import Campaign
 from drivelab.tables.collect import collect
-
-
-class Bench:
-    """Keeps a journal; a cell's result is what `iops` says for it."""
-
-    def __init__(self, clock: str = "virtual", trace: Path | None = None) -> None:
-        self.lines: list[dict[str, Any]] = []
-        self.idled: list[float] = []
-        self.cells: list[Any] = []
-        self.iops: Callable[[int], float] = lambda number: 100.0
-        subject = {"traces": [{"name": "t"}]}
-        context = {"trace_paths": [str(trace)]}
-        self.plan = SimpleNamespace(clock=clock, subject=subject, context=context, recording="a/m/0-run1")
-        self.device = SimpleNamespace(idle=self.idled.append, logical_block_bytes=4096)
-        self.recording = SimpleNamespace(
-            journal=lambda: list(self.lines), append=self.append, part=Path("a.part"), plan=self.plan
-        )
-
-    def append(self, event: str, **fields: Any) -> None:
-        self.lines.append({"event": event, **fields})
-
-    def run(self, name: str, act: Callable[[Path], Any]) -> tuple[Path, dict[str, Any]]:
-        timing = act(Path(name))
-        return Path(name), {"directory": name} | ({} if timing is None else {"started_s": timing.started_s})
-
-    def run_cell(self, name: str, cell: Any, on_tick: Any, place: dict[str, int]) -> tuple[Any, dict[str, Any]]:
-        self.cells.append(cell)
-        value = self.iops(len(self.cells))
-        return SimpleNamespace(iops=value, bandwidth_mib_s=value, mean_latency_us=value), {"directory": name}
-
-
-PROGRESS = SimpleNamespace(say=lambda text, fraction: None)
 
 
 def test_idle_time_passes_once_and_is_told() -> None:

@@ -54,12 +54,12 @@ def on_wall_clock(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[S
     def prepare(sensor: Sensor) -> None:
         original = clock_device.ClockDevice.run
 
-        def run(device: Any, cell: Any, directory: Path, seed: int, on_tick: Any) -> Timing | None:
+        def run(device: Any, cell: Any, directory: Path, seed: int, on_tick: Any, until: Any = None) -> Timing | None:
             if directory.parent.name != "cells":
-                return original(device, cell, directory, seed, on_tick)
+                return original(device, cell, directory, seed, on_tick, until)
             sensor.cell += 1
             started_s = time.monotonic()
-            original(device, cell, directory, seed, on_tick)
+            original(device, cell, directory, seed, on_tick, until)
             return Timing(started_s, time.monotonic())
 
         sources = [Source("temperature", sensor.read, period_s=None, prompt=True)]

@@ -176,6 +176,20 @@ def test_other_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         read(path, "drives")
 
 
+def test_a_part_of_many_files(tmp_path: Path) -> None:
+    one = {field.name: _VALUES[str(field.type)] for field in SCHEMAS["latency_bins"]}
+    for name, kinds in (("a", ["loop", "soak"]), ("b", ["loop"]), ("c", ["soak"])):
+        rows = [one | {"kind": kind, "recording": name, "count": number} for number, kind in enumerate(kinds)]
+        write(pd.DataFrame(rows), tmp_path / name, "latency_bins")
+    paths = [tmp_path / name for name in "abc"]
+    found = io.read_part(paths, "latency_bins", ["recording", "count"], ("kind", "soak"))
+    assert found.to_dict("list") == {"recording": ["a", "c"], "count": [1, 0]}
+    empty = io.read_part(paths[1:2], "latency_bins", ["recording", "count"], ("kind", "soak"))
+    assert (list(empty.columns), len(empty)) == (["recording", "count"], 0)
+    with pytest.raises(UserError, match="is table 'latency_bins', not 'cells'"):
+        io.read_part(paths, "cells", ["recording"], ("kind", "soak"))
+
+
 def test_a_changed_schema_is_noticed_without_a_new_version(tmp_path: Path) -> None:
     path = tmp_path / "d"
     write(drives(), path, "drives")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from drivelab.drives import tools
 from drivelab.drives.tools import Output
 from drivelab.telemetry import drive, power
-from drivelab.telemetry.host import cpu_source, frequency_source
+from drivelab.telemetry.host import cpu_source, frequency_source, siblings
 from drivelab.telemetry.power import Meter
 from drivelab.telemetry.source import Source
 from drivelab.telemetry.sources import sources_for
@@ -42,6 +43,21 @@ def test_own_cpu_time_is_told_from_that_of_others(host: Any) -> None:
     served = cpu_source(host.proc, helpers=[12], kernel_serves=True).read()
     assert served["own_user_s"] == pytest.approx(1.44)
     assert "own_cpu_s" not in served
+
+
+def test_who_measures_other_drives_at_the_same_time_is_no_other(host: Any) -> None:
+    host.cpu(user=500, idle=1000)
+    for pid, ticks in (("self", 10), ("11", 100), ("20", 5), ("21", 200), ("99", 1000)):
+        host.process(pid, ticks, 0)
+    host.write("proc/self/task/1/children", "11")
+    host.write("proc/20/task/20/children", "21")
+    assert cpu_source(host.proc, beside=lambda: [20]).read()["own_cpu_s"] == pytest.approx(3.15)
+    assert cpu_source(host.proc).read()["own_cpu_s"] == pytest.approx(1.1)
+
+
+def test_siblings_are_the_other_children_of_the_parent(host: Any) -> None:
+    host.write(f"proc/{os.getppid()}/task/7/children", f"11 {os.getpid()} 12")
+    assert siblings(host.proc) == [11, 12]
 
 
 def test_what_others_used_is_unknown_where_children_are(host: Any) -> None:

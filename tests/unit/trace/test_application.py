@@ -57,7 +57,7 @@ def test_missing_programs_are_told_with_their_packages(tmp_path: Path) -> None:
 def test_placeholders_stand_for_mount_project_and_interpreter() -> None:
     words = ["{python}", "-m", "x", "{project}/a", "--to={mount}/b", "{}"]
     spec = application.from_mapping("x", {**GOOD, "command": words}, "f.yaml")
-    assert application._resolve(spec.command, Path("/mnt")) == [
+    assert application.resolve(spec.command, Path("/mnt")) == [
         sys.executable, "-m", "x", f"{ROOT}/a", "--to=/mnt/b", "{}"
     ]  # fmt: skip
 

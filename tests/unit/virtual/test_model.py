@@ -52,6 +52,7 @@ def test_mapping_survives_a_round_trip(share: str) -> None:
         ("serial", "two words"),
         ("serial", 7),
         ("seed", -1),
+        ("logical_block", "1KiB"),
         ("colour", "blue"),
     ],
 )
@@ -61,6 +62,16 @@ def test_a_bad_value_is_refused_with_drive_and_key(key: str, value: Any) -> None
     assert "virtual drive 'mine'" in str(refusal.value)
     named = "pages_per_block" if key == "dies" and value == 3 else key
     assert f"'{named}'" in str(refusal.value)
+
+
+def test_a_logical_block_of_a_page_leaves_the_mapping_as_it_was() -> None:
+    plain = DriveModel.from_mapping("d", GOOD)
+    assert plain.logical_block_bytes == 4096
+    assert "logical_block" not in plain.to_mapping()
+    assert DriveModel.from_mapping("d", {**GOOD, "logical_block": "4KiB"}).to_mapping() == plain.to_mapping()
+    small = DriveModel.from_mapping("d", {**GOOD, "logical_block": "512B"})
+    assert small.logical_block_bytes == 512
+    assert DriveModel.from_mapping("d", small.to_mapping()) == small
 
 
 @pytest.mark.parametrize("key", list(GOOD))

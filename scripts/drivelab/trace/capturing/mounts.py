@@ -8,8 +8,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from drivelab.errors import UserError
@@ -27,28 +27,38 @@ BUSY_S = 10.0
 """So long may what is about to end keep a file system from being unmounted."""
 
 
-def make(kind: str, size_bytes: int, device: str) -> None:
-    """Make a file system at the start of a device; raises UserError with mkfs's reason."""
+def make(kind: str, size_bytes: int, device: str, *, discard: bool = True) -> None:
+    """Make a file system at the start of a device, without `discard` leaving what lies there in use for the drive.
+
+    Raises UserError with mkfs's reason.
+    """
     size = f"{size_bytes // 1024}k"
+    keep = [] if discard else ["-K"]
     commands = {
         # Lazy initialisation would go on in the background and be traced with the application.
         "ext4": ["-q", "-F", "-b", "4096",
-                 "-E", f"lazy_itable_init=0,lazy_journal_init=0,hash_seed={HASH_SEED}", device, size],
-        "xfs": ["-q", "-f", "-d", f"size={size}", device],
-        "btrfs": ["-q", "-f", "-b", str(size_bytes), device],
+                 "-E", f"lazy_itable_init=0,lazy_journal_init=0,hash_seed={HASH_SEED}{'' if discard else ',nodiscard'}",
+                 device, size],
+        "xfs": ["-q", "-f", *keep, "-d", f"size={size}", device],
+        "btrfs": ["-q", "-f", *keep, "-b", str(size_bytes), device],
     }  # fmt: skip
-    checked([program(f"mkfs.{kind}"), *commands[kind]], f"making the file system {kind} on {device}")
+    # Drives take a request to write zeroes for a discard; this has mke2fs write them (lib/ext2fs/unix_io.c).
+    environment = None if discard else {**os.environ, "UNIX_IO_NOZEROOUT": "1"}
+    checked([program(f"mkfs.{kind}"), *commands[kind]], f"making the file system {kind} on {device}", None, environment)
 
 
 @contextmanager
-def mounted(kind: str, device: str) -> Iterator[Path]:
-    """Mount on a new directory; the journal is written first, so that nothing is mounted that nobody knows of."""
+def mounted(kind: str, device: str, *, discard: bool = True) -> Iterator[Path]:
+    """Mount on a new directory; the journal is written first, so that nothing is mounted that nobody knows of.
+
+    Without `discard` the drive is not told of what becomes free; else that is as the file system has it by default.
+    """
     RUN.mkdir(parents=True, exist_ok=True)
     mount = Path(tempfile.mkdtemp(prefix="mount.", dir=RUN))
     journal = RUN / f"mount-{os.getpid()}-{mount.suffix[1:]}.json"
     journal.write_text(json.dumps({"pid": os.getpid(), "started": started(os.getpid()), "mount": str(mount)}))
     try:
-        checked(["mount", "-t", kind, device, str(mount)], f"mounting {device}")
+        _mount(kind, device, mount, discard=discard)
         yield mount
     finally:
         unmount(mount)
@@ -56,11 +66,16 @@ def mounted(kind: str, device: str) -> Iterator[Path]:
         journal.unlink()
 
 
-def remount_cold(kind: str, device: str, mount: Path) -> None:
+def remount_cold(kind: str, device: str, mount: Path, *, discard: bool = True) -> None:
     """Have nothing of the file system in memory: neither its files nor its own blocks (BLKFLSBUF)."""
     unmount(mount)
     checked(["blockdev", "--flushbufs", device], f"dropping the cache of {device}")
-    checked(["mount", "-t", kind, device, str(mount)], f"mounting {device}")
+    _mount(kind, device, mount, discard=discard)
+
+
+def _mount(kind: str, device: str, mount: Path, *, discard: bool) -> None:
+    options = [] if discard else ["-o", "nodiscard"]
+    checked(["mount", "-t", kind, *options, device, str(mount)], f"mounting {device}")
 
 
 def unmount(mount: Path) -> None:
@@ -78,14 +93,15 @@ def unmount(mount: Path) -> None:
 def recover_mounts(run: Path = RUN) -> None:
     """Unmount what a killed process left mounted; raises UserError when something still uses it."""
     for journal in sorted(run.glob("mount-*.json")):
-        body = json.loads(journal.read_text())
-        if alive(body["pid"], body["started"]):
-            continue
-        mount = Path(body["mount"])
-        unmount(mount)
-        if mount.is_dir():
-            mount.rmdir()
-        journal.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # the killed process's guardian is at the same work
+            body = json.loads(journal.read_text())
+            if alive(body["pid"], body["started"]):
+                continue
+            mount = Path(body["mount"])
+            unmount(mount)
+            with suppress(FileNotFoundError):
+                mount.rmdir()
+            journal.unlink()
 
 
 def refuse_size(kind: str, size_bytes: int, where: str) -> None:
@@ -101,10 +117,14 @@ def program(name: str) -> str:
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin") or name
 
 
-def checked(command: Sequence[str], what: str, cwd: Path | None = None) -> str:
+def checked(
+    command: Sequence[str], what: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None
+) -> str:
     """Output of a command; raises UserError with its last word when it fails."""
     try:
-        done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment
+        )
     except FileNotFoundError:
         raise UserError(f"{what} failed: there is no program '{command[0]}'; install it") from None
     if done.returncode:

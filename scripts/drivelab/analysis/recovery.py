@@ -1,0 +1,114 @@
+"""How a drive recovers: from a stimulus of another workload (PTS XSR), and in idle time (PTS HIR)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drivelab.analysis.saturation import post_saturation
+
+RATE = "bandwidth_mib_s"
+
+
+@dataclass(frozen=True)
+class StimulusRecovery:
+    """The first slice after a stimulus in which the rate is what it was on average before."""
+
+    level: float
+    """Mean of the rate before the stimulus, in its unit."""
+    slice_number: int
+    """From 1."""
+    time_s: float
+    """From the start of the first slice after the stimulus to the end of this one."""
+    rate: float
+    """In this slice."""
+
+
+@dataclass(frozen=True)
+class CrossStimulus:
+    """The three parts of the test: `recovery` is None where the rate did not come back."""
+
+    workload: str
+    stimulus: str
+    recovery: StimulusRecovery | None
+
+
+def stimulus_recovery(before: pd.DataFrame, after: pd.DataFrame, metric: str = RATE) -> StimulusRecovery | None:
+    """Recovery from what was between two soaks of one workload, or None where the rate does not come back.
+
+    `before` and `after` are their slices, rows of table `cells` in order. The mean before is over time. Raises
+    ValueError without a slice before.
+    """
+    if before.empty:
+        raise ValueError("there is no slice before the stimulus to recover to")
+    level = float(np.average(before[metric], weights=before["runtime_s"]))
+    reached = after[metric].to_numpy(dtype=float) >= level
+    if not reached.any():
+        return None
+    first = int(np.argmax(reached))
+    return StimulusRecovery(
+        level=level,
+        slice_number=first + 1,
+        time_s=float(after["runtime_s"].iloc[: first + 1].sum()),
+        rate=float(after[metric].iloc[first]),
+    )
+
+
+def cross_stimulus(cells: pd.DataFrame, metric: str = RATE) -> list[CrossStimulus]:
+    """Wherever three successive steps of a recording are soaks, the first and the third alike, the second not.
+
+    `cells` are the rows of one recording in table `cells`.
+    """
+    soaks = cells[cells["kind"] == "soak"].sort_values(["step", "round"])
+    parts = {int(step): part for step, part in soaks.groupby("step")}
+    found = []
+    for step, before in parts.items():
+        stimulus, after = parts.get(step + 1), parts.get(step + 2)
+        if stimulus is None or after is None:
+            continue
+        first, second, third = (_load(part) for part in (before, stimulus, after))
+        if first == third != second:
+            found.append(CrossStimulus(first[0], second[0], stimulus_recovery(before, after, metric)))
+    return found
+
+
+def idle_recovery(cells: pd.DataFrame) -> pd.DataFrame:
+    """What idle time before bursts of I/O is worth: a row for each wait, from the rows of one recording in `cells`.
+
+    Bursts are the cells of a loop that pauses after each; what they are compared with is the last step before with the
+    same workload and without pauses, after what it settled at. Columns phase_value, wait_s, bursts, mean_iops (over
+    the counted bursts), first_iops, last_iops (the first comes before any wait), baseline_iops and ratio, mean to
+    baseline; the last two are NaN where nothing came before.
+    """
+    measured = cells[cells["kind"].isin(["loop", "soak"]) & ~cells["cold"].astype(bool)]
+    columns = ["phase_value", "wait_s", "bursts", "mean_iops", "first_iops", "last_iops", "baseline_iops", "ratio"]
+    return pd.DataFrame(list(_waits(measured)), columns=columns)
+
+
+def _waits(cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    baselines: dict[tuple[Any, ...], float] = {}
+    for _, part in cells.sort_values(["step", "cell", "round"]).groupby(["step", "cell"]):
+        load = _load(part)
+        if part["kind"].iloc[0] == "soak" or part["pause_s"].isna().all():  # no bursts
+            baselines[load] = post_saturation(part, "iops").average
+            continue
+        iops, baseline = part["iops"].to_numpy(dtype=float), baselines.get(load, float("nan"))
+        yield {
+            "phase_value": part["phase_value"].iloc[0],
+            "wait_s": float(part["pause_s"].iloc[0]),
+            "bursts": len(iops),
+            "mean_iops": float(iops.mean()),
+            "first_iops": float(iops[0]),
+            "last_iops": float(iops[-1]),
+            "baseline_iops": baseline,
+            "ratio": float(iops.mean()) / baseline,
+        }
+
+
+def _load(part: pd.DataFrame) -> tuple[Any, ...]:
+    """Workload, threads and depth."""
+    return tuple(part[column].iloc[0] for column in ("workload", "threads", "queue_depth"))

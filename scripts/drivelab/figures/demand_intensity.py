@@ -1,0 +1,84 @@
+"""Demand intensity: the mean latency against the I/O rate that goes with it."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drivelab.analysis.labels import demand as demand_name
+from drivelab.figures import axes as ax
+from drivelab.figures import counted, demand, style
+from drivelab.figures.quantities import quantity
+
+_MOST_LABELS = 16
+"""More points than this are named at the ends of the lines only."""
+
+
+@style.styled
+def demand_intensity(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """Mean latency over IOPS of each point of a sweep, a line per number of threads, points labelled as `T4Q32`.
+
+    Points that the recording went on with (MAX, MID, MIN) are ringed. `cells` holds one drive and run with its soaks;
+    `steady_state` may be empty. Raises ValueError for unsuitable tables.
+    """
+    table = demand.surface(cells, steady_state)
+    rate = quantity("iops", float(table["iops"].max()))
+    time = quantity("mean_latency_us", float(table["mean_latency_us"].max()))
+    chosen = _chosen(cells)
+    names = list(table["workload"].drop_duplicates())
+    subject = f", {names[0]}" if len(names) == 1 else ""
+    figure, axes_of = demand.panels(f"Demand intensity{subject}", table, height_in=3.0)
+    style.note(figure, f"each point: {counted.what(steady_state)}, TxQy: x threads with y I/Os outstanding each")
+    colours = demand.thread_colours(table)
+    for name, axes in axes_of.items():
+        part = table[table["workload"] == name]
+        for threads, (colour, marker) in colours.items():
+            line = part[part["threads"] == threads].sort_values("queue_depth")
+            axes.plot(line["iops"] / rate.divisor, line["mean_latency_us"] / time.divisor, color=colour, marker=marker,
+                      label=f"{threads} thread{'' if threads == 1 else 's'}", gid="line")  # fmt: skip
+            named = line if len(part) <= _MOST_LABELS // len(axes_of) else line.iloc[[-1]]
+            for row in named.itertuples():
+                _name(axes, row.iops / rate.divisor, row.mean_latency_us / time.divisor,
+                      demand_name(int(row.threads), int(row.queue_depth)), colour)  # fmt: skip
+        _ring(axes, part, chosen if name in _of_points(cells) else {}, rate.divisor, time.divisor)
+        values = [float(one) for one in part["mean_latency_us"] / time.divisor]
+        ax.scale_y(axes, values, time, log=ax.is_wide(values))
+        axes.set_xlim(0, float(part["iops"].max()) / rate.divisor * 1.12)
+        ax.plain_numbers(axes, "x")
+        axes.set_xlabel(rate.label)
+    demand.finish(figure, next(iter(axes_of.values())), steady_state)
+    return figure
+
+
+def _of_points(cells: pd.DataFrame) -> set[str]:
+    return set(cells["workload"][cells["point"].notna()])
+
+
+def _chosen(cells: pd.DataFrame) -> dict[tuple[int, int], str]:
+    """Names of the points by threads and depth; one combination may be several of them."""
+    found: dict[tuple[int, int], str] = {}
+    points = cells[cells["point"].notna()].drop_duplicates("point")
+    for row in points.itertuples():
+        place = int(row.threads), int(row.queue_depth)
+        found[place] = " = ".join([*([found[place]] if place in found else []), str(row.point).upper()])
+    return found
+
+
+def _ring(axes: Axes, part: pd.DataFrame, chosen: dict[tuple[int, int], str], per_rate: float, per_time: float) -> None:
+    legend: str | None = "chosen point"
+    for row in part.itertuples():
+        name = chosen.get((int(row.threads), int(row.queue_depth)))
+        if name is None:
+            continue
+        x, y = row.iops / per_rate, row.mean_latency_us / per_time
+        axes.plot(x, y, marker="o", markersize=13, markerfacecolor="none", markeredgecolor=style.ALARM,
+                  markeredgewidth=1.6, linestyle="none", label=legend, gid="chosen")  # fmt: skip
+        legend = None
+        axes.annotate(name, (x, y), (-9, 9), textcoords="offset points", ha="right", va="bottom", color=style.ALARM,
+                      weight="bold", fontsize=style.SMALL_PT, gid="chosen name")  # fmt: skip
+
+
+def _name(axes: Axes, x: float, y: float, text: str, colour: style.Colour) -> None:
+    axes.annotate(text, (x, y), (5, -4), textcoords="offset points", ha="left", va="top", color=colour, fontsize=7.5,
+                  gid="name")  # fmt: skip

@@ -1,0 +1,58 @@
+"""Demand variation: the I/O rate against the queue depth, a line per number of threads."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.figures import axes as ax
+from drivelab.figures import counted, demand, style
+from drivelab.figures.quantities import quantity
+
+
+@style.styled
+def demand_variation(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
+    """`metric` (iops or mean_latency_us) of each point of a sweep over threads and queue depths, a panel per workload.
+
+    `cells` holds one drive and run; `steady_state` may be empty, the points are then medians of the counted rounds.
+    Raises ValueError for unsuitable tables.
+    """
+    table = demand.surface(cells, steady_state)
+    scale = quantity(metric, float(table[metric].max()))
+    names = list(table["workload"].drop_duplicates())
+    subject = f", {names[0]}" if len(names) == 1 else ""
+    figure, axes_of = demand.panels(f"Demand variation{subject}", table)
+    style.note(figure, f"each point: {counted.what(steady_state)}")
+    colours = demand.thread_colours(table)
+    for name, axes in axes_of.items():
+        part = table[table["workload"] == name]
+        for threads, (colour, marker) in colours.items():
+            line = part[part["threads"] == threads].sort_values("queue_depth")
+            label = f"{threads} thread{'' if threads == 1 else 's'}"
+            axes.plot(line["queue_depth"], line[metric] / scale.divisor, color=colour, marker=marker, label=label,
+                      gid="line")  # fmt: skip
+        _depth_axis(axes, sorted(int(one) for one in part["queue_depth"].unique()))
+        values = [float(one) for one in part[metric] / scale.divisor]
+        ax.scale_y(axes, values, scale, log=ax.is_wide(values))
+    demand.finish(figure, next(iter(axes_of.values())), steady_state)
+    return figure
+
+
+def _depth_axis(axes: Axes, depths: list[int]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
+    axes.xaxis.set_major_locator(FixedLocator(_readable(depths)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda depth, _: f"{depth:g}"))
+    axes.set_xlabel("Queue depth of each thread (I/Os), log scale")
+
+
+def _readable(depths: list[int]) -> list[int]:
+    """Depths that have room for a tick each: the next is half as much more at the least."""
+    ticks = depths[:1]
+    for depth in depths[1:]:
+        if depth >= 1.3 * ticks[-1]:
+            ticks.append(depth)
+    return ticks

@@ -1,0 +1,69 @@
+"""Idle recovery: the I/O rate of bursts after idle time, between stretches without any."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drivelab.figures import axes as ax
+from drivelab.figures import selection, style
+from drivelab.figures.quantities import elapsed, quantity
+
+_COLUMNS = ("recording", "kind", "step", "elapsed_s", "runtime_s", "phase", "phase_value", "phase_pass", "pause_s")
+_SHADES = ("#f0f0f0", "#ffffff")
+_MOST_JOINED = 40
+
+
+@style.styled
+def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
+    """`metric` of every burst and of every slice of the baselines against time, one shade and colour per wait.
+
+    Of the writes before the first burst the last part is shown, as long as the first baseline after. `cells` holds
+    the loops and soaks of one recording. Raises ValueError for unsuitable tables.
+    """
+    selection.require(cells, (*_COLUMNS, metric), "cells")
+    selection.require_one(cells, "recording", "cells")
+    rows = cells.assign(end_s=cells["elapsed_s"] + cells["runtime_s"]).sort_values("end_s")
+    bursts = rows[(rows["kind"] == "loop") & rows["pause_s"].notna() & rows["phase_value"].notna()]
+    if bursts.empty:
+        raise ValueError("table 'cells' has no bursts after idle time")
+    soaks = rows[rows["kind"] == "soak"]
+    first = float(bursts["elapsed_s"].min())
+    after = soaks[soaks["elapsed_s"] > first]
+    span = after.groupby("step")["end_s"].agg(lambda ends: ends.max() - ends.min()).max() if len(after) else 60.0
+    start = max(first - max(float(span), 1.0), float(rows["elapsed_s"].min()))
+    soaks = soaks[soaks["end_s"] > start]
+    time = elapsed(float(rows["end_s"].max()) - start)
+    shown = pd.concat([bursts, soaks])
+    scale = quantity(metric, float(shown[metric].max()))
+
+    figure = style.new_figure(f"{scale.name} of bursts after idle time")
+    axes = figure.subplots()
+    name: str | None = "baseline, without pauses"
+    for _, part in soaks.groupby("step"):
+        axes.plot((part["end_s"] - start) / time.divisor, part[metric] / scale.divisor, color=style.MUTED,
+                  linewidth=1.2, label=name, gid="baseline")  # fmt: skip
+        name = None
+    waits = list(bursts["phase_value"].drop_duplicates())
+    phase = str(bursts["phase"].iloc[0])
+    for place, (wait, colour) in enumerate(zip(waits, style.ordered_colours(len(waits)), strict=True)):
+        part = bursts[bursts["phase_value"] == wait]
+        axes.plot((part["end_s"] - start) / time.divisor, part[metric] / scale.divisor, color=colour,
+                  marker=style.MARKERS[place], markersize=5 if len(part) <= _MOST_JOINED else 2.5,
+                  linestyle=":" if len(part) <= _MOST_JOINED else "none", label=f"bursts, {phase} {wait}",
+                  gid="bursts")  # fmt: skip
+        _shade(axes, rows[rows["phase_pass"] == part["phase_pass"].iloc[0]], start, time.divisor, place, str(wait))
+    axes.set_xlim(0, (float(rows["end_s"].max()) - start) / time.divisor * 1.01)
+    axes.set_xlabel(f"Time ({time.unit}), from shortly before the first burst")
+    ax.scale_y(axes, [float(one) for one in shown[metric] / scale.divisor], scale)
+    ax.legend(figure, axes)
+    return figure
+
+
+def _shade(axes: Axes, rows: pd.DataFrame, start: float, per_unit: float, place: int, wait: str) -> None:
+    low, high = ((float(one) - start) / per_unit for one in (rows["elapsed_s"].min(), rows["end_s"].max()))
+    axes.axvspan(low, high, color=_SHADES[place % 2], zorder=0, linewidth=0, gid="phase")
+    axes.annotate(wait, ((low + high) / 2, 1.0), (0, 3), xycoords=("data", "axes fraction"),
+                  textcoords="offset points", ha="center", va="bottom", fontsize=style.SMALL_PT,
+                  gid="phase name")  # fmt: skip

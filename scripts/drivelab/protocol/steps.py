@@ -1,0 +1,50 @@
+"""The steps of a protocol, one like the other: fields without `each` in, a step of a plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from drivelab.protocol.cells import cell
+from drivelab.protocol.loops import loop
+from drivelab.protocol.misfit import at
+from drivelab.protocol.replays import replay
+from drivelab.protocol.stop_rules import repeats, steady_soak
+from drivelab.protocol.values import Values, duration_s
+
+
+def _soak(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
+    rule, until = fields["until"], {}
+    made = cell({key: value for key, value in fields.items() if key != "until"}, values, None)
+    with at("until"):
+        if "capacity_multiple" in rule:
+            until["capacity_multiple"] = rule["capacity_multiple"]
+        if "time" in rule:
+            until["time_s"] = duration_s(rule, "time")
+        if "steady_state" in rule:
+            with at("steady_state"):
+                until["steady_state"] = steady_soak(rule["steady_state"], made["slice_s"])
+    return {"cell": made, "until": until}
+
+
+def _idle(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
+    return {"time_s": duration_s(fields, "time")}
+
+
+def _application(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
+    with at("until"):
+        return {"cold_runs": fields["cold_runs"], "until": repeats(fields["until"])}
+
+
+def _replay(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
+    return replay(fields)
+
+
+STEPS: dict[str, Callable[[Mapping[str, Any], Values], dict[str, Any]]] = {
+    "loop": loop,
+    "soak": _soak,
+    "idle": _idle,
+    "replay": _replay,
+    "application": _application,
+}
+"""Each raises MisfitError for what does not fit, with keys within the step."""

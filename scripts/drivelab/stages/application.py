@@ -1,0 +1,98 @@
+"""The application step: runs of an application on the drive, after runs that do not count, until they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from drivelab.analysis.repeats import MOST, next_action
+from drivelab.application import outcome, stand_in
+from drivelab.errors import UserError
+from drivelab.fio.document import CellFailed
+from drivelab.replay import once
+from drivelab.replay.choice import ReplayChoice
+from drivelab.replay.prepare import Prepared, prepare
+from drivelab.stages.cell import Bench
+from drivelab.stages.progress import Progress
+from drivelab.stages.schedules import same_trace
+from drivelab.trace.application import Application, of_plan
+
+
+def run_application(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
+    """Run the plan's application: cold runs, then 3, 5 or 7 warm ones as their relative standard error asks, or a
+    given number.
+
+    Each run has a fresh file system. Runs in the journal count; one that was interrupted is made again.
+
+    Raises CellFailed when a run fails, UserError when the drive may not be written to any more.
+    """
+    done = [line for line in bench.recording.journal() if line["event"] == "application" and line["step"] == step]
+    if enough(done, fields):
+        return
+    spec, trace = of_plan(bench.plan), _stand_in(bench)
+    while not enough(done, fields):
+        done.append(_run_once(bench, progress, step, 1 + len(done), spec, trace, fields))
+
+
+def enough(done: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> bool:
+    """Whether the runs in the journal's lines are all that the step wants."""
+    warm, until = [line for line in done if not line["cold"]], fields["until"]
+    if "passes" in until:
+        return len(warm) >= int(until["passes"])
+    if not warm:
+        return False
+    values = [float(line[until["metric"]]) for line in warm]
+    return len(values) >= MOST or next_action(values, 100 * until["threshold"]).enough
+
+
+def _stand_in(bench: Bench) -> Prepared | None:
+    """On the virtual clock the application's trace, made ready for this drive; its files go with the schedules."""
+    plan, device = bench.plan, bench.device
+    if "stand_in" not in plan.subject:
+        return None
+    path = Path(plan.context["stand_in_path"])
+    if same_trace(bench.recording, plan.subject["stand_in"]["trace"], path) != plan.subject["stand_in"]["trace_sha256"]:
+        raise UserError(f"{path}: is not the trace that {plan.recording} was planned with; run again")
+    folder = bench.recording.part / "schedules" / "application"
+    folder.mkdir(parents=True, exist_ok=True)
+    choice = ReplayChoice.from_mapping(stand_in.CHOICE)
+    return prepare(path, folder / "trace", choice, device.capacity_bytes, device.logical_block_bytes)
+
+
+def _run_once(
+    bench: Bench,
+    progress: Progress,
+    step: int,
+    run: int,
+    spec: Application,
+    trace: Prepared | None,
+    fields: Mapping[str, Any],
+) -> dict[str, Any]:
+    """One run, its evidence judged and entered into the journal."""
+    cold = run <= fields["cold_runs"]
+    most = int(fields["cold_runs"] + fields["until"].get("passes", MOST))
+    phase = {key: fields[key] for key in ("phase", "phase_pass", "phase_value") if key in fields}
+    text = f"{spec.name}, run {run} ({'cold' if cold else 'warm'}) of at most {most}"
+    name = f"cells/{step}-application-run{run}"
+    progress.say(f"{text}: its file system and files", (run - 1) / most)
+    try:
+        with bench.device.application(spec, trace) as act:
+            directory, facts = bench.run(
+                name,
+                lambda folder: act(folder, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", run / most)),
+            )
+        found = outcome.of_command(directory) if trace is None else _of_replay(trace, directory)
+    except CellFailed as failure:
+        raise CellFailed(f"{text} in {name}: {failure}") from None
+    line = {"step": step, "run": run, "cold": cold, **phase, "application": spec.name, **found.to_mapping(), **facts}
+    if trace is not None:
+        of_trace = bench.plan.subject["stand_in"]
+        line |= {key: of_trace[key] for key in ("trace", "trace_sha256")}
+        line["remark"] = stand_in.words(of_trace["trace"])
+    bench.recording.append("application", **line)
+    return line
+
+
+def _of_replay(trace: Prepared, directory: Path) -> outcome.Outcome:
+    return outcome.of_stand_in(once.evaluate(trace, directory))

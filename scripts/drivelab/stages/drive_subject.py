@@ -1,0 +1,56 @@
+"""What a plan says of its drive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from drivelab.config.drives_sheet import OVER_PROVISIONING, SheetRow
+from drivelab.config.study import MeasurementChoice
+from drivelab.errors import UserError
+from drivelab.protocol.plan_fields import needs_over_provisioning
+from drivelab.virtual.model import DriveModel
+
+
+def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, Any]) -> dict[str, Any]:
+    """Serial, the model of a virtual drive, and the over-provisioning (a fraction) where the plan's fill needs it.
+
+    Raises UserError when the drive may not be written to, is not the one of its model, or tells nothing of its
+    over-provisioning.
+    """
+    if not row.destructive:
+        raise UserError(
+            f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
+            "enter yes or leave it out"
+        )
+    subject: dict[str, Any] = {"serial": row.serial}
+    if model is not None:
+        if model.serial != row.serial:
+            raise UserError(
+                f"{row.source}: drive '{row.drive}' has serial {row.serial}, "
+                f"virtual drive '{row.virtual}' says {model.serial}; make them agree"
+            )
+        subject["virtual"] = model.to_mapping()
+    if needs_over_provisioning(steps):
+        known = row.over_provisioning if model is None else model.over_provisioning
+        if known is None:
+            raise UserError(
+                f"{row.source}: drive '{row.drive}' is to be filled in multiples of its raw capacity, which only the "
+                f"maker can tell; enter it in the column {OVER_PROVISIONING}"
+            )
+        subject["over_provisioning"] = known
+    return subject
+
+
+def simultaneous(rows: Sequence[SheetRow], choice: MeasurementChoice, clock: tuple[str, str | None]) -> list[str]:
+    """Serials, sorted, of drives that are measured at the same time; `clock` as in `Campaign`, of the virtual ones.
+
+    Raises UserError when only some of them are simulated: there is no same time in two kinds of time.
+    """
+    simulated = [row.drive for row in rows if row.virtual is not None]
+    if clock[0] == "virtual" and 0 < len(simulated) < len(rows):
+        raise UserError(
+            f"{choice.source}: protocol '{choice.protocol}' measures all drives at the same time, but "
+            f"{', '.join(simulated)} would run in simulated time ({clock[1]}); leave out either kind of drives"
+        )
+    return sorted(row.serial for row in rows)

@@ -1,0 +1,123 @@
+"""Which kinds of figures a plan leads to, told by its steps; without importing what draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Fields = Mapping[str, Any]
+"""What a step of a plan says: of a loop its cells and when it ends."""
+
+FIGURES_OF = {
+    "steady": ("convergence", "window"),
+    "grid": ("measurement_2d",),
+    "surface": ("measurement_3d",),
+    "repeats": ("repeats",),
+    "demand": ("demand_variation", "demand_intensity"),
+    "idle_recovery": ("idle_recovery",),
+    "soak": ("saturation_time",),
+    "volume": ("saturation_bytes",),
+    "histogram": ("latency_distribution",),
+    "nines": ("nines",),
+    "stimulus": ("stimulus",),
+    "turns": ("latency_by_turn",),
+    "replay": ("replay", "replay_fidelity", "replay_latency", "replay_over_time", "replay_operations"),
+    "phases": ("replay_phases",),
+    "comparison": ("comparison",),
+    "head_to_head": ("head_to_head",),
+    "trace": (
+        "trace_footprint",
+        "trace_sizes",
+        "trace_streams",
+        "trace_interarrival",
+        "trace_depth",
+        "trace_heat",
+        "trace_latency",
+    ),
+}
+"""Figures of each kind; a plan must not wait for matplotlib."""
+OF_A_RECORDING = tuple(kind for kind in FIGURES_OF if kind not in ("comparison", "head_to_head", "trace"))
+"""Kinds whose figures are drawn from one recording alone."""
+
+_TELLS = {"pattern", "read_share", "block_size_bytes"}
+"""What the cells of a grid may differ in, and what stands in its tables."""
+_BESIDES = {"block_sizes", "block_size_max_bytes", "beside", "zones", "zipf"}
+_FEWEST_ON_AXIS = 3
+
+
+def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
+    """Keys of FIGURES_OF that the figures of one recording have; `subject` is that of its plan.
+
+    A soak in a phase is none of its own: it puts the drive in a state for what comes after it, or is one of several
+    turns that are compared with each other.
+    """
+    steps: dict[str, list[Fields]] = {}
+    for step in subject["measure"]:
+        for kind, fields in step.items():
+            steps.setdefault(kind, []).append(fields)
+    loops, soaks, replays = (steps.get(kind, []) for kind in ("loop", "soak", "replay"))
+    found = _of_loops(loops) | _of_soaks([one for one in soaks if "phase" not in one], len(soaks), bool(loops))
+    if replays:
+        found.add("replay")
+    if any("phase" in one for one in replays):
+        found.add("phases")
+    elif "idle_recovery" not in found and any("phase_value" in one for one in soaks):
+        found.add("turns")
+    return found
+
+
+def _of_loops(loops: Sequence[Fields]) -> set[str]:
+    found: set[str] = set()
+    bursts = [one for one in loops if "pause_s" in one and "phase" in one]
+    if bursts:
+        found.add("idle_recovery")
+    others = [one for one in loops if one not in bursts]
+    steady = [one for one in others if "track" in one["until"]]
+    if steady:
+        found.add("steady")
+    for one in others:
+        if _demands(one):
+            found.add("demand")
+        elif one in steady and len(others) == 1 and (axes := _grid(one)):
+            found |= {"grid", "surface"} if min(axes) > 1 else {"grid"}
+        elif one not in steady or "streams" in one or len(one["cells"]) > 1:
+            found.add("repeats")
+    return found
+
+
+def _demands(loop: Fields) -> bool:
+    """Whether one workload is measured at several numbers of threads or depths, and not just at two."""
+    if "streams" in loop:
+        return len(loop["streams"]["threads"]) * len(loop["streams"]["queue_depth"]) > 1
+    loads: dict[str, set[tuple[Any, Any]]] = {}
+    for cell in loop["cells"]:
+        load = {key: value for key, value in cell.items() if key not in ("threads", "queue_depth", "runtime_s")}
+        loads.setdefault(repr(sorted(load.items())), set()).add((cell.get("threads"), cell.get("queue_depth")))
+    return any(len(demands) >= _FEWEST_ON_AXIS for demands in loads.values())
+
+
+def _grid(loop: Fields) -> tuple[int, int] | None:
+    """Number of block sizes and of read shares if the cells are all combinations of them; None if they are not."""
+    cells = loop.get("cells", [])
+    keys = {key for cell in cells for key in cell}
+    varied = {key for key in keys if len({repr(cell.get(key)) for cell in cells}) > 1}
+    if not cells or varied - _TELLS or keys & _BESIDES:
+        return None
+    patterns, shares, sizes = ({cell[key] for cell in cells} for key in ("pattern", "read_share", "block_size_bytes"))
+    axes = len(sizes), len(shares)
+    whole = len(cells) == len(patterns) * len(sizes) * len(shares)
+    return axes if whole and (min(axes) > 1 or max(axes) >= _FEWEST_ON_AXIS) else None
+
+
+def _of_soaks(soaks: Sequence[Fields], all_soaks: int, after_loop: bool) -> set[str]:
+    """`soaks` are those that are not in a phase, `all_soaks` counts those that are too."""
+    if not soaks:
+        return set()
+    loads = [{key: value for key, value in one["cell"].items() if key != "slice_s"} for one in soaks]
+    if any(load != loads[0] for load in loads):
+        return {"stimulus"}
+    writes = loads[0]["read_share"] < 100 or loads[0].get("beside", {}).get("read_share", 100) < 100
+    found = {"soak", "volume"} if writes else {"soak"}
+    if len(soaks) < all_soaks:  # they prepare for the phases
+        return found
+    return found | ({"histogram"} if writes or after_loop else {"nines"})

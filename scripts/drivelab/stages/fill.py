@@ -1,0 +1,96 @@
+"""The passes of a fill as cells, and the rest after them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from drivelab.errors import UserError
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.protocol.plan_fields import fills
+
+if TYPE_CHECKING:  # with pyarrow, which who only wants the cells must not wait for
+    from drivelab.stages.device import Device
+    from drivelab.stages.progress import Progress
+
+_FOLDER = "condition/fill"
+PIECE_S = 1.0
+"""Progress of a rest is told so often."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass of a fill."""
+
+    folder: str
+    """Of its evidence, in the recording."""
+    seed: int
+    cell: Cell
+    words: str
+    """For people, for example `fill 2 x, SEQ 128KiB 0/100`."""
+
+
+def passes(plan: Plan, capacity_bytes: int) -> Iterator[Pass]:
+    """The passes of a plan's fill in their order; errors as of `fill_cell`, in the turn of the pass."""
+    for number, fill in enumerate(fills(plan.subject["condition"]), 1):
+        folder = _FOLDER if number == 1 else f"{_FOLDER}-{number}"
+        cell = fill_cell(fill, plan, capacity_bytes)
+        yield Pass(folder, 1 if number == 1 else plan.seed(folder), cell, _words(fill, cell))
+
+
+def fill_cell(fill: Mapping[str, Any], plan: Plan, capacity_bytes: int) -> Cell:
+    """One pass as one cell: one thread, in the active range or the share of it that the pass wants.
+
+    The volume is a multiple of that range, or of the raw capacity: all the flash there is, over-provisioning included.
+    Raises UserError if the range is smaller than a block.
+    """
+    whole = plan.subject["class"]
+    share = float(fill.get("range_share", 1.0))
+    block = int(fill["block_size_bytes"])
+    active_bytes = whole["range_bytes"] if "range_bytes" in whole else int(capacity_bytes * whole["active_range"])
+    span_bytes = int(active_bytes * share) // block * block
+    if not span_bytes:
+        raise UserError(
+            f"{plan.measurement}: a fill of {share:.0%} of {active_bytes} bytes holds no block of {block} bytes; "
+            "choose a larger range or a smaller block"
+        )
+    if "raw_capacity_multiple" in fill:
+        raw_bytes = capacity_bytes * (1 + plan.subject["drive"]["over_provisioning"])
+        volume_bytes = int(raw_bytes * fill["raw_capacity_multiple"])
+    else:
+        volume_bytes = int(span_bytes * fill["capacity_multiple"])
+    return Cell(
+        pattern=fill["pattern"],
+        read_share=0,
+        block_size_bytes=block,
+        threads=1,
+        queue_depth=fill["queue_depth"],
+        volume_bytes=max(volume_bytes // block * block, block),
+        range_share=whole["active_range"] * share if "range_bytes" not in whole else 1.0,
+        range_bytes=span_bytes if "range_bytes" in whole else None,
+    )
+
+
+def _words(fill: Mapping[str, Any], cell: Cell) -> str:
+    raw = "raw_capacity_multiple" in fill
+    multiple = fill["raw_capacity_multiple" if raw else "capacity_multiple"]
+    part = f" of {fill['range_share']:.0%} of the range" if "range_share" in fill else ""
+    return f"fill {multiple:g} x{' raw capacity' if raw else ''}{part}, {cell.workload}"
+
+
+def rest(plan: Plan, device: Device, progress: Progress, rest_s: float) -> None:
+    """Have the drive flush its cache and leave it alone, so that it can tidy up: an SLC cache folds, for one.
+
+    Raises CellFailed when the flush fails.
+    """
+    device.flush()
+    if plan.clock == "virtual":
+        device.idle(rest_s)
+        return
+    end_s = time.monotonic() + rest_s
+    while (left_s := end_s - time.monotonic()) > 0:
+        progress.say(f"cache flushed, idle, {rest_s - left_s:.0f} s of {rest_s:g} s", 0.99)
+        device.idle(min(left_s, PIECE_S))

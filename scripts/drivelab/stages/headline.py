@@ -1,0 +1,35 @@
+"""A study in a line or two, before it is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from drivelab.stages.planning import Campaign
+from drivelab.stages.platforms import still_elsewhere, this_host
+
+
+def headline(campaign: Campaign) -> str:
+    """What is about to be run: also why something is not what one would expect."""
+    study = campaign.study
+    on = f" on {len(study.platforms)} platforms; this is host '{this_host()}'" if study.platforms else ""
+    text = f"Study {study.name}: {len(study.drives)} drives{on}, {len(campaign.plans)} measurements."
+    if campaign.elsewhere:
+        text += " " + still_elsewhere(one.plan for one in campaign.elsewhere)
+    if not campaign.basis_is_there:
+        text += f" No deltas until then: the basis, {study.basis}, is among them."
+    if any(one.plan.virtual for one in campaign.plans):
+        clock, reason = campaign.clock
+        text += " Virtual drives in real time." if clock == "wall" else f" Virtual clock, not real time: {reason}."
+    for name, source in study.traces.items():
+        if source.capture is not None and not campaign.trace_is_captured(name):
+            text += f" Trace {name}: the shipped one, as this host cannot trace: {campaign.cannot_capture}."
+        if source.file is not None and (lost := _lost(source.file)):
+            text += f" Trace {name}: LOSSY, {lost} events are missing from it."
+    return text
+
+
+def _lost(path: Path) -> int:
+    from drivelab.trace.schema import open_trace  # with pyarrow, which other plans must not wait for
+
+    with open_trace(path) as trace:
+        return sum(trace.provenance.get("lost", {}).values())

@@ -1,0 +1,60 @@
+"""The application of a measurement in its plan: checked as far as that goes without touching a drive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from drivelab.application import stand_in
+from drivelab.config.study import MeasurementChoice
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
+from drivelab.trace import application
+from drivelab.virtual.model import DriveModel
+
+APPLICATIONS = Path("config/applications.yaml")
+
+
+def check_application(choice: MeasurementChoice, *, runs_one: bool) -> None:
+    """Raise UserError unless a measurement names an application just where its protocol has a step for one."""
+    if runs_one and choice.application is None:
+        raise UserError(
+            f"{choice.source}: protocol '{choice.protocol}' runs an application; give it an 'application', a name of "
+            f"{APPLICATIONS}"
+        )
+    if choice.application is not None and not runs_one:
+        raise UserError(
+            f"{choice.source}: protocol '{choice.protocol}' runs no application; leave out its 'application'"
+        )
+
+
+def add_application(plan: Plan, name: str, source: str, traces: Path) -> Plan:
+    """The plan with its application, and on the virtual clock with the trace in `traces` that stands in for it.
+
+    Raises UserError when there is no such application, when its file system is larger than a virtual drive, and when
+    nothing can stand in for it.
+    """
+    try:
+        spec = application.load(APPLICATIONS, name)
+    except UserError as error:
+        raise UserError(f"{source}: key 'application': {error}") from None
+    model = plan.subject["drive"].get("virtual")
+    if model is not None:
+        capacity_bytes = DriveModel.from_mapping(plan.drive, model).capacity_bytes
+        application.refuse_small_drive(spec, capacity_bytes, f"{source}: drive '{plan.drive}'")
+    subject: dict[str, Any] = {**plan.subject, "application": spec.to_mapping()}
+    context: dict[str, Any] = {
+        **plan.context,
+        "application": {"title": spec.title, "requires": dict(spec.requires)},
+    }
+    if plan.clock == "virtual":
+        found = stand_in.find(name, traces, source)
+        subject["stand_in"] = {"trace": found.name, "trace_sha256": found.sha256, "choice": stand_in.CHOICE}
+        context["stand_in_path"] = str(found.path)
+    return Plan(subject, context)
+
+
+def refuse_on_drive(plan: Plan, capacity_bytes: int) -> None:
+    """Raise UserError when the application of a plan does not fit a real drive; nothing for a plan without one."""
+    if "application" in plan.subject:
+        application.refuse_small_drive(application.of_plan(plan), capacity_bytes, f"drive '{plan.drive}'")

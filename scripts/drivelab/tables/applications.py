@@ -1,0 +1,51 @@
+"""The table of the runs of an application, from the journal of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from drivelab.tables.application_schemas import APPLICATION_RUNS
+
+_AS_IN_THE_JOURNAL = (
+    "step", "phase", "phase_value", "phase_pass", "application", "cold", "duration_s", "command_s", "sync_s",
+    "exit_status", "read_ios", "write_ios", "read_bytes", "write_bytes", "user_s", "system_s", "max_rss_bytes",
+)  # fmt: skip
+
+
+def application_runs(
+    lines: Iterable[Mapping[str, Any]],
+    steps: Sequence[Mapping[str, Any]],
+    key: Mapping[str, Any],
+    telemetry: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> pd.DataFrame:
+    """Table `application_runs` from the journal's lines in their order; empty without any of event "application".
+
+    `steps` are those of the plan, `key` holds the columns that say which recording it is, `telemetry` gives the
+    telemetry columns of a line.
+    """
+    rows: list[dict[str, Any]] = []
+    after_gap = False
+    for line in lines:
+        after_gap |= line["event"] == "gap"
+        if line["event"] != "application":
+            continue
+        rows.append(
+            {
+                **key,
+                **{name: line.get(name) for name in _AS_IN_THE_JOURNAL},
+                "repeat": line["run"],
+                "counted": not line["cold"],
+                "asked_passes": steps[line["step"]]["application"]["until"].get("passes"),
+                "simulated_from": line.get("trace"),
+                "after_gap": after_gap,
+                **telemetry(line),
+            }
+        )
+        after_gap = False
+    if not rows:
+        return pd.DataFrame(columns=APPLICATION_RUNS.names)
+    return pa.Table.from_pylist(rows, schema=APPLICATION_RUNS).to_pandas()

@@ -1,0 +1,48 @@
+"""What the plan of a recording says of its steps, as columns: a journal's lines carry their numbers only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from drivelab.plan.cell import Cell
+from drivelab.protocol.plan_fields import pause_s
+
+STEADY_STATE = "steady state"
+ROUNDS = "rounds"
+RELATIVE_STANDARD_ERROR = "relative standard error"
+UNTIL = (STEADY_STATE, ROUNDS, RELATIVE_STANDARD_ERROR)
+"""What ends a loop: words of the column `until`."""
+
+
+class Steps:
+    """The `measure` of a plan."""
+
+    def __init__(self, measure: Sequence[Mapping[str, Any]]) -> None:
+        self._fields: list[Mapping[str, Any]] = []
+        self._kinds: list[str] = []
+        for step in measure:
+            ((kind, fields),) = step.items()
+            self._kinds.append(kind)
+            self._fields.append(fields)
+
+    def turn(self, step: int) -> dict[str, Any]:
+        """Columns `phase`, `phase_value`, `phase_pass`; null for a step that is not repeated."""
+        return {name: self._fields[step].get(name) for name in ("phase", "phase_value", "phase_pass")}
+
+    def asked(self, step: int, cell: Cell) -> dict[str, Any]:
+        """Columns `point`, `until` and `pause_s` of a cell of this step."""
+        fields = self._fields[step]
+        point = fields.get("point")
+        return {
+            "point": None if point is None else point["name"],
+            "until": stop_rule(fields["until"]) if self._kinds[step] == "loop" else None,
+            "pause_s": pause_s(fields, cell.runtime_s or 0.0) or None,
+        }
+
+
+def stop_rule(until: Mapping[str, Any]) -> str:
+    """What ends a loop, one of UNTIL, from its `until` in a plan."""
+    if "track" in until:
+        return STEADY_STATE
+    return ROUNDS if "rounds" in until else RELATIVE_STANDARD_ERROR

@@ -1,0 +1,283 @@
+"""Applications timed in real time on a virtual drive of the test's own: real file systems, real processes killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from application_plans import DRIVE, conditioned, measured, plan_of, runs_of
+
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.stages.block_device import BlockDevice
+from drivelab.stages.engines import check_engines
+from drivelab.stages.measure import measure
+from drivelab.tables.collect import collect
+from drivelab.trace.capturing.tracer import RUN
+from drivelab.virtual import manage
+
+pytestmark = [pytest.mark.device, pytest.mark.usefixtures("run_directory")]
+
+ONCE: dict[str, Any] = {"cold_runs": 0, "until": {"passes": 1}, "fill": None}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(project: Path, run_directory: Path) -> Iterator[None]:
+    yield
+    assert mounts() == []
+    assert list(RUN.glob("mount*")) == []
+
+
+def mounts() -> list[str]:
+    devices = [f"{one.device} " for one in manage.status()]
+    return [line for line in Path("/proc/mounts").read_text().splitlines() if line.startswith(tuple(devices) or "\0")]
+
+
+def entry(command: list[str], **more: Any) -> str:
+    """Make an application of this command, and return its name."""
+    body = {"title": "t", "file_system": "ext4", "size": "24MiB", "command": command, **more}
+    Path("config/applications.yaml").write_text(yaml.safe_dump({"mine": body}))
+    return "mine"
+
+
+def shell(script: str, **more: Any) -> str:
+    return entry(["sh", "-ec", script], **more)
+
+
+def evidence(plan: Plan, line: dict[str, Any]) -> dict[str, Any]:
+    return dict(json.loads((plan.recording_path / line["directory"] / "application.json").read_text()))
+
+
+def part_of(plan: Plan) -> Path:
+    return plan.recording_path.with_name(f"{plan.recording_path.name}.part")
+
+
+def test_a_shipped_application_runs_and_is_timed() -> None:
+    plan = plan_of("sqlite-inserts", "wall", until={"passes": 1})
+    cold, warm = measured(plan)
+    assert (cold["cold"], warm["cold"]) == (True, False)
+    for line in (cold, warm):
+        assert line["exit_status"] == 0
+        assert "remark" not in line, "nothing is simulated"
+        assert line["duration_s"] == pytest.approx(line["command_s"] + line["sync_s"])
+        assert 0 < line["duration_s"] <= line["ended_s"] - line["started_s"]
+        assert min(line["read_bytes"], line["write_bytes"]) > 1 << 20
+        whole = evidence(plan, line)
+        assert whole["command"][1].endswith("sqlite_inserts.py")
+        assert whole["stat_after"]["discard_ios"] == whole["stat_before"]["discard_ios"]
+    frame = collect(plan.recording_path, reduced=False)["application_runs"]
+    assert frame["counted"].tolist() == [False, True]
+    assert frame["duration_s"].tolist() == [cold["duration_s"], warm["duration_s"]]
+    assert frame["simulated_from"].isna().all()
+
+
+def test_what_is_not_yet_on_the_drive_when_the_command_ends_counts_too() -> None:
+    (line,) = measured(plan_of(shell("dd if=/dev/zero of=data bs=1M count=8"), "wall", **ONCE))
+    assert line["write_bytes"] >= 8 << 20
+    assert line["sync_s"] > line["command_s"], "the drive takes 40 ms for 8 MiB at the least, memory does not"
+
+
+def test_runs_do_not_discard_what_the_drive_was_conditioned_with() -> None:
+    """Deleted files and new file systems leave the drive as full as it was."""
+    script = "dd if=/dev/zero of=data bs=1M count=8 conv=fsync; rm data; sync --file-system ."
+    plan = plan_of(shell(script), "wall", until={"passes": 2})
+    seal = conditioned(plan)
+    before = manage.counters(DRIVE)
+    measure(plan, seal)
+    after = manage.counters(DRIVE)
+    assert after["trimmed_bytes"] == before["trimmed_bytes"]
+    assert after["mapped_pages"] == before["mapped_pages"]
+
+
+def test_every_run_finds_the_file_system_as_it_was_set_up() -> None:
+    name = shell("test ! -e new; cat given; echo > new", set_up=[["sh", "-c", "echo 42 > given"]], cache="cold")
+    plan = plan_of(name, "wall", fill=None, until={"passes": 2})
+    for line in measured(plan):
+        assert (plan.recording_path / line["directory"] / "stdout").read_text() == "42\n"
+        assert line["read_ios"] > 0, "the file is no longer in memory"
+
+
+HELD = """
+import fcntl, os, sys
+device = next(line.split()[0] for line in open("/proc/mounts") if line.split()[1] == sys.argv[1])
+locked = os.open(device, os.O_RDONLY)
+try:
+    fcntl.flock(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    print("locked")
+try:
+    os.open(device, os.O_RDONLY | os.O_EXCL)
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def test_the_drive_is_locked_and_held_while_the_application_runs() -> None:
+    plan = plan_of(entry(["{python}", "-c", HELD, "{mount}"]), "wall", **ONCE)
+    (line,) = measured(plan)
+    assert (plan.recording_path / line["directory"] / "stdout").read_text() == "locked\nDevice or resource busy\n"
+
+
+def test_an_application_that_fails_ends_in_a_sentence_and_finished_runs_count(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    name = shell(f"test ! -e {broken} || {{ echo disk on fire >&2; exit 3; }}")
+    plan = plan_of(name, "wall", cold_runs=1, fill=None, until={"passes": 2})
+    seal = conditioned(plan)
+    run, ran = BlockDevice.application, []
+
+    def breaking(self: BlockDevice, *arguments: Any) -> Any:
+        ran.append(1)
+        if len(ran) == 2:
+            broken.touch()
+        return run(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BlockDevice, "application", breaking)
+        with pytest.raises(UserError, match=r"run 2 \(warm\).*'mine' ended with status 3: disk on fire"):
+            measure(plan, seal)
+    assert mounts() == []
+    assert [line["event"] for line in read_journal(part_of(plan))][-1] == "failed"
+    kept = runs_of(part_of(plan))
+    broken.unlink()
+    measure(plan, seal)
+    lines = runs_of(plan.recording_path)
+    assert (lines[:1], [line["run"] for line in lines]) == (kept, [1, 2, 3])
+
+
+def test_set_up_that_fails_leaves_no_mount() -> None:
+    plan = plan_of(shell("true", set_up=[["sh", "-c", "echo no cheese >&2; exit 4"]]), "wall", **ONCE)
+    with pytest.raises(UserError, match="failed with status 4: no cheese"):
+        measure(plan, conditioned(plan))
+    assert mounts() == []
+
+
+def test_a_drive_that_was_attached_anew_gets_no_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(shell("true"), "wall", **ONCE)
+    seal = conditioned(plan)
+    written = manage.counters(DRIVE)["host_write_bytes"]
+    made = BlockDevice.__init__
+
+    def another(self: BlockDevice, *arguments: Any) -> None:
+        made(self, *arguments)
+        self._diskseq = "0"
+
+    monkeypatch.setattr(BlockDevice, "__init__", another)
+    with pytest.raises(UserError, match="was attached anew while it was measured"):
+        measure(plan, seal)
+    assert manage.counters(DRIVE)["host_write_bytes"] == written
+
+
+def test_a_drive_that_the_sheet_no_longer_gives_away_gets_no_file_system() -> None:
+    """The guard is asked again just before each file system is made."""
+    sheet = Path("config/drives.tsv").absolute()
+    plan = plan_of(shell(f"sed -i s/yes/no/ {sheet}"), "wall", fill=None, until={"passes": 1})
+    with pytest.raises(UserError, match=r"has destructive: no.*Nothing was written"):
+        measured(plan)
+    assert len(runs_of(part_of(plan))) == 1
+
+
+def test_missing_programs_are_told_before_anything_is_touched() -> None:
+    plan = plan_of(shell("true", requires={"nosuchprogram": "nosuchpackage"}), "wall", **ONCE)
+    with pytest.raises(UserError, match=r"nosuchprogram.*apt-get install nosuchpackage. Nothing was written"):
+        check_engines([plan])
+    with pytest.raises(UserError, match="Nothing was written"):
+        conditioned(plan)
+    assert manage.status() == []
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
+    deadline_s = time.monotonic() + 60
+    while not condition():
+        assert process is None or process.poll() is None, "the stage ended too early"
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def with_words(*words: str) -> list[int]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if all(word.encode() in line for word in words):
+            found.append(int(process.name))
+    return found
+
+
+@pytest.fixture
+def at_work(tmp_path: Path) -> Iterator[tuple[Plan, Path, subprocess.Popen[bytes], str]]:
+    """A measurement whose application hangs in its second run, until it is killed."""
+    span = f"1003.{os.getpid()}"
+    flag = tmp_path / "flag"
+    script = f"if test -e {flag}; then touch {flag}2; rm {flag}; sleep {span} & sleep {span}; fi; touch {flag}"
+    plan = plan_of(shell(f"test -e {flag}2 && exit 0; {script}"), "wall", fill=None, until={"passes": 1})
+    seal = conditioned(plan)
+    Path("plan.json").write_text(plan.to_json())
+    command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())"]
+    process = subprocess.Popen([*command, "measure", "plan.json", "--after", str(seal)])
+    try:
+        wait_for(lambda: len(with_words("sleep", span)) == 2, process)
+        assert len(mounts()) == 1
+        yield plan, seal, process, span
+    finally:
+        process.kill()
+        process.wait()
+        for pid in with_words("sleep", span):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_an_interrupted_stage_unmounts_before_it_ends(
+    at_work: tuple[Plan, Path, subprocess.Popen[bytes], str],
+) -> None:
+    plan, _, process, span = at_work
+    process.terminate()
+    process.wait()
+    assert (mounts(), with_words("sleep", span)) == ([], [])
+    assert [line["run"] for line in runs_of(part_of(plan))] == [1]
+
+
+def test_after_kill_9_nothing_is_mounted_and_the_broken_run_is_repeated(
+    at_work: tuple[Plan, Path, subprocess.Popen[bytes], str],
+) -> None:
+    plan, seal, process, span = at_work
+    process.kill()
+    process.wait()
+    wait_for(lambda: not mounts() and not list(RUN.glob("mount*")))
+    assert with_words("sleep", span) == []
+    kept = runs_of(part_of(plan))
+    assert [line["run"] for line in kept] == [1]
+    measure(plan, seal)
+    lines = runs_of(plan.recording_path)
+    assert (lines[:1], [line["run"] for line in lines]) == (kept, [1, 2])
+    assert [line["event"] for line in read_journal(plan.recording_path)].count("gap") == 1
+
+
+def test_after_kill_9_of_the_guardian_too_the_next_stage_unmounts(
+    at_work: tuple[Plan, Path, subprocess.Popen[bytes], str],
+) -> None:
+    plan, seal, process, span = at_work
+    (guardian,) = with_words("drivelab.trace.capturing.guardian", f"{process.pid}.{_started(process.pid)}")
+    for pid in (guardian, process.pid, *with_words("sleep", span)):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    wait_for(lambda: not with_words("sleep", span))
+    assert len(mounts()) == 1
+    measure(plan, seal)
+    assert [line["run"] for line in runs_of(plan.recording_path)] == [1, 2]
+
+
+def _started(pid: int) -> str:
+    from drivelab.trace.capturing.processes import started
+
+    return started(pid)

@@ -1,0 +1,161 @@
+"""Soaks in real time: fio ended in order by drivelab, slices without a pause, a measuring process killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_plans import made_plan
+
+from drivelab.fio.document import documents, from_document
+from drivelab.fio.early_end import ended_early, without_farewell
+from drivelab.fio.job import job_text
+from drivelab.fio.result import read_result, read_slices
+from drivelab.fio.run import run_fio
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.stages.steady_soak import SteadySlices
+from drivelab.virtual import manage
+
+pytestmark = pytest.mark.device
+
+SIZE_BYTES = 32 << 20
+SLICE_S = 1.0  # fio takes no less
+ANY = {"every_s": SLICE_S, "window": 3, "data_excursion": 1.9, "slope_excursion": 1.9, "metric": "iops"}
+"""What any drive is steady by, so that a test hangs on nobody's load."""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file to do I/O on, every block of it written."""
+    path = tmp_path / "target"
+    path.write_bytes(bytes(SIZE_BYTES))
+    return path
+
+
+def random_writes(**more: Any) -> Cell:
+    return Cell("random", 0, 4096, 1, 8, **more)
+
+
+def job(cell: Cell, file: Path) -> str:
+    return job_text(cell, str(file), "libaio", SIZE_BYTES, 4096, 1)
+
+
+def test_an_early_end_leaves_sound_evidence(file: Path, tmp_path: Path) -> None:
+    """fio answers within the slice, nothing that was issued is missing, and no I/O counts twice."""
+    (folder := tmp_path / "evidence").mkdir()
+    cell = random_writes(runtime_s=3600.0, slice_s=SLICE_S)
+    rule = SteadySlices(ANY, SLICE_S)
+    run_fio(None, job(cell, file), folder, runtime_s=cell.runtime_s, slice_s=SLICE_S, until=rule)
+    assert ended_early(folder) == "steady state"
+    assert (folder / "exit_code").read_text() == "128\n"
+    *_, last = documents(without_farewell((folder / "fio.json").read_text()))
+    whole = from_document(last)
+    assert whole.write.latencies == whole.ios == sum(whole.write.bins.values())
+    slices = read_slices(folder, cell)
+    assert sum(one.ios for one in slices) == whole.ios
+    assert sum(one.runtime_s for one in slices) == pytest.approx(whole.runtime_s)
+    assert list(rule.window) == [1, 2, 3]
+    assert read_result(folder).ios == whole.ios
+
+
+def completions_s(folder: Path) -> list[float]:
+    """Unix time of every completion, to the millisecond; fio keeps a log for each thread."""
+    lines = (folder / "series_lat.1.log").read_text().splitlines()
+    return sorted(int(line.partition(",")[0]) / 1000 for line in lines)
+
+
+def logged(cell: Cell, file: Path, folder: Path) -> list[float]:
+    """Run a cell with a line in the log for every I/O."""
+    folder.mkdir()
+    text = job(cell, file).replace("log_avg_msec=1000\n", "log_unix_epoch=1\n")
+    run_fio(None, text, folder, runtime_s=cell.runtime_s, slice_s=cell.slice_s)
+    return completions_s(folder)
+
+
+def test_there_is_no_pause_between_slices(file: Path, tmp_path: Path) -> None:
+    """Around the ends of slices no I/O is waited for longer than elsewhere, far less than from process to process."""
+    done_s = logged(random_writes(runtime_s=5.0, slice_s=SLICE_S), file, tmp_path / "slices")
+    again_s = logged(random_writes(runtime_s=1.0), file, tmp_path / "again")
+    printed = [one["timestamp_ms"] / 1000 for one in documents((tmp_path / "slices/fio.json").read_text())]
+    near, elsewhere = [0.0], [0.0]
+    for before_s, after_s in pairwise(done_s):
+        at_an_end = any(before_s - 0.05 < end_s < after_s + 0.05 for end_s in printed[:-1])
+        (near if at_an_end else elsewhere).append(after_s - before_s)
+    between_processes_s = again_s[0] - done_s[-1]
+    print(
+        f"longest time without a completion: {1000 * max(near):.0f} ms at the ends of {len(printed) - 1} slices, "
+        f"{1000 * max(elsewhere):.0f} ms elsewhere, {1000 * between_processes_s:.0f} ms between two processes "
+        "that log every I/O"
+    )
+    assert len(printed) >= 5
+    assert max(near) <= max(max(elsewhere), between_processes_s / 5)
+
+
+def steady_soak(folder: Path) -> Plan:
+    cell = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 8}
+    soak = {"cell": {**cell, "slice_s": SLICE_S}, "until": {"time_s": 600.0, "steady_state": {**ANY, "window": 4}}}
+    return made_plan(folder, [{"soak": soak}], {"purge": "auto", "rest_s": 0.1}, clock="wall")
+
+
+def test_a_killed_soak_is_steady_by_what_came_after(run_directory: Path, tmp_path: Path) -> None:
+    plan = steady_soak(tmp_path)
+    seals = tmp_path / "purged.json", tmp_path / "conditioned.json"
+    purge(plan, seals[0])
+    precondition(plan, *seals)
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())"]
+    running = subprocess.Popen([*command, "measure", str(tmp_path / "plan.json"), "--after", str(seals[1])])
+    status = plan.recording_path.with_name(plan.recording_path.name + ".part") / "cells/0-soak-part1/fio.json"
+    while not status.exists() or status.read_text().count("\n}\n") < 3:
+        assert running.poll() is None
+        time.sleep(0.01)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    deadline = time.monotonic() + 30
+    while manage.status()[0].device in open_by_fio():
+        assert time.monotonic() < deadline, "fio outlives the process that started it"
+        time.sleep(0.01)
+    measure(plan, seals[1])
+    first, second = (line for line in read_journal(plan.recording_path) if line["event"] == "soak")
+    assert not first["finished"]
+    assert first["slices"] >= 3
+    assert second["ended_by"] == "steady state"
+    assert second["window"][0]["slice"] >= second["first_slice"] == first["slices"] + 1
+    assert len(second["window"]) == 4
+    assert second["slices"] >= 4
+
+
+def open_by_fio() -> set[str]:
+    """What processes of the name fio have open."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "comm").read_text().strip() == "fio":
+                found |= {str(one.readlink()) for one in (process / "fd").iterdir()}
+        except OSError:
+            continue
+    return found
+
+
+def test_a_rest_flushes_the_drive(run_directory: Path, tmp_path: Path) -> None:
+    plan = steady_soak(tmp_path)
+    purge(plan, tmp_path / "purged.json")
+    device = manage.status()[0].device
+    before = flushes(device)
+    precondition(plan, tmp_path / "purged.json", tmp_path / "conditioned.json")
+    assert flushes(device) > before
+
+
+def flushes(device: str) -> int:
+    """Flushes that the kernel has seen completed (Documentation/block/stat.rst)."""
+    return int(Path(f"/sys/class/block/{Path(device).name}/stat").read_text().split()[15])

@@ -1,0 +1,77 @@
+"""Two virtual drives in real time, measured at the same time: they start together and run side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import drivelab
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.planning import Campaign
+from drivelab.stages.together import measure_together
+
+pytestmark = pytest.mark.device
+
+PROTOCOL = """\
+name: head-to-head
+title: Random writes, then reads, on all drives at the same time
+source: a test
+description: a test
+sources: {simultaneous: a test, condition.purge: a test, soak: a test}
+simultaneous: true
+condition: {purge: required}
+measure:
+  - soak: {pattern: random, read_share: 0, block_size: 8KiB, threads: 1, queue_depth: 2, slice: 1s, until: {time: 3s}}
+  - soak: {pattern: random, read_share: 100, block_size: 8KiB, threads: 1, queue_depth: 2, slice: 1s, until: {time: 2s}}
+"""
+MODEL = "{{serial: TOGETHER-{0}, capacity: 16MiB, over_provisioning: 28%, slc_cache: 0B}}"
+DRIVES = ("together-a", "together-b")
+
+
+@pytest.fixture
+def plans(project: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    monkeypatch.setenv("PYTHONPATH", str(Path(drivelab.__file__).parents[1]))
+    Path("config/protocols/head-to-head.yaml").write_text(PROTOCOL)
+    with Path("config/virtual_drives.yaml").open("a") as models, Path("config/drives.tsv").open("a") as sheet:
+        for name in DRIVES:
+            models.write(f"{name}: {MODEL.format(name[-1].upper())}\n")
+            sheet.write(f"{name}\tvirtual:{name}\tTOGETHER-{name[-1].upper()}\tyes\t\n")
+    Path("config/mine.yaml").write_text(
+        f"name: mine\nresults: results\nclock: wall\ndrives: [{', '.join(DRIVES)}]\n"
+        "measurements: [{protocol: head-to-head}]\n"
+    )
+    return [one.plan for one in Campaign.load("config/mine.yaml").plans]
+
+
+def lines(plan: Plan, event: str) -> list[dict[str, Any]]:
+    return [line for line in read_journal(plan.recording_path) if line["event"] == event]
+
+
+def test_they_start_together_and_run_side_by_side(plans: list[Plan]) -> None:
+    plan_files, seals = [], []
+    for plan in plans:
+        plan_files.append(Path(f"{plan.drive}.plan"))
+        plan_files[-1].write_text(plan.to_json())
+        purge(plan, Path(f"{plan.drive}.purged"))
+        precondition(plan, Path(f"{plan.drive}.purged"), Path(f"{plan.drive}.sealed"))
+        seals.append(Path(f"{plan.drive}.sealed"))
+    measure_together(plan_files, seals)
+    one, other = (lines(plan, "soak") for plan in plans)
+    told = [[line["skew_s"] for line in lines(plan, "started-together")] for plan in plans]
+    assert told[0] == told[1]
+    for step in range(2):
+        skew_s = abs(one[step]["started_s"] - other[step]["started_s"])
+        assert told[0][step] == pytest.approx(skew_s, abs=1e-3)
+        both_s = min(one[step]["ended_s"], other[step]["ended_s"]) - max(
+            one[step]["started_s"], other[step]["started_s"]
+        )
+        assert both_s > 0.8 * (one[step]["ended_s"] - one[step]["started_s"]), "they overlap for most of the time"
+        assert skew_s < 0.1 * both_s
+    print("skew, ms:", [round(1000 * one, 3) for one in told[0]])
+    met = lines(plans[0], "together")
+    assert [line["with"] for line in met] == [["together-b"]] * 3
+    assert all(line["waited_s"] >= 0 for line in met)

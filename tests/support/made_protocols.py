@@ -1,0 +1,55 @@
+"""Protocol files for tests of the grammar: parts of them are given, the rest is made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from drivelab.protocol.grammar import Resolved, load, resolve
+
+STEADY = {"window": 5, "max_rounds": 25, "data_excursion": "20%", "slope_excursion": "10%"}
+CLASS = {"threads": 2, "queue_depth": 16, "active_range": "75%"}
+_COVERED = ("class", "for_each", "workloads", "condition", "simultaneous", "analysis")
+_STEPS = ("loop", "soak", "idle", "replay", "application", "repeat")
+
+
+def protocol(folder: Path, measure: list[dict[str, Any]], **parts: Any) -> Path:
+    """A file `made.yaml` with these steps; `parts` are other keys of its top level."""
+    one = parts.pop("class_", CLASS)
+    body = {
+        "name": "made",
+        "title": "t",
+        "source": "s",
+        "class": {"enterprise": one, "client": one},
+        "condition": {"purge": "none"},
+        **parts,
+        "measure": measure,
+        "sources": dict.fromkeys((*_COVERED, *_STEPS), "s"),
+    }
+    path = folder / "made.yaml"
+    path.write_text(yaml.safe_dump(body, sort_keys=False))
+    return path
+
+
+def resolved(folder: Path, measure: list[dict[str, Any]], at: str | None = None, **parts: Any) -> list[Resolved]:
+    """The measurements of such a protocol."""
+    return resolve(load(protocol(folder, measure, **parts)), "client", at, parts.pop("set_", {}), "test")
+
+
+def steps(folder: Path, measure: list[dict[str, Any]], at: str | None = None, **parts: Any) -> list[dict[str, Any]]:
+    """The steps of the one measurement of such a protocol, without their kinds."""
+    (one,) = resolved(folder, measure, at, **parts)
+    return [fields for step in one.steps["measure"] for fields in step.values()]
+
+
+def loop(cells: Any, **fields: Any) -> dict[str, Any]:
+    """A loop of five rounds."""
+    return {"loop": {"cells": cells, "runtime": "60s", "until": {"rounds": 5}, **fields}}
+
+
+def soak(**fields: Any) -> dict[str, Any]:
+    """A soak of random writes."""
+    made = {"pattern": "random", "read_share": 0, "block_size": "4KiB", "slice": "1min", "until": {"time": "20min"}}
+    return {"soak": {**made, **fields}}

@@ -1,0 +1,94 @@
+"""Names of cells: unique in a recording, and as short as can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drivelab.analysis.labels import KINDS, UNITS, cell_labels, named
+
+from .rows import key, loop, soak, table
+
+
+def labels(rows: list[dict[str, Any]]) -> list[str]:
+    found = named(table("cells", rows)).sort_values("step", kind="stable")
+    return list(dict.fromkeys(found["cell_label"]))
+
+
+def turn(value: str, number: int, phase: str = "wait") -> dict[str, Any]:
+    return {"phase": phase, "phase_value": value, "phase_pass": number}
+
+
+def test_the_turn_of_a_repeated_step_is_named_where_it_varies() -> None:
+    """As the host idle recovery has it: a loop to steady state, then bursts and a baseline for each wait."""
+    rows = loop([1.0])
+    for number, wait in enumerate(("5s", "10s"), start=1):
+        rows += loop([1.0], step=2 * number - 1, **turn(wait, number))
+        rows += soak([1.0], step=2 * number, **turn(wait, number))
+    assert labels(rows) == [
+        "RND 4KiB 0/100", "RND 4KiB 0/100, wait 5s", "RND 4KiB 0/100, wait 5s soak", "RND 4KiB 0/100, wait 10s",
+        "RND 4KiB 0/100, wait 10s soak",
+    ]  # fmt: skip
+
+
+def test_a_turn_that_the_workload_tells_is_not_named() -> None:
+    rows = [row for number, share in enumerate((100, 0), start=1)
+            for row in loop([1.0], step=number, read_share=share, **turn(f"{share}%", number, "reads"))]  # fmt: skip
+    assert labels(rows) == ["RND 4KiB 100/0", "RND 4KiB 0/100"]
+
+
+def test_turns_of_one_value_are_told_by_their_pass() -> None:
+    rows = [row for number in (1, 2, 3)
+            for row in loop([1.0], step=number, **turn("45min", number, "steady"))]  # fmt: skip
+    assert labels(rows) == [f"RND 4KiB 0/100, steady {number}" for number in (1, 2, 3)]
+    without = [row | {"phase_value": None} for row in rows]
+    assert labels(without) == labels(rows)
+
+
+def test_points_are_told_by_their_names_not_by_the_load_that_was_chosen() -> None:
+    """The load of MAX is another on every drive; the name must be the same, or they could not be compared."""
+    sweep = [row | {"cell": cell} for cell, threads in enumerate((8, 1))
+             for row in loop([1.0], threads=threads, read_share=65)]  # fmt: skip
+    points = [row for step, (point, threads) in enumerate((("max", 8), ("min", 1)), start=1)
+              for row in soak([1.0], step=step, threads=threads, read_share=65, point=point,
+                              **turn(point, step, "point"))]  # fmt: skip
+    assert labels(sweep + points) == [
+        "RND 4KiB 65/35 T8Q8", "RND 4KiB 65/35 T1Q8", "RND 4KiB 65/35, MAX", "RND 4KiB 65/35, MIN",
+    ]  # fmt: skip
+    assert labels(points) == ["RND 4KiB 65/35, MAX", "RND 4KiB 65/35, MIN"]
+
+
+def test_soaks_of_other_turns_are_apart() -> None:
+    rows = [row for number, wait in enumerate(("5s", "10s"))
+            for row in soak([1.0], step=number, **turn(wait, number + 1))]  # fmt: skip
+    assert labels(rows) == ["RND 4KiB 0/100, wait 5s", "RND 4KiB 0/100, wait 10s"]
+
+
+_PLACES = st.fixed_dictionaries(
+    {
+        "run": st.integers(1, 2), "step": st.integers(0, 3), "kind": st.sampled_from(["loop", "soak"]),
+        "cell": st.integers(0, 2), "threads": st.integers(1, 2), "phase_pass": st.integers(1, 2),
+        "phase": st.sampled_from([None, "wait"]), "phase_value": st.sampled_from(["5s", "10s"]),
+        "point": st.sampled_from([None, "max", "min"]), "workload": st.sampled_from(["A", "B"]),
+    }
+)  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(_PLACES, max_size=12, unique_by=lambda one: (one["run"], one["step"], one["cell"])))
+def test_names_are_unique_in_a_recording(found: list[dict[str, Any]]) -> None:
+    rows = [
+        {**key(run=one["run"]), **one, **({} if one["phase"] else {"phase_value": None, "phase_pass": None})}
+        for one in found
+    ]
+    places = table("cells", rows)
+    pairs = list(zip(places["recording"], cell_labels(places), strict=True))
+    assert len(set(pairs)) == len(pairs)
+    assert all(name.startswith(row["workload"]) for (_, name), row in zip(pairs, rows, strict=True))
+
+
+def test_every_metric_has_a_kind_and_a_unit() -> None:
+    assert KINDS.keys() == UNITS.keys()
+    assert set(KINDS.values()) == {"speed", "time", "score"}

@@ -1,0 +1,168 @@
+"""Loops whose rounds are repeats, and what is made of all cells of a loop."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drivelab.analysis.deltas import deltas_table
+from drivelab.analysis.repeats import relative_standard_error_pct
+from drivelab.analysis.summary import summary_table
+from drivelab.analysis.windows import windows_table
+
+from .rows import key, loop, table
+
+FIXED = {"until": "rounds"}
+AGREEING = {"until": "relative standard error"}
+NO_TABLES = [table(name, []) for name in ("steady_state", "replays", "replay_passes")]
+
+
+def summarise(rows: list[dict[str, Any]], **more: Any) -> pd.DataFrame:
+    return summary_table(table("cells", rows), *NO_TABLES, **more)
+
+
+def value(summary: pd.DataFrame, metric: str = "iops", label: str = "RND 4KiB 0/100") -> dict[str, Any]:
+    (row,) = summary[(summary["metric"] == metric) & (summary["cell_label"] == label)].to_dict("records")
+    return dict(row)
+
+
+def cold(rows: list[dict[str, Any]], rounds: int = 1) -> list[dict[str, Any]]:
+    return [row | {"cold": row["round"] <= rounds} for row in rows]
+
+
+def test_the_median_of_the_warm_rounds() -> None:
+    found = value(summarise(cold(loop([5.0, 100.0, 106.0, 100.5], **AGREEING))))
+    assert (found["value"], found["n"], found["statistic"]) == (100.5, 3, "median of 3 warm rounds")
+    assert found["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 106, 100.5]))
+    assert (found["spread_low"], found["spread_high"], found["verdict"]) == (100, 106, "repeats agree")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(1, 1e6), min_size=3, max_size=9))
+def test_the_median_is_a_measured_value_of_an_odd_number(values: list[float]) -> None:
+    found = value(summarise(loop(values, **FIXED)))
+    used = values[: len(values) if len(values) % 2 else -1]
+    assert (found["n"], found["value"]) == (len(used), statistics.median(used))
+    assert found["value"] in values
+
+
+def test_rounds_that_do_not_agree_say_so_at_the_given_threshold() -> None:
+    rows = loop([100.0, 120.0, 85.0, 100.0, 110.0], **AGREEING)
+    assert value(summarise(rows))["verdict"] == "repeats do not agree"
+    assert value(summarise(rows, rse_threshold_pct=6.0))["verdict"] == "repeats agree"
+
+
+@pytest.mark.parametrize(
+    ("until", "values", "verdict", "statistic"),
+    [
+        ("rounds", [90.0], "single run", "one warm round"),
+        ("rounds", [90.0, 110.0], "two runs", "mean of 2 warm rounds"),
+        ("relative standard error", [90.0, 110.0], "too few runs", "mean of 2 warm rounds"),
+    ],
+)
+def test_fewer_than_three_are_no_median(until: str, values: list[float], verdict: str, statistic: str) -> None:
+    found = value(summarise(loop(values, until=until)))
+    assert (found["verdict"], found["statistic"], found["n"]) == (verdict, statistic, len(values))
+    assert found["value"] == statistics.fmean(values)
+    assert pd.isna(found["rse_pct"])
+
+
+def test_few_rounds_make_no_delta_certain() -> None:
+    for rounds, certain in (([1.0], False), ([1.0, 1.0, 1.0], True)):
+        rows = [row for drive, factor in (("op7", 100.0), ("op28", 200.0))
+                for row in loop([factor * one for one in rounds], where=key(drive), **FIXED)]  # fmt: skip
+        deltas = deltas_table(summarise(rows), "op7")
+        assert set(deltas["certain"]) == {certain}
+        assert ("too few rounds (3 are needed)" in deltas["note"].iloc[0]) is not certain
+
+
+def test_drives_that_took_another_number_of_rounds_are_compared() -> None:
+    rows = loop([100.0] * 3, **AGREEING) + loop([50.0] * 5, where=key("op28"), **AGREEING)
+    deltas = deltas_table(summarise(rows), "op7").set_index("metric")
+    assert deltas.loc["iops", "delta_pct"] == pytest.approx(-50)
+    assert deltas.loc["mean_latency_us", "delta_pct"] == pytest.approx(-50)
+
+
+def test_cells_measured_one_after_another_may_have_other_numbers_of_rounds() -> None:
+    rows = loop([100.0] * 3, **AGREEING) + [row | {"cell": 1} for row in loop([7.0] * 5, read_share=65, **AGREEING)]
+    summary = summarise(rows)
+    assert (value(summary)["n"], value(summary, label="RND 4KiB 65/35")["n"]) == (3, 5)
+
+
+def test_a_cold_round_is_in_no_steady_window_either() -> None:
+    cells = table("cells", cold(loop([900.0, *[100.0] * 5])))
+    track = [{"read_share": 0, "metric": "iops"}]
+    until = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "track": track}
+    summary = summary_table(cells, windows_table(cells, {0: until}), *NO_TABLES[1:])
+    found = value(summary)
+    assert (found["value"], found["spread_high"], found["verdict"]) == (100, 100, "steady")
+
+
+def test_the_percentiles_of_repeats_at_one_outstanding_io() -> None:
+    rows = [row | {"queue_depth": 1, "threads": 1, "p99_latency_us": row["iops"], "p99999_latency_us": 2 * row["iops"]}
+            for row in loop([10.0, 30.0, 20.0], **FIXED)]  # fmt: skip
+    summary = summarise(rows)
+    assert (value(summary, "p99_latency_us")["value"], value(summary, "p99999_latency_us")["value"]) == (20, 40)
+    assert value(summary, "p99_latency_us")["kind"] == "time"
+    assert "p50_latency_us" not in set(summary["metric"]), "not every round has it"
+    assert "p99_latency_us" not in set(summarise([row | {"queue_depth": 2} for row in rows])["metric"])
+
+
+def test_iops_per_watt_where_power_was_measured_throughout() -> None:
+    rows = [row | {"power_w": 5.0, "power_source": "drive"} for row in loop([100.0, 120.0, 110.0], **FIXED)]
+    found = value(summarise(rows), "iops_per_watt")
+    assert (found["value"], found["kind"], found["unit"]) == (22, "speed", "IOPS/W")
+    assert found["statistic"] == "median of 3 warm rounds, power by the drive's own sensor"
+    rows[1] |= {"power_w": None, "power_source": None}
+    assert "iops_per_watt" not in set(summarise(rows)["metric"])
+
+
+def test_a_meter_is_not_compared_with_a_drives_own_sensor() -> None:
+    rows = [row | {"power_w": 5.0, "power_source": source} for drive, source in (("op7", "drive"), ("op28", "meter"))
+            for row in loop([100.0, 101.0, 102.0], where=key(drive), **FIXED)]  # fmt: skip
+    assert "iops_per_watt" not in set(deltas_table(summarise(rows), "op7")["metric"])
+
+
+def test_the_best_run_beside_the_median() -> None:
+    rows = [row | {"bandwidth_mib_s": row["iops"]} for row in cold(loop([999.0, 100.0, 300.0, 200.0], **FIXED))]
+    scores = {"pts-iops": {"best_run": "CrystalDiskMark score"}}
+    summary = summarise(rows, scores=scores)
+    found = value(summary, "best_bandwidth_mb_s")
+    assert found["value"] == pytest.approx(300 * 1.048576)
+    assert (found["kind"], found["unit"]) == ("speed", "MB/s")
+    assert found["statistic"] == "CrystalDiskMark score: best of 3 runs"
+    latency = value(summary, "best_mean_latency_us")
+    assert (latency["value"], latency["kind"]) == (pytest.approx(16e6 / 300), "time")
+    assert "best_bandwidth_mb_s" not in set(summarise(rows, scores={"other": scores["pts-iops"]})["metric"])
+
+
+def two_cells(first: list[float], second: list[float]) -> list[dict[str, Any]]:
+    return loop(first, **FIXED) + [row | {"cell": 1} for row in loop(second, read_share=65, **FIXED)]
+
+
+def test_the_figure_of_merit_is_the_geometric_mean_over_the_cells() -> None:
+    scores = {"pts-iops": {"figure_of_merit": "iops"}}
+    summary = summarise(two_cells([4.0, 9.0, 16.0], [100.0, 100.0, 100.0]), scores=scores)
+    found = value(summary, "figure_of_merit", "figure of merit")
+    assert found["value"] == pytest.approx(30)
+    assert (found["kind"], found["unit"], found["n"]) == ("score", "score", 3)
+    assert found["statistic"] == "geometric mean of iops over 2 cells, median of 3 warm rounds"
+    twice = summarise(two_cells([8.0, 18.0, 32.0], [200.0, 200.0, 200.0]), scores=scores)
+    assert value(twice, "figure_of_merit", "figure of merit")["value"] == pytest.approx(60)
+
+
+def test_a_figure_of_merit_of_a_time_is_refused() -> None:
+    with pytest.raises(ValueError, match="not of 'mean_latency_us'"):
+        summarise(two_cells([1.0], [1.0]), scores={"pts-iops": {"figure_of_merit": "mean_latency_us"}})
+
+
+def test_recordings_of_other_numbers_of_rounds_are_pooled() -> None:
+    rows = [row for run, rounds in ((1, 3), (2, 5), (3, 3))
+            for row in loop([100.0 + run] * rounds, where=key(run=run), **AGREEING)]  # fmt: skip
+    found = value(summarise(rows, scores={"pts-iops": {"best_run": "Best"}}))
+    assert (found["value"], found["n"], found["statistic"]) == (102, 3, "median of 3 recordings")

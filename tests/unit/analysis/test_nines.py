@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from drivelab.analysis.nines import between_the_nines, nines
+
+
+def bins(*pairs: tuple[int, int]) -> pd.DataFrame:
+    return pd.DataFrame(pairs, columns=["latency_ns", "count"])
+
+
+# directions and rounds that share a bin are one
+ALL = bins((100_000, 50_000), (100_000, 40_000), (200_000, 9_000), (300_000, 900), (400_000, 90), (900_000, 10))
+
+
+def test_the_nines() -> None:
+    found = nines(ALL)
+    assert found["quantile_pct"].tolist() == [50, 90, 99, 99.9, 99.99, 99.999]
+    assert found["latency_us"].tolist() == [100, 100, 200, 300, 400, 900]
+    assert found["ios_above"].tolist() == pytest.approx([50_000, 10_000, 1_000, 100, 10, 1])
+
+
+def test_the_curve_goes_through_the_nines() -> None:
+    curve = between_the_nines(ALL)
+    assert curve["nines"].tolist() == pytest.approx([1, 2, 3, 4])
+    assert curve["quantile_pct"].tolist() == pytest.approx([90, 99, 99.9, 99.99])
+    assert curve["latency_us"].tolist() == [100, 200, 300, 400]
+
+
+def test_nothing_has_no_curve() -> None:
+    assert between_the_nines(bins()).empty
+    with pytest.raises(ValueError, match="no I/Os"):
+        nines(bins())

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivelab.analysis.points import NAMES, Candidate, choose
+
+SURFACE = [
+    Candidate(1, 1, 1000.0, 100.0),
+    Candidate(1, 8, 5200.0, 900.0),
+    Candidate(4, 8, 9000.0, 4999.0),
+    Candidate(8, 8, 9900.0, 5000.0),
+]
+"""The last one has the most IOPS, but not below 5 ms."""
+
+
+def test_max_mid_and_min_of_a_surface() -> None:
+    assert [choose(name, SURFACE, 5000.0) for name in NAMES] == [SURFACE[2], SURFACE[1], SURFACE[0]]
+
+
+def test_with_more_time_to_answer_there_is_more() -> None:
+    assert choose("max", SURFACE, 5000.1) == SURFACE[3]
+
+
+def test_where_none_is_quick_enough_the_quickest_is_max() -> None:
+    assert choose("max", SURFACE[1:], 100.0) == SURFACE[1]
+
+
+def test_equals_are_told_apart_by_demand() -> None:
+    alike = [Candidate(threads, depth, 1000.0, 100.0) for threads, depth in ((4, 1), (2, 2), (8, 8), (1, 4))]
+    assert {choose(name, alike, 5000.0) for name in NAMES} == {alike[3]}
+
+
+def test_what_is_no_point_is_refused() -> None:
+    with pytest.raises(ValueError, match="known are max, mid, min"):
+        choose("best", SURFACE, 5000.0)
+    with pytest.raises(ValueError, match="no candidates"):
+        choose("max", [], 5000.0)
+
+
+candidate = st.builds(Candidate, st.integers(1, 32), st.integers(1, 32), st.floats(1.0, 1e6), st.floats(10.0, 1e4))
+
+
+@given(st.lists(candidate, min_size=1, max_size=12), st.floats(10.0, 1e4), st.randoms())
+def test_the_choice_does_not_hang_on_the_order(found: list[Candidate], limit_us: float, random: object) -> None:
+    shuffled = list(found)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    for name in NAMES:
+        assert choose(name, shuffled, limit_us) == choose(name, found, limit_us)
+    most, least = choose("max", found, limit_us), choose("min", found, limit_us)
+    assert all(one.iops <= most.iops for one in found if one.mean_latency_us < limit_us)
+    assert all(one.outstanding >= least.outstanding for one in found)

@@ -1,0 +1,72 @@
+"""Recovery with known truth: from a stimulus, and in idle time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from drivelab.analysis.recovery import cross_stimulus, idle_recovery, stimulus_recovery
+
+from .rows import loop, soak, table
+
+
+def slices(values: list[float], **more: Any) -> pd.DataFrame:
+    return table("cells", [row | {"bandwidth_mib_s": row["iops"]} for row in soak(values, **more)])
+
+
+def test_recovery_is_the_first_slice_at_the_mean_before() -> None:
+    found = stimulus_recovery(slices([90.0, 110.0]), slices([20.0, 99.0, 100.0, 99.0], runtime_s=60.0))
+    assert found is not None
+    assert (found.level, found.slice_number, found.time_s, found.rate) == (100.0, 3, 180.0, 100.0)
+
+
+def test_a_rate_that_never_comes_back_is_no_recovery() -> None:
+    assert stimulus_recovery(slices([100.0]), slices([20.0, 99.9])) is None
+    with pytest.raises(ValueError, match="no slice before"):
+        stimulus_recovery(slices([]), slices([1.0]))
+
+
+def test_the_mean_before_is_over_time() -> None:
+    before = pd.concat([slices([100.0], runtime_s=3.0), slices([20.0])])
+    found = stimulus_recovery(before, slices([79.0, 80.0]))
+    assert found is not None
+    assert (found.level, found.slice_number) == (80.0, 2)
+
+
+def test_the_parts_of_a_cross_stimulus_test_are_found() -> None:
+    def parts(*sizes: int) -> pd.DataFrame:
+        rows = [soak([100.0, 100.0] if step != 2 else [50.0, 100.0], step=step, size=size)
+                for step, size in enumerate(sizes)]  # fmt: skip
+        return table("cells", [row for part in rows for row in part])
+
+    (found,) = cross_stimulus(parts(1 << 20, 8192, 1 << 20).assign(bandwidth_mib_s=lambda rows: rows["iops"]))
+    assert (found.workload, found.stimulus) == ("RND 1024KiB 0/100", "RND 8KiB 0/100")
+    assert found.recovery is not None
+    assert found.recovery.slice_number == 2
+    assert cross_stimulus(parts(4096, 4096, 4096)) == []
+    assert cross_stimulus(parts(4096, 8192)) == []
+
+
+def test_idle_recovery_compares_bursts_with_what_came_before() -> None:
+    rows = loop([900.0] * 4 + [100.0] * 5)
+    for number, (wait_s, burst, after) in enumerate(((5.0, 150.0, 120.0), (10.0, 240.0, 110.0))):
+        turn = {"phase": "wait", "phase_value": f"{wait_s:g}s", "phase_pass": number + 1}
+        bursts = loop([7.0, burst - 10, burst + 10], step=1 + 2 * number, pause_s=wait_s, **turn)
+        rows += [row | {"cold": row["round"] == 1} for row in bursts]
+        rows += soak([700.0] + [after] * 9, step=2 + 2 * number, **turn)
+    found = idle_recovery(table("cells", rows))
+    assert found["phase_value"].tolist() == ["5s", "10s"]
+    assert found["wait_s"].tolist() == [5.0, 10.0]
+    assert found["bursts"].tolist() == [2, 2]
+    assert found["mean_iops"].tolist() == [150.0, 240.0]
+    assert found[["first_iops", "last_iops"]].values.tolist() == [[140.0, 160.0], [230.0, 250.0]]
+    assert found["baseline_iops"].tolist() == [100.0, 120.0]
+    assert found["ratio"].tolist() == [1.5, 2.0]
+
+
+def test_bursts_without_a_baseline_have_no_ratio() -> None:
+    found = idle_recovery(table("cells", loop([1.0, 1.0], pause_s=5.0)))
+    assert found["ratio"].isna().all()
+    assert idle_recovery(table("cells", soak([1.0]))).empty

@@ -1,0 +1,117 @@
+"""What a run of an application came to: believed only as far as its evidence goes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from drivelab.analysis.application_summary import application_rows
+from drivelab.application.outcome import RUN_FILE, of_command, of_stand_in
+from drivelab.fio.document import CellFailed
+from drivelab.tables.application_schemas import APPLICATION_RUNS
+
+GOOD: dict[str, Any] = {
+    "application": "mine", "exit_status": 0, "sync_fault": None, "duration_s": 2.5, "command_s": 2.0, "sync_s": 0.5,
+    "user_s": 1.0, "system_s": 0.5, "max_rss_bytes": None, "stat_before": {"read_ios": 1},
+    "stat_after": {"read_ios": 4}, "read_ios": 3, "write_ios": 0, "read_bytes": 12288, "write_bytes": 0,
+}  # fmt: skip
+
+
+def left(folder: Path, stderr: str = "", **changed: Any) -> Path:
+    (folder / RUN_FILE).write_text(json.dumps({**GOOD, **changed}))
+    (folder / "stderr").write_text(stderr)
+    (folder / "stdout").write_text("all is well\n")
+    return folder
+
+
+def test_a_good_run_is_what_its_evidence_says(tmp_path: Path) -> None:
+    found = of_command(left(tmp_path)).to_mapping()
+    assert found == {name: GOOD[name] for name in found}
+    assert "max_rss_bytes" not in found
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"exit_status": 2}, "ended with status 2: all is well"),
+        ({"exit_status": 2, "stderr": "first\nlast words\n\n"}, "ended with status 2: last words"),
+        ({"exit_status": -9}, "was ended by signal 9"),
+        ({"sync_fault": "Input/output error"}, "is not on the drive: Input/output error"),
+        ({"stat_after": {"read_ios": 0}, "read_ios": -1}, "the drive went away"),
+    ],
+)
+def test_a_run_that_did_not_end_well_is_none(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
+    with pytest.raises(CellFailed, match=reason):
+        of_command(left(tmp_path, **changed))
+
+
+def test_half_of_the_evidence_is_none(tmp_path: Path) -> None:
+    left(tmp_path)
+    (tmp_path / RUN_FILE).write_text('{"exit_status": 0,')
+    with pytest.raises(CellFailed, match="cannot be read"):
+        of_command(tmp_path)
+
+
+@pytest.mark.parametrize("changed", [{"state": "time is up"}, {"partial": True}])
+def test_a_replay_that_did_not_end_stands_in_for_nothing(changed: dict[str, Any]) -> None:
+    report = {"state": "finished", "partial": False, "marks": ["partial: it ended"], "duration_s": 1.0, "completed": {}}
+    assert of_stand_in(report).duration_s == 1.0
+    with pytest.raises(CellFailed, match="partial: it ended"):
+        of_stand_in({**report, **changed})
+
+
+def runs(durations: list[float], cold: int = 1, **more: Any) -> pd.DataFrame:
+    """Table `application_runs` of one step; the first `cold` durations are of cold runs."""
+    empty = {field.name: None for field in APPLICATION_RUNS}
+    rows = [
+        {**empty, "recording": "d/m/k-run1", "drive": "d", "measurement": "m", "run": 1, "step": 0, "application": "a",
+         "repeat": number, "cold": number <= cold, "counted": number > cold, "duration_s": value, "tainted": False,
+         **more}
+        for number, value in enumerate(durations, 1)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=APPLICATION_RUNS.names)
+
+
+@pytest.mark.parametrize(
+    ("durations", "asked", "value", "statistic", "verdict"),
+    [
+        ([9.0, 2.0, 2.02, 2.01], None, 2.01, "median of 3 warm runs", "repeats agree"),
+        ([9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], None, 4.0, "median of 7 warm runs", "repeats do not agree"),
+        ([9.0, 2.0, 2.2], 2, 2.1, "median of 2 runs", "two runs"),
+        ([9.0, 2.0], 1, 2.0, "one run", "single run"),
+        ([9.0, 2.0, 2.0, 2.0, 2.2], 4, 2.0, "median of 4 runs", "repeats agree"),
+    ],
+)
+def test_the_median_of_the_warm_runs_stands_for_the_step(
+    durations: list[float], asked: int | None, value: float, statistic: str, verdict: str
+) -> None:
+    (row,) = application_rows(runs(durations, asked_passes=asked), 5.0)
+    assert (row["value"], row["statistic"], row["verdict"]) == (pytest.approx(value), statistic, verdict)
+    assert (row["cell_label"], row["kind"], row["n"]) == ("application a", "time", len(durations) - 1)
+    assert (row["spread_low"], row["spread_high"]) == (min(durations[1:]), max(durations[1:]))
+
+
+def test_a_tainted_run_taints_what_stands_on_it_and_a_cold_one_nothing() -> None:
+    frame = runs([9.0, 2.0, 2.0, 2.0])
+    frame.loc[0, ["tainted", "taint_reason"]] = [True, "load: others used 90 % of the host's CPU time"]
+    assert next(application_rows(frame, 5.0))["verdict"] == "repeats agree"
+    frame.loc[2, ["tainted", "taint_reason"]] = [True, "load: others used 90 % of the host's CPU time"]
+    assert next(application_rows(frame, 5.0))["verdict"] == "tainted"
+
+
+def test_steps_and_phases_of_one_application_have_names_of_their_own() -> None:
+    frame = pd.concat([runs([1.0, 1.0], asked_passes=1), runs([1.0, 1.0], asked_passes=1, step=3)])
+    assert [row["cell_label"] for row in application_rows(frame, 5.0)] == ["application a", "application a step 3"]
+    phases = [runs([1.0, 1.0], asked_passes=1, step=step, phase="wait", phase_pass=step + 1, phase_value=value)
+              for step, value in enumerate(("5s", "10s"))]  # fmt: skip
+    labels = [row["cell_label"] for row in application_rows(pd.concat(phases), 5.0)]
+    assert labels == ["application a, wait 5s", "application a, wait 10s"]
+
+
+def test_a_step_without_a_warm_run_has_no_result() -> None:
+    with pytest.raises(ValueError, match="no run of application a counts"):
+        list(application_rows(runs([1.0]), 5.0))

@@ -1,0 +1,62 @@
+"""Columns of the drive sheet that may be left out."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from drivelab.config.drives_sheet import OPTIONAL, SheetRow, load_sheet
+from drivelab.errors import UserError
+from drivelab.stages.drive_subject import drive_subject
+from drivelab.virtual.model import DriveModel
+
+VALUES = {"endurance_tbw": "600", "over_provisioning_pct": "28.5"}
+RAW_FILL = {"condition": {"purge": "none", "fill": [{"raw_capacity_multiple": 2.0}]}}
+
+
+def row(path: Path, **more: str) -> SheetRow:
+    path.write_text(
+        "\t".join(["drive", "device", "serial", "destructive", "note", *more]) + "\n"
+        + "\t".join(["fast", "/dev/disk/by-id/nvme-x", "S1", "yes", "", *more.values()]) + "\n"
+    )  # fmt: skip
+    return load_sheet(path)["fast"]
+
+
+@pytest.mark.parametrize("columns", [c for n in range(3) for c in permutations(OPTIONAL, n)], ids="-".join)
+def test_in_any_order_and_number(tmp_path: Path, columns: tuple[str, ...]) -> None:
+    found = row(tmp_path / "drives.tsv", **{name: VALUES[name] for name in columns})
+    assert found.endurance_bytes == (600e12 if "endurance_tbw" in columns else None)
+    assert found.over_provisioning == (0.285 if "over_provisioning_pct" in columns else None)
+    empty = row(tmp_path / "drives.tsv", **dict.fromkeys(columns, ""))
+    assert (empty.endurance_bytes, empty.over_provisioning) == (None, None)
+
+
+@pytest.mark.parametrize("wrong", ["28%", "-1", "0.28x", "480000"])
+def test_over_provisioning_is_a_percentage(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(UserError, match=r"drives\.tsv line 2: over_provisioning_pct is.*such as 28"):
+        row(tmp_path / "drives.tsv", over_provisioning_pct=wrong)
+
+
+def test_a_column_twice(tmp_path: Path) -> None:
+    path = tmp_path / "drives.tsv"
+    path.write_text("drive\tdevice\tserial\tdestructive\tnote\tendurance_tbw\tendurance_tbw\n")
+    with pytest.raises(UserError, match=r"drives\.tsv line 1: the columns must be"):
+        load_sheet(path)
+
+
+def test_a_fill_of_the_raw_capacity_needs_it(tmp_path: Path) -> None:
+    known, unknown = row(tmp_path / "a", over_provisioning_pct="7"), row(tmp_path / "b")
+    assert drive_subject(known, None, RAW_FILL) == {"serial": "S1", "over_provisioning": 0.07}
+    with pytest.raises(UserError, match=r"drive 'fast'.*enter it in the column over_provisioning_pct"):
+        drive_subject(unknown, None, RAW_FILL)
+    for steps in ({"condition": {"purge": "none"}}, {"condition": {"fill": {"capacity_multiple": 2.0}}}):
+        assert drive_subject(known, None, steps) == {"serial": "S1"}, "what is not needed is no part of the plan"
+
+
+def test_a_model_knows_its_own() -> None:
+    model = DriveModel.from_mapping("x", {"serial": "S1", "capacity": "16MiB", "over_provisioning": "28%"})
+    sheet = SheetRow("x", "virtual:x", "S1", True, "", "drives.tsv line 2")
+    assert drive_subject(sheet, model, RAW_FILL)["over_provisioning"] == pytest.approx(0.28)
+    assert "over_provisioning" not in drive_subject(sheet, model, {"condition": {"purge": "none"}})

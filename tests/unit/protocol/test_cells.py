@@ -1,0 +1,196 @@
+"""Cells as a protocol describes them: every field, what it becomes in a plan, and how lists are combined."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_protocols import CLASS, loop, resolved, soak, steps
+
+from drivelab.errors import UserError
+from drivelab.plan.cell import Cell
+from drivelab.protocol.loop_cells import SWEPT, combinations
+from drivelab.protocol.misfit import MisfitError
+from drivelab.protocol.values import block_sizes
+from drivelab.units import format_size
+
+PLAIN = {"pattern": "random", "read_share": 65, "block_size": "8KiB"}
+PLAN = {"pattern": "random", "read_share": 65, "block_size_bytes": 8192, "threads": 2, "queue_depth": 16,
+        "runtime_s": 60.0, "range_start": 0.0, "range_share": 0.75}  # fmt: skip
+
+
+def cell(folder: Path, **fields: Any) -> dict[str, Any]:
+    (found,) = cells(folder, [{**PLAIN, **fields}])
+    return found
+
+
+def cells(folder: Path, wanted: Any, **fields: Any) -> list[dict[str, Any]]:
+    (step,) = steps(folder, [loop(wanted, **fields)])
+    found: list[dict[str, Any]] = step["cells"]
+    return found
+
+
+def test_a_plain_cell_has_nothing_but_the_usual(tmp_path: Path) -> None:
+    assert cell(tmp_path) == PLAN
+    assert cell(tmp_path, alignment_offset="0B", active_range="75%") == PLAN
+
+
+@pytest.mark.parametrize(
+    ("fields", "becomes"),
+    [
+        ({"title": "mail server"}, {"title": "mail server"}),
+        ({"threads": 4, "queue_depth": 1}, {"threads": 4, "queue_depth": 1}),
+        ({"block_size": "4KiB-16KiB"}, {"block_size_bytes": 4096, "block_size_max_bytes": 16384}),
+        ({"block_size": {"8KiB": "25%", "512B": "75%"}},
+         {"block_size_bytes": 512, "block_sizes": [{"block_size_bytes": 512, "share": 0.75},
+                                                   {"block_size_bytes": 8192, "share": 0.25}]}),
+        ({"block_size": {"8KiB": "100%"}}, {}),
+        ({"active_range": "12.5%"}, {"range_share": 0.125}),
+        ({"active_range": "1GiB"}, {"range_share": 1.0, "range_bytes": 1 << 30}),
+        ({"segments": 2048}, {"segments": 2048}),
+        ({"access": {"zipf": 1.2}}, {"zipf": 1.2}),
+        ({"access": [{"range": "5%", "share": "50%"}, {"range": "95%", "share": "50%"}]},
+         {"zones": [{"range_share": 0.05, "share": 0.5}, {"range_share": 0.95, "share": 0.5}]}),
+        ({"align": "4KiB"}, {"alignment_bytes": 4096}),
+        ({"alignment_offset": "512B"}, {"alignment_offset_bytes": 512}),
+        ({"rate_iops": 500}, {"rate_iops": 500.0}),
+        ({"entropy": "50%"}, {"entropy": 0.5}),
+        ({"entropy": "0%"}, {"entropy": 0.0}),
+        ({"read_share": 0, "beside": {"pattern": "sequential", "read_share": 100, "block_size": "1MiB", "threads": 1,
+                                      "queue_depth": 2}},
+         {"read_share": 0, "beside": {"pattern": "sequential", "read_share": 100, "block_size_bytes": 1 << 20,
+                                      "threads": 1, "queue_depth": 2}}),
+        ({"runtime": "5s"}, {"runtime_s": 5.0}),
+    ],
+)  # fmt: skip
+def test_every_field_has_its_place_in_a_plan(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, Any]) -> None:
+    found = cell(tmp_path, **fields)
+    assert found == {**PLAN, **becomes}
+    assert Cell(**found).to_mapping() == found
+    assert Cell(**found).label
+
+
+def test_a_soak_takes_the_same_fields(tmp_path: Path) -> None:
+    (found,) = steps(tmp_path, [soak(block_size={"4KiB": "60%", "8KiB": "40%"}, alignment_offset="512B", threads=1)])
+    assert found["cell"]["slice_s"] == 60.0
+    assert "runtime_s" not in found["cell"]
+    assert found["cell"]["alignment_offset_bytes"] == 512
+    assert [one["share"] for one in found["cell"]["block_sizes"]] == [0.6, 0.4]
+
+
+def test_a_workload_gives_what_a_cell_does_not_say(tmp_path: Path) -> None:
+    """The cell goes before its workload, that before the loop, that before the class."""
+    (found,) = steps(
+        tmp_path,
+        [loop({"workload": ["web", "log"], "read_share": [100, 90]}, threads=3, queue_depth=7, pattern="random")],
+        workloads={
+            "web": {"block_size": "4KiB", "read_share": 1, "queue_depth": 2, "title": "web"},
+            "log": {"block_size": "1MiB", "pattern": "sequential"},
+        },
+    )
+    brief = [(c.get("title"), c["pattern"], c["read_share"], c["threads"], c["queue_depth"]) for c in found["cells"]]
+    assert brief == [
+        ("web", "random", 100, 3, 2), ("web", "random", 90, 3, 2),
+        (None, "sequential", 100, 3, 7), (None, "sequential", 90, 3, 7),
+    ]  # fmt: skip
+
+
+def test_entries_of_a_list_are_combined_each_by_itself(tmp_path: Path) -> None:
+    found = cells(tmp_path, [{**PLAIN, "threads": [4, 1], "queue_depth": [8, 2]}, {**PLAIN, "read_share": [100, 0]}])
+    assert [(c["threads"], c["queue_depth"], c["read_share"]) for c in found] == [
+        (4, 8, 65), (4, 2, 65), (1, 8, 65), (1, 2, 65), (2, 16, 100), (2, 16, 0),
+    ]  # fmt: skip
+
+
+def test_every_listed_field_may_be_a_list(tmp_path: Path) -> None:
+    values: dict[str, list[Any]] = {
+        "pattern": ["random", "sequential"], "read_share": [0, 100], "block_size": ["4KiB", "4KiB-8KiB"],
+        "threads": [1, 2], "queue_depth": [1, 2], "segments": [1, 2], "align": ["4KiB", "8KiB"],
+        "alignment_offset": ["0B", "512B"], "rate_iops": [1, 2.5], "entropy": ["0%", "50%"],
+    }  # fmt: skip
+    assert {*values, "workload"} == {*SWEPT}
+    for key, both in values.items():
+        assert len(cells(tmp_path, {**PLAIN, key: both})) == 2
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(SWEPT), unique=True, min_size=1), st.data())
+def test_combinations_are_the_product_in_the_order_of_the_keys(keys: list[str], data: st.DataObject) -> None:
+    grid = {key: data.draw(st.lists(st.integers(), min_size=1, max_size=3, unique=True)) for key in keys}
+    fixed = {"title": "t"}
+    found = list(combinations({**fixed, **grid}))
+    assert found == [{**fixed, **dict(zip(keys, one, strict=True))} for one in itertools.product(*grid.values())]
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.integers(1, 64), st.integers(1, 50), min_size=2, max_size=8))
+def test_distributions_keep_their_shares(weights: dict[int, int]) -> None:
+    total = sum(weights.values())
+    shares = {format_size(512 * size): 100 * weight / total for size, weight in weights.items()}
+    found = block_sizes({size: f"{share:.9f}%" for size, share in shares.items()})
+    sizes = [one["block_size_bytes"] for one in found["block_sizes"]]
+    assert sizes == sorted(512 * size for size in weights)
+    assert found["block_size_bytes"] == sizes[0]
+    assert sum(one["share"] for one in found["block_sizes"]) == pytest.approx(1)
+    for one in found["block_sizes"]:
+        assert one["share"] == pytest.approx(weights[one["block_size_bytes"] // 512] / total)
+    with pytest.raises(MisfitError, match="add up to"):
+        block_sizes({size: f"{share / 2:.9f}%" for size, share in shares.items()})
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"workload": "web"}, r"workload': there is no workload 'web'; 'workloads' has: none"),
+        ({"block_size": {"4KiB": "60%", "8KiB": "30%"}}, r"block_size': the shares of the block sizes add up to 90%"),
+        ({"block_size": {"4KiB": "100%", "8KiB": "0%"}}, "one of the shares of the block sizes is 0%"),
+        ({"block_size": {"1KiB": "50%", "1024B": "50%"}}, "has a size twice"),
+        ({"block_size": {"4": "100%"}}, "'4' does not match"),
+        ({"access": [{"range": "50%", "share": "50%"}, {"range": "40%", "share": "50%"}]}, "ranges of the zones add"),
+        ({"access": [{"range": "50%", "share": "50%"}, {"range": "50%", "share": "40%"}]}, "shares of the zones add"),
+        ({"access": {"zipf": 0}}, "zipf"),
+        ({"access": {"zipf": 1}, "pattern": "sequential"}, "'access' says where random I/Os go"),
+        ({"segments": 4, "pattern": "sequential"}, "'segments' says where random I/Os go"),
+        ({"active_range": "0%"}, r"active_range': active range 0% is not within"),
+        ({"active_range": "101%"}, "active range 101% is not within"),
+        ({"entropy": "101%"}, r"entropy': 101% is not within"),
+        ({"rate_iops": 0}, "rate_iops"),
+        ({"threads": "each"}, r"threads': is 'each', but"),
+        ({"threads": "many"}, r"threads': 'many' is not 'each'"),
+        ({"beside": {"pattern": "random", "read_share": 100, "block_size": "4KiB", "threads": 1, "queue_depth": 1}},
+         "one must only read and the other one only write"),
+        ({"read_share": 100, "beside": {"pattern": "random", "read_share": 100, "block_size": "4KiB", "threads": 1,
+                                        "queue_depth": 1}}, "one must only read"),
+        ({"beside": {"read_share": 100}}, "'pattern' is missing"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UserError, match=reason) as refusal:
+        cell(tmp_path, **fields)
+    assert "key 'measure[0].loop.cells[0]" in str(refusal.value)
+
+
+def test_cells_alike_but_for_their_runtime_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="the loop has RND 8KiB 65/35 T2Q16 twice"):
+        cells(tmp_path, [PLAIN, {**PLAIN, "runtime": "5s"}])
+    with pytest.raises(UserError, match="give cells the one or the other"):
+        cells(tmp_path, [{**PLAIN, "share": "5%"}, {**PLAIN, "read_share": 0, "runtime": "5s", "share": "5%"}])
+
+
+def test_a_range_of_the_class_may_be_a_size(tmp_path: Path) -> None:
+    (found,) = resolved(tmp_path, [soak()], class_={**CLASS, "active_range": "8GiB"})
+    assert found.steps["class"] == {**CLASS, "active_range": 1.0, "active_range_bytes": 8 << 30, "name": "client"}
+    assert found.steps["measure"][0]["soak"]["cell"]["range_bytes"] == 8 << 30
+    (found,) = resolved(tmp_path, [soak(active_range="50%")], class_={**CLASS, "active_range": "8GiB"})
+    cell = found.steps["measure"][0]["soak"]["cell"]
+    assert (cell["range_share"], "range_bytes" in cell) == (0.5, False)
+
+
+@pytest.mark.parametrize("name", ["each", "a b", "-a", "a_b"])
+def test_names_of_workloads_become_parts_of_paths(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"key 'workloads': .* \(letters, digits and hyphens"):
+        resolved(tmp_path, [soak()], workloads={name: {"threads": 1}})

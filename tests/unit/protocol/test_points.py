@@ -1,0 +1,103 @@
+"""Repeats over values, and over points that a loop before is to give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_protocols import loop, soak, steps
+
+from drivelab.errors import UserError
+
+SWEEP = {"pattern": "random", "read_share": [0, 40], "block_size": "4KiB", "threads": [4, 1], "queue_depth": [8, 1]}
+READS = {"pattern": "random", "read_share": 100, "block_size": "4KiB"}
+DEMAND = {"threads": "each", "queue_depth": "each"}
+
+
+def repeat(over: dict[str, Any], *inner: dict[str, Any]) -> dict[str, Any]:
+    return {"repeat": {"phase": "phase", "over": over, "steps": list(inner)}}
+
+
+def points(**other: Any) -> dict[str, Any]:
+    return {"point": ["max", "mid", "min"], "of": {"read_share": 40}, "response_time": "5ms", **other}
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "field", "found"),
+    [
+        ("read_share", [100, 0], "read_share", [100, 0]),
+        ("block_size", ["8KiB", "4KiB"], "block_size_bytes", [8192, 4096]),
+        ("queue_depth", [1, 32], "queue_depth", [1, 32]),
+        ("threads", [4, 1], "threads", [4, 1]),
+        ("workload", ["b", "a"], "title", ["bee", "ay"]),
+        ("alignment_offset", ["1KiB", "512B"], "alignment_offset_bytes", [1024, 512]),
+    ],
+)
+def test_steps_are_repeated_over_any_key(
+    tmp_path: Path, key: str, values: list[Any], field: str, found: list[Any]
+) -> None:
+    workloads = {"a": {"title": "ay"}, "b": {"title": "bee"}}
+    made = steps(tmp_path, [repeat({key: values}, soak(**{key: "each"}), loop([{**SWEEP, key: "each"}]))],
+                 workloads=workloads)  # fmt: skip
+    assert [one["cell"][field] for one in made[::2]] == found
+    assert all(cell[field] == value for one, value in zip(made[1::2], found, strict=True) for cell in one["cells"])
+    assert [one["phase_value"] for one in made[::2]] == [str(value) for value in values]
+    assert [one["phase_pass"] for one in made] == [1, 1, 2, 2]
+
+
+def test_times_reach_idle_soaks_and_pauses(tmp_path: Path) -> None:
+    made = steps(tmp_path, [repeat({"time": ["5s", "10s"]}, {"idle": {"time": "each"}}, soak(until={"time": "each"}),
+                                   loop(SWEEP, pause="each"))])  # fmt: skip
+    assert [one["time_s"] for one in made[::3]] == [5.0, 10.0]
+    assert [one["until"]["time_s"] for one in made[1::3]] == [5.0, 10.0]
+    assert [one["pause_s"] for one in made[2::3]] == [5.0, 10.0]
+    assert [one["phase_value"] for one in made[::3]] == ["5s", "10s"]
+
+
+def test_the_repeat_goes_before_for_each(tmp_path: Path) -> None:
+    made = steps(tmp_path, [soak(block_size="each"), repeat({"block_size": ["8KiB"]}, soak(block_size="each"))],
+                 for_each={"block_size": ["4KiB"]})  # fmt: skip
+    assert [one["cell"]["block_size_bytes"] for one in made] == [4096, 8192]
+
+
+def test_points_are_of_the_nearest_loop_before(tmp_path: Path) -> None:
+    """Threads and depth are left open; a step that has its own is not at a point."""
+    inner = [soak(**DEMAND), loop({**SWEEP, **DEMAND}), soak()]
+    made = steps(tmp_path, [loop([{**SWEEP, "runtime": "5s"}]), soak(), loop(SWEEP), repeat(points(), *inner)])
+    assert len(made) == 3 + 9
+    for number, name in enumerate(("max", "mid", "min")):
+        at_point, swept, beside = made[3 + 3 * number : 6 + 3 * number]
+        point = {"name": name, "step": 2, "of": {"read_share": 40}, "response_time_us": 5000.0}
+        assert at_point["point"] == swept["point"] == point
+        assert "point" not in beside
+        assert not {"threads", "queue_depth"} & {*at_point["cell"]}
+        assert len(swept["cells"]) == 2
+        assert all(not {"threads", "queue_depth"} & {*cell} for cell in swept["cells"])
+        assert (at_point["phase_value"], at_point["phase_pass"]) == (name, number + 1)
+
+
+@pytest.mark.parametrize(
+    ("measure", "reason"),
+    [
+        ([repeat(points(), soak(**DEMAND))], r"measure\[0\]\.repeat\.over\.point': no loop before"),
+        ([repeat(points(), soak(**DEMAND)), loop(SWEEP)], r"no loop before"),
+        ([loop(SWEEP), repeat(points(of={"read_share": 7}), soak(**DEMAND))],
+         r"measure\[1\]\.repeat\.over\.of': read share 7 is no cell of the loop before"),
+        ([loop(SWEEP), repeat(points(of={"block_size": "4KiB"}), soak(**DEMAND))],
+         r"over\.of': block size 4KiB is of several cells of the loop before \(RND 4KiB 0/100 T4Q8, RND 4KiB 40"),
+        ([loop(SWEEP), repeat(points(), loop({**SWEEP, **DEMAND})), repeat(points(), soak(**DEMAND))],
+         r"measure\[2\].*the loop before has a point itself"),
+        ([loop({"streams": "composite", "most": 9}), repeat(points(), soak(**DEMAND))], "trace's streams"),
+        ([loop(SWEEP), repeat({"point": ["max"]}, soak(**DEMAND))], r"repeat\.over'.*dependency"),
+        ([loop(SWEEP), repeat(points(point=["max", "best"]), soak(**DEMAND))], "'best' is not one of max, mid, min"),
+        ([repeat({"time": ["1s"], "threads": [1]}, soak())], r"measure\[0\]\.repeat\.over': takes values of one key"),
+        ([repeat({"threads": [1]}, soak(queue_depth="each"))], r"soak\.queue_depth': is 'each', but"),
+        ([repeat({"threads": [1, 1]}, soak(threads="each"))], "names something twice"),
+        ([soak(slice="each")], "slice"),
+        ([loop(SWEEP), repeat(points(), soak(beside={**READS, **DEMAND}))], r"soak\.beside': a point is of the cell"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_repeated(tmp_path: Path, measure: list[dict[str, Any]], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        steps(tmp_path, measure)

@@ -1,0 +1,257 @@
+"""Conditioning on the virtual clock: how much is written and where, the rest, and the host that a scenario asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_plans import CAPACITY_BYTES, made_plan
+
+from drivelab.errors import UserError
+from drivelab.fio.document import CellFailed
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.stages import clock_device, scenario
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.fill import passes, rest
+from drivelab.stages.measure import measure
+from drivelab.virtual.clock import VirtualClockDrive
+from drivelab.virtual.model import PAGE_BYTES, DriveModel
+
+SEQUENTIAL = {"pattern": "sequential", "block_size_bytes": 131072, "queue_depth": 4}
+RANDOM = {"pattern": "random", "block_size_bytes": 4096, "queue_depth": 8}
+PAGES = CAPACITY_BYTES // PAGE_BYTES
+IDLE = {"idle": {"time_s": 0.1}}
+
+
+def condition(plan: Plan, folder: Path) -> None:
+    purge(plan, folder / "purged.json")
+    precondition(plan, folder / "purged.json", folder / "conditioned.json")
+
+
+def journal(plan: Plan, event: str) -> list[dict[str, Any]]:
+    part = plan.recording_path.with_name(plan.recording_path.name + ".part")
+    return [line for line in read_journal(part) if line["event"] == event]
+
+
+def drive_of(plan: Plan) -> VirtualClockDrive:
+    model = DriveModel.from_mapping("mine", plan.subject["drive"]["virtual"])
+    return VirtualClockDrive(model, next(Path(plan.context["results"]).glob("virtual/*.state")))
+
+
+def conditioned(folder: Path, fill: Any, **more: Any) -> tuple[Plan, dict[str, int]]:
+    model = more.pop("model", None)
+    subject = {"class": more.pop("drive_class")} if "drive_class" in more else {}
+    plan = made_plan(folder, [IDLE], {"fill": fill, **more}, model=model, **subject)
+    condition(plan, folder)
+    return plan, drive_of(plan).counters()
+
+
+def test_a_single_fill_is_what_it_was(tmp_path: Path) -> None:
+    plan, counters = conditioned(tmp_path, {**SEQUENTIAL, "capacity_multiple": 2})
+    (line,) = journal(plan, "fill")
+    assert (line["directory"], line["bytes"]) == ("condition/fill", 2 * CAPACITY_BYTES)
+    assert line["cell"]["range_share"] == 1.0
+    assert "range_bytes" not in line["cell"]
+    assert counters["host_write_bytes"] == 2 * CAPACITY_BYTES
+    assert counters["mapped_pages"] == PAGES
+    (one,) = passes(plan, CAPACITY_BYTES)
+    assert one.seed == 1, "the seed that single fills always had"
+
+
+@pytest.mark.parametrize(("share", "multiple"), [(0.5, 1), (0.25, 3)])
+def test_a_partial_fill_leaves_the_rest_unwritten(tmp_path: Path, share: float, multiple: float) -> None:
+    _, counters = conditioned(tmp_path, {**SEQUENTIAL, "capacity_multiple": multiple, "range_share": share})
+    assert counters["mapped_pages"] == share * PAGES
+    assert counters["host_write_bytes"] == multiple * share * CAPACITY_BYTES
+
+
+def test_a_partial_fill_is_a_share_of_the_active_range(tmp_path: Path) -> None:
+    _, counters = conditioned(
+        tmp_path,
+        {**SEQUENTIAL, "capacity_multiple": 1, "range_share": 0.5},
+        drive_class={"threads": 1, "queue_depth": 8, "active_range": 0.75},
+    )
+    assert counters["mapped_pages"] == 0.375 * PAGES
+
+
+@pytest.mark.parametrize(("share", "pages"), [(1.0, 1024), (0.5, 512)])
+def test_a_range_in_bytes_is_filled_and_no_more(tmp_path: Path, share: float, pages: int) -> None:
+    plan, counters = conditioned(
+        tmp_path,
+        {**SEQUENTIAL, "capacity_multiple": 2, **({"range_share": share} if share < 1 else {})},
+        drive_class={"threads": 1, "queue_depth": 8, "active_range": 1.0, "range_bytes": 4 << 20},
+    )
+    assert counters["mapped_pages"] == pages
+    assert counters["host_write_bytes"] == 2 * pages * PAGE_BYTES
+    assert journal(plan, "fill")[0]["cell"]["range_bytes"] == pages * PAGE_BYTES
+
+
+def test_past_the_raw_capacity_is_the_over_provisioning_too(tmp_path: Path) -> None:
+    _, counters = conditioned(tmp_path, {**RANDOM, "raw_capacity_multiple": 1.5})
+    wanted = 1.5 * 1.28 * CAPACITY_BYTES
+    assert wanted - PAGE_BYTES < counters["host_write_bytes"] <= wanted
+
+
+def test_passes_follow_one_another_with_evidence_of_their_own(tmp_path: Path) -> None:
+    fills = [{**SEQUENTIAL, "capacity_multiple": 1}, {**RANDOM, "capacity_multiple": 0.5}]
+    plan, counters = conditioned(tmp_path, fills)
+    told = [(line["directory"], line["bytes"], line["cell"]["pattern"]) for line in journal(plan, "fill")]
+    assert told == [
+        ("condition/fill", CAPACITY_BYTES, "sequential"),
+        ("condition/fill-2", CAPACITY_BYTES // 2, "random"),
+    ]
+    assert counters["host_write_bytes"] == 1.5 * CAPACITY_BYTES
+    first, second = passes(plan, CAPACITY_BYTES)
+    assert first.seed != second.seed
+
+
+def test_a_range_without_a_block_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no block of 131072 bytes"):
+        conditioned(tmp_path, {**SEQUENTIAL, "capacity_multiple": 1, "range_share": 0.001})
+
+
+def test_a_pass_that_fails_names_its_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = clock_device.ClockDevice.run
+
+    def run(device: Any, cell: Cell, *rest_of_them: Any) -> None:
+        if cell.pattern == "random":
+            raise CellFailed("fio reports error 5")
+        original(device, cell, *rest_of_them)
+
+    fills = [{**SEQUENTIAL, "capacity_multiple": 1}, {**RANDOM, "capacity_multiple": 1}]
+    plan = made_plan(tmp_path, [IDLE], {"fill": fills})
+    with monkeypatch.context() as patch:
+        patch.setattr(clock_device.ClockDevice, "run", run)
+        with pytest.raises(UserError, match=r"preconditioning failed: fio reports error 5.*condition/fill-2;"):
+            condition(plan, tmp_path)
+    assert journal(plan, "failed")[0]["directory"] == "condition/fill-2"
+    condition(plan, tmp_path)
+    done = [line["directory"] for line in journal(plan, "fill")]
+    assert done == ["condition/fill", "condition/fill-2"], "purged, so from the first pass on"
+
+
+def test_in_a_rest_the_cache_folds(tmp_path: Path) -> None:
+    """With an SLC cache as large as what is written, nothing of it lies in the main area without a rest."""
+    nand = {}
+    for rest_s in (None, 60.0):
+        (folder := tmp_path / str(rest_s)).mkdir()
+        more = {} if rest_s is None else {"rest_s": rest_s}
+        fill = {**SEQUENTIAL, "capacity_multiple": 1, "range_share": 0.25}
+        plan, counters = conditioned(folder, fill, model={"slc_cache": "4MiB"}, **more)
+        nand[rest_s] = counters["nand_write_bytes"]
+        told = [(line["rest_s"], line["flushed"]) for line in journal(plan, "rest")]
+        assert told == ([] if rest_s is None else [(rest_s, True)])
+    assert nand[None] == 4 << 20
+    assert nand[60.0] == 8 << 20
+
+
+def test_the_flush_waits_for_the_write_buffer(tmp_path: Path) -> None:
+    plan = made_plan(tmp_path)
+    drive = VirtualClockDrive(DriveModel.from_mapping("mine", plan.subject["drive"]["virtual"]), tmp_path / "state")
+    drive.run(Cell(**RANDOM, read_share=0, threads=1, volume_bytes=32 * PAGE_BYTES), tmp_path)
+    before_us = drive.now_us
+    drive.flush()
+    first_us = drive.now_us - before_us
+    drive.flush()
+    assert first_us > 680 > drive.now_us - before_us - first_us, "a page takes so long to program"
+
+
+def test_the_rest_begins_with_the_flush_and_tells_how_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, done, told = [100.0], [], []
+
+    class Device:
+        def flush(self) -> None:
+            done.append("flush")
+
+        def idle(self, seconds: float) -> None:
+            done.append(seconds)
+            now[0] += seconds
+
+    class Told:
+        def say(self, text: str, fraction: float) -> None:
+            told.append(text)
+
+    monkeypatch.setattr("drivelab.stages.fill.time.monotonic", lambda: now[0])
+    rest(made_plan(tmp_path, clock="wall"), Device(), Told(), 2.5)  # type: ignore[arg-type]
+    assert done == ["flush", 1.0, 1.0, 0.5]
+    assert told[1] == "cache flushed, idle, 1 s of 2.5 s"
+
+
+ROW = {"name": "CPU governor", "scope": "host", "state": "powersave", "wanted": "performance", "deviation": True}
+GOOD = {**ROW, "state": "performance", "deviation": False}
+UNKNOWN = {**ROW, "name": "turbo", "state": "not available here", "deviation": None}
+OF_DRIVE = {**ROW, "name": "I/O scheduler", "scope": "sda", "state": "bfq", "wanted": "none"}
+
+
+def settings(monkeypatch: pytest.MonkeyPatch, *rows: Mapping[str, Any]) -> None:
+    monkeypatch.setattr(scenario, "snapshot", lambda drives, name: [dict(row) for row in rows])
+
+
+def in_real_time(folder: Path) -> Plan:
+    return made_plan(folder, [IDLE], {"scenario_required": True}, clock="wall")
+
+
+class Named:
+    name = "sda"
+
+
+def test_a_host_that_deviates_is_refused_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings(monkeypatch, ROW, GOOD, UNKNOWN, OF_DRIVE)
+    with pytest.raises(UserError) as failure:
+        scenario.require_scenario(in_real_time(tmp_path), Named())  # type: ignore[arg-type]
+    words = str(failure.value)
+    assert (
+        "scenario 'real-world', and 2 of its settings are not: CPU governor is powersave, wanted performance;" in words
+    )
+    assert "I/O scheduler of sda is bfq, wanted none" in words
+    assert "host_settings: apply" in words
+    assert "docs/host_settings.md" in words
+
+
+def test_a_host_as_wanted_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings(monkeypatch, GOOD, UNKNOWN)
+    assert scenario.require_scenario(in_real_time(tmp_path), Named()) == {  # type: ignore[arg-type]
+        "scenario": "real-world", "checked": True, "deviations": [], "settings": 2, "unknown": 1,
+    }  # fmt: skip
+
+
+def test_who_does_not_ask_for_a_scenario_is_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings(monkeypatch, ROW)
+    assert scenario.require_scenario(made_plan(tmp_path, clock="wall"), Named()) is None  # type: ignore[arg-type]
+
+
+def test_no_host_takes_part_on_the_virtual_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings(monkeypatch, ROW)
+    plan = made_plan(tmp_path, [IDLE], {"scenario_required": True})
+    condition(plan, tmp_path)
+    measure(plan, tmp_path / "conditioned.json")
+    told = [line for line in read_journal(plan.recording_path) if line["event"] == "scenario"]
+    assert [(line["stage"], line["checked"]) for line in told] == [
+        ("purge", False), ("precondition", False), ("measure", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", ["purge", "precondition", "measure"])
+def test_no_stage_touches_a_drive_on_a_host_that_deviates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    plan = made_plan(tmp_path, [IDLE], {"fill": {**SEQUENTIAL, "capacity_multiple": 1}, "scenario_required": True})
+    condition(plan, tmp_path)
+    before, lines_before = drive_of(plan).now_us, len(journal(plan, "fill"))
+
+    def refuse(*_: Any) -> None:
+        raise UserError("the host deviates")
+
+    monkeypatch.setattr("drivelab.stages.condition.require_scenario", refuse)
+    monkeypatch.setattr("drivelab.stages.measure.require_scenario", refuse)
+    seals = (tmp_path / "purged.json", tmp_path / "conditioned.json")
+    with pytest.raises(UserError, match="the host deviates"):
+        {"purge": lambda: purge(plan, seals[0]), "precondition": lambda: precondition(plan, *seals),
+         "measure": lambda: measure(plan, seals[1])}[stage]()  # fmt: skip
+    assert (drive_of(plan).now_us, len(journal(plan, "fill"))) == (before, lines_before)

@@ -1,0 +1,378 @@
+"""Loops as they run: order, stop rules, cold rounds, pauses, points; by a journal, and by a model of known truth."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_bench import PROGRESS, Bench, TimedBench
+from made_plans import made_plan
+
+from drivelab.errors import UserError
+from drivelab.recording.writer import read_journal
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.loop import run_loop
+from drivelab.stages.measure import measure
+from drivelab.stages.points import demand, resolved
+
+PLAIN = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
+         "runtime_s": 5.0}  # fmt: skip
+TWO = [PLAIN, {**PLAIN, "read_share": 100, "runtime_s": 2.0}]
+
+
+def fields(cells: list[dict[str, Any]] | None = None, rounds: int = 2, **more: Any) -> dict[str, Any]:
+    return {"cells": TWO if cells is None else cells, "until": {"rounds": rounds}, **more}
+
+
+def run(bench: Any, wanted: dict[str, Any], step: int = 0) -> None:
+    run_loop(bench, PROGRESS, step, wanted)  # type: ignore[arg-type]
+
+
+class Stopped(Exception):  # noqa: N818 (an event)
+    """In the place of a kill."""
+
+
+def test_cold_rounds_come_first_and_are_marked() -> None:
+    bench = Bench()
+    run(bench, fields(cold_rounds=1))
+    assert bench.places() == [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1)]
+    assert [line.get("cold", False) for line in bench.journal("cell")] == [True, True] + 4 * [False]
+    assert bench.lines[-1] == {"event": "loop", "step": 0, "rounds": 2, "cold_rounds": 1}
+
+
+def test_all_rounds_of_a_cell_may_come_before_the_next() -> None:
+    bench = Bench()
+    bench.iops = lambda number: 120.0 if number == 1 else 100.0
+    run(bench, {"cells": TWO, "until": {"threshold": 0.05, "metric": "iops"}, "order": "cells"})
+    assert bench.places() == [(number, 0) for number in range(1, 6)] + [(number, 1) for number in range(1, 4)]
+    assert bench.lines[-1] == {"event": "loop", "step": 0, "rounds": 5, "agreed": True}
+    assert bench.journal("cell")[5]["directory"] == "cells/0-round01-cell01"
+
+
+def test_a_loop_without_a_pause_says_nothing_of_one() -> None:
+    bench = Bench()
+    run(bench, fields())
+    assert bench.idled == []
+    assert not any({"pause_s", "idle_ms"} & line.keys() for line in bench.lines)
+
+
+@pytest.mark.parametrize(
+    ("pause", "after"), [({"pause_s": 3.0}, [3.0, 3.0]), ({"duty_cycle": 0.25}, [15.0, 6.0])], ids=["pause", "duty"]
+)
+def test_a_pause_follows_each_cell_and_the_last(pause: dict[str, Any], after: list[float]) -> None:
+    bench = Bench()
+    run(bench, fields(**pause))
+    assert bench.idled == after * 2
+    lines = bench.journal("cell")
+    assert [line["pause_s"] for line in lines] == after * 2
+    assert [line.get("idle_ms") for line in lines] == [None, *(1000 * one for one in (after * 2)[:-1])]
+    assert bench.lines[-1]["idle_ms"] == 1000 * after[-1]
+
+
+@given(at=st.integers(0, 11), order=st.sampled_from(["rounds", "cells"]), cold=st.integers(0, 1), idle=st.booleans())
+def test_an_interrupted_loop_goes_on(at: int, order: str, cold: int, idle: bool) -> None:
+    """Ended before cell or pause number `at`; what was measured is not measured again, an ended pause begins anew."""
+    wanted = fields(pause_s=3.0, order=order, cold_rounds=cold)
+    whole = Bench()
+    run(whole, wanted)
+
+    bench = Bench()
+    measured, idled, counts = bench.run_cell, bench.device.idle, {"cell": 0, "idle": 0}
+
+    def stopping(kind: str) -> None:
+        if (kind == "idle") == idle and counts[kind] == at:
+            raise Stopped
+        counts[kind] += 1
+
+    def run_cell(*arguments: Any) -> Any:
+        stopping("cell")
+        return measured(*arguments)
+
+    def pass_time(seconds: float) -> None:
+        stopping("idle")
+        idled(seconds)
+
+    bench.run_cell, bench.device.idle = run_cell, pass_time  # type: ignore[method-assign]
+    try:
+        run(bench, wanted)
+    except Stopped:
+        bench.append("gap", reason="interrupted")
+        done = len(bench.cells)
+        bench.run_cell, bench.device.idle = measured, idled  # type: ignore[method-assign]
+        bench.idled.clear()
+        run(bench, wanted)
+        assert len(bench.idled) == len(whole.idled) - done + (done > 0), "one for each cell since, and the one before"
+    assert bench.places() == whole.places()
+    assert bench.lines[-1] == whole.lines[-1]
+    count = len(bench.lines)
+    run(bench, wanted)
+    assert len(bench.lines) == count, "it is done once"
+
+
+def test_in_real_time_what_fio_takes_to_start_is_part_of_the_pause() -> None:
+    bench = TimedBench()
+    run(bench, fields(rounds=3, pause_s=3.0))
+    assert bench.idle_s() == pytest.approx([3.0] * 5)
+    told = [line.get("idle_ms") for line in bench.journal("cell")]
+    assert told[0] is None
+    assert told[1:] == pytest.approx([3000.0] * 5)
+    assert bench.now_s - bench.io[-1][1] == pytest.approx(3.0), "nothing is started after the last cell"
+    assert bench.lines[-1]["idle_ms"] == pytest.approx(3000.0)
+    assert max(bench.idled) <= 1.0, "progress is told meanwhile"
+
+
+def test_a_start_that_was_held_up_shortens_no_other_pause() -> None:
+    """And each cell takes its own time to start."""
+    bench = TimedBench()
+    original = bench.run_cell
+
+    def run_cell(name: str, cell: Any, *more: Any) -> Any:
+        bench.start_s = 0.2 if cell.read_share else 0.4
+        if len(bench.cells) == 4:
+            bench.start_s += 2.0
+        return original(name, cell, *more)
+
+    bench.run_cell = run_cell  # type: ignore[method-assign]
+    run(bench, fields(rounds=5, pause_s=3.0))
+    assert bench.idle_s()[1:3] == pytest.approx([3.0, 3.0])
+    assert bench.idle_s()[3] == pytest.approx(5.0)
+    assert bench.idle_s()[4:] == pytest.approx([3.0] * 5)
+    assert [line.get("idle_ms") for line in bench.journal("cell")][1:] == pytest.approx(
+        [1000 * one for one in bench.idle_s()]
+    )
+
+
+def test_a_pause_that_is_shorter_than_a_start_is_told_as_it_came_out() -> None:
+    bench = TimedBench(start_s=0.5)
+    run(bench, fields(pause_s=0.1))
+    assert bench.idle_s() == pytest.approx([0.52] * 3)
+    assert [line.get("idle_ms") for line in bench.journal("cell")][1:] == pytest.approx([520.0] * 3)
+
+
+def test_a_host_clock_that_was_set_does_not_lengthen_a_pause() -> None:
+    """fio tells the time of day an hour off from one cell on."""
+    bench = TimedBench()
+    original = bench.run_cell
+
+    def run_cell(*arguments: Any) -> Any:
+        result, facts = original(*arguments)
+        shift = 3600.0 if len(bench.cells) > 2 else 0.0
+        return result, {
+            **facts,
+            "io_started_s": facts["io_started_s"] + shift,
+            "io_ended_s": facts["io_ended_s"] + shift,
+        }
+
+    bench.run_cell = run_cell  # type: ignore[method-assign]
+    run(bench, fields(rounds=3, pause_s=3.0))
+    assert bench.idle_s() == pytest.approx([3.0] * 5, abs=0.33)
+
+
+def test_after_an_interruption_the_pause_is_whole_in_real_time() -> None:
+    bench = TimedBench()
+    run(bench, fields(pause_s=3.0))
+    bench.lines = [*bench.lines[:2], {"event": "gap"}]
+    bench.io.clear()
+    began_s = bench.now_s
+    run(bench, fields(pause_s=3.0))
+    assert bench.io[0][0] - began_s >= 3.0
+    assert bench.journal("cell")[2]["idle_ms"] == pytest.approx(1000 * (bench.io[0][0] - began_s))
+
+
+SURFACE = {(1, 1): (1000.0, 100.0), (1, 8): (5200.0, 900.0), (4, 8): (9000.0, 4000.0), (8, 8): (9900.0, 7000.0)}
+POINT = {"name": "max", "step": 0, "of": {"read_share": 40}, "response_time_us": 5000.0}
+
+
+def surveyed(until: dict[str, Any], cold: int = 0) -> Bench:
+    """After a loop over the surface, whose first rounds are ten times as fast; another share is faster still."""
+    bench = Bench()
+    grid = [{**PLAIN, "read_share": 40, "threads": t, "queue_depth": q} for t, q in SURFACE]
+    cells = [*grid, {**PLAIN, "read_share": 100, "threads": 32, "queue_depth": 32}]
+    bench.plan.subject["measure"] = [{"loop": {"cells": cells, "until": until, "cold_rounds": cold}}]
+
+    def of_cell(part: int) -> float:
+        cell = bench.cells[-1]
+        first = (len(bench.cells) - 1) // len(cells) < 1
+        value = SURFACE.get((cell.threads, cell.queue_depth), (99999.0, 10.0))[part]
+        return value * (10 if first and part == 0 else 1)
+
+    bench.iops, bench.latency_us = lambda number: of_cell(0), lambda number: of_cell(1)
+    run(bench, bench.plan.subject["measure"][0]["loop"])
+    return bench
+
+
+STEADY = {"window": 2, "max_rounds": 6, "data_excursion": 0.2, "slope_excursion": 0.1,
+          "track": [{"pattern": "random", "read_share": 40, "block_size_bytes": 4096, "threads": 1, "queue_depth": 8,
+                     "metric": "iops"}]}  # fmt: skip
+
+
+@pytest.mark.parametrize(("until", "cold"), [(STEADY, 0), ({"rounds": 2}, 1)], ids=["steady", "cold"])
+@pytest.mark.parametrize(("name", "at"), [("max", (4, 8)), ("mid", (1, 8)), ("min", (1, 1))])
+def test_points_of_a_surface(until: dict[str, Any], cold: int, name: str, at: tuple[int, int]) -> None:
+    """Rounds before the window, and cold ones, are not asked; nor are cells that are not those of the point."""
+    bench = surveyed(until, cold)
+    found = demand(bench, {**POINT, "name": name})  # type: ignore[arg-type]
+    assert found == {"threads": at[0], "queue_depth": at[1], "title": f"point {name.upper()}, T{at[0]}Q{at[1]}"}
+    assert bench.lines[-1] == {
+        "event": "point", "step": 0, "name": name, "of": {"read_share": 40}, "response_time_us": 5000.0,
+        "threads": at[0], "queue_depth": at[1], "iops": SURFACE[at][0], "mean_latency_us": SURFACE[at][1],
+        "limit_met": True,
+    }  # fmt: skip
+
+
+def test_without_a_window_all_rounds_that_count_are_averaged() -> None:
+    bench = surveyed({"rounds": 2})
+    demand(bench, POINT)  # type: ignore[arg-type]
+    assert bench.lines[-1]["iops"] == pytest.approx(9000.0 * 11 / 2)
+
+
+def test_a_point_is_chosen_once() -> None:
+    bench = surveyed({"rounds": 2}, cold=1)
+    first = demand(bench, POINT)  # type: ignore[arg-type]
+    for line in bench.journal("cell"):
+        line["metrics"]["iops"] = 1e6 / line["workload"]["threads"]
+    assert demand(bench, POINT) == first  # type: ignore[arg-type]
+    assert len(bench.journal("point")) == 1
+    assert demand(bench, {**POINT, "response_time_us": 50000.0}) != first, "another limit is another point"  # type: ignore[arg-type]
+
+
+def test_a_limit_that_nothing_meets_is_told() -> None:
+    bench = surveyed({"rounds": 1})
+    assert demand(bench, {**POINT, "response_time_us": 50.0})["queue_depth"] == 1  # type: ignore[arg-type]
+    assert bench.lines[-1]["limit_met"] is False
+
+
+def test_a_point_of_no_cell_is_a_sentence() -> None:
+    with pytest.raises(UserError, match=r"m: no cell of step 1 is what its point 'max' .*read_share 50.*change"):
+        demand(surveyed({"rounds": 1}), {**POINT, "of": {"read_share": 50}})  # type: ignore[arg-type]
+
+
+def test_fields_are_resolved_where_there_is_a_point() -> None:
+    bench = surveyed({"rounds": 1})
+    bare = {key: value for key, value in PLAIN.items() if key not in ("threads", "queue_depth")}
+    loop = resolved(bench, {"cells": [bare, {**bare, "threads": 2}], "point": POINT})  # type: ignore[arg-type]
+    assert [(one["threads"], one["queue_depth"]) for one in loop["cells"]] == [(4, 8), (2, 8)]
+    soak = resolved(bench, {"cell": bare, "point": POINT})  # type: ignore[arg-type]
+    assert (soak["cell"]["threads"], soak["cell"]["queue_depth"]) == (4, 8)
+    plain = {"cell": PLAIN}
+    assert resolved(bench, plain) is plain  # type: ignore[arg-type]
+
+
+def test_a_loop_at_a_point_goes_on_at_it() -> None:
+    bench = surveyed({"rounds": 1})
+    bare = {key: value for key, value in PLAIN.items() if key not in ("threads", "queue_depth")}
+    at_point = fields([bare], rounds=2, point=POINT)
+    run(bench, at_point, step=1)
+    assert [cell.label for cell in bench.cells[-2:]] == ["RND 4KiB 0/100 T4Q8"] * 2
+    bench.lines = bench.lines[:-2]
+    run(bench, at_point, step=1)
+    assert len(bench.journal("point")) == 1
+    assert bench.journal("cell")[-1]["round"] == 2
+
+
+# On the virtual clock, where the truth is the model's.
+
+SLC = {
+    "capacity": "16MiB", "over_provisioning": "28%", "slc_cache": "2MiB", "write_buffer": "64KiB", "dies": 4,
+    "command_us": 85, "program_us": 680, "slc_program_us": 150, "copy_us": 230, "idle_after_us": 50_000,
+}  # fmt: skip
+CACHED_IOPS = 1e6 / 85
+"""What the controller lets through, as programming the cache is quicker than that: 4 dies in 150 us."""
+FULL_IOPS = 4e6 / (680 + 230)
+"""Of a full cache: for each page that is written one must be moved out of it."""
+MAIN_IOPS = 4e6 / 680
+"""Of a cache that has been emptied but not erased, which takes idle time, on a drive with free blocks."""
+BURST = {**PLAIN, "queue_depth": 32, "runtime_s": 0.03}
+BUFFER_PAGES = 16
+BURST_PAGES = 0.03 * CACHED_IOPS
+"""353 of the 512 pages of the cache."""
+
+
+def measured(
+    folder: Path, steps: list[dict[str, Any]], condition: dict[str, Any], **model: Any
+) -> list[dict[str, Any]]:
+    """Journal of a measurement on the virtual clock."""
+    plan = made_plan(folder, steps, condition, model={**SLC, **model})
+    purge(plan, folder / "purged.json")
+    precondition(plan, folder / "purged.json", folder / "conditioned.json")
+    measure(plan, folder / "conditioned.json")
+    return list(read_journal(plan.recording_path))
+
+
+def bursts(folder: Path, rounds: int = 8, **pause: float) -> list[float]:
+    """IOPS of bursts of random writes to a purged drive."""
+    lines = measured(folder, [{"loop": fields([BURST], rounds, **pause)}], {})
+    return [line["metrics"]["iops"] for line in lines if line["event"] == "cell"]
+
+
+def test_a_pause_that_lets_the_cache_empty_makes_every_burst_the_first(tmp_path: Path) -> None:
+    fold_s = BURST_PAGES * 230e-6 / 4
+    assert bursts(tmp_path, pause_s=0.05 + 1.5 * fold_s) == pytest.approx([CACHED_IOPS] * 8, rel=0.02)
+
+
+def test_without_a_pause_bursts_come_down_to_the_rate_without_a_cache(tmp_path: Path) -> None:
+    """Some pages are overwritten while they are in the cache and need not be moved."""
+    found = bursts(tmp_path)
+    assert found[0] == pytest.approx(CACHED_IOPS, rel=0.02)
+    assert found[1] < 0.95 * CACHED_IOPS, "the cache fills up in the second burst"
+    assert found[2] == pytest.approx(FULL_IOPS, rel=0.06)
+    assert found[-1] == pytest.approx(MAIN_IOPS, rel=0.02)
+
+
+def test_a_duty_cycle_is_a_pause(tmp_path: Path) -> None:
+    """30 ms in 120: the pause of 90 ms is 40 beyond what the drive waits for, enough for twice 353 pages."""
+    assert bursts(tmp_path, duty_cycle=0.25) == pytest.approx([CACHED_IOPS] * 8, rel=0.02)
+
+
+def test_longer_waits_recover_more(tmp_path: Path) -> None:
+    """Host idle recovery: nothing before the drive takes itself to be idle, then 4 pages in 230 us, then all."""
+    last = []
+    for number, wait_s in enumerate((0.03, 0.055, 0.06, 0.065, 0.1)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        last.append(bursts(folder, rounds=12, pause_s=wait_s)[-1])
+    assert last[0] == pytest.approx(MAIN_IOPS + BUFFER_PAGES / 0.03, rel=0.05), "the buffer is emptied, no more"
+    assert last[-1] == pytest.approx(CACHED_IOPS, rel=0.02)
+    assert last == sorted(last)
+    steps = [(after - before) / CACHED_IOPS for before, after in itertools.pairwise(last)]
+    assert all(one > 0.05 for one in steps[:3])
+
+
+READS = {
+    "slc_cache": "0B", "dies": 4, "read_us": 100, "command_us": 10, "transfer_us": 5,
+}  # fmt: skip
+CEILING_IOPS = 4e6 / 100
+FILL = {"fill": {"pattern": "sequential", "block_size_bytes": 131072, "capacity_multiple": 1.0, "queue_depth": 8},
+        "rest_s": 1.0}  # fmt: skip
+
+
+def test_threads_and_depths_drive_the_dies(tmp_path: Path) -> None:
+    """Random reads: alone by the sum of the times, many by the dies; who issues them does not matter."""
+    grid = [(1, 1), (1, 2), (2, 2), (4, 2), (4, 4), (4, 8), (1, 32), (32, 1)]
+    cells = [{**PLAIN, "read_share": 100, "threads": t, "queue_depth": q, "runtime_s": 0.1} for t, q in grid]
+    lines = measured(tmp_path, [{"loop": fields(cells, 1)}], FILL, **READS)
+    iops = [line["metrics"]["iops"] for line in lines if line["event"] == "cell"]
+    assert iops[0] == pytest.approx(1e6 / (10 + 100 + 5), rel=0.01)
+    assert iops[:6] == sorted(iops[:6])
+    assert 0.88 * CEILING_IOPS < iops[5] <= CEILING_IOPS * 1.01
+    assert iops[6:] == pytest.approx([iops[5]] * 2, rel=0.03)
+
+
+def test_a_soak_runs_at_the_point_that_was_found(tmp_path: Path) -> None:
+    """By Little's law 32 outstanding at the ceiling of the dies take 0.8 ms: the point below that is another one."""
+    grid = [(1, 1), (1, 4), (4, 4), (4, 8)]
+    cells = [{**PLAIN, "read_share": 100, "threads": t, "queue_depth": q, "runtime_s": 0.1} for t, q in grid]
+    bare = {key: value for key, value in PLAIN.items() if key not in ("threads", "queue_depth", "runtime_s")}
+    soak = {"cell": {**bare, "read_share": 100, "slice_s": 0.05}, "until": {"time_s": 0.2}}
+    points = [{**POINT, "of": {"read_share": 100}, "name": name, "response_time_us": 700.0} for name in ("max", "min")]
+    steps = [{"loop": fields(cells, 3)}, *({"soak": {**soak, "point": point}} for point in points)]
+    lines = measured(tmp_path, steps, FILL, **READS)
+    chosen = [line for line in lines if line["event"] == "point"]
+    assert [(one["name"], one["threads"], one["queue_depth"]) for one in chosen] == [("max", 4, 4), ("min", 1, 1)]
+    assert chosen[0]["mean_latency_us"] == pytest.approx(16e6 / chosen[0]["iops"], rel=0.02)
+    soaks = [line["workload"] for line in lines if line["event"] == "soak"]
+    assert [(one["threads"], one["queue_depth"]) for one in soaks] == [(4, 4), (1, 1)]

@@ -1,0 +1,145 @@
+"""What the places and sizes of I/Os do to a drive, where theory says what must come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from drivelab.errors import UserError
+from drivelab.fio.result import CellFailed, check, read_result
+from drivelab.plan.cell import Cell
+from drivelab.virtual.clock import VirtualClockDrive
+from drivelab.virtual.ftl import FlashDrive
+from drivelab.virtual.model import DriveModel
+from drivelab.virtual.workload import closed_loop
+
+MIB = 1 << 20
+WRITES = Cell("random", 0, 4096, threads=2, queue_depth=8, volume_bytes=4 * MIB)
+READ_BESIDE = {"pattern": "random", "read_share": 100, "block_size_bytes": 8192, "threads": 3, "queue_depth": 2}
+MakeModel = Callable[..., DriveModel]
+
+
+def write(flash: FlashDrive, cell: Cell) -> dict[str, int]:
+    """Differences of the counters over a cell."""
+    before = flash.counters()
+    for _ in closed_loop(flash, cell, flash.active_until_us, Random(3)):
+        pass
+    return {name: value - before[name] for name, value in flash.counters().items()}
+
+
+def filled(model: DriveModel) -> FlashDrive:
+    flash = FlashDrive(model)
+    write(flash, Cell("sequential", 0, 131072, threads=1, queue_depth=1, volume_bytes=model.capacity_bytes))
+    return flash
+
+
+def write_amplification(model: DriveModel, **changes: Any) -> float:
+    """In the steady state: eight capacities of random writes, then four that count."""
+    flash = filled(model)
+    cell = replace(WRITES, **changes)
+    write(flash, replace(cell, volume_bytes=8 * model.capacity_bytes))
+    counted = write(flash, replace(cell, volume_bytes=4 * model.capacity_bytes))
+    return counted["nand_write_bytes"] / counted["host_write_bytes"]
+
+
+def test_an_unaligned_write_touches_two_pages(small: MakeModel) -> None:
+    """Without garbage collection (flash to spare, no cache) that is just twice as much to program."""
+    spacious = small(over_provisioning="400%", slc_cache="0B")
+    written = {}
+    for offset in (0, 512):
+        flash = filled(spacious)
+        counted = write(flash, replace(WRITES, alignment_offset_bytes=offset, volume_bytes=MIB))
+        assert counted["host_write_bytes"] == MIB
+        written[offset] = counted["nand_write_bytes"]
+    assert written == {0: MIB, 512: 2 * MIB}
+
+
+def test_unaligned_writes_take_longer(small: MakeModel) -> None:
+    """Two pages to program and two to read first."""
+    seconds = {}
+    for offset in (0, 512):
+        flash = filled(small(over_provisioning="400%", slc_cache="0B"))
+        begin_us = flash.active_until_us
+        write(flash, replace(WRITES, alignment_offset_bytes=offset, volume_bytes=MIB))
+        seconds[offset] = flash.active_until_us - begin_us
+    assert seconds[512] > 1.8 * seconds[0]
+
+
+def test_a_sector_costs_a_page(small: MakeModel) -> None:
+    flash = filled(small(over_provisioning="400%", slc_cache="0B", logical_block="512B"))
+    counted = write(flash, replace(WRITES, block_size_bytes=512, volume_bytes=MIB))
+    assert counted["host_write_bytes"] == MIB
+    assert counted["nand_write_bytes"] == 8 * MIB
+
+
+LARGER = {"capacity": "8MiB", "over_provisioning": "28%", "slc_cache": "0B"}
+HOT = ({"range_share": 0.2, "share": 0.99}, {"range_share": 0.8, "share": 0.01})
+
+
+@pytest.mark.parametrize("changes", [{"zones": HOT}, {"range_bytes": 4 * MIB}, {"range_share": 0.5, "segments": 16}])
+def test_what_leaves_pages_alone_lowers_write_amplification(small: MakeModel, changes: dict[str, Any]) -> None:
+    """Pages that are not rewritten stay together in full blocks, and all the spare flash serves the others.
+
+    Less skew than this does little or nothing: greedy collection lets cold blocks keep their few invalid pages.
+    """
+    everywhere = write_amplification(small(**LARGER))
+    assert everywhere > 2
+    assert write_amplification(small(**LARGER), **changes) < 0.75 * everywhere
+
+
+def test_half_the_range_of_an_empty_drive_is_so_much_over_provisioning(small: MakeModel) -> None:
+    """Nothing lies in the other half: 128 % of flash for 50 % of data leave next to nothing to move."""
+    flash = FlashDrive(small(**LARGER))
+    cell = replace(WRITES, range_bytes=4 * MIB, volume_bytes=64 * MIB)
+    write(flash, cell)
+    counted = write(flash, cell)
+    assert counted["mapped_pages"] == 0
+    assert flash.counters()["mapped_pages"] == 1024
+    assert counted["nand_write_bytes"] < 1.25 * counted["host_write_bytes"]
+
+
+def test_two_workloads_keep_their_queues(small: MakeModel, tmp_path: Path) -> None:
+    """Each direction is one workload; all their threads together keep 22 I/Os outstanding."""
+    cell = replace(WRITES, volume_bytes=None, runtime_s=1.0, beside=READ_BESIDE)
+    VirtualClockDrive(small(), tmp_path / "state").run(cell, tmp_path)
+    result = read_result(tmp_path, cell)
+    assert result.write.bytes == 4096 * result.write.ios > 0
+    assert result.read.bytes == 8192 * result.read.ios > 0
+    assert result.thread_time_s == pytest.approx(5 * result.runtime_s, rel=0.01)
+    assert result.read.iops * result.read.mean_latency_us / 1e6 == pytest.approx(6, rel=0.05)  # Little's law
+    assert result.write.iops * result.write.mean_latency_us / 1e6 == pytest.approx(16, rel=0.05)
+    assert (tmp_path / "job.fio").read_text().count("[beside]") == 1
+
+
+def test_two_workloads_of_which_one_is_missing_are_not_believed(small: MakeModel, tmp_path: Path) -> None:
+    alone = replace(WRITES, volume_bytes=None, runtime_s=1.0)
+    VirtualClockDrive(small(), tmp_path / "state").run(alone, tmp_path)
+    with pytest.raises(CellFailed, match="there are no reads"):
+        read_result(tmp_path, replace(alone, beside=READ_BESIDE))
+
+
+def test_two_workloads_of_which_one_ended_early_are_not_believed(small: MakeModel, tmp_path: Path) -> None:
+    cell = replace(WRITES, volume_bytes=None, runtime_s=1.0, beside=READ_BESIDE)
+    VirtualClockDrive(small(), tmp_path / "state").run(cell, tmp_path)
+    result = read_result(tmp_path, cell)
+    short = replace(result, read=replace(result.read, runtime_s=0.5))
+    with pytest.raises(CellFailed, match=r"ended after 0\.5 s"):
+        check(short, cell)
+
+
+def test_the_clock_refuses_what_fio_cannot_do(small: MakeModel) -> None:
+    with pytest.raises(UserError, match="does not combine"):
+        write(FlashDrive(small()), replace(WRITES, zipf=1.2, segments=4))
+    streams = ({"operation": "write", "block_size_bytes": 4096, "pattern": "random", "share": 1.0},)
+    with pytest.raises(UserError, match="composite has streams"):
+        write(FlashDrive(small()), replace(WRITES, pattern="composite", streams=streams, entropy=0.5))
+
+
+def test_entropy_is_nothing_to_a_drive_that_does_not_compress(small: MakeModel) -> None:
+    with_all = write(FlashDrive(small()), WRITES)
+    assert write(FlashDrive(small()), replace(WRITES, entropy=0.0)) == with_all

@@ -1,0 +1,122 @@
+"""Every shipped protocol at demo scale on the virtual clock, from its file to tables, figures and a report."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from drivelab.analysis.summary import summary_table
+from drivelab.analysis.windows import windows_table
+from drivelab.figures import sheets
+from drivelab.recording.writer import read_journal
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.layout import FIGURES_OF, kinds
+from drivelab.stages.measure import measure
+from drivelab.stages.planning import Campaign, Planned
+from drivelab.tables import io
+from drivelab.tables.collect import collect
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = sorted(path.stem for path in (ROOT / "config/protocols").glob("*.yaml"))
+
+
+def entry(name: str) -> dict[str, Any]:
+    """A measurement of the study, with the trace or the application that its protocol needs."""
+    body = yaml.safe_load((ROOT / f"config/protocols/{name}.yaml").read_text())
+    text = str(body["measure"])
+    needs: dict[str, Any] = {"trace": "sqlite"} if "'replay'" in text or "'streams'" in text else {}
+    if "'application'" in text:
+        needs["application"] = "sqlite-inserts"
+    return {"protocol": name, "scale": "demo", **needs}
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
+    """A study of all protocols on one virtual drive, with blocks of 512 B as some need them, in a copy of the configuration."""
+    folder = tmp_path_factory.mktemp("library")
+    for name in ("config", "traces"):
+        shutil.copytree(ROOT / name, folder / name)
+    study = {
+        "name": "library", "results": "results", "clock": "virtual", "drives": ["op7-512e"],
+        "traces": {"sqlite": {"shipped": "sqlite-inserts"}}, "measurements": [entry(name) for name in NAMES],
+    }  # fmt: skip
+    before = Path.cwd()
+    os.chdir(folder)
+    Path("config/library.yaml").write_text(yaml.safe_dump(study))
+    yield Campaign.load("config/library.yaml")
+    os.chdir(before)
+
+
+def tables_of(one: Planned) -> dict[str, pd.DataFrame]:
+    """What the rules `tables` and `steady_state` make of a recording, written and read as they do."""
+    found = collect(one.plan.recording_path, bool(one.altered))
+    steps = one.plan.subject["measure"]
+    criteria = {
+        number: step["loop"]["until"]
+        for number, step in enumerate(steps)
+        if "loop" in step and "track" in step["loop"]["until"]
+    }
+    found["steady_state"] = windows_table(found["cells"], criteria)
+    folder = Path("tables") / one.plan.recording
+    for name, frame in found.items():
+        io.write(frame, folder / f"{name}.parquet", name)
+    return {name: io.read(folder / f"{name}.parquet", name) for name in found}
+
+
+def plans_of(campaign: Campaign, name: str) -> list[Planned]:
+    return [one for one in campaign.plans if one.protocol.name == name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_runs_at_demo_scale(campaign: Campaign, name: str) -> None:
+    for one in plans_of(campaign, name):
+        plan = one.plan
+        seal = Path("seals") / plan.recording
+        seal.parent.mkdir(parents=True, exist_ok=True)
+        purge(plan, seal.with_suffix(".purge"))
+        precondition(plan, seal.with_suffix(".purge"), seal.with_suffix(".seal"))
+        measure(plan, seal.with_suffix(".seal"))
+        assert one.altered, "the demo scale shortens nothing"
+        tables = tables_of(one)
+        events = [line["event"] for line in read_journal(plan.recording_path)]
+        assert not {"failed", "gap"} & set(events)
+        measured = tables["cells"]
+        measured = measured if "cold" not in measured else measured[~measured["cold"]]
+        replayed = [name for name in ("replays", "application_runs") if name in tables and not tables[name].empty]
+        assert len(measured) or replayed
+        if len(measured):
+            assert (measured["iops"] > 0).all()
+
+
+def test_every_protocol_gives_results(campaign: Campaign) -> None:
+    """The summary has values of all that were run."""
+    done = [one for one in campaign.plans if (one.plan.recording_path / "recording.json").exists()]
+    if not done:
+        pytest.skip("none of the protocols was run")
+    frames = [tables_of(one) for one in done]
+
+    def together(name: str) -> pd.DataFrame:
+        return pd.concat([frame[name] for frame in frames], ignore_index=True)
+
+    summary = summary_table(*(together(name) for name in ("cells", "steady_state", "replays", "replay_passes")))
+    missing = {one.plan.measurement for one in done} - set(summary["measurement"])
+    assert not missing
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FIGURES_OF if kind not in ("comparison", "trace")])
+def test_each_kind_of_figure_is_drawn_for_a_protocol(campaign: Campaign, kind: str, tmp_path: Path) -> None:
+    done = [
+        one for one in campaign.plans if kind in kinds(one) and (one.plan.recording_path / "recording.json").exists()
+    ]
+    if not done:
+        pytest.skip(f"no protocol that was run has figures of kind {kind}")
+    for one in done[:1]:
+        sheets.draw({name: tmp_path / name for name in FIGURES_OF[kind]}, tables_of(one), one.plan.measurement)
+        assert all((tmp_path / f"{name}.svg").stat().st_size for name in FIGURES_OF[kind])

@@ -1,0 +1,84 @@
+"""Drives measured at the same time, through Snakemake: one job for all, conditioned one by one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from mini_project import Project
+
+from drivelab.recording.writer import read_journal
+from drivelab.tables import io
+
+pytestmark = pytest.mark.xdist_group("workflow")
+
+PROTOCOL = """\
+name: head-to-head
+title: Random writes on all drives at the same time
+source: a test
+description: a test
+sources: {simultaneous: a test, condition.purge: a test, soak: a test}
+simultaneous: true
+condition: {purge: required}
+measure:
+  - soak:
+      {pattern: random, read_share: 0, block_size: 8KiB, threads: 1, queue_depth: 4, slice: 100ms, until: {time: 1s}}
+"""
+STUDY = """\
+name: mini
+results: results
+clock: virtual
+basis: op7
+drives: [op7, op28]
+measurements:
+  - {protocol: head-to-head}
+  - {protocol: head-to-head, name: alone, drives: [op28]}
+"""
+TOGETHER = {"purge": 2, "precondition": 2, "measure_together_1": 1}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "project")
+    (made.folder / "config/protocols/head-to-head.yaml").write_text(PROTOCOL)
+    (made.folder / "config/mini.yaml").write_text(STUDY)
+    return made
+
+
+def measuring(jobs: dict[str, int]) -> dict[str, int]:
+    return {rule: count for rule, count in jobs.items() if rule.startswith(("purge", "precondition", "measure"))}
+
+
+def test_one_job_for_all_drives_and_nothing_twice(project: Project) -> None:
+    assert measuring(project.to_do()) == {"purge": 3, "precondition": 3, "measure": 1, "measure_together_1": 1}
+    project.run()
+    assert project.to_do() == {}
+    recordings = {path.split("/")[2]: project.folder / path for path in project.recordings() if "head" in path}
+    assert recordings.keys() == {"op7", "op28"}
+    for drive, manifest in recordings.items():
+        (other,) = recordings.keys() - {drive}
+        met = [line["with"] for line in read_journal(manifest.parent) if line["event"] == "together"]
+        assert met == [[other], [other]]
+    deltas = io.read(project.folder / "results/tables/deltas.parquet", "deltas")
+    assert set(deltas["measurement"]) == {"head-to-head"}
+    shutil.rmtree(project.folder / ".snakemake")
+    assert measuring(project.to_do()) == {}
+
+    before = project.recordings()
+    shutil.rmtree(recordings["op28"].parent)
+    assert measuring(project.to_do()) == TOGETHER, "one drive alone cannot be measured again"
+    project.run()
+    assert project.to_do() == {}
+    assert {path for path, at in project.recordings().items() if before[path] == at} == {
+        path for path in before if "/alone/" in path
+    }
+
+
+def test_the_job_takes_one_place_and_all_its_drives(project: Project) -> None:
+    dry = project.snakemake("--dry-run")
+    assert dry.returncode == 0, dry.stdout + dry.stderr
+    (job,) = re.findall(r"rule measure_together_1:\n((?:    .*\n)+)", dry.stdout + dry.stderr)
+    assert "measuring=1" in job
+    assert "drive_op7=1, drive_op28=1" in job
