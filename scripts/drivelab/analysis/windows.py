@@ -29,6 +29,7 @@ _COLUMNS = {
     "block_size_bytes": "block_size_bytes",
     "threads": "threads",
     "queue_depth": "queue_depth",
+    "alignment_offset_bytes": "alignment_offset_bytes",
 }
 """Of table `cells`, by key of a tracked variable."""
 

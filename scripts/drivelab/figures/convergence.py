@@ -1,4 +1,4 @@
-"""Steady-state convergence: a metric against the round, a line per block size."""
+"""Steady-state convergence: a metric against the round, a line per block size, or per cell of a loop that is no grid."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drivelab.figures import axes as ax
-from drivelab.figures import selection, style
-from drivelab.figures.quantities import format_mix, quantity
-from drivelab.units import format_size
+from drivelab.figures import counted, selection, style
+from drivelab.figures.convergence_lines import choose
+from drivelab.figures.quantities import quantity
 
 _CELLS = (
     "recording",
@@ -23,6 +23,9 @@ _CELLS = (
     "pattern",
     "read_share_pct",
     "block_size_bytes",
+    "workload",
+    "threads",
+    "queue_depth",
     "after_gap",
     "tainted",
 )
@@ -46,32 +49,30 @@ def convergence(
     """Convergence of all block sizes at one read share, with the steady-state window marked.
 
     `cells` and `steady_state` hold one drive and run. Without `read_share_pct` writes are shown, or the cells with the
-    fewest reads where there is none that only writes. `metric` is a column of `cells`; without it, the one that the
-    protocol tracks. Filled markers lie in the window, hollow ones outside. Raises ValueError for unsuitable tables.
+    fewest reads where there is none that only writes; of cells that are no grid of block sizes and mixes all, of a
+    sweep over threads and depths those of the tracked workload with the most threads. `metric` is a column of `cells`;
+    without it, the one that the protocol tracks. Filled markers lie in the window, hollow ones outside. Raises
+    ValueError for unsuitable tables.
     """
     selection.require(steady_state, _STEADY, "steady_state")
     if metric is None:
         metric = str(selection.require_one(steady_state, "metric", "steady_state"))
     selection.require(cells, (*_CELLS, metric), "cells")
-    loop = selection.one_measurement(cells)
-    if read_share_pct is None:
-        read_share_pct = int(loop["read_share_pct"].min())
-    shown = selection.rows(loop, "cells", read_share_pct=read_share_pct)
+    loop = selection.one_measurement(counted.labelled(cells))
+    tracked = set(steady_state[steady_state["metric"] == metric]["variable"])
+    lines = choose(loop, tracked, read_share_pct)
+    shown = lines.rows
     windows = selection.windows(steady_state)
     scale = quantity(metric, shown[metric].max())
 
-    figure = style.new_figure(f"Convergence at {format_mix(read_share_pct)} read/write")
+    figure = style.new_figure(lines.title)
     axes = figure.subplots()
-    several = shown["pattern"].nunique() > 1
-    kinds = sorted(shown[["pattern", "block_size_bytes"]].drop_duplicates().itertuples(index=False, name=None))
-    for colour, marker, (pattern, size) in zip(
-        style.ordered_colours(len(kinds)), style.MARKERS * 9, kinds, strict=False
+    for colour, marker, (label, short) in zip(
+        style.ordered_colours(len(lines.names)), style.MARKERS * 9, lines.names.items(), strict=False
     ):
-        tracked = _is_tracked(steady_state, metric, pattern, size, read_share_pct)
-        access = f"{selection.access(pattern)} " if several else ""
-        name: str | None = access + format_size(int(size)) + (" *" if tracked else "")
-        of_kind = shown[(shown["pattern"] == pattern) & (shown["block_size_bytes"] == size)]
-        for (recording, step), line in of_kind.groupby(["recording", "step"]):
+        is_tracked = label in tracked
+        name: str | None = short + (" *" if is_tracked else "")
+        for (recording, step), line in shown[shown["cell_label"] == label].groupby(["recording", "step"]):
             line = line.sort_values("round")
             values = line[metric] / scale.divisor
             axes.plot(
@@ -81,7 +82,7 @@ def convergence(
                 marker=marker,
                 markerfacecolor="white",
                 label=name,
-                linewidth=2.6 if tracked else 1.4,
+                linewidth=2.6 if is_tracked else 1.4,
                 gid="line",
             )
             name = None
@@ -90,6 +91,8 @@ def convergence(
             axes.plot(
                 line["round"][inside], values[inside], color=colour, marker=marker, linestyle="none", gid="window"
             )
+    if lines.note:
+        style.note(figure, lines.note)
     _mark(axes, shown, scale.divisor, metric)
     message = selection.not_steady(steady_state)
     if len(set(windows.values())) == 1:
@@ -109,13 +112,8 @@ def convergence(
     ax.round_axis(axes, int(shown["round"].min()), int(shown["round"].max()))
     if message:
         style.alarm(figure, message)
-    ax.legend(figure, axes, "Block size\n(* tracked)")
+    ax.legend(figure, axes, lines.legend)
     return figure
-
-
-def _is_tracked(steady_state: pd.DataFrame, metric: str, pattern: str, size: int, read_share_pct: int) -> bool:
-    variable = selection.workload(pattern, size, read_share_pct)
-    return variable in set(steady_state[steady_state["metric"] == metric]["variable"])
 
 
 def _mark(axes: Axes, shown: pd.DataFrame, divisor: float, metric: str) -> None:

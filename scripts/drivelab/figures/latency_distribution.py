@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -57,6 +58,13 @@ def latency_distribution(latency_bins: pd.DataFrame, *, by: str = "drive", kind:
             label=name,
             gid="line",
         )
+    nines_axis(axes, bins, smallest)
+    ax.legend(figure, axes)
+    return figure
+
+
+def nines_axis(axes: Axes, bins: pd.DataFrame, smallest: float) -> None:
+    """Axes of an exceedance curve: latency, and nines down to the share `smallest`."""
     fastest, slowest = bins["latency_ns"].min() / 1e3, bins["latency_ns"].max() / 1e3
     ax.log_axis(axes, "x", max(fastest, 0.1), max(slowest, 0.1), format_latency)
     axes.set_xlabel("Latency, submission to completion (µs, ms, s), log scale")
@@ -67,8 +75,6 @@ def latency_distribution(latency_bins: pd.DataFrame, *, by: str = "drive", kind:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
     axes.set_ylabel("Faster I/Os (% of all), log scale")
-    ax.legend(figure, axes)
-    return figure
 
 
 def exceedance(bins: pd.DataFrame) -> pd.Series:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import format_kib, quantity
+from drivelab.units import format_size
 
 CELLS = (
     "recording",
@@ -41,8 +43,23 @@ def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     scale = quantity(metric, table.max(axis=None))
     table = table / scale.divisor
 
-    figure = style.new_figure(f"{scale.name} by block size and mix")
+    by_mix = len(table.index) == 1 and len(table.columns) > 1
+    figure = style.new_figure(f"{scale.name} by {'read share' if by_mix else 'block size and mix'}")
     axes = figure.subplots()
+    if by_mix:
+        _by_read_share(axes, table)
+    else:
+        _by_block_size(axes, table)
+    values = table.stack().tolist()
+    ax.scale_y(axes, values, scale, log=ax.is_wide(values))
+    message = selection.not_steady(steady_state)
+    if message:
+        style.alarm(figure, message)
+    ax.legend(figure, axes, "Block size" if by_mix else "Read/write\nmix (%)")
+    return figure
+
+
+def _by_block_size(axes: Axes, table: pd.DataFrame) -> None:
     mixes = list(table.columns)
     for colour, marker, mix in zip(style.ordered_colours(len(mixes)), style.MARKERS * 11, mixes, strict=False):
         line = table[mix].dropna()
@@ -54,10 +71,21 @@ def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: format_kib(size)))
     axes.set_xlabel("Block size (KiB), log scale")
-    values = table.stack().tolist()
-    ax.scale_y(axes, values, scale, log=ax.is_wide(values))
-    message = selection.not_steady(steady_state)
-    if message:
-        style.alarm(figure, message)
-    ax.legend(figure, axes, "Read/write\nmix (%)")
-    return figure
+
+
+def _by_read_share(axes: Axes, table: pd.DataFrame) -> None:
+    """Of one block size: the mixes on the x axis, a line per pattern."""
+    (size,) = table.index
+    values = table.loc[size]
+    by_pattern: dict[str, dict[float, float]] = {}
+    for column, value in values.items():
+        pattern, _, mix = str(selection.mix(column)).rpartition(" ")
+        by_pattern.setdefault(pattern, {})[float(mix.partition("/")[0])] = float(value)
+    for place, (pattern, line) in enumerate(sorted(by_pattern.items())):
+        name = f"{pattern} {format_size(int(size))}".strip()
+        shares = sorted(line)
+        axes.plot(shares, [line[share] for share in shares], color=style.colours(2)[place],
+                  marker=style.MARKERS[place], label=name, gid="line")  # fmt: skip
+    axes.set_xlim(-4, 104)
+    axes.xaxis.set_major_locator(FixedLocator(sorted({share for line in by_pattern.values() for share in line})))
+    axes.set_xlabel("Read share (% of the I/Os)")

@@ -11,9 +11,16 @@ from matplotlib.figure import Figure
 from drivelab.figures import replay_common, selection, style
 from drivelab.figures.comparison import comparison
 from drivelab.figures.convergence import convergence
+from drivelab.figures.demand_intensity import demand_intensity
+from drivelab.figures.demand_variation import demand_variation
+from drivelab.figures.head_to_head import head_to_head
+from drivelab.figures.idle_recovery import idle_recovery
+from drivelab.figures.latency_by_turn import latency_by_turn
 from drivelab.figures.latency_distribution import latency_distribution
 from drivelab.figures.measurement_2d import measurement_2d
 from drivelab.figures.measurement_3d import measurement_3d
+from drivelab.figures.nines import nines
+from drivelab.figures.repeats import repeats
 from drivelab.figures.replay import replay
 from drivelab.figures.replay_fidelity import replay_fidelity
 from drivelab.figures.replay_latency import replay_latency
@@ -22,6 +29,7 @@ from drivelab.figures.replay_over_time import replay_over_time
 from drivelab.figures.replay_phases import replay_phases
 from drivelab.figures.saturation_bytes import saturation_bytes
 from drivelab.figures.saturation_time import saturation_time
+from drivelab.figures.stimulus import stimulus
 from drivelab.figures.window import window
 
 
@@ -50,6 +58,14 @@ FIGURES: Mapping[str, FigureKind] = {
     "window": FigureKind(window, ("steady_state",), "steady_state", of_window=True),
     "measurement_2d": FigureKind(measurement_2d, ("cells", "steady_state"), "cells", of_window=True),
     "measurement_3d": FigureKind(measurement_3d, ("cells", "steady_state"), "cells", of_window=True),
+    "repeats": FigureKind(repeats, ("cells", "steady_state"), "cells"),
+    "demand_variation": FigureKind(demand_variation, ("cells", "steady_state"), "cells"),
+    "demand_intensity": FigureKind(demand_intensity, ("cells", "steady_state"), "cells"),
+    "idle_recovery": FigureKind(idle_recovery, ("cells",), "cells"),
+    "stimulus": FigureKind(stimulus, ("cells",), "cells"),
+    "latency_by_turn": FigureKind(latency_by_turn, ("latency_bins", "cells"), "latency_bins"),
+    "nines": FigureKind(nines, ("latency_bins",), "latency_bins"),
+    "head_to_head": FigureKind(head_to_head, ("series", "cells"), "series"),
     "saturation_time": FigureKind(saturation_time, ("cells",), "cells"),
     "saturation_bytes": FigureKind(saturation_bytes, ("cells", "drives"), "cells"),
     "latency_distribution": FigureKind(latency_distribution, ("latency_bins",), "latency_bins"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from drivelab.figures import style
+from drivelab.figures.counted import labelled
 from drivelab.figures.registry import FIGURES, render
 
 
@@ -29,16 +30,44 @@ def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]
 
 
 def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Of the cells only the steps that the figure is about: a protocol may have a loop and a soak.
-
-    The latency distribution is that of the last soak: the PTS takes its histogram after the drive has settled.
-    """
+    """Of the tables only the steps that the figure is about: a protocol may have loops and soaks, once or repeated."""
     chosen = {table: tables[table] for table in dict.fromkeys((*FIGURES[name].required, FIGURES[name].values))}
-    if "cells" in chosen:
-        kind = "soak" if name.startswith(("saturation", "latency")) else "loop"
-        chosen["cells"] = chosen["cells"][chosen["cells"]["kind"] == kind]
-    if name == "latency_distribution":
-        for table in ("latency_bins", "cells"):
-            soak = chosen[table][chosen[table]["kind"] == "soak"]
-            chosen[table] = soak[soak["step"] == soak["step"].max()]
+    if "cells" in chosen:  # named before any is left out: what a cell is called depends on the others
+        chosen["cells"] = labelled(chosen["cells"])
+    choose = _CHOICES.get(name, lambda rows: rows)
+    for table in ("cells", "latency_bins"):
+        if table in chosen:
+            chosen[table] = choose(chosen[table])
+    if name in ("convergence", "window", "measurement_2d", "measurement_3d"):
+        windows = chosen["steady_state"]
+        chosen["steady_state"] = windows[windows["step"] == windows["step"].min()]
+        chosen["cells"] = chosen["cells"][chosen["cells"]["step"] == windows["step"].min()]
     return chosen
+
+
+def _loops(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["kind"] == "loop"]
+
+
+def _soaks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Those that are not repeated by phase."""
+    return rows[(rows["kind"] == "soak") & rows["phase"].isna()]
+
+
+def _last_soak(rows: pd.DataFrame) -> pd.DataFrame:
+    """The PTS takes its histogram after the drive has settled."""
+    soaks = _soaks(rows)
+    return soaks[soaks["step"] == soaks["step"].max()]
+
+
+def _turns(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[(rows["kind"] == "soak") & rows["phase_value"].notna()]
+
+
+_CHOICES: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    **dict.fromkeys(("convergence", "window", "measurement_2d", "measurement_3d", "repeats"), _loops),
+    **dict.fromkeys(("saturation_time", "saturation_bytes", "stimulus"), _soaks),
+    **dict.fromkeys(("latency_distribution", "nines"), _last_soak),
+    "latency_by_turn": _turns,
+}
+"""Rows of the tables that a figure shows; all, where none is named."""

@@ -74,6 +74,6 @@ def _recovery(figure: Figure, axes: Axes, soaks: pd.DataFrame, per_time: float, 
 def _around(parts: list[pd.DataFrame], workload: str, stimulus_: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     for before, between, after in zip(parts, parts[1:], parts[2:], strict=False):
         names = [one["workload"].iloc[0] for one in (before, between, after)]
-        if names[0].startswith(workload) and names[1].startswith(stimulus_):
+        if names[0] == names[2] == workload and names[1] == stimulus_:
             return before, after
     raise ValueError(f"table 'cells' has no soaks of {workload} around {stimulus_}")

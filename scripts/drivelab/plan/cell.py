@@ -115,7 +115,7 @@ class Cell:
         if self.range_bytes is not None:
             yield f"range {format_size(self.range_bytes)}"
         if self.segments is not None:
-            yield f"{self.segments} segments"
+            yield f"{self.segments} segment{'s' if self.segments > 1 else ''}"
         if self.rate_iops is not None:
             yield f"at most {self.rate_iops:g} IOPS"
         if self.entropy is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from drivelab.fio.expressible import refuse_inexpressible
 from drivelab.plan.cell import Cell
 from drivelab.protocol.misfit import MisfitError, at
 from drivelab.protocol.values import (
@@ -49,7 +50,8 @@ def cell(
         runtime_s=runtime_s,
         **{**known, **_sizes(all_fields), **_optional(all_fields), **span},
     )
-    _refuse_contradictions(found)
+    with at():
+        refuse_inexpressible(found)
     return {key: value for key, value in found.to_mapping().items() if demand.get(key, value) is not None}
 
 
@@ -109,15 +111,3 @@ _MAKERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "rate_iops": lambda wanted: {"rate_iops": float(wanted)},
     "beside": _beside,
 }
-
-
-def _refuse_contradictions(found: Cell) -> None:
-    if found.pattern == "sequential":
-        for key, value in (("access", found.zones or found.zipf), ("segments", found.segments)):
-            if value is not None:
-                raise MisfitError(f"'{key}' says where random I/Os go, but the cell is sequential; leave it out")
-    if found.beside is not None and {found.read_share, found.beside["read_share"]} != {0, 100}:
-        raise MisfitError(
-            "of a cell and the one beside it one must only read and the other one only write; make one 'read_share' "
-            "100 and the other one 0"
-        )

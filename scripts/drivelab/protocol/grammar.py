@@ -180,7 +180,7 @@ def _steps(body: Mapping[str, Any], drive_class: str, turn: tuple[tuple[str, Any
     values = Values(chosen["threads"], chosen["queue_depth"], span, body.get("workloads", {}), turn)
     drives_class = {**chosen, "active_range": span["range_share"], "name": drive_class}
     if "range_bytes" in span:
-        drives_class["active_range_bytes"] = span["range_bytes"]
+        drives_class["range_bytes"] = span["range_bytes"]
     return {"class": drives_class, "condition": conditioned, "measure": _measure(body["measure"], values)}
 
 

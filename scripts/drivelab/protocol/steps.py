@@ -7,7 +7,7 @@ from typing import Any
 
 from drivelab.protocol.cells import cell
 from drivelab.protocol.loops import loop
-from drivelab.protocol.misfit import at
+from drivelab.protocol.misfit import MisfitError, at
 from drivelab.protocol.replays import replay
 from drivelab.protocol.stop_rules import repeats, steady_soak
 from drivelab.protocol.values import Values, duration_s
@@ -18,12 +18,18 @@ def _soak(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
     made = cell({key: value for key, value in fields.items() if key != "until"}, values, None)
     with at("until"):
         if "capacity_multiple" in rule:
+            if "beside" in made:
+                raise MisfitError("a workload beside the cell has no share of a volume; give a 'time'")
             until["capacity_multiple"] = rule["capacity_multiple"]
         if "time" in rule:
             until["time_s"] = duration_s(rule, "time")
         if "steady_state" in rule:
             with at("steady_state"):
                 until["steady_state"] = steady_soak(rule["steady_state"], made["slice_s"])
+        if "steady_state" in until and not {"capacity_multiple", "time_s"} & until.keys():
+            raise MisfitError(
+                "a drive that is never steady would be written for ever; add a 'time' or 'capacity_multiple'"
+            )
     return {"cell": made, "until": until}
 
 

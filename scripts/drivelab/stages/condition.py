@@ -11,11 +11,11 @@ from drivelab.drives.seal import Seal, Verdict, judge
 from drivelab.drives.sysfs import SECTOR_BYTES
 from drivelab.errors import UserError
 from drivelab.fio.result import CellFailed, read_result
-from drivelab.plan.blocks import refuse_small_cells
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording, now_iso, write_json
 from drivelab.stages.device import Device, open_device
 from drivelab.stages.fill import Pass, passes, rest
+from drivelab.stages.fitting import refuse_unfit
 from drivelab.stages.progress import Progress
 from drivelab.stages.scenario import note_scenario, require_scenario
 
@@ -30,7 +30,7 @@ def purge(plan: Plan, seal_out: Path) -> None:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
         return
     with open_device(plan) as device:
-        refuse_small_cells(plan, device.logical_block_bytes)
+        refuse_unfit(plan, device.capacity_bytes, device.logical_block_bytes)
         scenario = require_scenario(plan, device)
         recording.set_aside("the drive was purged for a new start")
         recording.open()

@@ -13,11 +13,11 @@ from drivelab.config.study import MeasurementChoice, Platform, Study, load_study
 from drivelab.config.yaml_file import load_yaml
 from drivelab.drives import guard, sysfs
 from drivelab.errors import UserError
-from drivelab.plan.blocks import refuse_small_cells
 from drivelab.plan.plan import Plan
 from drivelab.protocol.grammar import Protocol, Resolved, load, resolve
 from drivelab.stages.drive_subject import drive_subject, simultaneous
 from drivelab.stages.estimate import Trace
+from drivelab.stages.fitting import refuse_unfit
 from drivelab.stages.planned_application import APPLICATIONS, add_application, check_application, refuse_on_drive
 from drivelab.stages.platforms import is_here, is_recorded, scenarios, still_elsewhere, this_host
 from drivelab.stages.write_cache import known_state
@@ -121,7 +121,7 @@ class Campaign:
         for plan in self.here:
             if (device := approved.get(plan.sheet_drive)) is not None:
                 refuse_on_drive(plan, sysfs.capacity_bytes(device.name))
-                refuse_small_cells(plan, sysfs.logical_block_bytes(device.name))
+                refuse_unfit(plan, sysfs.capacity_bytes(device.name), sysfs.logical_block_bytes(device.name))
 
     def real_drives(self) -> list[str]:
         """Kernel names of the attached real drives that are to be measured."""
@@ -241,7 +241,7 @@ class Campaign:
             plan = add_application(plan, choice.application, choice.source, TRACES)
         if plan.virtual:
             model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
-            refuse_small_cells(plan, model.logical_block_bytes)
+            refuse_unfit(plan, model.capacity_bytes, model.logical_block_bytes)
         return plan
 
     def _with_purge(self, steps: Mapping[str, Any]) -> dict[str, Any]:

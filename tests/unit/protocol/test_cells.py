@@ -153,8 +153,10 @@ def test_distributions_keep_their_shares(weights: dict[int, int]) -> None:
         ({"access": [{"range": "50%", "share": "50%"}, {"range": "40%", "share": "50%"}]}, "ranges of the zones add"),
         ({"access": [{"range": "50%", "share": "50%"}, {"range": "50%", "share": "40%"}]}, "shares of the zones add"),
         ({"access": {"zipf": 0}}, "zipf"),
-        ({"access": {"zipf": 1}, "pattern": "sequential"}, "'access' says where random I/Os go"),
-        ({"segments": 4, "pattern": "sequential"}, "'segments' says where random I/Os go"),
+        ({"access": {"zipf": 1.2}, "pattern": "sequential"}, "zipf is for random I/O"),
+        ({"rate_iops": 10, "block_size": "4KiB-8KiB"}, "several block sizes make no rate"),
+        ({"entropy": "2.5%"}, "not known to fio"),
+        ({"segments": 4, "pattern": "sequential"}, "segments is for random I/O"),
         ({"active_range": "0%"}, r"active_range': active range 0% is not within"),
         ({"active_range": "101%"}, "active range 101% is not within"),
         ({"entropy": "101%"}, r"entropy': 101% is not within"),
@@ -162,7 +164,7 @@ def test_distributions_keep_their_shares(weights: dict[int, int]) -> None:
         ({"threads": "each"}, r"threads': is 'each', but"),
         ({"threads": "many"}, r"threads': 'many' is not 'each'"),
         ({"beside": {"pattern": "random", "read_share": 100, "block_size": "4KiB", "threads": 1, "queue_depth": 1}},
-         "one must only read and the other one only write"),
+         "one must only read and the other only write"),
         ({"read_share": 100, "beside": {"pattern": "random", "read_share": 100, "block_size": "4KiB", "threads": 1,
                                         "queue_depth": 1}}, "one must only read"),
         ({"beside": {"read_share": 100}}, "'pattern' is missing"),
@@ -183,7 +185,7 @@ def test_cells_alike_but_for_their_runtime_are_refused(tmp_path: Path) -> None:
 
 def test_a_range_of_the_class_may_be_a_size(tmp_path: Path) -> None:
     (found,) = resolved(tmp_path, [soak()], class_={**CLASS, "active_range": "8GiB"})
-    assert found.steps["class"] == {**CLASS, "active_range": 1.0, "active_range_bytes": 8 << 30, "name": "client"}
+    assert found.steps["class"] == {**CLASS, "active_range": 1.0, "range_bytes": 8 << 30, "name": "client"}
     assert found.steps["measure"][0]["soak"]["cell"]["range_bytes"] == 8 << 30
     (found,) = resolved(tmp_path, [soak(active_range="50%")], class_={**CLASS, "active_range": "8GiB"})
     cell = found.steps["measure"][0]["soak"]["cell"]

@@ -94,8 +94,13 @@ def test_a_soak_ends_by_what_comes_first(tmp_path: Path) -> None:
     steady = {"every_s": 1800.0, **RULE, "metric": "iops"}
     assert found["until"] == {"capacity_multiple": 4, "time_s": 86400.0, "steady_state": steady}
     del rule["every"]
-    (found,) = steps(tmp_path, [soak(until={"steady_state": rule})])
-    assert found["until"] == {"steady_state": {**steady, "every_s": 60.0}}
+    (found,) = steps(tmp_path, [soak(until={"time": "1h", "steady_state": rule})])
+    assert found["until"] == {"time_s": 3600.0, "steady_state": {**steady, "every_s": 60.0}}
+    with pytest.raises(UserError, match=r"soak\.until': a drive that is never steady would be written for ever"):
+        steps(tmp_path, [soak(until={"steady_state": rule})])
+    beside = {"pattern": "random", "read_share": 100, "block_size": "4KiB", "threads": 1, "queue_depth": 1}
+    with pytest.raises(UserError, match="has no share of a volume"):
+        steps(tmp_path, [soak(read_share=0, beside=beside, until={"capacity_multiple": 1})])
     for every in ("90s", "30s"):
         with pytest.raises(UserError, match=r"soak\.until\.steady_state': its spans of \d+ s are no multiple"):
             steps(tmp_path, [soak(until={"steady_state": {**rule, "every": every}})])

@@ -29,6 +29,7 @@ def campaign(project: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
         planning.guard, "approve", lambda row, device: ApprovedDevice("/dev/nvme9n1", "nvme9n1", row.serial, None)
     )
     monkeypatch.setattr(drives_write_cache, "state", lambda name: "on")
+    monkeypatch.setattr(planning.sysfs, "capacity_bytes", lambda name: 10**12)
     return Campaign.load("config/mine.yaml")
 
 

@@ -1,4 +1,4 @@
-"""Every size of a plan against the logical block of its drive."""
+"""Every size, range and slice of a plan against its drive."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from typing import Any
 import pytest
 
 from drivelab.errors import UserError
-from drivelab.plan.blocks import refuse_small_cells
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
+from drivelab.stages.fitting import refuse_unfit
+
+GIB = 2**30
 
 
-def plan(cell: dict[str, Any], fill: Any = None) -> Plan:
+def plan(cell: dict[str, Any], fill: Any = None, clock: str = "wall") -> Plan:
     made = Cell(
         **{"pattern": "random", "read_share": 0, "block_size_bytes": 8192, "threads": 1, "queue_depth": 1, **cell}
     )
     condition = {"purge": "none", **({"fill": fill} if fill is not None else {})}
     subject = {"condition": condition, "measure": [{"idle": {"time_s": 1.0}}, {"soak": {"cell": made.to_mapping()}},
                                                    {"loop": {"cells": [made.to_mapping()]}}]}  # fmt: skip
-    return Plan(subject, {"drive": "fast", "measurement": "m"})
+    return Plan({"clock": clock, **subject}, {"drive": "fast", "measurement": "m"})
 
 
 def sizes(*of: int) -> list[dict[str, Any]]:
@@ -34,7 +36,7 @@ def beside(size: int) -> dict[str, Any]:
     ("cell", "what"),
     [
         ({"block_size_bytes": 512}, "block size 512B"),
-        ({"block_size_bytes": 4096, "block_sizes": sizes(4096, 4608)}, "block size 4608B"),
+        ({"block_size_bytes": 2048, "block_sizes": sizes(2048, 8192)}, "block size 2KiB"),
         ({"beside": beside(1024)}, "block size 1KiB"),
         ({"alignment_bytes": 2048}, "alignment 2KiB"),
         ({"alignment_offset_bytes": 512}, "alignment offset 512B"),
@@ -42,18 +44,36 @@ def beside(size: int) -> dict[str, Any]:
 )
 def test_any_size_below_the_block_is_refused(cell: dict[str, Any], what: str) -> None:
     with pytest.raises(UserError, match=f"drive 'fast', m: {what} is no multiple of the drive's logical block of 4KiB"):
-        refuse_small_cells(plan(cell), 4096)
-    refuse_small_cells(plan(cell), 512)
+        refuse_unfit(plan(cell), GIB, 4096)
+    refuse_unfit(plan(cell), GIB, 512)
 
 
 @pytest.mark.parametrize("several", [False, True])
 def test_so_is_that_of_a_fill(several: bool) -> None:
     small, large = {"block_size_bytes": 512}, {"block_size_bytes": 131072}
     with pytest.raises(UserError, match="the fill's block size 512B"):
-        refuse_small_cells(plan({}, [large, small] if several else small), 4096)
-    refuse_small_cells(plan({}, [large, large] if several else large), 4096)
+        refuse_unfit(plan({}, [large, small] if several else small), GIB, 4096)
+    refuse_unfit(plan({}, [large, large] if several else large), GIB, 4096)
 
 
 def test_streams_are_rounded_when_the_trace_is_there() -> None:
     streams = [{"operation": "write", "block_size_bytes": 512, "pattern": "random", "share": 1.0}]
-    refuse_small_cells(plan({"pattern": "composite", "block_size_bytes": 700, "streams": streams}), 4096)
+    refuse_unfit(plan({"pattern": "composite", "block_size_bytes": 700, "streams": streams}), GIB, 4096)
+
+
+def test_a_range_larger_than_the_drive_is_refused() -> None:
+    with pytest.raises(UserError, match="range of 2GiB is larger than the drive of 1GiB"):
+        refuse_unfit(plan({"range_bytes": 2 * GIB}), GIB, 4096)
+    refuse_unfit(plan({"range_bytes": GIB}), GIB, 4096)
+
+
+def test_so_is_one_that_holds_no_block_for_each_thread() -> None:
+    cell = {"pattern": "sequential", "threads": 8, "range_bytes": 32768}
+    with pytest.raises(UserError, match="does not hold a block of 8KiB for each thread"):
+        refuse_unfit(plan(cell), GIB, 4096)
+
+
+def test_fio_cuts_no_slices_of_less_than_a_second() -> None:
+    with pytest.raises(UserError, match=r"slices of 0.5 s are shorter than fio can cut"):
+        refuse_unfit(plan({"slice_s": 0.5}), GIB, 4096)
+    refuse_unfit(plan({"slice_s": 0.5}, clock="virtual"), GIB, 4096)

@@ -1,0 +1,66 @@
+"""Latency distributions of the turns of a repeated step, such as the points MAX, MID and MIN of a sweep."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drivelab.analysis.labels import demand
+from drivelab.figures import axes as ax
+from drivelab.figures import selection, style
+from drivelab.figures.latency_distribution import exceedance, nines_axis
+from drivelab.figures.quantities import format_latency
+
+_BINS = ("recording", "step", "kind", "workload", "phase", "phase_value", "latency_ns", "count")
+_CELLS = ("recording", "step", "kind", "workload", "phase_value", "point", "threads", "queue_depth")
+_PERCENTS = (99.0, 99.9, 99.99, 99.999)
+_TAIL = (0.001, "99.9 %")
+
+
+@style.styled
+def latency_by_turn(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
+    """Exceedance curves of latency, one per turn: of the last soak of each turn, which the others prepare for.
+
+    Both tables hold the soaks of one recording that are repeated over values. Raises ValueError for unsuitable tables.
+    """
+    selection.require(latency_bins, _BINS, "latency_bins")
+    selection.require(cells, _CELLS, "cells")
+    selection.require_one(cells, "recording", "cells")
+    turns = cells[(cells["kind"] == "soak") & cells["phase_value"].notna()]
+    bins = latency_bins[(latency_bins["kind"] == "soak") & latency_bins["phase_value"].notna()]
+    bins = bins[bins["count"] > 0]
+    if turns.empty or bins.empty:
+        raise ValueError("table 'latency_bins' has no soaks that are repeated over values")
+    last = {value: int(part["step"].max()) for value, part in turns.groupby("phase_value", sort=False)}
+    workloads = {turns[turns["step"] == step]["workload"].iloc[0] for step in last.values()}
+    subject = f", {next(iter(workloads))}" if len(workloads) == 1 else ""
+
+    figure = style.new_figure(f"Latency distribution{subject}")
+    axes = figure.subplots()
+    smallest = 1.0
+    for place, ((_, step), colour) in enumerate(zip(last.items(), style.colours(len(last)), strict=True)):
+        curve = exceedance(bins[bins["step"] == step])
+        smallest = min(smallest, float(curve.min()))
+        name = _name(turns[turns["step"] == step].iloc[0], len(workloads) > 1)
+        if float(curve.min()) <= _TAIL[0]:
+            name = f"{name}: {_TAIL[1]} in {format_latency(float(curve[curve > _TAIL[0]].index[-1]))}"
+        axes.plot(curve.index, curve, drawstyle="steps-pre", color=colour, linestyle=style.DASHES[place % 4],
+                  label=name, gid="line")  # fmt: skip
+    nines_axis(axes, bins, smallest)
+    _lines(axes, smallest)
+    ax.legend(figure, axes)
+    return figure
+
+
+def _name(cell: pd.Series, by_workload: bool) -> str:
+    if isinstance(cell["point"], str):
+        return f"{cell['point'].upper()} ({demand(int(cell['threads']), int(cell['queue_depth']))})"
+    return str(cell["workload"]) if by_workload else str(cell["phase_value"])
+
+
+def _lines(axes: Axes, smallest: float) -> None:
+    """The percentiles that the PTS marks in its histograms, as far as there are I/Os to tell them."""
+    for percent in _PERCENTS:
+        if 1 - percent / 100 >= smallest:
+            axes.axhline(1 - percent / 100, color=style.MUTED, linewidth=1, zorder=1, gid=f"{percent:g} %")

@@ -1,0 +1,69 @@
+"""A plan against its drive: what would fail there hours later is refused before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from drivelab.errors import UserError
+from drivelab.fio.ranges import parts_of
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.protocol.plan_fields import fills
+from drivelab.units import format_size
+
+LEAST_SLICE_S = 1.0
+"""fio gives no status more often (its manual, --status-interval)."""
+
+
+def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int) -> None:
+    """Raise UserError if I/O of a plan is no multiple of the logical block, its range is larger than the drive or
+    too small for its threads, or slices in real time are shorter than fio knows them.
+
+    Sizes of streams are not looked at: they are rounded up to the block when the trace is there.
+    """
+    for what, size in _sizes(plan.subject):
+        if size % logical_block_bytes:
+            raise _refusal(plan, f"{what} {format_size(size)} is no multiple of the drive's logical block of "
+                           f"{format_size(logical_block_bytes)}; leave it out with 'set' in the study")  # fmt: skip
+    for mapping in _cells(plan.subject):
+        cell = Cell(**{"threads": 1, "queue_depth": 1, **mapping})
+        try:
+            parts_of(cell, capacity_bytes, logical_block_bytes)
+        except UserError as error:
+            raise _refusal(plan, str(error)) from None
+        if plan.clock == "wall" and cell.slice_s is not None and cell.slice_s < LEAST_SLICE_S:
+            raise _refusal(plan, f"slices of {cell.slice_s:g} s are shorter than fio can cut in real time; make them "
+                           f"{LEAST_SLICE_S:g} s or longer")  # fmt: skip
+
+
+def _refusal(plan: Plan, reason: str) -> UserError:
+    return UserError(f"drive '{plan.drive}', {plan.measurement}: {reason}. Nothing was written.")
+
+
+def _cells(subject: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """All cells that a plan knows; those of a trace's streams are not known yet."""
+    for step in subject["measure"]:
+        for fields in step.values():
+            yield from fields.get("cells", [])
+            if "cell" in fields:
+                yield fields["cell"]
+
+
+def _sizes(subject: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Everything that says where I/Os begin or how long they are, in bytes, with what it is called."""
+    for one in fills(subject["condition"]):
+        yield "the fill's block size", one["block_size_bytes"]
+    for cell in _cells(subject):
+        yield from _of_cell(cell)
+
+
+def _of_cell(cell: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    if "streams" not in cell:
+        yield "block size", cell["block_size_bytes"]
+    for one in cell.get("block_sizes", ()):
+        yield "block size", one["block_size_bytes"]
+    if "beside" in cell:
+        yield "block size", cell["beside"]["block_size_bytes"]
+    yield "alignment", cell.get("alignment_bytes", 0)
+    yield "alignment offset", cell.get("alignment_offset_bytes", 0)
