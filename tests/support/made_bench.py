@@ -44,7 +44,9 @@ class Bench:
         timing = act(Path(name))
         return Path(name), {"directory": name} | ({} if timing is None else {"started_s": timing.started_s})
 
-    def run_cell(self, name: str, cell: Any, on_tick: Any, place: dict[str, int]) -> tuple[Any, dict[str, Any]]:
+    def run_cell(
+        self, name: str, cell: Any, on_tick: Any, place: dict[str, int], *more: Any
+    ) -> tuple[Any, dict[str, Any]]:
         self.cells.append(cell)
         number = len(self.cells)
         value = self.iops(number)
@@ -67,7 +69,9 @@ class TimedBench(Bench):
         self.idled.append(seconds)
         self.now_s += seconds
 
-    def run_cell(self, name: str, cell: Any, on_tick: Any, place: dict[str, int]) -> tuple[Any, dict[str, Any]]:
+    def run_cell(
+        self, name: str, cell: Any, on_tick: Any, place: dict[str, int], *more: Any
+    ) -> tuple[Any, dict[str, Any]]:
         result, facts = super().run_cell(name, cell, on_tick, place)
         started_s = self.now_s
         self.io.append((started_s + self.start_s, started_s + self.start_s + cell.runtime_s))

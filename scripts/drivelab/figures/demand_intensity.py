@@ -13,6 +13,7 @@ from drivelab.figures.quantities import quantity
 
 _MOST_LABELS = 16
 """More points than this are named at the ends of the lines only."""
+_ALIKE = 0.6
 
 
 @style.styled
@@ -38,17 +39,30 @@ def demand_intensity(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
             axes.plot(line["iops"] / rate.divisor, line["mean_latency_us"] / time.divisor, color=colour, marker=marker,
                       label=f"{threads} thread{'' if threads == 1 else 's'}", gid="line")  # fmt: skip
             named = line if len(part) <= _MOST_LABELS // len(axes_of) else line.iloc[[-1]]
+            ringed = chosen if name in _of_points(cells) else {}
             for row in named.itertuples():
+                if (int(row.threads), int(row.queue_depth)) in ringed:
+                    continue
                 _name(axes, row.iops / rate.divisor, row.mean_latency_us / time.divisor,
                       demand_name(int(row.threads), int(row.queue_depth)), colour)  # fmt: skip
         _ring(axes, part, chosen if name in _of_points(cells) else {}, rate.divisor, time.divisor)
         values = [float(one) for one in part["mean_latency_us"] / time.divisor]
         ax.scale_y(axes, values, time, log=ax.is_wide(values))
-        axes.set_xlim(0, float(part["iops"].max()) / rate.divisor * 1.12)
+        _rate_limits(axes, [float(one) / rate.divisor for one in part["iops"]])
         ax.plain_numbers(axes, "x")
         axes.set_xlabel(rate.label)
     demand.finish(figure, next(iter(axes_of.values())), steady_state)
     return figure
+
+
+def _rate_limits(axes: Axes, rates: list[float]) -> None:
+    """From 0 as a rule; where all rates are alike, as of a drive that is busy from the start, around them."""
+    low, high = min(rates), max(rates)
+    if low < _ALIKE * high:
+        axes.set_xlim(0, high * 1.12)
+    else:
+        room = 0.3 * (high - low) or 0.1 * high
+        axes.set_xlim(low - 2 * room, high + room)
 
 
 def _of_points(cells: pd.DataFrame) -> set[str]:
@@ -75,8 +89,11 @@ def _ring(axes: Axes, part: pd.DataFrame, chosen: dict[tuple[int, int], str], pe
         axes.plot(x, y, marker="o", markersize=13, markerfacecolor="none", markeredgecolor=style.ALARM,
                   markeredgewidth=1.6, linestyle="none", label=legend, gid="chosen")  # fmt: skip
         legend = None
-        axes.annotate(name, (x, y), (-9, 9), textcoords="offset points", ha="right", va="bottom", color=style.ALARM,
-                      weight="bold", fontsize=style.SMALL_PT, gid="chosen name")  # fmt: skip
+        text = f"{name} {demand_name(int(row.threads), int(row.queue_depth))}"
+        above = "MIN" not in name
+        axes.annotate(text, (x, y), (-9, 7 if above else -7), textcoords="offset points", ha="right",
+                      va="bottom" if above else "top", color=style.ALARM, weight="bold", fontsize=style.SMALL_PT,
+                      gid="chosen name")  # fmt: skip
 
 
 def _name(axes: Axes, x: float, y: float, text: str, colour: style.Colour) -> None:

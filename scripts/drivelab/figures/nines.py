@@ -32,8 +32,9 @@ def nines(latency_bins: pd.DataFrame) -> Figure:
     figure = style.new_figure(f"Latency between the nines, {latency_bins['workload'].iloc[0]}")
     axes = figure.subplots()
     colour = style.colours(1)[0]
-    axes.plot(curve["nines"], curve["latency_us"], drawstyle="steps-post", color=colour, linewidth=1.6,
-              label="between the nines", gid="line")  # fmt: skip
+    if len(curve):
+        axes.plot(curve["nines"], curve["latency_us"], drawstyle="steps-post", color=colour, linewidth=1.6,
+                  label="between the nines", gid="line")  # fmt: skip
     places = [_nines(percent) for percent in table["quantile_pct"]]
     for told, face, label in ((True, colour, "quantile"),
                               (False, "white", f"told by fewer than {_FEW_IOS} I/Os")):  # fmt: skip
@@ -49,7 +50,7 @@ def nines(latency_bins: pd.DataFrame) -> Figure:
                           in_layout=False)  # fmt: skip
     latencies = [*table["latency_us"], *curve["latency_us"]]
     ax.log_axis(axes, "y", min(latencies) / 1.2, max(latencies) * 1.4, format_latency)
-    axes.set_ylabel("Latency, submission to completion (µs, ms, s), log scale")
+    axes.set_ylabel("Latency (µs, ms, s), log scale")
     axes.set_xlim(-0.3, max(*places, float(curve["nines"].max() if len(curve) else 0)) + 0.3)
     axes.xaxis.set_major_locator(FixedLocator(places))
     axes.xaxis.set_minor_locator(NullLocator())

@@ -52,17 +52,16 @@ def repeats(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "i
 
 def _values(axes: Axes, values: list[float], label: str, what: str) -> None:
     log = ax.is_wide(values)
-    low = min(values) / 2 if log else 0.0
     places = range(len(values))
-    axes.barh(places, [value - low for value in values], 0.62, left=low, color="#cfdcea", gid="value")
-    if log:
-        axes.set_xscale("log")
-        axes.set_xlim(low, max(values) * 6)
+    if log:  # bars would begin nowhere
+        axes.plot(values, places, linestyle="none", marker="D", markersize=6, color=style.INK, gid="value")
+        ax.log_axis(axes, "x", min(values) / 1.5, max(values) * 8)
     else:
+        axes.barh(places, values, 0.62, color="#cfdcea", gid="value")
         axes.set_xlim(0, max(values) * 1.28 or 1.0)
         ax.plain_numbers(axes, "x")
     for place, value in zip(places, values, strict=True):
-        axes.annotate(format_number(value), (value, place), (3, 0), textcoords="offset points", va="center",
+        axes.annotate(format_number(value), (value, place), (6, 0), textcoords="offset points", va="center",
                       fontsize=style.SMALL_PT, gid="number")  # fmt: skip
     axes.set_xlabel(f"{label}{', log scale' if log else ''}\n{what}")
     axes.grid(visible=False, axis="y")

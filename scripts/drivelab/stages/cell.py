@@ -49,12 +49,18 @@ class Bench:
         return directory, facts
 
     def run_cell(
-        self, name: str, cell: Cell, on_tick: Callable[[float], None], place: dict[str, int]
+        self,
+        name: str,
+        cell: Cell,
+        on_tick: Callable[[float], None],
+        place: dict[str, int],
+        before_again: Callable[[dict[str, Any]], None] = lambda facts: None,
     ) -> tuple[FioResult, dict[str, Any]]:
         """Run a cell and judge its evidence; raises CellFailed, naming the workload, when it does not hold.
 
         A cell that telemetry taints is kept with a line `tainted` in the journal and run again, as often as the study
         wants it; the last one counts, tainted or not. `place` says in the journal which cell of the plan it is.
+        `before_again` is called with the facts of each attempt that is followed by another.
         """
         lines = [line for line in self.recording.journal() if line["event"] == "tainted"] if self._remeasure else []
         done = sum(all(line[key] == value for key, value in place.items()) for line in lines)
@@ -65,6 +71,7 @@ class Bench:
                 break
             self.recording.append("tainted", **place, workload=cell.to_mapping(), metrics=metrics(result),
                                   reasons=reasons, **facts)  # fmt: skip
+            before_again(facts)
         return result, facts
 
     def _attempt(self, name: str, cell: Cell, on_tick: Callable[[float], None]) -> tuple[FioResult, dict[str, Any]]:

@@ -87,16 +87,25 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
     cell, text = loop.cells[index], loop.words(place)
     name = f"cells/{loop.step}-round{round_number:02d}-cell{index:02d}"
     fraction = loop.history.cells_done / loop.history.most_cells
+    after_s = loop.pause_after(cell)
     kept_s = pauses.keep(f"before {text}", fraction, index)
     progress.say(text, fraction)
     numbers = {"step": loop.step, "round": round_number, "cell": index}
+
+    def before_again(facts: dict[str, Any]) -> None:
+        nonlocal kept_s
+        if after_s:
+            pauses.idle_ms(kept_s, index, facts)
+            pauses.owe(after_s)
+            kept_s = pauses.keep(f"before {text} again", fraction, index)
+
     result, facts = bench.run_cell(
-        name, cell, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", fraction), numbers
+        name, cell, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", fraction), numbers, before_again
     )
     marks: dict[str, Any] = {"cold": True} if loop.history.is_cold(round_number) else {}
-    if after_s := loop.pause_after(cell):
+    if after_s:
         marks["pause_s"] = after_s
-        if (idle_ms := pauses.idle_ms(kept_s, index, facts, again=facts["directory"] != name)) is not None:
+        if (idle_ms := pauses.idle_ms(kept_s, index, facts)) is not None:
             marks["idle_ms"] = idle_ms
         pauses.owe(after_s)
     found = metrics(result)

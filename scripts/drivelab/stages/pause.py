@@ -51,20 +51,18 @@ class Pauses:
         self._woke_s = telemetry.now_s()
         return owed_s or None
 
-    def idle_ms(self, kept_s: float | None, cell: int, facts: Mapping[str, Any], *, again: bool) -> float | None:
-        """How long the drive was without I/O before the cell of which the journal says `facts`; None without a pause.
+    def idle_ms(self, kept_s: float | None, cell: int, facts: Mapping[str, Any]) -> float | None:
+        """How long the drive was without I/O before the run of a cell that has these `facts`; None without a pause.
 
-        `kept_s` is what `keep` returned. A cell that was run `again`, because telemetry tainted it, followed its own
-        first attempt and no pause.
+        `kept_s` is what `keep` returned before it. Called once for each run, also of a cell that is run again.
         """
         if self._virtual:
-            return None if kept_s is None or again else 1000 * kept_s
+            return None if kept_s is None else 1000 * kept_s
         first_io_s, last_io_s = io_span_s(facts)
         idle_s = first_io_s - self._last_io_s
-        if not again:
-            self._leads_s.setdefault(cell, []).append(first_io_s - self._woke_s)
+        self._leads_s.setdefault(cell, []).append(first_io_s - self._woke_s)
         self._last_io_s = last_io_s
-        return None if kept_s is None or again else round(1000 * idle_s, 1)
+        return None if kept_s is None else round(1000 * idle_s, 1)
 
     def owe(self, seconds: float) -> None:
         """The cell that has just ended asks for a pause."""

@@ -57,7 +57,7 @@ def test_sequential_writes_recover_from_random_ones(measured: Measured) -> None:
     (cells,) = measured("pts-cross-stimulus-recovery")
     before, between, after = (cells[cells["step"] == step]["bandwidth_mib_s"] for step in range(3))
     assert between.iloc[1:].max() < 0.5 * before.iloc[-10:].mean()
-    assert after.iloc[0] < 0.5 * before.mean(), "it begins in the state that random writes left"
+    assert after.iloc[0] < 0.75 * before.mean(), "it begins in the state that random writes left"
     assert (after >= before.mean()).any(), "and comes back within its time"
 
 

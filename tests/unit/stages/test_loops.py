@@ -146,6 +146,23 @@ def test_a_start_that_was_held_up_shortens_no_other_pause() -> None:
     )
 
 
+def test_a_tainted_cell_that_is_run_again_has_its_pause() -> None:
+    bench = TimedBench()
+    original = bench.run_cell
+
+    def run_cell(name: str, cell: Any, on_tick: Any, place: Any, before_again: Any) -> Any:
+        result, facts = original(name, cell, on_tick, place)
+        if len(bench.cells) == 2:
+            before_again(facts)
+            result, facts = original(f"{name}-again1", cell, on_tick, place)
+        return result, facts
+
+    bench.run_cell = run_cell  # type: ignore[assignment]
+    run(bench, fields(rounds=2, pause_s=3.0))
+    assert bench.idle_s() == pytest.approx([3.0] * 4)
+    assert [line.get("idle_ms") for line in bench.journal("cell")][1:] == pytest.approx([3000.0] * 3)
+
+
 def test_a_pause_that_is_shorter_than_a_start_is_told_as_it_came_out() -> None:
     bench = TimedBench(start_s=0.5)
     run(bench, fields(pause_s=0.1))
