@@ -14,6 +14,7 @@ NAMES = (
     "replay_streams",
     "replay_mappings",
     "application_runs",
+    "latency_bins",
     "summary",
     "deltas",
     "drives",

@@ -64,10 +64,12 @@ def tables_of(one: Planned) -> dict[str, pd.DataFrame]:
         if "loop" in step and "track" in step["loop"]["until"]
     }
     found["steady_state"] = windows_table(found["cells"], criteria)
+    found["drives"] = pd.DataFrame([{"drive": one.plan.drive, "capacity_bytes": 64 * 2**20}])
     folder = Path("tables") / one.plan.recording
-    for name, frame in found.items():
-        io.write(frame, folder / f"{name}.parquet", name)
-    return {name: io.read(folder / f"{name}.parquet", name) for name in found}
+    for name in found.keys() - {"drives"}:
+        io.write(found[name], folder / f"{name}.parquet", name)
+        found[name] = io.read(folder / f"{name}.parquet", name)
+    return found
 
 
 def plans_of(campaign: Campaign, name: str) -> list[Planned]:
@@ -105,7 +107,13 @@ def test_every_protocol_gives_results(campaign: Campaign) -> None:
     def together(name: str) -> pd.DataFrame:
         return pd.concat([frame[name] for frame in frames], ignore_index=True)
 
-    summary = summary_table(*(together(name) for name in ("cells", "steady_state", "replays", "replay_passes")))
+    bins = together("latency_bins")
+    summary = summary_table(
+        *(together(name) for name in ("cells", "steady_state", "replays", "replay_passes")),
+        soak_bins=bins[bins["kind"] == "soak"],
+        scores={one.plan.measurement: one.protocol.analysis for one in done},
+        application_runs=together("application_runs"),
+    )
     missing = {one.plan.measurement for one in done} - set(summary["measurement"])
     assert not missing
 

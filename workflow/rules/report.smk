@@ -9,6 +9,7 @@ rule report:
         replay_streams=layout.of_every_recording("tables/RECORDING/replay_streams.parquet"),
         replay_mappings=layout.of_every_recording("tables/RECORDING/replay_mappings.parquet"),
         application_runs=layout.of_every_recording("tables/RECORDING/application_runs.parquet"),
+        latency_bins=layout.of_every_recording("tables/RECORDING/latency_bins.parquet", "nines"),
         summary=layout.path("tables/summary.parquet"),
         deltas=layout.path("tables/deltas.parquet"),
         drives=layout.path("tables/drives.parquet"),

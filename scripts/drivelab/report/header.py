@@ -10,6 +10,7 @@ from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.numbers import (
     MISSING,
     TIMES,
+    duration,
     is_missing,
     metric_name,
     moment,
@@ -43,9 +44,7 @@ def fact_groups(inputs: Inputs, key: Key) -> tuple[FactGroup, ...]:
         FactGroup("Drive under test", _drive(inputs.drive(key[0]), key[0])),
         FactGroup("Platform", _platform(inputs.host(plans), plans)),
         FactGroup("Preparation", _preparation(plans, bool(inputs.of_key("steady_state", key)))),
-        FactGroup(
-            "Test parameters", _parameters(plans, inputs.of_key("steady_state", key), inputs.of_key("replays", key))
-        ),
+        FactGroup("Test parameters", _parameters(inputs, key, plans)),
         FactGroup("Steady state", _steadiness(inputs, key)),
     )
 
@@ -94,8 +93,21 @@ def _platform(host: Row, plans: list[Row]) -> tuple[Fact, ...]:
         _fact("fio", text(host.get("fio"))),
         _fact("I/O engine", _joined(plans, lambda plan: plan.get("engine"))),
         _fact("drivelab", text(host.get("drivelab"))),
-        _fact("Scenario", _joined(plans, lambda plan: plan.get("scenario"))),
+        _fact("Scenario", _joined(plans, _scenario)),
+        *_given("Platform", _joined(plans, lambda plan: plan.get("platform"))),
     )
+
+
+def _scenario(plan: Row) -> Any:
+    condition = plan.get("condition")
+    required = isinstance(condition, Mapping) and condition.get("scenario_required")
+    name = plan.get("scenario")
+    return f"{name}, checked before the first cell" if required and not is_missing(name) else name
+
+
+def _given(name: str, value: str, nothing: str = MISSING) -> tuple[Fact, ...]:
+    """A fact that only some tests have."""
+    return () if value in (nothing, MISSING) else (_fact(name, value),)
 
 
 _BY_KERNEL = ", by the kernel's counters"
@@ -105,6 +117,7 @@ def _preparation(plans: list[Row], loops: bool) -> tuple[Fact, ...]:
     return (
         _fact("Purge", _joined(plans, lambda plan: purge(plan.get("condition")))),
         _fact("Preconditioning, workload-independent", _joined(plans, lambda plan: fill(plan.get("condition")))),
+        *_given("Rest", _joined(plans, lambda plan: _rest(plan.get("condition"))), "none"),
         _fact("Preconditioning, workload-dependent", "the test's own rounds before the window" if loops else "none"),
         _fact("Between the stages", _joined(plans, _seals)),
         _fact("Class", _of_class(plans, "name", str)),
@@ -137,18 +150,29 @@ def _seals(plan: Row) -> str | None:
     return (told.replace(_BY_KERNEL, "") if plan.get("clock") == "virtual" else told) or None
 
 
+def _rest(condition: Any) -> str:
+    """Idle time after the fill, where the protocol has some."""
+    rest_s = condition.get("rest_s") if isinstance(condition, Mapping) else None
+    return "none" if is_missing(rest_s) else f"cache flushed, then {duration(rest_s)} idle"
+
+
 def fill(condition: Any) -> str | None:
     """Workload-independent preconditioning in words; a condition without a fill has none."""
     if not isinstance(condition, Mapping):
         return None
     done = condition.get("fill")
-    if not isinstance(done, Mapping):
-        return "none" if is_missing(done) else str(done)
+    if isinstance(done, list):
+        return "; then ".join(_pass(one) for one in done) or "none"
+    return _pass(done) if isinstance(done, Mapping) else "none" if is_missing(done) else str(done)
+
+
+def _pass(done: Mapping[str, Any]) -> str:
+    """One pass of a fill."""
     block: Any = done.get("block_size_bytes")
+    whole = "the active range" if is_missing(done.get("range_share")) else f"{share(done['range_share'])} of the range"
+    multiples = (("capacity_multiple", whole), ("raw_capacity_multiple", "the raw capacity"))
     parts = [
-        ""
-        if is_missing(done.get("capacity_multiple"))
-        else f"{number(done['capacity_multiple'])} {TIMES} the active range,",
+        *(f"{number(done[name])} {TIMES} {words}," for name, words in multiples if not is_missing(done.get(name))),
         text(done.get("pattern")),
         "" if is_missing(block) else format_size(int(block)),
         "writes",
@@ -157,21 +181,46 @@ def fill(condition: Any) -> str | None:
     return " ".join(part for part in parts if part)
 
 
-def _parameters(plans: list[Row], windows: list[Row], replays: list[Row]) -> tuple[Fact, ...]:
+def _parameters(inputs: Inputs, key: Key, plans: list[Row]) -> tuple[Fact, ...]:
+    windows = inputs.of_key("steady_state", key)
     tracked = dict.fromkeys(f"{row['variable']}, {metric_name(row['metric'])}" for row in windows)
-    traces = dict.fromkeys(str(row["trace"]) for row in replays)
-    facts = [
+    traces = dict.fromkeys(str(row["trace"]) for row in inputs.of_key("replays", key))
+    return (
         _fact("Protocol", _joined(plans, lambda plan: _protocol(plan.get("protocol")))),
         _fact("Data pattern", _joined(plans, lambda plan: plan.get("data_pattern"))),
         _fact("Active range", _of_class(plans, "active_range", share)),
         _fact("Threads", _of_class(plans, "threads", str)),
-        _fact("Queue depth", _of_class(plans, "queue_depth", lambda depth: f"{depth} per thread")),
+        _fact("Queue depth", _of_class(plans, "queue_depth", _per_thread)),
         _fact("Clock", _joined(plans, lambda plan: plan.get("clock"))),
         _fact("Tracked", "; ".join(tracked) or "none"),
-    ]
-    if traces:
-        facts.append(_fact("Trace", "; ".join(traces)))
-    return tuple(facts)
+        *_given("Ends after", _lines(plans, "ends")),
+        *_given("Rounds and pauses", _lines(plans, "rounds")),
+        *_given("At the same time as", _lines(plans, "together_with")),
+        *_given("Trace", "; ".join(traces)),
+        *_given("Power", _power(inputs.of_key("cells", key))),
+    )
+
+
+def _per_thread(depth: Any) -> str:
+    return f"{depth} per thread" if isinstance(depth, int) or str(depth)[-1:].isdigit() else str(depth)
+
+
+def _lines(plans: list[Row], name: str) -> str:
+    return "; ".join(dict.fromkeys(str(one) for plan in plans for one in plan.get(name) or ())) or MISSING
+
+
+_METERS = {"meter": "by the power meter", "drive": "by the drive's own sensor"}
+
+
+def _power(cells: list[Row]) -> str:
+    """What measured the drive's power; that nothing did is said, because IOPS per watt need it."""
+    if not cells or "power_w" not in cells[0]:
+        return MISSING
+    sources = dict.fromkeys(row.get("power_source") for row in cells if not is_missing(row["power_w"]))
+    if not sources:
+        return "no power was measured"
+    told = " and ".join(_METERS.get(str(one), "source unknown") for one in sources)
+    return told + ("; not in all cells" if any(is_missing(row["power_w"]) for row in cells) else "")
 
 
 def _protocol(protocol: Any) -> Any:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import pandas as pd
+
+from drivelab.analysis.labels import named
 from drivelab.report.numbers import is_missing
 
 Row = Mapping[str, Any]
@@ -16,7 +19,7 @@ Key = tuple[str, str]
 
 NAMES = (
     "summary", "deltas", "steady_state", "cells", "replays", "replay_passes", "replay_operations", "replay_streams",
-    "replay_mappings", "application_runs", "drives", "hosts", "traces",
+    "replay_mappings", "application_runs", "latency_bins", "drives", "hosts", "traces",
 )  # fmt: skip
 
 
@@ -75,6 +78,11 @@ class Inputs:
     def of_key(self, table: str, key: Key) -> list[Row]:
         """Rows of a table that belong to one test of one drive."""
         return self._by_key.get((table, key), [])
+
+    def labelled_cells(self, key: Key) -> list[Row]:
+        """The cells of loops and soaks of one test of one drive, with `cell_label`, their name in the other tables."""
+        rows = self.of_key("cells", key)
+        return named(pd.DataFrame(rows)).to_dict("records") if rows else []
 
     def plans_of(self, key: Key) -> list[Row]:
         return self.of_key("plans", key)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from drivelab.analysis.labels import workload
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order
 from drivelab.report.taint import taint_mark, taint_reasons, tainted
@@ -69,10 +68,10 @@ def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
     windows = {(row["recording"], row["step"]): (row["window_start"], row["window_end"])
                for row in inputs.of_key("steady_state", key)}  # fmt: skip
     found: dict[str, list[Row]] = {}
-    for row in inputs.of_key("cells", key):
+    for row in inputs.labelled_cells(key):
         first, last = windows.get((row["recording"], row["step"]), (1, 0))
         if first <= row["round"] <= last and not is_missing(row["max_latency_us"]):
-            found.setdefault(workload(row["pattern"], row["block_size_bytes"], row["read_share_pct"]), []).append(row)
+            found.setdefault(row["cell_label"], []).append(row)
     for label, rows in found.items():
         yield {
             "cell_label": label,

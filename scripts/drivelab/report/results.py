@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from drivelab.analysis.labels import workload
+from drivelab.analysis.labels import demand
 from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.verdict import FAULTS
 from drivelab.report.application_runs import application_runs_table
+from drivelab.report.demand_tables import demand_tables, point_table
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.matrices import matrices
 from drivelab.report.numbers import (
@@ -25,10 +26,12 @@ from drivelab.report.numbers import (
     size,
     text,
 )
+from drivelab.report.recovery_tables import recovery_tables
 from drivelab.report.replay_fidelity import fidelity_table, mapping_table
 from drivelab.report.replay_load import operations_table, streams_table
 from drivelab.report.replay_result import is_replay, passes_table
 from drivelab.report.replay_runs import runs_table
+from drivelab.report.scores import best_runs_table, nines_table
 from drivelab.report.taint import taint_mark, taint_note
 from drivelab.report.verdict import value_cell
 from drivelab.report.view import Cell, Column, Table
@@ -81,9 +84,8 @@ def _in_window(inputs: Inputs, key: Key, windows: list[Row]) -> list[Row]:
     of_step = {(row["recording"], row["step"], row["variable"]): (row["window_start"], row["window_end"])
                for row in windows}  # fmt: skip
     found = []
-    for cell in inputs.of_key("cells", key):
-        name = workload(cell["pattern"], cell["block_size_bytes"], cell["read_share_pct"])
-        first, last = of_step.get((cell["recording"], cell["step"], name), (1, 0))
+    for cell in inputs.labelled_cells(key):
+        first, last = of_step.get((cell["recording"], cell["step"], cell["cell_label"]), (1, 0))
         if first <= cell["round"] <= last:
             found.append(cell)
     return found
@@ -116,9 +118,14 @@ def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:
     """Block size by R/W mix for what the test is about, then special tables, then all numbers."""
     return (
         *matrices(inputs, key),
+        *demand_tables(inputs, key),
+        *recovery_tables(inputs, key),
         *(
             table
             for table in (
+                point_table(inputs, key),
+                best_runs_table(inputs, key),
+                nines_table(inputs, key),
                 _saturation(inputs, key),
                 fidelity_table(inputs, key),
                 passes_table(inputs, key),
@@ -151,7 +158,7 @@ def _saturation(inputs: Inputs, key: Key) -> Table | None:
         run = f", run {part[0]['run']}" if several else ""
         rows.append(
             (
-                Cell(f"Part {int(step) + 1}{run}", small=_workload(part[0])),
+                Cell(f"{_part(part[0])}{run}", small=_workload(part[0])),
                 Cell(number(len(part))),
                 Cell(duration(sum(row["runtime_s"] for row in part))),
                 Cell(size(written)),
@@ -165,7 +172,7 @@ def _saturation(inputs: Inputs, key: Key) -> Table | None:
              "IOPS, lowest", "IOPS, last slice", "Mean latency, last slice, µs", "Maximum latency, µs")  # fmt: skip
     return Table(
         id=f"{inputs.anchors[key]}-saturation",
-        caption="Write saturation",
+        caption="Soaks, from first to last slice",
         columns=tuple(Column(name, numeric=number_ > 0) for number_, name in enumerate(names)),
         rows=tuple(rows),
         note="A drive fill is the user capacity written once by the host. Highest and lowest are of single slices. "
@@ -174,11 +181,16 @@ def _saturation(inputs: Inputs, key: Key) -> Table | None:
     )
 
 
+def _part(row: Row) -> str:
+    """Which soak a slice is of: its step, and its turn where it is repeated."""
+    turn = row.get("phase_value")
+    if is_missing(turn):
+        return f"Part {int(row['step']) + 1}"
+    return f"Part {int(row['step']) + 1}, {row['phase']} {turn}"
+
+
 def _workload(row: Row) -> str:
-    pattern = "RND" if row["pattern"] == "random" else "SEQ"
-    block = size(row["block_size_bytes"])
-    read = int(row["read_share_pct"])
-    return f"{pattern} {block} {read}/{100 - read} T{row['threads']}Q{row['queue_depth']}"
+    return f"{row['workload']} {demand(int(row['threads']), int(row['queue_depth']))}"
 
 
 def _everything(inputs: Inputs, key: Key) -> Table | None:

@@ -12,6 +12,7 @@ from drivelab.analysis.taint import digest
 from drivelab.host.settings import deviations
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
+from drivelab.report import procedure
 from drivelab.report.html import render
 from drivelab.report.model import build
 from drivelab.tables import io
@@ -81,12 +82,16 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
             "purge": next((line for line in reversed(journal) if line["event"] == "purge"), None),
             "settle_s": plan.subject["condition"].get("settle_s"),
             "fill": plan.subject["condition"].get("fill"),
+            "rest_s": plan.subject["condition"].get("rest_s"),
+            "scenario_required": plan.subject["condition"].get("scenario_required"),
             "seals": [line["reason"] for line in journal if line["event"] == "verdict" and line["intact"]],
         },
-        "class": {**plan.subject["class"], **_depth(plan), "write_cache": _write_cache(recording)},
-        "tracked": [
-            v for step in plan.subject["measure"] for v in step.get("loop", {}).get("until", {}).get("track", [])
-        ],
+        "class": {**plan.subject["class"], **procedure.demand(plan.subject), "write_cache": _write_cache(recording)},
+        "ends": procedure.stop_rules(plan.subject),
+        "rounds": procedure.rounds(plan.subject),
+        "together_with": procedure.others(journal),
+        "points": procedure.points(journal),
+        "platform": procedure.platform(plan.subject),
         "reduced": bool(study["altered"][plan.recording]),
         "reduced_why": list(study["altered"][plan.recording]),
         "virtual": plan.virtual,
@@ -116,17 +121,6 @@ def _write_cache(recording: Path) -> str | None:
     words = {"none": "the drive has none", "write back": "on", "write through": "off"}
     told = facts.get("drive_write_cache") or facts.get("write_cache")
     return None if told is None else words.get(told, str(told))
-
-
-def _depth(plan: Plan) -> dict[str, int | str]:
-    """Threads and depth of the first step, which may differ from those of the class."""
-    ((kind, fields),) = plan.subject["measure"][0].items()
-    if kind == "replay":
-        return {"threads": 1, "queue_depth": "as the replay has in flight"}
-    if kind == "application":
-        return {"threads": "the application's own", "queue_depth": "as the application has in flight"}
-    cell = fields["cells"][0] if "cells" in fields else fields.get("cell", plan.subject["class"])
-    return {"threads": cell["threads"], "queue_depth": cell["queue_depth"]}
 
 
 def _data_pattern(plan: Plan) -> str:

@@ -1,0 +1,92 @@
+"""Tables of recovery: from another workload, and in idle time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from drivelab.analysis.recovery import cross_stimulus, idle_recovery
+from drivelab.report.inputs import Inputs, Key
+from drivelab.report.numbers import DASH, duration, is_missing, number, quantity, size
+from drivelab.report.taint import taint_note
+from drivelab.report.verdict import value_cell
+from drivelab.report.view import Cell, Column, Table
+
+
+def recovery_tables(inputs: Inputs, key: Key) -> Iterator[Table]:
+    """Both kinds, of every recording; none where a test has no such steps."""
+    rows = inputs.of_key("cells", key)
+    for recording in dict.fromkeys(row["recording"] for row in rows):
+        cells = pd.DataFrame([row for row in rows if row["recording"] == recording])
+        suffix = "" if cells["run"].iloc[0] == 1 else f"-run{cells['run'].iloc[0]}"
+        yield from _stimulus(inputs, key, cells, suffix)
+        yield from _idle(inputs, key, cells, suffix)
+
+
+def _stimulus(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Iterator[Table]:
+    found = cross_stimulus(cells)
+    if not found:
+        return
+    soaks = cells[(cells["kind"] == "soak")].sort_values(["step", "round"])
+    parts = [part for _, part in soaks.groupby("step")]
+    names = ("Part", "Duration", "Written", "Mean throughput, MiB/s", "First slice, MiB/s", "Last slice, MiB/s",
+             "Mean latency, last slice, µs", "Maximum latency, µs")  # fmt: skip
+    yield Table(
+        id=f"{inputs.anchors[key]}-stimulus{suffix}",
+        caption="Recovery from another workload",
+        columns=tuple(Column(name, numeric=place > 0) for place, name in enumerate(names)),
+        rows=tuple(
+            (
+                Cell(f"Part {place}", small=str(part["workload"].iloc[0])),
+                Cell(duration(part["runtime_s"].sum())),
+                Cell(size(part["bytes_written"].sum())),
+                value_cell((part["bandwidth_mib_s"] * part["runtime_s"]).sum() / part["runtime_s"].sum()),
+                value_cell(part["bandwidth_mib_s"].iloc[0]),
+                value_cell(part["bandwidth_mib_s"].iloc[-1]),
+                value_cell(part["mean_latency_us"].iloc[-1]),
+                value_cell(part["max_latency_us"].max()),
+            )
+            for place, part in enumerate(parts, start=1)
+        ),
+        note=" ".join(
+            f"Recovered: {one.workload} had its mean throughput of before ({quantity(one.recovery.level, 'MiB/s')}) "
+            f"again {duration(one.recovery.time_s)} after {one.stimulus} had ended, in slice "
+            f"{one.recovery.slice_number}."
+            if one.recovery is not None
+            else f"NOT recovered: {one.workload} after {one.stimulus} did not come back to its mean throughput of "
+            "before."
+            for one in found
+        ),
+        sources=inputs.sources(cells["recording"]),
+    )
+
+
+def _idle(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Iterator[Table]:
+    waits = idle_recovery(cells[cells["phase_value"].notna() | (cells["kind"] == "soak")])
+    waits = waits[waits["phase_value"].notna()]
+    if waits.empty:
+        return
+    names = ("Idle before each burst", "Bursts", "Mean of the bursts, IOPS", "First burst, IOPS", "Last burst, IOPS",
+             "Baseline before, IOPS", "Mean to baseline")  # fmt: skip
+    yield Table(
+        id=f"{inputs.anchors[key]}-idle{suffix}",
+        caption="Recovery in idle time",
+        columns=tuple(Column(name, numeric=place > 0) for place, name in enumerate(names)),
+        rows=tuple(
+            (
+                Cell(duration(row.wait_s)),
+                Cell(number(row.bursts)),
+                value_cell(row.mean_iops),
+                value_cell(row.first_iops),
+                value_cell(row.last_iops),
+                value_cell(row.baseline_iops),
+                Cell(DASH if is_missing(row.ratio) else f"{row.ratio:.2f}"),
+            )
+            for row in waits.itertuples()
+        ),
+        note="The first burst follows the baseline at once: no idle time is before it. Baseline: what the stretch "
+        "without pauses before settled at, its last fifth. A ratio above 1 is what the drive gained in idle time. "
+        + taint_note(cells.to_dict("records")),
+        sources=inputs.sources(cells["recording"]),
+    )

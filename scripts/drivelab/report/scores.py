@@ -1,0 +1,83 @@
+"""Tables of what condenses a test: nines of latency, best runs beside the medians."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from drivelab.analysis.nines import nines
+from drivelab.report.inputs import Inputs, Key
+from drivelab.report.numbers import DASH, number
+from drivelab.report.verdict import value_cell
+from drivelab.report.view import Cell, Column, Table
+
+_BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6
+_FEW_IOS = 10
+_BEST = ("best_bandwidth_mb_s", "best_mean_latency_us")
+
+
+def nines_table(inputs: Inputs, key: Key) -> Table | None:
+    """Latency at each quantile, from the bins of the table `latency_bins` where they are at hand."""
+    bins = pd.DataFrame(inputs.of_key("latency_bins", key))
+    bins = bins if bins.empty else bins[bins["kind"] == "soak"]
+    if bins.empty or not bins["count"].sum():
+        return None
+    runs = {str(run): nines(part) for run, part in bins.groupby("run")}
+    quantiles = next(iter(runs.values()))["quantile_pct"]
+    return Table(
+        id=f"{inputs.anchors[key]}-nines",
+        caption=f"Latency between the nines, {' and '.join(bins['workload'].drop_duplicates())}",
+        columns=(
+            Column("I/Os that were as fast", numeric=False),
+            *(Column(f"Latency, µs{f', run {run}' if len(runs) > 1 else ''}") for run in runs),
+            *(Column(f"I/Os above{f', run {run}' if len(runs) > 1 else ''}") for run in runs),
+        ),
+        rows=tuple(
+            (
+                Cell(f"{percent:g} %"),
+                *(value_cell(table["latency_us"].iloc[place]) for table in runs.values()),
+                *(_above(float(table["ios_above"].iloc[place])) for table in runs.values()),
+            )
+            for place, percent in enumerate(quantiles)
+        ),
+        note="From merged histograms of all slices. A quantile with fewer than ten I/Os above it is hardly told by "
+        "them.",
+        sources=inputs.sources(bins["recording"].drop_duplicates()),
+    )
+
+
+def _above(ios: float) -> Cell:
+    return Cell(number(round(ios, 1)), small="too few" if ios < _FEW_IOS else "")
+
+
+def best_runs_table(inputs: Inputs, key: Key) -> Table | None:
+    """Best of the counted rounds beside their median, for a test whose score is its best run; None for others."""
+    summary = inputs.of_key("summary", key)
+    best = [row for row in summary if row["metric"] in _BEST]
+    if not best:
+        return None
+    by_label = {(row["cell_label"], row["metric"]): row for row in summary}
+
+    def value(label: str, metric: str, factor: float = 1.0) -> Cell:
+        row = by_label.get((label, metric))
+        return Cell(DASH) if row is None else value_cell(row["value"] * factor)
+
+    titles = dict.fromkeys(str(row["statistic"]) for row in best)
+    return Table(
+        id=f"{inputs.anchors[key]}-best",
+        caption=f"Best run beside the median ({'; '.join(titles)})",
+        columns=(Column("Cell", numeric=False), Column("Best, MB/s"), Column("Median, MB/s"),
+                 Column("Least mean latency, µs"), Column("Median of the mean latencies, µs")),
+        rows=tuple(
+            (
+                Cell(str(label)),
+                value(label, "best_bandwidth_mb_s"),
+                value(label, "bandwidth_mib_s", _BYTES_PER_MIB / _BYTES_PER_MB),
+                value(label, "best_mean_latency_us"),
+                value(label, "mean_latency_us"),
+            )
+            for label in dict.fromkeys(row["cell_label"] for row in best)
+        ),
+        note="MB/s: 10\u2076 bytes per second. The best run flatters: it is what the tool of that name reports; "
+        "comparisons use the medians.",
+        sources=inputs.sources(name for row in best for name in row["recordings"]),
+    )  # fmt: skip
