@@ -22,6 +22,7 @@ def protocol(folder: Path, measure: list[dict[str, Any]], **parts: Any) -> Path:
         "name": "made",
         "title": "t",
         "source": "s",
+        "description": "d",
         "class": {"enterprise": one, "client": one},
         "condition": {"purge": "none"},
         **parts,

@@ -1,4 +1,4 @@
-"""Steady-state convergence: a metric against the round, a line per block size, or per cell of a loop that is no grid."""
+"""Steady-state convergence: a metric against the round, a line per block size, or per cell where there is no grid."""
 
 from __future__ import annotations
 

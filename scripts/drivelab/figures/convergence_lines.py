@@ -38,9 +38,9 @@ def choose(loop: pd.DataFrame, tracked: Set[str], read_share_pct: int | None = N
     if read_share_pct is None:
         read_share_pct = int(loop["read_share_pct"].min())
     rows = selection.rows(loop, "cells", read_share_pct=read_share_pct).sort_values(["pattern", "block_size_bytes"])
-    several = rows["pattern"].nunique() > 1
+    prefix = rows["pattern"].nunique() > 1
     names = {
-        row.cell_label: (f"{selection.access(row.pattern)} " if several else "") + format_size(int(row.block_size_bytes))
+        row.cell_label: f"{selection.access(row.pattern)} " * prefix + format_size(int(row.block_size_bytes))
         for row in rows.drop_duplicates("cell_label").itertuples()
     }
     return Lines(rows, names, f"Convergence at {format_mix(read_share_pct)} read/write", "Block size\n(* tracked)")

@@ -63,7 +63,6 @@ def nines(latency_bins: pd.DataFrame) -> Figure:
     return figure
 
 
-
 def _nines(percent: float) -> float:
     """Place on the axis: 1 for 90 %, 2 for 99 % …"""
     return -log10(1 - percent / 100)

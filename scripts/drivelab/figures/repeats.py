@@ -27,7 +27,8 @@ def repeats(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "i
     centre = counted.values(loop, steady_state, [metric], ["cell_label"]).set_index("cell_label")[metric]
     scale = quantity(metric, float(centre.max()))
     names = list(centre.index)
-    figure = style.new_figure(f"{scale.name} of each cell, round by round", height_in=1.7 + _ROW_IN * max(len(names), 4))
+    height_in = 1.7 + _ROW_IN * max(len(names), 4)
+    figure = style.new_figure(f"{scale.name} of each cell, round by round", height_in=height_in)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1.0, 1.25])
     shown = [float(one) / scale.divisor for one in centre]
     _values(left, shown, scale.label, counted.what(steady_state).capitalize())

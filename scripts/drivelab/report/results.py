@@ -228,8 +228,7 @@ def _everything(inputs: Inputs, key: Key) -> Table | None:
         rows=tuple(rows),
         note="n: recordings, or warm runs of a replay or an application, that a value stands on. Below a value: lowest "
         "to highest of what it stands on (within the recording if that is one), and the relative standard error if "
-        "there is one."
-        + (f" {capital(SCORE_FORMULA)}." if any(metric == "score" for metric, _ in metrics) else ""),
+        "there is one." + (f" {capital(SCORE_FORMULA)}." if any(metric == "score" for metric, _ in metrics) else ""),
         sources=inputs.sources(name for row in summary for name in row["recordings"]),
         collapsed=len(rows) > _MANY_ROWS,
     )

@@ -53,7 +53,7 @@ def key(drive: str = "op7", measurement: str = "pts-iops", **changed: Any) -> di
 def workload(size: int, share: int) -> dict[str, Any]:
     """The columns that say what a cell does, of a random one in no phase."""
     name = f"RND {format_size(size)} {share}/{100 - share}"
-    return {"workload": name, "phase": None, "phase_value": None, "phase_pass": None}
+    return {"workload": name, "phase": None, "phase_value": None, "phase_pass": None, "point": None}
 
 
 def rated(iops: float, size: int, share: int, threads: int = 4, depth: int = 32) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pandas as pd
+import protocol_frames as frames
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -43,6 +44,8 @@ UNITS = (
     "(number)",
     "user capacity)",
 )
+DEMANDS = (1, 2, 4, 6, 8, 16, 32)
+"""Threads and depths of the PTS."""
 FALLING = (90e3, 80e3, 61e3, 70e3, 55e3)
 
 
@@ -167,6 +170,52 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     "phases, 1 trace": lambda m: ("replay_phases", m.replayed(phases=PHASES), {}),
     "phases, 3 traces": lambda m: ("replay_phases", m.replayed(traces=("a", "b", "c"), phases=PHASES), {}),
     "phases, 7 traces": lambda m: ("replay_phases", m.replayed(traces=tuple("abcdefg"), phases=PHASES[:2]), {}),
+    "repeats, 4 cells": lambda m: ("repeats", {"cells": frames.repeated(), "steady_state": frames.NO_WINDOWS}, {}),
+    "repeats, 24 cells, one round": lambda m: (
+        "repeats",
+        {"cells": frames.repeated(24, 1, 0), "steady_state": frames.NO_WINDOWS},
+        {},
+    ),
+    "repeats, a window": lambda m: ("repeats", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
+    "variation, 4 by 6": lambda m: (
+        "demand_variation",
+        {"cells": frames.sweep(), "steady_state": frames.NO_WINDOWS},
+        {},
+    ),
+    "variation, 49 points": lambda m: (
+        "demand_variation",
+        {"cells": frames.sweep(DEMANDS, DEMANDS), "steady_state": frames.NO_WINDOWS},
+        {"metric": "mean_latency_us"},
+    ),
+    "variation, 3 workloads": lambda m: (
+        "demand_variation",
+        {"cells": frames.sweep((1,), (1, 4, 16), (100, 65, 0)), "steady_state": frames.NO_WINDOWS},
+        {},
+    ),
+    "intensity, points": lambda m: (
+        "demand_intensity",
+        {"cells": frames.with_points(frames.sweep()), "steady_state": frames.NO_WINDOWS},
+        {},
+    ),
+    "intensity, 49 points": lambda m: (
+        "demand_intensity",
+        {"cells": frames.sweep(DEMANDS, DEMANDS), "steady_state": frames.NO_WINDOWS},
+        {},
+    ),
+    "intensity, 2 workloads": lambda m: (
+        "demand_intensity",
+        {"cells": frames.sweep((1,), (1, 4, 16), (100, 0)), "steady_state": frames.NO_WINDOWS},
+        {},
+    ),
+    "idle, 3 waits": lambda m: ("idle_recovery", {"cells": frames.idle()}, {}),
+    "idle, 360 bursts": lambda m: ("idle_recovery", {"cells": frames.idle((5, 10, 15, 25, 50), 360)}, {}),
+    "stimulus": lambda m: ("stimulus", {"cells": frames.crossed()}, {}),
+    "stimulus, no recovery": lambda m: ("stimulus", {"cells": frames.crossed(recovers=False)}, {}),
+    "turns, points": lambda m: ("latency_by_turn", frames.turns(), {}),
+    "nines": lambda m: ("nines", {"latency_bins": frames.bins()}, {}),
+    "nines, few I/Os": lambda m: ("nines", {"latency_bins": frames.bins(ios=300)}, {}),
+    "together, 3 drives": lambda m: ("head_to_head", frames.together(), {}),
+    "together, reads beside": lambda m: ("head_to_head", frames.together(2, 600, ("read", "write")), {}),
     "comparison, 2 drives": lambda m: ("comparison", {"deltas": m.deltas(), "summary": m.summary()}, {}),
     "comparison, 56 cells": lambda m: (
         "comparison",
@@ -261,7 +310,7 @@ def test_axes_carry_units(drawn: Drawn) -> None:
     said = [text for one in axes for text in (one.get_xlabel(), one.get_ylabel()) if text]
     said += [one.get_zlabel() for one in axes if hasattr(one, "get_zlabel")]
     categories = (
-        1 if drawn.name in ("replay", "replay_operations", "comparison") else 0
+        1 if drawn.name in ("replay", "replay_operations", "repeats", "comparison") else 0
     )  # their y axis names things, it measures nothing
     assert len(said) >= 2 - categories
     assert all(any(unit in text for unit in UNITS) for text in said), said

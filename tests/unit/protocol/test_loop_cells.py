@@ -43,6 +43,7 @@ def protocol(folder: Path, change: Callable[[dict[str, Any]], object] = lambda l
         "condition": {"purge": "none"},
         "measure": [{"loop": loop}],
         "scale": {"demo": {"loop": {"runtime": "1s"}}},
+        "description": "d",
         "sources": {"class": "s", "condition": "s", "loop": "s"},
     }
     path = folder / "listed.yaml"

@@ -29,6 +29,7 @@ def protocol(folder: Path, change: Callable[[dict[str, Any]], object] = lambda b
         ],
         "scale": {"demo": {"repeat": [{"over": {"time": ["1s"]}, "soak": {"slice": "100ms"}},
                                       {"times": 1, "idle": {"time": "1s"}}]}},
+        "description": "d",
         "sources": {"condition": "s", "idle": "s", "repeat": "s"},
     }  # fmt: skip
     change(body)

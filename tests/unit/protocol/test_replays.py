@@ -23,6 +23,7 @@ def replay(folder: Path, settings: dict[str, Any] | None = None, **fields: Any) 
         "source": "s",
         "condition": {"purge": "none"},
         "measure": [{"replay": {"timing": "original", "cold_runs": 1, "until": RULE, **fields}}],
+        "description": "d",
         "sources": {"condition": "s", "replay": "s"},
     }
     path = folder / "again.yaml"

@@ -190,7 +190,7 @@ def test_what_is_no_part_of_the_steps(tmp_path: Path) -> None:
     assert one.simultaneous
     assert {*one.steps} == {"class", "condition", "measure"}
     plain = load(protocol(tmp_path, [soak()]))
-    assert (plain.simultaneous, plain.analysis, plain.description, plain.applications) == (False, {}, "", False)
+    assert (plain.simultaneous, plain.analysis, plain.description, plain.applications) == (False, {}, "d", False)
 
 
 def test_every_new_parameter_has_a_source(tmp_path: Path) -> None:

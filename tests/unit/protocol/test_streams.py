@@ -39,6 +39,7 @@ def loop(folder: Path, change: Callable[[dict[str, Any]], object] = lambda loop:
         "class": {"enterprise": one, "client": one},
         "condition": {"purge": "none"},
         "measure": [{"loop": fields}],
+        "description": "d",
         "sources": {"class": "s", "condition": "s", "loop": "s"},
     }
     path = folder / "streams.yaml"

@@ -12,6 +12,11 @@ from drivelab.trace.derive.equivalent import Equivalent, Stream
 from drivelab.trace.derive.limits import limits
 from drivelab.units import format_size
 
+_DESCRIPTION = (
+    "The main I/O streams of a trace as cells of a loop, each with its share of the time, until steady state. It asks how "
+    "a drive serves such streams one after another; their order, pauses and mixture in time are not carried over, as the "
+    "comments at the top of the file say, so a replay of the trace itself says more of the application."
+)
 DEEPEST = 4096
 """That the grammar takes."""
 _SOURCES = {
@@ -49,6 +54,7 @@ def protocol_text(found: Equivalent, name: str, provenance: Mapping[str, Any], f
         f"name: {name}",
         f"title: {_quoted('Synthetic equivalent of: ' + str(title))}",
         f"source: {_quoted(source)}",
+        f"description: {_quoted(_DESCRIPTION)}",
         "class:",
         f"  enterprise: {threads}",
         f"  client: {threads}",
