@@ -45,6 +45,7 @@ def measured(project: Path, run_directory: Path, request: pytest.FixtureRequest)
     tables = collect(one.plan.recording_path, reduced=True)
     tables["steady_state"] = windows_table(tables["cells"], criteria(one.plan))
     tables["drives"] = DRIVES
+    ARTEFACTS.mkdir(parents=True, exist_ok=True)
     for kind in kinds(one):
         stems = {figure: ARTEFACTS / f"{name}-{figure}" for figure in FIGURES_OF[kind]}
         sheets.draw(stems, tables, f"op7, {name}")

@@ -39,7 +39,9 @@ def cell(
 
 
 def sweep(
-    threads: tuple[int, ...] = (1, 2, 4, 8), depths: tuple[int, ...] = (1, 2, 4, 8, 16, 32), reads: tuple[int, ...] = (100,)
+    threads: tuple[int, ...] = (1, 2, 4, 8),
+    depths: tuple[int, ...] = (1, 2, 4, 8, 16, 32),
+    reads: tuple[int, ...] = (100,),
 ) -> pd.DataFrame:  # fmt: skip
     """Three rounds of a sweep of a drive that serves 16 I/Os at once, 100 us each, and waits beyond."""
     rows = []
@@ -54,7 +56,8 @@ def sweep(
 def with_points(table: pd.DataFrame) -> pd.DataFrame:
     """A sweep with soaks at three of its points."""
     rows = [
-        cell(9e4, 100, threads=t, depth=q, kind="soak", step=step, phase="point", phase_value=name, phase_pass=step, point=name)
+        cell(9e4, 100, threads=t, depth=q, kind="soak", step=step, phase="point", phase_value=name, phase_pass=step,
+             point=name)
         for step, (name, t, q) in enumerate((("max", 4, 4), ("mid", 2, 4), ("min", 1, 1)), start=1)
     ]  # fmt: skip
     return pd.concat([table, pd.DataFrame(rows)], ignore_index=True)

@@ -19,7 +19,6 @@ name: head-to-head
 title: Random writes on all drives at the same time
 source: a test
 description: a test
-description: a test
 sources: {simultaneous: a test, condition.purge: a test, soak: a test}
 simultaneous: true
 condition: {purge: required}

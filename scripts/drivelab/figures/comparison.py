@@ -21,6 +21,10 @@ _COLUMNS = ("measurement", "cell_label", "metric", "basis", "comparison", "delta
 _KEY = ["measurement", "metric", "cell_label"]
 _MOST_BARS = 3  # more drives than this in a row are points, not bars
 _LOG_FROM_PCT = 400.0
+_LEAST_PCT = 0.005  # less is how floats are rounded
+_MOST_ROWS = 64
+_FIRST = ("score", "duration_s", "figure_of_merit", "iops", "mean_latency_us")
+"""Metrics that are shown where there are too many rows for all; the bandwidth of a cell is its I/O rate over again."""
 _GREY = "#d0d0d0"
 
 
@@ -35,12 +39,17 @@ def comparison(deltas: pd.DataFrame) -> Figure:
     basis = str(selection.require_one(deltas, "basis", "deltas"))
     if deltas.duplicated([*_KEY, "comparison"]).any():
         raise ValueError("table 'deltas' holds a cell twice for one drive; choose one protocol")
+    shown = _most_telling(deltas)
+    left_out = deltas["metric"].nunique() - shown["metric"].nunique()
+    deltas = shown
     row_of, names = _rows(deltas)
     drives = list(deltas["comparison"].drop_duplicates())
     palette = style.colours(len(drives))
     bars = len(drives) <= _MOST_BARS
     row_in = 0.09 + 0.15 * len(drives) if bars else 0.26
     figure = style.new_figure(f"Delta against {basis}", height_in=max(3.0, 1.7 + row_in * len(names)))
+    if left_out:
+        style.note(figure, f"{left_out} more metrics are in the tables")
     axes = figure.subplots()
     _delta_axis(axes, basis, deltas["delta_pct"].to_numpy(dtype=float))
     thickness = 0.84 / len(drives) if bars else 0.0
@@ -83,6 +92,19 @@ def comparison(deltas: pd.DataFrame) -> Figure:
     return figure
 
 
+def _most_telling(deltas: pd.DataFrame) -> pd.DataFrame:
+    """All deltas, or those of as many metrics as a page has rows for; one metric at the least."""
+    metrics = list(deltas["metric"].drop_duplicates())
+    metrics.sort(key=lambda metric: _FIRST.index(metric) if metric in _FIRST else len(_FIRST))
+    kept, rows = metrics[:1], 0
+    for place, metric in enumerate(metrics):
+        rows += deltas[deltas["metric"] == metric]["cell_label"].nunique() + 1
+        if rows > _MOST_ROWS:
+            break
+        kept = metrics[: place + 1]
+    return deltas[deltas["metric"].isin(kept)]
+
+
 def _rows(deltas: pd.DataFrame) -> tuple[dict[tuple[str, ...], int], list[str]]:
     """Row of each cell, and what stands beside each row: a heading for each measurement and metric, then its cells."""
     row_of: dict[tuple[str, ...], int] = {}
@@ -111,7 +133,7 @@ def _delta_axis(axes: Axes, basis: str, values: np.ndarray) -> None:
 
 
 def _signed(value: float) -> str:
-    text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}"
+    text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}" if abs(value) >= _LEAST_PCT else "0"
     return "0" if float(text.replace(",", "")) == 0 else with_minus(text)
 
 

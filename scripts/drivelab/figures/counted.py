@@ -24,6 +24,7 @@ COLUMNS = (
     "queue_depth",
     "cold",
 )
+_WINDOW = ("recording", "step", "reached", "rounds", "variable", "window_start", "window_end", *selection.EXCURSIONS)
 _LABEL_COLUMNS = ("phase", "phase_value", "phase_pass", "point")
 
 
@@ -46,6 +47,7 @@ def counted(loop: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
 
     As in the table `summary`.
     """
+    selection.require_columns(steady_state, _WINDOW, "steady_state")
     windows = selection.windows(steady_state)
     parts = []
     for (recording, step), rounds in loop[~loop["cold"].astype(bool)].groupby(["recording", "step"]):

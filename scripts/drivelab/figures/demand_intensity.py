@@ -90,12 +90,12 @@ def _ring(axes: Axes, part: pd.DataFrame, chosen: dict[tuple[int, int], str], pe
                   markeredgewidth=1.6, linestyle="none", label=legend, gid="chosen")  # fmt: skip
         legend = None
         text = f"{name} {demand_name(int(row.threads), int(row.queue_depth))}"
-        above = "MIN" not in name
-        axes.annotate(text, (x, y), (-9, 7 if above else -7), textcoords="offset points", ha="right",
-                      va="bottom" if above else "top", color=style.ALARM, weight="bold", fontsize=style.SMALL_PT,
-                      gid="chosen name")  # fmt: skip
+        least = "MIN" in name  # the others come from the left, it may stand at the very left
+        axes.annotate(text, (x, y), (9, -8) if least else (-9, 7), textcoords="offset points",
+                      ha="left" if least else "right", va="top" if least else "bottom", color=style.ALARM,
+                      weight="bold", fontsize=style.SMALL_PT, gid="chosen name")  # fmt: skip
 
 
 def _name(axes: Axes, x: float, y: float, text: str, colour: style.Colour) -> None:
-    axes.annotate(text, (x, y), (5, -4), textcoords="offset points", ha="left", va="top", color=colour, fontsize=7.5,
-                  gid="name")  # fmt: skip
+    axes.annotate(text, (x, y), (5, -4), textcoords="offset points", ha="left", va="top", color=colour,
+                  fontsize=style.SMALL_PT, gid="name")  # fmt: skip

@@ -46,7 +46,7 @@ def _depth_axis(axes: Axes, depths: list[int]) -> None:
     axes.xaxis.set_major_locator(FixedLocator(_readable(depths)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda depth, _: f"{depth:g}"))
-    axes.set_xlabel("Queue depth of each thread (number), log scale")
+    axes.set_xlabel("Queue depth per thread (number)")
 
 
 def _readable(depths: list[int]) -> list[int]:

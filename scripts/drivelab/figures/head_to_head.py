@@ -10,7 +10,7 @@ from drivelab.figures import selection, style
 from drivelab.figures.quantities import elapsed, quantity
 
 _PLACE = ["recording", "step", "round", "cell"]
-_SERIES = (*_PLACE, "drive", "run", "measurement", "time_s", "direction")
+_SERIES = (*_PLACE, "drive", "run", "measurement", "clock", "time_s", "direction")
 _CELLS = (*_PLACE, "drive", "started")
 _DIRECTIONS = {"read": "reads", "write": "writes"}
 
@@ -19,7 +19,8 @@ _DIRECTIONS = {"read": "reads", "write": "writes"}
 def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
     """`metric` second by second on one clock, a line per drive and run; reads and writes in panels of their own.
 
-    The clock of a run begins with the drive that began first. Raises ValueError for unsuitable tables.
+    The clock of a run begins with the drive that began first. On the virtual clock, of which every drive has its own,
+    they are laid on each other from their starts, and that is said. Raises ValueError for unsuitable tables.
     """
     selection.require(series, (*_SERIES, metric), "series")
     selection.require(cells, _CELLS, "cells")
@@ -29,8 +30,9 @@ def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "io
     if rows.empty:
         raise ValueError("table 'series' has no seconds of the cells in table 'cells'")
     at_s = rows["started"].astype("int64") / _ticks_per_s(rows["started"]) + rows["time_s"]
-    began = rows.assign(at_s=at_s - rows["time_s"]).groupby("run")["at_s"].min()
-    rows = rows.assign(at_s=at_s - rows["run"].map(began))
+    own_clocks = bool((rows["clock"] == "virtual").any())
+    began = (at_s - rows["time_s"]).groupby(rows["recording"] if own_clocks else rows["run"]).transform("min")
+    rows = rows.assign(at_s=at_s - began)
     time, scale = elapsed(float(rows["at_s"].max())), quantity(metric, float(rows[metric].max()))
     drives = list(rows["drive"].drop_duplicates())
     colours = dict(zip(drives, style.colours(len(drives)), strict=True))
@@ -51,6 +53,8 @@ def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "io
         axes.set_ylabel(f"{scale.name}, {_DIRECTIONS[direction]}\n({scale.unit})")
     panels[-1].set_xlim(0, float(rows["at_s"].max()) / time.divisor * 1.01)
     panels[-1].set_xlabel(f"Time since the common start ({time.unit})")
+    if own_clocks:
+        style.note(figure, "virtual clock: each drive has a clock of its own, the starts are laid on each other")
     ax.legend(figure, panels[0])
     return figure
 

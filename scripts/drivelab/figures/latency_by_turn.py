@@ -33,6 +33,7 @@ def latency_by_turn(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     if turns.empty or bins.empty:
         raise ValueError("table 'latency_bins' has no soaks that are repeated over values")
     last = {value: int(part["step"].max()) for value, part in turns.groupby("phase_value", sort=False)}
+    bins = bins[bins["step"].isin(last.values())]
     workloads = {turns[turns["step"] == step]["workload"].iloc[0] for step in last.values()}
     subject = f", {next(iter(workloads))}" if len(workloads) == 1 else ""
 

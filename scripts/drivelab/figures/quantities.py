@@ -28,6 +28,15 @@ _NAMES = {
     "p9999_latency_us": "99.99 % latency",
     "p99999_latency_us": "99.999 % latency",
 }
+_DERIVED = {
+    "p90_latency_us": "90 % latency",
+    "best_bandwidth_mb_s": "Best bandwidth",
+    "best_mean_latency_us": "Best mean latency",
+    "iops_per_watt": "I/O rate per watt",
+    "figure_of_merit": "figure of merit",
+    "duration_s": "duration",
+}
+"""Names of metrics that are compared, but have no axis of their own."""
 _SCORE_UNIT = "√(MiB/s · 1/s)"
 """A score is a geometric mean: its unit says of what."""
 
@@ -55,7 +64,7 @@ def metric_name(metric: str) -> str:
 
 def short_name(metric: str) -> str:
     """Name of a metric within a sentence; a metric of an application's own is its own name."""
-    name = _NAMES.get(metric, metric)
+    name = _NAMES.get(metric) or _DERIVED.get(metric, metric)
     return name[0].lower() + name[1:] if name[0] in "ABMS" else name
 
 

@@ -12,7 +12,6 @@ from matplotlib.ticker import MaxNLocator
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, soak_lines, style
 from drivelab.figures.quantities import quantity, volume
-from drivelab.figures.selection import workload
 
 
 @style.styled
@@ -29,7 +28,7 @@ def saturation_bytes(
     selection.require(drives, ("drive", "capacity_bytes"), "drives")
     capacity = {drive: _capacity(drives, drive) for drive in soak["drive"].drop_duplicates()}
     scale, written = quantity(metric, soak[metric].max()), volume(soak["bytes_written_total"].max())
-    name = workload(*(soak[column].iloc[0] for column in ("pattern", "block_size_bytes", "read_share_pct")))
+    name = soak["workload"].iloc[0]
 
     figure = style.new_figure(f"{scale.name} against volume, {name}")
     axes = figure.subplots()

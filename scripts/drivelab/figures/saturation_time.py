@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from drivelab.figures import axes as ax
 from drivelab.figures import soak_lines, style
 from drivelab.figures.quantities import elapsed, quantity
-from drivelab.figures.selection import workload
 
 
 @style.styled
@@ -23,7 +22,7 @@ def saturation_time(cells: pd.DataFrame, *, metric: str = "iops", cliff_s: Mappi
     began = soak.groupby("recording")["elapsed_s"].transform("min")
     soak = soak.assign(end_s=soak["elapsed_s"] + soak["runtime_s"] - began)
     scale, time = quantity(metric, soak[metric].max()), elapsed(soak["end_s"].max())
-    name = workload(*(soak[column].iloc[0] for column in ("pattern", "block_size_bytes", "read_share_pct")))
+    name = soak["workload"].iloc[0]
 
     figure = style.new_figure(f"{scale.name} against time, {name}")
     axes = figure.subplots()

@@ -24,11 +24,16 @@ EXCURSIONS = (
 
 def require(frame: pd.DataFrame, columns: Iterable[str], table: str) -> None:
     """Raise ValueError unless `frame` has rows and all the `columns`; `table` names it in the message."""
+    require_columns(frame, columns, table)
+    if frame.empty:
+        raise ValueError(f"table '{table}' has no rows for this figure")
+
+
+def require_columns(frame: pd.DataFrame, columns: Iterable[str], table: str) -> None:
+    """Raise ValueError unless `frame` has all the `columns`; it may be empty."""
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise ValueError(f"table '{table}' lacks the column(s) {', '.join(missing)} that this figure needs")
-    if frame.empty:
-        raise ValueError(f"table '{table}' has no rows for this figure")
 
 
 def require_one(frame: pd.DataFrame, column: str, table: str) -> object:

@@ -15,14 +15,15 @@ from drivelab.figures.registry import FIGURES, render
 def draw(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], subject: str) -> None:
     """Draw the figures named by the keys of `stems` from one measurement's `tables` and save each as SVG and PNG.
 
-    Options that the tables decide: loops show the metric that they track, and the window of the first variable.
+    Options that the tables decide: loops show the metric that they track, if they track one, and the window of the
+    first variable.
     """
     for name, stem in stems.items():
         style.save(render(name, _rows(name, tables), subject, **_options(name, tables)), stem)
 
 
 def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]:
-    if name in ("measurement_2d", "measurement_3d"):
+    if name in ("measurement_2d", "measurement_3d") or (name == "repeats" and len(tables["steady_state"])):
         return {"metric": tables["steady_state"]["metric"].iloc[0]}
     if name == "window":
         return {"variable": tables["steady_state"]["variable"].iloc[0]}

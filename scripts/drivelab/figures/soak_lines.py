@@ -19,6 +19,7 @@ COLUMNS = (
     "pattern",
     "read_share_pct",
     "block_size_bytes",
+    "workload",
     "round",
 )
 
@@ -27,7 +28,7 @@ def slices(cells: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
     """The soaks' slices of one measurement and one workload; raises ValueError for anything else."""
     selection.require(cells, (*COLUMNS, *columns), "cells")
     soak = selection.rows(cells, "cells", kind="soak")
-    for column in ("measurement", "pattern", "read_share_pct", "block_size_bytes"):
+    for column in ("measurement", "pattern", "read_share_pct", "block_size_bytes", "workload"):
         selection.require_one(soak, column, "cells")
     return soak
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -55,15 +56,20 @@ def stimulus(cells: pd.DataFrame) -> Figure:
 def _recovery(figure: Figure, axes: Axes, soaks: pd.DataFrame, per_time: float, per_rate: float) -> None:
     """Marks of the recovery; it is of the throughput, so they are in that panel."""
     parts = [part for _, part in soaks.groupby("step")]
+    named = False
     for one in cross_stimulus(soaks):
         before, after = _around(parts, one.workload, one.stimulus)
+        level = float(np.average(before["bandwidth_mib_s"], weights=before["runtime_s"]))
+        axes.plot([float(before["end_s"].iloc[0]) / per_time, float(after["end_s"].iloc[-1]) / per_time],
+                  [level / per_rate] * 2, color=style.MUTED, linestyle="--", linewidth=1.1,
+                  label=None if named else "mean before", gid="level")  # fmt: skip
+        named = True
         if one.recovery is None:
-            style.note(figure, f"{one.workload} after {one.stimulus}: throughput did not come back to its mean before")
+            best = 100 * float(after["bandwidth_mib_s"].max()) / level
+            style.note(figure, f"{one.workload} did not recover from {one.stimulus}: at best {best:.3g} % of its mean "
+                               "throughput before")  # fmt: skip
             continue
         begin = float(after["end_s"].iloc[0] - after["runtime_s"].iloc[0])
-        axes.plot([float(before["end_s"].iloc[0]) / per_time, float(after["end_s"].iloc[-1]) / per_time],
-                  [one.recovery.level / per_rate] * 2, color=style.MUTED, linestyle="--", linewidth=1.1,
-                  label="mean before", gid="level")  # fmt: skip
         axes.axvline((begin + one.recovery.time_s) / per_time, color=style.ALARM, linestyle=":", linewidth=1.8,
                      label="recovered", gid="recovered")  # fmt: skip
         spent = elapsed(one.recovery.time_s)

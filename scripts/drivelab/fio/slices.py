@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -15,12 +16,36 @@ def slices(results: Iterable[FioResult], minimum_s: float = 0.0) -> list[FioResu
 
     The largest latency of a slice is exact when it exceeds all before it; else it is the middle of the
     highest bin that gained I/Os, true to 0.8 %. A document that adds less than `minimum_s` is skipped,
-    never the last: its I/Os belong to the longer slice then. A slice may be without I/O. Raises
-    CellFailed when a count goes back.
+    never the last: its I/Os belong to the longer slice then; likewise one that was printed after the last I/O had been
+    issued, while fio waited for those in flight. A slice may be without I/O. Raises CellFailed when a count goes back.
     """
     found = list(results)
-    kept = [found[place] for place in boundaries([one.runtime_s for one in found], minimum_s)]
+    found = [one for one in found[:-1] if not _draining(one, found[-1])] + found[-1:]
+    kept = [completed(found[place]) for place in boundaries([one.runtime_s for one in found], minimum_s)]
     return kept[:1] + [difference(kept[0], old, new) for old, new in pairwise(kept)]
+
+
+def completed(result: FioResult) -> FioResult:
+    """A status with the I/Os that were completed: fio counts those in flight as well, a whole queue in the first slice.
+
+    (fio's ioengines.c counts an I/O when it is queued; the last document has none in flight.)
+    """
+    return replace(result, read=_completed(result.read), write=_completed(result.write))
+
+
+def _completed(direction: Direction) -> Direction:
+    iops = direction.latencies / direction.runtime_s if direction.runtime_s > 0 else 0.0
+    return replace(direction, ios=direction.latencies, iops=iops)
+
+
+def _draining(result: FioResult, last: FioResult) -> bool:
+    """Whether a status was printed when nothing more was issued, but not all of it was counted yet."""
+    return result.ios == last.ios and _counted(result) < _counted(last)
+
+
+def _counted(result: FioResult) -> tuple[int, int]:
+    read, write = result.read, result.write
+    return read.latencies + write.latencies, read.bytes + write.bytes
 
 
 def boundaries(runtimes_s: Sequence[float], minimum_s: float = 0.0) -> list[int]:

@@ -107,7 +107,7 @@ def _scenario(plan: Row) -> Any:
 
 def _given(name: str, value: str, nothing: str = MISSING) -> tuple[Fact, ...]:
     """A fact that only some tests have."""
-    return () if value in (nothing, MISSING) else (_fact(name, value),)
+    return () if value in ("", nothing, MISSING) else (_fact(name, value),)
 
 
 _BY_KERNEL = ", by the kernel's counters"

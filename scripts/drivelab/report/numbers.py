@@ -26,12 +26,17 @@ _METRICS = {
     "read_mean_latency_us": ("mean read latency", "µs"),
     "write_mean_latency_us": ("mean write latency", "µs"),
     "p50_latency_us": ("median latency", "µs"),
+    "p90_latency_us": ("90 % latency", "µs"),
     "p99_latency_us": ("99 % latency", "µs"),
     "p999_latency_us": ("99.9 % latency", "µs"),
     "p9999_latency_us": ("99.99 % latency", "µs"),
     "p99999_latency_us": ("99.999 % latency", "µs"),
     "max_latency_us": ("maximum latency", "µs"),
     "duration_s": ("duration", "s"),
+    "figure_of_merit": ("figure of merit", ""),
+    "iops_per_watt": ("IOPS per watt", "IOPS/W"),
+    "best_bandwidth_mb_s": ("best throughput", "MB/s"),
+    "best_mean_latency_us": ("least mean latency", "µs"),
 }
 _ORDER = {metric: place for place, metric in enumerate(_METRICS)}
 _UNITS = {"us": "µs", "ms": "ms", "ns": "ns", "s": "s", "mib_s": "MiB/s", "pct": "%"}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from drivelab.report.numbers import DASH, duration, metric_name, number, share
+from drivelab.units import format_size
 
 Step = Mapping[str, Any]
 _AS_IN_CELLS = "as in the cells"
@@ -36,10 +37,33 @@ def _values(step: Step, name: str) -> Iterator[int]:
     for fields in step.values():
         if "streams" in fields:
             yield from fields["streams"][name]
-        for cell in (*fields.get("cells", ()), fields.get("cell", {})):
-            if name in cell:
-                yield cell[name]
-                yield from (cell["beside"][name] for _ in range("beside" in cell))
+    for cell in _cells(step):
+        yield from (one[name] for one in (cell, cell.get("beside", {})) if name in one)
+
+
+def active_range(subject: Mapping[str, Any]) -> str | float:
+    """Share of the drive, or in words where cells have ranges of their own."""
+    whole = subject["class"]["active_range"]
+    ranges = dict.fromkeys(_range(cell, whole) for step in subject["measure"] for cell in _cells(step))
+    return next(iter(ranges)) if len(ranges) == 1 else whole if not ranges else "; ".join(
+        one if isinstance(one, str) else share(one) for one in ranges
+    )  # fmt: skip
+
+
+def _range(cell: Mapping[str, Any], whole: str | float) -> str | float:
+    found: str | float = whole
+    if "range_bytes" in cell:
+        found = format_size(int(cell["range_bytes"]))
+    if cell.get("segments", 1) > 1:
+        found = f"{found if isinstance(found, str) else share(found)} in {cell['segments']} segments"
+    return found
+
+
+def _cells(step: Step) -> Iterator[Mapping[str, Any]]:
+    for fields in step.values():
+        yield from fields.get("cells", ())
+        if "cell" in fields:
+            yield fields["cell"]
 
 
 def stop_rules(subject: Mapping[str, Any]) -> list[str]:

@@ -55,7 +55,7 @@ def _stimulus(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Ite
             f"{one.recovery.slice_number}."
             if one.recovery is not None
             else f"NOT recovered: {one.workload} after {one.stimulus} did not come back to its mean throughput of "
-            "before."
+            "before, which counts the fresh start too."
             for one in found
         ),
         sources=inputs.sources(cells["recording"]),

@@ -31,7 +31,7 @@ from drivelab.report.replay_fidelity import fidelity_table, mapping_table
 from drivelab.report.replay_load import operations_table, streams_table
 from drivelab.report.replay_result import is_replay, passes_table
 from drivelab.report.replay_runs import runs_table
-from drivelab.report.scores import best_runs_table, nines_table
+from drivelab.report.scores import best_runs_table, merit_table, nines_table
 from drivelab.report.taint import taint_mark, taint_note
 from drivelab.report.verdict import value_cell
 from drivelab.report.view import Cell, Column, Table
@@ -124,6 +124,7 @@ def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:
             table
             for table in (
                 point_table(inputs, key),
+                merit_table(inputs, key),
                 best_runs_table(inputs, key),
                 nines_table(inputs, key),
                 _saturation(inputs, key),

@@ -49,6 +49,30 @@ def _above(ios: float) -> Cell:
     return Cell(number(round(ios, 1)), small="too few" if ios < _FEW_IOS else "")
 
 
+def merit_table(inputs: Inputs, key: Key) -> Table | None:
+    """The figure of merit with its spread; None for a test that asks for none."""
+    rows = [row for row in inputs.of_key("summary", key) if row["metric"] == "figure_of_merit"]
+    if not rows:
+        return None
+    return Table(
+        id=f"{inputs.anchors[key]}-merit",
+        caption="Figure of merit",
+        columns=(Column("", numeric=False), Column("Value"), Column("Spread"), Column("Verdict", numeric=False)),
+        rows=tuple(
+            (
+                Cell(str(row["cell_label"]), small=str(row["statistic"])),
+                value_cell(row["value"]),
+                Cell(f"{number(row['spread_low'])}{DASH}{number(row['spread_high'])}"),
+                Cell(str(row["verdict"])),
+            )
+            for row in rows
+        ),
+        note="Every cell counts alike, however rare its workload is: a drive may lead by this figure and be behind in "
+        "the cell that matters. It compares with figures of the same cells only.",
+        sources=inputs.sources(name for row in rows for name in row["recordings"]),
+    )
+
+
 def best_runs_table(inputs: Inputs, key: Key) -> Table | None:
     """Best of the counted rounds beside their median, for a test whose score is its best run; None for others."""
     summary = inputs.of_key("summary", key)

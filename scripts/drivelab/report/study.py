@@ -86,7 +86,12 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
             "scenario_required": plan.subject["condition"].get("scenario_required"),
             "seals": [line["reason"] for line in journal if line["event"] == "verdict" and line["intact"]],
         },
-        "class": {**plan.subject["class"], **procedure.demand(plan.subject), "write_cache": _write_cache(recording)},
+        "class": {
+            **plan.subject["class"],
+            **procedure.demand(plan.subject),
+            "active_range": procedure.active_range(plan.subject),
+            "write_cache": _write_cache(recording),
+        },
         "ends": procedure.stop_rules(plan.subject),
         "rounds": procedure.rounds(plan.subject),
         "together_with": procedure.others(journal),

@@ -86,14 +86,18 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
 
 
 def _demands(loop: Fields) -> bool:
-    """Whether one workload is measured at several numbers of threads or depths, and not just at two."""
+    """Whether it is a sweep: its workloads are measured at several numbers of threads or depths, and not just at two.
+
+    One cell may be something else, as the writes before each round of the PTS.
+    """
     if "streams" in loop:
         return len(loop["streams"]["threads"]) * len(loop["streams"]["queue_depth"]) > 1
     loads: dict[str, set[tuple[Any, Any]]] = {}
     for cell in loop["cells"]:
         load = {key: value for key, value in cell.items() if key not in ("threads", "queue_depth", "runtime_s")}
         loads.setdefault(repr(sorted(load.items())), set()).add((cell.get("threads"), cell.get("queue_depth")))
-    return any(len(demands) >= _FEWEST_ON_AXIS for demands in loads.values())
+    swept = sum(len(demands) for demands in loads.values() if len(demands) >= _FEWEST_ON_AXIS)
+    return swept > 0 and len(loop["cells"]) - swept <= 1
 
 
 def _grid(loop: Fields) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from drivelab.analysis.steady_state import is_steady
 from drivelab.fio.document import Direction, FioResult, from_document
-from drivelab.fio.slices import boundaries, difference
+from drivelab.fio.slices import boundaries, completed, difference
 from drivelab.stages.cell import metrics
 
 STEADY_STATE = "steady state"
@@ -39,7 +39,7 @@ class SteadySlices:
 
     def __call__(self, document: Mapping[str, Any]) -> str | None:
         """Raises CellFailed for a document that says that something went wrong."""
-        result = _without_bins(from_document(document))
+        result = completed(_without_bins(from_document(document)))
         self._results.append(result)
         self._runtimes_s.append(result.runtime_s)
         ends = boundaries(self._runtimes_s, self._minimum_s)

@@ -23,7 +23,9 @@ from drivelab.figures.window import window
 @pytest.fixture
 def tables(made: ModuleType) -> dict[str, pd.DataFrame]:
     return {
-        "cells": pd.concat([made.cells(sizes=(4096,)), made.soak(measurement="pts-iops")], ignore_index=True),
+        "cells": pd.concat([made.cells(sizes=(4096,)), made.soak(measurement="pts-iops")], ignore_index=True).assign(
+            started=pd.Timestamp("2026-01-01T00:00:00Z")
+        ),
         "steady_state": made.steady_state(),
         "drives": made.drives(op7=1 << 26),
         "series": frames.together()["series"],

@@ -119,7 +119,8 @@ def test_measurement_2d_takes_the_worst_of_the_maximum(made: ModuleType) -> None
 
 def test_random_and_sequential_cells_of_one_loop_are_told_apart(made: ModuleType) -> None:
     random, state = made.cells(sizes=(4096, 8192)), made.steady_state()
-    both = pd.concat([random, random.assign(pattern="sequential", iops=2 * random["iops"])])
+    named = random["workload"].str.replace("RND", "SEQ")
+    both = pd.concat([random, random.assign(pattern="sequential", workload=named, iops=2 * random["iops"])])
     lines = {line.get_label(): list(line.get_ydata()) for line in _drawn(measurement_2d(both, state), "line")}
     assert lines["SEQ 0/100"] == pytest.approx([2 * value for value in lines["RND 0/100"]])
     assert len(_drawn(measurement_3d(both, state), "RND 0/100|4096")) == 1

@@ -122,6 +122,28 @@ def test_a_slice_in_which_the_drive_hung_has_no_latency() -> None:
     assert all(math.isnan(one) for one in parts[1].percentiles_us(50, 99))
 
 
+def test_io_in_flight_is_in_no_slice_before_it_is_done() -> None:
+    """What fio 3.33 printed of 32 blocks of 1 MiB in flight on a drive that does 21 a second, asked for 8 s.
+
+    It counts what it issues; after 8 s it issues nothing more and waits.
+    """
+    printed = [(871, 53, 20, 21), (1871, 76, 43, 44), (2871, 99, 66, 67), (3871, 120, 87, 88), (4871, 141, 108, 109),
+               (5871, 162, 129, 130), (6871, 183, 150, 151), (7871, 204, 171, 172), (8871, 206, 175, 206),
+               (9507, 206, 206, 206)]  # fmt: skip
+    raw = []
+    for runtime_ms, issued, mib, completed in printed:
+        one = copy.deepcopy(soak_documents()[0])
+        write = one["jobs"][0]["write"]
+        write.update(runtime=runtime_ms, total_ios=issued, io_bytes=mib * 2**20)
+        write["lat_ns"].update(N=completed, bins={"1000000000": completed})
+        raw.append(from_document(one))
+    parts = slices(raw, minimum_s=0.5)
+    assert [round(part.iops, 1) for part in parts] == [24.1, 23.0, 23.0, 21.0, 21.0, 21.0, 21.0, 21.0, 20.8]
+    assert parts[-1].bandwidth_mib_s == pytest.approx(35 / 1.636)
+    assert sum(part.ios for part in parts) == 206
+    assert sum(part.bytes for part in parts) == 206 * 2**20
+
+
 def test_counts_that_go_back_are_no_slices() -> None:
     first, second, *_ = map(from_document, soak_documents())
     reset = copy.deepcopy(soak_documents()[0])

@@ -31,6 +31,7 @@ class Parties:
         ours, theirs = pair()
         pid = os.fork()
         if pid == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whatever the tests before have made of it
             status = 1
             try:
                 for other in [ours, *self.connections.values()]:

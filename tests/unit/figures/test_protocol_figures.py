@@ -1,0 +1,131 @@
+"""Figures of sweeps, repeats, idle time, turns and several drives show what the tables say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import protocol_frames as frames
+import pytest
+from matplotlib.figure import Figure
+
+from drivelab.figures.convergence import convergence
+from drivelab.figures.demand_intensity import demand_intensity
+from drivelab.figures.demand_variation import demand_variation
+from drivelab.figures.head_to_head import head_to_head
+from drivelab.figures.idle_recovery import idle_recovery
+from drivelab.figures.latency_by_turn import latency_by_turn
+from drivelab.figures.nines import nines
+from drivelab.figures.repeats import repeats
+from drivelab.figures.stimulus import stimulus
+
+
+def drawn(figure: Figure, gid: str) -> list[np.ndarray]:
+    """Points of the lines with a `gid`, in the units of the axes."""
+    return [line.get_xydata() for axes in figure.axes for line in axes.get_lines() if line.get_gid() == gid]
+
+
+def texts(figure: Figure, gid: str) -> list[str]:
+    found = [text for axes in figure.axes for text in axes.texts if text.get_gid() == gid]
+    return [text.get_text() for text in found] + [text.get_text() for text in figure.texts if text.get_gid() == gid]
+
+
+def test_cold_rounds_are_hollow_and_move_no_median() -> None:
+    cells = frames.repeated(names=2, rounds=3, cold=1)
+    figure = repeats(cells, frames.NO_WINDOWS)
+    warm = cells[~cells["cold"]].groupby("cell")["iops"].median()
+    (values,) = drawn(figure, "value") if drawn(figure, "value") else ([],)
+    shown = [patch.get_width() for patch in figure.axes[0].patches if patch.get_gid() == "value"]
+    assert (list(values[:, 0]) if len(values) else shown) == pytest.approx(list(warm))
+    (cold,) = drawn(figure, "cold")
+    assert len(cold) == 2
+    assert (cold[:, 0] < -25).all()
+    (counted,) = drawn(figure, "counted")
+    assert len(counted) == 6
+    assert np.abs(counted[:, 0]).max() < 10
+
+
+def test_of_an_even_number_of_rounds_the_latest_waits() -> None:
+    figure = repeats(frames.repeated(names=1, rounds=4, cold=0), frames.NO_WINDOWS)
+    assert len(drawn(figure, "counted")[0]) == 3
+
+
+def test_a_line_for_each_number_of_threads() -> None:
+    figure = demand_variation(frames.sweep((1, 4), (1, 2, 16)), frames.NO_WINDOWS)
+    one, four = drawn(figure, "line")
+    assert one[:, 0].tolist() == four[:, 0].tolist() == [1, 2, 16]
+    assert one[:, 1] == pytest.approx(np.array([1, 2, 16]) * 1.004e4)
+    assert four[:, 1] == pytest.approx(np.array([4, 8, 16]) * 1.004e4)
+
+
+def test_workloads_have_panels_and_a_prewrite_has_none() -> None:
+    cells = frames.sweep((1,), (1, 4, 16), reads=(100, 0))
+    prewrite = frames.cell(5e3, 0, 8192, 32, 32, cell=99)
+    figure = demand_variation(pd.concat([cells, pd.DataFrame([prewrite])]), frames.NO_WINDOWS)
+    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["RND 4KiB 100/0", "RND 4KiB 0/100"]
+
+
+def test_chosen_points_are_ringed_where_they_are() -> None:
+    cells = frames.with_points(frames.sweep())
+    figure = demand_intensity(cells, frames.NO_WINDOWS)
+    rings = {tuple(np.round(one[0], 0)) for one in drawn(figure, "chosen")}
+    assert rings == {(160640.0, 100.0), (80320.0, 100.0), (10040.0, 100.0)}
+    assert sorted(texts(figure, "chosen name")) == ["MAX T4Q4", "MID T2Q4", "MIN T1Q1"]
+
+
+def test_convergence_of_a_sweep_shows_the_most_threads() -> None:
+    cells = frames.sweep((1, 4), (1, 2, 16)).assign(until="steady state")
+    variable = "RND 4KiB 100/0 T4Q16"
+    steady = pd.DataFrame([{**frames.key(), "step": 0, "variable": variable, "metric": "iops", "reached": True,
+                            "rounds": 3, "window_start": 1, "window_end": 3, "allowed_data_excursion": 1.0,
+                            "measured_data_excursion": 0.0, "allowed_slope_excursion": 1.0,
+                            "measured_slope_excursion": 0.0}])  # fmt: skip
+    figure = convergence(cells, steady)
+    labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert labels[:3] == ["T4Q1", "T4Q2", "T4Q16 *"]
+
+
+def test_bursts_have_their_places_in_time_between_the_baselines() -> None:
+    cells = frames.idle((5, 50), 3)
+    figure = idle_recovery(cells)
+    five, fifty = drawn(figure, "bursts")
+    assert five[:, 1].tolist() == [2000, 2500, 2500]
+    assert fifty[:, 1].tolist() == [2000, 7000, 7000]
+    assert np.diff(five[:, 0]) * 60 == pytest.approx([6, 6], rel=1e-6)
+    assert len(drawn(figure, "baseline")) == 3
+    assert texts(figure, "phase name") == ["5s", "50s"]
+
+
+def test_recovery_is_marked_when_it_happened_else_denied() -> None:
+    (mark, _) = (drawn(stimulus(frames.crossed(slices=20)), "recovered") or [None])[0]
+    assert mark[0] == pytest.approx(51)  # two parts of 20 s, then 10 slow slices and the first fast one
+    never = stimulus(frames.crossed(recovers=False))
+    assert drawn(never, "recovered") == []
+    assert any("did not recover" in text for text in texts(never, "note"))
+
+
+def test_only_the_last_soak_of_a_turn_counts() -> None:
+    figure = latency_by_turn(**frames.turns())
+    assert all(line[:, 0].max() < 1e4 for line in drawn(figure, "line"))  # the preparing soaks take 50 ms
+    labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    assert [label.split(":")[0] for label in labels] == ["MAX (T4Q4)", "MID (T2Q4)", "MIN (T1Q1)"]
+
+
+def test_nines_that_few_ios_tell_are_hollow() -> None:
+    few = nines(frames.bins(ios=3000))
+    assert len(drawn(few, "barely told")[0]) == 3  # 99.9, 99.99 and 99.999 % of 3000
+    assert drawn(nines(frames.bins(ios=20_000_000)), "barely told") == []
+
+
+def test_drives_share_a_clock() -> None:
+    figure = head_to_head(**frames.together(drives=2, seconds=5))
+    first, second = drawn(figure, "line")
+    assert first[:, 0] == pytest.approx(np.arange(1, 11))
+    assert second[:, 0] == pytest.approx(np.arange(1, 11) + 0.1)
+
+
+def test_virtual_clocks_are_laid_on_each_other() -> None:
+    tables = {name: frame.assign(clock="virtual") for name, frame in frames.together(2, 5).items()}
+    figure = head_to_head(**tables)
+    first, second = drawn(figure, "line")
+    assert second[:, 0] == pytest.approx(first[:, 0])
+    assert any("clock of its own" in text for text in texts(figure, "note"))
