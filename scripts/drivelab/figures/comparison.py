@@ -22,7 +22,7 @@ _KEY = ["measurement", "metric", "cell_label"]
 _MOST_BARS = 3  # more drives than this in a row are points, not bars
 _LOG_FROM_PCT = 400.0
 _LEAST_PCT = 0.005  # less is how floats are rounded
-_MOST_ROWS = 64
+_MOST_ROWS = 36
 _FIRST = ("score", "duration_s", "figure_of_merit", "iops", "mean_latency_us")
 """Metrics that are shown where there are too many rows for all; the bandwidth of a cell is its I/O rate over again."""
 _GREY = "#d0d0d0"

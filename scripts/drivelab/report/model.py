@@ -15,7 +15,7 @@ from drivelab.report.numbers import is_missing, moment, names, percent
 from drivelab.report.picture import picture
 from drivelab.report.replay_result import result_table
 from drivelab.report.results import determination, result_tables
-from drivelab.report.verdict import headlines, lead, verdict_table
+from drivelab.report.verdict import first_headlines_of_each, headlines, lead, verdict_table
 from drivelab.report.view import Banner, Link, Page, Report
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def build(
                 "delete the figures and let the workflow draw them again"
             )
     starts = [plan["started"] for plan in plans if not is_missing(plan.get("started"))]
-    limits = banners(inputs)
+    limits, told = banners(inputs), headlines(inputs)
+    shown = first_headlines_of_each(told)
     return Report(
         title=str(study.get("title") or study.get("name") or "Performance study"),
         study=str(study.get("name") or ""),
@@ -63,7 +64,8 @@ def build(
         drives=names(list(inputs.drives)),
         lead=lead(inputs),
         labels=tuple(Link(one.label, one.id) for one in limits),
-        headlines=headlines(inputs),
+        headlines=shown,
+        headlines_left_out=len(told) - len(shown),
         verdict_table=verdict_table(inputs),
         banners=limits,
         pages=tuple(_page(inputs, key, limits, listed, report_date) for key in inputs.keys),

@@ -9,6 +9,7 @@ from drivelab.report.numbers import DASH, heading, is_missing, metric_name, numb
 from drivelab.report.view import Cell, Column, Headline, Table
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
+_MOST_HEADLINES = 5
 _TIME_FIRST = ("access_time_us", "duration_s", "bandwidth_mib_s", "mean_latency_us", "iops")
 """For a replay with the application's own timing: the trace dictates the IOPS, the drive only how long each takes."""
 
@@ -109,6 +110,17 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
             )
         )
     return tuple(found)
+
+
+def first_headlines_of_each(found: tuple[Headline, ...]) -> tuple[Headline, ...]:
+    """The first few of each page they lead to, such as of a sweep over many depths; the table below them has all."""
+    counts: dict[str, int] = {}
+    kept = []
+    for one in found:
+        counts[one.anchor] = counts.get(one.anchor, 0) + 1
+        if counts[one.anchor] <= _MOST_HEADLINES:
+            kept.append(one)
+    return tuple(kept)
 
 
 def lead(inputs: Inputs) -> tuple[str, ...]:

@@ -137,6 +137,8 @@ class Report:
     lead: tuple[str, ...]
     labels: tuple[Link, ...]
     headlines: tuple[Headline, ...]
+    headlines_left_out: int
+    """Headlines that only the table of the verdict has."""
     verdict_table: Table | None
     banners: tuple[Banner, ...]
     pages: tuple[Page, ...]

@@ -15,7 +15,8 @@ from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, TIMES
 from drivelab.report.recovery_tables import recovery_tables
 from drivelab.report.scores import best_runs_table, merit_table, nines_table
-from drivelab.report.view import Table
+from drivelab.report.verdict import first_headlines_of_each
+from drivelab.report.view import Headline, Table
 
 KEY = ("op7", "test")
 POINT = {"name": "max", "step": 1, "threads": 4, "queue_depth": 8, "iops": 5000.0, "mean_latency_us": 6400.0,
@@ -161,3 +162,9 @@ def test_fills_of_several_passes_and_past_the_raw_capacity() -> None:
         f"1 {TIMES} 50\u00a0% of the range, sequential 128KiB writes; "
         f"then 1.200 {TIMES} the raw capacity, random 4KiB writes"
     )
+
+
+def test_a_sweep_does_not_flood_the_headlines() -> None:
+    found = tuple(Headline("+1 %", str(number), "ahead", "test", place) for place in ("a", "b") for number in range(9))
+    kept = first_headlines_of_each(found)
+    assert [one.sentence for one in kept] == ["0", "1", "2", "3", "4"] * 2
