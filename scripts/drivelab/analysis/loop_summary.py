@@ -14,7 +14,7 @@ from drivelab.analysis.latency import NINES
 from drivelab.analysis.power import IOPS_PER_WATT, power_words, with_iops_per_watt
 from drivelab.analysis.repeats import FEWEST, relative_standard_error_pct
 from drivelab.analysis.summary_rows import gravest, key_of, odd, row, rse_verdict, taint, taint_reason
-from drivelab.analysis.verdict import AS_ASKED, IN_STEADY_WINDOW, NOT_STEADY, STEADY, TOO_FEW_RUNS
+from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_STEADY_WINDOW, NOT_STEADY, STEADY, TOO_FEW_RUNS
 from drivelab.tables.steps import RELATIVE_STANDARD_ERROR, ROUNDS
 
 _METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
@@ -31,6 +31,8 @@ class _Rule:
     reached: bool | None
     """Whether there is a steady-state window; None where the loop does not look for one."""
     rse_threshold_pct: float
+    in_phase: bool
+    """Whether its rounds are those of a repeated step: what changes the drive from round to round on purpose."""
 
     def used(self, rounds: pd.DataFrame) -> pd.DataFrame:
         """The rounds that count; of repeats an odd number, the latest waits."""
@@ -49,6 +51,9 @@ class _Rule:
             words = "one warm round" if len(values) == 1 else f"mean of {len(values)} warm rounds"
             as_asked = AS_ASKED[len(values)] if self.until == ROUNDS else TOO_FEW_RUNS
             return {**found, "value": statistics.fmean(values), "statistic": words, "verdict": as_asked}
+        if self.in_phase and self.until == ROUNDS:
+            return {**found, "value": statistics.median(values), "statistic": f"median of {len(values)} warm rounds",
+                    "verdict": IN_CHANGING_PHASE}  # fmt: skip
         rse_pct = relative_standard_error_pct(values)
         return {
             **found,
@@ -99,7 +104,7 @@ def loop_rows(
 
 def _rule(loop: pd.DataFrame, rse_threshold_pct: float) -> _Rule:
     reached = None if loop["reached"].isna().any() else bool(loop["reached"].astype(bool).all())
-    return _Rule(loop["until"].iloc[0], reached, rse_threshold_pct)
+    return _Rule(loop["until"].iloc[0], reached, rse_threshold_pct, bool(loop["phase"].notna().any()))
 
 
 def _cell(used: pd.DataFrame, rule: _Rule, tracked: set[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
