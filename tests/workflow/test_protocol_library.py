@@ -39,7 +39,7 @@ def entry(name: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
-    """A study of all protocols on one virtual drive, with blocks of 512 B as some need them, in a copy of the configuration."""
+    """A study of all protocols on one virtual drive, with blocks of 512 B as some of them need."""
     folder = tmp_path_factory.mktemp("library")
     for name in ("config", "traces"):
         shutil.copytree(ROOT / name, folder / name)

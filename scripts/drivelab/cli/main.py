@@ -10,7 +10,20 @@ import sys
 from collections.abc import Sequence
 
 import drivelab
-from drivelab.cli import capture, doctor, drives, plan, protocol, replay, run, stage, steady_state, testing, trace, virtual
+from drivelab.cli import (
+    capture,
+    doctor,
+    drives,
+    plan,
+    protocol,
+    replay,
+    run,
+    stage,
+    steady_state,
+    testing,
+    trace,
+    virtual,
+)
 from drivelab.errors import UserError
 
 _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST)

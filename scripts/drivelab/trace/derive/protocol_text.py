@@ -13,9 +13,9 @@ from drivelab.trace.derive.limits import limits
 from drivelab.units import format_size
 
 _DESCRIPTION = (
-    "The main I/O streams of a trace as cells of a loop, each with its share of the time, until steady state. It asks how "
-    "a drive serves such streams one after another; their order, pauses and mixture in time are not carried over, as the "
-    "comments at the top of the file say, so a replay of the trace itself says more of the application."
+    "The main I/O streams of a trace as cells of a loop, each with its share of the time, until steady state. It asks "
+    "how a drive serves such streams one after another; their order, pauses and mixture in time are not carried over, "
+    "as the comments at the top of the file say, so a replay of the trace itself says more of the application."
 )
 DEEPEST = 4096
 """That the grammar takes."""
