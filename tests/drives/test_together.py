@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from head_to_head import protocol
 
 import drivelab
 from drivelab.plan.plan import Plan
@@ -16,18 +17,7 @@ from drivelab.stages.together import measure_together
 
 pytestmark = pytest.mark.device
 
-PROTOCOL = """\
-name: head-to-head
-title: Random writes, then reads, on all drives at the same time
-source: a test
-description: a test
-sources: {simultaneous: a test, condition.purge: a test, soak: a test}
-simultaneous: true
-condition: {purge: required}
-measure:
-  - soak: {pattern: random, read_share: 0, block_size: 8KiB, threads: 1, queue_depth: 2, slice: 1s, until: {time: 3s}}
-  - soak: {pattern: random, read_share: 100, block_size: 8KiB, threads: 1, queue_depth: 2, slice: 1s, until: {time: 2s}}
-"""
+PROTOCOL = protocol("1s", "3s", "2s", queue_depth=2)
 MODEL = "{{serial: TOGETHER-{0}, capacity: 16MiB, over_provisioning: 28%, slc_cache: 0B}}"
 DRIVES = ("together-a", "together-b")
 

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from head_to_head import protocol
 from mini_project import Project
 
 from drivelab.recording.writer import read_journal
@@ -14,18 +15,7 @@ from drivelab.tables import io
 
 pytestmark = pytest.mark.xdist_group("workflow")
 
-PROTOCOL = """\
-name: head-to-head
-title: Random writes on all drives at the same time
-source: a test
-description: a test
-sources: {simultaneous: a test, condition.purge: a test, soak: a test}
-simultaneous: true
-condition: {purge: required}
-measure:
-  - soak:
-      {pattern: random, read_share: 0, block_size: 8KiB, threads: 1, queue_depth: 4, slice: 100ms, until: {time: 1s}}
-"""
+PROTOCOL = protocol("100ms", "1s", queue_depth=4)
 STUDY = """\
 name: mini
 results: results

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from head_to_head import protocol
 
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
@@ -22,18 +23,7 @@ from drivelab.stages.measure import measure
 from drivelab.stages.planning import Campaign
 from drivelab.stages.together import measure_together
 
-PROTOCOL = """\
-name: head-to-head
-title: Random writes on all drives at the same time
-source: a test
-description: a test
-sources: {simultaneous: a test, condition.purge: a test, soak: a test}
-simultaneous: true
-condition: {purge: required}
-measure:
-  - soak: {pattern: random, read_share: 0, block_size: 8KiB, threads: 1, queue_depth: 4, slice: 100ms, until: {time: 500ms}}
-  - soak: {pattern: random, read_share: 100, block_size: 8KiB, threads: 1, queue_depth: 4, slice: 100ms, until: {time: 300ms}}
-"""  # noqa: E501
+PROTOCOL = protocol("100ms", "500ms", "300ms", queue_depth=4)
 STUDY = """\
 name: mine
 results: results
