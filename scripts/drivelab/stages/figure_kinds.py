@@ -8,6 +8,19 @@ from typing import Any
 Fields = Mapping[str, Any]
 """What a step of a plan says: of a loop its cells and when it ends."""
 
+REPLAY_TABLES = (
+    "replays",
+    "replay_operations",
+    "replay_streams",
+    "replay_latency",
+    "replay_issue_errors",
+    "replay_over_time",
+    "replay_mappings",
+    "replay_passes",
+)
+"""Tables of the replays of each recording; empty for one that replays nothing. Named here, as a plan must not wait for
+their schemas."""
+
 FIGURES_OF = {
     "steady": ("convergence", "window"),
     "grid": ("measurement_2d",),
@@ -36,6 +49,25 @@ FIGURES_OF = {
     ),
 }
 """Figures of each kind; a plan must not wait for matplotlib."""
+_REPEATED = ("cells", "steady_state")
+_SLICED = ("cells", "latency_bins")
+TABLES_OF = {
+    "steady": _REPEATED,
+    "grid": _REPEATED,
+    "surface": _REPEATED,
+    "repeats": _REPEATED,
+    "demand": _REPEATED,
+    "idle_recovery": ("cells",),
+    "soak": ("cells",),
+    "volume": ("cells", "drives"),
+    "histogram": _SLICED,
+    "nines": _SLICED,
+    "stimulus": ("cells",),
+    "turns": _SLICED,
+    "replay": REPLAY_TABLES,
+    "phases": ("replays", "replay_passes"),
+}
+"""Tables that the figures of a kind are drawn from; `drives` is of the study, the others are of the recording."""
 OF_A_RECORDING = tuple(kind for kind in FIGURES_OF if kind not in ("comparison", "head_to_head", "trace"))
 """Kinds whose figures are drawn from one recording alone."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from drivelab.errors import UserError
 from drivelab.plan.plan import drive_in_sheet
-from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, figure_kinds
+from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, REPLAY_TABLES, TABLES_OF, figure_kinds
 from drivelab.stages.planning import Campaign, Planned
 from drivelab.stages.simultaneous import Simultaneous, simultaneous_jobs
 from drivelab.virtual.kept import KEPT_DRIVES
@@ -31,17 +31,6 @@ TRACE_TABLES = (
     "trace_reuse",
 )
 """Tables of each trace, without importing their schemas for the same reason."""
-REPLAY_TABLES = (
-    "replays",
-    "replay_operations",
-    "replay_streams",
-    "replay_latency",
-    "replay_issue_errors",
-    "replay_over_time",
-    "replay_mappings",
-    "replay_passes",
-)
-"""Tables of the replays of each recording, likewise; empty for one that replays nothing."""
 KEY = "[0-9a-f]{12}-run[0-9]+"
 """Regular expression for the last part of RECORDING."""
 APPLICATION_TABLES = ("application_runs",)
@@ -76,14 +65,27 @@ class Layout:
         """The plan that the wildcards of a recording stand for."""
         return self.campaign.by_recording["/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))]
 
-    def figures(self, place: str, kind: str, report: Callable[..., str]) -> dict[str, str]:
-        """Output files of a rule that draws the figures of a kind of step, of the comparison, or of a trace.
+    def figure_sets(self) -> list[tuple[str, ...]]:
+        """The combinations of kinds of figures that recordings of the study have."""
+        return sorted({found for one in self.campaign.plans if (found := _in_order(one))})
+
+    def measurements(self, of_kinds: tuple[str, ...]) -> str:
+        """Regular expression for the measurements whose recordings have just these kinds of figures."""
+        return _any_of(one for one in self.campaign.plans if _in_order(one) == of_kinds)
+
+    def figure_tables(self, of_kinds: Iterable[str]) -> dict[str, str]:
+        """Input files of the rule that draws these kinds of figures, by table."""
+        names = dict.fromkeys(name for kind in of_kinds for name in TABLES_OF[kind])
+        return {name: self.path(f"tables/{'' if name == 'drives' else 'RECORDING/'}{name}.parquet") for name in names}
+
+    def figures(self, place: str, of_kinds: Iterable[str], report: Callable[..., str]) -> dict[str, str]:
+        """Output files of a rule that draws kinds of figures, of a recording, of the comparison, or of a trace.
 
         `report` is Snakemake's, handed in because this library does not import it: it marks the SVG files for
         Snakemake's own report, with caption and category.
         """
         files: dict[str, str] = {}
-        for name in FIGURES_OF[kind]:
+        for kind, name in ((one, figure) for one in of_kinds for figure in FIGURES_OF[one]):
             stem = self.path(f"figures/{place}/{name}")
             if kind == "trace":
                 subject, labels = "{trace}", {"trace": "{trace}", "figure": name}
@@ -202,10 +204,6 @@ class Layout:
         """Paths of the traces that a recording replays or takes streams of."""
         return [str(path) for path in self.planned(wildcards).plan.context["trace_paths"]]
 
-    def measurements(self, kind: str) -> str:
-        """Regular expression for the measurements that have a step of a kind; matches nothing if none has."""
-        return _any_of(one for one in self.campaign.plans if kind in kinds(one))
-
     def traced_measurements(self) -> str:
         """Regular expression for the measurements that use traces; matches nothing if none does."""
         return _any_of(one for one in self.campaign.plans if "traces" in one.plan.subject)
@@ -274,6 +272,11 @@ class Layout:
         names = self.virtual_drives()
         option = f" --keep {shlex.quote(str(self.kept_drives()))}" if keep else ""
         return f"drivelab virtual stop {' '.join(names)}{option} > /dev/null 2>&1 || true" if names else "true"
+
+
+def _in_order(planned: Planned) -> tuple[str, ...]:
+    found = kinds(planned)
+    return tuple(kind for kind in OF_A_RECORDING if kind in found)
 
 
 def kinds(planned: Planned) -> set[str]:
