@@ -11,7 +11,7 @@ for number, kinds in enumerate(layout.figure_sets(), start=1):
         log:
             layout.path("logs/figures/RECORDING.log"),
         wildcard_constraints:
-            measurement=layout.measurements(kinds),
+            **layout.with_figures(kinds),
         params:
             code=code_digest("figures.sheets"),
         script:

@@ -69,9 +69,17 @@ class Layout:
         """The combinations of kinds of figures that recordings of the study have."""
         return sorted({found for one in self.campaign.plans if (found := _in_order(one))})
 
-    def measurements(self, of_kinds: tuple[str, ...]) -> str:
-        """Regular expression for the measurements whose recordings have just these kinds of figures."""
-        return _any_of(one for one in self.campaign.plans if _in_order(one) == of_kinds)
+    def with_figures(self, of_kinds: tuple[str, ...]) -> dict[str, str]:
+        """Regular expressions for the wildcards of the recordings that have just these kinds of figures.
+
+        The measurement tells them, but where it differs from drive to drive: there the key does.
+        """
+        chosen = [one for one in self.campaign.plans if _in_order(one) == of_kinds]
+        found = {"measurement": _any_of(chosen)}
+        names = {one.plan.measurement for one in chosen}
+        if any(one.plan.measurement in names and _in_order(one) != of_kinds for one in self.campaign.plans):
+            found["key"] = "|".join(sorted({one.plan.recording.rpartition("/")[2] for one in chosen}))
+        return found
 
     def figure_tables(self, of_kinds: Iterable[str]) -> dict[str, str]:
         """Input files of the rule that draws these kinds of figures, by table."""
