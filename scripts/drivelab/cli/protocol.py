@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from drivelab.stages.procedure import Subject
 
 CLASSES = ("enterprise", "client")
+CAPACITY, WRITE_MIB_S = "1TB", 2000
+"""Of a drive that is imagined."""
 
 
 def add_parser(commands: Any) -> None:
@@ -34,9 +36,9 @@ def add_parser(commands: Any) -> None:
     one.add_argument("protocol", metavar="NAME", help="name in config/protocols, or a file")
     one.add_argument("--scale", metavar="S", help="shortened as its scale S says")
     one.add_argument("--class", dest="drive_class", choices=CLASSES, default=CLASSES[0], help="(default: %(default)s)")
-    one.add_argument("--drive", metavar="D", help="a drive of config/drives.tsv; the next options are for none")
-    one.add_argument("--capacity", metavar="SIZE", default="1TB", help="of the drive, such as 512GiB (default: 1TB)")
-    one.add_argument("--write-mib-s", type=_positive, default=2000.0, metavar="N", help="it writes (default: 2000)")
+    one.add_argument("--drive", metavar="D", help="a drive of config/drives.tsv, in the place of the next two options")
+    one.add_argument("--capacity", metavar="SIZE", help=f"of the drive, such as 512GiB (default: {CAPACITY})")
+    one.add_argument("--write-mib-s", type=_positive, metavar="N", help=f"it writes (default: {WRITE_MIB_S})")
     one.add_argument("--trace", metavar="T", action="append", default=[], help="trace of traces/, or a file, to replay")
     one.add_argument("--markdown", action="store_true", help="as its page of docs/protocols")
     one.set_defaults(handler=_show)
@@ -117,6 +119,8 @@ def _subject(options: argparse.Namespace) -> tuple[str, Subject]:
     from drivelab.stages import protocol_subject
 
     traces: tuple[Trace, ...] = tuple(protocol_subject.trace(name) for name in options.trace)
-    if options.drive is not None:
-        return protocol_subject.of_sheet(options.drive, traces)
-    return protocol_subject.imagined(options.capacity, options.write_mib_s, traces)
+    if options.drive is None:
+        return protocol_subject.imagined(options.capacity or CAPACITY, options.write_mib_s or WRITE_MIB_S, traces)
+    if options.capacity is not None or options.write_mib_s is not None:
+        raise UserError("--drive knows its own capacity and speed; leave --capacity and --write-mib-s out, or --drive")
+    return protocol_subject.of_sheet(options.drive, traces)

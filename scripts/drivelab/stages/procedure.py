@@ -13,6 +13,7 @@ from drivelab.plan.plan import Plan
 from drivelab.protocol.grammar import Resolved
 from drivelab.protocol.plan_fields import fills, rounds_at_least, rounds_at_most
 from drivelab.stages.estimate import Estimate, Trace, estimate
+from drivelab.stages.fitting import refuse_unfit
 from drivelab.units import format_amount, format_duration, format_size
 
 METRICS = {"iops": "IOPS", "bandwidth_mib_s": "bandwidth", "mean_latency_us": "mean latency", "duration_s": "duration",
@@ -29,12 +30,14 @@ _FEW = 6
 class Subject:
     """The drive that a protocol is looked at for."""
 
+    name: str
     capacity_bytes: int
     write_mib_s: float
     """Assumed for volumes."""
     over_provisioning: float
     traces: tuple[Trace, ...] = ()
     """What replays mean; empty where no trace is named, and their time is unknown then."""
+    logical_block_bytes: int = 512
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,12 @@ def _span(least: float, most: float, words: Any) -> str:
 
 
 def procedure(resolved: Resolved, subject: Subject) -> tuple[Part, ...]:
-    """The parts of one measurement in the order in which they are carried out."""
+    """The parts of one measurement in the order in which they are carried out.
+
+    Raises UserError for what the drive cannot be asked for, as for a study.
+    """
+    refuse_unfit(_plan(resolved, subject, resolved.steps["condition"], resolved.steps["measure"]),
+                 subject.capacity_bytes, subject.logical_block_bytes)  # fmt: skip
     return (*_condition(resolved, subject), *_measure(resolved, subject))
 
 
@@ -118,11 +126,17 @@ def _measure(resolved: Resolved, subject: Subject) -> Iterator[Part]:
 def _estimate(
     resolved: Resolved, subject: Subject, condition: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
 ) -> Estimate:
-    plan = Plan({
-        "drive": {"over_provisioning": subject.over_provisioning}, "clock": "wall",
-        **resolved.steps, "condition": condition, "measure": steps,
-    }, {"drive": "example"})  # fmt: skip
+    plan = _plan(resolved, subject, condition, steps)
     return estimate(plan, subject.capacity_bytes, subject.write_mib_s, subject.traces)
+
+
+def _plan(
+    resolved: Resolved, subject: Subject, condition: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
+) -> Plan:
+    return Plan({
+        "drive": {"over_provisioning": subject.over_provisioning}, "clock": "virtual",
+        **resolved.steps, "condition": condition, "measure": steps,
+    }, {"drive": subject.name, "measurement": "this protocol"})  # fmt: skip
 
 
 def _loop(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -151,7 +165,7 @@ def _grids(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """The cells in a line: those that differ in the fields of a grid only, and are all its combinations, as a grid."""
     same = [tuple(sorted((k, str(v)) for k, v in one.items() if k not in _OF_A_GRID)) for one in cells]
     groups = [[one for _, one in group] for _, group in groupby(zip(same, cells, strict=True), lambda pair: pair[0])]
-    return ["; ".join(_grid(group) or ", ".join(map(_cell, group)) for group in groups)]
+    return ["; ".join(_grid(group) or "; ".join(map(_cell, group)) for group in groups)]
 
 
 def _grid(cells: Sequence[Mapping[str, Any]]) -> str | None:
@@ -197,6 +211,8 @@ def _tracked(variable: Mapping[str, Any]) -> str:
         name = "every stream"
     elif known:
         name = Cell(**facts, threads=1, queue_depth=1).workload
+    if variable.get("alignment_offset_bytes") == 0:
+        name += ", aligned"
     return f"{METRICS[variable['metric']]} of {name}{' ' + demand if demand else ''}"
 
 

@@ -32,7 +32,7 @@ def imagined(capacity: str, write_mib_s: float, traces: tuple[Trace, ...] = ()) 
     if not capacity_bytes:
         raise UserError(f"a drive of {capacity} holds nothing; give its capacity, such as 1TB")
     words = f"a drive of {capacity} that writes {write_mib_s:g} MiB/s, with {OVER_PROVISIONING:.0%} over-provisioning"
-    return words, Subject(capacity_bytes, write_mib_s, OVER_PROVISIONING, traces)
+    return words, Subject(f"of {capacity}", capacity_bytes, write_mib_s, OVER_PROVISIONING, traces)
 
 
 def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
@@ -46,17 +46,19 @@ def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
         model = model_among(load_yaml(ROOT / VIRTUAL_DRIVES), row.virtual, row.source)
         plan = Plan({"drive": {"virtual": model.to_mapping()}}, {"drive": name})
         capacity_bytes, transport, over_provisioning = model.capacity_bytes, None, model.over_provisioning
+        logical_block_bytes = model.logical_block_bytes
     else:
         kernel_name = sysfs.kernel_name(row.device)
         try:
             capacity_bytes = sysfs.capacity_bytes(kernel_name)
         except OSError:
             raise UserError(f"drive '{name}' is not attached: there is no {row.device}; attach it") from None
+        logical_block_bytes = sysfs.logical_block_bytes(kernel_name)
         transport = str(identity.describe(kernel_name)["transport"])
         plan = Plan({"drive": {}}, {"drive": name})
     write_mib_s = assumed_mib_s(plan, transport)
     words = f"{name}, {format_amount(capacity_bytes)}, at an assumed {write_mib_s:.0f} MiB/s"
-    return words, Subject(capacity_bytes, write_mib_s, over_provisioning, traces)
+    return words, Subject(name, capacity_bytes, write_mib_s, over_provisioning, traces, logical_block_bytes)
 
 
 def trace(name: str) -> Trace:

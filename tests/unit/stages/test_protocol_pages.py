@@ -120,3 +120,13 @@ def test_an_imagined_drive_has_decimal_or_binary_capacity() -> None:
     assert protocol_subject.imagined("512GiB", 1.0)[1].capacity_bytes == 2**39
     with pytest.raises(UserError, match="holds nothing"):
         protocol_subject.imagined("0GiB", 1.0)
+
+
+def test_what_a_drive_cannot_be_asked_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["protocol", "show", "pts-iops", "--drive", "op7"]) == 2
+    assert "block size 512B is no multiple of the drive's logical block of 4KiB" in capsys.readouterr().err
+    assert main(["protocol", "show", "pts-iops", "--drive", "op7-512e"]) == 0
+    assert main(["protocol", "show", "qos-nines", "--drive", "op7"]) == 2
+    assert "8GiB is larger than the drive of 64MiB" in capsys.readouterr().err
+    assert main(["protocol", "show", "pts-iops", "--drive", "op7-512e", "--capacity", "1TB"]) == 2
+    assert "--drive knows its own capacity" in capsys.readouterr().err

@@ -1,0 +1,48 @@
+"""What fio writes, read back from a file: next to nothing to compress, and no page like another."""
+
+from __future__ import annotations
+
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+
+from drivelab.fio.job import job_text
+from drivelab.plan.cell import Cell
+
+MIB = 1 << 20
+CAPACITY = 8 * MIB
+
+
+def written(folder: Path, block_size_bytes: int, entropy: float | None = None) -> bytes:
+    """The file after it was written once, with 32 blocks in flight."""
+    target = folder / "target"
+    target.write_bytes(bytes(CAPACITY))
+    cell = Cell("sequential", 0, block_size_bytes, threads=1, queue_depth=32, volume_bytes=CAPACITY, entropy=entropy)
+    text = job_text(cell, str(target), "libaio", CAPACITY, 512, 7).replace("direct=1\n", "")
+    (folder / "job.fio").write_text(text)
+    done = subprocess.run(["fio", "job.fio"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return target.read_bytes()
+
+
+def compressed(content: bytes) -> float:
+    """To what part of its length a compressor with a window of 32 KiB brings it."""
+    return len(zlib.compress(content, 6)) / len(content)
+
+
+@pytest.mark.parametrize(
+    ("block_size_bytes", "least"), [(512, 0.99), (4096, 0.99), (32768, 0.99), (65536, 0.94), (MIB, 0.94)]
+)
+def test_there_is_next_to_nothing_to_compress_and_no_page_twice(
+    tmp_path: Path, block_size_bytes: int, least: float
+) -> None:
+    content = written(tmp_path, block_size_bytes)
+    assert compressed(content) > least
+    pages = [content[at : at + 4096] for at in range(0, CAPACITY, 4096)]
+    assert len(set(pages)) == len(pages)
+
+
+def test_entropy_is_the_share_that_does_not_compress(tmp_path: Path) -> None:
+    assert compressed(written(tmp_path, 4096, entropy=0.5)) == pytest.approx(0.5, abs=0.05)
