@@ -7,7 +7,7 @@ from drivelab.tables import io
 with reported(snakemake.log[0]):
     names = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
     tables = {name: io.read(snakemake.input[name], name) for name in names}
-    columns = ("recording", "step", "round", "latency_ns", "count")
+    columns = ("recording", "step", "round", "direction", "latency_ns", "count")
     table = summary_table(
         **tables,
         rse_threshold_pct=snakemake.params.rse_threshold_pct,

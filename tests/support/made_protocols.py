@@ -12,13 +12,12 @@ from drivelab.protocol.grammar import Resolved, load, resolve
 STEADY = {"window": 5, "max_rounds": 25, "data_excursion": "20%", "slope_excursion": "10%"}
 CLASS = {"threads": 2, "queue_depth": 16, "active_range": "75%"}
 _COVERED = ("class", "for_each", "workloads", "condition", "simultaneous", "analysis")
-_STEPS = ("loop", "soak", "idle", "replay", "application", "repeat")
 
 
 def protocol(folder: Path, measure: list[dict[str, Any]], **parts: Any) -> Path:
     """A file `made.yaml` with these steps; `parts` are other keys of its top level."""
     one = parts.pop("class_", CLASS)
-    body = {
+    body: dict[str, Any] = {
         "name": "made",
         "title": "t",
         "source": "s",
@@ -27,8 +26,9 @@ def protocol(folder: Path, measure: list[dict[str, Any]], **parts: Any) -> Path:
         "condition": {"purge": "none"},
         **parts,
         "measure": measure,
-        "sources": dict.fromkeys((*_COVERED, *_STEPS), "s"),
     }
+    kinds = {kind for step in measure for kind in step}
+    body["sources"] = dict.fromkeys([*(part for part in _COVERED if part in body), *sorted(kinds)], "s")
     path = folder / "made.yaml"
     path.write_text(yaml.safe_dump(body, sort_keys=False))
     return path

@@ -29,7 +29,8 @@ def cell(
     latency_us = threads * depth / iops * 1e6
     return {
         **key(), "step": 0, "kind": "loop", "round": 1, "cell": 0, "phase": None, "phase_value": None,
-        "phase_pass": None, "point": None, "cold": False, "pause_s": None, "after_gap": False, "tainted": False,
+        "phase_pass": None, "point": None, "cold": False, "pause_s": None, "idle_ms": None, "after_gap": False,
+        "tainted": False, "beside": None, "filled": False, "ended_by": None, "in_window": False,
         "until": "rounds", "workload": f"{_WORDS[pattern]} {size // 1024}KiB {read}/{100 - read}",
         "pattern": pattern, "read_share_pct": read, "block_size_bytes": size, "threads": threads,
         "queue_depth": depth, "elapsed_s": 0.0, "runtime_s": 1.0, "iops": iops, "bandwidth_mib_s": iops * size / 2**20,
@@ -89,7 +90,9 @@ def idle(waits: tuple[int, ...] = (5, 10, 50), bursts: int = 6) -> pd.DataFrame:
         phase = {"phase": "wait", "phase_value": f"{wait}s", "phase_pass": turn}
         for number in range(1, bursts + 1):
             iops = 2000.0 if number == 1 else 2000.0 + 100 * wait
-            rows.append(cell(iops, step=step, round=number, elapsed_s=now, pause_s=float(wait), **phase))
+            idle_ms = None if number == 1 else 1000.0 * wait
+            rows.append(cell(iops, step=step, round=number, elapsed_s=now, pause_s=float(wait), idle_ms=idle_ms,
+                             **phase))  # fmt: skip
             now += 1.0 + wait
         step += 1
         soak(phase)

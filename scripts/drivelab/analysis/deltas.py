@@ -14,7 +14,16 @@ import pandas as pd
 
 from drivelab.analysis.application_summary import SIMULATED
 from drivelab.analysis.repeats import FEWEST
-from drivelab.analysis.verdict import AS_ASKED, FINE, IN_CHANGING_PHASE, TAINTED, TOO_FEW_RUNS
+from drivelab.analysis.steady_state import WINDOW
+from drivelab.analysis.verdict import (
+    AS_ASKED,
+    FINE,
+    IN_CHANGING_PHASE,
+    SINGLE_SLICE,
+    TAINTED,
+    TOO_FEW_RUNS,
+    TOO_FEW_SLICES,
+)
 from drivelab.tables.schemas import SCHEMAS
 
 _SAME = ["measurement", "protocol", "cell_label", "metric", "kind", "unit"]
@@ -126,6 +135,9 @@ def _of_spread(pair: dict[str, Any]) -> list[str]:
 
 
 def _of_rounds(pair: dict[str, Any]) -> list[str]:
-    """Why the spreads of loops tell nothing: the protocol asks for so few rounds that they are no repeats."""
-    few = {pair["verdict_basis"], pair["verdict_comparison"]} & set(AS_ASKED.values())
-    return [f"too few rounds ({FEWEST} are needed)"] if few else []
+    """Why the spreads of loops and soaks tell nothing: the protocol asks for so few rounds that they are no repeats,
+    for so short a soak that it has no five parts."""
+    verdicts = {pair["verdict_basis"], pair["verdict_comparison"]}
+    found = [f"too few rounds ({FEWEST} are needed)"] if verdicts & set(AS_ASKED.values()) else []
+    few_slices = verdicts & {SINGLE_SLICE, TOO_FEW_SLICES}
+    return [*found, f"too few slices ({WINDOW} are needed)"] if few_slices else found

@@ -17,14 +17,15 @@ FIGURE_OF_MERIT = "figure_of_merit"
 
 
 def figure_of_merit(loop: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """By number of the round: column `figure_of_merit`, over the cells of the loop; `loop` are rows of table `cells`.
+    """By number of the round: column `figure_of_merit`, over the cells of the loop; `loop` are rows of table `cells`
+    with `cell_label`.
 
     Rounds that not every cell has are left out. Raises ValueError for a metric of which more is not better, for
     values that are not positive, and where no round has all cells.
     """
     if KINDS[metric] == "time":
         raise ValueError(f"a figure of merit is of a metric of which more is better, not of '{metric}'")
-    values = loop.pivot_table(index="round", columns="cell", values=metric, aggfunc="mean", dropna=False).dropna()
+    values = loop.pivot_table(index="round", columns="cell_label", values=metric, aggfunc="mean", dropna=False).dropna()
     if values.empty:
         raise ValueError(f"{loop['recording'].iloc[0]}: no round has all cells of the loop")
     if not (values.to_numpy() > 0).all():

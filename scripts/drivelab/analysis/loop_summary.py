@@ -12,7 +12,9 @@ import pandas as pd
 from drivelab.analysis.figure_of_merit import FIGURE_OF_MERIT, figure_of_merit
 from drivelab.analysis.latency import NINES
 from drivelab.analysis.power import IOPS_PER_WATT, power_words, with_iops_per_watt
+from drivelab.analysis.recovery import without_idle_time
 from drivelab.analysis.repeats import FEWEST, relative_standard_error_pct
+from drivelab.analysis.steady_state import determine
 from drivelab.analysis.summary_rows import gravest, key_of, odd, row, rse_verdict, taint, taint_reason
 from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_STEADY_WINDOW, NOT_STEADY, STEADY, TOO_FEW_RUNS
 from drivelab.tables.steps import RELATIVE_STANDARD_ERROR, ROUNDS
@@ -73,11 +75,12 @@ def loop_rows(
     highest. Of any other it is the median of an odd number of rounds, which are n repeats; of one or two rounds their
     mean, which is no median and says nothing of how they agree. Where power was measured throughout, IOPS per watt
     are there too, and of repeats at one outstanding I/O the percentiles: the median of those of each round (in a
-    window they would have to be averaged). `scores` by measurement: `figure_of_merit`, a metric; `best_run`, a title.
+    window they would have to be averaged). A burst of a phase of idle time counts only if the drive was idle before
+    it, which it is not before the first. `scores` by measurement: `figure_of_merit`, a metric; `best_run`, a title.
 
     Raises ValueError for a loop until steady state without a window.
     """
-    warm = loops[~loops["cold"].astype(bool)]
+    warm = loops[~loops["cold"].astype(bool) & ~without_idle_time(loops)]
     windows = steady_state.groupby(["recording", "step"], as_index=False)[
         ["window_start", "window_end", "reached"]
     ].first()
@@ -109,14 +112,26 @@ def _rule(loop: pd.DataFrame, rse_threshold_pct: float) -> _Rule:
 
 def _cell(used: pd.DataFrame, rule: _Rule, tracked: set[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
     label, metrics = used["cell_label"].iloc[0], list(_METRICS)
-    if rule.reached is None and used["threads"].iloc[0] * used["queue_depth"].iloc[0] == 1:
+    if (
+        rule.reached is None
+        and used["direction"].isna().all()
+        and used["threads"].iloc[0] * used["queue_depth"].iloc[0] == 1
+    ):
         metrics += [metric for metric in NINES if used[metric].notna().all()]
     for metric in metrics:
-        is_tracked = (used["recording"].iloc[0], label, metric) in tracked
-        yield _row(label, metric, used, rule.value(_floats(used[metric]), STEADY if is_tracked else IN_STEADY_WINDOW))
+        is_tracked = (used["recording"].iloc[0], used["measured_as"].iloc[0], metric) in tracked
+        values = _floats(used[metric])
+        yield _row(label, metric, used, rule.value(values, _steady(used, values) if is_tracked else IN_STEADY_WINDOW))
     if (words := power_words(used)) is not None:
         found = rule.value(_floats(used[IOPS_PER_WATT]), IN_STEADY_WINDOW)
         yield _row(label, IOPS_PER_WATT, used, {**found, "statistic": f"{found['statistic']}, {words}"})
+
+
+def _steady(used: pd.DataFrame, values: list[float]) -> str:
+    """Verdict on a tracked variable in its window; one direction of two is not what was tracked, so it is judged."""
+    if used["direction"].isna().all() or (len(values) > 1 and determine(values, window=len(values)).steady):
+        return STEADY
+    return NOT_STEADY
 
 
 def _best(used: pd.DataFrame, rule: _Rule, title: str) -> Iterator[dict[str, Any]]:

@@ -80,13 +80,21 @@ def idle_recovery(cells: pd.DataFrame) -> pd.DataFrame:
     """What idle time before bursts of I/O is worth: a row for each wait, from the rows of one recording in `cells`.
 
     Bursts are the cells of a loop that pauses after each; what they are compared with is the last step before with the
-    same workload and without pauses, after what it settled at. Columns phase_value, wait_s, bursts, mean_iops (over
-    the counted bursts), first_iops, last_iops (the first comes before any wait), baseline_iops and ratio, mean to
-    baseline; the last two are NaN where nothing came before.
+    same workload and without pauses, after what it settled at. Bursts before which the drive was not idle, as the first
+    of a loop, are left out. Columns phase_value, wait_s, bursts, mean_iops (over the counted bursts), first_iops,
+    last_iops, baseline_iops and ratio, mean to baseline; the last two are NaN where nothing came before.
     """
     measured = cells[cells["kind"].isin(["loop", "soak"]) & ~cells["cold"].astype(bool)]
     columns = ["phase_value", "wait_s", "bursts", "mean_iops", "first_iops", "last_iops", "baseline_iops", "ratio"]
     return pd.DataFrame(list(_waits(measured)), columns=columns)
+
+
+def without_idle_time(cells: pd.DataFrame) -> pd.Series:
+    """For each row of table `cells`: whether it is a burst of a phase with pauses, but came without one before it.
+
+    The first burst directly follows the step before: it says nothing of idle time.
+    """
+    return cells["phase"].notna() & cells["pause_s"].notna() & cells["idle_ms"].isna()
 
 
 def _waits(cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -95,6 +103,9 @@ def _waits(cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
         load = _load(part)
         if part["kind"].iloc[0] == "soak" or part["pause_s"].isna().all():  # no bursts
             baselines[load] = post_saturation(part, "iops").average
+            continue
+        part = part[part["idle_ms"].notna()]
+        if part.empty:
             continue
         iops, baseline = part["iops"].to_numpy(dtype=float), baselines.get(load, float("nan"))
         yield {

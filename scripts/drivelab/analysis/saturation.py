@@ -19,7 +19,7 @@ LEAST_DROP = 1.25
 
 @dataclass(frozen=True)
 class Level:
-    """What a metric settles at, in its unit."""
+    """What a metric is on average over some slices, in its unit."""
 
     average: float
     low: float
@@ -52,13 +52,16 @@ def saturated_slices(slices: pd.DataFrame, last_share: float = LAST_SHARE) -> pd
 
 
 def post_saturation(slices: pd.DataFrame, metric: str, last_share: float = LAST_SHARE) -> Level:
-    """What `metric` (iops, bandwidth_mib_s or mean_latency_us) settles at; `slices` are rows of `cells`
-    in order.
+    """What `metric` settles at: its level over the saturated slices; arguments and errors as for `level`."""
+    return level(saturated_slices(slices, last_share), metric)
+
+
+def level(window: pd.DataFrame, metric: str) -> Level:
+    """`metric` (iops, bandwidth_mib_s, mean_latency_us) over slices that count, rows of `cells` in order.
 
     The average is over time for rates and over I/Os for latency: each slice counts by its runtime or its
     I/Os. Raises ValueError without any slice, or without any I/O in a latency's window.
     """
-    window = saturated_slices(slices, last_share)
     if window.empty:
         raise ValueError("a soak without slices settles at nothing")
     values = window[metric].to_numpy(dtype=float)
@@ -68,7 +71,7 @@ def post_saturation(slices: pd.DataFrame, metric: str, last_share: float = LAST_
         weights = window["runtime_s"].to_numpy(dtype=float)
     average = _weighted(values, weights)
     if not np.isfinite(average):
-        raise ValueError(f"there is no {metric} in the saturated slices")
+        raise ValueError(f"there is no {metric} in the slices that count")
     pairs = zip(np.array_split(values, WINDOW), np.array_split(weights, WINDOW), strict=True)
     blocks = [_weighted(v, w) for v, w in pairs if w.sum() > 0]
     steady = len(blocks) == WINDOW and min(blocks) > 0 and determine(blocks).steady

@@ -8,6 +8,8 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.application_summary import SIMULATED, application_rows
+from drivelab.analysis.counted_slices import saturating
+from drivelab.analysis.directions import by_direction
 from drivelab.analysis.labels import named
 from drivelab.analysis.loop_summary import loop_rows
 from drivelab.analysis.repeats import FEWEST, THRESHOLD_PCT, median_of_odd, relative_standard_error_pct
@@ -47,18 +49,20 @@ def summary_table(
 ) -> pd.DataFrame:
     """Table `summary` from the tables `cells`, `steady_state`, `replays` and `replay_passes` of any recordings.
 
-    `soak_bins` are the rows of soaks in the table `latency_bins`: recording, step, round, latency_ns, count; without
-    them soaks have no percentiles. `scores` gives the `analysis` of a measurement's protocol by its name.
+    `soak_bins` are the rows of soaks in the table `latency_bins`: recording, step, round, direction, latency_ns, count;
+    without them soaks have no percentiles. `scores` gives the `analysis` of a measurement's protocol by its name.
     `application_runs` is the table of that name, which is as `application_rows` says.
 
     Of one recording: loops are as `loop_rows` says, soaks as `soak_rows`, successive ones of one workload being one,
-    but for soaks beside replays that are repeated by phase: they wear the drive, they measure nothing; replays are as
-    `replay_rows` says. Several recordings of a drive and measurement: the median of an odd number of them (the latest
-    waits if they are even), n of them, spread over their values; n below 3 is no median and has no relative standard
-    error. Raises ValueError for a loop without its steady-state window and for a replay without a counted run.
+    but for soaks beside replays that are repeated by phase: they wear the drive, they measure nothing; of two workloads
+    at the same time each has its rows, see `by_direction`; replays are as `replay_rows` says. Several recordings of a
+    drive and measurement: the median of an odd number of them (the latest waits if they are even), n of them, spread
+    over their values; n below 3 is no median and has no relative standard error. Raises ValueError for a loop without
+    its steady-state window and for a replay without a counted run.
     """
     in_phases = set(replays.loc[replays["phase"].notna(), "recording"])
     measured = named(cells[~((cells["kind"] == "soak") & cells["recording"].isin(in_phases))])
+    measured = by_direction(measured.assign(saturates=saturating(measured)))
     singles = [
         *loop_rows(measured[measured["kind"] == "loop"], steady_state, rse_threshold_pct, scores or {}),
         *soak_rows(measured[measured["kind"] == "soak"], soak_bins),

@@ -17,9 +17,14 @@ IN_CHANGING_PHASE = "in a changing phase"
 """Of a phase whose passes differ by design: their spread is a trend."""
 AS_ASKED = {1: "single run", 2: "two runs"}
 """The protocol asks for so few passes that nothing can be said of how they agree."""
+SINGLE_SLICE = "single slice"
+TOO_FEW_SLICES = "too few slices"
+"""A soak of which so few slices count that nothing can be said of how steady it is."""
 PARTIAL = "partial"
 """A replay that the value stands on ended before it had issued all."""
 
-FINE = frozenset({STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE, IN_CHANGING_PHASE, *AS_ASKED.values()})
+FINE = frozenset(
+    {STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE, IN_CHANGING_PHASE, SINGLE_SLICE, TOO_FEW_SLICES, *AS_ASKED.values()}
+)
 FAULTS = (PARTIAL, NOT_STEADY, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
 """The gravest first: what a value is called that has several."""

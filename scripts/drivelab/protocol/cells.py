@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drivelab.fio.expressible import refuse_inexpressible
+from drivelab.config.yaml_file import Keys
+from drivelab.fio.expressible import InexpressibleError, refuse_inexpressible
 from drivelab.plan.cell import Cell
 from drivelab.protocol.misfit import MisfitError, at
 from drivelab.protocol.values import (
@@ -23,6 +24,16 @@ from drivelab.units import parse_size
 
 _NEEDED = ("pattern", "read_share", "block_size")
 _AS_THEY_ARE = ("segments", "title")
+_WRITTEN_AS: dict[str | int, str] = {
+    "block_sizes": "block_size",
+    "zones": "access",
+    "range_share": "range",
+    "zipf": "access",
+    "alignment_bytes": "align",
+    "alignment_offset_bytes": "alignment_offset",
+}
+"""Fields of a plan's cell, and of their entries, that a protocol calls otherwise."""
+_LEAST_BLOCK_BYTES = 512
 
 
 def cell(
@@ -50,8 +61,10 @@ def cell(
         runtime_s=runtime_s,
         **{**known, **_sizes(all_fields), **_optional(all_fields), **span},
     )
-    with at():
+    try:
         refuse_inexpressible(found)
+    except InexpressibleError as error:
+        raise MisfitError(str(error), _to_blame(error.keys, found, fields, named)) from None
     return {key: value for key, value in found.to_mapping().items() if demand.get(key, value) is not None}
 
 
@@ -63,6 +76,21 @@ def check_workload(fields: Mapping[str, Any]) -> None:
     if "active_range" in known:
         _span(known)
     _optional(known)
+
+
+def _to_blame(keys: Keys, made: Cell, fields: Mapping[str, Any], named: Mapping[str, Any]) -> Keys:
+    """Keys within a protocol's cell of what a part of the plan's cell was made of, or of the workload that has it."""
+    if not keys:
+        return ()
+    key = _WRITTEN_AS.get(keys[0], str(keys[0]))
+    if key not in fields:
+        return ("workload",) if key in named else ()
+    if len(keys) == 1:
+        return (key,)
+    if key == "access":
+        return (key, keys[1], _WRITTEN_AS.get(keys[2], keys[2]))
+    size = (made.block_sizes or ())[int(keys[1])]["block_size_bytes"]
+    return (key, next(text for text in fields[key] if parse_size(text) == size))
 
 
 def _sizes(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,9 +120,16 @@ def _access(wanted: Mapping[str, Any] | list[Mapping[str, str]]) -> dict[str, An
     if isinstance(wanted, Mapping):
         return {"zipf": float(wanted["zipf"])}
     zones = tuple({"range_share": fraction(one["range"]), "share": fraction(one["share"])} for one in wanted)
-    must_add_up([one["range_share"] for one in zones], "ranges of the zones")
-    must_add_up([one["share"] for one in zones], "shares of the zones")
+    must_add_up({(index, "range"): one["range_share"] for index, one in enumerate(zones)}, "ranges of the zones")
+    must_add_up({(index, "share"): one["share"] for index, one in enumerate(zones)}, "shares of the zones")
     return {"zones": zones}
+
+
+def _whole_blocks(wanted: str) -> int:
+    size = parse_size(wanted)
+    if size % _LEAST_BLOCK_BYTES:
+        raise MisfitError(f"{wanted} is no multiple of 512 B, and no drive has smaller blocks; choose one that is")
+    return size
 
 
 def _beside(wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,8 +141,8 @@ def _beside(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 _MAKERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "access": _access,
-    "align": lambda wanted: {"alignment_bytes": parse_size(wanted)},
-    "alignment_offset": lambda wanted: {"alignment_offset_bytes": parse_size(wanted)},
+    "align": lambda wanted: {"alignment_bytes": _whole_blocks(wanted)},
+    "alignment_offset": lambda wanted: {"alignment_offset_bytes": _whole_blocks(wanted)},
     "rate_iops": lambda wanted: {"rate_iops": float(wanted)},
     "beside": _beside,
 }

@@ -14,10 +14,11 @@ from drivelab.protocol.alteration import Alteration
 from drivelab.protocol.cells import check_workload
 from drivelab.protocol.conditions import condition
 from drivelab.protocol.misfit import MisfitError, Place, at
-from drivelab.protocol.parameters import differences, unsourced
+from drivelab.protocol.parameters import differences, unknown, unsourced
 from drivelab.protocol.points import point
 from drivelab.protocol.repeats import refuse_unclear, turns
 from drivelab.protocol.steps import STEPS
+from drivelab.protocol.uses import refuse_unused
 from drivelab.protocol.values import Values, active_range, filled
 
 _NO_CLASS = {"threads": 1, "queue_depth": 1, "active_range": "100%"}
@@ -100,15 +101,29 @@ def load(path: Path) -> Protocol:
             raise MisfitError(f"is '{body['name']}', the file is called '{path.stem}'; make them agree", ("name",))
         if missing := unsourced(body):
             raise MisfitError(f"has no entry for '{missing[0]}'; say where the value comes from", ("sources",))
+        _refuse_stale_sources(body)
     except MisfitError as misfit:
         raise Place(path).error(misfit) from None
     return Protocol(path, body)
+
+
+def _refuse_stale_sources(body: Mapping[str, Any]) -> None:
+    """Raise MisfitError for a source of nothing that the protocol has, at full length or at one of its scales."""
+    stale = unknown(body["sources"], body)
+    for name, change in body.get("scale", {}).items() if stale else ():
+        with at("scale", name):
+            stale = unknown(stale, Alteration.of(body, change).body)
+    if stale:
+        raise MisfitError(
+            f"'{stale[0]}' is no parameter of this protocol; correct the path or leave it out", ("sources",), stale[0]
+        )
 
 
 def _check(body: dict[str, Any]) -> None:
     if found := unfit(body, "protocol"):
         raise MisfitError(found.sentence, found.keys, found.culprit)
     refuse_unclear(body["measure"])
+    refuse_unused(body)
 
 
 def resolve(

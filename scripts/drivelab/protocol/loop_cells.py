@@ -30,9 +30,10 @@ def loop_cells(fields: Mapping[str, Any]) -> list[tuple[Keys, dict[str, Any], fl
     cells, runtime_s = fields["cells"], duration_s(fields, "runtime")
     if isinstance(cells, Mapping):
         return [(("cells",), one, runtime_s) for one in combinations(cells)]
-    found = [(("cells", index), one) for index, entry in enumerate(cells) for one in combinations(entry)]
-    with at("cells"):
-        times_s = _times_s([one for _, one in found], runtime_s)
+    found: list[tuple[Keys, dict[str, Any]]] = [
+        (("cells", index), one) for index, entry in enumerate(cells) for one in combinations(entry)
+    ]
+    times_s = _times_s(found, runtime_s)
     return [
         (keys, {key: value for key, value in one.items() if key not in _OF_THE_TIME}, time_s)
         for (keys, one), time_s in zip(found, times_s, strict=True)
@@ -62,14 +63,26 @@ def matches(cell: Mapping[str, Any], variable: Mapping[str, Any]) -> bool:
     return "block_sizes" not in cell and all(cell.get(key) == variable.get(key) for key in sizes)
 
 
-def _times_s(cells: Sequence[Mapping[str, Any]], runtime_s: float) -> list[float]:
+def _times_s(cells: Sequence[tuple[Keys, Mapping[str, Any]]], runtime_s: float) -> list[float]:
     """A round takes as long as if each cell had `runtime_s`; shares divide it, whatever they add up to."""
-    shares = [parse_share(one["share"]) for one in cells if "share" in one]
-    if not shares:
-        return [duration_s(one, "runtime") if "runtime" in one else runtime_s for one in cells]
-    if len(shares) < len(cells) or not min(shares) > 0:
-        raise MisfitError("a cell of the loop has no share of the time; give all or none one")
-    if any("runtime" in one for one in cells):
-        raise MisfitError("a cell has a 'runtime' where cells have shares of the time; give cells the one or the other")
-    times_s = (runtime_s * len(cells) * share / sum(shares) for share in shares)
+    shared = any("share" in one for _, one in cells)
+    weights = []
+    for keys, one in cells:
+        with at(*keys):
+            weights.append(_share(one) if shared else duration_s(one, "runtime") if "runtime" in one else runtime_s)
+    if not shared:
+        return weights
+    times_s = (runtime_s * len(cells) * share / sum(weights) for share in weights)
     return [round(max(time_s, LEAST * runtime_s), 3) for time_s in times_s]
+
+
+def _share(cell: Mapping[str, Any]) -> float:
+    if "share" not in cell:
+        raise MisfitError("a cell of the loop has no share of the time; give all or none one")
+    if "runtime" in cell:
+        raise MisfitError(
+            "a cell has a 'runtime' where cells have shares of the time; give cells the one or the other", ("runtime",)
+        )
+    if not (share := parse_share(cell["share"])) > 0:
+        raise MisfitError("a cell of the loop has no share of the time; give it more than 0%", ("share",))
+    return share

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 STEP_KINDS = ("loop", "soak", "idle", "replay", "application")
@@ -14,22 +14,46 @@ def parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
     Those of a repeated step have `repeat.` before it. The name of a phase is no parameter.
     """
+    for path, value in _parts(body):
+        yield from _leaves(value, path)
+
+
+def _parts(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key in ("class", "for_each", "workloads", "condition", "simultaneous", "analysis"):
         if key in body:
-            yield from _leaves(body[key], key)
+            yield key, body[key]
     for step in body["measure"]:
         for kind, fields in step.items():
             if kind != "repeat":
-                yield from _leaves(fields, kind)
+                yield kind, fields
                 continue
-            yield from _leaves({key: fields[key] for key in ("times", "over") if key in fields}, "repeat")
+            yield "repeat", {key: fields[key] for key in ("times", "over") if key in fields}
             for inner in fields["steps"]:
-                yield from _leaves(inner, "repeat")
+                yield "repeat", inner
 
 
 def unsourced(body: Mapping[str, Any]) -> list[str]:
     """Paths of the parameters that no entry of `sources` covers, in alphabetical order."""
     return sorted(path for path, _ in parameters(body) if not any(_covers(one, path) for one in body["sources"]))
+
+
+def unknown(sources: Iterable[str], body: Mapping[str, Any]) -> list[str]:
+    """Those of the sources that are of nothing in a protocol.
+
+    They may go further than `parameters` do: into passes of a fill, cells and tracked variables that are listed.
+    """
+    paths = {found for path, value in _parts(body) for found in _all_paths(value, path)}
+    return [source for source in sources if source not in paths]
+
+
+def _all_paths(value: Any, path: str) -> Iterator[str]:
+    yield path
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _all_paths(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _all_paths(inner, path)
 
 
 def _covers(source: str, parameter: str) -> bool:

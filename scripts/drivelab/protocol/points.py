@@ -22,6 +22,9 @@ def point(turn: Turn, made: Mapping[str, Any], before: Sequence[Mapping[str, Any
     cells = [*made.get("cells", []), *([made["cell"]] if "cell" in made else [])]
     if turn.key != POINT or all({*OF_A_POINT} <= {*cell} for cell in cells):
         return {}
+    if any(len({*OF_A_POINT} & {*cell}) == 1 for cell in cells):
+        with at(*turn.keys):
+            raise MisfitError("takes one of 'threads' and 'queue_depth' of a point; write 'each' for both of them")
     with at(*turn.keys[:3], "over"):
         if turn.after is None:
             raise MisfitError("no loop before has points to choose of; put the repeat behind one", (POINT,))

@@ -41,11 +41,12 @@ def refuse_unclear(measure: Sequence[Mapping[str, Any]]) -> None:
         keys = ("measure", number, "repeat")
         if ("times" in step["repeat"]) == ("over" in step["repeat"]):
             raise MisfitError("takes either 'times' or 'over'; give it one of the two", keys)
-        if len(_keys_of(step["repeat"].get("over", {"one": []}))) != 1:
+        if len(keys_of(step["repeat"].get("over", {"one": []}))) != 1:
             raise MisfitError("takes values of one key; put a repeat for each of them", (*keys, "over"))
 
 
-def _keys_of(over: Mapping[str, Any]) -> list[str]:
+def keys_of(over: Mapping[str, Any]) -> list[str]:
+    """Of what a repeat has values: one key, if it is clear."""
     return [key for key in over if key not in _OF_POINT]
 
 
@@ -64,7 +65,7 @@ def turns(measure: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
 
 def _repeated(repeat: Mapping[str, Any], keys: Keys, after: int | None) -> Iterator[Turn]:
     over = repeat.get("over", {})
-    key = next(iter(_keys_of(over)), None)
+    key = next(iter(keys_of(over)), None)
     values = [None] * repeat["times"] if key is None else over[key]
     for number, value in enumerate(values, start=1):
         phase: dict[str, Any] = {"phase": repeat["phase"], "phase_pass": number}

@@ -30,6 +30,10 @@ def _soak(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
             raise MisfitError(
                 "a drive that is never steady would be written for ever; add a 'time' or 'capacity_multiple'"
             )
+    if made["slice_s"] > until.get("time_s", made["slice_s"]):
+        raise MisfitError(
+            f"a slice of {made['slice_s']:g} s is longer than the soak of {until['time_s']:g} s; shorten it", ("slice",)
+        )
     return {"cell": made, "until": until}
 
 

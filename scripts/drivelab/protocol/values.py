@@ -18,6 +18,11 @@ _FIELDS_OF = {"time": ("time", "pause"), "point": OF_A_POINT}
 """Fields in which `each` takes a value, where they are not called as the values are."""
 
 
+def fields_of(key: str) -> tuple[str, ...]:
+    """Names of the fields in which `each` takes a value of this key of `over` or `for_each`."""
+    return _FIELDS_OF.get(key, (key,))
+
+
 @dataclass(frozen=True)
 class Values:
     """What the fields of a step are to be understood by."""
@@ -55,7 +60,7 @@ def filled(fields: Any, turn: tuple[tuple[str, Any], ...]) -> Any:
     """
     found = fields
     for key, value in turn:
-        found = _filled(found, _FIELDS_OF.get(key, (key,)), None if key == "point" else value)
+        found = _filled(found, fields_of(key), None if key == "point" else value)
     for keys in _left_over(found):
         raise MisfitError(f"is 'each', but neither 'for_each' nor a repeat gives it values; add {_remedy(keys)}", keys)
     return found
@@ -95,7 +100,7 @@ def active_range(text: str) -> dict[str, Any]:
         return {"range_share": 1.0, "range_bytes": parse_size(text)}
     share = parse_share(text)
     if not 0 < share <= 1:
-        raise MisfitError(f"active range {text} is not within 0% and 100%; choose one that is")
+        raise MisfitError(f"active range {text} is not above 0% up to 100%; choose one that is")
     return {"range_share": share}
 
 
@@ -118,22 +123,27 @@ def block_sizes(wanted: str | Mapping[str, str]) -> dict[str, Any]:
 
 
 def _distribution(wanted: Mapping[str, str]) -> dict[str, Any]:
-    shares = {parse_size(size): fraction(share) for size, share in wanted.items()}
-    if len(shares) < len(wanted):
-        raise MisfitError("has a size twice, written in two ways; add their shares")
-    must_add_up(list(shares.values()), "shares of the block sizes")
+    shares: dict[int, float] = {}
+    for text, share in wanted.items():
+        with at(text):
+            if (size := parse_size(text)) in shares:
+                raise MisfitError("is a size that stands there already, written in another way; add their shares")
+            shares[size] = fraction(share)
+    must_add_up({(text,): fraction(share) for text, share in wanted.items()}, "shares of the block sizes")
     if len(shares) == 1:
         return {"block_size_bytes": next(iter(shares))}
     sizes = tuple({"block_size_bytes": size, "share": shares[size]} for size in sorted(shares))
     return {"block_size_bytes": min(shares), "block_sizes": sizes}
 
 
-def must_add_up(shares: list[float], what: str) -> None:
-    """Raise MisfitError for shares of nothing, and for those that do not add up to the whole."""
-    if min(shares) <= 0:
-        raise MisfitError(f"one of the {what} is 0%; leave it out")
-    if not math.isclose(math.fsum(shares), 1, abs_tol=1e-6):
-        raise MisfitError(f"the {what} add up to {100 * math.fsum(shares):g}%; make them 100%")
+def must_add_up(shares: Mapping[Keys, float], what: str) -> None:
+    """Raise MisfitError for shares, by the keys that lead to them, of nothing, or that do not add up to the whole."""
+    for keys, share in shares.items():
+        if share <= 0:
+            raise MisfitError(f"one of the {what} is 0%; leave it out", keys)
+    total = math.fsum(shares.values())
+    if not math.isclose(total, 1, abs_tol=1e-6):
+        raise MisfitError(f"the {what} add up to {100 * total:g}%; make them 100%")
 
 
 def fraction(percentage: str) -> float:
@@ -146,7 +156,8 @@ def share_of(fields: Mapping[str, Any], key: str, *, zero: bool = False) -> floa
     with at(key):
         share = fraction(fields[key])
         if share > 1 or not (share or zero):
-            raise MisfitError(f"{fields[key]} is not within 0% and 100%; choose a share that is")
+            bounds = "from 0%" if zero else "above 0%"
+            raise MisfitError(f"{fields[key]} is not {bounds} up to 100%; choose a share that is")
     return share
 
 

@@ -85,8 +85,8 @@ def _idle(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Iterato
             )
             for row in waits.itertuples()
         ),
-        note="The first burst follows the baseline at once: no idle time is before it. Baseline: what the stretch "
-        "without pauses before settled at, its last fifth. A ratio above 1 is what the drive gained in idle time. "
-        + taint_note(cells.to_dict("records")),
+        note="The burst that follows the baseline at once, without idle time before it, is left out. Baseline: what "
+        "the stretch without pauses before settled at, its last fifth. A ratio above 1 is what the drive gained in "
+        "idle time. " + taint_note(cells.to_dict("records")),
         sources=inputs.sources(cells["recording"]),
     )

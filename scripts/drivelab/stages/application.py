@@ -23,16 +23,22 @@ def run_application(bench: Bench, progress: Progress, step: int, fields: Mapping
     """Run the plan's application: cold runs, then 3, 5 or 7 warm ones as their relative standard error asks, or a
     given number.
 
-    Each run has a fresh file system. Runs in the journal count; one that was interrupted is made again.
+    Each run has a fresh file system. Runs in the journal count; one that was interrupted is made again. Where cold
+    runs are asked for, the first after an interruption is one: who knows how warm the drive still is.
 
     Raises CellFailed when a run fails, UserError when the drive may not be written to any more.
     """
-    done = [line for line in bench.recording.journal() if line["event"] == "application" and line["step"] == step]
+    done = _runs(bench.recording.journal(), step)
     if enough(done, fields):
         return
     spec, trace = of_plan(bench.plan), _stand_in(bench)
     while not enough(done, fields):
-        done.append(_run_once(bench, progress, step, 1 + len(done), spec, trace, fields))
+        cold = next_is_cold(bench.recording.journal(), step, int(fields["cold_runs"]))
+        done.append(_run_once(bench, progress, step, done, spec, trace, fields, cold=cold))
+
+
+def _runs(journal: Sequence[Mapping[str, Any]], step: int) -> list[Mapping[str, Any]]:
+    return [line for line in journal if line["event"] == "application" and line["step"] == step]
 
 
 def enough(done: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> bool:
@@ -44,6 +50,19 @@ def enough(done: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> bool
         return False
     values = [float(line[until["metric"]]) for line in warm]
     return len(values) >= MOST or next_action(values, 100 * until["threshold"]).enough
+
+
+def next_is_cold(journal: Sequence[Mapping[str, Any]], step: int, cold_runs: int) -> bool:
+    """Whether the next run of a step does not count: one of the first, or the first after an interruption."""
+    if not cold_runs:
+        return False
+    after_gap = False
+    for line in journal:
+        if line["event"] == "gap":
+            after_gap = True
+        elif line["event"] == "application" and line["step"] == step:
+            after_gap = False
+    return after_gap or len(_runs(journal, step)) < cold_runs
 
 
 def _stand_in(bench: Bench) -> Prepared | None:
@@ -64,14 +83,17 @@ def _run_once(
     bench: Bench,
     progress: Progress,
     step: int,
-    run: int,
+    done: Sequence[Mapping[str, Any]],
     spec: Application,
     trace: Prepared | None,
     fields: Mapping[str, Any],
+    *,
+    cold: bool,
 ) -> dict[str, Any]:
-    """One run, its evidence judged and entered into the journal."""
-    cold = run <= fields["cold_runs"]
-    most = int(fields["cold_runs"] + fields["until"].get("passes", MOST))
+    """One run after those that are done, its evidence judged and entered into the journal."""
+    run = 1 + len(done)
+    all_cold = max(int(fields["cold_runs"]), cold + sum(line["cold"] for line in done))
+    most = all_cold + int(fields["until"].get("passes", MOST))
     phase = {key: fields[key] for key in ("phase", "phase_pass", "phase_value") if key in fields}
     text = f"{spec.name}, run {run} ({'cold' if cold else 'warm'}) of at most {most}"
     name = f"cells/{step}-application-run{run}"

@@ -77,7 +77,7 @@ def fill_cell(fill: Mapping[str, Any], plan: Plan, capacity_bytes: int) -> Cell:
 def _words(fill: Mapping[str, Any], cell: Cell) -> str:
     raw = "raw_capacity_multiple" in fill
     multiple = fill["raw_capacity_multiple" if raw else "capacity_multiple"]
-    part = f" of {fill['range_share']:.0%} of the range" if "range_share" in fill else ""
+    part = f"{', in' if raw else ' of'} {fill['range_share']:.0%} of the range" if "range_share" in fill else ""
     return f"fill {multiple:g} x{' raw capacity' if raw else ''}{part}, {cell.workload}"
 
 

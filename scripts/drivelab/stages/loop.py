@@ -23,7 +23,8 @@ def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
 
     After an interruption the rounds of a loop that looks for steady state count from there: those before can be in no
     window. A pause that was interrupted begins anew. The line of a paused cell says what pause follows it, `pause_s`,
-    and how long the drive was without I/O before it, `idle_ms`; the loop's line how long after its last cell.
+    and how long the drive was without I/O before it, `idle_ms`; the loop's line how long after its last cell. Neither
+    is said of the first pause after an interruption: nobody knows when the last I/O before it was.
 
     Raises CellFailed when a cell fails, UserError when the trace that the cells come from is not the one that the
     recording began with, or no cell of an earlier loop can give the point that this one is to run at.
@@ -38,9 +39,8 @@ def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
     while (place := loop.history.following()) is not None:
         _run(bench, progress, pauses, loop, place)
     kept_s = pauses.keep("after the last cell", 1.0)
-    idle = {}
-    if kept_s is not None:
-        idle = {"idle_ms": 1000 * kept_s if bench.plan.clock == "virtual" else pauses.idle_so_far_ms()}
+    idle_ms = pauses.idle_so_far_ms(kept_s)
+    idle = {} if idle_ms is None else {"idle_ms": idle_ms}
     bench.recording.append("loop", step=step, **loop.history.outcome(), **idle)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from drivelab.drives import holders, identity, signatures, sysfs
+from drivelab.stages.ceilings import fastest_mib_s
 from drivelab.stages.estimate import Estimate, assumed_mib_s, estimate
 from drivelab.stages.planning import Campaign
 from drivelab.units import format_amount, format_duration
@@ -77,8 +78,10 @@ def _outlook(campaign: Campaign, drive: str) -> Outlook:
     name = None if row.virtual is not None else sysfs.kernel_name(row.device)
     facts = identity.describe(name) if name else {"model": "virtual drive", "transport": None, "link": None}
     capacity_bytes = campaign.capacity_bytes(plans[0])
-    bandwidth_mib_s = assumed_mib_s(plans[0], str(facts["transport"]))
-    spans = (estimate(plan, capacity_bytes, bandwidth_mib_s, campaign.traces_of(plan)) for plan in left)
+    transport = str(facts["transport"])
+    fastest = fastest_mib_s(plans[0], transport, str(facts["link"]))
+    bandwidth_mib_s = min(assumed_mib_s(plans[0], transport), fastest)
+    spans = (estimate(plan, capacity_bytes, bandwidth_mib_s, campaign.traces_of(plan), fastest) for plan in left)
     total = sum(spans, Estimate())
     applications = tuple(
         dict.fromkeys(plan.subject["application"]["name"] for plan in left if "application" in plan.subject)

@@ -23,10 +23,14 @@ class Pauses:
     """Keeps the pauses of one loop, and knows how long they were."""
 
     def __init__(self, bench: Bench, progress: Progress, owed_s: float = 0.0) -> None:
-        """`owed_s` is the pause after a cell of an interrupted measurement: it begins anew, now."""
+        """`owed_s` is the pause after a cell of an interrupted measurement: it begins anew, now.
+
+        How long the drive was idle altogether is known then from the next cell on only.
+        """
         self._bench, self._progress = bench, progress
         self._virtual = bench.plan.clock == "virtual"
         self._owed_s = owed_s
+        self._idle_known = not owed_s
         self._leads_s: dict[int, list[float]] = {}
         """From the end of a wait to the first I/O, for each cell of the loop: more threads take longer to start."""
         self._woke_s = self._last_io_s = 0.0 if self._virtual else bench.telemetry.now_s()
@@ -52,17 +56,19 @@ class Pauses:
         return owed_s or None
 
     def idle_ms(self, kept_s: float | None, cell: int, facts: Mapping[str, Any]) -> float | None:
-        """How long the drive was without I/O before the run of a cell that has these `facts`; None without a pause.
+        """How long the drive was without I/O before the run of a cell that has these `facts`.
 
+        None without a pause, and where a measurement that was interrupted goes on: the drive was idle meanwhile, too.
         `kept_s` is what `keep` returned before it. Called once for each run, also of a cell that is run again.
         """
+        known, self._idle_known = self._idle_known and kept_s is not None, True
         if self._virtual:
-            return None if kept_s is None else 1000 * kept_s
+            return 1000 * kept_s if known and kept_s is not None else None
         first_io_s, last_io_s = io_span_s(facts)
         idle_s = first_io_s - self._last_io_s
         self._leads_s.setdefault(cell, []).append(first_io_s - self._woke_s)
         self._last_io_s = last_io_s
-        return None if kept_s is None else round(1000 * idle_s, 1)
+        return round(1000 * idle_s, 1) if known else None
 
     def owe(self, seconds: float) -> None:
         """The cell that has just ended asks for a pause."""
@@ -74,8 +80,12 @@ class Pauses:
             return 0.0
         return median(self._leads_s.get(cell) or itertools.chain.from_iterable(self._leads_s.values()))
 
-    def idle_so_far_ms(self) -> float:
-        """Since the last I/O, in real time."""
+    def idle_so_far_ms(self, kept_s: float | None) -> float | None:
+        """Since the last I/O, after a pause that `keep` returned; None as in `idle_ms`."""
+        if kept_s is None or not self._idle_known:
+            return None
+        if self._virtual:
+            return 1000 * kept_s
         return round(1000 * (self._bench.telemetry.now_s() - self._last_io_s), 1)
 
 

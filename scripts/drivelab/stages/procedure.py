@@ -38,6 +38,10 @@ class Subject:
     traces: tuple[Trace, ...] = ()
     """What replays mean; empty where no trace is named, and their time is unknown then."""
     logical_block_bytes: int = 512
+    fastest_mib_s: float | None = None
+    """What bounds the bytes that are written in a time; None: the assumed speed."""
+    virtual: Mapping[str, Any] | None = None
+    """The model of a virtual drive."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,8 @@ def _fill(one: Mapping[str, Any]) -> str:
     if "range_bytes" in one:
         span = f"the first {format_amount(one['range_bytes'])}"
     if "raw_capacity_multiple" in one:
-        return f"fill: {workload}, {one['raw_capacity_multiple']:g} x the raw capacity"
+        within = "" if span == "the active range" else f", within {span}"
+        return f"fill: {workload}, {one['raw_capacity_multiple']:g} x the raw capacity{within}"
     return f"fill: {workload}, {one['capacity_multiple']:g} x {span}"
 
 
@@ -127,14 +132,15 @@ def _estimate(
     resolved: Resolved, subject: Subject, condition: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
 ) -> Estimate:
     plan = _plan(resolved, subject, condition, steps)
-    return estimate(plan, subject.capacity_bytes, subject.write_mib_s, subject.traces)
+    return estimate(plan, subject.capacity_bytes, subject.write_mib_s, subject.traces, subject.fastest_mib_s)
 
 
 def _plan(
     resolved: Resolved, subject: Subject, condition: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
 ) -> Plan:
+    virtual = {} if subject.virtual is None else {"virtual": subject.virtual}
     return Plan({
-        "drive": {"over_provisioning": subject.over_provisioning}, "clock": "virtual",
+        "drive": {"over_provisioning": subject.over_provisioning, **virtual}, "clock": "wall",
         **resolved.steps, "condition": condition, "measure": steps,
     }, {"drive": subject.name, "measurement": "this protocol"})  # fmt: skip
 

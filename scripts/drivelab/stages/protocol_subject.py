@@ -11,6 +11,7 @@ from drivelab.config.yaml_file import load_yaml
 from drivelab.drives import identity, sysfs
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
+from drivelab.stages.ceilings import fastest_mib_s
 from drivelab.stages.estimate import Trace, assumed_mib_s
 from drivelab.stages.planning import TRACES, VIRTUAL_DRIVES, model_among
 from drivelab.stages.procedure import Subject
@@ -45,7 +46,8 @@ def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
     if row.virtual is not None:
         model = model_among(load_yaml(ROOT / VIRTUAL_DRIVES), row.virtual, row.source)
         plan = Plan({"drive": {"virtual": model.to_mapping()}}, {"drive": name})
-        capacity_bytes, transport, over_provisioning = model.capacity_bytes, None, model.over_provisioning
+        capacity_bytes, over_provisioning = model.capacity_bytes, model.over_provisioning
+        transport = link = None
         logical_block_bytes = model.logical_block_bytes
     else:
         kernel_name = sysfs.kernel_name(row.device)
@@ -54,11 +56,15 @@ def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
         except OSError:
             raise UserError(f"drive '{name}' is not attached: there is no {row.device}; attach it") from None
         logical_block_bytes = sysfs.logical_block_bytes(kernel_name)
-        transport = str(identity.describe(kernel_name)["transport"])
+        facts = identity.describe(kernel_name)
+        transport, link = str(facts["transport"]), str(facts["link"])
         plan = Plan({"drive": {}}, {"drive": name})
     write_mib_s = assumed_mib_s(plan, transport)
     words = f"{name}, {format_amount(capacity_bytes)}, at an assumed {write_mib_s:.0f} MiB/s"
-    return words, Subject(name, capacity_bytes, write_mib_s, over_provisioning, traces, logical_block_bytes)
+    return words, Subject(
+        name, capacity_bytes, write_mib_s, over_provisioning, traces, logical_block_bytes,
+        fastest_mib_s(plan, transport, link), plan.subject["drive"].get("virtual"),
+    )  # fmt: skip
 
 
 def trace(name: str) -> Trace:

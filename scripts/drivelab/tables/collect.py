@@ -18,7 +18,7 @@ from drivelab.recording.writer import read_journal
 from drivelab.tables.applications import application_runs
 from drivelab.tables.replays import replay_tables
 from drivelab.tables.schemas import SCHEMAS
-from drivelab.tables.steps import Steps
+from drivelab.tables.steps import STEADY_STATE, Steps
 from drivelab.tables.telemetry import cell_columns, telemetry_table
 from drivelab.telemetry.log import read_samples
 from drivelab.telemetry.window import Timeline
@@ -35,22 +35,27 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
     Raises CellFailed or UserError when evidence that was sound when it was recorded is no longer.
     """
     plan = Plan.read(recording / "plan.json")
-    key, steps = _key(plan, reduced), Steps(plan.subject["measure"])
+    key, steps = _key(plan, reduced), Steps(plan.subject["condition"], plan.subject["measure"])
     rows: dict[str, Rows] = {"cells": [], "latency_bins": [], "series": []}
     clock, timeline = _Clock(), Timeline(read_samples(recording))
     replays: list[Mapping[str, Any]] = []
-    after_gap = False
+    after_gap, soaks_after_gap = False, dict[str, bool]()
     for line in read_journal(recording):
         if line["event"] == "gap":
             after_gap = True
+        elif line["event"] == "soak-begins":
+            soaks_after_gap[line["directory"]], after_gap = after_gap, False
         elif line["event"] in _READERS:
-            for place, cell, result, facts in _READERS[line["event"]](recording, line):
+            # the line of a part that was interrupted is written at resume: the gap before it comes after its slices
+            is_soak = line["event"] == "soak"
+            resumed, after_gap = (soaks_after_gap[line["directory"]], after_gap) if is_soak else (after_gap, False)
+            for number, (place, cell, result, facts) in enumerate(_READERS[line["event"]](recording, line)):
+                gap = resumed and number == 0
                 at = {**key, **place, "workload": cell.workload, **steps.turn(line["step"])}
                 asked = {**steps.asked(line["step"], cell), "cold": bool(line.get("cold", False))}
                 told = _told(timeline, facts, limits)
-                rows["cells"].append({**at, **asked, **_cell_columns(cell, result, facts, clock, after_gap), **told})
+                rows["cells"].append({**at, **asked, **_cell_columns(cell, result, facts, clock, gap), **told})
                 rows["latency_bins"] += _bin_rows(at, cell, result)
-                after_gap = False
             directory, workload = recording / line["directory"], Cell(**line["workload"]).workload
             at = {**key, **_first_place(line), "workload": workload, **steps.turn(line["step"])}
             rows["series"] += [{**at, **one} for one in read_series(directory)]
@@ -131,16 +136,24 @@ def _loop_cell(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
 def _soak_slices(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
     cell, directory = Cell(**line["workload"]), recording / line["directory"]
     results = read_slices(directory, cell) if line["finished"] else complete_slices(directory)
+    first, last = _window(line)
     before_s = 0.0
     for number, result in enumerate(results, start=line["first_slice"]):
         facts = {name: line[name] for name in ("steal_pct", "gap_ms") if name in line}
         if number > line["first_slice"]:
             facts.pop("gap_ms", None)
+        facts["ended_by"], facts["in_window"] = line.get("ended_by"), first <= number <= last
         if line.get("started_s") is not None:
             facts["started_s"] = line["started_s"] + before_s
             facts["ended_s"] = facts["started_s"] + result.runtime_s
             before_s += result.runtime_s
         yield {**_first_place(line), "round": number}, cell, result, facts
+
+
+def _window(line: Mapping[str, Any]) -> tuple[int, int]:
+    """First and last slice of the window of a soak that ended in steady state; an empty span where it did not."""
+    numbers = [one["slice"] for one in line["window"]] if line.get("ended_by") == STEADY_STATE else []
+    return (min(numbers), max(numbers)) if numbers else (1, 0)
 
 
 _READERS = {"cell": _loop_cell, "soak": _soak_slices}
@@ -188,6 +201,8 @@ def _cell_columns(
         "gap_ms": facts.get("gap_ms", math.nan),
         "idle_ms": facts.get("idle_ms", math.nan),
         "after_gap": after_gap,
+        "ended_by": facts.get("ended_by"),
+        "in_window": facts.get("in_window", False),
     }
 
 
@@ -205,6 +220,7 @@ def _workload_columns(cell: Cell) -> dict[str, Any]:
         "segments": cell.segments,
         "rate_iops": cell.rate_iops,
         "entropy": cell.entropy,
+        "beside": None if cell.beside is None else Cell(**cell.beside).label,
     }
 
 

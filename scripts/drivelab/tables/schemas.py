@@ -29,6 +29,8 @@ CELLS = schema(
     "float: range_share",  # of the capacity, also where the range is given in bytes
     "int32: segments?",
     "float: rate_iops? entropy?",  # entropy: share of random data; null: all
+    "str: beside?",  # a second workload at the same time; one of the two only reads, the other only writes
+    "bool: filled",  # the drive was conditioned with a fill
     "str: point? until?",  # "max" | "mid" | "min"; until: what ends a loop, one of UNTIL
     "bool: cold",  # a cold round: counts nowhere
     "time: started",
@@ -44,6 +46,8 @@ CELLS = schema(
     "float: gap_ms?",  # harness gap before this cell; null for the first
     "float: pause_s? idle_ms?",  # pause: idle time that is to follow the cell; idle: without I/O before it
     "bool: after_gap",  # the measurement was interrupted and resumed just before
+    "str: ended_by?",  # "steady state" | "volume" | "time": the part of a soak, with such a rule, that the slice is of
+    "bool: in_window",  # of a soak that ended in steady state: from the first slice of the window to the last
     *TELEMETRY_LINES,
     "str: power_source?",  # of power_w: "meter" | "drive"
 )
@@ -106,7 +110,7 @@ SUMMARY = schema(
     "int32: n",  # recordings, or warm runs or rounds, that `value` stands on
     "float: rse_pct?",
     "float: spread_low spread_high",
-    "str: statistic",  # "window average" | "median of N warm rounds" | "post-saturation average" | "best of N runs" …
+    "str: statistic",  # "window average" | "median of N warm rounds" | "average of the whole soak" | "best of N runs" …
     "str: verdict",
     "str: taint_reason?",  # of the cells that the value stands on
     "bool: reduced virtual",

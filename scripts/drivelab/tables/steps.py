@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drivelab.plan.cell import Cell
-from drivelab.protocol.plan_fields import pause_s
+from drivelab.protocol.plan_fields import fills, pause_s
 
 STEADY_STATE = "steady state"
 ROUNDS = "rounds"
@@ -16,9 +16,10 @@ UNTIL = (STEADY_STATE, ROUNDS, RELATIVE_STANDARD_ERROR)
 
 
 class Steps:
-    """The `measure` of a plan."""
+    """The `condition` and the `measure` of a plan."""
 
-    def __init__(self, measure: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, condition: Mapping[str, Any], measure: Sequence[Mapping[str, Any]]) -> None:
+        self._filled = bool(fills(condition))
         self._fields: list[Mapping[str, Any]] = []
         self._kinds: list[str] = []
         for step in measure:
@@ -31,10 +32,11 @@ class Steps:
         return {name: self._fields[step].get(name) for name in ("phase", "phase_value", "phase_pass")}
 
     def asked(self, step: int, cell: Cell) -> dict[str, Any]:
-        """Columns `point`, `until` and `pause_s` of a cell of this step."""
+        """Columns `filled`, `point`, `until` and `pause_s` of a cell of this step."""
         fields = self._fields[step]
         point = fields.get("point")
         return {
+            "filled": self._filled,
             "point": None if point is None else point["name"],
             "until": stop_rule(fields["until"]) if self._kinds[step] == "loop" else None,
             "pause_s": pause_s(fields, cell.runtime_s or 0.0) or None,

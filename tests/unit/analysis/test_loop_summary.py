@@ -166,3 +166,79 @@ def test_recordings_of_other_numbers_of_rounds_are_pooled() -> None:
             for row in loop([100.0 + run] * rounds, where=key(run=run), **AGREEING)]  # fmt: skip
     found = value(summarise(rows, scores={"pts-iops": {"best_run": "Best"}}))
     assert (found["value"], found["n"], found["statistic"]) == (102, 3, "median of 3 recordings")
+
+
+def test_a_burst_of_a_wait_counts_only_after_idle_time() -> None:
+    turn = {"phase": "wait", "phase_value": "5s", "phase_pass": 1, "pause_s": 5.0}
+    rows = [row | {"idle_ms": None if row["round"] == 1 else 5000.0}
+            for row in loop([9.0, 100.0, 102.0, 101.0], **FIXED, **turn)]  # fmt: skip
+    found = value(summarise(rows))
+    assert (found["value"], found["n"], found["spread_low"]) == (101, 3, 100)
+
+
+def test_repeats_with_a_pause_that_is_no_phase_all_count() -> None:
+    rows = [row | {"idle_ms": None if row["round"] == 1 else 5000.0}
+            for row in loop([100.0, 102.0, 101.0], pause_s=5.0, **FIXED)]  # fmt: skip
+    assert value(summarise(rows))["n"] == 3
+
+
+def beside(rows: list[dict[str, Any]], reads: list[float]) -> list[dict[str, Any]]:
+    """Writes as in `rows`, with so many reads a second at the same time, 50 us each, of 8 KiB."""
+    return [
+        row | {
+            "beside": "RND 8KiB 100/0 T1Q1", "workload": "RND 4KiB 0/100, beside RND 8KiB 100/0 T1Q1",
+            "write_iops": row["iops"], "read_iops": read, "iops": row["iops"] + read,
+            "write_bandwidth_mib_s": row["bandwidth_mib_s"], "read_bandwidth_mib_s": read / 128,
+            "bandwidth_mib_s": row["bandwidth_mib_s"] + read / 128, "write_mean_latency_us": row["mean_latency_us"],
+            "read_mean_latency_us": 50.0, "read_ios": round(read * row["runtime_s"]),
+        }
+        for row, read in zip(rows, reads, strict=True)
+    ]  # fmt: skip
+
+
+BOTH = "RND 4KiB 0/100, beside RND 8KiB 100/0 T1Q1"
+
+
+def test_two_workloads_at_the_same_time_have_a_value_each() -> None:
+    rows = beside(loop([100.0, 102.0, 101.0], **AGREEING), [1000.0, 3000.0, 2000.0])
+    summary = summarise(rows)
+    assert list(dict.fromkeys(summary["cell_label"])) == [f"{BOTH}, writes", f"{BOTH}, reads"]
+    writes, reads = (value(summary, label=f"{BOTH}, {one}") for one in ("writes", "reads"))
+    assert (writes["value"], writes["verdict"]) == (101, "repeats agree")
+    assert (reads["value"], reads["verdict"]) == (2000, "repeats do not agree")
+    assert value(summary, "bandwidth_mib_s", f"{BOTH}, reads")["value"] == pytest.approx(2000 / 128)
+    assert value(summary, "mean_latency_us", f"{BOTH}, reads")["value"] == 50
+    assert value(summary, "mean_latency_us", f"{BOTH}, writes")["value"] == pytest.approx(16e6 / 101)
+
+
+def test_what_is_known_of_both_workloads_together_only_is_of_neither() -> None:
+    one = {"threads": 1, "queue_depth": 1, "p99_latency_us": 70.0, "power_w": 5.0, "power_source": "meter"}
+    summary = summarise([row | one for row in beside(loop([100.0] * 3, **FIXED), [10.0] * 3)])
+    assert set(summary["metric"]) == {"iops", "bandwidth_mib_s", "mean_latency_us"}
+
+
+def test_the_window_of_both_together_may_be_steady_in_one_only() -> None:
+    """Writes make up for the reads that fall, so that the sum is steady."""
+    falling = [800.0, 700.0, 600.0, 500.0, 400.0]
+    rows = beside(loop([1000.0 - read for read in falling]), falling)
+    cells = table("cells", rows + beside(loop([100.0] * 5, where=key("op28")), [50.0] * 5))
+    until = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "track": [{"read_share": 0, "metric": "iops"}]}
+    summary = summary_table(cells, windows_table(cells, {0: until}), *NO_TABLES[1:])
+    iops = summary[summary["metric"] == "iops"].set_index(["drive", "cell_label"])["verdict"]
+    assert [iops["op7", f"{BOTH}, {one}"] for one in ("writes", "reads")] == ["not steady"] * 2
+    assert [iops["op28", f"{BOTH}, {one}"] for one in ("writes", "reads")] == ["steady"] * 2
+
+
+def test_a_figure_of_merit_counts_both_workloads() -> None:
+    rows = beside(loop([100.0] * 3, **FIXED), [400.0] * 3)
+    found = value(summarise(rows, scores={"pts-iops": {"figure_of_merit": "iops"}}), "figure_of_merit",
+                  "figure of merit")  # fmt: skip
+    assert found["value"] == pytest.approx(200)
+
+
+def test_directions_are_compared_with_their_like() -> None:
+    rows = [row for drive, writes, reads in (("op7", 100.0, 400.0), ("op28", 200.0, 300.0))
+            for row in beside(loop([writes] * 3, where=key(drive), **FIXED), [reads] * 3)]  # fmt: skip
+    deltas = deltas_table(summarise(rows), "op7").set_index(["cell_label", "metric"])["delta_pct"]
+    assert deltas[f"{BOTH}, writes", "iops"] == pytest.approx(100)
+    assert deltas[f"{BOTH}, reads", "iops"] == pytest.approx(-25)

@@ -54,7 +54,7 @@ def test_idle_recovery_compares_bursts_with_what_came_before() -> None:
     for number, (wait_s, burst, after) in enumerate(((5.0, 150.0, 120.0), (10.0, 240.0, 110.0))):
         turn = {"phase": "wait", "phase_value": f"{wait_s:g}s", "phase_pass": number + 1}
         bursts = loop([7.0, burst - 10, burst + 10], step=1 + 2 * number, pause_s=wait_s, **turn)
-        rows += [row | {"cold": row["round"] == 1} for row in bursts]
+        rows += [row | {"cold": row["round"] == 1, "idle_ms": 1000 * wait_s} for row in bursts]
         rows += soak([700.0] + [after] * 9, step=2 + 2 * number, **turn)
     found = idle_recovery(table("cells", rows))
     assert found["phase_value"].tolist() == ["5s", "10s"]
@@ -67,6 +67,16 @@ def test_idle_recovery_compares_bursts_with_what_came_before() -> None:
 
 
 def test_bursts_without_a_baseline_have_no_ratio() -> None:
-    found = idle_recovery(table("cells", loop([1.0, 1.0], pause_s=5.0)))
-    assert found["ratio"].isna().all()
+    found = idle_recovery(table("cells", loop([1.0, 1.0], pause_s=5.0, idle_ms=5000.0)))
+    assert found["ratio"].isna().tolist() == [True]
     assert idle_recovery(table("cells", soak([1.0]))).empty
+
+
+def test_the_burst_that_follows_the_baseline_at_once_tells_nothing_of_a_wait() -> None:
+    turn = {"phase": "wait", "phase_value": "5s", "phase_pass": 1}
+    bursts = [row | {"idle_ms": None if row["round"] == 1 else 5000.0}
+              for row in loop([100.0, 300.0, 310.0, 320.0], step=1, pause_s=5.0, **turn)]  # fmt: skip
+    (found,) = idle_recovery(table("cells", soak([100.0] * 5) + bursts)).to_dict("records")
+    assert (found["bursts"], found["mean_iops"], found["first_iops"], found["ratio"]) == (3, 310.0, 300.0, 3.1)
+    alone = [row for row in bursts if row["round"] == 1]
+    assert idle_recovery(table("cells", soak([100.0] * 5) + alone)).empty

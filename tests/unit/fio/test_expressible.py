@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivelab.errors import UserError
-from drivelab.fio.expressible import percents, refuse_inexpressible, workloads_of
+from drivelab.fio.expressible import InexpressibleError, percents, refuse_inexpressible, workloads_of
 from drivelab.fio.ranges import active_range, parts_of, range_of
 from drivelab.plan.cell import Cell
 
@@ -34,12 +34,12 @@ def sizes(*entries: tuple[int, float]) -> tuple[dict[str, Any], ...]:
         ({"block_sizes": sizes((4096, 1.0)), "block_size_max_bytes": 8192}, "both a range and a distribution"),
         ({"zones": ({"range_share": 0.995, "share": 1}, {"range_share": 0.005, "share": 0})}, "ranges of the zones"),
         ({"zones": ({"range_share": 0.5, "share": 0.5}, {"range_share": 0.5, "share": 0.4})}, "shares of the zones"),
-        ({"zones": ZONES, "zipf": 1.2}, "does not combine zones and zipf"),
-        ({"zones": ZONES, "segments": 4}, "does not combine zones and segments"),
-        ({"zipf": 1.2, "segments": 4}, "does not combine zipf and segments"),
-        ({"zones": ZONES, "pattern": "sequential"}, "zones is for random I/O"),
-        ({"zipf": 1.2, "pattern": "sequential"}, "zipf is for random I/O"),
-        ({"segments": 4, "pattern": "sequential"}, "segments is for random I/O"),
+        ({"zones": ZONES, "zipf": 1.2}, "does not combine access by zones and access by Zipf's law"),
+        ({"zones": ZONES, "segments": 4}, "does not combine access by zones and access in segments"),
+        ({"zipf": 1.2, "segments": 4}, "does not combine access by Zipf's law and access in segments"),
+        ({"zones": ZONES, "pattern": "sequential"}, "access by zones is for random I/O"),
+        ({"zipf": 1.2, "pattern": "sequential"}, "access by Zipf's law is for random I/O"),
+        ({"segments": 4, "pattern": "sequential"}, "access in segments is for random I/O"),
         ({"zipf": 1.0}, "exponent 1 is not known"),
         ({"zipf": 1.2, "alignment_bytes": 512}, "leave the alignment out"),
         ({"segments": 4, "block_size_max_bytes": 8192}, "beyond the end of a segment"),
@@ -65,6 +65,25 @@ def test_refused_with_a_reason_and_a_remedy(changes: dict[str, Any], reason: str
     with pytest.raises(UserError, match=reason) as caught:
         refuse_inexpressible(replace(CELL, **changes))
     assert str(caught.value).startswith("cell ")
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        ({"block_sizes": sizes((4096, 0.96), (8192, 0.035), (16384, 0.005))}, ("block_sizes", 1, "share")),
+        ({"block_sizes": sizes((4096, 0.5), (8192, 0.4))}, ("block_sizes",)),
+        ({"zones": ({"range_share": 0.5, "share": 0.5}, {"range_share": 0.5, "share": 0.495})}, ("zones", 1, "share")),
+        ({"zones": ({"range_share": 0.005, "share": 1}, {"range_share": 1, "share": 0})}, ("zones", 0, "range_share")),
+        ({"zipf": 1.2, "pattern": "sequential"}, ("zipf",)),
+        ({"entropy": 0.455}, ("entropy",)),
+        ({"beside": {**READS, "pattern": "sequential"}, "alignment_bytes": 8192}, ("alignment_bytes",)),
+        ({"pattern": "composite", "streams": ({"x": 1},), "entropy": 0.5}, ()),
+    ],
+)  # fmt: skip
+def test_what_is_to_blame_is_named(changes: dict[str, Any], keys: tuple[str | int, ...]) -> None:
+    with pytest.raises(InexpressibleError) as caught:
+        refuse_inexpressible(replace(CELL, **changes))
+    assert caught.value.keys == keys
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_what_excludes_each_other_takes_its_place(
 
 
 def test_ends_of_a_soak_are_added(tmp_path: Path) -> None:
-    made = step(tmp_path, {"soak": {"until": {"time": "5s"}}}, soak(until={"capacity_multiple": 4}))
+    made = step(tmp_path, {"soak": {"slice": "1s", "until": {"time": "5s"}}}, soak(until={"capacity_multiple": 4}))
     assert made["until"] == {"capacity_multiple": 4, "time_s": 5.0}
 
 
@@ -115,7 +115,10 @@ def test_other_values_and_other_keys_to_repeat_over(tmp_path: Path) -> None:
 def test_fewer_points_keep_what_they_are_chosen_of(tmp_path: Path) -> None:
     sweep = {"pattern": "random", "read_share": [40], "block_size": "4KiB", "threads": [4, 1]}
     over = {"point": ["max", "mid", "min"], "of": {"read_share": 40}, "response_time": "5ms"}
-    measure = [loop(sweep), {"repeat": {"phase": "p", "over": over, "steps": [soak(threads="each")]}}]
+    measure = [
+        loop(sweep),
+        {"repeat": {"phase": "p", "over": over, "steps": [soak(threads="each", queue_depth="each")]}},
+    ]
     change = {"repeat": {"over": {"point": ["min"], "response_time": "50ms"}}}
     _, found = steps(tmp_path, measure, "demo", scale={"demo": change})
     assert found["point"] == {"name": "min", "step": 0, "of": {"read_share": 40}, "response_time_us": 50000.0}

@@ -121,7 +121,7 @@ def test_the_text_is_sound(tmp_path: Path) -> None:
          "          threads: [1, 4]\n        - {workload: web, read_share: 50, threads: 4}   #!",
          r"loop\.cells\[2\]': the loop has RND 4KiB 50/50 T4Q8 twice"),
         ("      cold_rounds: 1", "      cold_runs: 1   #!", "unknown key 'cold_runs'; did you mean 'cold_rounds'"),
-        ("      cold_rounds: 1", "      duty_cycle: 120%   #!", r"loop\.duty_cycle': 120% is not within"),
+        ("      cold_rounds: 1", "      duty_cycle: 120%   #!", r"loop\.duty_cycle': 120% is not above 0% up to 100%"),
         ("max_rounds: 25", "max_rounds: 4   #!", r"steady_state\.max_rounds': 'max_rounds' is less than 'window'"),
         ("{read_share: 100, metric: iops}", "{read_share: 7, metric: iops}   #!",
          r"steady_state\.track\[1\]': tracks read share 7"),
@@ -153,7 +153,13 @@ def test_the_line_is_named(tmp_path: Path, before: str, after: str, reason: str)
 
 def test_an_each_without_values_is_where_it_stands(tmp_path: Path) -> None:
     text = TEXT.replace("        - idle: {time: each}", "        - idle: {time: each}   #!")
-    path, line = mistaken(tmp_path, "        time: [1s, 2s]", "        threads: [1, 2]", text)
+    path, line = mistaken(
+        tmp_path,
+        "        - soak:\n            workload: web\n",
+        "        - soak:\n            workload: web\n            threads: each\n",
+        text,
+    )
+    path.write_text(path.read_text().replace("        time: [1s, 2s]", "        threads: [1, 2]"))
     with pytest.raises(UserError, match=f"line {line}: key 'measure\\[2\\].repeat.steps\\[0\\].idle.time': is 'each'"):
         resolve(load(path), "client", None, {}, "test")
 

@@ -47,8 +47,9 @@ def test_steps_are_repeated_over_any_key(
 
 
 def test_times_reach_idle_soaks_and_pauses(tmp_path: Path) -> None:
-    made = steps(tmp_path, [repeat({"time": ["5s", "10s"]}, {"idle": {"time": "each"}}, soak(until={"time": "each"}),
-                                   loop(SWEEP, pause="each"))])  # fmt: skip
+    written = soak(slice="1s", until={"time": "each"})
+    repeated = repeat({"time": ["5s", "10s"]}, {"idle": {"time": "each"}}, written, loop(SWEEP, pause="each"))
+    made = steps(tmp_path, [repeated])
     assert [one["time_s"] for one in made[::3]] == [5.0, 10.0]
     assert [one["until"]["time_s"] for one in made[1::3]] == [5.0, 10.0]
     assert [one["pause_s"] for one in made[2::3]] == [5.0, 10.0]
@@ -92,7 +93,7 @@ def test_points_are_of_the_nearest_loop_before(tmp_path: Path) -> None:
         ([loop(SWEEP), repeat({"point": ["max"]}, soak(**DEMAND))], r"repeat\.over'.*dependency"),
         ([loop(SWEEP), repeat(points(point=["max", "best"]), soak(**DEMAND))], "'best' is not one of max, mid, min"),
         ([repeat({"time": ["1s"], "threads": [1]}, soak())], r"measure\[0\]\.repeat\.over': takes values of one key"),
-        ([repeat({"threads": [1]}, soak(queue_depth="each"))], r"soak\.queue_depth': is 'each', but"),
+        ([repeat({"threads": [1]}, soak(**DEMAND))], r"soak\.queue_depth': is 'each', but"),
         ([repeat({"threads": [1, 1]}, soak(threads="each"))], "names something twice"),
         ([soak(slice="each")], "slice"),
         ([loop(SWEEP), repeat(points(), soak(beside={**READS, **DEMAND}))], r"soak\.beside': a point is of the cell"),

@@ -163,6 +163,9 @@ def test_changes_that_do_not_fit(tmp_path: Path, change: Any, reason: str) -> No
 
 
 def test_changing_a_repeat_that_is_not_there(tmp_path: Path) -> None:
-    path = protocol(tmp_path, lambda body: body.update(measure=body["measure"][:1], scale={}))
+    path = protocol(
+        tmp_path,
+        lambda body: body.update(measure=body["measure"][:1], scale={}, sources={"condition": "s", "idle": "s"}),
+    )
     with pytest.raises(UserError, match=r"set\.repeat': changes a step that the protocol does not have"):
         steps(path, repeat={"times": 2})

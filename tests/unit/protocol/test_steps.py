@@ -69,7 +69,7 @@ def test_an_offset_tells_tracked_cells_apart(tmp_path: Path) -> None:
     ("fields", "reason"),
     [
         ({"pause": "5s", "duty_cycle": "25%"}, r"loop\.duty_cycle': both 'pause' and 'duty_cycle'"),
-        ({"duty_cycle": "0%"}, r"loop\.duty_cycle': 0% is not within"),
+        ({"duty_cycle": "0%"}, r"loop\.duty_cycle': 0% is not above 0% up to 100%"),
         ({"pause": "0s"}, r"loop\.pause': '0s' is no duration"),
         ({"until": {**RSE, "rounds": 5}}, "more than 1 keys"),
         ({"until": {"steady_state": {**STEADY, "max_rounds": 4, "track": []}}}, "fewer than 1 entries"),
@@ -106,6 +106,13 @@ def test_a_soak_ends_by_what_comes_first(tmp_path: Path) -> None:
             steps(tmp_path, [soak(until={"steady_state": {**rule, "every": every}})])
 
 
+def test_a_soak_lasts_a_slice_at_least(tmp_path: Path) -> None:
+    (found,) = steps(tmp_path, [soak(slice="5s", until={"time": "5s"})])
+    assert found["cell"]["slice_s"] == found["until"]["time_s"] == 5.0
+    with pytest.raises(UserError, match=r"soak\.slice': a slice of 60 s is longer than the soak of 59 s; shorten it"):
+        steps(tmp_path, [soak(until={"time": "59s", "capacity_multiple": 1})])
+
+
 def test_an_application_is_repeated_until_it_agrees(tmp_path: Path) -> None:
     rule = {"relative_standard_error": {"threshold": "5%", "metric": "duration_s"}}
     path = protocol(tmp_path, [{"application": {"cold_runs": 1, "until": rule}}])
@@ -140,7 +147,7 @@ def test_conditions(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, A
         (PASS, r"condition\.fill': takes either"),
         ([{**PASS, "capacity_multiple": 1}, {**PASS, "capacity_multiple": 1, "raw_capacity_multiple": 1}],
          r"condition\.fill\[1\]': takes either"),
-        ({**PASS, "capacity_multiple": 1, "range": "0%"}, r"condition\.fill\.range': 0% is not within"),
+        ({**PASS, "capacity_multiple": 1, "range": "0%"}, r"condition\.fill\.range': 0% is not above 0% up to 100%"),
         ([], "fewer than 1 entries"),
     ],
 )  # fmt: skip

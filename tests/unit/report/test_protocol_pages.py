@@ -66,7 +66,7 @@ def test_a_point_beyond_the_limit_says_so() -> None:
 def test_idle_recovery_by_wait() -> None:
     (table,) = recovery_tables(inputs(cells=frames.idle((5, 50), 4)), KEY)
     assert table.caption == "Recovery in idle time"
-    assert texts(table)[1] == ["50\u00a0s", "4", "5,750", "2,000", "7,000", "2,000", "2.88"]
+    assert texts(table)[1] == ["50\u00a0s", "3", "7,000", "7,000", "7,000", "2,000", "3.50"]
 
 
 @pytest.mark.parametrize(("recovers", "said"), [(True, "11\u00a0s after RND 8KiB 0/100"), (False, "NOT recovered")])

@@ -17,7 +17,7 @@ from drivelab.analysis.summary import summary_table
 from drivelab.config.study import MeasurementChoice
 from drivelab.errors import UserError
 from drivelab.recording.writer import read_journal
-from drivelab.stages.application import enough
+from drivelab.stages.application import enough, next_is_cold
 from drivelab.stages.clock_device import ClockDevice
 from drivelab.stages.engines import check_engines
 from drivelab.stages.measure import measure
@@ -66,12 +66,17 @@ def test_a_number_of_passes_is_all_that_counts() -> None:
     assert [line["cold"] for line in lines] == [False, False]
 
 
-def test_an_interrupted_run_is_repeated_and_finished_ones_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, replay, begun = plan_of("sqlite-inserts", "virtual"), ClockDevice.replay, []
+@pytest.mark.parametrize("cold_runs", [0, 1, 2])
+def test_an_interrupted_run_is_repeated_and_finished_ones_count(
+    monkeypatch: pytest.MonkeyPatch, cold_runs: int
+) -> None:
+    """The first run after it is cold again, where cold runs are asked for, and the warm ones before it count."""
+    plan = plan_of("sqlite-inserts", "virtual", cold_runs=cold_runs)
+    replay, begun = ClockDevice.replay, []
 
     def interrupted(self: ClockDevice, *arguments: Any) -> None:
         begun.append(1)
-        if len(begun) == 3:
+        if len(begun) == 2 + cold_runs:
             raise KeyboardInterrupt
         replay(self, *arguments)
 
@@ -83,11 +88,27 @@ def test_an_interrupted_run_is_repeated_and_finished_ones_count(monkeypatch: pyt
     kept = runs_of(part)
     measure(plan, seal)
     lines = runs_of(plan.recording_path)
-    assert lines[:2] == kept
-    assert [line["run"] for line in lines] == [1, 2, 3, 4]
-    assert len(begun) == 5
+    assert lines[: cold_runs + 1] == kept
+    again = [True] if cold_runs else []
+    assert [line["cold"] for line in lines] == [*cold_runs * [True], False, *again, False, False]
+    assert [line["run"] for line in lines] == list(range(1, 1 + len(lines)))
+    assert len(begun) == len(lines) + 1
     frame = collect(plan.recording_path, reduced=False)["application_runs"]
-    assert frame["after_gap"].tolist() == [False, False, True, False]
+    assert frame["after_gap"].tolist() == [number == cold_runs + 1 for number in range(len(lines))]
+    assert frame["counted"].sum() == 3
+
+
+def test_runs_are_cold_first_and_after_an_interruption_of_their_step() -> None:
+    def line(step: int) -> dict[str, Any]:
+        return {"event": "application", "step": step}
+
+    gap = {"event": "gap"}
+    assert next_is_cold([gap], 0, 1)
+    assert next_is_cold([line(0), gap], 0, 1)
+    assert not next_is_cold([line(0), gap], 0, 0), "none is cold where none is asked for"
+    assert not next_is_cold([line(0), gap, line(0)], 0, 1)
+    assert next_is_cold([line(0), gap, line(1)], 0, 1)
+    assert next_is_cold([line(0), gap, line(0)], 0, 3)
 
 
 def test_a_trace_that_changed_since_the_plan_is_refused() -> None:

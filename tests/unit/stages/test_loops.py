@@ -107,7 +107,11 @@ def test_an_interrupted_loop_goes_on(at: int, order: str, cold: int, idle: bool)
         run(bench, wanted)
         assert len(bench.idled) == len(whole.idled) - done + (done > 0), "one for each cell since, and the one before"
     assert bench.places() == whole.places()
-    assert bench.lines[-1] == whole.lines[-1]
+    paused_last = bench.lines[-2]["event"] == "gap"
+    assert bench.lines[-1] == {k: v for k, v in whole.lines[-1].items() if k != "idle_ms" or not paused_last}
+    for before, line in itertools.pairwise(bench.lines[:-1]):
+        known = before["event"] == "cell" and line["event"] == "cell"
+        assert line.get("idle_ms") == (3000.0 if known else None) if line["event"] == "cell" else True
     count = len(bench.lines)
     run(bench, wanted)
     assert len(bench.lines) == count, "it is done once"
@@ -189,7 +193,7 @@ def test_a_host_clock_that_was_set_does_not_lengthen_a_pause() -> None:
     assert bench.idle_s() == pytest.approx([3.0] * 5, abs=0.33)
 
 
-def test_after_an_interruption_the_pause_is_whole_in_real_time() -> None:
+def test_after_an_interruption_the_pause_is_whole_in_real_time_and_the_idle_time_unknown() -> None:
     bench = TimedBench()
     run(bench, fields(pause_s=3.0))
     bench.lines = [*bench.lines[:2], {"event": "gap"}]
@@ -197,7 +201,33 @@ def test_after_an_interruption_the_pause_is_whole_in_real_time() -> None:
     began_s = bench.now_s
     run(bench, fields(pause_s=3.0))
     assert bench.io[0][0] - began_s >= 3.0
-    assert bench.journal("cell")[2]["idle_ms"] == pytest.approx(1000 * (bench.io[0][0] - began_s))
+    assert [line.get("idle_ms") for line in bench.journal("cell")[2:]] == [None, pytest.approx(3000.0)]
+
+
+def test_after_an_interruption_of_the_last_pause_its_idle_time_is_unknown() -> None:
+    bench = TimedBench()
+    run(bench, fields(pause_s=3.0))
+    assert bench.lines.pop()["idle_ms"] == pytest.approx(3000.0)
+    bench.append("gap")
+    began_s = bench.now_s
+    run(bench, fields(pause_s=3.0))
+    assert bench.now_s - began_s == pytest.approx(3.0)
+    assert bench.lines[-1] == {"event": "loop", "step": 0, "rounds": 2}
+
+
+def test_a_cell_that_is_tainted_after_an_interruption_knows_the_idle_time_of_its_second_run() -> None:
+    bench = TimedBench()
+    run(bench, fields(pause_s=3.0))
+    bench.lines = [*bench.lines[:3], {"event": "gap"}]
+    original = bench.run_cell
+
+    def run_cell(name: str, cell: Any, on_tick: Any, place: Any, before_again: Any) -> Any:
+        before_again(original(name, cell, on_tick, place)[1])
+        return original(f"{name}-again1", cell, on_tick, place)
+
+    bench.run_cell = run_cell  # type: ignore[assignment]
+    run(bench, fields(pause_s=3.0))
+    assert bench.journal("cell")[-1]["idle_ms"] == pytest.approx(3000.0)
 
 
 SURFACE = {(1, 1): (1000.0, 100.0), (1, 8): (5200.0, 900.0), (4, 8): (9000.0, 4000.0), (8, 8): (9900.0, 7000.0)}

@@ -12,6 +12,8 @@ from made_plans import made_plan
 from drivelab.analysis.recovery import idle_recovery
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.windows import windows_table
+from drivelab.plan.cell import Cell
+from drivelab.stages import clock_device
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.measure import measure
 from drivelab.tables import io
@@ -27,9 +29,11 @@ BURST = {**WRITE, "threads": 1, "queue_depth": 32, "runtime_s": 0.03}
 SOAK = {**WRITE, "threads": 1, "queue_depth": 32, "slice_s": 0.05}
 
 
-def tables_of(folder: Path, steps: list[dict[str, Any]]) -> dict[str, pd.DataFrame]:
+def tables_of(
+    folder: Path, steps: list[dict[str, Any]], condition: dict[str, Any] | None = None
+) -> dict[str, pd.DataFrame]:
     """As they come back from disk."""
-    plan = made_plan(folder, steps, {}, model=SLC)
+    plan = made_plan(folder, steps, condition or {}, model=SLC)
     purge(plan, folder / "purged.json")
     precondition(plan, folder / "purged.json", folder / "conditioned.json")
     measure(plan, folder / "conditioned.json")
@@ -42,8 +46,8 @@ def tables_of(folder: Path, steps: list[dict[str, Any]]) -> dict[str, pd.DataFra
 
 def summary_of(tables: dict[str, pd.DataFrame], criteria: dict[int, dict[str, Any]], folder: Path) -> pd.DataFrame:
     windows = windows_table(tables["cells"], criteria)
-    bins = io.read_part([folder / "latency_bins.parquet"], "latency_bins",
-                        ["recording", "step", "round", "latency_ns", "count"], ("kind", "soak"))  # fmt: skip
+    columns = ["recording", "step", "round", "direction", "latency_ns", "count"]
+    bins = io.read_part([folder / "latency_bins.parquet"], "latency_bins", columns, ("kind", "soak"))
     summary = summary_table(tables["cells"], windows, tables["replays"], tables["replay_passes"], soak_bins=bins)
     io.write(summary, folder / "summary.parquet", "summary")
     return summary
@@ -115,6 +119,70 @@ def test_points_and_the_rest_of_a_cell_from_the_plan_to_the_summary(tmp_path: Pa
     assert labels == [
         f"{swept} T1Q1", f"{swept} T1Q8", f"{swept} T4Q8", "RND 4KiB 0/100, MAX", "RND 4KiB 0/100, MIN",
     ]  # fmt: skip
+
+
+def test_the_gap_of_an_interrupted_soak_is_before_the_part_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its line in the journal stands before that of the part that was interrupted."""
+    steps = [{"soak": {"cell": SOAK, "until": {"time_s": 0.4}}},
+             {"loop": {"cells": [BURST], "until": {"rounds": 2}}}]  # fmt: skip
+    plan = made_plan(tmp_path, steps, {}, model=SLC)
+    original = clock_device.ClockDevice.run
+
+    def killed(device: Any, cell: Cell, directory: Path, *more: Any) -> None:
+        """After its third slice."""
+        original(device, cell, directory, *more)
+        text = (directory / "fio.json").read_text()
+        third = [place for place in range(len(text)) if text.startswith("\n}\n{", place)][2]
+        (directory / "fio.json").write_text(text[: third + 100])
+        (directory / "exit_code").unlink()
+        raise KeyboardInterrupt
+
+    purge(plan, tmp_path / "purged.json")
+    precondition(plan, tmp_path / "purged.json", tmp_path / "conditioned.json")
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(clock_device.ClockDevice, "run", killed)
+            with pytest.raises(KeyboardInterrupt):
+                measure(plan, tmp_path / "conditioned.json")
+    measure(plan, tmp_path / "conditioned.json")
+    cells = collect(plan.recording_path, reduced=False)["cells"]
+    soak = cells[cells["kind"] == "soak"]
+    assert soak["round"].tolist() == list(range(1, 9))
+    assert soak.loc[soak["after_gap"], "round"].tolist() == [4, 7]
+    assert not cells.loc[cells["kind"] == "loop", "after_gap"].any()
+
+
+def test_what_the_plan_and_the_journal_say_of_soaks(tmp_path: Path) -> None:
+    """A rule that looks at every second slice; then two workloads at the same time, on a drive that was filled."""
+    rule = {"every_s": 0.1, "window": 3, "data_excursion": 0.9, "slope_excursion": 0.9, "metric": "iops"}
+    reads = {**WRITE, "read_share": 100, "threads": 1, "queue_depth": 4}
+    steps = [{"soak": {"cell": SOAK, "until": {"time_s": 9.0, "steady_state": rule}}},
+             {"soak": {"cell": {**SOAK, "beside": reads}, "until": {"time_s": 0.5}}}]  # fmt: skip
+    fill = {"pattern": "sequential", "block_size_bytes": 131072, "capacity_multiple": 1, "queue_depth": 8}
+    tables = tables_of(tmp_path, steps, {"fill": fill})
+    steady, both = (tables["cells"][tables["cells"]["step"] == step] for step in (0, 1))
+    assert steady["ended_by"].unique().tolist() == ["steady state"]
+    window = steady.loc[steady["in_window"], "round"].tolist()
+    assert window == list(range(len(steady) - 4, len(steady) + 1))
+    assert tables["cells"]["filled"].all()
+    assert steady["beside"].isna().all()
+    assert both["beside"].unique().tolist() == ["RND 4KiB 100/0 T1Q4"]
+    assert both["ended_by"].isna().all()
+    assert not both["in_window"].any()
+    summary = summary_of(tables, {}, tmp_path)
+    iops = summary[summary["metric"] == "iops"].set_index("cell_label")
+    name = "RND 4KiB 0/100, beside RND 4KiB 100/0 T1Q4"
+    assert list(iops.index) == ["RND 4KiB 0/100", f"{name}, writes", f"{name}, reads"]
+    assert iops.loc["RND 4KiB 0/100", "value"] == pytest.approx(
+        steady.loc[steady["in_window"], "iops"].mean(), rel=0.05
+    )
+    for direction in ("write", "read"):
+        ios, seconds = both[f"{direction}_ios"].sum(), both["runtime_s"].sum()
+        assert iops.loc[f"{name}, {direction}s", "value"] == pytest.approx(ios / seconds, rel=0.01)
+    tails = summary[summary["metric"] == "p99_latency_us"].set_index("cell_label")["value"]
+    assert tails[f"{name}, writes"] != tails[f"{name}, reads"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""Which slices of a soak its result is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from drivelab.analysis.saturation import saturated_slices
+
+
+@dataclass(frozen=True)
+class CountedSlices:
+    """Rows of table `cells`, in order, and what is said of them."""
+
+    slices: pd.DataFrame
+    statistic: str
+    """Of an average over them."""
+    words: str
+    """What they are, for other statistics."""
+    by_own_rule: bool = False
+    """Whether the soak ended because it was steady in them."""
+
+
+def counted_slices(soak: pd.DataFrame) -> CountedSlices:
+    """Of one soak, or of successive soaks of one workload, whose rows are in order and have the column `saturates`.
+
+    Those of the window where it ended in steady state by its own rule. The last fifth where it saturates a drive, see
+    `saturating`. Else all: its length is what the protocol asks for.
+    """
+    inside = soak[soak["in_window"].astype(bool)]
+    if len(inside):
+        last = inside[inside["step"] == inside["step"].iloc[-1]]
+        return CountedSlices(last, "steady-state window", "steady-state window", by_own_rule=True)
+    if soak["saturates"].all():
+        return CountedSlices(saturated_slices(soak), "post-saturation average", "saturated slices")
+    return CountedSlices(soak, "average of the whole soak", "whole soak")
+
+
+def saturating(measured: pd.DataFrame) -> pd.Series:
+    """For each row of loops and soaks, with `begin`: whether it is of what brings a fresh drive to saturation.
+
+    That is a drive that was not filled, in a step that is in no phase, before which no other workload was measured.
+    """
+    firsts = measured.groupby(["recording", "workload"], sort=False)["step"].min()
+    of_recording = {name: one.droplevel("recording") for name, one in firsts.groupby(level="recording")}
+    places = measured[["recording", "workload", "begin"]].drop_duplicates()
+    follows = {
+        (row.recording, row.workload, row.begin): bool(
+            (of_recording[row.recording].drop(row.workload) < row.begin).any()
+        )
+        for row in places.itertuples()
+    }
+    keys = zip(measured["recording"], measured["workload"], measured["begin"], strict=True)
+    later = pd.Series([follows[key] for key in keys], index=measured.index, dtype=bool)
+    return ~measured["filled"].astype(bool) & measured["phase"].isna() & measured["point"].isna() & ~later

@@ -1,0 +1,39 @@
+"""Cells of two workloads at the same time, of which one only reads and the other only writes, told apart."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+_RATES = ("iops", "bandwidth_mib_s", "mean_latency_us")
+_OF_BOTH = (
+    "max_latency_us",
+    *(f"p{nines}_latency_us" for nines in ("50", "90", "99", "999", "9999", "99999")),
+    "power_w",
+)
+"""What tells of neither alone."""
+_OTHER = {"read": "write", "write": "read"}
+
+
+def by_direction(cells: pd.DataFrame) -> pd.DataFrame:
+    """Rows of table `cells`, with `cell_label`, in which each cell that has a workload `beside` is two: reads, writes.
+
+    Their rates and mean latency are those of the direction, which is in the new column `direction` (null elsewhere)
+    and ends their `cell_label`: `RND 8KiB 0/100, beside RND 8KiB 100/0 T2Q8, writes`. `measured_as` is the label of the
+    cell. What is known of both workloads together only, such as percentiles and power, is null.
+    """
+    whole = cells.assign(direction=None, measured_as=cells["cell_label"])
+    double = whole["beside"].notna()
+    if not double.any():
+        return whole
+    parts = [whole[~double], *(_only(whole[double], direction) for direction in ("write", "read"))]
+    return pd.concat([part for part in parts if len(part)]).sort_index(kind="stable").reset_index(drop=True)
+
+
+def _only(cells: pd.DataFrame, direction: str) -> pd.DataFrame:
+    return cells.assign(
+        direction=direction,
+        cell_label=cells["cell_label"] + f", {direction}s",
+        **{metric: cells[f"{direction}_{metric}"] for metric in _RATES},
+        **dict.fromkeys(_OF_BOTH, float("nan")),
+        **{f"{_OTHER[direction]}_ios": 0},
+    )

@@ -1,0 +1,200 @@
+"""Soaks: which of their slices count, and what is told of these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from drivelab.analysis.deltas import deltas_table
+from drivelab.analysis.summary import summary_table
+
+from .rows import key, loop, soak, table
+
+WINDOW = {"ended_by": "steady state"}
+
+
+def summarise(rows: list[dict[str, Any]], **more: Any) -> pd.DataFrame:
+    empty = (table(name, []) for name in ("steady_state", "replays", "replay_passes"))
+    return summary_table(table("cells", rows), *empty, **more)
+
+
+def value(summary: pd.DataFrame, metric: str = "iops", label: str = "RND 4KiB 0/100") -> dict[str, Any]:
+    (row,) = summary[(summary["metric"] == metric) & (summary["cell_label"] == label)].to_dict("records")
+    return dict(row)
+
+
+def within(rows: list[dict[str, Any]], first: int, last: int) -> list[dict[str, Any]]:
+    """A soak that ended in steady state over these slices."""
+    return [row | WINDOW | {"in_window": first <= row["round"] <= last} for row in rows]
+
+
+def bins(step: int, slices: dict[int, list[tuple[int, int]]], *, direction: str = "read") -> pd.DataFrame:
+    """By number of a slice, latencies in us with counts."""
+    rows = [(key()["recording"], step, number, direction, latency_us * 1000, count)
+            for number, pairs in slices.items() for latency_us, count in pairs]  # fmt: skip
+    return pd.DataFrame(rows, columns=["recording", "step", "round", "direction", "latency_ns", "count"])
+
+
+def tail(rows: list[dict[str, Any]], found: pd.DataFrame) -> pd.DataFrame:
+    return summarise(rows, soak_bins=found)
+
+
+def test_a_soak_that_ended_in_steady_state_is_its_window() -> None:
+    found = value(summarise(within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)))
+    assert (found["value"], found["spread_low"], found["spread_high"]) == (pytest.approx(102), 100, 104)
+    assert (found["statistic"], found["verdict"]) == ("steady-state window", "steady")
+
+
+def test_its_own_rule_says_that_it_is_steady() -> None:
+    """A study may ask for more or less than 20 % and 10 %."""
+    falling = [100.0, 90.0, 80.0, 70.0, 60.0]
+    assert value(summarise(within(soak(falling), 1, 5)))["verdict"] == "steady"
+    assert value(summarise(soak(falling)))["verdict"] == "not steady"
+
+
+def test_a_window_counts_where_the_next_step_goes_on_with_its_workload() -> None:
+    rows = within(soak([900.0, *[100.0] * 5]), 2, 6) + soak([500.0] * 9, step=1)
+    found = bins(0, {1: [(900, 1000)], **{number: [(100, 1000)] for number in range(2, 7)}})
+    later = bins(1, {number: [(700, 1000)] for number in range(1, 10)})
+    summary = summarise(rows, soak_bins=pd.concat([found, later]))
+    assert value(summary)["value"] == pytest.approx(100)
+    last = value(summary, "p99_latency_us")
+    assert (last["value"], last["statistic"]) == (100, "percentile of the steady-state window")
+
+
+COURSE = [400.0] * 10 + [100.0] * 10
+"""The whole is 250 on average, its last fifth 100."""
+
+
+@pytest.mark.parametrize(
+    ("before", "more"),
+    [
+        ([], {"filled": True}),
+        ([], {"phase": "histogram", "phase_value": "0", "phase_pass": 1}),
+        ([], {"phase": "point", "phase_value": "max", "phase_pass": 1, "point": "max"}),
+        (soak([5.0], step=0, size=8192), {"step": 1}),
+        (loop([5.0], step=0, size=8192, until="rounds"), {"step": 1}),
+    ],
+    ids=["filled", "phase", "point", "after a soak", "after a loop"],
+)
+def test_a_soak_that_saturates_no_fresh_drive_is_all_of_it(before: list[dict[str, Any]], more: dict[str, Any]) -> None:
+    found = summarise(before + [row | more for row in soak(COURSE)])
+    iops = found[(found["metric"] == "iops") & found["cell_label"].str.startswith("RND 4KiB")].iloc[0]
+    assert (iops["value"], iops["statistic"]) == (pytest.approx(250), "average of the whole soak")
+    assert (iops["spread_low"], iops["spread_high"], iops["verdict"]) == (100, 400, "not steady")
+
+
+def test_a_stretch_that_begins_fresh_is_what_it_settles_at() -> None:
+    for rows in (soak(COURSE), soak(COURSE[:10]) + soak(COURSE[10:], step=1)):
+        found = value(summarise(rows))
+        assert (found["value"], found["statistic"], found["verdict"]) == (100, "post-saturation average", "steady")
+
+
+def test_the_parts_of_a_cross_stimulus_test() -> None:
+    rows = soak(COURSE) + soak(COURSE, step=1, size=8192) + soak(COURSE, step=2)
+    statistics = summarise(rows).drop_duplicates("cell_label").set_index("cell_label")["statistic"]
+    assert statistics.to_dict() == {
+        "RND 4KiB 0/100": "post-saturation average", "RND 8KiB 0/100": "average of the whole soak",
+        "RND 4KiB 0/100 soak": "average of the whole soak",
+    }  # fmt: skip
+
+
+def test_another_recording_is_not_what_came_before() -> None:
+    rows = soak(COURSE, where=key(run=1), size=8192) + soak(COURSE, where=key("op28"), step=1)
+    assert set(summarise(rows)["statistic"]) == {"post-saturation average"}
+
+
+@pytest.mark.parametrize(("slices", "verdict"), [(1, "single slice"), (4, "too few slices"), (5, "steady")])
+def test_of_fewer_than_five_slices_nothing_is_judged(slices: int, verdict: str) -> None:
+    summary = summarise([row for drive, iops in (("op7", 100.0), ("op28", 200.0))
+                         for row in soak([iops] * slices, where=key(drive), filled=True)])  # fmt: skip
+    assert set(summary["verdict"]) == {verdict}
+    deltas = deltas_table(summary, "op7")
+    assert set(deltas["certain"]) == {slices == 5}
+    assert set(deltas["note"].str.contains("too few slices (5 are needed)", regex=False)) == {slices < 5}
+
+
+def beside(rows: list[dict[str, Any]], reads: list[float]) -> list[dict[str, Any]]:
+    """Writes as in `rows`, with so many reads a second at the same time, 50 us each."""
+    return [
+        row | {"beside": "RND 8KiB 100/0 T1Q1", "workload": "both", "write_iops": row["iops"], "read_iops": read,
+               "iops": row["iops"] + read, "write_bandwidth_mib_s": 1.0, "read_bandwidth_mib_s": read / 128,
+               "write_mean_latency_us": row["mean_latency_us"], "read_mean_latency_us": 5e4 / read,
+               "read_ios": round(read * row["runtime_s"])}
+        for row, read in zip(rows, reads, strict=True)
+    ]  # fmt: skip
+
+
+def test_two_workloads_at_the_same_time_have_rows_each() -> None:
+    writes, reads = [100.0] * 10, [*[1000.0] * 5, *[250.0] * 5]
+    both = bins(0, {number: [(900, 99), (5000, 1)] for number in range(1, 11)}, direction="write")
+    both = pd.concat([both, bins(0, {number: [(50, 9990), (70, 10)] for number in range(1, 11)})])
+    summary = summarise(beside(soak(writes, filled=True), reads), soak_bins=both)
+    labels = ["both, writes", "both, reads"]
+    assert list(dict.fromkeys(summary["cell_label"])) == labels
+    iops = [value(summary, label=label) for label in labels]
+    assert [(one["value"], one["verdict"]) for one in iops] == [(100, "steady"), (625, "not steady")]
+    latency = [value(summary, "mean_latency_us", label)["value"] for label in labels]
+    assert latency == pytest.approx([16e4, np.average([50, 200], weights=[1000, 250])])
+    tails = [value(summary, "p99_latency_us", label) for label in labels]
+    assert [one["value"] for one in tails] == [900, 50]
+    assert [one["verdict"] for one in tails] == ["steady", "not steady"]
+    assert value(summary, "p9999_latency_us", labels[1])["value"] == 70
+    assert "p9999_latency_us" not in set(summary.loc[summary["cell_label"] == labels[0], "metric"])
+
+
+def test_a_steady_sum_says_nothing_of_its_parts() -> None:
+    reads = [800.0, 700.0, 600.0, 500.0, 400.0]
+    rows = within(beside(soak([1000.0 - one for one in reads]), reads), 1, 5)
+    found = value(summarise(rows), label="both, reads")
+    assert (found["value"], found["statistic"], found["verdict"]) == (600, "steady-state window", "not steady")
+
+
+def test_the_tail_of_a_soak_that_begins_fresh_is_of_what_it_settles_at() -> None:
+    fresh = bins(0, {number: [(900, 1000)] for number in range(1, 21)})
+    settled = bins(0, {number: [(100, 19_800), (500, 200)] for number in range(21, 26)})
+    summary = tail(soak([100.0] * 25), pd.concat([fresh, settled]))
+    found = value(summary, "p99_latency_us")
+    assert (found["value"], found["statistic"], found["kind"]) == (100, "percentile of the saturated slices", "time")
+    assert value(summary, "p99999_latency_us")["value"] == 500
+    few = tail(soak([100.0] * 25), settled.assign(count=settled["count"] // 2))
+    assert "p9999_latency_us" in set(few["metric"])
+    assert "p99999_latency_us" not in set(few["metric"]), "50 000 I/Os do not tell it"
+
+
+def test_the_tail_is_of_the_same_slices_as_the_value() -> None:
+    """Of a stretch that saturates in two steps it is the last fifth of both; of a filled drive the whole soak."""
+    found = pd.concat([bins(step, {1: [(100, 99_000), (700, 1_000)], **{number: [(100, 100_000)] for number in more}})
+                       for step, more in ((0, range(2, 11)), (1, range(2, 4)))])  # fmt: skip
+    rows = soak([100.0] * 10) + soak([100.0] * 3, step=1)
+    last = value(tail(rows, found), "p99999_latency_us")
+    assert (last["value"], last["spread_low"], last["spread_high"]) == (700, 100, 700)
+    assert last["statistic"] == "percentile of the saturated slices"
+    beginning = found[(found["step"] == 1) | (found["round"] < 9)]
+    assert len(tail(rows, beginning)) == len(tail(rows, found))
+    assert value(tail(rows, found[(found["step"] == 0) | (found["round"] > 1)]), "p99999_latency_us")["value"] == 100
+    whole = value(tail([row | {"filled": True} for row in rows[:10]], found), "p9999_latency_us")
+    assert (whole["value"], whole["statistic"]) == (700, "percentile of the whole soak")
+
+
+def test_soaks_of_phases_without_replays_are_results() -> None:
+    """Pre-write and mix at the points of a demand sweep."""
+    rows: list[dict[str, Any]] = []
+    for number, point in enumerate(("max", "min")):
+        turn = {"phase": "point", "phase_value": point, "phase_pass": number + 1, "point": point}
+        rows += soak([100.0] * 9, step=2 * number, threads=8 - 7 * number, **turn)
+        rows += soak([50.0] * 9, step=2 * number + 1, read_share=65, threads=8 - 7 * number, **turn)
+    summary = summarise(rows)
+    assert list(dict.fromkeys(summary["cell_label"])) == [
+        "RND 4KiB 0/100, MAX", "RND 4KiB 65/35, MAX", "RND 4KiB 0/100, MIN", "RND 4KiB 65/35, MIN",
+    ]  # fmt: skip
+
+
+def test_a_soak_has_iops_per_watt_too() -> None:
+    rows = [row | {"power_w": 5.0, "power_source": "meter"} for row in soak([400.0] * 20 + [100.0] * 20)]
+    found = value(summarise(rows), "iops_per_watt")
+    assert found["value"] == pytest.approx(20)
+    assert found["statistic"] == "post-saturation average, power by the meter"
