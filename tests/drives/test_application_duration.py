@@ -151,7 +151,8 @@ def test_an_application_that_fails_ends_in_a_sentence_and_finished_runs_count(tm
     broken.unlink()
     measure(plan, seal)
     lines = runs_of(plan.recording_path)
-    assert (lines[:1], [line["run"] for line in lines]) == (kept, [1, 2, 3])
+    assert (lines[:1], [line["run"] for line in lines]) == (kept, [1, 2, 3, 4])
+    assert [line["cold"] for line in lines] == [True, True, False, False], "the first after an interruption is cold"
 
 
 def test_set_up_that_fails_leaves_no_mount() -> None:
@@ -259,7 +260,8 @@ def test_after_kill_9_nothing_is_mounted_and_the_broken_run_is_repeated(
     assert [line["run"] for line in kept] == [1]
     measure(plan, seal)
     lines = runs_of(plan.recording_path)
-    assert (lines[:1], [line["run"] for line in lines]) == (kept, [1, 2])
+    assert (lines[:1], [line["run"] for line in lines]) == (kept, [1, 2, 3])
+    assert [line["cold"] for line in lines] == [True, True, False]
     assert [line["event"] for line in read_journal(plan.recording_path)].count("gap") == 1
 
 
@@ -274,7 +276,7 @@ def test_after_kill_9_of_the_guardian_too_the_next_stage_unmounts(
     wait_for(lambda: not with_words("sleep", span))
     assert len(mounts()) == 1
     measure(plan, seal)
-    assert [line["run"] for line in runs_of(plan.recording_path)] == [1, 2]
+    assert [line["run"] for line in runs_of(plan.recording_path)] == [1, 2, 3]
 
 
 def _started(pid: int) -> str:

@@ -29,7 +29,7 @@ measurements:
         until: {steady_state: {track: [{read_share: 0, block_size: 4KiB, metric: iops}]}}
   - protocol: pts-write-saturation
     scale: demo
-    set: {soak: {slice: 500ms, until: {time: 5s}}}
+    set: {soak: {slice: 1s, until: {time: 5s}}}
   - protocol: trace-replay
     scale: demo
     trace: sqlite

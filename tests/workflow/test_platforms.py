@@ -27,7 +27,7 @@ platforms:
   busy: {host: any, scenario: real-world}
   far: {host: far-away}
 measurements:
-  - {protocol: pts-write-saturation, scale: demo, set: {soak: {slice: 500ms, until: {time: 3s}}}}
+  - {protocol: pts-write-saturation, scale: demo, set: {soak: {slice: 1s, until: {time: 3s}}}}
 """
 ELSEWHERE = """\
 import platform
