@@ -83,7 +83,7 @@ def test_every_cell_has_its_command(campaign: Campaign) -> None:
 def test_the_commands_are_those_that_are_run(campaign: Campaign) -> None:
     plan = next(one.plan for one in campaign.plans if one.plan.measurement == "pts-write-saturation")
     (_, command), *_ = fio_commands(plan, "/dev/x", 64 << 20, 4096)
-    assert "--status-interval=0.5" in command
+    assert "--status-interval=1 " in command
     assert "--runtime=5000ms" in command
     assert f"--randseed={plan.seed('cells/0-soak-part1')}" in command
 
