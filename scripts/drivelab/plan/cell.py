@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from drivelab.units import format_size
@@ -126,7 +126,10 @@ class Cell:
     @property
     def label(self) -> str:
         """Workload with threads and queue depth, for example `RND 4KiB 65/35 T4Q32`."""
-        return f"{self.workload} T{self.threads}Q{self.queue_depth}"
+        demand = f"T{self.threads}Q{self.queue_depth}"
+        if self.beside is None or self.title is not None:
+            return f"{self.workload} {demand}"
+        return f"{replace(self, beside=None).workload} {demand}, beside {Cell(**self.beside).label}"
 
     def to_mapping(self) -> dict[str, Any]:
         """JSON-able, without the fields that are not set."""
