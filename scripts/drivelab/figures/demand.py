@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -30,8 +33,12 @@ def surface(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
 
 
 def panels(title: str, table: pd.DataFrame, *, height_in: float = 2.5) -> tuple[Figure, dict[str, Axes]]:
-    """A figure with axes for each workload of `table`, by its name; the first few where there are many."""
+    """A figure with axes for each workload of `table`, by its name; the first few where there are many.
+
+    The title names the workload where there is one.
+    """
     workloads = list(table["workload"].drop_duplicates())
+    title += f", {workloads[0]}" if len(workloads) == 1 else ""
     shown = workloads[:_MOST_PANELS]
     columns = min(len(shown), _COLUMNS)
     rows = -(-len(shown) // columns)
@@ -48,13 +55,13 @@ def panels(title: str, table: pd.DataFrame, *, height_in: float = 2.5) -> tuple[
     return figure, axes_of
 
 
-def thread_colours(table: pd.DataFrame) -> dict[int, tuple[style.Colour, str]]:
-    """Colour and marker by number of threads."""
+def lines(table: pd.DataFrame, part: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
+    """Points of a workload, `part` of `table`, for each number of threads by depth, and how to plot them as a line."""
     threads = sorted(int(one) for one in table["threads"].unique())
-    return {
-        one: (colour, style.MARKERS[place % len(style.MARKERS)])
-        for place, (one, colour) in enumerate(zip(threads, style.ordered_colours(len(threads)), strict=True))
-    }
+    for place, (one, colour) in enumerate(zip(threads, style.ordered_colours(len(threads)), strict=True)):
+        look = {"color": colour, "marker": style.MARKERS[place % len(style.MARKERS)],
+                "label": f"{one} thread{'' if one == 1 else 's'}", "gid": "line"}  # fmt: skip
+        yield part[part["threads"] == one].sort_values("queue_depth"), look
 
 
 def finish(figure: Figure, axes: Axes, steady_state: pd.DataFrame) -> None:

@@ -27,24 +27,19 @@ def demand_intensity(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     rate = quantity("iops", float(table["iops"].max()))
     time = quantity("mean_latency_us", float(table["mean_latency_us"].max()))
     chosen = _chosen(cells)
-    names = list(table["workload"].drop_duplicates())
-    subject = f", {names[0]}" if len(names) == 1 else ""
-    figure, axes_of = demand.panels(f"Demand intensity{subject}", table, height_in=3.0)
+    figure, axes_of = demand.panels("Demand intensity", table, height_in=3.0)
     style.note(figure, f"each point: {counted.what(steady_state)}, TxQy: x threads with y I/Os outstanding each")
-    colours = demand.thread_colours(table)
     for name, axes in axes_of.items():
         part = table[table["workload"] == name]
-        for threads, (colour, marker) in colours.items():
-            line = part[part["threads"] == threads].sort_values("queue_depth")
-            axes.plot(line["iops"] / rate.divisor, line["mean_latency_us"] / time.divisor, color=colour, marker=marker,
-                      label=f"{threads} thread{'' if threads == 1 else 's'}", gid="line")  # fmt: skip
+        for line, look in demand.lines(table, part):
+            axes.plot(line["iops"] / rate.divisor, line["mean_latency_us"] / time.divisor, **look)
             named = line if len(part) <= _MOST_LABELS // len(axes_of) else line.iloc[[-1]]
             ringed = chosen if name in _of_points(cells) else {}
             for row in named.itertuples():
                 if (int(row.threads), int(row.queue_depth)) in ringed:
                     continue
                 _name(axes, row.iops / rate.divisor, row.mean_latency_us / time.divisor,
-                      demand_name(int(row.threads), int(row.queue_depth)), colour)  # fmt: skip
+                      demand_name(int(row.threads), int(row.queue_depth)), look["color"])  # fmt: skip
         _ring(axes, part, chosen if name in _of_points(cells) else {}, rate.divisor, time.divisor)
         values = [float(one) for one in part["mean_latency_us"] / time.divisor]
         ax.scale_y(axes, values, time, log=ax.is_wide(values))

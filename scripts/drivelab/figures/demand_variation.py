@@ -21,18 +21,12 @@ def demand_variation(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric:
     """
     table = demand.surface(cells, steady_state)
     scale = quantity(metric, float(table[metric].max()))
-    names = list(table["workload"].drop_duplicates())
-    subject = f", {names[0]}" if len(names) == 1 else ""
-    figure, axes_of = demand.panels(f"Demand variation{subject}", table)
+    figure, axes_of = demand.panels("Demand variation", table)
     style.note(figure, f"each point: {counted.what(steady_state)}")
-    colours = demand.thread_colours(table)
     for name, axes in axes_of.items():
         part = table[table["workload"] == name]
-        for threads, (colour, marker) in colours.items():
-            line = part[part["threads"] == threads].sort_values("queue_depth")
-            label = f"{threads} thread{'' if threads == 1 else 's'}"
-            axes.plot(line["queue_depth"], line[metric] / scale.divisor, color=colour, marker=marker, label=label,
-                      gid="line")  # fmt: skip
+        for line, look in demand.lines(table, part):
+            axes.plot(line["queue_depth"], line[metric] / scale.divisor, **look)
         _depth_axis(axes, sorted(int(one) for one in part["queue_depth"].unique()))
         values = [float(one) for one in part[metric] / scale.divisor]
         ax.scale_y(axes, values, scale, log=ax.is_wide(values))

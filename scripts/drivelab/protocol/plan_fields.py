@@ -17,6 +17,11 @@ def fills(condition: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(one) for one in ([fill] if isinstance(fill, Mapping) else fill)]
 
 
+def cells_of(fields: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The cells of a step as a plan has them: of a loop all, of a soak the one, of a trace's streams none."""
+    return [*fields.get("cells", ()), *([fields["cell"]] if "cell" in fields else [])]
+
+
 def needs_over_provisioning(steps: Mapping[str, Any]) -> bool:
     """Whether a fill is in multiples of the drive's raw capacity; `steps` as in `Resolved` or a plan's subject."""
     return any("raw_capacity_multiple" in one for one in fills(steps["condition"]))

@@ -9,6 +9,7 @@ from drivelab.plan.cell import Cell
 from drivelab.protocol.loop_cells import matches
 from drivelab.protocol.loops import place, words
 from drivelab.protocol.misfit import MisfitError, at
+from drivelab.protocol.plan_fields import cells_of
 from drivelab.protocol.repeats import POINT, Turn
 from drivelab.protocol.values import OF_A_POINT, Values, duration_s
 
@@ -19,7 +20,7 @@ def point(turn: Turn, made: Mapping[str, Any], before: Sequence[Mapping[str, Any
     `before` are the steps of the plan before it. Raises MisfitError when there is no loop to choose of, or a
     choice would not be clear.
     """
-    cells = [*made.get("cells", []), *([made["cell"]] if "cell" in made else [])]
+    cells = cells_of(made)
     if turn.key != POINT or all({*OF_A_POINT} <= {*cell} for cell in cells):
         return {}
     if any(len({*OF_A_POINT} & {*cell}) == 1 for cell in cells):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from drivelab.protocol.plan_fields import cells_of
 from drivelab.report.numbers import DASH, duration, metric_name, number, share
 from drivelab.units import format_size
 
@@ -61,9 +62,7 @@ def _range(cell: Mapping[str, Any], whole: str | float) -> str | float:
 
 def _cells(step: Step) -> Iterator[Mapping[str, Any]]:
     for fields in step.values():
-        yield from fields.get("cells", ())
-        if "cell" in fields:
-            yield fields["cell"]
+        yield from cells_of(fields)
 
 
 def stop_rules(subject: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from drivelab.errors import UserError
 from drivelab.fio.ranges import parts_of
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.protocol.plan_fields import fills
+from drivelab.protocol.plan_fields import cells_of, fills
 from drivelab.units import format_size
 
 LEAST_SLICE_S = 1.0
@@ -42,12 +42,9 @@ def _refusal(plan: Plan, reason: str) -> UserError:
 
 
 def _cells(subject: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """All cells that a plan knows; those of a trace's streams are not known yet."""
     for step in subject["measure"]:
         for fields in step.values():
-            yield from fields.get("cells", [])
-            if "cell" in fields:
-                yield fields["cell"]
+            yield from cells_of(fields)
 
 
 def _sizes(subject: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
