@@ -7,7 +7,7 @@ import pandas as pd
 _RATES = ("iops", "bandwidth_mib_s", "mean_latency_us")
 _OF_BOTH = (
     "max_latency_us",
-    *(f"p{nines}_latency_us" for nines in ("50", "90", "99", "999", "9999", "99999")),
+    *(f"p{nines}_latency_us" for nines in ("50", "90", "99", "999", "9999", "99999", "999999")),
     "power_w",
 )
 """What tells of neither alone."""

@@ -15,7 +15,7 @@ _TIMES = {
     "mean_latency_us": "us",
     "access_time_us": "us",
     "best_mean_latency_us": "us",
-    **{f"p{nines}_latency_us": "us" for nines in ("50", "90", "99", "999", "9999", "99999")},
+    **{f"p{nines}_latency_us": "us" for nines in ("50", "90", "99", "999", "9999", "99999", "999999")},
     "duration_s": "s",
 }
 _SCORES = {"score": "score", "figure_of_merit": "score"}

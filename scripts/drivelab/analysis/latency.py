@@ -19,6 +19,7 @@ NINES = {
     "p999_latency_us": 99.9,
     "p9999_latency_us": 99.99,
     "p99999_latency_us": 99.999,
+    "p999999_latency_us": 99.9999,
 }
 """Percent by metric: "the nines" that a latency is told by."""
 

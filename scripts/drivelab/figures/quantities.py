@@ -27,6 +27,7 @@ _NAMES = {
     "p999_latency_us": "99.9 % latency",
     "p9999_latency_us": "99.99 % latency",
     "p99999_latency_us": "99.999 % latency",
+    "p999999_latency_us": "99.9999 % latency",
 }
 _DERIVED = {
     "p90_latency_us": "90 % latency",

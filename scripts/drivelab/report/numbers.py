@@ -31,6 +31,7 @@ _METRICS = {
     "p999_latency_us": ("99.9 % latency", "µs"),
     "p9999_latency_us": ("99.99 % latency", "µs"),
     "p99999_latency_us": ("99.999 % latency", "µs"),
+    "p999999_latency_us": ("99.9999 % latency", "µs"),
     "max_latency_us": ("maximum latency", "µs"),
     "duration_s": ("duration", "s"),
     "figure_of_merit": ("figure of merit", ""),

@@ -54,7 +54,8 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
                 at = {**key, **place, "workload": cell.workload, **steps.turn(line["step"])}
                 asked = {**steps.asked(line["step"], cell), "cold": bool(line.get("cold", False))}
                 told = _told(timeline, facts, limits)
-                rows["cells"].append({**at, **asked, **_cell_columns(cell, result, facts, clock, gap), **told})
+                kept = {"directory": line["directory"], "unsound": None}
+                rows["cells"].append({**at, **asked, **_cell_columns(cell, result, facts, clock, gap), **told, **kept})
                 rows["latency_bins"] += _bin_rows(at, cell, result)
             directory, workload = recording / line["directory"], Cell(**line["workload"]).workload
             at = {**key, **_first_place(line), "workload": workload, **steps.turn(line["step"])}
@@ -169,7 +170,7 @@ def _cell_columns(
     cell: Cell, result: FioResult, facts: Mapping[str, Any], clock: _Clock, after_gap: bool
 ) -> dict[str, Any]:
     started_s = clock.pass_over(result, facts)
-    percentiles = result.percentiles_us(50, 90, 99, 99.9, 99.99, 99.999)
+    percentiles = result.percentiles_us(50, 90, 99, 99.9, 99.99, 99.999, 99.9999)
     return {
         **_workload_columns(cell),
         "started": pd.Timestamp(started_s, unit="s", tz="UTC").floor("ms"),
@@ -187,7 +188,7 @@ def _cell_columns(
         "max_latency_us": result.max_latency_us,
         **dict(
             zip(
-                (f"p{nines}_latency_us" for nines in ("50", "90", "99", "999", "9999", "99999")),
+                (f"p{nines}_latency_us" for nines in ("50", "90", "99", "999", "9999", "99999", "999999")),
                 percentiles,
                 strict=True,
             )

@@ -12,8 +12,9 @@ import pyarrow as pa
 from drivelab.tables.application_schemas import APPLICATION_TABLES
 from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WORKLOAD_LINES, schema
 from drivelab.tables.replay_schemas import REPLAY_TABLES
+from drivelab.tables.result_schemas import RESULT_TABLES
 
-VERSION = 5
+VERSION = 6
 """Raise it with every change to a schema: tables of another version are not read, they are made anew."""
 
 CELLS = schema(
@@ -40,6 +41,7 @@ CELLS = schema(
     "float: bandwidth_mib_s read_bandwidth_mib_s write_bandwidth_mib_s",
     "float: mean_latency_us? max_latency_us?",
     "float: p50_latency_us? p90_latency_us? p99_latency_us? p999_latency_us? p9999_latency_us? p99999_latency_us?",
+    "float: p999999_latency_us?",
     "float: read_mean_latency_us? write_mean_latency_us?",
     "int64: bytes_written bytes_written_total",  # total: by the host since the end of conditioning, inclusive
     "float: user_cpu_pct system_cpu_pct",
@@ -50,6 +52,8 @@ CELLS = schema(
     "bool: in_window",  # of a soak that ended in steady state: from the first slice of the window to the last
     *TELEMETRY_LINES,
     "str: power_source?",  # of power_w: "meter" | "drive"
+    "str: directory",  # of the evidence, in the recording: fio's job, output and logs; slices of a soak share it
+    "str: unsound?",  # why the cell counts nowhere, see drivelab.analysis.soundness
 )
 
 LATENCY_BINS = schema(
@@ -100,31 +104,6 @@ TELEMETRY = schema(
     "float: percentage_used_pct? available_spare_pct?",
     "int64: warning_temperature_min? critical_temperature_min?",
     "int64: thermal_1_transitions? thermal_1_s? thermal_2_transitions? thermal_2_s?",
-)
-
-SUMMARY = schema(
-    "str: drive measurement protocol cell_label metric",
-    "str: kind",  # "speed" | "time" | "score"
-    "str: unit",
-    "float: value",
-    "int32: n",  # recordings, or warm runs or rounds, that `value` stands on
-    "float: rse_pct?",
-    "float: spread_low spread_high",
-    "str: statistic",  # "window average" | "median of N warm rounds" | "average of the whole soak" | "best of N runs" …
-    "str: verdict",
-    "str: taint_reason?",  # of the cells that the value stands on
-    "bool: reduced virtual",
-    "str: clock",
-    "strs: recordings",
-)
-
-DELTAS = schema(
-    "str: measurement protocol cell_label metric kind unit basis comparison",
-    "float: basis_value comparison_value",
-    "float: delta_pct",  # positive: the comparison is better
-    "bool: certain reduced virtual",  # reduced, virtual: one of the two at least
-    "str: clock",  # "wall" | "virtual" | "wall and virtual"
-    "str: note",
 )
 
 DRIVES = schema(
@@ -264,8 +243,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     **REPLAY_TABLES,
     **APPLICATION_TABLES,
     "telemetry": TELEMETRY,
-    "summary": SUMMARY,
-    "deltas": DELTAS,
+    **RESULT_TABLES,
     "drives": DRIVES,
     "hosts": HOSTS,
     "traces": TRACES,
