@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from drivelab.analysis.exclusions import counted
 from drivelab.errors import reported
 from drivelab.figures.sheets import draw
 from drivelab.tables import io
@@ -10,5 +11,8 @@ with reported(snakemake.log[0]):
     tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
     measurement = snakemake.wildcards.measurement
     tables |= {name: t[t["measurement"] == measurement] for name, t in tables.items() if name in ("deltas", "summary")}
+    if "exclusions" in tables:  # of several recordings
+        exclusions = tables.pop("exclusions")
+        tables = {name: counted(table, exclusions) if "recording" in table else table for name, table in tables.items()}
     stems = {Path(path).stem: Path(path).with_suffix("") for path in snakemake.output}
     draw(stems, tables, f"{snakemake.wildcards.get('drive', 'all drives')}, {measurement}")

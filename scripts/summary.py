@@ -1,12 +1,14 @@
 """One value per drive, measurement and cell, with its spread and verdict."""
 
+from drivelab.analysis.exclusions import counted
 from drivelab.analysis.summary import summary_table
 from drivelab.errors import reported
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):
     names = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
-    tables = {name: io.read(snakemake.input[name], name) for name in names}
+    exclusions = io.read(snakemake.input.exclusions, "exclusions")
+    tables = {name: counted(io.read(snakemake.input[name], name), exclusions) for name in names}
     columns = ("recording", "step", "round", "direction", "latency_ns", "count")
     table = summary_table(
         **tables,

@@ -16,7 +16,8 @@ from drivelab.analysis.windows import windows_table
 from drivelab.figures import sheets
 from drivelab.plan.plan import Plan
 from drivelab.stages.condition import precondition, purge
-from drivelab.stages.layout import FIGURES_OF, kinds
+from drivelab.stages.figure_kinds import FIGURES_OF
+from drivelab.stages.figure_layout import kinds
 from drivelab.stages.measure import measure
 from drivelab.stages.planning import Campaign
 from drivelab.tables.collect import collect

@@ -30,12 +30,14 @@ def cell(
     return {
         **key(), "step": 0, "kind": "loop", "round": 1, "cell": 0, "phase": None, "phase_value": None,
         "phase_pass": None, "point": None, "cold": False, "pause_s": None, "idle_ms": None, "after_gap": False,
-        "tainted": False, "beside": None, "filled": False, "ended_by": None, "in_window": False,
-        "until": "rounds", "workload": f"{_WORDS[pattern]} {size // 1024}KiB {read}/{100 - read}",
+        "read_ios": int(iops * read / 100), "write_ios": int(iops * (100 - read) / 100), "user_cpu_pct": 3.0 * threads,
+        "system_cpu_pct": 9.0 * threads, "tainted": False, "beside": None, "filled": False, "ended_by": None,
+        "in_window": False, "until": "rounds", "workload": f"{_WORDS[pattern]} {size // 1024}KiB {read}/{100 - read}",
         "pattern": pattern, "read_share_pct": read, "block_size_bytes": size, "threads": threads,
         "queue_depth": depth, "elapsed_s": 0.0, "runtime_s": 1.0, "iops": iops, "bandwidth_mib_s": iops * size / 2**20,
         "mean_latency_us": latency_us, "max_latency_us": 30 * latency_us, "bytes_written": int(iops * size),
-        "bytes_written_total": int(iops * size), **more,
+        "bytes_written_total": int(iops * size),
+        "directory": "cells/0", "unsound": None, "p999999_latency_us": None, **more,
     }  # fmt: skip
 
 
@@ -52,6 +54,22 @@ def sweep(
             iops = min(t * q, 16) * 1e4 * (1 + 0.002 * number) / (1 if read else 2)
             rows.append(cell(iops, read, threads=t, depth=q, round=number, cell=place))
     return pd.DataFrame(rows)
+
+
+def with_pre_writes(table: pd.DataFrame) -> pd.DataFrame:
+    """A sweep with writes before each of its rounds, slower from round to round."""
+    rows = [cell(5e4 - 1e3 * number, 0, threads=8, depth=32, round=number, cell=99) for number in (1, 2, 3)]
+    return pd.concat([pd.DataFrame(rows), table], ignore_index=True)
+
+
+def sweep_window() -> pd.DataFrame:
+    """The window of `sweep`: rounds 2 and 3, of its cell with the most I/Os outstanding."""
+    row = {**key(), "step": 0, "variable": "RND 4KiB 100/0 T8Q32", "metric": "iops", "unit": "IOPS", "reached": True,
+           "rounds": 3, "window_start": 2, "window_end": 3, "values": [160640.0, 160960.0], "average": 160800.0,
+           "allowed_data_excursion": 32160.0, "measured_data_excursion": 320.0, "allowed_slope_excursion": 16080.0,
+           "measured_slope_excursion": 320.0, "slope": 320.0, "intercept": 160000.0,
+           "residual_drift_pct": 0.2}  # fmt: skip
+    return pd.DataFrame([row])
 
 
 def with_points(table: pd.DataFrame) -> pd.DataFrame:

@@ -47,6 +47,14 @@ def test_an_rse_threshold_reruns_analysis_only(copy: Project) -> None:
     assert copy.to_do() == {}
 
 
+def test_a_margin_reruns_the_deltas_and_what_shows_them_only(copy: Project) -> None:
+    copy.edit("config/mini.yaml", "relative_standard_error: 5%", "margin: 1%")
+    jobs = copy.to_do()
+    assert jobs["deltas"] == 1
+    assert not {"tables", "steady_state", "summary", "differences", "exclusions"} & set(jobs)
+    assert not measured(jobs)
+
+
 def test_a_block_size_reruns_that_drive_and_protocol_only(copy: Project) -> None:
     entry = copy.folder / "config/mini.yaml"
     text = entry.read_text()

@@ -12,8 +12,26 @@ rule steady_state:
         "../../scripts/steady_state.py"
 
 
+rule exclusions:
+    input:
+        manifests=layout.of_every_recording("recordings/RECORDING/recording.json"),
+        cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
+    output:
+        exclusions=layout.path("tables/exclusions.parquet"),
+    log:
+        layout.path("logs/exclusions.log"),
+    params:
+        code=code_digest("analysis.exclusions", "tables.facts"),
+        others=layout.other_folders(),
+        drives=list(layout.campaign.study.subjects),
+        measurements=layout.measurements(),
+    script:
+        "../../scripts/exclusions.py"
+
+
 rule summary:
     input:
+        exclusions=layout.path("tables/exclusions.parquet"),
         cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
         latency_bins=layout.of_every_recording("tables/RECORDING/latency_bins.parquet"),
         steady_state=layout.of_every_recording("tables/RECORDING/steady_state.parquet"),
@@ -25,16 +43,36 @@ rule summary:
     log:
         layout.path("logs/summary.log"),
     params:
-        code=code_digest("analysis.summary"),
+        code=code_digest("analysis.summary", "analysis.exclusions"),
         scores=layout.scores(),
         rse_threshold_pct=layout.campaign.study.rse_threshold_pct,
     script:
         "../../scripts/summary.py"
 
 
+rule differences:
+    input:
+        manifests=layout.of_every_recording("recordings/RECORDING/recording.json"),
+        cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
+        exclusions=layout.path("tables/exclusions.parquet"),
+    output:
+        conditions=layout.path("tables/conditions.parquet"),
+        differences=layout.path("tables/differences.parquet"),
+    log:
+        layout.path("logs/differences.log"),
+    params:
+        code=code_digest("analysis.differences", "analysis.exclusions", "tables.conditions"),
+        altered=layout.altered(),
+        pairs=layout.compared_pairs(),
+        intended=layout.campaign.study.intended,
+    script:
+        "../../scripts/differences.py"
+
+
 rule deltas:
     input:
         summary=layout.path("tables/summary.parquet"),
+        differences=layout.path("tables/differences.parquet"),
     output:
         deltas=layout.path("tables/deltas.parquet"),
     log:
@@ -43,5 +81,25 @@ rule deltas:
         code=code_digest("analysis.deltas"),
         basis=layout.campaign.study.basis,
         basis_is_there=layout.campaign.basis_is_there,
+        comparison=layout.comparison(),
     script:
         "../../scripts/deltas.py"
+
+
+# One job for all recordings: starting one for each would take longer than the work itself.
+rule findings:
+    input:
+        cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
+        series=layout.of_every_recording("tables/RECORDING/series.parquet"),
+        telemetry=layout.of_every_recording("tables/RECORDING/telemetry.parquet"),
+        latency_bins=layout.of_every_recording("tables/RECORDING/latency_bins.parquet"),
+        drives=layout.path("tables/drives.parquet"),
+    output:
+        findings=layout.of_every_recording("tables/RECORDING/findings.parquet"),
+        saturation=layout.of_every_recording("tables/RECORDING/saturation.parquet"),
+    log:
+        layout.path("logs/findings.log"),
+    params:
+        code=code_digest("analysis.detectors", "analysis.saturation_table"),
+    script:
+        "../../scripts/findings.py"

@@ -1,3 +1,5 @@
+from drivelab.stages.figure_kinds import figure_modules
+
 # A recording has the figures that its plan leads to, all drawn by one job: a rule for each combination there is.
 for number, kinds in enumerate(layout.figure_sets(), start=1):
 
@@ -13,37 +15,29 @@ for number, kinds in enumerate(layout.figure_sets(), start=1):
         wildcard_constraints:
             **layout.with_figures(kinds),
         params:
-            code=code_digest("figures.sheets"),
+            code=code_digest(*figure_modules(kinds)),
         script:
             "../../scripts/figures.py"
 
 
-rule comparison_figures:
-    input:
-        deltas=layout.path("tables/deltas.parquet"),
-        summary=layout.path("tables/summary.parquet"),
-    output:
-        **layout.figures("comparison/{measurement}", ["comparison"], report),
-    log:
-        layout.path("logs/comparison_figures/{measurement}.log"),
-    params:
-        code=code_digest("figures.sheets"),
-    script:
-        "../../scripts/figures.py"
+# So have measurements of several drives: one job draws all that compares them.
+for number, kinds in enumerate(sorted(set(layout.over_drives().values())), start=1):
 
-
-rule head_to_head_figures:
-    input:
-        series=lambda wildcards: layout.of_measurement("tables/RECORDING/series.parquet", wildcards.measurement),
-        cells=lambda wildcards: layout.of_measurement("tables/RECORDING/cells.parquet", wildcards.measurement),
-    output:
-        **layout.figures("comparison/{measurement}", ["head_to_head"], report),
-    log:
-        layout.path("logs/head_to_head_figures/{measurement}.log"),
-    params:
-        code=code_digest("figures.sheets"),
-    script:
-        "../../scripts/figures.py"
+    rule:
+        name:
+            f"comparison_figures_{number}"
+        input:
+            **layout.tables_over_drives(kinds),
+        output:
+            **layout.figures("comparison/{measurement}", kinds, report),
+        log:
+            layout.path("logs/comparison_figures/{measurement}.log"),
+        wildcard_constraints:
+            measurement=layout.measurements_with(kinds),
+        params:
+            code=code_digest("analysis.exclusions", *figure_modules(kinds)),
+        script:
+            "../../scripts/figures.py"
 
 
 rule trace_figures:
@@ -56,6 +50,6 @@ rule trace_figures:
     wildcard_constraints:
         trace=layout.trace_names(),
     params:
-        code=code_digest("figures.trace_sheet"),
+        code=code_digest(*figure_modules(["trace"])),
     script:
         "../../scripts/trace_figures.py"

@@ -10,6 +10,11 @@ rule report:
         replay_mappings=layout.of_every_recording("tables/RECORDING/replay_mappings.parquet"),
         application_runs=layout.of_every_recording("tables/RECORDING/application_runs.parquet"),
         latency_bins=layout.of_every_recording("tables/RECORDING/latency_bins.parquet", "nines"),
+        findings=layout.of_every_recording("tables/RECORDING/findings.parquet"),
+        saturation=layout.of_every_recording("tables/RECORDING/saturation.parquet"),
+        exclusions=layout.path("tables/exclusions.parquet"),
+        conditions=layout.path("tables/conditions.parquet"),
+        differences=layout.path("tables/differences.parquet"),
         summary=layout.path("tables/summary.parquet"),
         deltas=layout.path("tables/deltas.parquet"),
         drives=layout.path("tables/drives.parquet"),
@@ -26,3 +31,19 @@ rule report:
         study=layout.report_facts(),
     script:
         "../../scripts/report.py"
+
+
+# The pages of the tests for print, from the same files.
+rule report_pdf:
+    input:
+        **dict(rules.report.input.items()),
+    output:
+        report(layout.path("report/pts-pages.pdf"), caption="../report/pts-pages.rst", category="Report"),
+    log:
+        layout.path("logs/report_pdf.log"),
+    params:
+        code=code_digest("report.study", "report.pdf"),
+        templates=files_digest("scripts/drivelab/report/templates/pages.*", "workflow/report/*.rst"),
+        study=layout.report_facts(),
+    script:
+        "../../scripts/report_pdf.py"

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.repeats import FEWEST, relative_standard_error_pct
+from drivelab.analysis.spread import MEDIAN
 from drivelab.analysis.summary_rows import gravest, key_of, odd, row, rse_verdict, taint, taint_reason
 from drivelab.analysis.verdict import AS_ASKED
 
@@ -50,6 +51,10 @@ def _row(label: str, runs: pd.DataFrame, rse_threshold_pct: float) -> dict[str, 
         METRIC,
         value=statistics.median(values),
         n=len(values),
+        samples=values,
+        scope="runs",
+        centre=MEDIAN,
+        evidence=[str(used["recording"].iloc[0])],
         rse_pct=rse_pct,
         spread_low=min(values),
         spread_high=max(values),

@@ -42,15 +42,18 @@ def saturating(measured: pd.DataFrame) -> pd.Series:
 
     That is a drive that was not filled, in a step that is in no phase, before which no other workload was measured.
     """
+    if measured.empty:
+        return pd.Series(False, index=measured.index, dtype=bool)
     firsts = measured.groupby(["recording", "workload"], sort=False)["step"].min()
-    of_recording = {name: one.droplevel("recording") for name, one in firsts.groupby(level="recording")}
-    places = measured[["recording", "workload", "begin"]].drop_duplicates()
-    follows = {
-        (row.recording, row.workload, row.begin): bool(
-            (of_recording[row.recording].drop(row.workload) < row.begin).any()
-        )
-        for row in places.itertuples()
-    }
-    keys = zip(measured["recording"], measured["workload"], measured["begin"], strict=True)
-    later = pd.Series([follows[key] for key in keys], index=measured.index, dtype=bool)
+    # the first two workloads of a recording tell of each one whether another came before it
+    ordered = firsts.sort_values(kind="stable").groupby(level="recording", sort=False)
+    first, second = (_by_recording(ordered.nth(number)) for number in (0, 1))
+    recordings = measured["recording"]
+    is_first = measured["workload"].astype(object) == recordings.map(first["workload"]).astype(object)
+    others = recordings.map(second["step"]).astype(float).where(is_first, recordings.map(first["step"]))
+    later = others.notna() & (others < measured["begin"])
     return ~measured["filled"].astype(bool) & measured["phase"].isna() & measured["point"].isna() & ~later
+
+
+def _by_recording(firsts: pd.Series) -> pd.DataFrame:
+    return firsts.reset_index("workload")

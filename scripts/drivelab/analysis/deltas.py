@@ -1,4 +1,4 @@
-"""Performance deltas between drives.
+"""Performance deltas between drives, and what can be said of them.
 
 Solidigm Performance Evaluation Guide (August 2022), section 4.3: basis/comparison - 1 for times,
 comparison/basis - 1 for speeds and scores, so that a positive delta is an improvement either way.
@@ -8,26 +8,36 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from drivelab.analysis.application_summary import SIMULATED
+from drivelab.analysis.delta_doubts import doubts, remarks
+from drivelab.analysis.delta_statistics import MEDIAN_FACTOR, inference, scatter
+from drivelab.analysis.multiple import adjusted
 from drivelab.analysis.repeats import FEWEST
-from drivelab.analysis.steady_state import WINDOW
-from drivelab.analysis.verdict import (
-    AS_ASKED,
-    FINE,
-    IN_CHANGING_PHASE,
-    SINGLE_SLICE,
-    TAINTED,
-    TOO_FEW_RUNS,
-    TOO_FEW_SLICES,
-)
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.tables.schemas import SCHEMAS
 
-_SAME = ["measurement", "protocol", "cell_label", "metric", "kind", "unit"]
+MARGIN_PCT = 5.0
+"""Differences within it are called the same: ours, as the threshold of repeats that agree."""
+CONFIDENCE_PCT = 95.0
+_SAME_VALUE = ["measurement", "protocol", "cell_label", "metric", "kind", "unit"]
 _REPEATS = re.compile(r"\b(median|mean|best) of \d+")
+_SCOPES = ("slices", "rounds", "runs", "recordings")
+"""The narrowest first: what is said of two values whose samples are of different scopes."""
+_MEDIAN = re.compile(r"\bmedian of\b")
+_WITHIN_SCATTER = "the difference is within the scatter of the samples"
+_BY_CHANCE = "among so many values, chance makes such a difference"
+_NOT_SURELY_WITHIN = "among so many values, chance brings one so near"
+_TOLD_OF_BOTH = ("cell_label", "metric")
+_TOLD = ("drive", "statistic", "verdict", "taint_reason", "samples", "scope", "reduced", "virtual", "clock")
+_SIDES = ("basis", "comparison")
+_SIGNS = {"time": -1.0, "speed": 1.0, "score": 1.0}
+"""Of the logarithm of comparison/basis, by kind of metric: a positive one is an improvement."""
 
 
 def delta(basis: float, comparison: float, kind: str) -> float:
@@ -45,99 +55,144 @@ def delta(basis: float, comparison: float, kind: str) -> float:
     raise ValueError(f"'{kind}' is no kind of metric; it is time, speed or score")
 
 
-def deltas_table(summary: pd.DataFrame, basis: str) -> pd.DataFrame:
+def deltas_table(
+    summary: pd.DataFrame,
+    basis: str,
+    *,
+    margin_pct: float = MARGIN_PCT,
+    confidence_pct: float = CONFIDENCE_PCT,
+    differences: pd.DataFrame | None = None,
+    unintended: str = "show",
+) -> pd.DataFrame:
     """Table `deltas` from table `summary`: every other drive against the drive `basis`, where it has the value too.
 
-    Values are compared where their statistic is the same but for the number of repeats.
-    A delta is certain when both values can be relied on, were made under the same conditions (reduced or not,
-    virtual or not, same clock), and their spreads do not overlap. The spread of a replay is that of its passes: with
-    fewer than FEWEST of them on a side, or of a phase whose passes differ by design, it makes nothing certain. `note`
-    says why it is not, and what the spread does not show. Raises ValueError when the summary has rows, but none of
-    `basis`.
+    Values are compared where their statistic is the same but for the number of repeats. Of their ratio there is a
+    confidence interval and a test, see `delta_statistics`, from FEWEST samples a side on; p-values are adjusted for
+    all values that two drives are compared by, see `multiple`. The verdict is SAME where the interval lies within a
+    factor of 1 + `margin_pct` / 100 either way and each of the two tests of equivalence, adjusted, keeps half the
+    level; BETTER or WORSE where the difference is significant, adjusted, and the interval reaches beyond the margin;
+    else, and wherever something speaks against the values or against comparing them, CANNOT_TELL, and `doubts` says
+    why. Where `unintended` is "forbid", pairs that differ in something that is not intended, by the table
+    `differences`, are NOT_COMPARED. Raises ValueError when the summary has rows, but none of `basis`, and for values
+    that are not positive.
     """
-    columns = SCHEMAS["deltas"].names
     reference = summary[summary["drive"] == basis]
     if reference.empty and not summary.empty:
         raise ValueError(f"the basis '{basis}' is not among the drives in the summary")
-    others = summary[summary["drive"] != basis]
+    pairs = _pairs(reference, summary[summary["drive"] != basis])
+    if pairs.empty:
+        return pd.DataFrame(columns=SCHEMAS["deltas"].names)
+    forbidden = _forbidden(pairs, differences if unintended == "forbid" else None)
+    stands = np.array([not one for one in forbidden])
+    tested = _tested(pairs, stands, margin_pct, confidence_pct)
+    decided, undecided = _decisions(tested, margin_pct, 1 - confidence_pct / 100)
+    records = _records(pairs)
+    of_values = [doubts(pair) for pair in records]
+    return _described(pairs).assign(
+        **tested,
+        margin_pct=margin_pct,
+        verdict=[
+            NOT_COMPARED if names else CANNOT_TELL if found or not verdict else verdict
+            for names, found, verdict in zip(forbidden, of_values, decided, strict=True)
+        ],
+        doubts=[
+            names or [*found, *why] for names, found, why in zip(forbidden, of_values, undecided, strict=True)
+        ],
+        remarks=[remarks(pair, 1 - confidence_pct / 100) for pair in records],
+    )[SCHEMAS["deltas"].names]  # fmt: skip
+
+
+def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """A row for each value that both have, columns with `_basis` and `_comparison`."""
     # a median of 3 rounds and one of 5 are the same statistic
     of_kind = [
         side.assign(of=side["statistic"].str.replace(_REPEATS, r"\1 of N", regex=True)) for side in (others, reference)
     ]
-    pairs = of_kind[0].merge(of_kind[1], on=[*_SAME, "of"], suffixes=("_comparison", "_basis"))
-    rows = [_row(pair) for pair in pairs.to_dict("records")]
-    return pd.DataFrame(rows, columns=columns)
+    return of_kind[0].merge(of_kind[1], on=[*_SAME_VALUE, "of"], suffixes=("_comparison", "_basis"))
 
 
-def _row(pair: dict[str, Any]) -> dict[str, Any]:
-    doubts = _doubts(pair)
-    remarks = []
-    if not _of_passes(pair) and (pair["n_basis"] < FEWEST or pair["n_comparison"] < FEWEST):
-        remarks = ["the spread is that within a recording, not between recordings"]
-    if SIMULATED in f"{pair['statistic_basis']} {pair['statistic_comparison']}":
-        remarks.append(f"no application ran: {SIMULATED}")
-    return {
-        **{column: pair[column] for column in _SAME},
-        "basis": pair["drive_basis"],
-        "comparison": pair["drive_comparison"],
-        "basis_value": pair["value_basis"],
-        "comparison_value": pair["value_comparison"],
-        "delta_pct": 100 * delta(pair["value_basis"], pair["value_comparison"], pair["kind"]),
-        "certain": not doubts,
-        **{column: bool(pair[f"{column}_basis"] or pair[f"{column}_comparison"]) for column in ("reduced", "virtual")},
-        "clock": " and ".join(sorted({pair["clock_basis"], pair["clock_comparison"]}, reverse=True)),
-        "note": "; ".join(doubts + remarks),
+def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
+    """What words are made of, a mapping for each pair; there may be very many."""
+    names = [*_TOLD_OF_BOTH, *(f"{name}_{side}" for name in _TOLD for side in _SIDES)]
+    columns = (pairs[name].to_numpy(dtype=object).tolist() for name in names)
+    return [dict(zip(names, one, strict=True)) for one in zip(*columns, strict=True)]
+
+
+def _forbidden(pairs: pd.DataFrame, differences: pd.DataFrame | None) -> list[list[str]]:
+    """For each pair, what differs though nobody meant it to; `differences` is None where that is allowed."""
+    by_pair: dict[tuple[str, str, str], list[str]] = {}
+    if differences is not None:
+        for one in differences[~differences["intended"].astype(bool)].itertuples():
+            words = f"{one.facet} differs: {one.basis_value} and {one.comparison_value}"
+            by_pair.setdefault((one.measurement, one.basis, one.comparison), []).append(words)
+    keys = zip(pairs["measurement"], pairs["drive_basis"], pairs["drive_comparison"], strict=True)
+    return [by_pair.get(key, []) for key in keys]
+
+
+def _tested(
+    pairs: pd.DataFrame, stands: npt.NDArray[np.bool_], margin_pct: float, confidence_pct: float
+) -> dict[str, pd.Series]:
+    """The columns of numbers; NaN for pairs that do not stand."""
+    for pair in pairs[~(_positive(pairs["value_basis"]) & _positive(pairs["value_comparison"]))].itertuples():
+        delta(pair.value_basis, pair.value_comparison, pair.kind)  # says which
+    signs = pairs["kind"].map(_SIGNS)
+    if signs.isna().any():
+        delta(1.0, 1.0, str(pairs.loc[signs.isna(), "kind"].iloc[0]))
+    log_ratios = (signs * np.log(pairs["value_comparison"] / pairs["value_basis"])).to_numpy(dtype=float)
+    basis, comparison = (scatter(list(pairs[f"samples_{side}"]), FEWEST) for side in _SIDES)
+    found = inference(
+        log_ratios,
+        basis,
+        comparison,
+        np.where(pairs["of"].str.contains(_MEDIAN), MEDIAN_FACTOR, 1.0),
+        math.log1p(margin_pct / 100),
+        confidence_pct / 100,
+    )
+    numbers = {
+        "delta_pct": 100 * np.expm1(log_ratios) + 0.0,  # no negative zero
+        "interval_low_pct": 100 * np.expm1(found.low),
+        "interval_high_pct": 100 * np.expm1(found.high),
+        "p_value": found.p_value,
+        "equivalence_p": found.equivalence_p,
     }
+    columns = {name: pd.Series(np.where(stands, one, np.nan), index=pairs.index) for name, one in numbers.items()}
+    for name, adjusted_name in (("p_value", "p_adjusted"), ("equivalence_p", "equivalence_p_adjusted")):
+        columns[adjusted_name] = adjusted(columns[name], pairs["drive_comparison"])
+    return columns
 
 
-def _fault(verdict: str, taint_reason: object) -> str:
-    """With the reason of a taint; a semicolon separates the parts of a note, so there is none in one."""
-    if verdict != TAINTED or not isinstance(taint_reason, str):
-        return verdict
-    return f"{verdict} ({taint_reason.replace('; ', ', ')})"
+def _positive(values: pd.Series) -> pd.Series:
+    return np.isfinite(values) & (values > 0)
 
 
-def _doubts(pair: dict[str, Any]) -> list[str]:
-    found = [
-        f"{pair[f'drive_{side}']}: {_fault(pair[f'verdict_{side}'], pair[f'taint_reason_{side}'])}"
-        for side in ("basis", "comparison")
-        if pair[f"verdict_{side}"] not in FINE
-    ]
-    for column, words in (
-        ("reduced", "only one of them is reduced"),
-        ("virtual", "only one of the drives is virtual"),
-        ("clock", "one ran on the wall clock, one on the virtual clock"),
-    ):
-        if pair[f"{column}_basis"] != pair[f"{column}_comparison"]:
-            found.append(words)
-    found += _of_spread(pair) if _of_passes(pair) else _of_rounds(pair)
-    highest_low = max(pair["spread_low_basis"], pair["spread_low_comparison"])
-    lowest_high = min(pair["spread_high_basis"], pair["spread_high_comparison"])
-    if highest_low <= lowest_high:
-        found.append("the spreads overlap")
-    return found
+def _decisions(tested: Mapping[str, pd.Series], margin_pct: float, alpha: float) -> tuple[list[str], list[list[str]]]:
+    """For each pair the verdict that the numbers alone allow, and why they allow none; one of the two is empty.
+
+    Both are where there are no numbers: what speaks against the values says why.
+    """
+    low, high = tested["interval_low_pct"], tested["interval_high_pct"]
+    within = (low > 100 * math.expm1(-math.log1p(margin_pct / 100))) & (high < margin_pct)
+    same = within & (tested["equivalence_p_adjusted"] <= alpha / 2)
+    differs = ~within & (tested["p_adjusted"] <= alpha)
+    by_chance = tested["p_value"] <= alpha
+    better = tested["delta_pct"] > 0
+    verdicts = np.select([same, differs & better, differs], [SAME, BETTER, WORSE], "")
+    told = same | differs | tested["p_value"].isna()
+    reasons = np.select([told, within, by_chance], ["", _NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
+    return list(verdicts), [[str(reason)] if reason else [] for reason in reasons]
 
 
-def _of_passes(pair: dict[str, Any]) -> bool:
-    """Whether the values are of replays, whose `n` counts what the spread is of."""
-    return str(pair["cell_label"]).startswith(("replay ", "set of ", "application "))
-
-
-def _of_spread(pair: dict[str, Any]) -> list[str]:
-    """Why the spreads of replays tell nothing, however far apart."""
-    verdicts = {pair["verdict_basis"], pair["verdict_comparison"]}
-    fewest, found = min(pair["n_basis"], pair["n_comparison"]), []
-    if fewest < FEWEST and TOO_FEW_RUNS not in verdicts:
-        found.append(f"too few passes ({fewest}, {FEWEST} are needed)")
-    if IN_CHANGING_PHASE in verdicts:
-        found.append("its passes differ by design, so that their spread is a trend: compare them pass by pass")
-    return found
-
-
-def _of_rounds(pair: dict[str, Any]) -> list[str]:
-    """Why the spreads of loops and soaks tell nothing: the protocol asks for so few rounds that they are no repeats,
-    for so short a soak that it has no five parts."""
-    verdicts = {pair["verdict_basis"], pair["verdict_comparison"]}
-    found = [f"too few rounds ({FEWEST} are needed)"] if verdicts & set(AS_ASKED.values()) else []
-    few_slices = verdicts & {SINGLE_SLICE, TOO_FEW_SLICES}
-    return [*found, f"too few slices ({WINDOW} are needed)"] if few_slices else found
+def _described(pairs: pd.DataFrame) -> pd.DataFrame:
+    """What the columns of the table say of the two values themselves."""
+    values = {f"{side}_value": pairs[f"value_{side}"] for side in _SIDES}
+    counts = {f"{side}_n": pairs[f"samples_{side}"].str.len() for side in _SIDES}
+    either = {one: pairs[f"{one}_basis"].astype(bool) | pairs[f"{one}_comparison"] for one in ("reduced", "virtual")}
+    clocks = zip(pairs["clock_basis"], pairs["clock_comparison"], strict=True)
+    scopes = zip(pairs["scope_basis"], pairs["scope_comparison"], strict=True)
+    return pairs[_SAME_VALUE].assign(
+        basis=pairs["drive_basis"],
+        comparison=pairs["drive_comparison"],
+        **{**values, **counts, **either},
+        clock=[" and ".join(sorted(set(both), reverse=True)) for both in clocks],
+        scope=[min(both, key=_SCOPES.index) for both in scopes],
+    )

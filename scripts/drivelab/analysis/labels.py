@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 
+from drivelab.analysis.soundness import sound
 from drivelab.plan.cell import Cell
 
 _SPEEDS = {"iops": "IOPS", "bandwidth_mib_s": "MiB/s", "iops_per_watt": "IOPS/W", "best_bandwidth_mb_s": "MB/s"}
@@ -52,8 +53,8 @@ def cell_labels(places: pd.DataFrame) -> list[str]:
     are chosen anew in every recording; then the turn of a repeated step where it varies: `RND 4KiB 0/100, wait 5s`,
     `RND 8KiB 65/35, MAX`; then the kind of step, then its number, where a workload comes back in a later step.
     """
-    rows = list(places.itertuples())
-    turns = _turns(places)
+    rows = list(places.astype(object).itertuples())  # strings of Arrow take long to go through one by one
+    turns = _turns(rows)
     loads = [None if _text(row.point) else demand(row.threads, row.queue_depth) for row in rows]
     names = [str(row.workload) for row in rows]
     names = _told_apart(rows, names, [None if load is None else f" {load}" for load in loads])
@@ -70,11 +71,17 @@ def cell_labels(places: pd.DataFrame) -> list[str]:
 
 
 def named(cells: pd.DataFrame) -> pd.DataFrame:
-    """The rows of loops and soaks in table `cells`, with the columns `cell_label` and `begin`, a number of a step.
+    """The rows of loops and soaks in table `cells` that count, with the columns `cell_label` and `begin`, of a step.
 
-    A soak that goes on with the workload of the soak just before has its name, and began with it: the PTS write
-    saturation is one stretch, whose end is measured with the full histogram.
+    Those that are unsound are left out; the others are called as if they were there. A soak that goes on with the
+    workload of the soak just before has its name, and began with it: the PTS write saturation is one stretch, whose end
+    is measured with the full histogram.
     """
+    return sound(named_with_unsound(cells))
+
+
+def named_with_unsound(cells: pd.DataFrame) -> pd.DataFrame:
+    """As `named`, with the rows that count nowhere."""
     measured = cells[cells["kind"].isin(["loop", "soak"])].copy()
     begins = _begins(measured[measured["kind"] == "soak"])
     steps = zip(measured["recording"], measured["step"], strict=True)
@@ -110,10 +117,9 @@ def _told_apart(rows: Iterable[Any], names: list[str], additions: list[str | Non
     ]
 
 
-def _turns(places: pd.DataFrame) -> list[str]:
+def _turns(rows: Sequence[Any]) -> list[str]:
     """Which turn of a repeated step each row is of, in words; empty for a step that is not repeated."""
     passes: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
-    rows = list(places.itertuples())
     for row in rows:
         if _text(row.phase_value):
             passes[row.recording, _text(row.phase), _text(row.phase_value)].add(int(row.phase_pass))

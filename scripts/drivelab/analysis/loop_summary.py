@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.figure_of_merit import FIGURE_OF_MERIT, figure_of_merit
@@ -14,12 +16,19 @@ from drivelab.analysis.latency import NINES
 from drivelab.analysis.power import IOPS_PER_WATT, power_words, with_iops_per_watt
 from drivelab.analysis.recovery import without_idle_time
 from drivelab.analysis.repeats import FEWEST, relative_standard_error_pct
+from drivelab.analysis.spread import MEAN, MEDIAN
 from drivelab.analysis.steady_state import determine
-from drivelab.analysis.summary_rows import gravest, key_of, odd, row, rse_verdict, taint, taint_reason
+from drivelab.analysis.summary_rows import evidence, gravest, key_of, odd, row, rse_verdict, taint, taint_reason
 from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_STEADY_WINDOW, NOT_STEADY, STEADY, TOO_FEW_RUNS
+from drivelab.tables.schemas import KEY
 from drivelab.tables.steps import RELATIVE_STANDARD_ERROR, ROUNDS
 
 _METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
+_NUMBERS = (*_METRICS, *NINES, IOPS_PER_WATT)
+_COLUMNS = ("cell_label", "measured_as", "direction", "threads", "queue_depth", "round", "tainted", "directory")
+_ALSO_USED = ("step", "until", "reached", "phase", "power_source", "taint_reason")
+_Places = npt.NDArray[np.intp]
+"""Numbers of rows of a loop."""
 _BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6
 _REPEATS = (ROUNDS, RELATIVE_STANDARD_ERROR)
 """What ends a loop whose rounds are repeats; all others look for steady state."""
@@ -36,34 +45,83 @@ class _Rule:
     in_phase: bool
     """Whether its rounds are those of a repeated step: what changes the drive from round to round on purpose."""
 
-    def used(self, rounds: pd.DataFrame) -> pd.DataFrame:
-        """The rounds that count; of repeats an odd number, the latest waits."""
-        if self.reached is not None or len(rounds) < FEWEST:
-            return rounds
-        return rounds.head(odd(len(rounds)))
+    def counted(self, rounds: int) -> int:
+        """How many of so many rounds count, the first ones; of repeats an odd number, the latest waits."""
+        return rounds if self.reached is not None or rounds < FEWEST else odd(rounds)
 
     def value(self, values: list[float], steady: str) -> dict[str, Any]:
         """Columns from one value for each round that counts; `steady` is the verdict where the window is reached."""
-        found = {"spread_low": min(values), "spread_high": max(values), "rse_pct": None, "n": len(values)}
+        n = len(values)
+        found = {"spread_low": min(values), "spread_high": max(values), "rse_pct": None, "n": n, "samples": values,
+                 "scope": "rounds"}  # fmt: skip
         if self.reached is not None:
             verdict = steady if self.reached else NOT_STEADY
-            return {**found, "n": 1, "value": statistics.fmean(values), "statistic": "window average",
+            return {**found, "n": 1, "value": statistics.fmean(values), "centre": MEAN, "statistic": "window average",
                     "verdict": verdict}  # fmt: skip
-        if len(values) < FEWEST:
-            words = "one warm round" if len(values) == 1 else f"mean of {len(values)} warm rounds"
-            as_asked = AS_ASKED[len(values)] if self.until == ROUNDS else TOO_FEW_RUNS
-            return {**found, "value": statistics.fmean(values), "statistic": words, "verdict": as_asked}
+        if n < FEWEST:
+            words = "one warm round" if n == 1 else f"mean of {n} warm rounds"
+            as_asked = AS_ASKED[n] if self.until == ROUNDS else TOO_FEW_RUNS
+            return {**found, "value": statistics.fmean(values), "centre": MEAN, "statistic": words,
+                    "verdict": as_asked}  # fmt: skip
+        of_median = {"value": statistics.median(values), "centre": MEDIAN, "statistic": f"median of {n} warm rounds"}
         if self.in_phase and self.until == ROUNDS:
-            return {**found, "value": statistics.median(values), "statistic": f"median of {len(values)} warm rounds",
-                    "verdict": IN_CHANGING_PHASE}  # fmt: skip
+            return {**found, **of_median, "verdict": IN_CHANGING_PHASE}
         rse_pct = relative_standard_error_pct(values)
-        return {
-            **found,
-            "value": statistics.median(values),
-            "rse_pct": rse_pct,
-            "statistic": f"median of {len(values)} warm rounds",
-            "verdict": rse_verdict(rse_pct, self.rse_threshold_pct),
-        }
+        return {**found, **of_median, "rse_pct": rse_pct, "verdict": rse_verdict(rse_pct, self.rse_threshold_pct)}
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """One loop of one recording, its rounds in order, as arrays: it may have very many cells."""
+
+    rows: pd.DataFrame
+    rule: _Rule
+    key: dict[str, Any]
+    columns: dict[str, npt.NDArray[Any]]
+    tracked: set[tuple[str, str]]
+    """Name and metric of each tracked variable."""
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, rule: _Rule, tracked: set[tuple[str, str]]) -> _Loop:
+        rows = rows.sort_values("round", kind="stable")
+        columns = {name: rows[name].to_numpy(dtype=float) for name in _NUMBERS}
+        told = {name: rows[name].to_numpy() for name in _COLUMNS}
+        return cls(rows, rule, key_of(rows), {**columns, **told}, tracked)
+
+    def cells(self) -> Iterator[_Places]:
+        """Places of the rounds that count, of each cell, in the order in which they come first."""
+        codes, _ = pd.factorize(self.columns["cell_label"])
+        order = np.argsort(codes, kind="stable")
+        for places in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+            yield places[: self.rule.counted(len(places))]
+
+    def floats(self, metric: str, places: _Places) -> list[float]:
+        found: list[float] = self.columns[metric][places].tolist()
+        return found
+
+    def told(self, places: _Places) -> _Told:
+        """What is the same of all values of the cells at `places`."""
+        directories = evidence(self.key["recording"], self.columns["directory"][places])
+        if not self.columns["tainted"][places].any():
+            return _Told(self.key, [], None, directories)
+        used = self.rows.iloc[places]
+        return _Told(self.key, [*taint(used)], taint_reason(used), directories)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Of cells that values stand on."""
+
+    key: dict[str, Any]
+    faults: list[str]
+    taint_reason: str | None
+    evidence: list[str]
+
+    def row(self, label: str, metric: str, found: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of the table."""
+        verdict = gravest([found["verdict"], *self.faults])
+        told = {**found, "verdict": verdict, "evidence": self.evidence, "taint_reason": self.taint_reason}
+        return row(self.key, label, metric, **told)
 
 
 def loop_rows(
@@ -91,18 +149,21 @@ def loop_rows(
     first, last = (rounds[column].astype(float).fillna(0) for column in ("window_start", "window_end"))
     inside = rounds["round"].between(first, last)
     counted = with_iops_per_watt(rounds[rounds["reached"].isna() | inside])
-    tracked = set(steady_state[["recording", "variable", "metric"]].itertuples(index=False, name=None))
+    tracked: dict[str, set[tuple[str, str]]] = {}
+    for one in steady_state[["recording", "variable", "metric"]].itertuples():
+        tracked.setdefault(one.recording, set()).add((one.variable, one.metric))
+    counted = counted[[*KEY, *_NUMBERS, *_COLUMNS, *_ALSO_USED]]
     steps = counted.groupby("recording")["step"].nunique()
-    for (recording, step), loop in counted.groupby(["recording", "step"], sort=False):
-        rule, asked = _rule(loop, rse_threshold_pct), scores.get(loop["measurement"].iloc[0], {})
-        for _, group in loop.sort_values("round", kind="stable").groupby("cell_label", sort=False):
-            used = rule.used(group)
-            yield from _cell(used, rule, tracked)
+    for (recording, step), rows in counted.groupby(["recording", "step"], sort=False):
+        asked = scores.get(rows["measurement"].iloc[0], {})
+        loop = _Loop.of(rows, _rule(rows, rse_threshold_pct), tracked.get(recording, set()))
+        for places in loop.cells():
+            yield from _cell(loop, places)
             if "best_run" in asked:
-                yield from _best(used, rule, asked["best_run"])
+                yield from _best(loop, places, asked["best_run"])
         if "figure_of_merit" in asked:
             name = "figure of merit" if steps[recording] == 1 else f"figure of merit step {step}"
-            yield _merit(name, loop, rule, asked["figure_of_merit"])
+            yield _merit(name, loop, asked["figure_of_merit"])
 
 
 def _rule(loop: pd.DataFrame, rse_threshold_pct: float) -> _Rule:
@@ -110,56 +171,49 @@ def _rule(loop: pd.DataFrame, rse_threshold_pct: float) -> _Rule:
     return _Rule(loop["until"].iloc[0], reached, rse_threshold_pct, bool(loop["phase"].notna().any()))
 
 
-def _cell(used: pd.DataFrame, rule: _Rule, tracked: set[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
-    label, metrics = used["cell_label"].iloc[0], list(_METRICS)
-    if (
-        rule.reached is None
-        and used["direction"].isna().all()
-        and used["threads"].iloc[0] * used["queue_depth"].iloc[0] == 1
-    ):
-        metrics += [metric for metric in NINES if used[metric].notna().all()]
+def _cell(loop: _Loop, places: _Places) -> Iterator[dict[str, Any]]:
+    columns, first, rule = loop.columns, places[0], loop.rule
+    label, metrics = columns["cell_label"][first], list(_METRICS)
+    both = not isinstance(columns["direction"][first], str)
+    if rule.reached is None and both and columns["threads"][first] * columns["queue_depth"][first] == 1:
+        metrics += [metric for metric in NINES if not np.isnan(columns[metric][places]).any()]
+    told = loop.told(places)
     for metric in metrics:
-        is_tracked = (used["recording"].iloc[0], used["measured_as"].iloc[0], metric) in tracked
-        values = _floats(used[metric])
-        yield _row(label, metric, used, rule.value(values, _steady(used, values) if is_tracked else IN_STEADY_WINDOW))
-    if (words := power_words(used)) is not None:
-        found = rule.value(_floats(used[IOPS_PER_WATT]), IN_STEADY_WINDOW)
-        yield _row(label, IOPS_PER_WATT, used, {**found, "statistic": f"{found['statistic']}, {words}"})
+        is_tracked = (columns["measured_as"][first], metric) in loop.tracked
+        values = loop.floats(metric, places)
+        verdict = _steady(both, values) if is_tracked else IN_STEADY_WINDOW
+        yield told.row(label, metric, rule.value(values, verdict))
+    if not np.isnan(columns[IOPS_PER_WATT][places]).any():
+        words = power_words(loop.rows.iloc[places])
+        found = rule.value(loop.floats(IOPS_PER_WATT, places), IN_STEADY_WINDOW)
+        yield told.row(label, IOPS_PER_WATT, {**found, "statistic": f"{found['statistic']}, {words}"})
 
 
-def _steady(used: pd.DataFrame, values: list[float]) -> str:
+def _steady(both: bool, values: list[float]) -> str:
     """Verdict on a tracked variable in its window; one direction of two is not what was tracked, so it is judged."""
-    if used["direction"].isna().all() or (len(values) > 1 and determine(values, window=len(values)).steady):
+    if both or (len(values) > 1 and determine(values, window=len(values)).steady):
         return STEADY
     return NOT_STEADY
 
 
-def _best(used: pd.DataFrame, rule: _Rule, title: str) -> Iterator[dict[str, Any]]:
-    rates = [value * _BYTES_PER_MIB / _BYTES_PER_MB for value in _floats(used["bandwidth_mib_s"])]
-    latencies = _floats(used["mean_latency_us"])
+def _best(loop: _Loop, places: _Places, title: str) -> Iterator[dict[str, Any]]:
+    rates = [value * _BYTES_PER_MIB / _BYTES_PER_MB for value in loop.floats("bandwidth_mib_s", places)]
+    latencies = loop.floats("mean_latency_us", places)
     for metric, values, best in (
         ("best_bandwidth_mb_s", rates, max(rates)),
         ("best_mean_latency_us", latencies, min(latencies)),
     ):
-        found = {**rule.value(values, IN_STEADY_WINDOW), "value": best, "n": len(values)}
+        found = {**loop.rule.value(values, IN_STEADY_WINDOW), "value": best, "n": len(values), "centre": None}
         runs = "one run" if len(values) == 1 else f"best of {len(values)} runs"
-        yield _row(used["cell_label"].iloc[0], metric, used, {**found, "statistic": f"{title}: {runs}"})
+        label = loop.columns["cell_label"][places[0]]
+        yield loop.told(places).row(label, metric, {**found, "statistic": f"{title}: {runs}"})
 
 
-def _merit(name: str, loop: pd.DataFrame, rule: _Rule, metric: str) -> dict[str, Any]:
+def _merit(name: str, loop: _Loop, metric: str) -> dict[str, Any]:
     """Of each round that all cells have, then as any other value."""
-    by_round = figure_of_merit(loop, metric)
-    rounds = rule.used(by_round.reset_index())
-    used = loop[loop["round"].isin(rounds["round"])]
-    found = rule.value(_floats(rounds[FIGURE_OF_MERIT]), IN_STEADY_WINDOW)
-    words = f"geometric mean of {metric} over {loop['cell_label'].nunique()} cells"
-    return _row(name, FIGURE_OF_MERIT, used, {**found, "statistic": f"{words}, {found['statistic']}"})
-
-
-def _row(label: str, metric: str, used: pd.DataFrame, found: Mapping[str, Any]) -> dict[str, Any]:
-    verdict = gravest([found["verdict"], *taint(used)])
-    return row(key_of(used), label, metric, **{**found, "verdict": verdict}, taint_reason=taint_reason(used))
-
-
-def _floats(values: pd.Series) -> list[float]:
-    return [float(value) for value in values]
+    by_round = figure_of_merit(loop.rows, metric)
+    rounds = by_round.head(loop.rule.counted(len(by_round)))
+    places = np.flatnonzero(np.isin(loop.columns["round"], rounds.index))
+    found = loop.rule.value([float(value) for value in rounds[FIGURE_OF_MERIT]], IN_STEADY_WINDOW)
+    words = f"geometric mean of {metric} over {len(set(loop.columns['cell_label']))} cells"
+    return loop.told(places).row(name, FIGURE_OF_MERIT, {**found, "statistic": f"{words}, {found['statistic']}"})

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.repeats import FEWEST, relative_standard_error_pct
+from drivelab.analysis.spread import MEDIAN
 from drivelab.analysis.summary_rows import gravest, key_of, odd, row, rse_verdict, taint, taint_reason
 from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_PHASE, PARTIAL
 
@@ -59,6 +60,7 @@ def _phase(label: str, runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator
             metric,
             value=statistics.median(values),
             n=len(values),
+            **_samples(runs, values),
             rse_pct=None,
             spread_low=min(values),
             spread_high=max(values),
@@ -89,6 +91,7 @@ def _repeats(
             metric,
             value=statistics.median(values) if asked or enough else values[0],
             n=len(values),
+            **_samples(used, values),
             rse_pct=rse_pct,
             spread_low=min(values),
             spread_high=max(values),
@@ -96,6 +99,11 @@ def _repeats(
             verdict=gravest([verdict, *_partial(used), *taint(used)]),
             taint_reason=taint_reason(used),
         )
+
+
+def _samples(runs: pd.DataFrame, values: list[float]) -> dict[str, Any]:
+    """A set is of several replays, whose folders the rows do not name: the evidence is the recording."""
+    return {"samples": values, "scope": "runs", "centre": MEDIAN, "evidence": [str(runs["recording"].iloc[0])]}
 
 
 def _of_passes(count: int) -> str:

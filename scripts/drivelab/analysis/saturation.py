@@ -29,6 +29,8 @@ class Level:
     """Whether the five blocks meet the PTS rule for five rounds."""
     slices: int
     """Length of the window."""
+    blocks: tuple[float, ...]
+    """Averages of the blocks in order, as many as there are slices where these are fewer than five."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def level(window: pd.DataFrame, metric: str) -> Level:
     pairs = zip(np.array_split(values, WINDOW), np.array_split(weights, WINDOW), strict=True)
     blocks = [_weighted(v, w) for v, w in pairs if w.sum() > 0]
     steady = len(blocks) == WINDOW and min(blocks) > 0 and determine(blocks).steady
-    return Level(average, min(blocks), max(blocks), steady, len(window))
+    return Level(average, min(blocks), max(blocks), steady, len(window), tuple(blocks))
 
 
 def find_cliff(slices: pd.DataFrame, capacity_bytes: int, least_drop: float = LEAST_DROP) -> Cliff | None:

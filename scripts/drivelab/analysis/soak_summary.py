@@ -6,19 +6,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.counted_slices import CountedSlices, counted_slices
-from drivelab.analysis.latency import NINES, percentiles_us
+from drivelab.analysis.latency import NINES
 from drivelab.analysis.power import IOPS_PER_WATT, power_words, with_iops_per_watt
 from drivelab.analysis.saturation import Level, level
+from drivelab.analysis.spread import FEWEST, MEAN, interval_of, resamples
 from drivelab.analysis.steady_state import WINDOW
-from drivelab.analysis.summary_rows import gravest, key_of, row, taint, taint_reason
+from drivelab.analysis.summary_rows import evidence, gravest, key_of, row, taint, taint_reason
 from drivelab.analysis.verdict import NOT_STEADY, SINGLE_SLICE, STEADY, TOO_FEW_SLICES
 
 _METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
-_TAIL = {metric: NINES[metric] for metric in ("p99_latency_us", "p9999_latency_us", "p99999_latency_us")}
+_TAIL = {f"p{nines}_latency_us": NINES[f"p{nines}_latency_us"] for nines in ("99", "9999", "99999", "999999")}
 
+_Floats = npt.NDArray[np.float64]
+_Counts = npt.NDArray[np.int64]
 _Bins = Mapping[tuple[str, int], pd.DataFrame]
 """Rows of `latency_bins` by recording and step."""
 
@@ -55,41 +59,82 @@ def _verdict(counted: CountedSlices) -> str:
     return STEADY if level(counted.slices, "iops").steady else NOT_STEADY
 
 
-def _spread(found: Level) -> dict[str, float]:
-    return {"value": found.average, "spread_low": found.low, "spread_high": found.high}
+def _spread(found: Level) -> dict[str, Any]:
+    low, high, parts = found.low, found.high, list(found.blocks)
+    return {"value": found.average, "spread_low": low, "spread_high": high, "samples": parts, "centre": MEAN}
 
 
-def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str, float]]]:
-    """Metric, value and spread, of those percentiles that at least one I/O lies above: else it is the slowest I/O."""
-    parts = np.array_split(np.arange(len(slices)), min(WINDOW, len(slices)))
-    found = [_of(slices.iloc[part], by_step) for part in parts]
-    blocks = [one for one in found if one["count"].sum()]
-    if not blocks:
+def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Metric, value and spread, of those percentiles that at least one I/O lies above: else it is the slowest I/O.
+
+    The interval is that of the percentile of the merged bins, where the parts are what is drawn anew.
+    """
+    latency_us, counts = _by_part(slices, by_step)
+    if not len(counts):
         return
-    merged = pd.concat(blocks)
-    values = percentiles_us(merged, list(_TAIL.values()))
-    spread = np.array([values, *(percentiles_us(one, list(_TAIL.values())) for one in blocks)])
+    total = int(counts.sum())
+    (values,), of_parts = _percentiles_us(latency_us, counts.sum(axis=0)[None, :]), _percentiles_us(latency_us, counts)
+    drawn = None
+    if len(counts) >= FEWEST:
+        numbers, probabilities = resamples(len(counts))
+        drawn = _percentiles_us(latency_us, numbers @ counts)
     for number, (metric, percent) in enumerate(_TAIL.items()):
-        if merged["count"].sum() * (100 - percent) / 100 < 1 - 1e-9:
+        if total * (100 - percent) / 100 < 1 - 1e-9:
             continue
-        low, high = float(spread[:, number].min()), float(spread[:, number].max())
-        yield metric, {"value": float(values[number]), "spread_low": low, "spread_high": high}
+        samples, value = of_parts[:, number], float(values[number])
+        low, high = (None, None) if drawn is None else interval_of(drawn[:, number], probabilities)
+        yield (
+            metric,
+            {
+                "value": value,
+                "spread_low": min(value, float(samples.min())),
+                "spread_high": max(value, float(samples.max())),
+                "samples": samples.tolist(),
+                "interval_low": low,
+                "interval_high": high,
+                "centre": None,
+            },
+        )
 
 
-def _of(slices: pd.DataFrame, by_step: _Bins) -> pd.DataFrame:
-    """Latency bins of slices of one recording, of their direction where they have one."""
+def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
+    """Latencies in us, ascending, and by part of the slices with any I/O how many there are of each.
+
+    Of slices of one recording, of their direction where they have one.
+    """
     recording, direction = slices["recording"].iloc[0], slices["direction"].iloc[0]
-    found = [pd.DataFrame({"latency_ns": pd.Series(dtype="int64"), "count": pd.Series(dtype="int64")})]
-    for step, of_step in slices.groupby("step"):
-        if (recording, step) in by_step:
-            bins = by_step[recording, step]
-            chosen = bins["round"].isin(of_step["round"])
-            found.append(bins[chosen if direction is None else chosen & (bins["direction"] == direction)])
-    return pd.concat(found[1:] or found)[["latency_ns", "count"]]
+    parts = min(WINDOW, len(slices))
+    part_of = np.concatenate(
+        [np.full(len(one), n) for n, one in enumerate(np.array_split(np.arange(len(slices)), parts))]
+    )
+    found = [(np.empty(0, dtype=np.int64),) * 3]
+    for step, of_step in slices.assign(part=part_of).groupby("step"):
+        if (recording, step) not in by_step:
+            continue
+        bins = by_step[recording, step]
+        if isinstance(direction, str):
+            bins = bins[bins["direction"] == direction]
+        part = bins["round"].map(of_step.set_index("round")["part"])
+        inside = part.notna().to_numpy()
+        columns = (part, bins["latency_ns"], bins["count"])
+        found.append(tuple(one.to_numpy()[inside].astype(np.int64) for one in columns))
+    part, latency_ns, count = (np.concatenate(one) for one in zip(*found, strict=True))
+    latencies, places = np.unique(latency_ns, return_inverse=True)
+    counts = np.zeros((parts, len(latencies)), dtype=np.int64)
+    np.add.at(counts, (part, places), count)
+    return latencies / 1000, counts[counts.sum(axis=1) > 0]
+
+
+def _percentiles_us(latency_us: _Floats, counts: _Counts) -> _Floats:
+    """For each row of `counts`, the percentiles of `_TAIL`; as `drivelab.analysis.latency.percentiles_us` has them."""
+    reached = counts.cumsum(axis=1)
+    total = reached[:, -1:]
+    needed = [percent / 100 * total * (1 - 1e-12) for percent in _TAIL.values()]
+    return np.stack([latency_us[(reached >= one).argmax(axis=1)] for one in needed], axis=1)
 
 
 def _row(
-    label: str, metric: str, slices: pd.DataFrame, found: dict[str, float], statistic: str, verdict: str
+    label: str, metric: str, slices: pd.DataFrame, found: dict[str, Any], statistic: str, verdict: str
 ) -> dict[str, Any]:
     return row(
         key_of(slices),
@@ -97,6 +142,8 @@ def _row(
         metric,
         **found,
         n=1,
+        scope="slices",
+        evidence=evidence(str(slices["recording"].iloc[0]), slices["directory"]),
         rse_pct=None,
         statistic=statistic,
         verdict=gravest([verdict, *taint(slices)]),

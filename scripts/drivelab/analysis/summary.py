@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from drivelab.analysis.loop_summary import loop_rows
 from drivelab.analysis.repeats import FEWEST, THRESHOLD_PCT, median_of_odd, relative_standard_error_pct
 from drivelab.analysis.replay_summary import replay_rows
 from drivelab.analysis.soak_summary import soak_rows
+from drivelab.analysis.spread import MEDIAN, with_spread
 from drivelab.analysis.summary_rows import gravest, odd, rse_verdict
 from drivelab.analysis.taint import told
 from drivelab.analysis.verdict import FAULTS
@@ -26,10 +28,16 @@ _OF_THE_VALUE = (
     "rse_pct",
     "spread_low",
     "spread_high",
+    "samples",
+    "scope",
+    "mad",
+    "interval_low",
+    "interval_high",
     "statistic",
     "verdict",
     "taint_reason",
     "recordings",
+    "evidence",
 )
 """Columns that may differ between recordings that are pooled; in all others they must agree."""
 _DERIVED = ("figure_of_merit", "best_bandwidth_mb_s", "best_mean_latency_us")
@@ -73,9 +81,12 @@ def summary_table(
     if not singles:
         return pd.DataFrame(columns=columns)
     same = [column for column in columns if column not in _OF_THE_VALUE]
-    groups = pd.DataFrame(singles).groupby(same, sort=False)
-    rows = [_pooled(group.sort_values("run").to_dict("records"), rse_threshold_pct) for _, group in groups]
-    return pd.DataFrame(rows, columns=columns)
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for one in singles:
+        alike.setdefault(tuple(one[column] for column in same), []).append(one)
+    rows = [_pooled(sorted(group, key=itemgetter("run")), rse_threshold_pct) for group in alike.values()]
+    pooled = pd.DataFrame(rows, columns=list(dict.fromkeys([*columns, "centre"])))
+    return with_spread(pooled)[columns]
 
 
 def _pooled(recordings: list[dict[str, Any]], rse_threshold_pct: float) -> dict[str, Any]:
@@ -93,6 +104,10 @@ def _pooled(recordings: list[dict[str, Any]], rse_threshold_pct: float) -> dict[
         **used[0],
         "value": median_of_odd(values),
         "n": len(used),
+        "samples": values,
+        "scope": "recordings",
+        "centre": MEDIAN,
+        "evidence": list(dict.fromkeys(place for one in used for place in one["evidence"])),
         "statistic": f"{statistic}, {used[0]['statistic']}" if stays else statistic,
         "rse_pct": rse_pct,
         "spread_low": min(values),

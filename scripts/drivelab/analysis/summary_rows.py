@@ -14,7 +14,10 @@ from drivelab.tables.schemas import KEY
 
 
 def row(key: dict[str, Any], label: str, metric: str, **found: Any) -> dict[str, Any]:
-    """A row of the table; `key` of `key_of`, `found` all that concerns the value."""
+    """A row of the table; `key` of `key_of`, `found` all that concerns the value.
+
+    `centre` in it says which statistic of its `samples` the value is, see `spread`.
+    """
     return {**key, "cell_label": label, "metric": metric, "kind": KINDS[metric], "unit": UNITS[metric], **found}
 
 
@@ -38,6 +41,11 @@ def rse_verdict(rse_pct: float | None, threshold_pct: float) -> str:
 def gravest(verdicts: list[str]) -> str:
     """Of several verdicts on one value; the first where none is a fault."""
     return next((fault for fault in FAULTS if fault in verdicts), verdicts[0])
+
+
+def evidence(recording: str, directories: Iterable[str]) -> list[str]:
+    """Where the cells of a recording are that a value stands on, each once, in order."""
+    return [f"{recording}/{one}" for one in dict.fromkeys(directories)]
 
 
 def taint(rows: pd.DataFrame) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""Whether a summarised value can be relied on: the words of the column `verdict`."""
+"""The words of the columns `verdict`: whether a summarised value can be relied on, and what a difference amounts to."""
 
 from __future__ import annotations
 
@@ -28,3 +28,13 @@ FINE = frozenset(
 )
 FAULTS = (PARTIAL, NOT_STEADY, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
 """The gravest first: what a value is called that has several."""
+
+BETTER = "better"
+WORSE = "worse"
+SAME = "same"
+"""The difference lies wholly within the margin that the study calls the same."""
+CANNOT_TELL = "cannot tell"
+NOT_COMPARED = "not compared"
+"""Something else differs than what was meant to, and the study forbids that."""
+DELTA_VERDICTS = (BETTER, WORSE, SAME, CANNOT_TELL, NOT_COMPARED)
+"""What the column `verdict` of the table `deltas` says of a difference."""

@@ -12,10 +12,13 @@ from collections.abc import Sequence
 import drivelab
 from drivelab.cli import (
     capture,
+    compare,
     doctor,
     drives,
+    import_results,
     plan,
     protocol,
+    query,
     replay,
     run,
     stage,
@@ -35,7 +38,23 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="drivelab", description=drivelab.__doc__)
     top.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (run, plan, protocol, drives, doctor, virtual, capture, trace, replay, steady_state, testing, stage):
+    for module in (
+        run,
+        plan,
+        protocol,
+        drives,
+        doctor,
+        virtual,
+        capture,
+        trace,
+        replay,
+        steady_state,
+        query,
+        compare,
+        import_results,
+        testing,
+        stage,
+    ):
         module.add_parser(commands)
     return top
 

@@ -100,6 +100,15 @@ class Study:
     traces: Mapping[str, TraceSource]
     measurements: tuple[MeasurementChoice, ...]
     rse_threshold_pct: float
+    margin_pct: float = 5.0
+    """Differences within it are called the same."""
+    confidence_pct: float = 95.0
+    """Of the intervals of deltas; what is left of 100 is the level of their tests."""
+    intended: tuple[str, ...] | None = None
+    """Facets and kinds of the table `conditions` that compared drives are meant to differ in; None: what follows from
+    what is compared."""
+    unintended: str = "show"
+    """`show` or `forbid`: what becomes of deltas of recordings that differ in something else."""
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -154,7 +163,7 @@ def load_study(path: Path) -> Study:
         platforms=platforms,
         traces=traces,
         measurements=measurements,
-        rse_threshold_pct=100 * parse_share(body["analysis"].get("relative_standard_error", "5%")),
+        **_analysis(path, body["analysis"]),
     )
 
 
@@ -191,6 +200,28 @@ def _platforms(
 def _taint(body: Mapping[str, Any]) -> dict[str, float]:
     limits = {f"{key}_pct": 100 * parse_share(body[key]) for key in ("steal", "load") if key in body}
     return {**limits, "remeasure": body.get("remeasure", 0)}
+
+
+def _analysis(path: Path, body: Mapping[str, Any]) -> dict[str, Any]:
+    margin_pct, confidence_pct = (
+        100 * parse_share(body.get(key, default)) for key, default in (("margin", "5%"), ("confidence", "95%"))
+    )
+    if not 50 <= confidence_pct < 100:
+        raise UserError(
+            f"{path}: key 'analysis.confidence' is {confidence_pct:g} %, at which there is no interval; choose one "
+            "from 50 % to below 100 %"
+        )
+    if margin_pct == 0:
+        raise UserError(
+            f"{path}: key 'analysis.margin' is 0 %, within which nothing measured can be shown to lie; choose one above"
+        )
+    return {
+        "rse_threshold_pct": 100 * parse_share(body.get("relative_standard_error", "5%")),
+        "margin_pct": margin_pct,
+        "confidence_pct": confidence_pct,
+        "intended": tuple(body["intended"]) if "intended" in body else None,
+        "unintended": body.get("unintended", "show"),
+    }
 
 
 def _trace(entry: Mapping[str, Any], place: str) -> TraceSource:

@@ -1,6 +1,24 @@
-"""Figures from tables: DataFrames in, matplotlib Figures out; only `save` touches a file."""
+"""Figures from tables: DataFrames in, matplotlib Figures out; only `save` touches a file.
 
-from drivelab.figures.registry import FIGURES, FigureKind, render
-from drivelab.figures.style import label, save
+`render`, `label` and `save` bring matplotlib with them when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from drivelab.figures.registry import FIGURES, FigureKind
+
+if TYPE_CHECKING:
+    from drivelab.figures.rendering import render
+    from drivelab.figures.style import label, save
 
 __all__ = ["FIGURES", "FigureKind", "label", "render", "save"]
+_MODULE_OF = {"render": "rendering", "label": "style", "save": "style"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

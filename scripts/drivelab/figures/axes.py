@@ -13,6 +13,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from drivelab.figures import style
 from drivelab.figures.quantities import Quantity, format_number, with_minus
 
+_ROW_CHARACTERS = 86
+"""Of a legend below the axes."""
+_HANDLE_CHARACTERS = 7
+"""Width of an entry's handle and of the space around it."""
 _LOG_FROM = 30.0  # a linear axis shows nothing of a line thirty times below the highest
 
 
@@ -70,10 +74,21 @@ def legend(figure: Figure, axes: Axes, title: str | None = None, handles: Sequen
     handles = axes.get_legend_handles_labels()[0] if handles is None else handles
     labels = [str(handle.get_label()) for handle in handles]
     widest = max(len(text) for text in labels)
-    if title is not None and widest <= 16 and len(labels) > 3:
+    if title is not None and widest <= 16 and len(labels) >= 3:
         figure.legend(handles, labels, title=title, loc="outside right center")
         return
-    fits_one_row = sum(len(text) + 5 for text in labels) <= 92
-    columns = len(labels) if fits_one_row else max(1, min(len(labels), 92 // (widest + 5)))
+    fits_one_row = sum(len(text) + _HANDLE_CHARACTERS for text in labels) <= _ROW_CHARACTERS
+    columns = (
+        len(labels) if fits_one_row else max(1, min(len(labels), _ROW_CHARACTERS // (widest + _HANDLE_CHARACTERS)))
+    )
     style.grow(figure, 0.18 * (-(-len(labels) // columns) - 1))
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, columnspacing=1.6, handlelength=1.8)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=columns,
+        columnspacing=1.6,
+        handlelength=1.6,
+        handletextpad=0.6,
+        borderpad=0.2,
+    )

@@ -1,4 +1,4 @@
-"""Performance deltas between drives, cell by cell."""
+"""Performance deltas between drives, cell by cell, each with its interval and verdict: a forest plot."""
 
 from __future__ import annotations
 
@@ -13,166 +13,112 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
 from drivelab.figures import axes as ax
-from drivelab.figures import selection, style
-from drivelab.figures.quantities import short_name, with_minus
+from drivelab.figures import delta_rows, overlay, selection, style
 
-_COLUMNS = ("measurement", "cell_label", "metric", "basis", "comparison", "delta_pct", "certain")
-_KEY = ["measurement", "metric", "cell_label"]
-_MOST_BARS = 3  # more drives than this in a row are points, not bars
+_COLOURS = {BETTER: "#0072b2", WORSE: "#d55e00", SAME: "#4d4d4d", CANNOT_TELL: "#8a8a8a"}
+"""Okabe and Ito's blue and vermilion, which colour-blind readers tell apart, and two greys."""
 _LOG_FROM_PCT = 400.0
-_LEAST_PCT = 0.005  # less is how floats are rounded
-_MOST_ROWS = 36
-_FIRST = ("score", "duration_s", "figure_of_merit", "iops", "mean_latency_us")
-"""Metrics that are shown where there are too many rows for all; the bandwidth of a cell is its I/O rate over again."""
-_GREY = "#d0d0d0"
+_LINE_IN = 0.17
 
 
 @style.styled
 def comparison(deltas: pd.DataFrame) -> Figure:
     """Delta of each drive against the basis for each cell and metric; positive is better for every metric.
 
-    Uncertain deltas are grey and hatched (bars) or hollow (points); a delta that does not exist is said to be missing.
-    Raises ValueError for unsuitable tables or more than one basis.
+    A dot is the delta, its whisker the confidence interval, its colour the verdict, which stands at the right as well;
+    hollow dots decide nothing. The band is the margin within which drives are called the same. Raises ValueError for
+    unsuitable tables, more than one basis and unknown verdicts.
     """
-    selection.require(deltas, _COLUMNS, "deltas")
-    basis = str(selection.require_one(deltas, "basis", "deltas"))
-    if deltas.duplicated([*_KEY, "comparison"]).any():
-        raise ValueError("table 'deltas' holds a cell twice for one drive; choose one protocol")
-    shown = _most_telling(deltas)
+    basis = delta_rows.checked(deltas, "margin_pct")
+    if unknown := set(deltas["verdict"]) - set(DELTA_VERDICTS):
+        raise ValueError(f"table 'deltas' has the unknown verdict(s) {', '.join(sorted(map(str, unknown)))}")
+    shown = delta_rows.most_telling(deltas)
     left_out = deltas["metric"].nunique() - shown["metric"].nunique()
-    deltas = shown
-    row_of, names = _rows(deltas)
-    drives = list(deltas["comparison"].drop_duplicates())
-    palette = style.colours(len(drives))
-    bars = len(drives) <= _MOST_BARS
-    row_in = 0.09 + 0.15 * len(drives) if bars else 0.26
-    figure = style.new_figure(f"Delta against {basis}", height_in=max(3.0, 1.7 + row_in * len(names)))
+    looks = overlay.looks(shown["comparison"])
+    rows = delta_rows.rows(shown, len(looks))
+    figure = style.new_figure(f"Delta against {basis}", height_in=max(3.0, 1.9 + _LINE_IN * rows.lines))
     if left_out:
-        style.note(figure, f"{left_out} more metrics are in the tables")
+        style.note(figure, f"{left_out} more metric{'s are' if left_out > 1 else ' is'} in the tables")
     axes = figure.subplots()
-    _delta_axis(axes, basis, deltas["delta_pct"].to_numpy(dtype=float))
-    thickness = 0.84 / len(drives) if bars else 0.0
-    for number, drive in enumerate(drives):
-        for _, delta in deltas[deltas["comparison"] == drive].iterrows():
-            y = row_of[tuple(delta[_KEY])] + (number - (len(drives) - 1) / 2) * thickness
-            value, certain = float(delta["delta_pct"]), bool(delta["certain"])
-            gid = "certain" if certain else "uncertain"
-            if not isfinite(value):
-                _write(axes, 0, y, "no delta", gid="missing", color=style.MUTED)
-            elif bars:
-                axes.barh(
-                    y,
-                    value,
-                    thickness * 0.9,
-                    color=palette[number] if certain else _GREY,
-                    hatch=None if certain else "////",
-                    edgecolor=palette[number],
-                    linewidth=0.8,
-                    gid=gid,
-                )
-                _write(axes, value, y, _signed(value), gid="value", color=style.INK)
-            else:
-                axes.plot(
-                    value,
-                    y,
-                    marker=style.MARKERS[number % 10],
-                    color=palette[number],
-                    linestyle="none",
-                    markersize=6.5,
-                    markerfacecolor=palette[number] if certain else "white",
-                    gid=gid,
-                )
-    axes.set_yticks(range(len(names)), names)
-    for row, tick in enumerate(axes.get_yticklabels()):
-        tick.set_fontweight("normal" if row in row_of.values() else "bold")
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.grid(visible=not bars, axis="y")
-    ax.legend(figure, axes, handles=_handles(drives, bars, bool((~deltas["certain"].astype(bool)).any())))
+    places = list(looks)
+    offsets = np.arange(len(places)) - (len(places) - 1) / 2
+    shown = shown.assign(
+        y=[rows.of_cell[key] for key in shown[delta_rows.KEY].itertuples(index=False, name=None)]
+        + offsets[[places.index(drive) for drive in shown["comparison"]]]
+    )
+    _delta_axis(axes, basis, shown[["delta_pct", "interval_low_pct", "interval_high_pct"]].to_numpy(dtype=float))
+    _margin(axes, float(str(selection.require_one(deltas, "margin_pct", "deltas"))))
+    several = len(looks) > 1
+    for (drive, verdict), part in shown.groupby(["comparison", "verdict"], sort=False):
+        if verdict != NOT_COMPARED:
+            _dots(axes, part, looks[drive], str(verdict), f"{drive}, {verdict}")
+    for one in shown.itertuples():
+        _say(axes, float(one.y), float(one.delta_pct), str(one.verdict))
+    names = {**rows.headings, **{line: key[-1] for key, line in rows.of_cell.items()}}
+    axes.set_yticks(list(names), list(names.values()))
+    for line, tick in zip(names, axes.get_yticklabels(), strict=True):
+        tick.set_fontweight("bold" if line in rows.headings else "normal")
+    axes.set_ylim(rows.lines, 0)
+    axes.grid(visible=not several, axis="y")
+    ax.legend(figure, axes, handles=_handles(looks if several else {}, shown))
     return figure
 
 
-def _most_telling(deltas: pd.DataFrame) -> pd.DataFrame:
-    """All deltas, or those of as many metrics as a page has rows for; one metric at the least."""
-    metrics = list(deltas["metric"].drop_duplicates())
-    metrics.sort(key=lambda metric: _FIRST.index(metric) if metric in _FIRST else len(_FIRST))
-    kept, rows = metrics[:1], 0
-    for place, metric in enumerate(metrics):
-        rows += deltas[deltas["metric"] == metric]["cell_label"].nunique() + 1
-        if rows > _MOST_ROWS:
-            break
-        kept = metrics[: place + 1]
-    return deltas[deltas["metric"].isin(kept)]
-
-
-def _rows(deltas: pd.DataFrame) -> tuple[dict[tuple[str, ...], int], list[str]]:
-    """Row of each cell, and what stands beside each row: a heading for each measurement and metric, then its cells."""
-    row_of: dict[tuple[str, ...], int] = {}
-    names: list[str] = []
-    for (measurement, metric), group in deltas.groupby(["measurement", "metric"], sort=False):
-        names.append(f"{measurement}: {short_name(metric)}")
-        for cell in group["cell_label"].drop_duplicates():
-            row_of[measurement, metric, cell] = len(names)
-            names.append(cell)
-    return row_of, names
-
-
 def _delta_axis(axes: Axes, basis: str, values: np.ndarray) -> None:
-    """Room for the values and the numbers at their ends, on the sides where there are any."""
-    low, high = float(np.nanmin(values, initial=0.0)), float(np.nanmax(values, initial=0.0))
+    """Room for the dots and whiskers on both sides; an interval without an end reaches to the edge."""
+    finite = values[np.isfinite(values)]
+    low, high = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
     log = max(high, -low) >= _LOG_FROM_PCT
     if log:
         axes.set_xscale("symlog", linthresh=10)
-        axes.set_xlim(low * 6 if low < 0 else -3, high * 6 if high > 0 else 3)
+        axes.set_xlim(low * 2 if low < 0 else -3, high * 2 if high > 0 else 3)
     else:
-        room = 0.14 * (high - low) or 1.0
-        axes.set_xlim(low - (room if low < 0 else 0.2 * room), high + (room if high > 0 else 0.2 * room))
+        room = 0.05 * (high - low) or 1.0
+        axes.set_xlim(low - room, high + room)
     axes.axvline(0, color=style.INK, linewidth=1)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _signed(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: delta_rows.signed(value)))
     axes.set_xlabel(f"Delta against {basis} (%){', log scale beyond ±10' if log else ''}, better →")
 
 
-def _signed(value: float) -> str:
-    text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}" if abs(value) >= _LEAST_PCT else "0"
-    return "0" if float(text.replace(",", "")) == 0 else with_minus(text)
+def _margin(axes: Axes, margin_pct: float) -> None:
+    low, high = axes.get_xlim()
+    axes.axvspan(max(low, -margin_pct), min(high, margin_pct), color="#e9e4d4", zorder=0, linewidth=0, gid="margin")
 
 
-def _write(axes: Axes, x: float, y: float, text: str, *, gid: str, color: str) -> None:
-    axes.annotate(
-        text,
-        (x, y),
-        (3 if x >= 0 else -3, 0),
-        textcoords="offset points",
-        ha="left" if x >= 0 else "right",
-        va="center",
-        color=color,
-        fontsize=style.SMALL_PT,
-        gid=gid,
-    )
+def _dots(axes: Axes, part: pd.DataFrame, look: overlay.Look, verdict: str, name: str) -> None:
+    """The deltas of one drive and verdict as two lines: all whiskers, all dots."""
+    colour = _COLOURS[verdict]
+    low, high = axes.get_xlim()
+    ends = part[part["interval_low_pct"].notna() & part["interval_high_pct"].notna()]
+    nothing = np.full(len(ends), np.nan)
+    x = np.column_stack([ends["interval_low_pct"].clip(lower=low), ends["interval_high_pct"].clip(upper=high), nothing])
+    y = np.column_stack([ends["y"], ends["y"], nothing])
+    axes.plot(x.ravel(), y.ravel(), color=colour, linewidth=1.8, gid="interval", label=f"{name}, interval")
+    face = "white" if verdict == CANNOT_TELL else colour
+    axes.plot(part["delta_pct"], part["y"], linestyle="none", marker=look.marker, markersize=6, markeredgecolor=colour,
+              markerfacecolor=face, gid=verdict, label=name)  # fmt: skip
 
 
-def _handles(drives: list[str], bars: bool, uncertain: bool) -> list[Artist]:
-    """Legend entries: the drives, and what an uncertain delta looks like."""
-    handles: list[Artist] = []
-    for number, (drive, colour) in enumerate(zip(drives, style.colours(len(drives)), strict=True)):
-        marker = style.MARKERS[number % 10]
-        handles.append(
-            Patch(facecolor=colour, label=drive)
-            if bars
-            else Line2D([], [], marker=marker, color=colour, linestyle="none", label=drive)
-        )
-    if uncertain:
-        handles.append(
-            Patch(facecolor=_GREY, edgecolor=style.MUTED, hatch="////", label="uncertain")
-            if bars
-            else Line2D(
-                [],
-                [],
-                marker="o",
-                markerfacecolor="white",
-                color=style.MUTED,
-                linestyle="none",
-                label="hollow: uncertain",
-            )
-        )
-    return handles
+def _say(axes: Axes, y: float, delta_pct: float, verdict: str) -> None:
+    """Number and verdict in a column of their own, where no whisker crosses them."""
+    number = delta_rows.signed(delta_pct) if isfinite(delta_pct) else ""
+    for x_pt, text, ha, gid in ((46, number, "right", "value"), (52, verdict, "left", "verdict")):
+        axes.annotate(text, (1.0, y), (x_pt, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
+                      ha=ha, va="center", color=style.INK, fontsize=style.SMALL_PT, gid=gid,
+                      annotation_clip=False)  # fmt: skip
+
+
+def _handles(looks: dict[str, overlay.Look], shown: pd.DataFrame) -> list[Artist]:
+    """Legend entries: the drives where there are several, the verdicts that are met, and the margin."""
+    handles: list[Artist] = [
+        Line2D([], [], marker=look.marker, color=style.INK, linestyle="none", label=drive)
+        for drive, look in looks.items()
+    ]
+    for verdict, colour in _COLOURS.items():
+        if (shown["verdict"] == verdict).any():
+            face = "white" if verdict == CANNOT_TELL else colour
+            handles.append(Line2D([], [], marker="o", color=colour, markerfacecolor=face, label=verdict))
+    margin_pct = float(shown["margin_pct"].iloc[0])
+    return [*handles, Patch(facecolor="#e9e4d4", label=f"margin ±{margin_pct:g} %")]

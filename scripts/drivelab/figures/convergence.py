@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, selection, style
-from drivelab.figures.convergence_lines import choose
-from drivelab.figures.quantities import quantity
+from drivelab.figures.convergence_lines import beside, choose
+from drivelab.figures.quantities import quantity, short_name
 
 _CELLS = (
     "recording",
@@ -44,14 +44,20 @@ _STEADY = (
 
 @style.styled
 def convergence(
-    cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str | None = None, read_share_pct: int | None = None
+    cells: pd.DataFrame,
+    steady_state: pd.DataFrame,
+    *,
+    metric: str | None = None,
+    read_share_pct: int | None = None,
+    beside_sweep: bool = False,
 ) -> Figure:
     """Convergence of all block sizes at one read share, with the steady-state window marked.
 
     `cells` and `steady_state` hold one drive and run. Without `read_share_pct` writes are shown, or the cells with the
     fewest reads where there is none that only writes; of cells that are no grid of block sizes and mixes all, of a
-    sweep over threads and depths those of the tracked workload with the most threads. `metric` is a column of `cells`;
-    without it, the one that the protocol tracks. Filled markers lie in the window, hollow ones outside. Raises
+    sweep over threads and depths those of the tracked workload with the most threads, or with `beside_sweep` what is
+    measured at one demand only, as the writes before each round. `metric` is a column of `cells`; without it, the one
+    that the protocol tracks. Filled markers lie in the window, hollow ones outside. Raises
     ValueError for unsuitable tables.
     """
     selection.require(steady_state, _STEADY, "steady_state")
@@ -59,13 +65,14 @@ def convergence(
         metric = str(selection.require_one(steady_state, "metric", "steady_state"))
     selection.require(cells, (*_CELLS, metric), "cells")
     loop = selection.one_measurement(counted.labelled(cells))
+    tracked_metrics = set(steady_state["metric"])
     tracked = set(steady_state[steady_state["metric"] == metric]["variable"])
-    lines = choose(loop, tracked, read_share_pct)
+    lines = beside(loop) if beside_sweep else choose(loop, tracked, read_share_pct)
     shown = lines.rows
     windows = selection.windows(steady_state)
     scale = quantity(metric, shown[metric].max())
 
-    figure = style.new_figure(lines.title)
+    figure = style.new_figure(lines.title if metric in tracked_metrics else f"{lines.title}, {short_name(metric)}")
     axes = figure.subplots()
     for colour, marker, (label, short) in zip(
         style.ordered_colours(len(lines.names)), style.MARKERS * 9, lines.names.items(), strict=False

@@ -28,9 +28,19 @@ class Lines:
     """What is not shown."""
 
 
+def beside(loop: pd.DataFrame) -> Lines:
+    """Lines of the cells that a sweep measures at one demand only; raises ValueError where there are none."""
+    points = _points(loop)
+    rows = loop[loop["workload"].isin(points.index[points == 1])]
+    if rows.empty or len(rows) == len(loop):
+        raise ValueError("table 'cells' has no sweep with cells of one demand beside it")
+    names = list(rows.sort_values("cell")["cell_label"].drop_duplicates())
+    return Lines(rows, {name: name for name in names}, "Before the sweep of each round", "Cell")
+
+
 def choose(loop: pd.DataFrame, tracked: Set[str], read_share_pct: int | None = None) -> Lines:
     """Lines of a loop's cells; raises ValueError where none has the read share that is asked for."""
-    points = loop.groupby("workload")[["threads", "queue_depth"]].apply(lambda part: len(part.drop_duplicates()))
+    points = _points(loop)
     if points.max() > 2:
         return _sweep(loop, tracked, points)
     if read_share_pct is None and not _is_grid(loop):
@@ -46,6 +56,11 @@ def choose(loop: pd.DataFrame, tracked: Set[str], read_share_pct: int | None = N
     return Lines(rows, names, f"Convergence at {format_mix(read_share_pct)} read/write", "Block size\n(* tracked)")
 
 
+def _points(loop: pd.DataFrame) -> pd.Series:
+    """Number of demands at which each workload is measured."""
+    return loop.groupby("workload")[["threads", "queue_depth"]].apply(lambda part: len(part.drop_duplicates()))
+
+
 def _is_grid(loop: pd.DataFrame) -> bool:
     """Whether block size and mix tell the cells apart and every combination of them is there."""
     cells = loop.drop_duplicates("cell_label")
@@ -55,7 +70,8 @@ def _is_grid(loop: pd.DataFrame) -> bool:
         if row.pattern in ("random", "sequential")
     ) or not cells["pattern"].isin(["random", "sequential"]).all():  # fmt: skip
         return False
-    several = cells["block_size_bytes"].nunique() > 1 or len(cells) == 1
+    pure = set(cells["read_share_pct"]) == {0, 100}
+    several = cells["block_size_bytes"].nunique() > 1 or len(cells) == 1 or pure
     return several and len(cells) == cells[_CELL].nunique().prod()
 
 

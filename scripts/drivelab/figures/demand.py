@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,20 +12,20 @@ from matplotlib.figure import Figure
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, selection, style
 
-METRICS = ["iops", "mean_latency_us"]
+METRICS = ("iops", "mean_latency_us")
 _MOST_PANELS = 9
 _COLUMNS = 2
 
 
-def surface(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
-    """Columns workload, threads, queue_depth, iops, mean_latency_us: what each point of the sweep comes to.
+def surface(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
+    """Columns workload, threads, queue_depth and `metrics`: what each point of the sweep comes to.
 
     Workloads that were measured at one point alone are no sweep and left out, as the writes before each round.
     """
-    selection.require(cells, ("workload", *METRICS), "cells")
-    loop = counted.loop_cells(cells, *METRICS)
-    table = counted.values(loop, steady_state, METRICS, ["workload", "threads", "queue_depth"])
-    points = table.groupby("workload")["iops"].transform("size")
+    selection.require(cells, ("workload", *metrics), "cells")
+    loop = counted.loop_cells(cells, *metrics)
+    table = counted.values(loop, steady_state, list(metrics), ["workload", "threads", "queue_depth"])
+    points = table.groupby("workload")["threads"].transform("size")
     table = table[points > 1]
     if table.empty:
         raise ValueError("table 'cells' has no workload at several threads or queue depths")
@@ -69,3 +69,12 @@ def finish(figure: Figure, axes: Axes, steady_state: pd.DataFrame) -> None:
     if not steady_state.empty and (message := selection.not_steady(steady_state)):
         style.alarm(figure, message)
     ax.legend(figure, axes, "Threads")
+
+
+def readable(places: list[int], apart: float = 1.3) -> list[int]:
+    """Of ascending places on a logarithmic axis those that have room for a tick each, `apart` by this factor."""
+    ticks = places[:1]
+    for place in places[1:]:
+        if place >= apart * ticks[-1]:
+            ticks.append(place)
+    return ticks

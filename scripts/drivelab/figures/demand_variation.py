@@ -37,16 +37,7 @@ def demand_variation(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric:
 def _depth_axis(axes: Axes, depths: list[int]) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
-    axes.xaxis.set_major_locator(FixedLocator(_readable(depths)))
+    axes.xaxis.set_major_locator(FixedLocator(demand.readable(depths)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda depth, _: f"{depth:g}"))
     axes.set_xlabel("Queue depth per thread (number)")
-
-
-def _readable(depths: list[int]) -> list[int]:
-    """Depths that have room for a tick each: the next is half as much more at the least."""
-    ticks = depths[:1]
-    for depth in depths[1:]:
-        if depth >= 1.3 * ticks[-1]:
-            ticks.append(depth)
-    return ticks

@@ -5,14 +5,12 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drivelab.figures import axes as ax
-from drivelab.figures import selection, style
-from drivelab.figures.quantities import elapsed, quantity
+from drivelab.figures import selection, strip_lines, style
+from drivelab.figures.quantities import quantity
 
 _PLACE = ["recording", "step", "round", "cell"]
 _SERIES = (*_PLACE, "drive", "run", "measurement", "clock", "time_s", "direction")
 _CELLS = (*_PLACE, "drive", "started")
-_DIRECTIONS = {"read": "reads", "write": "writes"}
 
 
 @style.styled
@@ -33,29 +31,10 @@ def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "io
     own_clocks = bool((rows["clock"] == "virtual").any())
     began = (at_s - rows["time_s"]).groupby(rows["recording"] if own_clocks else rows["run"]).transform("min")
     rows = rows.assign(at_s=at_s - began)
-    time, scale = elapsed(float(rows["at_s"].max())), quantity(metric, float(rows[metric].max()))
-    drives = list(rows["drive"].drop_duplicates())
-    colours = dict(zip(drives, style.colours(len(drives)), strict=True))
-    directions = [one for one in _DIRECTIONS if (rows["direction"] == one).any()]
-    several_runs = rows["run"].nunique() > 1
-    figure = style.new_figure(f"Head to head: {scale.name} second by second",
-                              height_in=style.HEIGHT_IN if len(directions) == 1 else 5.8)  # fmt: skip
-    panels = figure.subplots(len(directions), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, direction in zip(panels, directions, strict=True):
-        part = rows[rows["direction"] == direction]
-        for (drive, run), line in part.groupby(["drive", "run"], sort=False):
-            line = line.sort_values("at_s")
-            name = f"{drive}, run {run}" if several_runs else str(drive)
-            axes.plot(line["at_s"] / time.divisor, line[metric] / scale.divisor, color=colours[drive], linewidth=1.2,
-                      linestyle=style.DASHES[(int(run) - 1) % 4], marker=style.MARKERS[drives.index(drive) % 10],
-                      markersize=4, markevery=max(1, len(line) // 20), label=name, gid="line")  # fmt: skip
-        ax.scale_y(axes, [float(one) for one in part[metric] / scale.divisor], scale)
-        axes.set_ylabel(f"{scale.name}, {_DIRECTIONS[direction]}\n({scale.unit})")
-    panels[-1].set_xlim(0, float(rows["at_s"].max()) / time.divisor * 1.01)
-    panels[-1].set_xlabel(f"Time since the common start ({time.unit})")
+    scale = quantity(metric, float(rows[metric].max()))
+    figure = strip_lines.draw(rows, f"Head to head: {scale.name} second by second", metric, "the common start")
     if own_clocks:
         style.note(figure, "virtual clock: each drive has a clock of its own, the starts are laid on each other")
-    ax.legend(figure, panels[0])
     return figure
 
 

@@ -24,37 +24,45 @@ def latency_by_turn(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
 
     Both tables hold the soaks of one recording that are repeated over values. Raises ValueError for unsuitable tables.
     """
+    soaks = last_soaks(latency_bins, cells)
+    workloads = {str(cell["workload"]) for cell, _ in soaks}
+    subject = f", {next(iter(workloads))}" if len(workloads) == 1 else ""
+
+    figure = style.new_figure(f"Latency distribution{subject}")
+    axes = figure.subplots()
+    smallest = 1.0
+    for place, ((cell, bins), colour) in enumerate(zip(soaks, style.colours(len(soaks)), strict=True)):
+        curve = exceedance(bins)
+        smallest = min(smallest, float(curve.min()))
+        name = turn_name(cell, len(workloads) > 1)
+        if float(curve.min()) <= _TAIL[0]:
+            name = f"{name}: {_TAIL[1]} in {format_latency(float(curve[curve > _TAIL[0]].index[-1]))}"
+        axes.plot(curve.index, curve, drawstyle="steps-pre", color=colour, linestyle=style.DASHES[place % 4],
+                  label=name, gid="line")  # fmt: skip
+    nines_axis(axes, pd.concat([bins for _, bins in soaks]), smallest)
+    _lines(axes, smallest)
+    ax.legend(figure, axes)
+    return figure
+
+
+def last_soaks(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> list[tuple[pd.Series, pd.DataFrame]]:
+    """For each turn a cell of its last soak and the bins of that, without empty ones; raises ValueError for none."""
     selection.require(latency_bins, _BINS, "latency_bins")
     selection.require(cells, _CELLS, "cells")
     selection.require_one(cells, "recording", "cells")
     turns = cells[(cells["kind"] == "soak") & cells["phase_value"].notna()]
     bins = latency_bins[(latency_bins["kind"] == "soak") & latency_bins["phase_value"].notna()]
     bins = bins[bins["count"] > 0]
-    if turns.empty or bins.empty:
+    last = turns.groupby("phase_value", sort=False)["step"].max()
+    found = [(turns[turns["step"] == step].iloc[0], bins[bins["step"] == step]) for step in last]
+    found = [(cell, part) for cell, part in found if len(part)]
+    if not found:
         raise ValueError("table 'latency_bins' has no soaks that are repeated over values")
-    last = {value: int(part["step"].max()) for value, part in turns.groupby("phase_value", sort=False)}
-    bins = bins[bins["step"].isin(last.values())]
-    workloads = {turns[turns["step"] == step]["workload"].iloc[0] for step in last.values()}
-    subject = f", {next(iter(workloads))}" if len(workloads) == 1 else ""
-
-    figure = style.new_figure(f"Latency distribution{subject}")
-    axes = figure.subplots()
-    smallest = 1.0
-    for place, ((_, step), colour) in enumerate(zip(last.items(), style.colours(len(last)), strict=True)):
-        curve = exceedance(bins[bins["step"] == step])
-        smallest = min(smallest, float(curve.min()))
-        name = _name(turns[turns["step"] == step].iloc[0], len(workloads) > 1)
-        if float(curve.min()) <= _TAIL[0]:
-            name = f"{name}: {_TAIL[1]} in {format_latency(float(curve[curve > _TAIL[0]].index[-1]))}"
-        axes.plot(curve.index, curve, drawstyle="steps-pre", color=colour, linestyle=style.DASHES[place % 4],
-                  label=name, gid="line")  # fmt: skip
-    nines_axis(axes, bins, smallest)
-    _lines(axes, smallest)
-    ax.legend(figure, axes)
-    return figure
+    return found
 
 
-def _name(cell: pd.Series, by_workload: bool) -> str:
+def turn_name(cell: pd.Series, by_workload: bool) -> str:
+    """What a turn is called: its point with the demand, else its workload where these differ, else its value."""
     if isinstance(cell["point"], str):
         return f"{cell['point'].upper()} ({demand(int(cell['threads']), int(cell['queue_depth']))})"
     return str(cell["workload"]) if by_workload else str(cell["phase_value"])

@@ -9,6 +9,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
+from drivelab.figures.hover_axes import tell
 from drivelab.figures.quantities import format_latency
 
 _COLUMNS = ("drive", "measurement", "kind", "pattern", "read_share_pct", "block_size_bytes", "latency_ns", "count")
@@ -74,6 +75,7 @@ def nines_axis(axes: Axes, bins: pd.DataFrame, smallest: float) -> None:
     axes.yaxis.set_major_locator(FixedLocator(nines))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
+    tell(axes.yaxis, lambda share: f"{100 * (1 - share):.7g} %")
     axes.set_ylabel("Faster I/Os (% of all), log scale")
 
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
-from drivelab.figures.quantities import format_kib, quantity
+from drivelab.figures.quantities import format_kib, format_number, quantity
 from drivelab.units import format_size
 
 CELLS = (
@@ -29,6 +29,8 @@ CELLS = (
 )
 STEADY = ("recording", "step", "variable", "reached", "rounds", "window_start", "window_end", *selection.EXCURSIONS)
 
+_PURE = {"100/0": "reads", "0/100": "writes"}
+
 
 @style.styled
 def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
@@ -46,16 +48,20 @@ def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     by_mix = len(table.index) == 1 and len(table.columns) > 1
     figure = style.new_figure(f"{scale.name} by {'read share' if by_mix else 'block size and mix'}")
     axes = figure.subplots()
-    if by_mix:
+    bars = by_mix and all(str(selection.mix(one)).rpartition(" ")[2] in _PURE for one in table.columns)
+    if bars:
+        _as_bars(axes, table)
+    elif by_mix:
         _by_read_share(axes, table)
     else:
         _by_block_size(axes, table)
     values = table.stack().tolist()
-    ax.scale_y(axes, values, scale, log=ax.is_wide(values))
+    ax.scale_y(axes, values, scale, log=ax.is_wide(values) and not bars)  # bars begin at zero
     message = selection.not_steady(steady_state)
     if message:
         style.alarm(figure, message)
-    ax.legend(figure, axes, "Block size" if by_mix else "Read/write\nmix (%)")
+    if not bars:
+        ax.legend(figure, axes, "Block size" if by_mix else "Read/write\nmix (%)")
     return figure
 
 
@@ -71,6 +77,22 @@ def _by_block_size(axes: Axes, table: pd.DataFrame) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: format_kib(size)))
     axes.set_xlabel("Block size (KiB), log scale")
+
+
+def _as_bars(axes: Axes, table: pd.DataFrame) -> None:
+    """Of one block size what only reads and what only writes: two values are no line."""
+    (size,) = table.index
+    names, values = [], [float(value) for value in table.loc[size]]
+    for column in table.columns:
+        pattern, _, mix = str(selection.mix(column)).rpartition(" ")
+        names.append(f"{pattern} {format_size(int(size))} {mix}\n{_PURE[mix]}".strip())
+    axes.bar(range(len(values)), values, 0.5, color=style.colours(len(values)), gid="bar")
+    for place, value in enumerate(values):
+        axes.annotate(format_number(value), (place, value), (0, 3), textcoords="offset points", ha="center",
+                      fontsize=style.SMALL_PT, gid="number")  # fmt: skip
+    axes.set_xticks(range(len(values)), names)
+    axes.set_xlabel("Block size, read/write mix (%)")
+    axes.grid(visible=False, axis="x")
 
 
 def _by_read_share(axes: Axes, table: pd.DataFrame) -> None:

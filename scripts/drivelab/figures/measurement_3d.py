@@ -6,12 +6,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from drivelab.figures import selection, style
 from drivelab.figures.measurement_2d import CELLS, STEADY
 from drivelab.figures.quantities import format_kib, format_number, quantity
 
 _WIDTH = 0.62
+_LIGHT = (0.55, 1.0, 0.8)
+"""On the faces of a column, in their order."""
 
 
 @style.styled
@@ -35,20 +38,15 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
         for x in range(len(mixes)):
             height = table.iat[y, x]
             if np.isfinite(height):
-                axes.bar3d(
-                    x - _WIDTH / 2,
-                    y - _WIDTH / 2,
-                    0,
-                    _WIDTH,
-                    _WIDTH,
-                    height,
-                    color=colour_of[sizes[y]],
+                column = Poly3DCollection(
+                    _faces(x, y, height),
+                    facecolors=[_shade(colour_of[sizes[y]], light) for light in _LIGHT],
                     edgecolor="white",
                     linewidth=0.3,
-                    shade=True,
                     zorder=10 + x - len(mixes) * y,
                     gid=f"{mixes[x]}|{sizes[y]}",
                 )
+                axes.add_collection3d(column, autolim=False)
     axes.set_xticks(range(len(mixes)), [selection.mix(mix) for mix in mixes])
     axes.set_yticks(range(len(sizes)), [format_kib(size) for size in sizes])
     axes.set_xlim(-0.6, max(len(mixes) - 0.4, 1))
@@ -64,6 +62,21 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     if message:
         style.alarm(figure, message)
     return figure
+
+
+def _faces(x: float, y: float, height: float) -> list[list[tuple[float, float, float]]]:
+    """The three sides of a column that can be seen: towards more x, towards less y, and its top."""
+    left, right, front, back = x - _WIDTH / 2, x + _WIDTH / 2, y - _WIDTH / 2, y + _WIDTH / 2
+    return [
+        [(right, front, 0.0), (right, back, 0.0), (right, back, height), (right, front, height)],
+        [(left, front, 0.0), (right, front, 0.0), (right, front, height), (left, front, height)],
+        [(left, front, height), (right, front, height), (right, back, height), (left, back, height)],
+    ]
+
+
+def _shade(colour: style.Colour, light: float) -> style.Colour:
+    red, green, blue = (light * part for part in colour)
+    return red, green, blue
 
 
 def _tall_at_the_back(table: pd.DataFrame) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from drivelab.analysis import nines as quantiles
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
+from drivelab.figures.hover_axes import tell
 from drivelab.figures.quantities import format_latency
 
 _COLUMNS = ("drive", "measurement", "kind", "workload", "latency_ns", "count")
@@ -58,6 +59,7 @@ def nines(latency_bins: pd.DataFrame) -> Figure:
         FuncFormatter(lambda place, _: next(f"{percent:g}" for percent, at in zip(table["quantile_pct"], places,
                                                                                 strict=True) if at == place))
     )  # fmt: skip
+    tell(axes.xaxis, lambda place: f"{100 * (1 - 10.0**-place):.7g} %")
     axes.set_xlabel("I/Os that were as fast (% of all), log scale towards 100 %")
     ax.legend(figure, axes)
     return figure

@@ -38,6 +38,8 @@ _DERIVED = {
     "duration_s": "duration",
 }
 """Names of metrics that are compared, but have no axis of their own."""
+AXES = frozenset(_NAMES)
+"""Metrics that `quantity` knows."""
 _SCORE_UNIT = "√(MiB/s · 1/s)"
 """A score is a geometric mean: its unit says of what."""
 
@@ -76,7 +78,7 @@ def quantity(metric: str, largest: float) -> Quantity:
     """
     name = metric_name(metric)
     if metric.endswith("_us"):
-        unit, divisor = _largest_unit(_TIMES_US, largest, 10.0)
+        unit, divisor = _largest_unit(_TIMES_US, largest, 2.0)
         return Quantity(name, unit, divisor)
     if metric.endswith("_mib_s"):
         return Quantity(name, "GiB/s", float(KIB)) if largest >= 20 * KIB else Quantity(name, "MiB/s")

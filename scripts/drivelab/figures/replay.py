@@ -112,7 +112,7 @@ def _panel(axes: Axes, rows: list[pd.DataFrame], metric: str, colours: Mapping[s
     axes.set_xlim(0, largest / scale.divisor * 1.14 or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
     ax.plain_numbers(axes, "x")
-    axes.set_xlabel(f"{scale.label}\n{_METRICS[metric]}")
+    axes.set_xlabel(f"{scale.label}\n{_METRICS[metric]}", fontsize=style.LEGEND_PT)
     axes.grid(visible=False, axis="y")
 
 

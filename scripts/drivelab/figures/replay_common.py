@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures import style
+from drivelab.figures.hover_axes import tell
 from drivelab.figures.trace_common import BADGES
 
 RUN = ["recording", "step", "phase", "phase_pass", "trace", "repeat"]
@@ -88,6 +89,7 @@ def nines_axis(axes: Axes, smallest: float, label: str) -> None:
     axes.yaxis.set_major_locator(FixedLocator(nines))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: percentile(share)))
+    tell(axes.yaxis, lambda share: f"{100 * (1 - share):.7g} %")
     axes.set_ylabel(label)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from drivelab.figures import axes as ax
 from drivelab.figures import replay_common as common
@@ -78,6 +79,7 @@ def _latencies(axes: Axes, rows: pd.DataFrame, names: list[str]) -> None:
                       markerfacecolor="white" if hollow else colour, label=name, gid=column)  # fmt: skip
     if known:
         ax.log_axis(axes, "x", max(min(known), 0.1), max(known), format_latency)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=8))  # half of the width: room for few
     axes.set_xlabel("Mean latency (µs, ms, s), log scale")
 
 

@@ -9,15 +9,17 @@ import pandas as pd
 
 from drivelab.figures import style
 from drivelab.figures.counted import labelled
-from drivelab.figures.registry import FIGURES, render
+from drivelab.figures.registry import FIGURES
+from drivelab.figures.rendering import render
 
 
 def draw(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], subject: str) -> None:
     """Draw the figures named by the keys of `stems` from one measurement's `tables` and save each as SVG and PNG.
 
-    Options that the tables decide: loops show the metric that they track, if they track one, and the window of the
-    first variable.
+    Options that the tables decide: loops show the metric that they track first, if they track one.
     """
+    if "cells" in tables:  # named before any is left out: what a cell is called depends on the others
+        tables = {**tables, "cells": labelled(tables["cells"])}
     for name, stem in stems.items():
         style.save(render(name, _rows(name, tables), subject, **_options(name, tables)), stem)
 
@@ -25,21 +27,17 @@ def draw(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], subject:
 def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]:
     if name in ("measurement_2d", "measurement_3d") or (name == "repeats" and len(tables["steady_state"])):
         return {"metric": tables["steady_state"]["metric"].iloc[0]}
-    if name == "window":
-        return {"variable": tables["steady_state"]["variable"].iloc[0]}
     return {"kind": "soak"} if name == "latency_distribution" else {}
 
 
 def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Of the tables only the steps that the figure is about: a protocol may have loops and soaks, once or repeated."""
     chosen = {table: tables[table] for table in dict.fromkeys((*FIGURES[name].required, FIGURES[name].values))}
-    if "cells" in chosen:  # named before any is left out: what a cell is called depends on the others
-        chosen["cells"] = labelled(chosen["cells"])
-    choose = _CHOICES.get(name, lambda rows: rows)
+    choose = _CHOICES.get(FIGURES[name].module, lambda rows: rows)
     for table in ("cells", "latency_bins"):
         if table in chosen:
             chosen[table] = choose(chosen[table])
-    if name in ("convergence", "window", "measurement_2d", "measurement_3d"):
+    if FIGURES[name].module in _OF_ONE_LOOP:
         windows = chosen["steady_state"]
         chosen["steady_state"] = windows[windows["step"] == windows["step"].min()]
         chosen["cells"] = chosen["cells"][chosen["cells"]["step"] == windows["step"].min()]
@@ -65,10 +63,11 @@ def _turns(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["kind"] == "soak") & rows["phase_value"].notna()]
 
 
+_OF_ONE_LOOP = ("convergence", "measurement_2d", "measurement_3d")
 _CHOICES: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     **dict.fromkeys(("convergence", "window", "measurement_2d", "measurement_3d", "repeats"), _loops),
     **dict.fromkeys(("saturation_time", "saturation_bytes", "stimulus"), _soaks),
-    **dict.fromkeys(("latency_distribution", "nines"), _last_soak),
-    "latency_by_turn": _turns,
+    **dict.fromkeys(("latency_distribution", "latency_histogram", "nines"), _last_soak),
+    **dict.fromkeys(("latency_by_turn", "histogram_by_turn"), _turns),
 }
-"""Rows of the tables that a figure shows; all, where none is named."""
+"""Rows of the tables that a figure shows, by the module that draws it; all, where none is named."""

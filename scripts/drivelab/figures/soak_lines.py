@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pandas as pd
 from matplotlib.axes import Axes
 
+from drivelab.analysis.counted_slices import counted_slices
+from drivelab.analysis.saturation import Cliff, Level, find_cliff, level
 from drivelab.figures import selection, style
+from drivelab.figures.quantities import Quantity, format_latency, format_number
+
+_MOST_EMPTY = 0.4
+"""Share of an axis."""
 
 COLUMNS = (
     "recording",
@@ -21,6 +28,14 @@ COLUMNS = (
     "block_size_bytes",
     "workload",
     "round",
+    "elapsed_s",
+    "runtime_s",
+    "iops",
+    "read_ios",
+    "write_ios",
+    "bytes_written_total",
+    "filled",
+    "in_window",
 )
 
 
@@ -64,12 +79,59 @@ def plot(axes: Axes, x: pd.Series, y: pd.Series, colour: style.Colour, number: i
     )
 
 
-def mark_cliffs(axes: Axes, cliffs: Mapping[str, float], colour_of: Mapping[str, style.Colour]) -> None:
-    """A dotted line where each drive's rate falls off, in display units."""
-    unknown = set(cliffs) - set(colour_of)
-    if unknown:
-        raise ValueError(f"a write cliff is given for {', '.join(sorted(unknown))}, but 'cells' holds no such drive")
-    name: str | None = "write cliff"
-    for drive, position in cliffs.items():
-        axes.axvline(position, color=colour_of[drive], linestyle=(0, (1, 1.5)), linewidth=1.6, label=name, gid="cliff")
-        name = None
+@dataclass(frozen=True)
+class Landmarks:
+    """What a soak is told by: where its rate falls off, and what the drawn metric settles at."""
+
+    slices: pd.DataFrame
+    """The counted ones."""
+    whole: bool
+    """Whether these are all."""
+    words: str
+    """What the level is."""
+    level: Level | None
+    cliff: Cliff | None
+
+
+def landmarks(line: pd.DataFrame, metric: str, capacity_bytes: int = 1) -> Landmarks:
+    """Cliff and level of one recording's slices in order, found as for the tables.
+
+    A soak of a drive that was filled before has no cliff, maximum latency settles at nothing. Without the capacity the
+    cliff has no drive fills.
+    """
+    fresh = not line["filled"].astype(bool).any()
+    counted = counted_slices(line.assign(saturates=fresh))
+    has_level = metric != "max_latency_us" and bool(counted.slices[metric].notna().any())
+    settled = level(counted.slices, metric) if has_level else None
+    cliff = find_cliff(line, capacity_bytes) if fresh else None
+    return Landmarks(counted.slices, len(counted.slices) == len(line), counted.statistic, settled, cliff)
+
+
+def mark(axes: Axes, found: Landmarks, span: tuple[float, float], scale: Quantity, colour: style.Colour,
+         *, alone: bool) -> None:  # fmt: skip
+    """A dashed line at the level over the slices that it is of, from and to the places `span` on the x axis.
+
+    Its number is in the legend if the soak is `alone` in the figure.
+    """
+    if found.level is None:
+        return
+    value = found.level.average / scale.divisor
+    is_time = scale.unit in ("µs", "ms", "s")
+    number = format_latency(found.level.average) if is_time else f"{format_number(value)} {scale.unit}"
+    label = f"{found.words}: {number}" if alone else None
+    if not found.whole:
+        axes.axvspan(*span, color=colour, alpha=0.08, linewidth=0, zorder=0, gid="counted")
+    axes.plot(span, [value, value], color=style.ALARM if alone else colour, linestyle="--", linewidth=1.6, zorder=4,
+              label=label, gid="level")  # fmt: skip
+
+
+def mark_cliff(axes: Axes, place: float, text: str, colour: style.Colour, *, alone: bool) -> None:
+    """A dotted line where the rate falls off; `text` says more in the legend if the soak is `alone`."""
+    axes.axvline(place, color=style.INK if alone else colour, linestyle=(0, (1, 1.5)), linewidth=1.6,
+                 label=f"write cliff{text}" if alone else None, gid="cliff")  # fmt: skip
+
+
+def from_place(places: pd.Series) -> float:
+    """Where the x axis begins: at 0, unless most of it would be empty."""
+    low, high = float(places.min()), float(places.max())
+    return 0.0 if low < _MOST_EMPTY * high else max(0.0, low - 0.06 * (high - low) - 1e-9)

@@ -10,6 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures import trace_common as common
+from drivelab.figures.hover_axes import tell
 from drivelab.figures.quantities import format_latency
 
 _COLUMNS = ("operation", "phase", "low_ns", "high_ns", "requests")
@@ -62,6 +63,7 @@ def trace_latency(latency: pd.DataFrame) -> Figure:
     panels[0].yaxis.set_major_locator(FixedLocator(nines))
     panels[0].yaxis.set_minor_locator(NullLocator())
     panels[0].yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
+    tell(panels[0].yaxis, lambda share: f"{100 * (1 - share):.7g} %")
     panels[0].set_ylabel("Faster requests (% of all), log scale")
     style.note(figure, "Latencies are those of the drive and the system that the trace was captured on")
     ax.legend(figure, panels[0], handles=list(handles.values()))

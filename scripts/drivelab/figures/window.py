@@ -32,33 +32,64 @@ _COLUMNS = (
     "intercept",
     "residual_drift_pct",
 )
+_MOST_PANELS = 9
 _DATA, _SLOPE = "#dcecf9", "#a9dcc8"
 
 
 @style.styled
 def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure:
-    """Window of one tracked variable with its bands, fit `m * R + b` (R is the round) and determination block.
+    """Window of every tracked variable with its bands, fit `m * R + b` (R is the round) and determination block.
 
-    The table must hold one row, or `variable` chooses one. The axis shows the surroundings of the average, with the
-    deviation from it on the right. Raises ValueError for unsuitable tables and a fit that misses its own values.
+    A panel for each row of the table, or for those of one `variable`. The axes show the surroundings of the average,
+    with the deviation from it on the right. Raises ValueError for unsuitable tables and a fit that misses its own
+    values.
     """
     selection.require(steady_state, _COLUMNS, "steady_state")
     message = selection.not_steady(steady_state)  # also when another variable of the loop is to blame
     if variable is not None:
         steady_state = selection.rows(steady_state, "steady_state", variable=variable)
-    if len(steady_state) != 1:
-        found = ", ".join(steady_state["variable"])
-        raise ValueError(f"table 'steady_state' holds {len(steady_state)} windows ({found}); this figure shows one")
-    row = steady_state.iloc[0]
+    if "recording" in steady_state:
+        selection.require_one(steady_state, "recording", "steady_state")
+    shown, names = steady_state.iloc[:_MOST_PANELS], _names(steady_state)
+    several = len(shown) > 1
+    title = "Steady-state windows" if several else f"Steady-state window, {names[0]}"
+    figure = style.new_figure(title, height_in=4.6 if not several else 1.1 + 3.2 * len(shown))
+    if len(steady_state) > len(shown):
+        style.note(figure, f"the first {len(shown)} of {len(steady_state)} variables; all are in the tables")
+    panels = figure.subplots(2 * len(shown), 1, height_ratios=[3.0, 1.05] * len(shown), squeeze=False)[:, 0]
+    for place, (_, row) in enumerate(shown.iterrows()):
+        axes, block = panels[2 * place : 2 * place + 2]
+        scale = _panel(axes, row)
+        if several:
+            axes.set_title(names[place], fontsize=style.TEXT_PT, loc="left")
+        _determination(block, row, scale)
+    if message:
+        style.alarm(figure, message)
+    ax.legend(figure, panels[0])
+    return figure
+
+
+def _names(steady_state: pd.DataFrame) -> list[str]:
+    """Of each row: its variable, with what is tracked of it where that tells two apart, and the step likewise.
+
+    Raises ValueError where two rows are of the same.
+    """
+    names = steady_state["variable"].astype(str)
+    for column, words in (("metric", "{}"), ("step", "step {}")):
+        if names.duplicated().any() and column in steady_state:
+            names = names + ", " + steady_state[column].map(words.format)
+    if names.duplicated().any():
+        raise ValueError(f"table 'steady_state' holds {len(names)} windows ({', '.join(names)}); expected one of each")
+    return [str(name) for name in names]
+
+
+def _panel(axes: Axes, row: pd.Series) -> Quantity:
     values = np.asarray(row["values"], dtype=float)
     rounds = np.arange(int(row["window_start"]), int(row["window_end"]) + 1)
     if len(values) != len(rounds):
         raise ValueError(f"table 'steady_state' has {len(values)} values for a window of {len(rounds)} rounds")
     scale = quantity(str(row["metric"]), float(values.max()))
     average = float(row["average"]) / scale.divisor
-
-    figure = style.new_figure(f"Steady-state window, {row['variable']}", height_in=4.6)
-    axes, block = figure.subplots(2, 1, height_ratios=[3.0, 1.0])
     axes.plot(
         rounds,
         values / scale.divisor,
@@ -94,11 +125,7 @@ def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure
     _deviation_axis(axes, average, reach * 1.15 or 1.0)
     axes.set_ylabel(scale.label)
     ax.round_axis(axes, int(rounds[0]), int(rounds[-1]))
-    if message:
-        style.alarm(figure, message)
-    _determination(block, row, scale)
-    ax.legend(figure, axes)
-    return figure
+    return scale
 
 
 def _deviation_axis(axes: Axes, average: float, reach: float) -> None:
@@ -146,20 +173,20 @@ def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
     )
     for line, (name, text) in enumerate(facts):
         write(0.0, line, name, colour=style.MUTED)
-        write(0.17, line, text)
-    write(0.53, 0, f"Excursion ({scale.unit})", colour=style.MUTED)
-    write(0.85, 0, "measured", colour=style.MUTED, ha="right")
-    write(1.01, 0, "allowed", colour=style.MUTED, ha="right")
+        write(0.2, line, text)
+    write(0.5, 0, "Excursion", colour=style.MUTED)
+    write(0.84, 0, "measured", colour=style.MUTED, ha="right")
+    write(1.08, 0, f"allowed ({scale.unit})", colour=style.MUTED, ha="right")
     for line, kind in enumerate(("data", "slope"), start=1):
         measured, allowed = f"measured_{kind}_excursion", f"allowed_{kind}_excursion"
         broken = float(row[measured]) > float(row[allowed])
-        write(0.53, line, with_minus("Data, max - min") if kind == "data" else "Slope, rise of fit", colour=style.MUTED)
+        write(0.5, line, with_minus("Data, max - min") if kind == "data" else "Slope, rise of fit", colour=style.MUTED)
         write(
-            0.85,
+            0.84,
             line,
             number(measured),
             colour=style.ALARM if broken else style.INK,
             weight="bold" if broken else "normal",
             ha="right",
         )
-        write(1.01, line, number(allowed), ha="right")
+        write(1.08, line, number(allowed), ha="right")

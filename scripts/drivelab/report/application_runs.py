@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from drivelab.report.inputs import Inputs, Key, Row
-from drivelab.report.numbers import DASH, is_missing, number, size
+from drivelab.report.number_cells import number_cell, size_cell, value_cell
+from drivelab.report.numbers import DASH, is_missing
 from drivelab.report.taint import taint_mark, taint_note
-from drivelab.report.verdict import value_cell
 from drivelab.report.view import Cell, Column, Table
 
 _TIMED = (
@@ -36,7 +36,7 @@ def application_runs_table(inputs: Inputs, key: Key) -> Table | None:
                 Cell("yes" if row["counted"] else "no", small=taint_mark(row)),
                 value_cell(row["duration_s"]),
                 *(_known(row[name]) for name in ("command_s", "sync_s")),
-                *(Cell(size(row[name])) for name in ("read_bytes", "write_bytes")),
+                *(size_cell(row[name]) for name in ("read_bytes", "write_bytes")),
                 *(_known(row[name]) for name in ("user_s", "system_s", "exit_status")),
                 _what_ran(row),
             )
@@ -59,7 +59,7 @@ def _name(run: Row) -> str:
 
 
 def _known(value: object) -> Cell:
-    return Cell(DASH) if is_missing(value) else Cell(number(value))
+    return Cell(DASH) if is_missing(value) else number_cell(value)
 
 
 def _what_ran(run: Row) -> Cell:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from drivelab.analysis.verdict import NOT_STEADY, RSE_TOO_HIGH, TOO_FEW_RUNS
-from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.numbers import is_missing, metric_name
-from drivelab.report.taint import taint_reasons, tainted
+from drivelab.report.taint import taint_reasons
 from drivelab.report.view import Banner, Link
+
+_MAY_BE_TAINTED = ("cells", "replays", "application_runs")
 
 
 def banners(inputs: Inputs) -> tuple[Banner, ...]:
     """The banners that apply, gravest first."""
     makers: tuple[Callable[[Inputs], Banner | None], ...] = (
-        _partial, _not_steady, _not_repeatable, _tainted, _lossy, _simulated, _clock, _virtual, _reduced
+        _excluded, _also_differs, _imported, _partial, _not_steady, _not_repeatable, _tainted, _lossy, _simulated,
+        _clock, _virtual, _reduced,
     )  # fmt: skip
     return tuple(banner for maker in makers if (banner := maker(inputs)) is not None)
 
@@ -28,7 +31,7 @@ def _links(inputs: Inputs, keys: list[Key]) -> tuple[Link, ...]:
     return tuple(Link(" · ".join(key), inputs.anchors[key]) for key in keys)
 
 
-def _keys(inputs: Inputs, rows: list[Row]) -> list[Key]:
+def _keys(inputs: Inputs, rows: Sequence[Row]) -> list[Key]:
     found = {(row["drive"], row["measurement"]) for row in rows}
     return [key for key in inputs.keys if key in found]
 
@@ -53,6 +56,54 @@ def _not_steady(inputs: Inputs) -> Banner | None:
         "part and would come out differently after more of it.",
         affected=_links(inputs, keys),
         reasons=tuple(reasons),
+    )
+
+
+def _excluded(inputs: Inputs) -> Banner | None:
+    rows = inputs.tables["exclusions"]
+    if not rows:
+        return None
+    places = dict.fromkeys(f"{row['recording']}, {row['place']}: {row['words']}" for row in rows)
+    return Banner(
+        id="excluded",
+        label="data left out",
+        title="Left out of every result",
+        meaning="These data cannot be relied on and are in no average, window, percentile or comparison.",
+        affected=_links(inputs, _keys(inputs, rows)),
+        reasons=tuple(places),
+    )
+
+
+def _also_differs(inputs: Inputs) -> Banner | None:
+    rows = [row for row in inputs.tables["differences"] if not row["intended"]]
+    if not rows:
+        return None
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        found.setdefault((row["comparison"], row["basis"]), {})[str(row["facet"])] = None
+    compared = [{"drive": row["comparison"], "measurement": row["measurement"]} for row in rows]
+    return Banner(
+        id="also-differs",
+        label="not all else equal",
+        title="More differs than was meant to",
+        meaning="Something else differs between the compared drives, which could explain a delta as well.",
+        affected=_links(inputs, _keys(inputs, compared)),
+        reasons=tuple(f"{one} against {basis}: {', '.join(facets)}" for (one, basis), facets in found.items()),
+    )
+
+
+def _imported(inputs: Inputs) -> Banner | None:
+    rows = [row for row in inputs.tables["summary"] if str(row["protocol"]).startswith("imported")]
+    if not rows:
+        return None
+    return Banner(
+        id="imported",
+        label="imported",
+        title="Imported: conditions not recorded",
+        meaning="These numbers were measured by others: how the drive was prepared, and on what host, is known only as "
+        "far as their files say it.",
+        affected=_links(inputs, _keys(inputs, rows)),
+        reasons=tuple(dict.fromkeys(f"{row['drive']} · {row['measurement']}: {row['protocol']}" for row in rows)),
     )
 
 
@@ -124,14 +175,15 @@ def _not_repeatable(inputs: Inputs) -> Banner | None:
 
 
 def _tainted(inputs: Inputs) -> Banner | None:
-    rows = [row for name in ("cells", "replays", "application_runs") for row in tainted(inputs.tables[name])]
+    frames = [inputs.frame(name) for name in _MAY_BE_TAINTED]
+    rows = [row for frame in frames if "tainted" in frame for row in rows_of(frame[frame["tainted"].eq(True)])]
     if not rows:
         return None
     keys = _keys(inputs, rows)
     reasons = []
     for key in keys:
         of_key = [row for row in rows if (row["drive"], row["measurement"]) == key]
-        whole = sum(len(inputs.of_key(name, key)) for name in ("cells", "replays", "application_runs"))
+        whole = sum(len(inputs.frame_of(name, key)) for name in _MAY_BE_TAINTED)
         reasons.append(f"{key[0]} · {key[1]}: {len(of_key)} of {whole} cells and replays: {taint_reasons(of_key)}")
     return Banner(
         id="tainted",

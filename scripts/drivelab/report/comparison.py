@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from drivelab.analysis.replay_metrics import SCORE_FORMULA
+from drivelab.report.capacities import capacity_tables
+from drivelab.report.delta_tables import deltas_table, differences_table
 from drivelab.report.header import capacity, fill, memory, purge
 from drivelab.report.host_settings import host_settings
 from drivelab.report.inputs import Inputs, Row
+from drivelab.report.number_cells import duration_cell, number_cell, size_cell, summary_cell, value_cell
 from drivelab.report.numbers import (
     DASH,
     MISSING,
     TIMES,
     capital,
-    duration,
-    heading,
     is_missing,
-    metric_order,
     number,
     quantity,
     share,
@@ -25,10 +25,8 @@ from drivelab.report.numbers import (
     text,
 )
 from drivelab.report.replay_result import basis_scores, relative_score
-from drivelab.report.verdict import certainty_cell, delta_cell, footnote, outcome, remarks_of, value_cell
 from drivelab.report.view import Cell, Column, Table
 
-_MANY_ROWS = 30
 _IDENTITY = {"Serial", "Device", "Host"}
 """What tells drives and hosts apart; it differs by nature."""
 
@@ -61,7 +59,9 @@ _HOST: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 
 def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
     """Deltas of each measurement, what differs between drives, settings and hosts, and the traces."""
-    found = [table for one in inputs.measurements for table in (scores(inputs, one), _deltas(inputs, one))]
+    found = [differences_table(inputs)]
+    found += [table for one in inputs.measurements for table in (scores(inputs, one), deltas_table(inputs, one))]
+    found += capacity_tables(inputs)
     drives = {name: {k: show(inputs.drive(name).get(c)) for k, (c, show) in _DRIVE.items()} for name in inputs.drives}
     hosts = {
         f"{text(row.get('host'))}{f' ({place})' if place > 1 else ''}": {
@@ -81,56 +81,6 @@ def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
     return tuple(table for table in found if table is not None)
 
 
-def _deltas(inputs: Inputs, measurement: str) -> Table | None:
-    deltas = [row for row in inputs.tables["deltas"] if row["measurement"] == measurement]
-    if not deltas:
-        return None
-    longest = max((abs(float(row["delta_pct"])) for row in deltas if not is_missing(row["delta_pct"])), default=0.0)
-    remarks = remarks_of(inputs)
-    others = list(dict.fromkeys(row["comparison"] for row in deltas))
-    several = len(others) > 1
-    basis = deltas[0]["basis"]
-    places = {label: place for place, label in enumerate(dict.fromkeys(row["cell_label"] for row in deltas))}
-    deltas.sort(key=lambda row: (metric_order(row["metric"]), places[row["cell_label"]], row["comparison"]))
-    recordings = [
-        name for row in inputs.tables["summary"] if row["measurement"] == measurement for name in row["recordings"]
-    ]
-    return Table(
-        id=f"deltas-{inputs.measurements.index(measurement) + 1}",
-        caption=f"{measurement}: {', '.join(others)} against {basis}, the basis",
-        columns=(
-            Column("Cell", numeric=False),
-            Column("Metric", numeric=False),
-            Column(f"{basis} (basis)"),
-            Column("Compared drive" if several else str(deltas[0]["comparison"])),
-            Column("Δ"),
-            Column("Direction", numeric=False),
-            Column("Sure?", numeric=False),
-        ),
-        rows=tuple(
-            (
-                Cell(str(row["cell_label"]), small=str(row["comparison"]) if several else ""),
-                Cell(heading(row["metric"], row["unit"]), small="lower is better" if row["kind"] == "time" else ""),
-                value_cell(row["basis_value"]),
-                value_cell(row["comparison_value"]),
-                delta_cell(row, longest),
-                Cell(_direction(row)),
-                certainty_cell(row, remarks),
-            )
-            for row in deltas
-        ),
-        note=" ".join(
-            [footnote(deltas, remarks), *([f"{capital(SCORE_FORMULA)}."] if _has_scores(deltas) else [])]
-        ).strip(),
-        sources=inputs.sources(recordings),
-        collapsed=len(deltas) > _MANY_ROWS,
-    )
-
-
-def _has_scores(rows: list[Row]) -> bool:
-    return any(row["metric"] == "score" for row in rows)
-
-
 def scores(inputs: Inputs, measurement: str) -> Table | None:
     """Scores of all drives, each beside its multiple of the basis; None for a test without scores."""
     rows = [row for row in inputs.tables["summary"] if (row["measurement"], row["metric"]) == (measurement, "score")]
@@ -143,9 +93,7 @@ def scores(inputs: Inputs, measurement: str) -> Table | None:
         row = by_place.get((label, drive))
         if row is None:
             return Cell(DASH)
-        return Cell(
-            number(row["value"]), small=f"{relative_score(row, basis[label]).text} {TIMES}" if label in basis else ""
-        )
+        return summary_cell(row, f"{relative_score(row, basis[label]).text} {TIMES}" if label in basis else "")
 
     told = f" Below: as a multiple of that of {inputs.study.get('basis')}, the basis." if basis else ""
     return Table(
@@ -159,16 +107,6 @@ def scores(inputs: Inputs, measurement: str) -> Table | None:
         note=f"{capital(SCORE_FORMULA)}.{told}",
         sources=inputs.sources(name for row in rows for name in row["recordings"]),
     )
-
-
-def _direction(row: Row) -> str:
-    value = row["delta_pct"]
-    if is_missing(value):
-        return "cannot be compared"
-    if outcome(row) == "open":
-        return "open"
-    better, worse = {"time": ("quicker", "slower"), "speed": ("faster", "slower")}.get(row["kind"], ("better", "worse"))
-    return f"{row['comparison']} {better if value > 0 else worse}"
 
 
 def _attributes(anchor: str, caption: str, columns: Mapping[str, Mapping[str, str]]) -> Table | None:
@@ -191,9 +129,7 @@ def _attributes(anchor: str, caption: str, columns: Mapping[str, Mapping[str, st
         caption=caption,
         columns=(Column("", numeric=False), *(Column(name, numeric=False) for name in columns), *last),
         rows=tuple(rows),
-        note="Only what the study meant to vary should be marked: any other difference could explain a delta as well."
-        if last
-        else "",
+        note="Any difference that was not meant could explain a delta as well." if last else "",
     )
 
 
@@ -251,9 +187,9 @@ def _traces(inputs: Inputs) -> Table | None:
                 Cell(text(row["application"])),
                 Cell(text(row["source"])),
                 *(value_cell(row[name]) for name in ("requests", "reads", "writes", "flushes", "discards")),
-                *(Cell(size(row[name])) for name in ("read_bytes", "write_bytes", "footprint_bytes")),
-                Cell(duration(row["duration_s"])),
-                Cell(number(row["lost"]), tone="bad" if row["lossy"] else ""),
+                *(size_cell(row[name]) for name in ("read_bytes", "write_bytes", "footprint_bytes")),
+                duration_cell(row["duration_s"]),
+                number_cell(row["lost"], tone="bad" if row["lossy"] else ""),
             )
             for row in traces
         ),

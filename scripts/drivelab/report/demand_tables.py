@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from drivelab.analysis.labels import demand
 from drivelab.report.inputs import Inputs, Key, Row
-from drivelab.report.numbers import DASH, capital, heading, is_missing, number, quantity
-from drivelab.report.verdict import value_cell
+from drivelab.report.number_cells import number_cell, summary_cell, value_cell
+from drivelab.report.numbers import DASH, capital, heading, is_missing, quantity
 from drivelab.report.view import Cell, Column, Table
 
 _LABEL = re.compile(r"(?P<workload>.*) T(?P<threads>\d+)Q(?P<depth>\d+)(?P<turn>,.*)?")
@@ -43,7 +43,7 @@ def demand_tables(inputs: Inputs, key: Key) -> Iterator[Table]:
 
 
 def _value(row: Row | None) -> Cell:
-    return Cell(DASH) if row is None else value_cell(row["value"])
+    return summary_cell(row)
 
 
 def point_table(inputs: Inputs, key: Key) -> Table | None:
@@ -69,8 +69,8 @@ def point_table(inputs: Inputs, key: Key) -> Table | None:
             (
                 Cell(str(one["name"]).upper() + (f", run {plan['run']}" if several else ""),
                      small=demand(int(one["threads"]), int(one["queue_depth"]))),
-                Cell(number(one["threads"])),
-                Cell(number(one["queue_depth"])),
+                number_cell(one["threads"]),
+                number_cell(one["queue_depth"]),
                 value_cell(one["iops"]),
                 value_cell(one["mean_latency_us"]),
                 _limit(one),

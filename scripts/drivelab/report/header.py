@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drivelab.report.banners import within
 from drivelab.report.inputs import Inputs, Key, Row
@@ -23,6 +23,9 @@ from drivelab.report.numbers import (
 )
 from drivelab.report.view import Fact, FactGroup
 from drivelab.units import format_size
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def run_head(plans: list[Row], report_date: Any, number_: int, pages: int) -> tuple[Fact, ...]:
@@ -197,7 +200,7 @@ def _parameters(inputs: Inputs, key: Key, plans: list[Row]) -> tuple[Fact, ...]:
         *_given("Rounds and pauses", _lines(plans, "rounds")),
         *_given("At the same time as", _lines(plans, "together_with")),
         *_given("Trace", "; ".join(traces)),
-        *_given("Power", _power(inputs.of_key("cells", key))),
+        *_given("Power", _power(inputs.frame_of("cells", key))),
     )
 
 
@@ -212,15 +215,15 @@ def _lines(plans: list[Row], name: str) -> str:
 _METERS = {"meter": "by the power meter", "drive": "by the drive's own sensor"}
 
 
-def _power(cells: list[Row]) -> str:
+def _power(cells: pd.DataFrame) -> str:
     """What measured the drive's power; that nothing did is said, because IOPS per watt need it."""
-    if not cells or "power_w" not in cells[0]:
+    if cells.empty or "power_w" not in cells:
         return MISSING
-    sources = dict.fromkeys(row.get("power_source") for row in cells if not is_missing(row["power_w"]))
-    if not sources:
+    powered = cells[cells["power_w"].notna()]
+    if powered.empty:
         return "no power was measured"
-    told = " and ".join(_METERS.get(str(one), "source unknown") for one in sources)
-    return told + ("; not in all cells" if any(is_missing(row["power_w"]) for row in cells) else "")
+    told = " and ".join(_METERS.get(str(one), "source unknown") for one in powered["power_source"].unique())
+    return told + ("; not in all cells" if len(powered) < len(cells) else "")
 
 
 def _protocol(protocol: Any) -> Any:

@@ -1,21 +1,27 @@
-"""The report as one HTML file that needs nothing else: no network, no script, no font."""
+"""The report as one HTML file that needs nothing else: no network, no font, and to be read no script."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from drivelab.report.view import Report
+from drivelab.report.embedded import hash_source, packed, packed_json, plotly
+from drivelab.report.evidence import proofs_of
+from drivelab.report.view import Figure, Proof, Report
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_SCRIPTS = ("report.js", "charts.js")
 
 
-def render(report: Report) -> str:
-    """HTML of a report; every text in it is escaped."""
+def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
+    """HTML of a report; every text in it is escaped.
+
+    `jobs` gives the text of fio jobs by their place, as `drivelab.report.evidence.fio_jobs` does.
+    """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -24,10 +30,32 @@ def render(report: Report) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    proofs = proofs_of(report)
+    charts = any(one.chart for one in _figures(report))
+    plotly_packed, plotly_source = plotly() if charts else ("", "")
+    script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in _SCRIPTS)
+    environment.filters.update(packed=packed, shown=_shown)
+    environment.globals.update(proofs=proofs)
     return environment.get_template("report.html.j2").render(
         report=report,
-        style=Markup(style),  # our own file: no part of it is data
-        style_digest=digest,
+        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # our own file: no part of it is data
+        script=Markup(script),  # likewise
+        script_sources=f"{hash_source(script)} {plotly_source}".strip(),
+        plotly=plotly_packed,
+        evidence=packed_json({"proofs": [_told(one, proofs) for one in proofs], "jobs": dict(jobs or {})}),
     )
+
+
+def _figures(report: Report) -> list[Figure]:
+    of_pages = (figure for page in report.pages for figure in page.figures)
+    return [*of_pages, *report.comparison_figures, *report.trace_figures]
+
+
+def _told(proof: Proof, numbers: Mapping[Proof, int]) -> list[Any]:
+    """A proof as the script takes it: title, facts, recordings, evidence, and the numbers of its parts."""
+    return [proof.title, proof.facts, proof.recordings, proof.evidence, [numbers[one] for one in proof.parts]]
+
+
+def _shown(value: float) -> str:
+    """A number as the attribute that it is sorted by: all its digits."""
+    return repr(float(value)).removesuffix(".0")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
-from drivelab.report.inputs import Inputs, Key, Row
-from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order
+from drivelab.report.inputs import Inputs, Key, Row, rows_of
+from drivelab.report.number_cells import summary_cell
+from drivelab.report.numbers import capital, heading, metric_order
 from drivelab.report.taint import taint_mark, taint_reasons, tainted
-from drivelab.report.verdict import value_cell
 from drivelab.report.view import Cell, Column, Table
+from drivelab.report.window_cells import in_windows
 from drivelab.units import parse_size
 
 _LABEL = re.compile(r"(RND|SEQ) (\d+(?:B|KiB|MiB|GiB)) (\d+)/(\d+)")
@@ -60,25 +60,20 @@ def _note(rows: Iterable[Row]) -> str:
 
 
 def _matrix_cell(row: Row | None) -> Cell:
-    return Cell(DASH) if row is None else replace(value_cell(row["value"]), small=taint_mark(row))
+    return summary_cell(row, taint_mark(row) if row else "")
 
 
 def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
     """Rows like those of the summary: the maximum latency of each cell in the window."""
-    windows = {(row["recording"], row["step"]): (row["window_start"], row["window_end"])
-               for row in inputs.of_key("steady_state", key)}  # fmt: skip
-    found: dict[str, list[Row]] = {}
-    for row in inputs.labelled_cells(key):
-        first, last = windows.get((row["recording"], row["step"]), (1, 0))
-        if first <= row["round"] <= last and not is_missing(row["max_latency_us"]):
-            found.setdefault(row["cell_label"], []).append(row)
-    for label, rows in found.items():
+    cells = in_windows(inputs, key).dropna(subset="max_latency_us")
+    for label, rows in cells.groupby("cell_label", sort=False):
         yield {
             "cell_label": label,
             "metric": "max_latency_us",
             "unit": "us",
             "statistic": "maximum in the window",
-            "value": max(row["max_latency_us"] for row in rows),
-            "taint_reason": taint_reasons(tainted(rows)) or None,
-            "recordings": list(dict.fromkeys(row["recording"] for row in rows)),
+            "value": rows["max_latency_us"].max(),
+            "taint_reason": taint_reasons(tainted(rows_of(rows))) or None,
+            "recordings": list(rows["recording"].unique()),
+            "evidence": list(rows["recording"] + "/" + rows["directory"]) if "directory" in rows else [],
         }

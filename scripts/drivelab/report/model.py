@@ -9,13 +9,15 @@ from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.errors import UserError
 from drivelab.report.banners import banners, labels_of
 from drivelab.report.comparison import comparison_tables
+from drivelab.report.downloads import downloads
+from drivelab.report.findings import findings_of, findings_table
 from drivelab.report.header import fact_groups, run_head
 from drivelab.report.inputs import Inputs, Key
 from drivelab.report.numbers import is_missing, moment, names, percent
 from drivelab.report.picture import picture
 from drivelab.report.replay_result import result_table
 from drivelab.report.results import determination, result_tables
-from drivelab.report.verdict import first_headlines_of_each, headlines, lead, verdict_table
+from drivelab.report.verdict import first_headlines_of_each, headlines, lead, terms, verdict_table
 from drivelab.report.view import Banner, Link, Page, Report
 
 if TYPE_CHECKING:
@@ -36,24 +38,28 @@ def build(
 ) -> Report:
     """The report of a study.
 
-    `tables` holds those of drivelab.report.inputs.NAMES; a missing one is empty.
-    `study` gives name, title, basis, rse_threshold_pct and, where a shipped trace had to stand in, cannot_capture.
+    `tables` holds those of drivelab.report.inputs.NAMES, and `conditions` to be downloaded; a missing one is empty.
+    `study` gives name, title, basis, rse_threshold_pct, confidence_pct and, where a shipped trace had to stand in,
+    cannot_capture.
     `plans` has a mapping for each recording: recording, path, drive, measurement, protocol, condition, class, reduced,
     reduced_why, virtual, clock, clock_reason, started, finished, data_pattern, engine, scenario, notes, and host (its
     name) where the study has several. `figures` are mappings {drive, measurement, recording, name, title, caption,
-    svg}, in one list or in lists by any key; without a drive they belong to the trace that they name, else to the
-    comparison. Whatever is missing is shown as "not recorded". Raises UserError for a figure that is no SVG, or of a
-    test that is neither in the plans nor in the summary.
+    svg, chart}, in one list or in lists by any key; without a drive they belong to the trace that they name, else to
+    the comparison. Whatever is missing is shown as "not recorded". Raises UserError for a figure that is no SVG, or of
+    a test that is neither in the plans nor in the summary.
     """
     inputs = Inputs.of(tables, study, plans)
-    listed = [one for group in figures.values() for one in group] if isinstance(figures, Mapping) else list(figures)
-    for one in listed:
-        if one.get("drive") and (one["drive"], one["measurement"]) not in inputs.keys:
+    known = {(plan["drive"], plan["measurement"]) for plan in plans} | set(inputs.keys)
+    given = [one for group in figures.values() for one in group] if isinstance(figures, Mapping) else list(figures)
+    gone = {plan["recording"] for plan in plans} - {plan["recording"] for plan in inputs.plans}
+    listed = [one for one in given if one.get("recording") not in gone]
+    for one in given:
+        if one.get("drive") and (one["drive"], one["measurement"]) not in known:
             raise UserError(
                 f"figure '{one['name']}' is of {one['drive']}/{one['measurement']}, which the study did not measure; "
                 "delete the figures and let the workflow draw them again"
             )
-    starts = [plan["started"] for plan in plans if not is_missing(plan.get("started"))]
+    starts = [plan["started"] for plan in inputs.plans if not is_missing(plan.get("started"))]
     limits, told = banners(inputs), headlines(inputs)
     shown = first_headlines_of_each(told)
     return Report(
@@ -66,7 +72,9 @@ def build(
         labels=tuple(Link(one.label, one.id) for one in limits),
         headlines=shown,
         headlines_left_out=len(told) - len(shown),
+        verdict_terms=terms(inputs),
         verdict_table=verdict_table(inputs),
+        findings=findings_table(inputs),
         banners=limits,
         pages=tuple(_page(inputs, key, limits, listed, report_date) for key in inputs.keys),
         comparison_tables=comparison_tables(inputs),
@@ -75,6 +83,7 @@ def build(
         score_formula=SCORE_FORMULA,
         rse_limit=percent(study.get("rse_threshold_pct")),
         sources=tuple(dict.fromkeys([*_protocol_sources(plans), *_METHODS])),
+        downloads=downloads(tables),
     )
 
 
@@ -102,6 +111,7 @@ def _page(
             picture(one, several=len(plans) > 1) for one in figures if (one.get("drive"), one.get("measurement")) == key
         ),
         tables=result_tables(inputs, key),
+        findings=findings_of(inputs, key),
     )
 
 

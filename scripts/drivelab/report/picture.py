@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,9 @@ _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+
 
 
 def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
-    """A figure of the report from {drive, measurement, recording, name, title, caption, svg}; `svg` is text or a path.
+    """A figure of the report from {drive, measurement, recording, name, title, caption, svg, chart}.
+
+    `svg` is text or a path; `chart` the same figure for Plotly as JSON text, empty or missing where there is none.
 
     The title says which recording is shown where a page has `several`, and which test where no drive says it.
 
@@ -34,7 +37,7 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
     width, height = (round(float(box[1])), round(float(box[2]))) if box else (640, 400)
     part_of = (figure.get("recording") if several else None) if figure.get("drive") else figure.get("measurement")
     title = f"{figure['title']}, {part_of}" if part_of else str(figure["title"])
-    caption = str(figure.get("caption") or "")
+    caption, chart = str(figure.get("caption") or ""), str(figure.get("chart") or "")
     named = f"{title} ({figure['drive']}, {figure['measurement']})" if figure.get("drive") else title
     return Figure(
         title=title,
@@ -43,6 +46,8 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
         uri=f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}",
         width=width,
         height=height,
+        chart=chart,
+        chart_height=round(json.loads(chart)["layout"].get("height") or 0) if chart else 0,
     )
 
 

@@ -8,17 +8,16 @@ import pandas as pd
 
 from drivelab.analysis.recovery import cross_stimulus, idle_recovery
 from drivelab.report.inputs import Inputs, Key
-from drivelab.report.numbers import DASH, duration, is_missing, number, quantity, size
+from drivelab.report.number_cells import duration_cell, number_cell, size_cell, value_cell
+from drivelab.report.numbers import DASH, duration, is_missing, quantity
 from drivelab.report.taint import taint_note
-from drivelab.report.verdict import value_cell
 from drivelab.report.view import Cell, Column, Table
 
 
 def recovery_tables(inputs: Inputs, key: Key) -> Iterator[Table]:
     """Both kinds, of every recording; none where a test has no such steps."""
-    rows = inputs.of_key("cells", key)
-    for recording in dict.fromkeys(row["recording"] for row in rows):
-        cells = pd.DataFrame([row for row in rows if row["recording"] == recording])
+    every = inputs.frame_of("cells", key)
+    for _, cells in every.groupby("recording", sort=False) if len(every) else ():
         suffix = "" if cells["run"].iloc[0] == 1 else f"-run{cells['run'].iloc[0]}"
         yield from _stimulus(inputs, key, cells, suffix)
         yield from _idle(inputs, key, cells, suffix)
@@ -39,8 +38,8 @@ def _stimulus(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Ite
         rows=tuple(
             (
                 Cell(f"Part {place}", small=str(part["workload"].iloc[0])),
-                Cell(duration(part["runtime_s"].sum())),
-                Cell(size(part["bytes_written"].sum())),
+                duration_cell(part["runtime_s"].sum()),
+                size_cell(part["bytes_written"].sum()),
                 value_cell((part["bandwidth_mib_s"] * part["runtime_s"]).sum() / part["runtime_s"].sum()),
                 value_cell(part["bandwidth_mib_s"].iloc[0]),
                 value_cell(part["bandwidth_mib_s"].iloc[-1]),
@@ -75,8 +74,8 @@ def _idle(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Iterato
         columns=tuple(Column(name, numeric=place > 0) for place, name in enumerate(names)),
         rows=tuple(
             (
-                Cell(duration(row.wait_s)),
-                Cell(number(row.bursts)),
+                duration_cell(row.wait_s),
+                number_cell(row.bursts),
                 value_cell(row.mean_iops),
                 value_cell(row.first_iops),
                 value_cell(row.last_iops),

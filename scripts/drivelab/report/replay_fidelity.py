@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.number_cells import number_cell
 from drivelab.report.numbers import (
     MISSING,
     capital,
@@ -102,7 +103,7 @@ def _error(rows: list[Row], name: str) -> Cell:
     if not found:
         return _without_errors(rows)
     host = f"; this host's wake-up {number(statistics.median(wakeup))}" if wakeup else ""
-    return Cell(number(statistics.median(found)), small=f"worst {number(max(found))}{host}")
+    return number_cell(statistics.median(found), small=f"worst {number(max(found))}{host}")
 
 
 def _in_flight(rows: list[Row], what: str) -> Cell:
@@ -112,7 +113,7 @@ def _in_flight(rows: list[Row], what: str) -> Cell:
     told = [f"worst {number(max(found))}"] if max(found) != statistics.median(found) else []
     told += [f"in the trace {number(trace[0])}"] if trace else []
     over = any(str(mark).startswith("overloaded:") for row in rows for mark in row["marks"])
-    return Cell(number(statistics.median(found)), small="; ".join(told), tone="bad" if over else "")
+    return number_cell(statistics.median(found), small="; ".join(told), tone="bad" if over else "")
 
 
 def _of_deadline(rows: list[Row], name: str, show: Callable[[Any], str]) -> Cell:
@@ -131,7 +132,7 @@ def _worst(rows: list[Row], name: str) -> Cell:
     if not found:
         return Cell(MISSING, tone="missing")
     worst = f"worst {number(max(found))}" if max(found) != statistics.median(found) else ""
-    return Cell(number(statistics.median(found)), small=worst)
+    return number_cell(statistics.median(found), small=worst)
 
 
 def _issued(rows: list[Row]) -> Cell:
@@ -140,7 +141,7 @@ def _issued(rows: list[Row]) -> Cell:
     dropped = dict.fromkeys(str(row["dropped"]) for row in rows if not is_missing(row["dropped"]))
     words = [f"all of {number(planned)} planned" if same else f"of {number(planned)} planned",
              *(f"left out: {one}" for one in dropped)]  # fmt: skip
-    return Cell(number(issued), small="; ".join(words), tone="" if same else "bad")
+    return number_cell(issued, small="; ".join(words), tone="" if same else "bad")
 
 
 def _kernel(rows: list[Row]) -> Cell:
@@ -184,8 +185,8 @@ def mapping_table(inputs: Inputs, key: Key) -> Table | None:
                 Cell(str(row["method"]), small=str(row["reason"])),
                 *(_before_after(size(row[f"{n}_before_bytes"]), size(row[f"{n}_after_bytes"])) for _, n in _MAPPED),
                 _before_after(percent(row["sequential_before_pct"]), percent(row["sequential_after_pct"])),
-                Cell(number(row["requests_merged"])),
-                *(Cell(number(row[f"requests_{name}"])) for name in counts),
+                number_cell(row["requests_merged"]),
+                *(number_cell(row[f"requests_{name}"]) for name in counts),
             )
             for row in rows.values()
         ),

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.number_cells import number_cell, percent_cell, size_cell
 from drivelab.report.numbers import (
     DASH,
     capital,
     is_missing,
-    number,
-    percent,
     size,
 )
 from drivelab.report.replay_runs import median_runs, name_of
@@ -39,9 +38,9 @@ def operations_table(inputs: Inputs, key: Key) -> Table | None:
         rows=tuple(
             (
                 Cell(str(row["operation"]), small=str(row["trace"]) if several else ""),
-                Cell(number(row["planned_requests"])),
+                number_cell(row["planned_requests"]),
                 *(_stage(row, stage) for stage in ("issued", "completed")),
-                Cell(number(row["failed_requests"]), tone="bad" if row["failed_requests"] else ""),
+                number_cell(row["failed_requests"], tone="bad" if row["failed_requests"] else ""),
                 _known(seen.get((row["trace"], row["operation"]))),
                 _bytes(row),
                 *(_known(row[name]) for name in ("mean_latency_us", "trace_mean_latency_us", "p50_latency_us",
@@ -57,18 +56,18 @@ def operations_table(inputs: Inputs, key: Key) -> Table | None:
 
 def _stage(row: Row, stage: str) -> Cell:
     same = row[f"{stage}_requests"] == row["planned_requests"]
-    return Cell(number(row[f"{stage}_requests"]), tone="" if same else "bad", small="" if same else "not all")
+    return number_cell(row[f"{stage}_requests"], tone="" if same else "bad", small="" if same else "not all")
 
 
 def _bytes(row: Row) -> Cell:
     same = row["issued_bytes"] == row["planned_bytes"]
-    return Cell(size(row["issued_bytes"]), small="" if same else f"{size(row['planned_bytes'])} planned",
+    return size_cell(row["issued_bytes"], small="" if same else f"{size(row['planned_bytes'])} planned",
                 tone="" if same else "bad")  # fmt: skip
 
 
 def _known(value: Any) -> Cell:
     """A number, or a dash where there are too few requests to tell."""
-    return Cell(DASH) if is_missing(value) else Cell(number(value))
+    return Cell(DASH) if is_missing(value) else number_cell(value)
 
 
 def _which(runs: Iterable[Row]) -> str:
@@ -108,9 +107,9 @@ def streams_table(inputs: Inputs, key: Key, kind: str = "stream", most: int = 9)
         rows=tuple(
             (
                 Cell(str(row["stream"]), small=str(row["trace"]) if several else ""),
-                Cell(number(row["requests"])),
-                Cell(percent(row["share_pct"])),
-                Cell(size(row["bytes"])),
+                number_cell(row["requests"]),
+                percent_cell(row["share_pct"]),
+                size_cell(row["bytes"]),
                 *(_known(row[name]) for name in ("access_time_us", "trace_access_time_us", "p99_latency_us")),
             )
             for row in shown

@@ -5,20 +5,18 @@ from __future__ import annotations
 from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.verdict import FAULTS
 from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.number_cells import duration_cell, number_cell, size_cell, value_cell
 from drivelab.report.numbers import (
     DASH,
     TIMES,
     capital,
-    duration,
     heading,
     is_missing,
     number,
     percent,
-    size,
     text,
 )
 from drivelab.report.taint import taint_mark
-from drivelab.report.verdict import value_cell
 from drivelab.report.view import Cell, Column, Table
 
 _METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us", "duration_s")
@@ -83,7 +81,7 @@ def relative_score(row: Row | None, basis: float | None) -> Cell:
     """A score as a multiple of that of the basis."""
     if row is None or not basis:
         return Cell(DASH)
-    return Cell(f"{float(row['value']) / basis:.3f}")
+    return Cell(f"{float(row['value']) / basis:.3f}", value=float(row["value"]) / basis)
 
 
 def _median(row: Row | None) -> Cell:
@@ -92,7 +90,7 @@ def _median(row: Row | None) -> Cell:
     parts = [f"{number(row['spread_low'])}{DASH}{number(row['spread_high'])}"]
     if not is_missing(row["rse_pct"]):
         parts.append(f"RSE {percent(row['rse_pct'])}")
-    return Cell(number(row["value"]), small=", ".join(parts))
+    return number_cell(row["value"], small=", ".join(parts))
 
 
 def passes_table(inputs: Inputs, key: Key) -> Table | None:
@@ -112,8 +110,8 @@ def passes_table(inputs: Inputs, key: Key) -> Table | None:
                 Cell(_pass_name(row), small=f"run {row['run']}" if several else ""),
                 Cell("yes" if row["counted"] else "no", small=taint_mark(row), tone="bad" if row["partial"] else ""),
                 *(value_cell(row[name]) for name in ("access_time_us", "bandwidth_mib_s", "score")),
-                *(Cell(size(row[name])) for name in ("read_bytes", "write_bytes")),
-                *(Cell(duration(row[name])) for name in ("busy_s", "duration_s")),
+                *(size_cell(row[name]) for name in ("read_bytes", "write_bytes")),
+                *(duration_cell(row[name]) for name in ("busy_s", "duration_s")),
             )
             for row in rows
         ),

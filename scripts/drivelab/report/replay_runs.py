@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.number_cells import number_cell, value_cell
 from drivelab.report.numbers import DASH, capital, is_missing, number, text
 from drivelab.report.taint import taint_mark, taint_note
-from drivelab.report.verdict import value_cell
 from drivelab.report.view import Cell, Column, Table
 
 _LATENCIES = {
@@ -94,7 +94,7 @@ def _ratio(row: Row) -> Cell:
 
 
 def _known(value: object) -> Cell:
-    return Cell(DASH) if is_missing(value) else Cell(number(value))
+    return Cell(DASH) if is_missing(value) else number_cell(value)
 
 
 def _remarks(row: Row) -> list[str]:
@@ -107,5 +107,5 @@ def _issued(row: Row, direction: str) -> Cell:
     issued, planned = row[f"{direction}_ios"], row[f"planned_{direction}_ios"]
     if is_missing(issued) or is_missing(planned):
         return value_cell(issued)
-    return Cell(number(issued), small="as planned" if issued == planned else f"{number(planned)} planned",
+    return number_cell(issued, small="as planned" if issued == planned else f"{number(planned)} planned",
                 tone="" if issued == planned else "bad")  # fmt: skip

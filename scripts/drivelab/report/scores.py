@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from drivelab.analysis.nines import nines
 from drivelab.report.inputs import Inputs, Key
+from drivelab.report.number_cells import number_cell, summary_cell, value_cell
 from drivelab.report.numbers import DASH, number
-from drivelab.report.verdict import value_cell
+from drivelab.report.proof import of_value
 from drivelab.report.view import Cell, Column, Table
 
 _BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6
@@ -17,7 +16,7 @@ _BEST = ("best_bandwidth_mb_s", "best_mean_latency_us")
 
 def nines_table(inputs: Inputs, key: Key) -> Table | None:
     """Latency at each quantile, from the bins of the table `latency_bins` where they are at hand."""
-    bins = pd.DataFrame(inputs.of_key("latency_bins", key))
+    bins = inputs.frame_of("latency_bins", key)
     bins = bins if bins.empty else bins[bins["kind"] == "soak"]
     if bins.empty or not bins["count"].sum():
         return None
@@ -46,7 +45,7 @@ def nines_table(inputs: Inputs, key: Key) -> Table | None:
 
 
 def _above(ios: float) -> Cell:
-    return Cell(number(round(ios, 1)), small="too few" if ios < _FEW_IOS else "")
+    return number_cell(round(ios, 1), small="too few" if ios < _FEW_IOS else "")
 
 
 def merit_table(inputs: Inputs, key: Key) -> Table | None:
@@ -61,7 +60,7 @@ def merit_table(inputs: Inputs, key: Key) -> Table | None:
         rows=tuple(
             (
                 Cell(str(row["cell_label"]), small=str(row["statistic"])),
-                value_cell(row["value"]),
+                summary_cell(row),
                 Cell(f"{number(row['spread_low'])}{DASH}{number(row['spread_high'])}"),
                 Cell(str(row["verdict"])),
             )
@@ -83,7 +82,7 @@ def best_runs_table(inputs: Inputs, key: Key) -> Table | None:
 
     def value(label: str, metric: str, factor: float = 1.0) -> Cell:
         row = by_label.get((label, metric))
-        return Cell(DASH) if row is None else value_cell(row["value"] * factor)
+        return Cell(DASH) if row is None else value_cell(row["value"] * factor, of_value(row))
 
     titles = dict.fromkeys(str(row["statistic"]) for row in best)
     return Table(

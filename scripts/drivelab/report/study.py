@@ -9,45 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.analysis.taint import digest
+from drivelab.figures.titles import TITLES
 from drivelab.host.settings import deviations
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.report import procedure
+from drivelab.report.evidence import fio_jobs
 from drivelab.report.html import render
 from drivelab.report.model import build
+from drivelab.report.view import Report
 from drivelab.tables import io
 
-TITLES = {
-    "convergence": "Steady-state convergence",
-    "window": "Steady-state measurement window",
-    "measurement_2d": "Measurement, 2D",
-    "measurement_3d": "Measurement, 3D",
-    "repeats": "Rounds of each cell",
-    "demand_variation": "Demand variation",
-    "demand_intensity": "Demand intensity",
-    "idle_recovery": "Recovery in idle time",
-    "stimulus": "Recovery from another workload",
-    "latency_by_turn": "Latency distribution, turn by turn",
-    "nines": "Latency between the nines",
-    "head_to_head": "Head to head",
-    "saturation_time": "Saturation against time",
-    "saturation_bytes": "Saturation against bytes written",
-    "latency_distribution": "Latency distribution",
-    "replay": "Replay",
-    "replay_fidelity": "Fidelity of the replay",
-    "replay_latency": "Latency of the replay and of the trace",
-    "replay_over_time": "Replay over time",
-    "replay_operations": "Operations, planned and replayed",
-    "replay_phases": "Consistency, pass by pass",
-    "comparison": "Comparison of the drives",
-    "trace_footprint": "Footprint over time",
-    "trace_sizes": "Size mix",
-    "trace_streams": "I/O streams",
-    "trace_interarrival": "Time between arrivals",
-    "trace_depth": "Queue depth over time",
-    "trace_heat": "Access over time and address",
-    "trace_latency": "Latency where the trace was captured",
-}
 _CAPTIONS = Path("workflow/report")
 
 
@@ -59,11 +31,19 @@ def write_report(
     output: Path,
 ) -> None:
     """Write the report of a study; `tables` holds paths by name of the table, `study` is `Layout.report_facts`."""
+    report, paths = gathered(tables, recordings, figures, study)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(render(report, fio_jobs(report, paths)), encoding="utf-8")
+
+
+def gathered(
+    tables: Mapping[str, Any], recordings: Iterable[Path], figures: Iterable[Path], study: Mapping[str, Any]
+) -> tuple[Report, dict[str, Path]]:
+    """The report of a study, not laid out yet, and the folder of each recording; arguments as of `write_report`."""
     frames = {name: io.read(paths, name) for name, paths in tables.items()}
     plans = [describe(recording, study) for recording in recordings]
     report = build(frames, study, plans, [_figure(path) for path in figures], datetime.now(UTC))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(render(report), encoding="utf-8")
+    return report, {plan["recording"]: Path(plan["path"]) for plan in plans}
 
 
 def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,4 +162,5 @@ def _figure(path: Path) -> dict[str, Any]:
         "title": TITLES[path.stem],
         "caption": caption,
         "svg": path.read_text(encoding="utf-8"),
+        "chart": chart.read_text(encoding="utf-8") if (chart := path.with_suffix(".json")).exists() else "",
     }

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.report.inputs import Inputs, Row
+from drivelab.report.number_cells import delta_cell, longest_of, side_cell, verdict_cell
 from drivelab.report.numbers import DASH, heading, is_missing, metric_name, number, percent, quantity, unit_of
+from drivelab.report.outcome import footnote, interval, margin, outcome, why
 from drivelab.report.view import Cell, Column, Headline, Table
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
@@ -19,7 +23,7 @@ def headline_deltas(inputs: Inputs) -> list[Row]:
     replayed = {row["measurement"] for row in inputs.tables["replays"]}
     found: list[Row] = []
     for measurement in inputs.measurements:
-        deltas = [row for row in inputs.tables["deltas"] if row["measurement"] == measurement]
+        deltas = inputs.deltas_of(measurement)
         tracked = inputs.tracked(measurement)
         chosen = [row for one in tracked for row in deltas if (row["cell_label"], row["metric"]) == one]
         found += chosen or _most_telling(deltas, _TIME_FIRST if measurement in replayed else _SPEED_FIRST)
@@ -36,52 +40,35 @@ def _most_telling(deltas: list[Row], preferred: tuple[str, ...]) -> Iterator[Row
         yield from (row for row in of_cell if row["metric"] == best)
 
 
-def outcome(delta: Row) -> str:
-    """`ahead` or `behind` for a certain delta, seen from the compared drive; else `open`."""
-    if is_missing(delta["delta_pct"]) or not delta["certain"] or not float(delta["delta_pct"]):
-        return "open"
-    return "ahead" if float(delta["delta_pct"]) > 0 else "behind"
+def sentence(delta: Row, confidence: str = "") -> str:
+    """For example `op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS; Δ +58 % to +66 %)`.
 
-
-def remarks_of(inputs: Inputs) -> frozenset[str]:
-    """Parts of notes that are no doubts: those that a certain delta carries too."""
-    return frozenset(part for row in inputs.tables["deltas"] if row["certain"] for part in _parts(row["note"]))
-
-
-def footnote(deltas: list[Row], remarks: frozenset[str]) -> str:
-    """What the star of `certainty_cell` stands for; empty if no delta has one."""
-    said = dict.fromkeys(part for row in deltas for part in _parts(row["note"]) if part in remarks)
-    return f"* {'; '.join(said)}." if said else ""
-
-
-def _parts(note: object) -> list[str]:
-    return [] if is_missing(note) else str(note).split("; ")
-
-
-def _doubts(delta: Row, remarks: frozenset[str]) -> str:
-    return "; ".join(part for part in _parts(delta["note"]) if part not in remarks)
-
-
-def sentence(delta: Row, spreads: str = "spreads", remarks: frozenset[str] = frozenset()) -> str:
-    """For example `op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS), certain: …`.
-
-    Nobody beats anybody where the delta is not certain. `spreads` names what does not overlap where it is; `remarks`
-    are parts of the note that are no doubts.
+    Nobody beats anybody where the verdict is another. `confidence` names the interval, as `95 % confidence`.
     """
     drive, basis = delta["comparison"], delta["basis"]
     unit = unit_of(delta["metric"], delta["unit"])
     name = metric_name(delta["metric"])
     place = _place(delta["cell_label"], "" if name in {unit, "throughput"} else name)
-    note = _doubts(delta, remarks)
+    reason, said = why(delta), outcome(delta)
+    colon = f": {reason}" if reason else ""
+    if said == NOT_COMPARED:
+        return f"{drive} is not compared with {basis} {place}{colon}."
     if is_missing(delta["delta_pct"]):
-        return f"{drive} and {basis} cannot be compared {place}{note and ': '}{note}."
+        return f"{drive} and {basis} cannot be compared {place}{colon}."
     change = float(delta["delta_pct"])
-    values = f"({number(delta['comparison_value'])} against {quantity(delta['basis_value'], unit)})"
-    verb = {"ahead": "beats", "behind": "trails"}.get(outcome(delta))
-    if verb is None:
-        sure = "certain" if delta["certain"] else "not certain"
-        return f"{drive} against {basis} {place}: {percent(change, signed=True)} {values}, {sure}{note and ': '}{note}."
-    return f"{drive} {verb} {basis} {place} by {percent(abs(change))} {values}, certain: the {spreads} do not overlap."
+    span = interval(delta)
+    within = f"; Δ {span}{f', {confidence}' if confidence else ''}" if span else ""
+    values = f"({number(delta['comparison_value'])} against {quantity(delta['basis_value'], unit)}{within})"
+    if said in _VERBS:
+        return f"{drive} {_VERBS[said]} {basis} {place} by {percent(abs(change))} {values}."
+    if said == SAME:
+        return (
+            f"{drive} is the same as {basis} {place} within ±{margin(delta)}: {percent(change, signed=True)} {values}."
+        )
+    return f"{drive} against {basis} {place}: {percent(change, signed=True)} {values}, cannot tell{colon}."
+
+
+_VERBS = {BETTER: "beats", WORSE: "trails"}
 
 
 def _place(label: str, metric: str) -> str:
@@ -92,20 +79,24 @@ def _place(label: str, metric: str) -> str:
     return f"in {metric} at {label}" if metric else f"at {label}"
 
 
+def confidence(inputs: Inputs) -> str:
+    """How sure the intervals of the deltas are, in words; empty where the study does not say."""
+    level = inputs.study.get("confidence_pct")
+    return "" if is_missing(level) else f"{quantity(level, '%')} confidence"
+
+
 def headlines(inputs: Inputs) -> tuple[Headline, ...]:
     """A sentence for each delta that matters, in the order of the study."""
-    statistics = {(row["drive"], *_subject(row)): row["statistic"] for row in inputs.tables["summary"]}
     found = []
-    deltas = headline_deltas(inputs)
-    remarks = remarks_of(inputs)
-    for delta in deltas:
-        statistic = statistics.get((delta["comparison"], *_subject(delta)))
+    for delta in headline_deltas(inputs):
+        row = inputs.summary_of(delta["comparison"], *_subject(delta))
+        parts = (delta["measurement"], None if row is None else row["statistic"])
         found.append(
             Headline(
                 delta=percent(delta["delta_pct"], signed=True),
-                sentence=sentence(delta, "windows" if statistic == "window average" else "spreads", remarks),
+                sentence=sentence(delta, confidence(inputs)),
                 outcome=outcome(delta),
-                context="; ".join(str(p) for p in (delta["measurement"], statistic) if not is_missing(p)),
+                context="; ".join(str(part) for part in parts if not is_missing(part)),
                 anchor=inputs.anchors.get((delta["comparison"], delta["measurement"]), ""),
             )
         )
@@ -124,7 +115,7 @@ def first_headlines_of_each(found: tuple[Headline, ...]) -> tuple[Headline, ...]
 
 
 def lead(inputs: Inputs) -> tuple[str, ...]:
-    """The verdict in one sentence for each drive that is compared; only what is certain counts."""
+    """The verdict in one sentence for each drive that is compared."""
     deltas = headline_deltas(inputs)
     if not deltas:
         only = inputs.drives[0] if len(inputs.drives) == 1 else ""
@@ -133,25 +124,55 @@ def lead(inputs: Inputs) -> tuple[str, ...]:
             if only
             else "No deltas: nothing can be compared.",
         )
-    found = []
-    for drive in dict.fromkeys(row["comparison"] for row in deltas):
-        rows = [row for row in deltas if row["comparison"] == drive]
-        outcomes = [outcome(row) for row in rows]
-        ahead, behind, undecided = (outcomes.count(one) for one in ("ahead", "behind", "open"))
-        basis, total = rows[0]["basis"], len(rows)
-        if undecided == total:
-            found.append(f"{drive} and {basis} cannot be told apart: {_of(total, total)} not certain.")
-        elif total in (ahead, behind):
-            found.append(f"{drive} {'beats' if ahead else 'trails'} {basis} in {_of(total, total)} certain.")
-        else:
-            parts = [f"beats {basis} in {ahead}"] * bool(ahead) + [f"trails {basis} in {behind}"] * bool(behind)
-            rest = f"; {undecided} not certain" if undecided else ""
-            found.append(f"{drive} {' and '.join(parts)} of {total} headline comparisons{rest}.")
-    return tuple(found)
+    return tuple(
+        _lead(drive, [row for row in deltas if row["comparison"] == drive])
+        for drive in dict.fromkeys(row["comparison"] for row in deltas)
+    )
 
 
-def _of(count: int, total: int) -> str:
-    return "the one headline comparison," if total == 1 else f"all {count} headline comparisons, all"
+def _lead(drive: str, deltas: list[Row]) -> str:
+    basis, total = deltas[0]["basis"], len(deltas)
+    counts = Counter(map(outcome, deltas))
+    every = "the one headline comparison" if total == 1 else f"all {total} headline comparisons"
+    if counts[BETTER] == total or counts[WORSE] == total:
+        return f"{drive} {_VERBS[outcome(deltas[0])]} {basis} in {every}."
+    if counts[SAME] == total:
+        return f"{drive} and {basis} are the same within ±{margin(deltas[0])} in {every}."
+    if counts[NOT_COMPARED] == total:
+        return f"{drive} and {basis} are not compared: something differs between them that the study forbids."
+    if counts[CANNOT_TELL] + counts[NOT_COMPARED] == total:
+        return f"{drive} and {basis} cannot be told apart in {every}."
+    parts = [f"{_VERBS[one]} {basis} in {counts[one]}" for one in _VERBS if counts[one]]
+    rest = [f"{counts[one]} {words}" for one, words in _OTHERWISE.items() if counts[one]]
+    if not parts:
+        return f"Of {total} headline comparisons of {drive} with {basis}: {', '.join(rest)}."
+    return f"{drive} {' and '.join(parts)} of {total} headline comparisons{'; ' if rest else ''}{', '.join(rest)}."
+
+
+_OTHERWISE = {SAME: "the same", CANNOT_TELL: "cannot be told", NOT_COMPARED: "not compared"}
+
+
+def terms(inputs: Inputs) -> str:
+    """What the words of the verdicts stand for in this study; empty where nothing is compared."""
+    deltas = inputs.tables["deltas"]
+    if not deltas:
+        return ""
+    counts = Counter(map(outcome, deltas))
+    named = {BETTER: "better", WORSE: "worse", **_OTHERWISE}
+    told = ", ".join(f"{counts[one]:,} {words}" for one, words in named.items() if counts[one])
+    pairs = Counter(
+        (row["basis"], row["comparison"]) for row in deltas if not is_missing(row.get("p_adjusted", row["delta_pct"]))
+    )
+    sizes = sorted(set(pairs.values()))
+    family = DASH.join(f"{one:,}" for one in (sizes[:1] + sizes[-1:] if len(sizes) > 1 else sizes)) or "0"
+    margins = " or ".join(dict.fromkeys(f"±{margin(row)}" for row in deltas))
+    level = confidence(inputs)
+    return (
+        f"Of all {len(deltas):,} values compared: {told}. Better or worse: the difference is significant after "
+        f"adjustment for the {family} values compared of each pair (Benjamini{DASH}Hochberg) and not wholly within the "
+        f"margin of {margins}. The same: its interval{f' ({level})' if level else ''} lies wholly within the margin. "
+        "Whatever is neither, or is in doubt, cannot be told."
+    )
 
 
 def verdict_table(inputs: Inputs) -> Table | None:
@@ -159,25 +180,26 @@ def verdict_table(inputs: Inputs) -> Table | None:
     deltas = headline_deltas(inputs)
     if not deltas:
         return None
-    basis, remarks = deltas[0]["basis"], remarks_of(inputs)
+    basis = deltas[0]["basis"]
     others = list(dict.fromkeys(row["comparison"] for row in deltas))
-    longest = max((abs(float(row["delta_pct"])) for row in deltas if not is_missing(row["delta_pct"])), default=0.0)
+    longest = longest_of(deltas)
     columns = [Column("Workload", numeric=False), Column("Metric", numeric=False), Column(f"{basis} (basis)")]
     for drive in others:
-        columns += [Column(drive), Column(f"Δ {drive}"), Column("Sure?", numeric=False)]
+        columns += [Column(drive), Column(f"Δ {drive}"), Column(f"Verdict on {drive}", numeric=False)]
+    by_subject: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for delta in deltas:
+        by_subject.setdefault(_subject(delta), {})[delta["comparison"]] = delta
     rows = []
-    for measurement, label, metric in dict.fromkeys(map(_subject, deltas)):
-        by_drive = {row["comparison"]: row for row in deltas if _subject(row) == (measurement, label, metric)}
+    for (measurement, label, metric), by_drive in by_subject.items():
         first = next(iter(by_drive.values()))
-        row = [Cell(label, small=measurement), Cell(heading(metric, first["unit"])), value_cell(first["basis_value"])]
+        row = [Cell(label, small=measurement), Cell(heading(metric, first["unit"])), side_cell(inputs, first, "basis")]
         for drive in others:
             one = by_drive.get(drive)
             row += [Cell(DASH), Cell(DASH), Cell(DASH)] if one is None else [
-                value_cell(one["comparison_value"]), delta_cell(one, longest), certainty_cell(one, remarks)
+                side_cell(inputs, one, "comparison"), delta_cell(inputs, one, longest), verdict_cell(inputs, one)
             ]  # fmt: skip
         rows.append(tuple(row))
-    shown = set(map(_subject, deltas))
-    recordings = [name for row in inputs.tables["summary"] if _subject(row) in shown for name in row["recordings"]]
+    recordings = [name for row in inputs.tables["summary"] if _subject(row) in by_subject for name in row["recordings"]]
     return Table(
         id="verdict-table",
         caption="The headline comparisons",
@@ -185,33 +207,14 @@ def verdict_table(inputs: Inputs) -> Table | None:
         rows=tuple(rows),
         note=" ".join(
             [
-                "Δ is positive where the compared drive is better than the basis, for speeds and for times alike.",
-                footnote(deltas, remarks),
+                "Δ is positive where the compared drive is better than the basis, for speeds and for times alike; "
+                "below it its confidence interval.",
+                footnote(deltas),
             ]
-        ),
+        ).strip(),
         sources=inputs.sources(recordings),
     )
 
 
 def _subject(row: Row) -> tuple[str, str, str]:
     return row["measurement"], row["cell_label"], row["metric"]
-
-
-def value_cell(value: object) -> Cell:
-    """A number as a field."""
-    return Cell(number(value), tone="missing" if is_missing(value) else "")
-
-
-def delta_cell(delta: Row, longest: float) -> Cell:
-    """A delta with its sign and a bar, `longest` being the delta whose bar is full."""
-    value = delta["delta_pct"]
-    if is_missing(value):
-        return Cell(percent(value), tone="missing")
-    tone = {"ahead": "good", "behind": "bad"}.get(outcome(delta), "")
-    return Cell(percent(value, signed=True), tone=tone, bar=float(value) / longest if longest else 0.0)
-
-
-def certainty_cell(delta: Row, remarks: frozenset[str]) -> Cell:
-    """Certain or not, with the doubts; a star where the footnote's remarks apply."""
-    star = " *" if any(part in remarks for part in _parts(delta["note"])) else ""
-    return Cell(f"{'certain' if delta['certain'] else 'not certain'}{star}", small=_doubts(delta, remarks))

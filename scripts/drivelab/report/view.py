@@ -14,6 +14,20 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """What a number stands on, for whoever asks."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    """Name and value, the value in full precision."""
+    recordings: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    """Recording and directory of each cell of fio that it stands on."""
+    parts: tuple[Proof, ...] = ()
+    """Of a difference: the numbers that it is the difference of."""
+
+
+@dataclass(frozen=True)
 class Cell:
     """One field of a table."""
 
@@ -21,10 +35,13 @@ class Cell:
     small: str = ""
     """Second line, such as the spread of a value."""
     tone: str = ""
-    """`good`, `bad`, `missing` or nothing; never the only carrier of a meaning."""
+    """`good`, `bad`, `missing`, `mark` or nothing; never the only carrier of a meaning."""
     bar: float | None = None
     """Length of a bar from the middle, -1 to 1; positive is better."""
     anchor: str = ""
+    value: float | None = None
+    """The number behind the text in full precision: what is sorted by, and what goes into a download."""
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +93,10 @@ class Figure:
     uri: str
     width: int
     height: int
+    chart: str = ""
+    """The same figure for Plotly, as JSON; empty where there is none."""
+    chart_height: int = 0
+    """Of the chart, in pixels; 0 where it has the shape of the figure."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +106,7 @@ class Headline:
     delta: str
     sentence: str
     outcome: str
-    """`ahead`, `behind` or `open`, seen from the drive that is compared."""
+    """One of drivelab.analysis.verdict.DELTA_VERDICTS, seen from the drive that is compared."""
     context: str
     """Test and statistic."""
     anchor: str
@@ -123,6 +144,18 @@ class Page:
     determination: Table | None
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
+    findings: Table | None = None
+    """What the detectors found, and what they looked for and did not find."""
+
+
+@dataclass(frozen=True)
+class Download:
+    """A table of the study as text, every value in full precision."""
+
+    name: str
+    meaning: str
+    rows: int
+    csv: str
 
 
 @dataclass(frozen=True)
@@ -139,7 +172,10 @@ class Report:
     headlines: tuple[Headline, ...]
     headlines_left_out: int
     """Headlines that only the table of the verdict has."""
+    verdict_terms: str
+    """What the words of the verdict stand for in this study: margin, intervals, number of values compared."""
     verdict_table: Table | None
+    findings: Table | None
     banners: tuple[Banner, ...]
     pages: tuple[Page, ...]
     comparison_tables: tuple[Table, ...]
@@ -148,3 +184,4 @@ class Report:
     rse_limit: str
     score_formula: str
     sources: tuple[str, ...]
+    downloads: tuple[Download, ...] = ()

@@ -1,9 +1,11 @@
-"""Which kinds of figures a plan leads to, told by its steps; without importing what draws them."""
+"""Which kinds of figures a plan leads to, told by its steps, and what draws them; without importing that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from drivelab.figures.registry import FIGURES
 
 Fields = Mapping[str, Any]
 """What a step of a plan says: of a loop its cells and when it ends."""
@@ -26,17 +28,33 @@ FIGURES_OF = {
     "grid": ("measurement_2d",),
     "surface": ("measurement_3d",),
     "repeats": ("repeats",),
-    "demand": ("demand_variation", "demand_intensity"),
+    "reads": ("convergence_reads",),
+    "maximum": ("convergence_max",),
+    "maximum_surface": ("measurement_3d_max",),
+    "demand": ("demand_variation", "demand_intensity", "demand_outstanding", "demand_cpu", "depth_ramp"),
+    "pre_writes": ("pre_writes",),
     "idle_recovery": ("idle_recovery",),
-    "soak": ("saturation_time",),
-    "volume": ("saturation_bytes",),
-    "histogram": ("latency_distribution",),
+    "soak": ("saturation_time", "saturation_time_latency"),
+    "volume": ("saturation_bytes", "saturation_bytes_latency"),
+    "histogram": ("latency_distribution", "latency_histogram"),
     "nines": ("nines",),
     "stimulus": ("stimulus",),
-    "turns": ("latency_by_turn",),
+    "turns": ("latency_by_turn", "histogram_by_turn"),
     "replay": ("replay", "replay_fidelity", "replay_latency", "replay_over_time", "replay_operations"),
     "phases": ("replay_phases",),
-    "comparison": ("comparison",),
+    "mixes": ("bathtub",),
+    "shifted": ("alignment",),
+    "sliced": ("latency_heat", "tail"),
+    "telemetry": ("telemetry_strip",),
+    "application": ("application_durations",),
+    "comparison": ("comparison", "normalised"),
+    "drives_capacity": ("capacity",),
+    "drives_latency": ("nines_of_drives", "between_nines_of_drives", "exceedance_of_drives", "tail"),
+    "drives_ramp": ("depth_ramp",),
+    "drives_mixes": ("bathtub",),
+    "drives_alignment": ("alignment",),
+    "drives_strip": ("strip_chart",),
+    "drives_application": ("application_durations",),
     "head_to_head": ("head_to_head",),
     "trace": (
         "trace_footprint",
@@ -56,7 +74,11 @@ TABLES_OF = {
     "grid": _REPEATED,
     "surface": _REPEATED,
     "repeats": _REPEATED,
+    "reads": _REPEATED,
+    "maximum": _REPEATED,
+    "maximum_surface": _REPEATED,
     "demand": _REPEATED,
+    "pre_writes": _REPEATED,
     "idle_recovery": ("cells",),
     "soak": ("cells",),
     "volume": ("cells", "drives"),
@@ -66,15 +88,29 @@ TABLES_OF = {
     "turns": _SLICED,
     "replay": REPLAY_TABLES,
     "phases": ("replays", "replay_passes"),
+    "mixes": _REPEATED,
+    "shifted": _REPEATED,
+    "sliced": _SLICED,
+    "telemetry": ("telemetry", "series", "cells"),
+    "application": ("application_runs",),
 }
 """Tables that the figures of a kind are drawn from; `drives` is of the study, the others are of the recording."""
-OF_A_RECORDING = tuple(kind for kind in FIGURES_OF if kind not in ("comparison", "head_to_head", "trace"))
+OVER_DRIVES = tuple(kind for kind in FIGURES_OF if kind in ("comparison", "head_to_head") or kind.startswith("drives_"))
+"""Kinds whose figures are drawn from the recordings of one measurement on several drives."""
+OF_A_RECORDING = tuple(kind for kind in FIGURES_OF if kind not in (*OVER_DRIVES, "trace"))
 """Kinds whose figures are drawn from one recording alone."""
 
 _TELLS = {"pattern", "read_share", "block_size_bytes"}
 """What the cells of a grid may differ in, and what stands in its tables."""
 _BESIDES = {"block_sizes", "block_size_max_bytes", "beside", "zones", "zipf"}
 _FEWEST_ON_AXIS = 3
+
+
+def figure_modules(kinds: Iterable[str]) -> list[str]:
+    """Modules that draw the figures of these kinds, for `code_digest`: a change of others must not draw them anew."""
+    names = [name for kind in kinds for name in FIGURES_OF[kind]]
+    found = [f"figures.{FIGURES[name].module}" for name in names if name in FIGURES]  # a trace has its own registry
+    return list(dict.fromkeys(["figures.sheets" if found else "figures.trace_sheet", *found]))
 
 
 def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
@@ -91,6 +127,10 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
     found = _of_loops(loops) | _of_soaks([one for one in soaks if "phase" not in one], len(soaks), bool(loops))
     if replays:
         found.add("replay")
+    if "application" in steps:
+        found.add("application")
+    if (loops or soaks) and subject.get("clock") == "wall":
+        found.add("telemetry")  # of the host, and of a drive that tells its temperature
     if any("phase" in one for one in replays):
         found.add("phases")
     elif "idle_recovery" not in found and any("phase_value" in one for one in soaks):
@@ -107,14 +147,48 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
     steady = [one for one in others if "track" in one["until"]]
     if steady:
         found.add("steady")
+    found |= {kind for one in others for kind in _of_series(one)}
     for one in others:
         if _demands(one):
-            found.add("demand")
+            found |= {"demand", "pre_writes"} if one in steady and _has_beside(one) else {"demand"}
         elif one in steady and len(others) == 1 and (axes := _grid(one)):
             found |= {"grid", "surface"} if min(axes) > 1 else {"grid"}
+            found |= _of_tracked(one, min(axes) > 1)
         elif one not in steady or "streams" in one or len(one["cells"]) > 1:
             found.add("repeats")
     return found
+
+
+def _of_tracked(loop: Fields, surface: bool) -> set[str]:
+    """What the PTS shows beside the writes and the tracked metric: of throughput the reads, of latency its maximum."""
+    metrics = {one["metric"] for one in loop["until"]["track"]}
+    shares = {cell["read_share"] for cell in loop["cells"]}
+    found = {"reads"} if shares == {0, 100} or ("bandwidth_mib_s" in metrics and 100 in shares) else set()
+    if "mean_latency_us" in metrics:
+        found |= {"maximum", "maximum_surface"} if surface else {"maximum"}
+    return found
+
+
+def _of_series(loop: Fields) -> set[str]:
+    """Series of cells that are alike but for one thing: mixes from writes alone to reads alone, and alignment."""
+    found = set()
+    for key, kind in (("read_share", "mixes"), ("alignment_offset_bytes", "shifted")):
+        alike: dict[str, set[int]] = {}
+        for cell in loop.get("cells", []):
+            load = repr(sorted((one, cell[one]) for one in cell.keys() - {key, "runtime_s"}))
+            alike.setdefault(load, set()).add(cell.get(key, 0))
+        ends = {0, 100} if kind == "mixes" else {0}
+        if any(values > ends for values in alike.values()):
+            found.add(kind)
+    return found
+
+
+def _has_beside(loop: Fields) -> bool:
+    """Whether a sweep measures something else at one demand, as the writes before each round of the PTS."""
+    if "streams" in loop:
+        return False
+    loads = [_load(cell) for cell in loop["cells"]]
+    return any(loads.count(load) == 1 for load in loads)
 
 
 def _demands(loop: Fields) -> bool:
@@ -126,10 +200,14 @@ def _demands(loop: Fields) -> bool:
         return len(loop["streams"]["threads"]) * len(loop["streams"]["queue_depth"]) > 1
     loads: dict[str, set[tuple[Any, Any]]] = {}
     for cell in loop["cells"]:
-        load = {key: value for key, value in cell.items() if key not in ("threads", "queue_depth", "runtime_s")}
-        loads.setdefault(repr(sorted(load.items())), set()).add((cell.get("threads"), cell.get("queue_depth")))
+        loads.setdefault(_load(cell), set()).add((cell.get("threads"), cell.get("queue_depth")))
     swept = sum(len(demands) for demands in loads.values() if len(demands) >= _FEWEST_ON_AXIS)
     return swept > 0 and len(loop["cells"]) - swept <= 1
+
+
+def _load(cell: Fields) -> str:
+    """What tells the workload of a cell, whatever the demand."""
+    return repr(sorted((key, cell[key]) for key in cell.keys() - {"threads", "queue_depth", "runtime_s"}))
 
 
 def _grid(loop: Fields) -> tuple[int, int] | None:
@@ -142,7 +220,8 @@ def _grid(loop: Fields) -> tuple[int, int] | None:
     patterns, shares, sizes = ({cell[key] for cell in cells} for key in ("pattern", "read_share", "block_size_bytes"))
     axes = len(sizes), len(shares)
     whole = len(cells) == len(patterns) * len(sizes) * len(shares)
-    return axes if whole and (min(axes) > 1 or max(axes) >= _FEWEST_ON_AXIS) else None
+    pure = shares == {0, 100}  # reads beside writes, as in a throughput test: two bars
+    return axes if whole and (min(axes) > 1 or max(axes) >= _FEWEST_ON_AXIS or (pure and len(sizes) == 1)) else None
 
 
 def _of_soaks(soaks: Sequence[Fields], all_soaks: int, after_loop: bool) -> set[str]:
@@ -156,4 +235,4 @@ def _of_soaks(soaks: Sequence[Fields], all_soaks: int, after_loop: bool) -> set[
     found = {"soak", "volume"} if writes else {"soak"}
     if len(soaks) < all_soaks:  # they prepare for the phases
         return found
-    return found | ({"histogram"} if writes or after_loop else {"nines"})
+    return found | {"sliced"} | ({"histogram"} if writes or after_loop else {"nines"})

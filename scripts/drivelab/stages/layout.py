@@ -10,13 +10,12 @@ from typing import Any
 
 from drivelab.errors import UserError
 from drivelab.plan.plan import drive_in_sheet
-from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, REPLAY_TABLES, TABLES_OF, figure_kinds
-from drivelab.stages.planning import Campaign, Planned
+from drivelab.stages.figure_kinds import REPLAY_TABLES
+from drivelab.stages.figure_layout import FigureLayout, any_of
+from drivelab.stages.planning import Planned
 from drivelab.stages.simultaneous import Simultaneous, simultaneous_jobs
 from drivelab.virtual.kept import KEPT_DRIVES
 
-RECORDING = "{drive}/{measurement}/{key}"
-"""Path of a recording as wildcards; `key` is `digest-runN`."""
 TRACE_TABLES = (
     "trace_overview",
     "trace_operations",
@@ -38,24 +37,19 @@ APPLICATION_TABLES = ("application_runs",)
 _OWNER = "study.txt"
 
 
-class Layout:
+class Layout(FigureLayout):
     """Paths of one study, relative to the project's folder."""
 
-    def __init__(self, campaign: Campaign) -> None:
-        self.campaign = campaign
-        self.results = str(campaign.study.results)
+    def other_folders(self) -> list[str]:
+        """Folders where the study's recordings lie that no plan of it leads to, such as one that was copied there."""
+        known = {Path(one) for one in self.of_every_recording("recordings/RECORDING")}
+        found = (Path(self.results) / "recordings").glob("*/*/*/plan.json")
+        return sorted(str(one.parent) for one in found if one.parent not in known)
 
-    def path(self, pattern: str) -> str:
-        """A path in the results folder; `RECORDING` in it stands for the wildcards of a recording."""
-        return f"{self.results}/{pattern.replace('RECORDING', RECORDING)}"
-
-    def of_every_recording(self, pattern: str, kind: str | None = None) -> list[str]:
-        """The path for every recording of the study, or for those that have a step of a kind."""
-        return [
-            f"{self.results}/{pattern.replace('RECORDING', one.plan.recording)}"
-            for one in self.campaign.plans
-            if kind is None or kind in kinds(one)
-        ]
+    def measurements(self) -> list[str]:
+        """Names of the study's measurements, also of those that are still to be made on another host."""
+        plans = [*(one.plan for one in self.campaign.plans), *(one.plan for one in self.campaign.elsewhere)]
+        return sorted({one.measurement for one in plans})
 
     def of_every_trace(self, table: str) -> list[str]:
         """A table of every trace of the study."""
@@ -65,54 +59,9 @@ class Layout:
         """The plan that the wildcards of a recording stand for."""
         return self.campaign.by_recording["/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))]
 
-    def figure_sets(self) -> list[tuple[str, ...]]:
-        """The combinations of kinds of figures that recordings of the study have."""
-        return sorted({found for one in self.campaign.plans if (found := _in_order(one))})
-
-    def with_figures(self, of_kinds: tuple[str, ...]) -> dict[str, str]:
-        """Regular expressions for the wildcards of the recordings that have just these kinds of figures.
-
-        The measurement tells them, but where it differs from drive to drive: there the key does.
-        """
-        chosen = [one for one in self.campaign.plans if _in_order(one) == of_kinds]
-        found = {"measurement": _any_of(chosen)}
-        names = {one.plan.measurement for one in chosen}
-        if any(one.plan.measurement in names and _in_order(one) != of_kinds for one in self.campaign.plans):
-            found["key"] = "|".join(sorted({one.plan.recording.rpartition("/")[2] for one in chosen}))
-        return found
-
-    def figure_tables(self, of_kinds: Iterable[str]) -> dict[str, str]:
-        """Input files of the rule that draws these kinds of figures, by table."""
-        names = dict.fromkeys(name for kind in of_kinds for name in TABLES_OF[kind])
-        return {name: self.path(f"tables/{'' if name == 'drives' else 'RECORDING/'}{name}.parquet") for name in names}
-
-    def figures(self, place: str, of_kinds: Iterable[str], report: Callable[..., str]) -> dict[str, str]:
-        """Output files of a rule that draws kinds of figures, of a recording, of the comparison, or of a trace.
-
-        `report` is Snakemake's, handed in because this library does not import it: it marks the SVG files for
-        Snakemake's own report, with caption and category.
-        """
-        files: dict[str, str] = {}
-        for kind, name in ((one, figure) for one in of_kinds for figure in FIGURES_OF[one]):
-            stem = self.path(f"figures/{place}/{name}")
-            if kind == "trace":
-                subject, labels = "{trace}", {"trace": "{trace}", "figure": name}
-            else:
-                drive = "all" if kind in ("comparison", "head_to_head") else "{drive}"
-                subject, labels = "{measurement}", {"test": "{measurement}", "drive": drive, "figure": name}
-            files[name] = report(
-                f"{stem}.svg",
-                caption=f"../report/{name}.rst",
-                category="Figures",
-                subcategory=subject,
-                labels=labels,
-            )
-            files[f"{name}_png"] = f"{stem}.png"
-        return files
-
     def targets(self) -> list[str]:
         """All that a finished study has: what is deleted of it is made again."""
-        study = ("summary", "deltas", "drives", "hosts", "traces")
+        study = ("exclusions", "summary", "conditions", "differences", "deltas", "drives", "hosts", "traces")
         recording = (
             "cells",
             "latency_bins",
@@ -121,55 +70,34 @@ class Layout:
             *APPLICATION_TABLES,
             "telemetry",
             "steady_state",
+            "findings",
+            "saturation",
         )
         return [
             self.path("report/index.html"),
+            self.path("report/pts-pages.pdf"),
             *self.of_every_recording("recordings/RECORDING/recording.json"),
             *(self.path(f"tables/{name}.parquet") for name in study),
             *(path for name in recording for path in self.of_every_recording(f"tables/RECORDING/{name}.parquet")),
             *(path for name in TRACE_TABLES for path in self.of_every_trace(name)),
             *self.all_figures("svg"),
             *self.all_figures("png"),
+            *self.all_figures("json"),
         ]
 
-    def all_figures(self, ending: str = "svg") -> list[str]:
-        """The figure files of the whole study with an ending, `svg` or `png`."""
-        files = [
-            path
-            for kind in OF_A_RECORDING
-            for name in FIGURES_OF[kind]
-            for path in self.of_every_recording(f"figures/RECORDING/{name}.{ending}", kind)
-        ]
-        files += [f"{self.results}/figures/comparison/{name}/comparison.{ending}" for name in self.compared()]
-        files += [
-            self.path(f"figures/comparison/{one}/{name}.{ending}")
-            for one in self.together()
-            for name in FIGURES_OF["head_to_head"]
-        ]
-        files += [
-            self.path(f"figures/traces/{one}/{name}.{ending}") for one in self.traces() for name in FIGURES_OF["trace"]
-        ]
-        return files
+    def compared_pairs(self) -> list[tuple[str, str]]:
+        """The basis, and each of what is compared with it."""
+        basis = self.campaign.study.basis
+        return [(basis, one) for one in self.campaign.study.subjects if one != basis]
 
-    def compared(self) -> list[str]:
-        """Measurements that are there of the basis and of something to compare with it."""
-        made: dict[str, set[str]] = {}
-        for one in self.campaign.plans:
-            made.setdefault(one.plan.measurement, set()).add(one.plan.drive)
-        return [name for name, subjects in made.items() if self.campaign.study.basis in subjects and len(subjects) > 1]
+    def comparison(self) -> dict[str, Any]:
+        """How the study wants deltas to be judged, as keyword arguments of `drivelab.analysis.deltas.deltas_table`."""
+        study = self.campaign.study
+        return {"margin_pct": study.margin_pct, "confidence_pct": study.confidence_pct, "unintended": study.unintended}
 
-    def together(self) -> list[str]:
-        """Measurements that several drives went through at the same time."""
-        return list(dict.fromkeys(one.plan.measurement for one in self.campaign.plans
-                                  if "simultaneous" in one.plan.subject))  # fmt: skip
-
-    def of_measurement(self, pattern: str, measurement: str) -> list[str]:
-        """The path for every recording of one measurement."""
-        return [
-            f"{self.results}/{pattern.replace('RECORDING', one.plan.recording)}"
-            for one in self.campaign.plans
-            if one.plan.measurement == measurement
-        ]
+    def altered(self) -> dict[str, list[str]]:
+        """How the protocol of each recording was shortened or changed, in words; empty for a full-length one."""
+        return {one.plan.recording: list(one.altered) for one in self.campaign.plans}
 
     def report_facts(self) -> dict[str, Any]:
         """What the report needs to know of the study beyond tables and recordings; the analysis depends on it."""
@@ -180,9 +108,11 @@ class Layout:
             "basis": study.basis,
             "scenario": study.scenario,
             "rse_threshold_pct": study.rse_threshold_pct,
+            **self.comparison(),
+            "intended": study.intended,
             "clock_reason": self.campaign.clock[1] if any(one.plan.virtual for one in self.campaign.plans) else None,
             "cannot_capture": self.campaign.cannot_capture if study.traces else None,
-            "altered": {one.plan.recording: list(one.altered) for one in self.campaign.plans},
+            "altered": self.altered(),
             "protocols": {
                 name: {key: str(one.body[key]) for key in ("title", "source")} for name, one in titles.items()
             },
@@ -191,10 +121,6 @@ class Layout:
     def taint_limits(self) -> dict[str, float]:
         """Above which a cell is tainted, as `drivelab.analysis.taint.Limits` takes them."""
         return {key: value for key, value in self.campaign.study.taint.items() if key != "remeasure"}
-
-    def traces(self) -> dict[str, str]:
-        """Path of every trace of the study by name."""
-        return {name: str(self.campaign.trace_path(name)) for name in self.campaign.study.traces}
 
     def replay_tables(self) -> dict[str, str]:
         """Files of a recording's tables of replays, by table."""
@@ -214,7 +140,7 @@ class Layout:
 
     def traced_measurements(self) -> str:
         """Regular expression for the measurements that use traces; matches nothing if none does."""
-        return _any_of(one for one in self.campaign.plans if "traces" in one.plan.subject)
+        return any_of(one for one in self.campaign.plans if "traces" in one.plan.subject)
 
     def host_limits(self) -> dict[str, int]:
         """Snakemake resources with their limits: a resource without a limit is unlimited."""
@@ -280,20 +206,6 @@ class Layout:
         names = self.virtual_drives()
         option = f" --keep {shlex.quote(str(self.kept_drives()))}" if keep else ""
         return f"drivelab virtual stop {' '.join(names)}{option} > /dev/null 2>&1 || true" if names else "true"
-
-
-def _in_order(planned: Planned) -> tuple[str, ...]:
-    found = kinds(planned)
-    return tuple(kind for kind in OF_A_RECORDING if kind in found)
-
-
-def kinds(planned: Planned) -> set[str]:
-    """Kinds of figures that a plan leads to."""
-    return figure_kinds(planned.plan.subject)
-
-
-def _any_of(plans: Iterable[Planned]) -> str:
-    return "|".join(map(re.escape, sorted({one.plan.measurement for one in plans}))) or "(?!)"
 
 
 def _resource(drive: str) -> str:

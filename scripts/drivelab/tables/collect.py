@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.taint import DEFAULT, Limits
-from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
+from drivelab.fio.result import FioResult
 from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
@@ -18,6 +18,7 @@ from drivelab.recording.writer import read_journal
 from drivelab.tables.applications import application_runs
 from drivelab.tables.replays import replay_tables
 from drivelab.tables.schemas import SCHEMAS
+from drivelab.tables.soundness import check_place, judge, readable_result, readable_slices
 from drivelab.tables.steps import STEADY_STATE, Steps
 from drivelab.tables.telemetry import cell_columns, telemetry_table
 from drivelab.telemetry.log import read_samples
@@ -30,10 +31,12 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
     """Tables of one recording by name; a kind of measurement that it does not have gives an empty table.
 
     `reduced` says whether the protocol was shortened or altered: a plan alone cannot know the full-length one. Beyond
-    `limits` a cell is tainted.
+    `limits` a cell is tainted. A cell whose evidence is no measurement, or no longer, has `unsound` set, and no latency
+    bins and no series.
 
-    Raises CellFailed or UserError when evidence that was sound when it was recorded is no longer.
+    Raises UserError when the folder does not hold the recording that it is called after.
     """
+    check_place(recording)
     plan = Plan.read(recording / "plan.json")
     key, steps = _key(plan, reduced), Steps(plan.subject["condition"], plan.subject["measure"])
     rows: dict[str, Rows] = {"cells": [], "latency_bins": [], "series": []}
@@ -49,12 +52,12 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
             # the line of a part that was interrupted is written at resume: the gap before it comes after its slices
             is_soak = line["event"] == "soak"
             resumed, after_gap = (soaks_after_gap[line["directory"]], after_gap) if is_soak else (after_gap, False)
-            for number, (place, cell, result, facts) in enumerate(_READERS[line["event"]](recording, line)):
+            for number, (place, cell, result, unsound, facts) in enumerate(_READERS[line["event"]](recording, line)):
                 gap = resumed and number == 0
                 at = {**key, **place, "workload": cell.workload, **steps.turn(line["step"])}
                 asked = {**steps.asked(line["step"], cell), "cold": bool(line.get("cold", False))}
                 told = _told(timeline, facts, limits)
-                kept = {"directory": line["directory"], "unsound": None}
+                kept = {"directory": line["directory"], "unsound": unsound}
                 rows["cells"].append({**at, **asked, **_cell_columns(cell, result, facts, clock, gap), **told, **kept})
                 rows["latency_bins"] += _bin_rows(at, cell, result)
             directory, workload = recording / line["directory"], Cell(**line["workload"]).workload
@@ -63,8 +66,8 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
         elif line["event"] == "replay":
             replays.append(line)
         elif line["event"] == "tainted":
-            clock.pass_over(read_result(recording / line["directory"], Cell(**line["workload"])), line)
-    frames = {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
+            clock.pass_over(readable_result(recording, line, Cell(**line["workload"]))[0], line)
+    frames = judge({name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}, plan)
 
     def telemetry(line: Mapping[str, Any]) -> dict[str, Any]:
         return cell_columns(_telemetry(timeline, line), limits)
@@ -108,7 +111,8 @@ class _Clock:
         started_s = result.started.timestamp() if started_s is None else float(started_s)
         self._first_s = started_s if self._first_s is None else self._first_s
         self.elapsed_s = max(self.elapsed_s, started_s - self._first_s)
-        self.bytes_written += result.write.bytes
+        if math.isfinite(result.write.bytes):  # of damaged evidence it may be anything
+            self.bytes_written += max(int(result.write.bytes), 0)
         return started_s
 
 
@@ -126,17 +130,18 @@ def _key(plan: Plan, reduced: bool) -> dict[str, Any]:
     }
 
 
-_Item = tuple[dict[str, Any], Cell, FioResult, Mapping[str, Any]]
+_Item = tuple[dict[str, Any], Cell, FioResult, str | None, Mapping[str, Any]]
+"""Place, cell, what was measured, why it is unsound or None, and facts of the journal."""
 
 
 def _loop_cell(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
     cell = Cell(**line["workload"])
-    yield _first_place(line), cell, read_result(recording / line["directory"], cell), line
+    yield _first_place(line), cell, *readable_result(recording, line, cell), line
 
 
 def _soak_slices(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
-    cell, directory = Cell(**line["workload"]), recording / line["directory"]
-    results = read_slices(directory, cell) if line["finished"] else complete_slices(directory)
+    cell = Cell(**line["workload"])
+    results, unsound = readable_slices(recording, line, cell)
     first, last = _window(line)
     before_s = 0.0
     for number, result in enumerate(results, start=line["first_slice"]):
@@ -148,7 +153,7 @@ def _soak_slices(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
             facts["started_s"] = line["started_s"] + before_s
             facts["ended_s"] = facts["started_s"] + result.runtime_s
             before_s += result.runtime_s
-        yield {**_first_place(line), "round": number}, cell, result, facts
+        yield {**_first_place(line), "round": number}, cell, result, unsound, facts
 
 
 def _window(line: Mapping[str, Any]) -> tuple[int, int]:

@@ -108,15 +108,15 @@ TELEMETRY = schema(
 
 DRIVES = schema(
     "str: drive serial model? firmware?",  # null: the kernel does not say
-    "int64: capacity_bytes",
-    "int32: logical_block_bytes",
+    "int64: capacity_bytes?",  # null, as the next: of an imported result that does not say
+    "int32: logical_block_bytes?",
     "str: transport? link? link_max? lba_format?",
     "bool: virtual",
     "float: over_provisioning_pct?",
     "str: device",
 )
 
-HOSTS = schema("str: host kernel cpu", "int32: cores", "int64: memory_bytes", "str: os fio drivelab python")
+HOSTS = schema("str: host kernel cpu", "int32: cores?", "int64: memory_bytes?", "str: os fio drivelab python")
 
 TRACES = schema(
     "str: trace source application",

@@ -9,6 +9,7 @@ import json
 from collections import deque
 from typing import Any
 
+from drivelab.virtual.effects import Heat
 from drivelab.virtual.model import DriveModel
 
 NONE = -1
@@ -21,6 +22,8 @@ _MEMORY = (
     "_slc_owner", "_slc_oldest", "_slc_used", "_slc_writable", "_buffer_slot", *_TIMES, *_LISTS_OF_TIMES,
 )  # fmt: skip
 """All that changes while the drive is used; everything else follows from the model."""
+_HEAT = "_temperature"
+"""Of a drive that warms up only, so that the states of all others stay as they are."""
 _LIFETIME = ("host_write_bytes", "host_read_bytes", "nand_write_pages", "erases", "trimmed_bytes")
 
 
@@ -34,6 +37,7 @@ class FlashState:
         self._pages = model.blocks * model.pages_per_block
         self._slc_pages = model.slc_pages
         self._lifetime = dict.fromkeys(_LIFETIME, 0)
+        self._heat = Heat(model.throttle, 0.0) if model.throttle is not None else None
         self._forget(0.0)
 
     def _forget(self, now_us: float) -> None:
@@ -72,16 +76,21 @@ class FlashState:
     def dump(self) -> bytes:
         """The whole state, for `load` of a drive of the same model; equal states give equal bytes."""
         state = {key: getattr(self, key) for key in _MEMORY}
+        if self._heat is not None:
+            state[_HEAT] = self._heat.state()
         return json.dumps({**state, "_free": list(self._free)}, separators=(",", ":")).encode()
 
     def load(self, data: bytes) -> None:
         """Take over a state from `dump`; raises ValueError when it is none, or one of a drive of another size."""
         state: Any = json.loads(data)
-        if not isinstance(state, dict) or set(state) != set(_MEMORY):
+        known = {*_MEMORY, *((_HEAT,) if self._heat is not None else ())}
+        if not isinstance(state, dict) or set(state) != known:
             raise ValueError("this is not the state of a virtual drive")
         for key in ("_place", "_owner", "_score", "_slc_owner", "_die_free", "_buffer_freed"):
             if len(state[key]) != len(getattr(self, key)):
                 raise ValueError("this is the state of a virtual drive of another size")
+        if self._heat is not None:
+            self._heat.restore(state.pop(_HEAT))
         vars(self).update({**state, "_free": deque(state["_free"])})
 
     def shift(self, us: float) -> None:
@@ -90,6 +99,8 @@ class FlashState:
             setattr(self, key, getattr(self, key) + us)
         for key in _LISTS_OF_TIMES:
             setattr(self, key, [at + us for at in getattr(self, key)])
+        if self._heat is not None:
+            self._heat.at_us += us
 
     def check(self) -> None:
         """Raises AssertionError if a page has two places or none, or a count does not fit; slow, for tests."""

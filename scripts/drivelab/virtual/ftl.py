@@ -33,6 +33,7 @@ class FlashDrive(FlashState):
         self._copy_us = scale * model.copy_us
         self._erase_us = scale * model.erase_us
         self._suspend_us = self._program_us or math.inf
+        self._is_disturbed = model.enabled and any((model.throttle, model.housekeeping, model.disturb))
 
     def submit(self, now_us: float, operation: str, offset: int, length: int) -> float:
         """Time when the drive acknowledges `read`, `write`, `trim` or `flush` of bytes; never before `now_us`.
@@ -46,6 +47,8 @@ class FlashDrive(FlashState):
         start = self._controller_free
         if start < now_us:
             start = now_us
+        if self._is_disturbed:
+            start = self._disturbed(start, length)
         start += self._command_us
         self._controller_free = start
         if operation == "read":
@@ -62,6 +65,23 @@ class FlashDrive(FlashState):
         if done > self._active_until:
             self._active_until = done
         return done
+
+    def _disturbed(self, start: float, length: int) -> float:
+        """Time from which on a command takes its usual time, where effects delay or stretch it."""
+        housekeeping, disturb = self.model.housekeeping, self.model.disturb
+        if housekeeping is not None:
+            start = housekeeping.free_from(start)
+        stretched_us = self._command_us
+        if self._heat is not None:
+            stretched_us *= self._heat.command(start, length)
+        if disturb is not None:
+            stretched_us /= 1 - disturb.stolen_pct_at(start) / 100
+        return start + stretched_us - self._command_us
+
+    @property
+    def temperature_c(self) -> float | None:
+        """After the last command; None for a drive that does not warm up."""
+        return None if self._heat is None else self._heat.temperature_c
 
     def advance(self, now_us: float) -> None:
         """Do what an idle drive does until `now_us`: move the SLC cache into the main area and erase it.

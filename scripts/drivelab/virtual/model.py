@@ -10,6 +10,7 @@ from typing import Any
 
 from drivelab.errors import UserError
 from drivelab.units import format_size, parse_share, parse_size
+from drivelab.virtual.effects import Disturbance, Housekeeping, Throttle
 
 PAGE_BYTES = 4096
 """Unit of mapping and of programming."""
@@ -53,6 +54,9 @@ class DriveModel:
     logical_block_bytes: int = PAGE_BYTES
     """Unit of addresses, a page or a sector of 512 bytes. What is smaller than a page or does not begin with one is
     written by reading the rest of the page first."""
+    throttle: Throttle | None = None
+    housekeeping: Housekeeping | None = None
+    disturb: Disturbance | None = None
 
     @property
     def user_pages(self) -> int:
@@ -86,9 +90,10 @@ class DriveModel:
     def to_mapping(self) -> dict[str, Any]:
         """JSON-able, in the words of the configuration; `from_mapping` reads it back.
 
-        Every parameter is present, but for a logical block of a page.
+        Every parameter is present, but for a logical block of a page and effects that the drive does not have.
         """
-        found = {_KEYS[f.name].key: _KEYS[f.name].write(getattr(self, f.name)) for f in fields(self)}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        found = {_KEYS[name].key: _KEYS[name].write(value) for name, value in values.items() if value is not None}
         if self.logical_block_bytes == PAGE_BYTES:
             del found["logical_block"]
         return found
@@ -207,4 +212,7 @@ _KEYS: dict[str, _Key] = {
     "enabled": _Key("enabled", _flag),
     "seed": _Key("seed", _whole(0, 2**63 - 1)),
     "logical_block_bytes": _Key("logical_block", _logical_block, format_size),
+    "throttle": _Key("throttle", Throttle.read, Throttle.write),
+    "housekeeping": _Key("housekeeping", Housekeeping.read, Housekeeping.write),
+    "disturb": _Key("disturb", Disturbance.read, Disturbance.write),
 }

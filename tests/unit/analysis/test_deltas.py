@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
+from drivelab.analysis.delta_statistics import MEDIAN_FACTOR, inference, least_p, scatter
 from drivelab.analysis.deltas import delta, deltas_table
 from drivelab.tables import io
 
@@ -19,16 +23,24 @@ positive = st.floats(1e-3, 1e6)
 
 
 def row(drive: str, value: float, **changed: Any) -> dict[str, Any]:
+    samples = changed.pop("samples", [0.999 * value, value, 1.001 * value])
     return {
         "drive": drive, "measurement": "pts-iops", "protocol": "pts-iops", "cell_label": "RND 4KiB 0/100",
-        "metric": "iops", "kind": "speed", "unit": "IOPS", "value": value, "n": 3, "spread_low": 0.99 * value,
-        "spread_high": 1.01 * value, "statistic": "window average", "verdict": "steady", "clock": "wall", **changed,
+        "metric": "iops", "kind": "speed", "unit": "IOPS", "value": value, "n": 3, "samples": samples,
+        "scope": "recordings", "spread_low": min(samples), "spread_high": max(samples),
+        "statistic": "window average", "verdict": "steady", "clock": "wall", **changed,
     }  # fmt: skip
 
 
-def compare(*rows: dict[str, Any], basis: str = "a") -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = deltas_table(table("summary", list(rows)), basis).to_dict("records")
+def compare(*rows: dict[str, Any], basis: str = "a", **settings: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = deltas_table(table("summary", list(rows)), basis, **settings).to_dict("records")
     return found
+
+
+def doubts(*rows: dict[str, Any]) -> list[str]:
+    (found,) = compare(*rows)
+    assert found["verdict"] == ("cannot tell" if found["doubts"] else "better")
+    return list(found["doubts"])
 
 
 def test_the_formulas_of_the_guide() -> None:
@@ -80,36 +92,51 @@ def test_printed_capacities_of_the_p41_plus() -> None:
         assert by_name[name] == pytest.approx(percent, abs=0.001), name
 
 
-def test_a_difference_outside_the_spreads_is_certain(tmp_path: Path) -> None:
-    (found,) = compare(row("a", 100.0), row("b", 120.0))
-    assert (found["basis"], found["comparison"], found["delta_pct"]) == ("a", "b", pytest.approx(20))
-    assert (found["certain"], found["note"]) == (True, "")
-    io.write(pd.DataFrame([found]), tmp_path / "d", "deltas")
+def test_a_difference_beyond_scatter_and_margin_is_better_or_worse(tmp_path: Path) -> None:
+    better, worse = compare(row("a", 100.0), row("b", 120.0), row("c", 80.0))
+    assert (better["basis"], better["comparison"], better["delta_pct"]) == ("a", "b", pytest.approx(20))
+    assert (better["verdict"], worse["verdict"]) == ("better", "worse")
+    assert better["interval_low_pct"] < 20 < better["interval_high_pct"]
+    assert list(better["doubts"]) == []
+    io.write(pd.DataFrame([better, worse]), tmp_path / "d", "deltas")
 
 
 def test_less_time_is_better() -> None:
     (found,) = compare(row("a", 100.0, kind="time"), row("b", 80.0, kind="time"))
-    assert found["delta_pct"] == pytest.approx(25)
+    assert (found["delta_pct"], found["verdict"]) == (pytest.approx(25), "better")
 
 
 @pytest.mark.parametrize("other", [101.9, 98.1, 100.0])
-def test_spreads_that_overlap_are_not_certain(other: float) -> None:
+def test_what_lies_within_the_margin_is_the_same_however_sure_the_difference(other: float) -> None:
     (found,) = compare(row("a", 100.0), row("b", other))
-    assert (found["certain"], found["note"]) == (False, "the spreads overlap")
+    assert (found["verdict"], list(found["doubts"])) == ("same", [])
+    assert (found["p_value"] < 0.01) == (other != 100)
+    (found,) = compare(row("a", 100.0), row("b", other), margin_pct=0.5)
+    assert found["verdict"] == {101.9: "better", 98.1: "worse", 100.0: "same"}[other]
 
 
-def test_a_spread_within_the_other_overlaps() -> None:
-    (found,) = compare(row("a", 100.0, spread_low=50.0, spread_high=200.0), row("b", 150.0))
-    assert not found["certain"]
+def test_scatter_that_hides_a_difference_tells_nothing() -> None:
+    wide = {"samples": [70.0, 100.0, 130.0]}
+    assert doubts(row("a", 100.0, **wide), row("b", 120.0)) == ["the difference is within the scatter of the samples"]
+
+
+def test_values_of_the_virtual_clock_without_scatter_are_judged_exactly() -> None:
+    def alike(drive: str, value: float) -> dict[str, Any]:
+        return row(drive, value, samples=[value] * 5)
+
+    found = compare(alike("a", 300.1), alike("b", 300.1), alike("c", 315.2), alike("d", 310.0))
+    assert [one["verdict"] for one in found] == ["same", "better", "same"]
+    assert [one["p_value"] for one in found] == [1.0, 0.0, 0.0]
+    assert [one["equivalence_p"] for one in found] == [0.0, 1.0, 0.0]
+    assert [one["interval_low_pct"] for one in found] == [one["delta_pct"] for one in found]
 
 
 @pytest.mark.parametrize("verdict", ["not steady", "tainted", "too few runs", "repeats do not agree", "anything else"])
 @pytest.mark.parametrize("side", ["a", "b"])
-def test_a_value_that_cannot_be_relied_on_is_not_certain(verdict: str, side: str) -> None:
+def test_a_value_that_cannot_be_relied_on_tells_nothing(verdict: str, side: str) -> None:
     rows = [row("a", 100.0), row("b", 200.0)]
     rows["ab".index(side)]["verdict"] = verdict
-    (found,) = compare(*rows)
-    assert (found["certain"], found["note"]) == (False, f"{side}: {verdict}")
+    assert doubts(*rows) == [f"{side}: {verdict}"]
 
 
 @pytest.mark.parametrize(
@@ -117,25 +144,68 @@ def test_a_value_that_cannot_be_relied_on_is_not_certain(verdict: str, side: str
     [({"reduced": True}, "only one of them is reduced"), ({"virtual": True}, "only one of the drives is virtual"),
      ({"clock": "virtual"}, "one ran on the wall clock, one on the virtual clock")],
 )  # fmt: skip
-def test_other_conditions_are_not_certain(changed: dict[str, Any], words: str) -> None:
-    (found,) = compare(row("a", 100.0), row("b", 200.0, **changed))
-    assert (found["certain"], found["note"]) == (False, words)
+def test_other_conditions_tell_nothing(changed: dict[str, Any], words: str) -> None:
+    assert doubts(row("a", 100.0), row("b", 200.0, **changed)) == [words]
 
 
-def test_a_single_recording_says_what_its_spread_is() -> None:
-    (found,) = compare(row("a", 100.0, n=1), row("b", 200.0))
-    assert found["certain"]
-    assert found["note"] == "the spread is that within a recording, not between recordings"
+def test_samples_of_one_recording_are_no_recordings() -> None:
+    (found,) = compare(row("a", 100.0), row("b", 200.0, scope="rounds"))
+    assert (found["verdict"], found["scope"]) == ("better", "rounds")
+    assert "the spread is that within a recording, not between recordings" in found["remarks"]
+
+
+def test_three_against_three_says_what_it_rests_on() -> None:
+    (found,) = compare(row("a", 100.0), row("b", 200.0))
+    (words,) = found["remarks"]
+    assert words.startswith("3 against 3 samples: a test without assumptions could not go below p = 0.10")
+    (found,) = compare(*(row(one, 100.0, samples=[99.0, 100.0, 101.0, 100.0, 100.0]) for one in "ab"))
+    assert list(found["remarks"]) == []
+    assert least_p(5, 5) == pytest.approx(stats.mannwhitneyu([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]).pvalue)
+
+
+@pytest.mark.parametrize("samples", [[100.0], [99.0, 101.0]])
+def test_one_or_two_samples_tell_nothing(samples: list[float]) -> None:
+    (found,) = compare(row("a", 100.0), row("b", 200.0, samples=samples))
+    assert (found["verdict"], found["comparison_n"]) == ("cannot tell", len(samples))
+    assert list(found["doubts"]) == [f"too few samples ({len(samples)}, 3 are needed)"]
+    assert pd.isna(found["interval_low_pct"])
+    assert pd.isna(found["p_value"])
+    assert found["delta_pct"] == pytest.approx(100)
+
+
+def test_a_sample_of_nothing_tells_nothing() -> None:
+    assert doubts(row("a", 100.0), row("b", 200.0, samples=[0.0, 200.0, 400.0])) == [
+        "one of the samples is no positive number"
+    ]
+
+
+def test_the_best_of_runs_has_no_scatter_of_its_own() -> None:
+    rows = [row(one, value, metric="best_bandwidth_mb_s", scope="rounds") for one, value in (("a", 1.0), ("b", 2.0))]
+    assert doubts(*rows) == ["the best of several runs is no average: their scatter says nothing of it"]
 
 
 def test_all_doubts_are_named() -> None:
-    (found,) = compare(row("a", 100.0, verdict="not steady"), row("b", 100.0, verdict="tainted"))
-    assert found["note"] == "a: not steady; b: tainted; the spreads overlap"
+    found = doubts(row("a", 100.0, verdict="not steady"), row("b", 100.0, verdict="tainted", reduced=True))
+    assert found == ["a: not steady", "b: tainted", "only one of them is reduced"]
 
 
 def test_a_tainted_value_tells_why() -> None:
-    (found,) = compare(row("a", 100.0), row("b", 200.0, verdict="tainted", taint_reason="load: others; steal: 9 %"))
-    assert found["note"] == "b: tainted (load: others, steal: 9 %)"
+    found = doubts(row("a", 100.0), row("b", 200.0, verdict="tainted", taint_reason="load: others; steal: 9 %"))
+    assert found == ["b: tainted (load: others, steal: 9 %)"]
+
+
+def test_a_study_can_forbid_what_nobody_meant_to_differ() -> None:
+    rows = [row("a", 100.0), row("b", 200.0), row("c", 200.0)]
+    of_b = {"measurement": "pts-iops", "basis": "a", "comparison": "b", "facet": "kernel", "kind": "host",
+            "basis_value": "6.1", "comparison_value": "6.6", "intended": False}  # fmt: skip
+    of_c = {**of_b, "comparison": "c", "facet": "model", "kind": "drive", "intended": True}
+    differences = table("differences", [of_b, of_c])
+    allowed = compare(*rows, differences=differences)
+    assert [one["verdict"] for one in allowed] == ["better", "better"]
+    forbidden, stands = compare(*rows, differences=differences, unintended="forbid")
+    assert (forbidden["verdict"], stands["verdict"]) == ("not compared", "better")
+    assert list(forbidden["doubts"]) == ["kernel differs: 6.1 and 6.6"]
+    assert all(pd.isna(forbidden[one]) for one in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
 
 
 def test_only_the_same_things_are_compared() -> None:
@@ -160,17 +230,124 @@ def test_the_basis_must_have_been_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "verdict", "note"),
+    ("n", "verdict", "words"),
     [
-        (2, "in a phase", "too few passes (2, 3 are needed)"),
-        (1, "single run", "too few passes (1, 3 are needed)"),
-        (1, "too few runs", "b: too few runs"),
-        (8, "in a changing phase", "its passes differ by design, so that their spread is a trend: "
-                                   "compare them pass by pass"),
-        (3, "in a phase", ""),
+        (2, "in a phase", ["too few passes (2, 3 are needed)"]),
+        (1, "single run", ["too few passes (1, 3 are needed)"]),
+        (1, "too few runs", ["b: too few runs"]),
+        (8, "in a changing phase", ["its passes differ by design, so that their spread is a trend: "
+                                    "compare them pass by pass"]),
+        (3, "in a phase", []),
     ],
 )  # fmt: skip
-def test_spreads_of_replays_tell_something_from_three_like_passes_on(n: int, verdict: str, note: str) -> None:
-    basis = row("a", 100.0, cell_label="replay x")
-    (found,) = compare(basis, row("b", 200.0, cell_label="replay x", n=n, verdict=verdict))
-    assert (found["certain"], found["note"]) == (not note, note)
+def test_passes_of_replays_tell_something_from_three_like_ones_on(n: int, verdict: str, words: list[str]) -> None:
+    basis = row("a", 100.0, cell_label="replay x", scope="runs")
+    samples = [199.0, 200.0, 201.0, 200.0] * 2
+    assert doubts(basis, row("b", 200.0, cell_label="replay x", samples=samples[:n], verdict=verdict)) == words
+
+
+def test_the_value_of_a_median_is_less_sure_than_that_of_a_mean() -> None:
+    def width(statistic: str) -> float:
+        (found,) = compare(*(row(one, 100.0, statistic=statistic) for one in "ab"))
+        return float(np.log1p(found["interval_high_pct"] / 100))
+
+    assert width("median of 3 recordings") / width("window average") == pytest.approx(math.sqrt(math.pi / 2))
+    assert width("geometric mean, median of 3 warm rounds") == width("median of 3 recordings")
+
+
+def test_without_difference_few_are_called_different() -> None:
+    """Of 2,000 values that differ in nothing but scatter, corrected: none or hardly any."""
+    random = np.random.default_rng(5)
+    rows = []
+    for number in range(2000):
+        for drive in "ab":
+            samples = list(np.exp(random.normal(5, 0.03, 5)))
+            rows.append(row(drive, float(np.mean(samples)), samples=samples, cell_label=str(number)))
+    found = deltas_table(table("summary", rows), "a", margin_pct=0.1)
+    called = int(found["verdict"].isin(["better", "worse"]).sum())
+    uncorrected = int((found["p_value"] <= 0.05).sum())
+    assert called <= 2
+    assert 60 <= uncorrected <= 140  # one in twenty: what the correction is for
+    assert (found["verdict"] == "same").sum() == 0
+    outside = (found["interval_low_pct"] > 0) | (found["interval_high_pct"] < 0)
+    assert abs(outside.mean() - 0.05) < 0.02
+
+
+def test_true_differences_are_found_with_few_false_ones() -> None:
+    random = np.random.default_rng(6)
+    rows = []
+    for number in range(1000):
+        factor = 1.5 if number < 300 else 1.0
+        for drive, level in (("a", 100.0), ("b", 100.0 * factor)):
+            samples = list(level * np.exp(random.normal(0, 0.05, 5)))
+            rows.append(row(drive, float(np.mean(samples)), samples=samples, cell_label=str(number)))
+    found = deltas_table(table("summary", rows), "a", margin_pct=0.1)
+    called = found["verdict"].isin(["better", "worse"]).to_numpy()
+    assert called[:300].mean() > 0.99
+    assert called[300:].sum() / called.sum() < 0.07
+
+
+levels = st.floats(1.0, 1e6)
+offsets = st.lists(st.floats(-0.2, 0.2), min_size=3, max_size=7)
+
+
+@settings(max_examples=30, deadline=None)
+@given(levels, levels, offsets, offsets, st.sampled_from(["speed", "time"]))
+def test_to_exchange_the_two_drives_turns_the_verdict_round(
+    a: float, b: float, of_a: list[float], of_b: list[float], kind: str
+) -> None:
+    rows = [row(drive, level, kind=kind, samples=[level * math.exp(one) for one in scatter])
+            for drive, level, scatter in (("a", a, of_a), ("b", b, of_b))]  # fmt: skip
+    (there,), (back,) = compare(*rows), compare(*rows, basis="b")
+    turned = {"better": "worse", "worse": "better"}
+    assert back["verdict"] == turned.get(there["verdict"], there["verdict"])
+    assert back["p_value"] == pytest.approx(there["p_value"], abs=1e-9)
+    assert back["equivalence_p"] == pytest.approx(there["equivalence_p"], abs=1e-9)
+    low, high = (math.log1p(there[f"interval_{end}_pct"] / 100) for end in ("low", "high"))
+    assert math.log1p(back["interval_high_pct"] / 100) == pytest.approx(-low, abs=1e-9)
+    assert math.log1p(back["interval_low_pct"] / 100) == pytest.approx(-high, abs=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(50.0, 150.0), min_size=3, max_size=8), st.lists(st.floats(50.0, 150.0), min_size=3))
+def test_the_test_is_that_of_welch(of_a: list[float], of_b: list[float]) -> None:
+    """Of geometric means, as scipy has it."""
+    values = [float(stats.gmean(one)) for one in (of_a, of_b)]
+    (found,) = compare(row("a", values[0], samples=of_a), row("b", values[1], samples=of_b))
+    if min(np.std(np.log(of_a)), np.std(np.log(of_b))) < 1e-9:
+        return  # scipy gives NaN
+    welch = stats.ttest_ind(np.log(of_b), np.log(of_a), equal_var=False)
+    assert found["p_value"] == pytest.approx(welch.pvalue, abs=1e-9)
+    low, high = welch.confidence_interval(0.95)
+    ends = [math.log1p(found[f"interval_{end}_pct"] / 100) for end in ("low", "high")]
+    assert ends == pytest.approx([low, high], abs=1e-9)
+
+
+def test_p_values_are_adjusted_for_each_pair_of_drives() -> None:
+    values = [(100.0, 101.0), (100.0, 130.0), (100.0, 104.0)]
+    samples = [0.97, 1.0, 1.03]
+    rows = [
+        row(drive, value, cell_label=str(number), samples=[value * one for one in samples])
+        for number, pair in enumerate(values) for drive, value in zip("ab", pair, strict=True)
+    ]  # fmt: skip
+    alone = pd.DataFrame(compare(*rows))
+    expected = stats.false_discovery_control(alone["p_value"])
+    assert alone["p_adjusted"].tolist() == pytest.approx(list(expected))
+    few = row("a", 1.0, cell_label="few", samples=[1.0]), row("b", 1.0, cell_label="few", samples=[1.0])
+    another = [one | {"drive": "c"} for one in rows if one["drive"] == "b"]
+    more = pd.DataFrame(compare(*rows, *few, *another))
+    of_b = more[(more["comparison"] == "b") & (more["cell_label"] != "few")]
+    assert of_b["p_adjusted"].tolist() == pytest.approx(list(expected))
+
+
+@pytest.mark.parametrize("count", [3, 5, 7])
+@pytest.mark.parametrize(("centre", "factor"), [(np.mean, 1.0), (np.median, MEDIAN_FACTOR)])
+def test_intervals_cover_the_truth_as_often_as_they_say_or_more(count: int, centre: Any, factor: float) -> None:
+    """Of a true ratio of 1.3, and the mean of the logarithmic scatter does not shift a ratio."""
+    random, many = np.random.default_rng(8), 4000
+    a, b = (level * np.exp(random.normal(0, 0.05, (many, count))) for level in (1.0, 1.3))
+    log_ratios = np.log(centre(b, axis=1) / centre(a, axis=1))
+    sides = [scatter(one.tolist(), 3) for one in (a, b)]
+    found = inference(log_ratios, *sides, np.full(many, factor), margin=math.log(1.05), confidence=0.95)
+    covered = ((found.low <= math.log(1.3)) & (found.high >= math.log(1.3))).mean()
+    assert 0.94 <= covered <= 0.99

@@ -42,6 +42,23 @@ def test_the_median_of_the_warm_rounds() -> None:
     assert (found["spread_low"], found["spread_high"], found["verdict"]) == (100, 106, "repeats agree")
 
 
+def test_what_a_median_stands_on() -> None:
+    rows = [row | {"directory": f"cells/0-round{row['round']}"}
+            for row in cold(loop([5.0, 100.0, 106.0, 100.5, 900.0], **AGREEING))]  # fmt: skip
+    found = value(summarise(rows))
+    assert (list(found["samples"]), found["scope"]) == ([100, 106, 100.5], "rounds")
+    assert (found["mad"], found["interval_low"], found["interval_high"]) == (0.5, 100, 106)
+    assert list(found["evidence"]) == [f"{key()['recording']}/cells/0-round{number}" for number in (2, 3, 4)]
+
+
+def test_the_best_of_runs_has_their_scatter_but_no_interval() -> None:
+    rows = loop([100.0, 300.0, 200.0], **FIXED)
+    found = value(summarise(rows, scores={"pts-iops": {"best_run": "Best"}}), "best_mean_latency_us")
+    assert list(found["samples"]) == [16e6 / one for one in (100, 300, 200)]
+    assert found["mad"] > 0
+    assert pd.isna(found["interval_low"])
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(1, 1e6), min_size=3, max_size=9))
 def test_the_median_is_a_measured_value_of_an_odd_number(values: list[float]) -> None:
@@ -72,13 +89,13 @@ def test_fewer_than_three_are_no_median(until: str, values: list[float], verdict
     assert pd.isna(found["rse_pct"])
 
 
-def test_few_rounds_make_no_delta_certain() -> None:
-    for rounds, certain in (([1.0], False), ([1.0, 1.0, 1.0], True)):
+def test_few_rounds_tell_no_difference() -> None:
+    for rounds, verdict in (([1.0], "cannot tell"), ([1.0, 1.0, 1.0], "better")):
         rows = [row for drive, factor in (("op7", 100.0), ("op28", 200.0))
                 for row in loop([factor * one for one in rounds], where=key(drive), **FIXED)]  # fmt: skip
         deltas = deltas_table(summarise(rows), "op7")
-        assert set(deltas["certain"]) == {certain}
-        assert ("too few rounds (3 are needed)" in deltas["note"].iloc[0]) is not certain
+        assert set(deltas["verdict"]) == {verdict}
+        assert ("too few rounds (3 are needed)" in deltas["doubts"].iloc[0]) == (verdict == "cannot tell")
 
 
 def test_drives_that_took_another_number_of_rounds_are_compared() -> None:

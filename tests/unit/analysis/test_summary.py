@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from scipy.stats import median_abs_deviation
 
 from drivelab.analysis.repeats import relative_standard_error_pct
 from drivelab.analysis.replay_passes import passes
@@ -61,6 +62,25 @@ def test_a_loop_is_averaged_over_the_steady_window(tmp_path: Path) -> None:
     assert (latency["kind"], latency["unit"]) == ("time", "us")
     assert latency["value"] == pytest.approx(sum(16e6 / v for v in SETTLED[2:]) / 5)
     io.write(summary, tmp_path / "s", "summary")
+
+
+def test_a_window_average_has_its_rounds_as_samples() -> None:
+    found = value(summarise([row | {"directory": f"cells/{row['round']}"} for row in loop(SETTLED)]))
+    assert (list(found["samples"]), found["scope"]) == (SETTLED[2:], "rounds")
+    assert found["mad"] == pytest.approx(median_abs_deviation(SETTLED[2:]))
+    assert min(SETTLED[2:]) <= found["interval_low"] < found["value"] < found["interval_high"] <= max(SETTLED[2:])
+    assert list(found["evidence"]) == [f"{key()['recording']}/cells/{number}" for number in range(3, 8)]
+
+
+def test_pooled_recordings_are_the_samples_and_all_their_cells_the_evidence() -> None:
+    rows = [row | {"directory": f"cells/{row['round']}"} for run, level in ((1, 1.0), (2, 1.1), (3, 1.02))
+            for row in loop([v * level for v in SETTLED], where=key(run=run))]  # fmt: skip
+    found = value(summarise(rows))
+    assert list(found["samples"]) == pytest.approx([100, 110, 102])
+    assert (found["scope"], found["mad"]) == ("recordings", pytest.approx(2))
+    assert (found["interval_low"], found["interval_high"]) == pytest.approx((100, 110))
+    assert list(found["evidence"]) == [f"{key(run=run)['recording']}/cells/{number}"
+                                       for run in (1, 2, 3) for number in range(3, 8)]  # fmt: skip
 
 
 def test_the_tkperf_cell_is_its_window_average() -> None:

@@ -95,7 +95,6 @@ def test_a_recording_without_loops_has_no_windows(tmp_path: Path) -> None:
     "rows",
     [
         loop(S4600, read_share=100),  # the tracked cell is not there
-        loop(S4600)[:3] + loop(S4600)[4:],  # a round lacks it
         loop(S4600) + loop(S4600, threads=8),  # twice in a round
     ],
 )
@@ -104,6 +103,21 @@ def test_a_tracked_variable_must_have_one_cell_a_round(rows: list[dict[str, Any]
         ValueError, match=r"4KiB 0/100.* has not just one cell|4096 has not just one cell in each round"
     ):
         windows_table(table("cells", rows), {0: criterion(RND_4K_W)})
+
+
+def test_a_round_that_is_missing_parts_the_loop() -> None:
+    values = [100.0, 100.0, 50.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0]
+    rows = [row for row in loop(values) if row["round"] != 3]
+    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (found["reached"], found["window_start"], found["window_end"]) == (True, 4, 8)
+    (found,) = windows_table(table("cells", rows[:6]), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (found["reached"], found["rounds"], found["window_start"], found["window_end"]) == (False, 7, 4, 7)
+    rough = [100.0, 10.0, 100.0, 10.0, 100.0, 10.0, 100.0, 10.0]
+    rows = [row for row in loop(rough) if row["round"] != 7]
+    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (found["reached"], found["window_start"], found["window_end"]) == (False, 2, 6), (
+        "the last as long as a window"
+    )
 
 
 COMPOSITE = {"workload": "composite", "pattern": "composite", "read_share_pct": 62, "block_size_bytes": 19456}

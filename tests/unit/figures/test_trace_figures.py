@@ -16,9 +16,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from drivelab.figures.titles import TITLES
 from drivelab.figures.trace_sheet import TRACE_FIGURES, draw, render
-from drivelab.report.study import TITLES
-from drivelab.stages.layout import FIGURES_OF, TRACE_TABLES
+from drivelab.stages.figure_kinds import FIGURES_OF
+from drivelab.stages.layout import TRACE_TABLES
 from drivelab.tables import schemas
 from drivelab.trace import schema
 from drivelab.trace.statistics.count import count

@@ -10,12 +10,11 @@ import pytest
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from drivelab.figures.comparison import comparison
 from drivelab.figures.convergence import convergence
 from drivelab.figures.latency_distribution import exceedance, latency_distribution
 from drivelab.figures.measurement_2d import measurement_2d
 from drivelab.figures.measurement_3d import measurement_3d
-from drivelab.figures.registry import render
+from drivelab.figures.rendering import render
 from drivelab.figures.saturation_bytes import saturation_bytes
 from drivelab.figures.saturation_time import saturation_time
 from drivelab.figures.window import window
@@ -152,7 +151,7 @@ def test_measurement_3d_columns_are_the_averages_with_the_tall_end_at_the_back(m
 
 def test_saturation_against_time_and_volume(made: ModuleType) -> None:
     cells = pd.concat([made.soak(), made.soak("op28", settled=4000.0)])
-    time = saturation_time(cells, cliff_s={"op28": 11.0})
+    time = saturation_time(cells)
     volume = saturation_bytes(cells, made.drives(op7=1 << 26, op28=1 << 26))
     for drive, by_time, by_volume in zip(("op7", "op28"), _drawn(time, "line"), _drawn(volume, "line"), strict=True):
         of_drive = cells[cells["drive"] == drive]
@@ -161,7 +160,6 @@ def test_saturation_against_time_and_volume(made: ModuleType) -> None:
         assert list(by_time.get_ydata()) == of_drive["iops"].tolist()
         assert list(by_volume.get_ydata()) == of_drive["iops"].tolist()
         assert list(by_volume.get_xdata()) == pytest.approx((of_drive["bytes_written_total"] / 2**20).tolist())
-    assert [list(line.get_xdata()) for line in _drawn(time, "cliff")] == [[11.0, 11.0]]
     low, high = volume.axes[0].get_xlim()
     top = volume.axes[0].child_axes[0]
     volume.canvas.draw()
@@ -202,29 +200,6 @@ def test_latency_distribution_merges_directions_and_reads_the_tail(made: ModuleT
 
 def test_latency_distribution_makes_no_claim_beyond_its_ios(made: ModuleType) -> None:
     assert _legend(latency_distribution(made.latency_bins(ios=300))) == ["op7"]
-
-
-@pytest.mark.parametrize("names", [("op28",), tuple(f"drive-{i}" for i in range(7))])
-def test_comparison_shows_each_delta_and_its_certainty(made: ModuleType, names: tuple[str, ...]) -> None:
-    deltas = made.deltas(names)
-    figure = comparison(deltas)
-    for gid, certain in (("certain", True), ("uncertain", False)):
-        drawn = _drawn(figure, gid)
-        values = [a.get_width() if len(names) == 1 else a.get_xdata()[0] for a in drawn]
-        assert sorted(values) == pytest.approx(sorted(deltas[deltas["certain"] == certain]["delta_pct"]))
-        if len(names) == 1:
-            assert all((bar.get_hatch() is None) == certain for bar in drawn)
-        else:
-            assert all((point.get_markerfacecolor() != "white") == certain for point in drawn)
-    assert figure.axes[0].get_xlabel() == "Delta against op7 (%), better →"
-    rows = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
-    assert [rows[0], *rows[-2:]] == ["pts-iops: I/O rate", "trace-replay: mean latency", "sqlite-inserts"]
-
-
-def test_comparison_says_when_there_is_no_delta(made: ModuleType) -> None:
-    figure = comparison(made.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[float("nan"), -3.0]))
-    assert [text.get_text() for text in _drawn(figure, "missing")] == ["no delta"]
-    assert [text.get_text() for text in _drawn(figure, "value")] == ["\N{MINUS SIGN}3"]
 
 
 REASONS = ("load: others used 30 % of the host's CPU time", "load: others used 43 % of the host's CPU time")

@@ -10,6 +10,7 @@ import pytest
 import replay_frames
 
 from drivelab.analysis.labels import KINDS
+from drivelab.analysis.verdict import BETTER, SAME, WORSE
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
 MIXES, BLOCKS = (0, 65, 100), (4096, 65536, 1048576)
@@ -64,7 +65,10 @@ def summary_row(drive: str, measurement: str, cell: str, metric: str, value: flo
     return {
         "drive": drive, "measurement": measurement, "protocol": measurement, "cell_label": cell, "metric": metric,
         "kind": KINDS[metric], "unit": UNITS.get(metric, "us"), "value": value,
-        "n": 1, "rse_pct": None, "spread_low": value * 0.97, "spread_high": value * 1.03, "statistic": "window average",
+        "n": 5, "rse_pct": None, "spread_low": value * 0.97, "spread_high": value * 1.03, "statistic": "window average",
+        "samples": [value * factor for factor in (0.97, 0.99, 1.0, 1.01, 1.03)], "scope": "rounds", "mad": value * 0.01,
+        "interval_low": value * 0.98, "interval_high": value * 1.02,
+        "evidence": [f"{recording(drive, measurement)}/cells/0-round{round_:02d}-cell00" for round_ in range(4, 9)],
         "verdict": "steady", "taint_reason": None, "reduced": True, "virtual": True, "clock": "wall",
         "recordings": [recording(drive, measurement)], **other,
     }  # fmt: skip
@@ -83,7 +87,13 @@ def summary() -> pd.DataFrame:
         for metric in UNITS:
             value = loop_value(drive, 0, 4096, metric) * 1.04
             rows.append(summary_row(drive, "pts-write-saturation", "RND 4KiB 0/100", metric, value, **soak))
-        warm = {"n": 3, "statistic": "median of warm runs", "verdict": "repeats agree", "rse_pct": 1.83}
+        warm = {
+            "n": 3,
+            "scope": "runs",
+            "statistic": "median of warm runs",
+            "verdict": "repeats agree",
+            "rse_pct": 1.83,
+        }
         for metric, value in (
             ("bandwidth_mib_s", 12.91),
             ("access_time_us", 612.4),
@@ -100,7 +110,8 @@ def deltas(of: pd.DataFrame) -> pd.DataFrame:
     for name, pair in of.groupby(["measurement", "cell_label", "metric"], sort=False):
         basis, other = (pair[pair.drive == drive].iloc[0] for drive in ("op7", "op28"))
         ratio = basis.value / other.value if basis.kind == "time" else other.value / basis.value
-        certain = basis.spread_high < other.spread_low or other.spread_high < basis.spread_low
+        apart = basis.spread_high < other.spread_low or other.spread_high < basis.spread_low
+        delta_pct = 100 * (ratio - 1)
         rows.append(
             {
                 "measurement": name[0],
@@ -113,12 +124,23 @@ def deltas(of: pd.DataFrame) -> pd.DataFrame:
                 "comparison": "op28",
                 "basis_value": basis.value,
                 "comparison_value": other.value,
-                "delta_pct": 100 * (ratio - 1),
-                "certain": certain,
+                "basis_n": basis.n,
+                "comparison_n": other.n,
+                "delta_pct": delta_pct,
+                "interval_low_pct": delta_pct - 4,
+                "interval_high_pct": delta_pct + 4,
+                "p_value": 0.001 if apart else 0.9,
+                "p_adjusted": 0.002 if apart else 0.95,
+                "equivalence_p": 0.99 if apart else 0.01,
+                "equivalence_p_adjusted": 0.99 if apart else 0.02,
+                "margin_pct": 5.0,
+                "verdict": (BETTER if delta_pct > 0 else WORSE) if apart else SAME,
+                "scope": basis.scope,
                 "reduced": True,
                 "virtual": True,
                 "clock": "wall",
-                "note": (REMARK if basis.n < 3 else "") if certain else "the spreads overlap",
+                "doubts": [],
+                "remarks": [REMARK] if basis.scope == "rounds" else [],
             }
         )
     return pd.DataFrame(rows)
@@ -161,6 +183,7 @@ def loop_cell(drive: str, round_: int, read: int, block: int) -> dict[str, Any]:
         **workload(read, block), "pattern": "random", "read_share_pct": read, "block_size_bytes": block,
         "threads": 2, "queue_depth": 8, "runtime_s": 1.0, "iops": iops, "mean_latency_us": 16e6 / iops,
         "max_latency_us": 90e6 / iops, "bytes_written": 0, "tainted": False, "taint_reason": None,
+        "directory": f"cells/0-round{round_:02d}-cell00", "unsound": None,
     }  # fmt: skip
 
 
@@ -195,6 +218,8 @@ def cells() -> pd.DataFrame:
                     "bytes_written": int(iops) * 4096,
                     "tainted": False,
                     "taint_reason": None,
+                    "directory": "cells/0-round01-cell00",
+                    "unsound": None,
                 }
             )
     return pd.DataFrame(rows)
@@ -318,6 +343,7 @@ def study() -> dict[str, Any]:
         "title": "Does over-provisioning pay? Two virtual drives, 7 % against 28 %",
         "basis": "op7",
         "rse_threshold_pct": 5.0,
+        "confidence_pct": 95.0,
     }
 
 

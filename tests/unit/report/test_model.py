@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from drivelab.analysis.replay_metrics import SCORE_FORMULA
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.errors import UserError
 from drivelab.report.model import build
 from drivelab.report.numbers import MISSING
@@ -14,6 +15,7 @@ from drivelab.report.view import Page, Report, Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]
+REMARK = "the spread is that within a recording"
 
 
 @pytest.fixture
@@ -39,41 +41,73 @@ def rows(table: Table | None) -> dict[str, list[str]]:
 
 
 def test_headlines_are_the_tracked_variables_then_one_metric_for_each_other_test(report: Report) -> None:
+    span = "; Δ +58 % to +66 %, 95 % confidence"
     assert [plain(one.sentence) for one in report.headlines] == [
-        "op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS), certain: the windows do not overlap.",
-        "op28 beats op7 at RND 64KiB 65/35 by 62 % (574.5 against 355.2 IOPS), certain: the windows do not overlap.",
-        "op28 beats op7 at RND 1024KiB 100/0 by 62 % (72.56 against 44.87 IOPS), certain: the windows do not overlap.",
-        "op28 beats op7 at RND 4KiB 0/100 by 62 % (2,403 against 1,486 IOPS), certain: the spreads do not overlap.",
-        "op28 beats op7 in access time of the replay sqlite by 20 % (508.3 against 612.4 µs), "
-        "certain: the spreads do not overlap.",
+        f"op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS{span}).",
+        f"op28 beats op7 at RND 64KiB 65/35 by 62 % (574.5 against 355.2 IOPS{span}).",
+        f"op28 beats op7 at RND 1024KiB 100/0 by 62 % (72.56 against 44.87 IOPS{span}).",
+        f"op28 beats op7 at RND 4KiB 0/100 by 62 % (2,403 against 1,486 IOPS{span}).",
+        "op28 beats op7 in access time of the replay sqlite by 20 % (508.3 against 612.4 µs; "
+        "Δ +16 % to +24 %, 95 % confidence).",
     ]
-    assert report.lead == ("op28 beats op7 in all 5 headline comparisons, all certain.",)
+    assert report.lead == ("op28 beats op7 in all 5 headline comparisons.",)
     assert report.headlines[3].context == "pts-write-saturation; post-saturation average"
 
 
-def test_only_certain_deltas_count_and_a_loss_is_told_as_one(
+def test_the_words_of_the_verdict_are_explained_with_margin_and_number_of_values(report: Report) -> None:
+    told = plain(report.verdict_terms)
+    assert told.startswith("Of all 34 values compared: 33 better, 1 the same.")
+    assert "for the 34 values compared of each pair" in told
+    assert "the margin of ±5 %" in told
+    assert "(95 % confidence)" in told
+
+
+def test_a_loss_a_draw_and_what_cannot_be_told_are_each_told_as_such(
     tables: Tables, study: dict[str, Any], plans: Plans
 ) -> None:
     deltas = tables["deltas"]
-    deltas.loc[(deltas.cell_label == "RND 64KiB 65/35"), ["certain", "note"]] = [False, "the spreads overlap"]
-    deltas.loc[deltas.measurement == "trace-replay", ["delta_pct", "certain", "note"]] = [-17.4, True, ""]
+    for place, row in deltas.iterrows():
+        if row.cell_label == "RND 64KiB 65/35":
+            deltas.at[place, "verdict"], deltas.at[place, "doubts"] = CANNOT_TELL, ["op7: tainted"]
+        elif row.cell_label == "RND 1024KiB 100/0":
+            deltas.at[place, "verdict"], deltas.at[place, "delta_pct"] = SAME, 1.2
+        elif row.measurement == "trace-replay":
+            deltas.at[place, "verdict"], deltas.at[place, "delta_pct"] = WORSE, -17.4
     report = build(tables, study, plans, {}, None)
-    assert report.lead == ("op28 beats op7 in 3 and trails op7 in 1 of 5 headline comparisons; 1 not certain.",)
-    told = [plain(one.sentence) for one in report.headlines]
-    assert told[1] == (
-        "op28 against op7 at RND 64KiB 65/35: +62 % (574.5 against 355.2 IOPS), not certain: the spreads overlap."
+    assert report.lead == (
+        "op28 beats op7 in 2 and trails op7 in 1 of 5 headline comparisons; 1 the same, 1 cannot be told.",
     )
-    assert told[4].startswith("op28 trails op7 in access time of the replay sqlite by 17 % (508.3 against 612.4 µs)")
-    assert [one.outcome for one in report.headlines] == ["ahead", "open", "ahead", "ahead", "behind"]
+    told = [plain(one.sentence) for one in report.headlines]
+    assert told[1].startswith("op28 against op7 at RND 64KiB 65/35: +62 % (574.5 against 355.2 IOPS; ")
+    assert told[1].endswith("), cannot tell: op7: tainted.")
+    assert told[2].startswith("op28 is the same as op7 at RND 1024KiB 100/0 within ±5 %: +1.2 % (72.56 against 44.87")
+    assert told[4].startswith("op28 trails op7 in access time of the replay sqlite by 17 % (508.3 against 612.4 µs")
+    assert [one.outcome for one in report.headlines] == [BETTER, CANNOT_TELL, SAME, BETTER, WORSE]
+
+
+def test_without_a_doubt_the_reason_is_the_interval(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    tables["deltas"]["verdict"] = CANNOT_TELL
+    report = build(tables, study, plans, {}, None)
+    assert report.lead == ("op28 and op7 cannot be told apart in all 5 headline comparisons.",)
+    assert plain(report.headlines[0].sentence).endswith("cannot tell: neither significant nor wholly within ±5 %.")
+
+
+def test_what_the_study_forbids_is_not_compared(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    doubts = [["the kernel differs, which was not meant to"] for _ in range(len(tables["deltas"]))]
+    tables["deltas"] = tables["deltas"].assign(verdict=NOT_COMPARED, doubts=doubts)
+    report = build(tables, study, plans, {}, None)
+    assert report.lead == ("op28 and op7 are not compared: something differs between them that the study forbids.",)
+    assert report.headlines[0].sentence == (
+        "op28 is not compared with op7 at RND 4KiB 0/100: the kernel differs, which was not meant to."
+    )
 
 
 def test_a_delta_without_a_value_is_not_a_tie(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
-    tables["deltas"]["delta_pct"] = float("nan")
-    tables["deltas"]["certain"] = False
-    tables["deltas"]["note"] = "op7 has no value"
+    doubts = [["op7 has no value"] for _ in range(len(tables["deltas"]))]
+    tables["deltas"] = tables["deltas"].assign(delta_pct=float("nan"), verdict=CANNOT_TELL, doubts=doubts)
     report = build(tables, study, plans, {}, None)
     assert report.headlines[0].sentence == "op28 and op7 cannot be compared at RND 4KiB 0/100: op7 has no value."
-    assert report.lead == ("op28 and op7 cannot be told apart: all 5 headline comparisons, all not certain.",)
+    assert report.lead == ("op28 and op7 cannot be told apart in all 5 headline comparisons.",)
 
 
 def test_a_study_of_one_drive_has_pages_and_no_comparison(tables: Tables, plans: Plans) -> None:
@@ -365,30 +399,36 @@ def test_headlines_come_in_the_order_of_the_tracked_variables(
 
 
 def test_a_remark_is_a_footnote_and_a_doubt_is_not(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
-    remark = "the spread is that within a recording"
-    deltas = tables["deltas"].assign(note=remark)
-    deltas.loc[deltas.cell_label == "RND 4KiB 0/100", ["certain", "note"]] = [False, f"op7: tainted; {remark}"]
-    deltas.loc[deltas.measurement == "trace-replay", "note"] = ""
-    report = build({**tables, "deltas": deltas}, study, plans, {}, None)
-    assert report.headlines[0].sentence.endswith(", not certain: op7: tainted.")
-    assert not any(remark in one.sentence for one in report.headlines)
+    deltas = tables["deltas"]
+    for place in deltas.index[deltas.cell_label == "RND 4KiB 0/100"]:
+        deltas.at[place, "verdict"], deltas.at[place, "doubts"] = CANNOT_TELL, ["op7: tainted"]
+    report = build(tables, study, plans, {}, None)
+    assert report.headlines[0].sentence.endswith(", cannot tell: op7: tainted.")
+    assert not any(REMARK in one.sentence for one in report.headlines)
     table = report.verdict_table
     assert table is not None
-    assert table.note.endswith(f"* {remark}.")
-    assert [row[-1].text for row in table.rows] == [
-        "not certain *",
-        "certain *",
-        "certain *",
-        "not certain *",
-        "certain",
-    ]
+    assert table.note.endswith(f"* {REMARK}.")
+    assert [row[-1].text for row in table.rows] == ["cannot tell *", "better *", "better *", "cannot tell *", "better"]
     assert table.rows[0][-1].small == "op7: tainted"
     replay = next(one for one in report.comparison_tables if one.caption.startswith("trace-replay: op28"))
     assert replay.note == f"{SCORE_FORMULA[0].upper()}{SCORE_FORMULA[1:]}."
 
 
 def test_the_direction_of_an_uncertain_delta_is_open(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
-    tables["deltas"].loc[0, "certain"] = False
-    table = build(tables, study, plans, {}, None).comparison_tables[0]
+    tables["deltas"].loc[0, "verdict"] = CANNOT_TELL
+    found = build(tables, study, plans, {}, None).comparison_tables
+    table = next(one for one in found if one.id == "deltas-1")
     assert [row[5].text for row in table.rows].count("open") == 1
     assert {row[5].text for row in table.rows} == {"open", "op28 faster", "op28 quicker"}
+
+
+def test_a_delta_has_its_interval_and_its_full_value(report: Report) -> None:
+    assert report.verdict_table is not None
+    delta = report.verdict_table.rows[0][-2]
+    assert (plain(delta.text), plain(delta.small)) == ("+62 %", "+58 % to +66 %")
+    assert delta.value == pytest.approx(61.73340800896)
+    assert delta.proof is not None
+    told = dict(delta.proof.facts)
+    assert plain(told["Margin"]) == "±5 %"
+    assert told["Verdict"] == BETTER
+    assert [part.title.partition(",")[0] for part in delta.proof.parts] == ["op7", "op28"]

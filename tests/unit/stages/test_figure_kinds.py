@@ -9,6 +9,8 @@ import pytest
 from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, figure_kinds
 
 STEADY = {"window": 5, "max_rounds": 25, "track": [{"metric": "iops"}]}
+LATENCY = STEADY | {"track": [{"metric": "mean_latency_us"}]}
+THROUGHPUT = STEADY | {"track": [{"metric": "bandwidth_mib_s"}]}
 ROUNDS = {"rounds": 3}
 
 
@@ -33,26 +35,35 @@ TURN = {"phase": "point", "phase_pass": 1, "phase_value": "max"}
 
 
 @pytest.mark.parametrize(("steps", "kinds"), [
-    pytest.param([loop(cells((512, 4096), (100, 0)))], {"steady", "grid", "surface"}, id="block sizes by mixes"),
-    pytest.param([loop(cells(shares=(100, 50, 0)))], {"steady", "grid"}, id="read shares at one size"),
-    pytest.param([loop(cells(shares=(100, 0)))], {"steady", "repeats"}, id="two cells are no line"),
+    pytest.param([loop(cells((512, 4096), (100, 65, 0)))], {"steady", "grid", "surface", "mixes"},
+                 id="block sizes by mixes"),
+    pytest.param([loop(cells((512, 4096), (100, 0)))], {"steady", "grid", "surface", "reads"}, id="reads and writes"),
+    pytest.param([loop(cells((512, 4096), (100, 65, 0)), LATENCY)],
+                 {"steady", "grid", "surface", "maximum", "maximum_surface", "mixes"}, id="latency"),
+    pytest.param([loop(cells((512,), (100, 65, 0)), LATENCY)], {"steady", "grid", "maximum", "mixes"},
+                 id="latency of one size"),
+    pytest.param([loop(cells((4096, 65536), (100, 50, 0)), THROUGHPUT)],
+                 {"steady", "grid", "surface", "reads", "mixes"}, id="throughput"),
+    pytest.param([loop(cells(shares=(100, 50, 0)))], {"steady", "grid", "mixes"}, id="read shares at one size"),
+    pytest.param([loop(cells(shares=(100, 0)))], {"steady", "grid", "reads"}, id="reads beside writes"),
+    pytest.param([loop(cells(shares=(100, 50)))], {"steady", "repeats"}, id="two cells are no line"),
     pytest.param([loop(cells())], {"steady"}, id="one cell"),
     pytest.param([loop(cells((512, 4096), (100, 0))[:3])], {"steady", "repeats"}, id="a hole in the grid"),
     pytest.param([loop([*cells((512, 4096), (100, 0)), *cells((512, 4096), (100, 0), alignment_offset_bytes=512)])],
-                 {"steady", "repeats"}, id="told apart by what a grid does not show"),
+                 {"steady", "repeats", "shifted"}, id="told apart by what a grid does not show"),
     pytest.param([loop(cells((512, 4096), (100, 0)), ROUNDS)], {"repeats"}, id="rounds"),
     pytest.param([loop(demands((1, 1), (1, 4), (4, 4)))], {"steady", "demand"}, id="a sweep until steady state"),
     pytest.param([loop(demands((1, 1), (1, 4), (1, 8)), ROUNDS)], {"demand"}, id="a sweep of rounds"),
     pytest.param([loop(demands((1, 1), (8, 32)), ROUNDS)], {"repeats"}, id="a profile with two depths is no sweep"),
-    pytest.param([loop([*cells(shares=(100,)), *demands((1, 1), (1, 4), (4, 4))])], {"steady", "demand"},
-                 id="a sweep with writes before it"),
-    pytest.param([loop([*cells(shares=(100, 50)), *demands((1, 1), (1, 4), (4, 4))], ROUNDS)], {"repeats"},
+    pytest.param([loop([*cells(shares=(100,)), *demands((1, 1), (1, 4), (4, 4))])],
+                 {"steady", "demand", "pre_writes"}, id="a sweep with writes before it"),
+    pytest.param([loop([*cells(shares=(100, 50)), *demands((1, 1), (1, 4), (4, 4))], ROUNDS)], {"repeats", "mixes"},
                  id="a list of which some differ in demand"),
     pytest.param([{"loop": {"streams": {"threads": [1], "queue_depth": [8]}, "until": STEADY}}], {"steady", "repeats"},
                  id="streams of a trace"),
-    pytest.param([soak()], {"soak", "volume", "histogram"}, id="write saturation"),
-    pytest.param([soak(), soak()], {"soak", "volume", "histogram"}, id="one workload in two steps"),
-    pytest.param([soak(100)], {"soak", "nines"}, id="reads write no volume"),
+    pytest.param([soak()], {"soak", "volume", "histogram", "sliced"}, id="write saturation"),
+    pytest.param([soak(), soak()], {"soak", "volume", "histogram", "sliced"}, id="one workload in two steps"),
+    pytest.param([soak(100)], {"soak", "nines", "sliced"}, id="reads write no volume"),
     pytest.param([soak(0, "sequential"), soak(), soak(0, "sequential")], {"stimulus"}, id="another workload between"),
     pytest.param([soak(), loop(cells(), ROUNDS, pause_s=5.0, phase="wait", phase_pass=1, phase_value="5s"),
                   soak(phase="wait", phase_pass=1, phase_value="5s")],
@@ -62,7 +73,8 @@ TURN = {"phase": "point", "phase_pass": 1, "phase_value": "max"}
     pytest.param([{"replay": {}}], {"replay"}, id="a replay"),
     pytest.param([soak(phase="wear", phase_pass=1), {"replay": {"phase": "wear", "phase_pass": 1}}],
                  {"replay", "phases"}, id="replays in phases"),
-    pytest.param([{"idle": {"time_s": 1.0}}, {"application": {}}], set(), id="nothing to draw"),
+    pytest.param([{"idle": {"time_s": 1.0}}], set(), id="nothing to draw"),
+    pytest.param([{"application": {}}], {"application"}, id="an application"),
 ])  # fmt: skip
 def test_kinds(steps: list[dict[str, Any]], kinds: set[str]) -> None:
     assert figure_kinds({"measure": steps}) == kinds

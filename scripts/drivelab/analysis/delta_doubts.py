@@ -1,0 +1,106 @@
+"""Why a difference of two values tells nothing, and what a verdict on it does not show, in words.
+
+A pair is a mapping of the columns of table `summary` of both values, with `_basis` and `_comparison`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from drivelab.analysis.application_summary import SIMULATED
+from drivelab.analysis.delta_statistics import least_p
+from drivelab.analysis.repeats import FEWEST
+from drivelab.analysis.steady_state import WINDOW
+from drivelab.analysis.verdict import (
+    AS_ASKED,
+    FINE,
+    IN_CHANGING_PHASE,
+    SINGLE_SLICE,
+    TAINTED,
+    TOO_FEW_RUNS,
+    TOO_FEW_SLICES,
+)
+
+Pair = Mapping[str, Any]
+WITHIN_RECORDING = ("rounds", "slices")
+"""Scopes of samples that are of one recording, with one conditioning."""
+_SIDES = ("basis", "comparison")
+_OTHER_CONDITIONS = (
+    ("reduced", "only one of them is reduced"),
+    ("virtual", "only one of the drives is virtual"),
+    ("clock", "one ran on the wall clock, one on the virtual clock"),
+)
+
+
+def doubts(pair: Pair) -> list[str]:
+    """What speaks against the values, against comparing them, and against what their samples tell of them."""
+    found = [
+        f"{pair[f'drive_{side}']}: {_fault(pair[f'verdict_{side}'], pair[f'taint_reason_{side}'])}"
+        for side in _SIDES
+        if pair[f"verdict_{side}"] not in FINE
+    ]
+    found += [words for column, words in _OTHER_CONDITIONS if pair[f"{column}_basis"] != pair[f"{column}_comparison"]]
+    return found + _of_samples(pair)
+
+
+def remarks(pair: Pair, alpha: float) -> list[str]:
+    """What the verdict does not show; `alpha` is the level of the test."""
+    found = []
+    if any(pair[f"scope_{side}"] in WITHIN_RECORDING for side in _SIDES):
+        found.append("the spread is that within a recording, not between recordings")
+    counts = sorted(len(pair[f"samples_{side}"]) for side in _SIDES)
+    if counts[0] >= FEWEST and (least := least_p(*counts)) > alpha:
+        found.append(
+            f"{counts[0]} against {counts[1]} samples: a test without assumptions could not go below p = {least:.2f}, "
+            "the verdict rests on the normal scatter of their logarithms"
+        )
+    if SIMULATED in f"{pair['statistic_basis']} {pair['statistic_comparison']}":
+        found.append(f"no application ran: {SIMULATED}")
+    return found
+
+
+def _fault(verdict: str, taint_reason: object) -> str:
+    """With the reason of a taint, which may be several."""
+    if verdict != TAINTED or not isinstance(taint_reason, str):
+        return verdict
+    return f"{verdict} ({taint_reason.replace('; ', ', ')})"
+
+
+def _of_samples(pair: Pair) -> list[str]:
+    found = _of_passes(pair) if _is_of_passes(pair) else _of_rounds(pair)
+    verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
+    fewest = min(len(pair[f"samples_{side}"]) for side in _SIDES)
+    if fewest < FEWEST and not found and TOO_FEW_RUNS not in verdicts:
+        found.append(f"too few samples ({fewest}, {FEWEST} are needed)")
+    if pair["metric"].startswith("best_") and any(pair[f"scope_{side}"] != "recordings" for side in _SIDES):
+        found.append("the best of several runs is no average: their scatter says nothing of it")
+    if not all(math.isfinite(one) and one > 0 for side in _SIDES for one in pair[f"samples_{side}"]):
+        found.append("one of the samples is no positive number")
+    return found
+
+
+def _is_of_passes(pair: Pair) -> bool:
+    """Whether the values are of replays, whose samples are passes."""
+    return str(pair["cell_label"]).startswith(("replay ", "set of ", "application "))
+
+
+def _of_passes(pair: Pair) -> list[str]:
+    """Why the samples of replays tell nothing, however far apart."""
+    verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
+    fewest, found = min(len(pair[f"samples_{side}"]) for side in _SIDES), []
+    if fewest < FEWEST and TOO_FEW_RUNS not in verdicts:
+        found.append(f"too few passes ({fewest}, {FEWEST} are needed)")
+    if IN_CHANGING_PHASE in verdicts:
+        found.append("its passes differ by design, so that their spread is a trend: compare them pass by pass")
+    return found
+
+
+def _of_rounds(pair: Pair) -> list[str]:
+    """Why the samples of loops and soaks tell nothing: the protocol asks for so few rounds that they are no repeats,
+    for so short a soak that it has no five parts."""
+    verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
+    found = [f"too few rounds ({FEWEST} are needed)"] if verdicts & set(AS_ASKED.values()) else []
+    few_slices = verdicts & {SINGLE_SLICE, TOO_FEW_SLICES}
+    return [*found, f"too few slices ({WINDOW} are needed)"] if few_slices else found

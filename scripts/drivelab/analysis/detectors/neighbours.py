@@ -1,0 +1,71 @@
+"""Disturbance by neighbours: rates that fall while others have the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from drivelab.analysis.detectors.finding import Finding
+from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.timeline import Values, beside, chance_of_fall, samples
+from drivelab.analysis.taint import LOAD_LIMIT_PCT, STEAL_LIMIT_PCT
+
+LEAST_FALL_PCT = 5.0
+"""What is less changes no result: the relative standard error that repeats may have."""
+CHANCE = 0.01
+"""Most that a fall by chance may be likely."""
+LEAST_DISTURBED, LEAST_USUAL = 3, 5
+"""Samples on both sides of a comparison: with fewer the test cannot reach `CHANCE`."""
+_CAUSES = (
+    ("steal_pct", STEAL_LIMIT_PCT, "CPU time was stolen by the hypervisor"),
+    ("load_pct", LOAD_LIMIT_PCT, "CPU time was used by other programs"),
+)
+"""Column, the percentage from which on a cell is tainted, and what it means."""
+
+
+def neighbours(recording: Recording) -> Iterator[Finding]:
+    """For each of stolen time and load by others: `value` is how far the rate is lower during it, in percent.
+
+    Rates are parts of what is usual at the time, see `relative_course`: what lasts longer than half a minute of a soak
+    becomes usual. Seconds where the telemetry was sampled, else cells with what was noted of them.
+    """
+    for column, limit_pct, words in _CAUSES:
+        relative, taken_pct, begins_s, ends_s = _beside(recording, column)
+        known = ~np.isnan(taken_pct)
+        if not known.any():
+            continue
+        disturbed, usual = relative[known & (taken_pct > limit_pct)], relative[known & (taken_pct <= limit_pct)]
+        most_pct = float(np.nanmax(taken_pct))
+        if len(disturbed) < LEAST_DISTURBED or len(usual) < LEAST_USUAL:
+            missing = "no calm time to compare with" if len(usual) < LEAST_USUAL else "too little to matter"
+            yield Finding(False, f"at most {most_pct:.0f} % of the {words}: {missing}", metric=column)
+            continue
+        fall_pct = 100 * (1 - float(np.median(disturbed)) / float(np.median(usual)))
+        found = fall_pct >= LEAST_FALL_PCT and chance_of_fall(disturbed, usual) < CHANCE
+        effect = f"rates were {fall_pct:.0f} % lower" if found else "rates were not lower"
+        inside = known & (taken_pct > limit_pct)
+        yield Finding(
+            found,
+            f"while more than {limit_pct:.0f} % of the {words}, {effect} ({len(disturbed)} of "
+            f"{len(disturbed) + len(usual)} samples, at most {most_pct:.0f} %)",
+            metric=column,
+            value=fall_pct,
+            threshold=LEAST_FALL_PCT,
+            unit="%",
+            begin_s=float(begins_s[inside].min()),
+            end_s=float(ends_s[inside].max()),
+        )
+
+
+def _beside(recording: Recording, column: str) -> tuple[Values, Values, Values, Values]:
+    """Relative rates, what others took at the time, begin and end."""
+    course, told = recording.relative, samples(recording)
+    begins_s, ends_s = (course[name].to_numpy(dtype=float) for name in ("begin_s", "end_s"))
+    relative = course["relative"].to_numpy(dtype=float)
+    if told[column].notna().any():
+        return relative, beside((begins_s + ends_s) / 2, told, column, "forward"), begins_s, ends_s
+    cells = recording.cells.sort_values("elapsed_s")
+    firsts = np.searchsorted(cells["elapsed_s"].to_numpy(dtype=float), (begins_s + ends_s) / 2, side="right") - 1
+    noted = cells[column].to_numpy(dtype=float)
+    return relative, noted[firsts] if len(noted) else np.full(len(relative), np.nan), begins_s, ends_s

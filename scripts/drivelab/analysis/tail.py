@@ -1,0 +1,36 @@
+"""What the slowest I/Os contribute to the time that is waited for I/O: one in ten thousand may be a tenth of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from drivelab.analysis.latency import merge_bins
+
+
+def tail_contribution(bins: pd.DataFrame) -> pd.DataFrame:
+    """For each latency met, what lies above it: columns percentile, share_of_ios, share_of_time (1 falling to 0).
+
+    `bins` have latency_ns and count. `percentile` (percent) is the share of I/Os that took no longer, `share_of_ios`
+    that of those that did, and `share_of_time` the part of the sum of all latencies that falls to them. The first row
+    is percentile 0, which has all I/Os above it; the slowest latency, which has none, has no row. Empty for bins
+    without any I/O.
+    """
+    merged = merge_bins(bins)
+    counts = merged["count"].to_numpy(dtype=float)
+    met = counts > 0
+    counts, latency_ns = counts[met], merged["latency_ns"].to_numpy(dtype=float)[met]
+    above_ios, above_ns = _above(counts), _above(counts * latency_ns)
+    share_of_ios = above_ios / max(counts.sum(), 1.0)
+    return pd.DataFrame(
+        {
+            "percentile": 100 * (1 - share_of_ios),
+            "share_of_ios": share_of_ios,
+            "share_of_time": above_ns / above_ns[0] if above_ns.any() else share_of_ios,  # nothing took any time
+        }
+    )
+
+
+def _above(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Sums of all values from each on: of small tails exactly, which a difference of large sums would not be."""
+    return values[::-1].cumsum()[::-1]

@@ -1,0 +1,98 @@
+"""`drivelab query`: SQL over the tables of a study."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from drivelab.explore.query import Results
+
+
+def add_parser(commands: Any) -> None:
+    """Register `query`."""
+    one = commands.add_parser(
+        "query",
+        help="ask the tables of a study in SQL",
+        description="Answers one SQL statement (DuckDB) over the tables of a results folder, those of all recordings "
+        "together. Nothing can be changed. Without a statement it lists tables and columns.",
+    )
+    one.add_argument("sql", nargs="?", metavar="SQL", help='such as "SELECT drive, value FROM summary"')
+    one.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="results folder of a study")
+    one.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    one.set_defaults(handler=_query)
+
+
+def _query(options: argparse.Namespace) -> int:
+    from drivelab.explore.query import named_in, open_results, query
+
+    results = open_results(options.results, None if options.sql is None else named_in(options.sql))
+    if results.outdated:
+        print(
+            f"drivelab: {results.outdated} files of another version are left out; 'drivelab run' makes tables anew",
+            file=sys.stderr,
+        )
+    if options.sql is None:
+        _list(results, options.format)
+    else:
+        _show(query(results, options.sql), options.format)
+    return 0
+
+
+def _list(results: Results, form: str) -> None:
+    import pyarrow as pa
+
+    from drivelab.explore.query import columns
+
+    found = columns(results)
+    if form == "table":
+        for name, rows, fields in found:
+            print(f"{name} ({rows} rows): {', '.join(column for column, _ in fields)}")
+        return
+    rows_of = [(name, column, kind) for name, _, fields in found for column, kind in fields]
+    _show(pa.table(dict(zip(("table", "column", "type"), zip(*rows_of, strict=True), strict=True))), form)
+
+
+def _show(table: pa.Table, form: str) -> None:
+    from drivelab.explore.query import records
+
+    if form == "json":
+        json.dump(records(table), sys.stdout, indent=1, ensure_ascii=False)
+        print()
+    elif form == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(table.column_names)
+        writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    else:
+        _print(table)
+
+
+def _print(table: pa.Table) -> None:
+    """As wide as it takes where nobody watches: what reads it must not find its lines cut."""
+    from pyarrow.types import is_floating, is_integer
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False)
+    for name, kind in zip(table.column_names, table.schema.types, strict=True):
+        shown.add_column(name, justify="right" if is_floating(kind) or is_integer(kind) else "left")
+    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        shown.add_row(*(Text(_text(value)) for value in row))
+    console = Console(highlight=False) if sys.stdout.isatty() else Console(width=100_000)
+    console.print(shown, crop=sys.stdout.isatty())
+    print(f"({table.num_rows} row{'' if table.num_rows == 1 else 's'})")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    return ", ".join(map(_text, value)) if isinstance(value, list) else str(value)

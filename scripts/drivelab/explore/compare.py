@@ -1,0 +1,219 @@
+"""Any recordings against any others: what was meant to differ, what else does, and each value with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drivelab.analysis.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
+from drivelab.analysis.differences import differences_table
+from drivelab.analysis.exclusions import WHOLE, exclusions_table, left_out
+from drivelab.analysis.repeats import THRESHOLD_PCT
+from drivelab.analysis.summary import summary_table
+from drivelab.analysis.verdict import DELTA_VERDICTS, NOT_COMPARED
+from drivelab.config.schema import ROOT
+from drivelab.config.yaml_file import load_yaml
+from drivelab.errors import UserError
+from drivelab.explore.selection import IMPORTED, Selector, catalogue, select
+from drivelab.tables import io
+from drivelab.tables.conditions import conditions
+from drivelab.tables.schemas import SCHEMAS
+
+_MEANT: Mapping[str, tuple[str, ...]] = {
+    "drive": ("drive",), "host": ("host", "setting"), "firmware": ("firmware",), "kernel": ("kernel",),
+    "fio": ("fio",), "measurement": ("protocol",), "since": ("time",), "until": ("time",), "run": ("time",),
+}  # fmt: skip
+"""Kinds and facets that are meant to differ where the selectors differ in a key."""
+_OF_PLATFORMS = ("host", "setting", "scenario", "write cache")
+_TABLES = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
+_BIN_COLUMNS = ("recording", "step", "round", "direction", "latency_ns", "count")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How values are judged."""
+
+    margin_pct: float = MARGIN_PCT
+    confidence_pct: float = CONFIDENCE_PCT
+    rse_threshold_pct: float = THRESHOLD_PCT
+    forbid: bool = False
+    """Whether pairs that differ in something that was not meant to are not compared."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came out; `basis` and `comparison` are the selectors' texts, and what the tables call the two sides."""
+
+    basis: str
+    comparison: str
+    terms: Terms
+    meant: tuple[str, ...]
+    """Kinds and facets that were meant to differ."""
+    deltas: pd.DataFrame
+    differences: pd.DataFrame
+    exclusions: pd.DataFrame
+    recordings: Mapping[str, tuple[str, ...]]
+    """By side, those that count."""
+    alone: Mapping[str, int]
+    """By side, values that the other side has not."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of values by verdict; all verdicts that there can be, but for those that nothing was forbidden by."""
+        found = self.deltas["verdict"].value_counts()
+        wanted = [one for one in DELTA_VERDICTS if one != NOT_COMPARED or one in found]
+        return {one: int(found.get(one, 0)) for one in wanted}
+
+    @property
+    def unintended(self) -> pd.DataFrame:
+        """Rows of `differences` that were not meant."""
+        return self.differences[~self.differences["intended"].astype(bool)]
+
+
+@dataclass(frozen=True)
+class _Side:
+    name: str
+    summary: pd.DataFrame
+    conditions: pd.DataFrame
+    exclusions: pd.DataFrame
+
+
+def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) -> Comparison:
+    """Compare what two selectors select, in `results` where they name no folder of their own.
+
+    Each side is pooled as in the table `summary`, of a measurement only recordings by the plan of the latest. Raises
+    UserError when a side is empty, both are one, or there is no value that both have.
+    """
+    if basis.text == comparison.text:
+        raise UserError(f"'{basis.text}' is on both sides; name something else to compare it with")
+    chosen = [(one, one.folder or results) for one in (basis, comparison)]
+    rows = [select(catalogue(folder), one) for one, folder in chosen]
+    both = set(rows[0]["digests"].explode()) & set(rows[1]["digests"].explode())
+    if both:
+        name = rows[0].loc[[bool(both & set(one)) for one in rows[0]["digests"]], "recording"].iloc[0]
+        raise UserError(f"both sides have the recording {name}; narrow one of them, for instance by measurement or run")
+    sides = [_side(one, folder, of, terms) for (one, folder), of in zip(chosen, rows, strict=True)]
+    sides = _of_one_measurement(sides)
+    meant = meant_to_differ(basis, comparison)
+    known = pd.concat([one.conditions for one in sides], ignore_index=True)
+    facets = {*known["facet"], *known["kind"], "time", "drive", "host", "setting", "protocol"}
+    names = (basis.text, comparison.text)
+    differences = differences_table(known, [names], [one for one in meant if one in facets])
+    summary = pd.concat([one.summary for one in sides], ignore_index=True)
+    deltas = _deltas(summary, basis.text, terms, differences)
+    if deltas.empty:
+        raise UserError(_nothing_in_common(sides))
+    return Comparison(
+        *names,
+        terms,
+        meant,
+        deltas,
+        differences,
+        pd.concat([one.exclusions for one in sides], ignore_index=True),
+        {one.name: tuple(dict.fromkeys(one.summary["recordings"].explode())) for one in sides},
+        {one.name: len(one.summary) - len(deltas) for one in sides},
+    )
+
+
+def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
+    """Kinds and facets, as of table `conditions`, that two selectors ask to differ: of the keys that differ."""
+    found: dict[str, None] = {}
+    for key, facets in _MEANT.items():
+        values = [one.wanted.get(key, "") for one in (basis, comparison)]
+        if key == "drive" and "@" in "".join(values):
+            drives, platforms = ({value.partition("@")[part] for value in values} for part in (0, 2))
+            found |= dict.fromkeys(facets if len(drives) > 1 else ())
+            found |= dict.fromkeys(_OF_PLATFORMS if len(platforms) > 1 else ())
+        elif values[0] != values[1]:
+            found |= dict.fromkeys(facets)
+    return tuple(found)
+
+
+def _nothing_in_common(sides: list[_Side]) -> str:
+    """Of values that both sides have, but each in its own way, say so."""
+    place = ["measurement", "cell_label", "metric"]
+    both = sides[0].summary.merge(sides[1].summary, on=place, suffixes=("_basis", "_comparison"))
+    names = f"'{sides[0].name}' and '{sides[1].name}'"
+    if both.empty:
+        return f"{names} have no value in common; choose the same measurements, such as measurement=pts-iops on both"
+    first = both.iloc[0]
+    return (
+        f"{names} have no value that came about alike: {first['cell_label']} is a {first['statistic_basis']} and a "
+        f"{first['statistic_comparison']}; choose as many recordings on both sides, such as run=1"
+    )
+
+
+def _deltas(summary: pd.DataFrame, basis: str, terms: Terms, differences: pd.DataFrame) -> pd.DataFrame:
+    return deltas_table(
+        summary,
+        basis,
+        margin_pct=terms.margin_pct,
+        confidence_pct=terms.confidence_pct,
+        differences=differences,
+        unintended="forbid" if terms.forbid else "show",
+    )
+
+
+def _side(selector: Selector, results: Path, chosen: pd.DataFrame, terms: Terms) -> _Side:
+    name = selector.text
+    if (results / IMPORTED).exists():
+        tables = {one: io.read(results / f"tables/{one}.parquet", one) for one in ("summary", "conditions")}
+        names = set(chosen["recording"])
+        summary = tables["summary"]
+        summary = summary[[bool(names & set(one)) for one in summary["recordings"]]]
+        of = tables["conditions"][tables["conditions"]["recording"].isin(names)]
+        nothing = pd.DataFrame(columns=SCHEMAS["exclusions"].names)
+        return _Side(name, summary.assign(drive=name), of.assign(drive=name), nothing)
+    other_plans = _by_other_plans(chosen)
+    kept = chosen[~chosen["recording"].isin({row["recording"] for row in other_plans})]
+    paths = {one: results / "tables" / one for one in kept["recording"]}
+    tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in _TABLES}
+    exclusions = exclusions_table(tables["cells"], kept, other_plans)
+    gone = left_out(exclusions)
+    counted = [one for one in kept["recording"] if one not in gone]
+    tables = {table: rows[rows["recording"].isin(counted)] for table, rows in tables.items()}
+    bins = io.read_part(
+        [paths[one] / "latency_bins.parquet" for one in counted], "latency_bins", _BIN_COLUMNS, ("kind", "soak")
+    )
+    scores = {
+        one.measurement: _score(one.protocol) for one in tables["cells"].drop_duplicates("measurement").itertuples()
+    }
+    summary = summary_table(**tables, rse_threshold_pct=terms.rse_threshold_pct, soak_bins=bins, scores=scores)
+    reduced = tables["cells"].groupby("recording")["reduced"].any()
+    altered = {one: ["shortened or altered"] for one in reduced.index[reduced]}
+    of = conditions([results / "recordings" / one for one in counted], altered, tables["cells"])
+    return _Side(name, summary.assign(drive=name), of.assign(drive=name), exclusions)
+
+
+def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:
+    """Recordings of a measurement by another plan than the latest: they measured something else."""
+    rows = []
+    for _, of in chosen.groupby("measurement", sort=False):
+        latest = of.sort_values("finished", kind="stable").iloc[-1]
+        for one in of[of["digest"] != latest["digest"]].to_dict("records"):
+            key = {name: one[name] for name in ("recording", "drive", "measurement")}
+            words = f"made by another plan than the latest, {latest['recording']}: not pooled with it"
+            rows.append({**key, "place": WHOLE, "fault": "mixed versions", "words": words})
+    return rows
+
+
+def _of_one_measurement(sides: list[_Side]) -> list[_Side]:
+    """With one measurement on each side these are compared, whatever they are called."""
+    names = [sorted(set(one.summary["measurement"])) for one in sides]
+    if [len(one) for one in names] != [1, 1]:
+        return sides
+    return [
+        _Side(one.name, one.summary.assign(measurement=names[0][0]), one.conditions.assign(measurement=names[0][0]),
+              one.exclusions)
+        for one in sides
+    ]  # fmt: skip
+
+
+def _score(protocol: str) -> dict[str, str]:
+    """How a protocol condenses its cells; nothing where the protocol is no longer there."""
+    path = ROOT / "config/protocols" / f"{protocol}.yaml"
+    return dict(load_yaml(path).get("analysis", {})) if path.exists() else {}

@@ -1,0 +1,136 @@
+"""Which recordings a side of a comparison is made of: `op7`, `op7@lab`, `drive=op7,since=2026-05-01`, `FOLDER:op7`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan, drive_in_sheet
+from drivelab.recording.writer import MANIFEST, read_journal
+from drivelab.tables import io
+from drivelab.tables.facts import recording_facts
+from drivelab.tables.inventory import UNKNOWN
+
+IMPORTED = "imported.json"
+"""File that an import leaves in its folder of results."""
+KEYS = ("drive", "host", "firmware", "kernel", "fio", "measurement", "run", "since", "until", "recording")
+COLUMNS = (
+    "recording", "drive", "measurement", "run", "host", "firmware", "kernel", "fio", "started", "finished", "digest",
+    "digests", "cells", "journalled",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Selector:
+    """What recordings must be like; `text` is as it was given."""
+
+    text: str
+    folder: Path | None
+    wanted: Mapping[str, str]
+
+
+def parse(text: str) -> Selector:
+    """A selector: parts `key=value` joined by commas, a bare word being a drive; raises UserError for anything else.
+
+    What stands before a colon is a folder of results, where the colon comes before any `=`.
+    """
+    folder, found, rest = text.partition(":")
+    if not found or "=" in folder or "," in folder:
+        folder, rest = "", text
+    wanted: dict[str, str] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        key, value = (key.strip(), value.strip()) if equals else ("drive", key.strip())
+        if key not in KEYS or not value or key in wanted:
+            raise UserError(
+                f"'{part}' in '{text}' selects nothing: give a drive, or KEY=VALUE once for any of {', '.join(KEYS)}"
+            )
+        wanted[key] = _time(value, text) if key in ("since", "until") else value
+    if not (wanted or folder):
+        raise UserError("an empty selector selects nothing; name a drive, such as op7")
+    return Selector(text, Path(folder) if folder else None, wanted)
+
+
+def catalogue(results: Path) -> pd.DataFrame:
+    """A row with COLUMNS for each finished recording of a folder of results, whatever plan it was made by.
+
+    Of an import what its tables say. Raises UserError where there are none.
+    """
+    if (results / IMPORTED).exists():
+        return _imported(results)
+    manifests = sorted(results.glob(f"recordings/*/*/*/{MANIFEST}"))
+    if not manifests:
+        raise UserError(f"{results}: holds no finished recordings; name a folder of results as FOLDER:SELECTOR")
+    paths = [one.parent for one in manifests]
+    return recording_facts(paths).assign(**pd.DataFrame([_more(one) for one in paths]))[list(COLUMNS)]
+
+
+def select(recordings: pd.DataFrame, selector: Selector) -> pd.DataFrame:
+    """Rows of `catalogue` that a selector names; raises UserError when there is none, or none of one key."""
+    chosen = recordings
+    for key, value in selector.wanted.items():
+        if key == "since":
+            match = recordings["started"] >= value
+        elif key == "until":
+            match = recordings["started"] < _after(value)
+        elif key == "drive" and "@" not in value:
+            match = recordings["drive"].map(drive_in_sheet) == value
+        else:
+            match = recordings[key].astype(str) == value
+        if not match.any():
+            column = "started" if key in ("since", "until") else key
+            there = ", ".join(sorted(set(recordings[column].astype(str)))[:12])
+            raise UserError(f"'{selector.text}' selects nothing: no recording has {key} {value}; there is {there}")
+        chosen = chosen[match.loc[chosen.index]]
+    if chosen.empty:
+        raise UserError(f"'{selector.text}' selects nothing: no recording has all of it; leave out a part")
+    subjects = sorted(chosen["drive"].unique())
+    if len(subjects) > 1:
+        raise UserError(
+            f"'{selector.text}' selects recordings of {', '.join(subjects)}, whose values are never pooled; add "
+            f"drive={subjects[0]}"
+        )
+    return chosen.reset_index(drop=True)
+
+
+def _more(recording: Path) -> dict[str, Any]:
+    plan, host = Plan.read(recording / "plan.json"), json.loads((recording / "host.json").read_text())
+    started = next(line["at"] for line in read_journal(recording))
+    return {"run": plan.run, "host": host.get("host") or UNKNOWN, "started": started, "digest": plan.digest}
+
+
+def _imported(results: Path) -> pd.DataFrame:
+    conditions = io.read(results / "tables/conditions.parquet", "conditions")
+    rows = []
+    for (recording, drive, measurement), of in conditions.groupby(["recording", "drive", "measurement"], sort=False):
+        known = dict(zip(of["facet"], of["value"], strict=True))
+        facts = {name: known.get(name, UNKNOWN) for name in ("host", "firmware", "kernel", "fio")}
+        date = known.get("date", UNKNOWN)
+        rows.append(
+            {**facts, "recording": recording, "drive": drive, "measurement": measurement, "run": 1, "started": date,
+             "finished": date, "digest": recording, "digests": (f"{results}/{recording}",), "cells": None,
+             "journalled": 0}
+        )  # fmt: skip
+    if not rows:
+        raise UserError(f"{results}: nothing was imported there; run 'drivelab import' again")
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _time(text: str, selector: str) -> str:
+    """A date, or date and time in UTC, as recordings have it: both sort as text."""
+    try:
+        time = pd.Timestamp(text)
+    except ValueError:
+        raise UserError(f"'{text}' in '{selector}' is no date; write it as 2026-05-01 or 2026-05-01T12:30") from None
+    return text if len(text) == 10 else time.isoformat(timespec="milliseconds")
+
+
+def _after(text: str) -> str:
+    """The first moment that `until` leaves out: a whole day counts."""
+    return f"{text}\x7f" if len(text) == 10 else text

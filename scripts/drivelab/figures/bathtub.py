@@ -1,0 +1,90 @@
+"""The bathtub curve: I/O rate against the share of reads, beside the straight line between the pure ends."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator
+
+from drivelab.analysis.detectors.bathtub import bathtub_index
+from drivelab.figures import axes as ax
+from drivelab.figures import counted, overlay, style
+from drivelab.figures.quantities import Quantity, quantity, with_minus
+
+_SHARE = r" \d+/\d+"
+"""Of a workload's name, `RND 4KiB 65/35`: what its mixes do not have in common."""
+_GROUP = ["load", "threads", "queue_depth"]
+_MOST_PANELS = 8
+_IN_A_ROW = 4
+"""Numbers that stand side by side at the top of a panel."""
+
+
+@style.styled
+def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """I/O rate of each mix of reads and writes, a line per drive and a panel per load.
+
+    The dashed line joins reads alone and writes alone; the number, the bathtub index, says how far below it the lowest
+    mix lies.
+    Runs of a drive are averaged. Raises ValueError for unsuitable tables.
+    """
+    by = ["workload", "threads", "queue_depth", "read_share_pct"]
+    table = overlay.loop_values(cells, steady_state, ["iops"], by)
+    table = table.assign(load=table["workload"].str.replace(_SHARE, "", n=1, regex=True))
+    groups = [(key, part) for key, part in table.groupby(_GROUP, sort=False) if _is_whole(part)]
+    if not groups:
+        raise ValueError("table 'cells' has no workload with reads alone, writes alone and a mix of both")
+    shown = groups[:_MOST_PANELS]
+    columns = min(2, len(shown))
+    rows = -(-len(shown) // columns)
+    figure = style.new_figure("Reads and writes mixed", height_in=style.HEIGHT_IN if rows == 1 else 1.2 + 2.4 * rows)
+    note = f"each point: {counted.what(steady_state)}; %: lowest mix against the line between the ends"
+    if len(shown) < len(groups):
+        note += f"; {len(shown)} of {len(groups)} loads, all are in the tables"
+    style.note(figure, note)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.flat[len(shown) :]:
+        axes.set_axis_off()
+    looks = overlay.looks(table["drive"])
+    several_loads = table[_GROUP[1:]].drop_duplicates().shape[0] > 1
+    for axes, (key, part) in zip(grid.flat, shown, strict=False):
+        _panel(axes, part, looks)
+        load = f" T{key[1]}Q{key[2]}" if several_loads else ""
+        axes.set_title(f"{key[0]}{load}", fontsize=style.SMALL_PT, loc="left")
+    if message := overlay.not_steady(steady_state):
+        style.alarm(figure, message)
+    lines = [Line2D([], [], color=look.colour, marker=look.marker, label=drive) for drive, look in looks.items()]
+    ends = Line2D([], [], color=style.MUTED, linestyle="--", linewidth=1, label="between the ends")
+    ax.legend(figure, grid.flat[0], handles=[*lines, ends])
+    return figure
+
+
+def _is_whole(part: pd.DataFrame) -> bool:
+    """Whether each drive has both ends and something between them."""
+    found = part.groupby("drive")["read_share_pct"].agg(lambda shares: {0, 100} < set(shares))
+    return bool(found.all())
+
+
+def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> None:
+    scale: Quantity = quantity("iops", float(part["iops"].max()))
+    told = []
+    for drive, look in looks.items():
+        mixes = part[part["drive"] == drive].set_index("read_share_pct")["iops"].sort_index()
+        if mixes.empty:
+            continue
+        axes.plot(mixes.index, mixes / scale.divisor, color=look.colour, marker=look.marker, label=drive, gid="line")
+        axes.plot([0, 100], [mixes[0] / scale.divisor, mixes[100] / scale.divisor], color=look.colour, linewidth=1,
+                  linestyle="--", label=f"{drive}, between the ends", gid="end to end")  # fmt: skip
+        if (index := bathtub_index(mixes.reset_index())) is not None:
+            told.append((look.colour, -index.index_pct))
+    ax.scale_y(axes, [float(one) / scale.divisor for one in part["iops"]], scale)
+    axes.set_ylim(0, axes.get_ylim()[1] * (1.05 + 0.09 * -(-len(told) // _IN_A_ROW)))
+    for place, (colour, below_pct) in enumerate(told):
+        row, column = divmod(place, _IN_A_ROW)
+        axes.annotate(with_minus(f"{below_pct:+.0f} %"), (0.02, 0.97), (36 * column, -11 * row), va="top", ha="left",
+                      xycoords="axes fraction", textcoords="offset points", fontsize=style.SMALL_PT, color=colour,
+                      weight="bold", gid="index")  # fmt: skip
+    axes.set_xlim(-4, 104)
+    axes.xaxis.set_major_locator(FixedLocator([0, 20, 40, 60, 80, 100]))
+    axes.set_xlabel("Reads (% of the I/Os)")

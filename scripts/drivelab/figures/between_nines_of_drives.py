@@ -1,0 +1,53 @@
+"""Latency between the nines of several drives."""
+
+from __future__ import annotations
+
+from math import log10
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.analysis import nines as quantiles
+from drivelab.analysis.latency import NINES
+from drivelab.figures import axes as ax
+from drivelab.figures import overlay, style
+from drivelab.figures.quantities import format_latency
+
+
+@style.styled
+def between_nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
+    """Latency against the share of I/Os that were as fast, in nines, a curve per drive: of its last soak.
+
+    Runs of a drive are merged. A curve ends where one I/O alone is slower. Raises ValueError for unsuitable tables,
+    such as several workloads.
+    """
+    bins = overlay.bins_by_drive(latency_bins)
+    curves = {drive: quantiles.between_the_nines(part) for drive, part in bins.items()}
+    curves = {drive: curve if len(curve) else _only_one(bins[drive]) for drive, curve in curves.items()}
+    told = pd.concat(curves.values())
+    workload = next(iter(bins.values()))["workload"].iloc[0]
+    figure = style.new_figure(f"Latency between the nines, {workload}")
+    axes = figure.subplots()
+    for drive, look in overlay.looks(bins).items():
+        curve = curves[drive]
+        axes.plot(curve["nines"], curve["latency_us"], drawstyle="steps-post", color=look.colour, linestyle=look.dash,
+                  marker=look.marker, markevery=max(1, len(curve) // 8), markersize=4.5, label=drive,
+                  gid="line")  # fmt: skip
+    places = {-log10(1 - percent / 100): percent for percent in NINES.values()}
+    deepest = float(told["nines"].max())
+    ax.log_axis(axes, "y", float(told["latency_us"].min()), float(told["latency_us"].max()), format_latency)
+    axes.set_ylabel("Latency (µs, ms, s), log scale")
+    axes.set_xlim(0, deepest + 0.2)
+    axes.xaxis.set_major_locator(FixedLocator([place for place in places if place <= deepest + 0.2]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: f"{places[place]:g}" if place in places else ""))
+    axes.set_xlabel("I/Os that were as fast (% of all), log scale towards 100 %")
+    ax.legend(figure, axes)
+    return figure
+
+
+def _only_one(bins: pd.DataFrame) -> pd.DataFrame:
+    """The curve of a drive whose I/Os all took the same time: flat, as far as there are I/Os to tell it."""
+    ios = int(bins["count"].sum())
+    return pd.DataFrame({"nines": [0.0, log10(max(ios, 1))], "latency_us": [bins["latency_ns"].iloc[0] / 1000] * 2})

@@ -1,0 +1,22 @@
+"""The I/O rate and the response time of a sweep against all outstanding I/Os."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from drivelab.figures import demand, style
+from drivelab.figures.demand_stack import Panel, stacked
+from drivelab.figures.quantities import quantity
+
+
+@style.styled
+def demand_outstanding(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """IOPS above, mean latency below, each against threads times depth, a line per number of threads.
+
+    `cells` holds one drive and run; `steady_state` may be empty, the points are then medians of the counted rounds.
+    Raises ValueError for unsuitable tables.
+    """
+    table = demand.surface(cells, steady_state)
+    panels = [Panel(metric, quantity(metric, float(table[metric].max()))) for metric in demand.METRICS]
+    return stacked("Outstanding I/Os", table, panels, steady_state)

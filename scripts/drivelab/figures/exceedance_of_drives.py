@@ -1,0 +1,47 @@
+"""Exceedance curves of several drives, to 99.9999 % of the I/Os."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from drivelab.analysis.latency import NINES, percentiles_us
+from drivelab.figures import axes as ax
+from drivelab.figures import overlay, style
+from drivelab.figures.latency_distribution import exceedance, nines_axis
+from drivelab.figures.quantities import format_latency
+
+_LEAST_DEEP = 0.01
+_DEEPEST = 1e-6
+"""Share of I/Os beyond 99.9999 %: what is rarer is no property that a recording could tell."""
+
+
+@style.styled
+def exceedance_of_drives(latency_bins: pd.DataFrame) -> Figure:
+    """Share of I/Os of each drive's last soak that took at least so long; both axes logarithmic, the tail at the top.
+
+    The legend has the deepest of the nines that ten I/Os and more tell of every drive. Runs of a drive are merged.
+    Raises ValueError for unsuitable tables, such as several workloads.
+    """
+    bins = overlay.bins_by_drive(latency_bins)
+    every = pd.concat(bins.values())
+    percent = _told_of_all(bins)
+    figure = style.new_figure(f"Latency exceeded, {every['workload'].iloc[0]}")
+    axes = figure.subplots()
+    smallest = 1.0
+    for drive, look in overlay.looks(bins).items():
+        curve = exceedance(bins[drive])
+        smallest = min(smallest, float(curve.min()))
+        latency = format_latency(float(percentiles_us(bins[drive], [percent])[0]))
+        axes.plot(curve.index, curve, drawstyle="steps-pre", color=look.colour, linestyle=look.dash,
+                  marker=look.marker, markevery=max(1, len(curve) // 8), markersize=4.5,
+                  label=f"{drive}: {percent:g} % in {latency}", gid="line")  # fmt: skip
+    nines_axis(axes, every, min(max(smallest, _DEEPEST), _LEAST_DEEP))
+    ax.legend(figure, axes)
+    return figure
+
+
+def _told_of_all(bins: dict[str, pd.DataFrame]) -> float:
+    """The deepest quantile above which there are ten I/Os of every drive; the median for less."""
+    fewest = min(int(part["count"].sum()) for part in bins.values())
+    return max((one for one in NINES.values() if fewest * (100 - one) / 100 >= 10), default=50.0)

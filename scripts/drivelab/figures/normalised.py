@@ -1,0 +1,94 @@
+"""Every drive relative to the basis, as bars."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from drivelab.figures import axes as ax
+from drivelab.figures import delta_rows, overlay, style
+from drivelab.figures.quantities import short_name
+
+_LOG_FROM = 6.0
+"""A bar so many times the basis leaves nothing to see of the others on a linear axis."""
+_WIDE = 12.0
+"""On a logarithmic axis that spans more than this there is room for the powers of ten alone."""
+_TIMES = "\N{MULTIPLICATION SIGN}"
+_THICKNESS = 0.84
+_BAR_IN = 0.16
+
+
+@style.styled
+def normalised(deltas: pd.DataFrame) -> Figure:
+    """How many times the basis each drive reaches in each cell; more is better for every metric, times included.
+
+    One or two metrics side by side, those that tell the most; whiskers are confidence intervals. Bars of drives far
+    from the basis begin at the basis on a logarithmic axis. Raises ValueError for unsuitable tables.
+    """
+    basis = delta_rows.checked(deltas)
+    deltas = deltas[deltas["delta_pct"].notna()]
+    if deltas.empty:
+        raise ValueError("table 'deltas' has no delta to show")
+    metrics = delta_rows.by_weight(deltas)[:2]
+    looks = overlay.looks(deltas["comparison"])
+    shown = deltas[deltas["metric"].isin(metrics)]
+    cells = list(shown["cell_label"].drop_duplicates())
+    ratios = {column: 1 + shown[column].to_numpy(dtype=float) / 100
+              for column in ("delta_pct", "interval_low_pct", "interval_high_pct")}  # fmt: skip
+    shown = shown.assign(ratio=ratios["delta_pct"], low=ratios["interval_low_pct"], high=ratios["interval_high_pct"])
+    height_in = max(3.0, 1.7 + (_BAR_IN * len(looks) + 0.08) * len(cells))
+    figure = style.new_figure(f"Relative to {basis} ({basis} = 1.0{_TIMES})", height_in=height_in)
+    panels = figure.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
+    for axes, metric in zip(panels, metrics, strict=True):
+        part = shown[shown["metric"] == metric]
+        log = _scale(axes, part)
+        for place, (drive, look) in enumerate(looks.items()):
+            y = (place - (len(looks) - 1) / 2) * _THICKNESS / len(looks)
+            _bars(axes, part[part["comparison"] == drive], y, _THICKNESS / len(looks), look, drive, cells, log)
+        name = short_name(metric)
+        axes.set_xlabel(f"{name[0].upper()}{name[1:]}, better →\n(times {basis}{', log scale' if log else ''})")
+        axes.grid(visible=False, axis="y")
+    panels[0].set_yticks(range(len(cells)), cells)
+    panels[0].set_ylim(len(cells) - 0.5, -0.5)
+    ax.legend(figure, panels[0], handles=[Patch(facecolor=one.colour, label=name) for name, one in looks.items()])
+    return figure
+
+
+def _scale(axes: Axes, part: pd.DataFrame) -> bool:
+    """Limits and ticks; whether the axis is logarithmic."""
+    ratios = part["ratio"].to_numpy(dtype=float)
+    ends = part[["ratio", "low", "high"]].to_numpy(dtype=float)
+    ends = ends[np.isfinite(ends) & (ends > 0)]
+    log = bool(ratios.max() >= _LOG_FROM or ratios.min() <= 1 / _LOG_FROM)
+    highest = min(float(ends.max()), 3 * float(ratios.max()))
+    if log:
+        axes.set_xscale("log")
+        axes.set_xlim(min(0.8, max(float(ends.min()), float(ratios.min()) / 3) / 2), max(1.25, highest) * 1.2)
+        low, high = axes.get_xlim()
+        axes.set_xlim(low, high * (high / low) ** 0.5)  # the last third is for the numbers
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < _WIDE else (1,)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_xlim(0, max(1.0, highest) * 1.5)  # the last third is for the numbers
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}{_TIMES}"))
+    axes.axvline(1.0, color=style.INK, linewidth=1.2, gid="basis")
+    return log
+
+
+def _bars(axes: Axes, part: pd.DataFrame, shift: float, thickness: float, look: overlay.Look, drive: str,
+          cells: list[str], log: bool) -> None:  # fmt: skip
+    y = np.array([cells.index(cell) for cell in part["cell_label"]], dtype=float) + shift
+    ratio, start = part["ratio"].to_numpy(dtype=float), 1.0 if log else 0.0
+    axes.barh(y, ratio - start, thickness * 0.92, left=start, color=look.colour, label=drive, gid="bar")
+    least, most = axes.get_xlim()
+    low, high = (part[column].to_numpy(dtype=float).clip(least, most) for column in ("low", "high"))
+    nothing = np.full(len(y), np.nan)
+    axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([y, y, nothing]).ravel(),
+              color=style.INK, linewidth=1.2, label=f"{drive}, interval", gid="interval")  # fmt: skip
+    for place, value in zip(y, ratio, strict=True):  # in a column of their own, where no bar and no whisker is
+        axes.annotate(f"{value:.3g}{_TIMES}", (1.0, place), (-3, 0), xycoords=("axes fraction", "data"), ha="right",
+                      textcoords="offset points", va="center", fontsize=style.SMALL_PT, gid="number")  # fmt: skip

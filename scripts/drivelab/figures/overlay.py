@@ -1,0 +1,81 @@
+"""What figures over several drives share: which drives there are, how each looks, and which of their rows count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from drivelab.figures import counted, selection, style
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a drive is told from the others, in colour and without."""
+
+    colour: style.Colour
+    marker: str
+    dash: str
+
+
+def looks(drives: Iterable[object]) -> dict[str, Look]:
+    """The look of each drive, in the order of their first appearance."""
+    names = list(dict.fromkeys(map(str, drives)))
+    return {
+        name: Look(colour, style.MARKERS[place % len(style.MARKERS)], style.DASHES[place % len(style.DASHES)])
+        for place, (name, colour) in enumerate(zip(names, style.colours(len(names)), strict=True))
+    }
+
+
+def last_soaks(rows: pd.DataFrame, table: str) -> pd.DataFrame:
+    """Of each recording the rows of its last soak that is in no phase; raises ValueError without any.
+
+    The PTS takes its histogram after the drive has settled.
+    """
+    soaks = rows[(rows["kind"] == "soak") & rows["phase"].isna()]
+    if soaks.empty:
+        raise ValueError(f"table '{table}' has no soaks for this figure")
+    return soaks[soaks["step"] == soaks.groupby("recording")["step"].transform("max")]
+
+
+def bins_by_drive(latency_bins: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The bins with I/Os of each drive's last soak; raises ValueError for several workloads or measurements."""
+    columns = ("recording", "drive", "measurement", "kind", "step", "phase", "workload", "latency_ns", "count")
+    selection.require(latency_bins, columns, "latency_bins")
+    bins = last_soaks(latency_bins, "latency_bins")
+    bins = bins[bins["count"] > 0]
+    selection.require(bins, (), "latency_bins")
+    for column in ("measurement", "workload"):
+        selection.require_one(bins, column, "latency_bins")
+    return {str(drive): part for drive, part in bins.groupby("drive", sort=False)}
+
+
+def loop_values(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[str], by: list[str]) -> pd.DataFrame:
+    """Columns drive, `by` and `metrics`: what the cells of each drive's loops come to, its runs averaged.
+
+    Raises ValueError for unsuitable tables and more than one measurement.
+    """
+    selection.require(cells, ("recording", "drive", "measurement", *by, *metrics), "cells")
+    selection.require_columns(steady_state, ("recording", "drive"), "steady_state")
+    selection.require_one(cells, "measurement", "cells")
+    parts = []
+    for recording, part in cells.groupby("recording", sort=False):
+        windows = steady_state[steady_state["recording"] == recording]
+        loop = counted.loop_cells(part, *metrics)
+        parts.append(counted.values(loop, windows, metrics, by).assign(drive=part["drive"].iloc[0]))
+    return pd.concat(parts).groupby(["drive", *by], sort=False, as_index=False, dropna=False)[list(metrics)].mean()
+
+
+def not_steady(steady_state: pd.DataFrame) -> str | None:
+    """What to say aloud when drives did not settle, drive by drive, else None."""
+    if steady_state.empty:
+        return None
+    told = {
+        str(drive): message
+        for drive, part in steady_state.groupby("drive", sort=False)
+        if (message := selection.not_steady(part)) is not None
+    }
+    if len(told) == 1 and steady_state["drive"].nunique() == 1:
+        return next(iter(told.values()))
+    return "; ".join(f"{drive}: {message}" for drive, message in told.items()) or None

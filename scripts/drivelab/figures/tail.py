@@ -1,0 +1,62 @@
+"""Tail contribution: what part of all time waited falls to the slowest I/Os."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.analysis.tail import tail_contribution
+from drivelab.figures import axes as ax
+from drivelab.figures import overlay, style
+
+_MARKED = 0.01
+"""Share of the slowest I/Os that the legend tells the part of."""
+_DEEPEST = 1e-6
+
+
+@style.styled
+def tail(latency_bins: pd.DataFrame) -> Figure:
+    """Part of the sum of all latencies that falls to the slowest I/Os, against their share, a curve per drive.
+
+    Of the last soak of each drive, runs merged. On the dashed line the slowest take no more than their share: all I/Os
+    are as fast. Raises ValueError for unsuitable tables, such as several workloads.
+    """
+    bins = overlay.bins_by_drive(latency_bins)
+    workload = next(iter(bins.values()))["workload"].iloc[0]
+    figure = style.new_figure(f"Tail contribution, {workload}")
+    style.note(figure, f"in the legend: part of the time that the slowest {100 * _MARKED:g} % of the I/Os take")
+    axes = figure.subplots()
+    least, least_time = 0.1, 0.1
+    for drive, look in overlay.looks(bins).items():
+        whole = tail_contribution(bins[drive])
+        curve = whole[whole["share_of_ios"] >= _DEEPEST]
+        least = min(least, float(curve["share_of_ios"].min()))
+        least_time = min(least_time, float(curve["share_of_time"].min()))
+        name = f"{drive}: {100 * _share_of_time(whole):.3g} %"
+        axes.plot(100 * curve["share_of_ios"], 100 * curve["share_of_time"], color=look.colour, linestyle=look.dash,
+                  marker=look.marker, markevery=max(1, len(curve) // 10), markersize=4.5, label=name,
+                  gid="line")  # fmt: skip
+    shares = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001]
+    axes.plot([100, 100 * least], [100, 100 * least], color=style.MUTED, linewidth=1, linestyle="--",
+              label="all I/Os alike", gid="alike")  # fmt: skip
+    axes.axvline(100 * _MARKED, color=style.MUTED, linewidth=0.8, label="_marked", gid="marked")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(130, 100 * min(least, _MARKED) / 1.3)
+    axes.set_ylim(100 * min(least, least_time) / 1.3, 130)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(FixedLocator(shares))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:g}"))
+    axes.set_xlabel("Slowest I/Os (% of all), log scale")
+    axes.set_ylabel("Part of the time (%), log scale")
+    ax.legend(figure, axes)
+    return figure
+
+
+def _share_of_time(curve: pd.DataFrame) -> float:
+    """Of the slowest I/Os that are `_MARKED` of all; those of a bin are alike, so that it is linear between two."""
+    shares = np.append(curve["share_of_ios"], 0.0)[::-1], np.append(curve["share_of_time"], 0.0)[::-1]
+    return float(np.interp(_MARKED, *shares))

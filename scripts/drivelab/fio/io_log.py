@@ -1,0 +1,203 @@
+"""fio's logs of every single I/O (`write_lat_log` and its kin without `log_avg_msec`) as Parquet, block by block.
+
+A line is `time, value, direction, block size[, offset], priority[, issue time]` (fio manual, "Log File Formats", and
+`flush_samples` in fio's iolog.c): offset with `log_offset`, issue time with `log_issue_time`, which fio grants only
+together with `log_offset`. fio 2 wrote no priority.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from drivelab.errors import UserError
+from drivelab.trace.formats.common.columns import Kind, Layout
+from drivelab.trace.formats.common.lines import Lines
+from drivelab.trace.formats.common.model import MalformedError, Tally
+from drivelab.trace.formats.common.source import Block, Source, open_source
+
+VALUES = {
+    "lat": "latency_ns",
+    "clat": "completion_latency_ns",
+    "slat": "submission_latency_ns",
+    "bw": "bandwidth_kib_s",
+    "iops": "iops",
+}
+"""Column of the value, by what fio calls the log in its file's name."""
+DIRECTIONS = ("read", "write", "trim")
+"""By fio's number."""
+METADATA_KEY = b"drivelab"
+_HEAD = ("time_ms", "value", "direction", "block_size_bytes")
+_LAYOUTS = {
+    4: _HEAD,
+    5: (*_HEAD, "priority"),
+    6: (*_HEAD, "offset_bytes", "priority"),
+    7: (*_HEAD, "offset_bytes", "priority", "issue_ns"),
+}
+_FIO_2_WITH_OFFSET = (*_HEAD, "offset_bytes")
+_NAME = re.compile(rf".*_({'|'.join(VALUES)})(?:\.\d+)?\.log(?:\.gz|\.zst|\.bz2)?")
+_ROW_GROUP_ROWS = 1 << 20
+_PRIORITY = re.compile(r"\s*(0x[0-9a-fA-F]{1,4}|\d{1,5})\s*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class IoLog:
+    """What a log was turned into."""
+
+    rows: int
+    columns: tuple[str, ...]
+    malformed: int
+    first_malformed: tuple[tuple[int, str], ...]
+    """Number and reason of the first ten lines that were left out."""
+
+
+def log_kind(path: Path) -> str:
+    """What a log holds, a key of VALUES, by fio's rule for names: `NAME_lat.3.log`. Raises UserError for another."""
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        raise UserError(f"{path}: its name does not say what it logs; name it as fio does, such as job_lat.1.log")
+    return match[1]
+
+
+def convert(
+    path: Path, output: Path, *, kind: str | None = None, fio_2_offset: bool = False, max_malformed: int | None = 0
+) -> IoLog:
+    """Write the log as Parquet, one row per line; the file appears whole or not at all.
+
+    Columns: time_ms, the value under its name of VALUES, direction, block_size_bytes, and as far as the log has them
+    offset_bytes, priority (class in the upper three of its 16 bits, as the kernel's ioprio; 0 or 1 without `log_prio`)
+    and issue_ns. `kind` is a key of VALUES, by the file's name when None; `fio_2_offset` says that the last of five
+    columns is the offset. Raises UserError for more than `max_malformed` malformed lines (None: any number), named by
+    number, and for a log of no known layout.
+    """
+    value = VALUES[kind or log_kind(path)]
+    output.parent.mkdir(parents=True, exist_ok=True)
+    temporary = output.with_name(f".{output.name}.{os.getpid()}")
+    tally = Tally(path, max_malformed)
+    try:
+        with open_source(path) as source:
+            columns = _layout(path, source.head, fio_2_offset)
+            rows = _write(_batches(source, columns, value, tally), temporary, {"source": path.name, "value": value})
+        if not rows:
+            raise UserError(f"{path}: has no line of an I/O; check that it is a log of fio")
+        temporary.replace(output)
+    finally:
+        temporary.unlink(missing_ok=True)
+    named = tuple(value if name == "value" else name for name in columns)
+    return IoLog(rows, named, tally.malformed, tuple(tally.first))
+
+
+def _layout(path: Path, head: bytes, fio_2_offset: bool) -> tuple[str, ...]:
+    """Columns of the log, by their number in its first line."""
+    first = next((line for line in head.splitlines() if line.strip()), b"")
+    count = first.count(b",") + 1
+    if fio_2_offset and count != len(_FIO_2_WITH_OFFSET):
+        raise UserError(f"{path}: has {count} columns, those of fio 2 with an offset have 5; leave out --fio-2-offset")
+    if count not in _LAYOUTS:
+        shown = first[:60].decode(errors="replace")
+        raise UserError(
+            f"{path}: begins with '{shown}', which is no line of a log of fio; name a log with lines such as "
+            "'0, 81920, 0, 4096, 0'"
+        )
+    return _FIO_2_WITH_OFFSET if fio_2_offset else _LAYOUTS[count]
+
+
+def _batches(source: Source, columns: tuple[str, ...], value: str, tally: Tally) -> Iterator[pa.RecordBatch]:
+    lines = Lines(_Conversion(columns, value))
+    for pieces in lines.read(source, tally):
+        yield from pieces
+
+
+def _write(batches: Iterator[pa.RecordBatch], path: Path, facts: dict[str, Any]) -> int:
+    """Rows that were written. Encodings are chosen by what a column is like: half the size of the defaults, faster."""
+    rows, writer = 0, None
+    try:
+        for batch in batches:
+            if writer is None:
+                few = [name for name in batch.schema.names if name in ("direction", "block_size_bytes", "priority")]
+                schema = batch.schema.with_metadata({METADATA_KEY: json.dumps(facts)})
+                rising = {name: "DELTA_BINARY_PACKED" for name in schema.names if name not in (*few, "offset_bytes")}
+                writer = pq.ParquetWriter(
+                    path, schema, compression="zstd", compression_level=1, use_dictionary=few, column_encoding=rising
+                )
+            writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
+            rows += batch.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
+
+
+class _Conversion:
+    """Blocks of lines to batches; Arrow parses, and only a block that it refuses is looked at closely."""
+
+    def __init__(self, columns: tuple[str, ...], value: str) -> None:
+        self._columns = columns
+        self._names = [value if name == "value" else name for name in columns]
+        self._layout = Layout({name: Kind.NAME if name == "priority" else Kind.WHOLE for name in columns})
+
+    def __call__(self, block: Block) -> pa.RecordBatch:
+        """Raises MalformedError when a line is at fault."""
+        # Arrow reads 0x10 as 16, which only the priority may be: such blocks, and those at fault, go the slow way.
+        plain = None if b"x" in block.data or b"X" in block.data else self._plain(block.data)
+        if plain is None:
+            fields = self._layout.parse(block)
+            columns = [pa.array(_priority(fields[n]) if n == "priority" else fields[n]) for n in self._columns]
+        else:
+            columns = plain
+        for name, values in zip(self._columns, columns, strict=True):
+            _check(name, values)
+        codes = columns[2].cast(pa.int8())
+        columns[2] = pa.DictionaryArray.from_arrays(codes, pa.array(DIRECTIONS))
+        at = self._columns.index("priority") if "priority" in self._columns else None
+        if at is not None:
+            columns[at] = columns[at].cast(pa.int32())
+        return pa.record_batch(columns, names=self._names)
+
+    def _plain(self, data: bytes) -> list[pa.Array] | None:
+        """Columns of lines of decimal numbers only; None where Arrow finds anything else."""
+        try:
+            table = csv.open_csv(
+                pa.BufferReader(data),
+                csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(self._columns)),
+                csv.ParseOptions(quote_char=False, double_quote=False, escape_char=False),
+                csv.ConvertOptions(column_types=dict.fromkeys(self._columns, pa.int64()), null_values=[]),
+            ).read_all()
+        except pa.ArrowInvalid:
+            return None
+        return list(table.combine_chunks().to_batches()[0].columns) if table.num_rows else None
+
+
+def _check(name: str, values: pa.Array) -> None:
+    """Raise MalformedError where a number is not one that the column can have."""
+    ends = pc.min_max(values).as_py()
+    if ends["min"] < 0:
+        raise MalformedError(f"{name} is negative")
+    most = {"direction": len(DIRECTIONS) - 1, "priority": 0xFFFF}.get(name)
+    if most is not None and ends["max"] > most:
+        row = int(np.argmax(values.to_numpy() > most))
+        hint = "; if it is an offset, give --fio-2-offset" if name == "priority" else ""
+        raise MalformedError(f"{name} is {values[row].as_py()}, more than {most}{hint}", row)
+
+
+def _priority(texts: pa.DictionaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Numbers of decimal or, with `log_prio`, hexadecimal priorities."""
+    numbers = []
+    for place, text in enumerate(texts.dictionary.to_pylist()):
+        if not _PRIORITY.fullmatch(text):
+            row = int(np.argmax(texts.indices.to_numpy() == place))
+            raise MalformedError(f"priority '{text[:40]}' is no number of 16 bits", row)
+        numbers.append(int(text, 0) if text.lower().startswith("0x") else int(text))
+    chosen: np.ndarray[tuple[int], np.dtype[np.int64]] = np.array(numbers, np.int64)[texts.indices.to_numpy()]
+    return chosen

@@ -1,0 +1,1 @@
+"""Results of other tools, and printed ones, as the tables of a study."""

@@ -1,0 +1,277 @@
+"""fio's JSON output (`--output-format=json` or `json+`) of single jobs, a file each, of any fio 3.
+
+A file is one run: its group of jobs that differ in nothing is one cell. Files of the same workload are repeats, in the
+order of their times. Options that `drivelab` has no name for do not tell cells apart; all are kept in imported.json.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from drivelab.errors import UserError
+from drivelab.fio.document import weighted_mean
+from drivelab.imported.tables import MIB, Recording, cell_row
+from drivelab.plan.cell import Cell
+from drivelab.tables.steps import ROUNDS
+
+KIND = "fio-json"
+TEST = "runs"
+PATTERNS = {
+    "read": ("sequential", 100),
+    "write": ("sequential", 0),
+    "randread": ("random", 100),
+    "randwrite": ("random", 0),
+    "rw": ("sequential", None),
+    "readwrite": ("sequential", None),
+    "randrw": ("random", None),
+}
+"""By `rw`: pattern and share of reads; None: `rwmixread` says."""
+_DEFAULTS = {"rw": "read", "bs": "4096", "iodepth": "1", "numjobs": "1", "rwmixread": "50"}
+"""fio's own."""
+_OTHER_NAMES = {"readwrite": "rw", "blocksize": "bs"}
+_UNLIKE = ("bsrange", "bssplit", "rwmixwrite", "rate_iops", "zonemode", "random_distribution")
+"""Options that make a workload another one than its cell would say."""
+_OF_ONE_JOB = ("name", "filename", "directory", "offset", "cpus_allowed", "numa_cpu_nodes", "write_bw_log",
+               "write_lat_log", "write_iops_log", "write_hist_log")  # fmt: skip
+"""Options in which jobs of one workload may differ."""
+_SIZE = re.compile(r"(\d+)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE)
+_FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_PERCENTS = {"50": 50.0, "90": 90.0, "99": 99.0, "999": 99.9, "9999": 99.99, "99999": 99.999, "999999": 99.9999}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One file: what was asked and what came of it."""
+
+    path: Path
+    cell: Cell
+    started: datetime
+    found: Mapping[str, Any]
+    """Columns of table `cells`."""
+    fio_version: str
+    options: Mapping[str, str]
+
+    @property
+    def target(self) -> str | None:
+        """The file or drive, where the options name it."""
+        return self.options.get("filename") or self.options.get("directory")
+
+
+def read(path: Path, drive: str) -> list[Recording]:
+    """All files NAME.json in a folder and below, or one file, as one recording of `drive`.
+
+    Raises UserError for a folder without any, and names the file that is not the sound result of one workload on the
+    one target that all have: text before the JSON, an error, no I/O, missing parts, several jobs at the same time.
+    """
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    if not files:
+        raise UserError(f"{path}: has no file NAME.json; name a folder of fio's JSON output")
+    return [recording(KIND, TEST, "Runs of fio", drive, path, [read_run(one) for one in files])]
+
+
+def recording(kind: str, test: str, title: str, drive: str, root: Path, runs: Sequence[Run]) -> Recording:
+    """Runs on one target as a recording; cells are numbered in the order of their first run."""
+    targets = sorted({one.target for one in runs if one.target})
+    if len(targets) > 1:
+        raise UserError(
+            f"{root}: has results of several targets, {', '.join(targets)}; import the files of one at a time"
+        )
+    ordered = sorted(runs, key=lambda one: one.started)
+    places = {label: place for place, label in enumerate(dict.fromkeys(one.cell.label for one in ordered))}
+    rounds = dict.fromkeys(places, 0)
+    rows = []
+    for one in ordered:
+        label = one.cell.label
+        rounds[label] += 1
+        at = {"started": one.started, "elapsed_s": (one.started - ordered[0].started).total_seconds()}
+        directory = str(one.path.relative_to(root)) if root.is_dir() else one.path.name
+        rows.append(
+            cell_row(
+                one.cell, kind="loop", number=rounds[label], place=places[label], until=ROUNDS, directory=directory,
+                **at, **one.found,
+            )
+        )  # fmt: skip
+    engines = dict.fromkeys(one.options.get("ioengine", "psync") for one in ordered)
+    return Recording(
+        drive=drive,
+        kind=kind,
+        test=test,
+        title=title,
+        cells=rows,
+        facts={
+            "host": {"fio": " | ".join(dict.fromkeys(one.fio_version for one in ordered))},
+            "test": {
+                "engine": " | ".join(f"fio, {one}" for one in engines),
+                "direct": " | ".join(dict.fromkeys(one.options.get("direct", "0") for one in ordered)),
+                "target": targets[0] if targets else None,
+            },
+            "time": {"date": " | ".join(dict.fromkeys(f"{one.started:%Y-%m-%d}" for one in ordered))},
+        },
+        notes=("Percentiles are known only where fio was asked for those of the whole latency, or for json+.",),
+    )
+
+
+def read_run(path: Path) -> Run:
+    """One file, checked; raises UserError that names it."""
+    document = _document(path)
+    try:
+        version = str(document["fio version"]).removeprefix("fio-")
+        jobs, common = document["jobs"], document.get("global options", {})
+        printed_ms = document["timestamp_ms"] if "timestamp_ms" in document else 1000 * document["timestamp"]
+        options = [
+            _options({**common, **(one.get("job options", {}) if common else one["job options"])}) for one in jobs
+        ]
+        if version.startswith(("1.", "2.")):
+            raise _refused(path, f"is of fio {version}, whose JSON has other units", "run fio 3")
+        if not jobs:
+            raise _refused(path, "has no job", "import the files of finished runs")
+        cell = _cell(path, jobs, options)
+        found = _measured(path, jobs, cell)
+        ended = datetime.fromtimestamp(printed_ms / 1000, UTC)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = f"lacks {error}" if isinstance(error, KeyError) else f"is not as fio writes it ({error})"
+        raise _refused(path, reason, "import fio's JSON as it was written") from None
+    return Run(path, cell, ended - timedelta(seconds=found["runtime_s"]), found, version, options[0])
+
+
+def size_bytes(text: str) -> int:
+    """Bytes of a size as fio's options have it: `4k`, `1m`, `4KiB`, `512`; raises ValueError for anything else."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or int(match[1]) == 0:
+        raise ValueError(f"'{text}' is no size")
+    return int(match[1]) * _FACTORS[(match[2] or "").lower()]
+
+
+def _refused(path: Path, reason: str, remedy: str) -> UserError:
+    return UserError(f"{path}: {reason}; {remedy}")
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError as error:
+        raise _refused(path, f"cannot be read ({error.strerror})", "check the name") from None
+    if not text.startswith("{"):
+        line = text.partition("\n")[0][:120] or "nothing"
+        raise _refused(path, f"begins with '{line}' where JSON should be", "leave the file out, or look what fio said")
+    try:
+        document, end = json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError as error:
+        raise _refused(path, f"is cut off or damaged ({error})", "leave the file out") from None
+    if text[end:].strip():
+        raise _refused(path, "has more than one result, or text after it", "import a file for each result")
+    return dict(document)
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, str]:
+    return {_OTHER_NAMES.get(name, name): str(value) for name, value in given.items()}
+
+
+def _cell(path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> Cell:
+    """What all jobs of the file do together."""
+    asked = {tuple(sorted((k, v) for k, v in one.items() if k not in _OF_ONE_JOB)) for one in options}
+    if len(asked) > 1 or len({job.get("groupid", 0) for job in jobs}) > 1:
+        raise _refused(path, "has several jobs that differ", "run fio once for each workload")
+    one = {**_DEFAULTS, **options[0]}
+    if unlike := [name for name in _UNLIKE if name in one]:
+        raise _refused(path, f"has the option {unlike[0]}, which no cell is told by", "leave the file out")
+    if one["rw"] not in PATTERNS:
+        raise _refused(path, f"has the workload rw={one['rw']}", f"import files of {', '.join(PATTERNS)}")
+    if "," in one["bs"]:
+        raise _refused(path, f"has several block sizes, bs={one['bs']}", "leave the file out")
+    pattern, share = PATTERNS[one["rw"]]
+    # a group that is reported as one is a single job here, whatever its number of processes
+    threads = len(jobs) if len(jobs) > 1 else int(one["numjobs"])
+    read_share = int(one["rwmixread"]) if share is None else share
+    return Cell(pattern, read_share, size_bytes(one["bs"]), threads, int(one["iodepth"]))
+
+
+def _measured(path: Path, jobs: Sequence[Mapping[str, Any]], cell: Cell) -> dict[str, Any]:
+    for job in jobs:
+        if job["error"]:
+            raise _refused(path, f"reports error {job['error']}", "leave the file out and measure again")
+    read, write = (_direction([job[name] for job in jobs]) for name in ("read", "write"))
+    if not read["ios"] + write["ios"]:
+        raise _refused(path, "is of a run without any I/O", "leave the file out and measure again")
+    for name, one, share in (("reads", read, cell.read_share), ("writes", write, 100 - cell.read_share)):
+        if (one["ios"] and not share) or (not one["ios"] and share == 100):
+            raise _refused(
+                path, f"has {one['ios']} {name}, which is not what its options ask for", "leave the file out"
+            )
+    if any(job.get("trim", {}).get("total_ios") for job in jobs):
+        raise _refused(path, "has trims among its I/Os", "leave the file out")
+    both = (read, write)
+    latencies = [(one["ios"], one["mean_us"]) for one in both]
+    found = {
+        "runtime_s": max(one["runtime_s"] for one in both),
+        "iops": read["iops"] + write["iops"],
+        "bandwidth_mib_s": read["rate_mib_s"] + write["rate_mib_s"],
+        "mean_latency_us": weighted_mean(*latencies),
+        "max_latency_us": max(one["max_us"] for one in both if one["ios"]),
+        "bytes_written": write["bytes"],
+        "user_cpu_pct": sum(float(job["usr_cpu"]) for job in jobs) / len(jobs),
+        "system_cpu_pct": sum(float(job["sys_cpu"]) for job in jobs) / len(jobs),
+    }
+    for name, one in (("read", read), ("write", write)):
+        found |= {
+            f"{name}_ios": one["ios"],
+            f"{name}_iops": one["iops"],
+            f"{name}_bandwidth_mib_s": one["rate_mib_s"],
+            f"{name}_mean_latency_us": one["mean_us"],
+        }
+    if wrong := [name for name, value in found.items() if value < 0]:
+        raise _refused(path, f"has a negative value, {wrong[0].replace('_', ' ')}", "leave the file out")
+    for name in ("runtime_s", "iops", "bandwidth_mib_s", "mean_latency_us"):
+        if not (math.isfinite(found[name]) and found[name] > 0):
+            raise _refused(path, f"has no number for {name.replace('_', ' ')}", "leave the file out")
+    return {**found, **_percentiles(jobs)}
+
+
+def _direction(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Reads or writes of all jobs together; early versions of fio 3 have KiB a second only."""
+    ios = [int(one["total_ios"]) for one in parts]
+    means_us = [float(one["lat_ns"]["mean"]) / 1000 for one in parts]
+    return {
+        "ios": sum(ios),
+        "bytes": sum(int(one["io_bytes"]) for one in parts),
+        "runtime_s": max(one["runtime"] for one in parts) / 1000,
+        "iops": math.fsum(float(one["iops"]) for one in parts),
+        "rate_mib_s": math.fsum(one["bw_bytes"] if "bw_bytes" in one else 1024 * one["bw"] for one in parts) / MIB,
+        "mean_us": weighted_mean(*zip(ios, means_us, strict=True)),
+        "max_us": max(float(one["lat_ns"]["max"]) / 1000 for one in parts),
+    }
+
+
+def _percentiles(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Of the whole latency: from the bins of json+, else fio's own of a single direction of a single job."""
+    used = [part for job in jobs for part in (job["read"], job["write"]) if part["total_ios"]]
+    bins: dict[int, int] = {}
+    if all(part["lat_ns"].get("bins") for part in used):
+        for part in used:
+            for latency_ns, count in part["lat_ns"]["bins"].items():
+                bins[int(latency_ns)] = bins.get(int(latency_ns), 0) + int(count)
+        largest_ns = max(float(part["lat_ns"]["max"]) for part in used)
+        return dict(_of_bins(bins, largest_ns))
+    if len(used) != 1:
+        return {}
+    known = {float(name): value for name, value in used[0]["lat_ns"].get("percentile", {}).items()}
+    return {f"p{n}_latency_us": known[percent] / 1000 for n, percent in _PERCENTS.items() if percent in known}
+
+
+def _of_bins(bins: Mapping[int, int], largest_ns: float) -> Iterator[tuple[str, float]]:
+    """As fio: the first bin that gets there; no more than the largest latency, which its middle may lie above."""
+    total = sum(bins.values())
+    for name, percent in _PERCENTS.items():
+        so_far = 0
+        for latency_ns in sorted(bins):
+            so_far += bins[latency_ns]
+            if so_far >= percent / 100 * total * (1 - 1e-12):
+                yield f"p{name}_latency_us", min(latency_ns, largest_ns) / 1000
+                break

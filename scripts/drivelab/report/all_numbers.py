@@ -1,0 +1,97 @@
+"""All values of a test with their spread, interval and verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from drivelab.analysis.replay_metrics import SCORE_FORMULA
+from drivelab.analysis.verdict import FAULTS
+from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.number_cells import summary_cell
+from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order, number, percent, text
+from drivelab.report.replay_result import is_replay
+from drivelab.report.taint import taint_mark
+from drivelab.report.view import Cell, Column, Table
+
+_MANY_ROWS = 12
+"""A longer list of all numbers starts folded."""
+_FEWEST = 3
+"""Samples that a spread can be told from."""
+
+
+def all_numbers(inputs: Inputs, key: Key) -> Table | None:
+    """All of the summary: a row for each cell, a column for each metric, with spread and relative standard error."""
+    summary = inputs.of_key("summary", key)
+    if all(is_replay(row) for row in summary):  # what the page begins with says it all
+        return None
+    metrics = sorted({row["metric"]: row["unit"] for row in summary}.items(), key=lambda item: metric_order(item[0]))
+    by_cell: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in summary:
+        by_cell.setdefault((row["cell_label"], row["statistic"]), {})[row["metric"]] = row
+    rows = []
+    for (label, statistic), of_cell in by_cell.items():
+        verdicts = dict.fromkeys(text(row["verdict"]) for row in of_cell.values())
+        counts = dict.fromkeys(number(row["n"]) for row in of_cell.values())
+        rows.append(
+            (
+                Cell(str(label), small=str(statistic)),
+                *(summary_cell(of_cell.get(metric), _spread(of_cell.get(metric))) for metric, _ in metrics),
+                Cell("; ".join(counts)),
+                Cell(
+                    "; ".join(verdicts),
+                    small=_reasons(of_cell.values()),
+                    tone="bad" if verdicts.keys() & set(FAULTS) else "",
+                ),
+            )
+        )
+    return Table(
+        id=f"{inputs.anchors[key]}-all",
+        caption="All numbers of this test",
+        columns=(
+            Column("Cell", numeric=False),
+            *(Column(capital(heading(metric, unit))) for metric, unit in metrics),
+            Column("n"),
+            Column("Verdict", numeric=False),
+        ),
+        rows=tuple(rows),
+        note="n: the samples that a value stands on: recordings, warm runs, rounds of the window or parts of a soak. "
+        "Below a value: lowest to highest sample, 95 % bootstrap interval, median absolute deviation (MAD) and "
+        "relative standard error (RSE), as far as there are any."
+        + _few(summary)
+        + (f" {capital(SCORE_FORMULA)}." if any(metric == "score" for metric, _ in metrics) else ""),
+        sources=inputs.sources(name for row in summary for name in row["recordings"]),
+        collapsed=len(rows) > _MANY_ROWS,
+    )
+
+
+def _reasons(rows: Iterable[Row]) -> str:
+    return "; ".join(dict.fromkeys(str(row["taint_reason"]) for row in rows if taint_mark(row)))
+
+
+def _spread(row: Row | None) -> str:
+    """What stands below a value: from lowest to highest sample, standard error, deviation and interval."""
+    if row is None:
+        return ""
+    parts = []
+    if not is_missing(row["spread_low"]) and not is_missing(row["spread_high"]):
+        parts.append(f"{number(row['spread_low'])}{DASH}{number(row['spread_high'])}")
+    if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
+        parts.append(f"95\u00a0%:\u00a0{number(row['interval_low'])}{DASH}{number(row['interval_high'])}")
+    if not is_missing(row.get("mad")):
+        parts.append(f"MAD\u00a0{number(row['mad'])}")
+    if not is_missing(row["rse_pct"]):
+        parts.append(f"RSE\u00a0{percent(row['rse_pct'])}")
+    return ", ".join(parts)
+
+
+def _samples(row: Row) -> int:
+    return len(row["samples"]) if "samples" in row else int(row["n"])
+
+
+def _few(summary: list[Row]) -> str:
+    """What values of one or two samples cannot show; empty where all have more."""
+    few = sum(_samples(row) < _FEWEST for row in summary)
+    if not few:
+        return ""
+    which = "All values" if few == len(summary) else f"{few} values"
+    return f" {which} stand on fewer than {_FEWEST} samples: they have neither a deviation nor an interval."

@@ -1,0 +1,109 @@
+"""All deltas of a measurement, and in what the compared drives differ."""
+
+from __future__ import annotations
+
+from drivelab.analysis.replay_metrics import SCORE_FORMULA
+from drivelab.analysis.verdict import BETTER, WORSE
+from drivelab.report.inputs import Inputs, Row
+from drivelab.report.number_cells import delta_cell, longest_of, side_cell, verdict_cell
+from drivelab.report.numbers import capital, heading, metric_order, text
+from drivelab.report.outcome import footnote, outcome
+from drivelab.report.view import Cell, Column, Table
+
+_MANY_ROWS = 30
+_IN_WORDS = {
+    "time": {BETTER: "quicker", WORSE: "slower"},
+    "speed": {BETTER: "faster", WORSE: "slower"},
+}
+
+
+def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
+    """A row for each value and compared drive, metric by metric; None where nothing is compared."""
+    deltas = inputs.deltas_of(measurement)
+    if not deltas:
+        return None
+    longest = longest_of(deltas)
+    others = list(dict.fromkeys(row["comparison"] for row in deltas))
+    several = len(others) > 1
+    basis = deltas[0]["basis"]
+    places = {label: place for place, label in enumerate(dict.fromkeys(row["cell_label"] for row in deltas))}
+    ordered = sorted(
+        deltas, key=lambda row: (metric_order(row["metric"]), places[row["cell_label"]], row["comparison"])
+    )
+    recordings = [
+        name for row in inputs.tables["summary"] if row["measurement"] == measurement for name in row["recordings"]
+    ]
+    return Table(
+        id=f"deltas-{inputs.measurements.index(measurement) + 1}",
+        caption=f"{measurement}: {', '.join(others)} against {basis}, the basis",
+        columns=(
+            Column("Cell", numeric=False),
+            Column("Metric", numeric=False),
+            Column(f"{basis} (basis)"),
+            Column("Compared drive" if several else str(deltas[0]["comparison"])),
+            Column("Δ"),
+            Column("Direction", numeric=False),
+            Column("Verdict", numeric=False),
+        ),
+        rows=tuple(
+            (
+                Cell(str(row["cell_label"]), small=str(row["comparison"]) if several else ""),
+                Cell(heading(row["metric"], row["unit"]), small="lower is better" if row["kind"] == "time" else ""),
+                side_cell(inputs, row, "basis"),
+                side_cell(inputs, row, "comparison"),
+                delta_cell(inputs, row, longest),
+                Cell(_direction(row)),
+                verdict_cell(inputs, row),
+            )
+            for row in ordered
+        ),
+        note=" ".join([footnote(ordered), *_score_formula(deltas)]).strip(),
+        sources=inputs.sources(recordings),
+        collapsed=len(deltas) > _MANY_ROWS,
+    )
+
+
+def _score_formula(deltas: list[Row]) -> list[str]:
+    return [f"{capital(SCORE_FORMULA)}."] if any(row["metric"] == "score" for row in deltas) else []
+
+
+def _direction(row: Row) -> str:
+    """Which way a certain difference goes, in the words of its metric."""
+    said = outcome(row)
+    if said not in (BETTER, WORSE):
+        return "open" if said != "same" else "none"
+    words = _IN_WORDS.get(row["kind"], {BETTER: "better", WORSE: "worse"})
+    return f"{row['comparison']} {words[said]}"
+
+
+def differences_table(inputs: Inputs) -> Table | None:
+    """What differs between each compared pair, what was not meant to first; None where nobody looked."""
+    rows = inputs.tables["differences"]
+    if not rows:
+        return None
+    found: dict[tuple[str, ...], tuple[Row, list[str]]] = {}
+    for row in rows:
+        same = (str(row["comparison"]), row["facet"], str(row["basis_value"]), str(row["comparison_value"]))
+        found.setdefault((*same, str(row["intended"])), (row, []))[1].append(str(row["measurement"]))
+    whole = len({row["measurement"] for row in rows})
+    ordered = sorted(found.values(), key=lambda one: bool(one[0]["intended"]))
+    return Table(
+        id="ceteris-paribus",
+        caption="What differs between the compared drives",
+        columns=tuple(
+            Column(name, numeric=False)
+            for name in ("What differs", "Meant to?", f"{rows[0]['basis']} (basis)", "Compared drive", "In")
+        ),
+        rows=tuple(
+            (
+                Cell(str(row["facet"]), small=str(row["comparison"])),
+                Cell("yes") if row["intended"] else Cell("NO", tone="mark"),
+                Cell(text(row["basis_value"])),
+                Cell(text(row["comparison_value"])),
+                Cell("every test" if len(set(tests)) == whole else ", ".join(dict.fromkeys(tests))),
+            )
+            for row, tests in ordered
+        ),
+        note="Whatever was not meant to differ could explain a delta as well; it stands beside the verdicts too.",
+        collapsed=len(ordered) > _MANY_ROWS,
+    )

@@ -1,0 +1,81 @@
+"""Numbers as fields of a table, each with its full precision and what it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from drivelab.report.inputs import Inputs, Row
+from drivelab.report.numbers import DASH, duration, is_missing, number, percent, size
+from drivelab.report.outcome import TONES, also_differs, interval, outcome, why
+from drivelab.report.proof import of_delta, of_value
+from drivelab.report.view import Cell, Proof
+
+
+def value_cell(value: Any, proof: Proof | None = None, small: str = "") -> Cell:
+    """A number as a field."""
+    return Cell(number(value), small, "missing" if is_missing(value) else "", value=_exact(value), proof=proof)
+
+
+def number_cell(value: Any, small: str = "", tone: str = "") -> Cell:
+    """A number that is not of the summary, such as a count."""
+    return Cell(number(value), small, tone, value=_exact(value))
+
+
+def size_cell(value: Any, small: str = "", tone: str = "") -> Cell:
+    """Bytes for people, and exactly."""
+    return Cell(size(value), small, tone, value=_exact(value))
+
+
+def duration_cell(value: Any, small: str = "", tone: str = "") -> Cell:
+    """Seconds for people, and exactly."""
+    return Cell(duration(value), small, tone, value=_exact(value))
+
+
+def percent_cell(value: Any, signed: bool = False, small: str = "", tone: str = "") -> Cell:
+    """A percentage, and exactly."""
+    return Cell(percent(value, signed), small, tone, value=_exact(value))
+
+
+def _exact(value: Any) -> float | None:
+    return None if is_missing(value) else float(value)
+
+
+def summary_cell(row: Row | None, small: str = "") -> Cell:
+    """A value of the summary with what it stands on; a dash where there is none."""
+    return Cell(DASH) if row is None else value_cell(row["value"], of_value(row), small)
+
+
+def side_cell(inputs: Inputs, delta: Row, side: str) -> Cell:
+    """The value of the basis or of the comparison of a delta."""
+    row = inputs.summary_of(str(delta[side]), delta["measurement"], delta["cell_label"], delta["metric"])
+    return value_cell(delta[f"{side}_value"], None if row is None else of_value(row))
+
+
+def longest_of(deltas: Iterable[Row]) -> float:
+    """The delta whose bar is full."""
+    return max((abs(float(row["delta_pct"])) for row in deltas if not is_missing(row["delta_pct"])), default=0.0)
+
+
+def delta_cell(inputs: Inputs, delta: Row, longest: float) -> Cell:
+    """A delta with its sign, its interval and a bar, `longest` being the delta whose bar is full."""
+    value = delta["delta_pct"]
+    proof = of_delta(inputs, delta)
+    if is_missing(value):
+        return Cell(percent(value), tone="missing", proof=proof)
+    return Cell(
+        percent(value, signed=True),
+        small=interval(delta),
+        tone=TONES.get(outcome(delta), ""),
+        bar=float(value) / longest if longest else 0.0,
+        value=float(value),
+        proof=proof,
+    )
+
+
+def verdict_cell(inputs: Inputs, delta: Row) -> Cell:
+    """The verdict in a word, why it is no more, and what else differs than was meant to; a star where remarks apply."""
+    said = outcome(delta)
+    star = " *" if len(delta["remarks"]) else ""
+    small = "; ".join(part for part in (why(delta), also_differs(inputs, delta)) if part)
+    return Cell(f"{said}{star}", small=small, tone=TONES.get(said, ""))

@@ -1,0 +1,51 @@
+"""What a row of `deltas` says in words: its verdict, the reason, the interval, what else differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, WORSE
+from drivelab.report.inputs import Inputs, Row
+from drivelab.report.numbers import is_missing, percent, quantity
+
+TONES = {BETTER: "good", WORSE: "bad"}
+"""Of a field with a verdict or a delta."""
+
+
+def outcome(delta: Row) -> str:
+    """The verdict on a delta, one of DELTA_VERDICTS, seen from the compared drive; without a value it is open."""
+    return CANNOT_TELL if is_missing(delta["delta_pct"]) and delta["verdict"] != NOT_COMPARED else str(delta["verdict"])
+
+
+def footnote(deltas: Iterable[Row]) -> str:
+    """What the star of `verdict_cell` stands for; empty if no delta has one."""
+    said = dict.fromkeys(str(part) for row in deltas for part in row["remarks"])
+    return f"* {'; '.join(said)}." if said else ""
+
+
+def why(delta: Row) -> str:
+    """Why a verdict is no more than it is; empty where there is nothing to explain."""
+    doubts = "; ".join(map(str, delta["doubts"]))
+    if doubts or outcome(delta) != CANNOT_TELL or is_missing(delta["delta_pct"]):
+        return doubts
+    return f"neither significant nor wholly within ±{margin(delta)}"
+
+
+def margin(delta: Row) -> str:
+    """Up to what difference the study calls two values the same."""
+    return quantity(delta["margin_pct"], "%")
+
+
+def interval(delta: Row) -> str:
+    """The confidence interval of a delta, as `+1.2 % to +4.0 %`; empty if there is none."""
+    low, high = delta.get("interval_low_pct"), delta.get("interval_high_pct")
+    if is_missing(low) or is_missing(high):
+        return ""
+    return f"{percent(low, signed=True)} to {percent(high, signed=True)}"
+
+
+def also_differs(inputs: Inputs, delta: Row) -> str:
+    """What differs between the two beside what was meant to; empty if nothing does."""
+    rows = inputs.differences_of(delta["measurement"], delta["basis"], delta["comparison"])
+    facets = [str(row["facet"]) for row in rows if not row["intended"]]
+    return f"also differs: {', '.join(facets)}" if facets else ""

@@ -1,0 +1,134 @@
+"""What each number stands on: value in full precision, statistic, samples, interval, and the cells of fio behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from drivelab.report.inputs import Inputs, Row
+from drivelab.report.numbers import heading, is_missing, unit_of
+from drivelab.report.view import Proof
+
+Fact = tuple[str, str]
+
+
+def of_value(row: Row) -> Proof:
+    """Of a row of the summary, or one like it."""
+    return Proof(
+        title=", ".join(_known(row, "drive", "measurement", "cell_label"))
+        + f": {heading(row['metric'], row.get('unit'))}",
+        facts=tuple(_facts_of_value(row)),
+        recordings=tuple(map(str, row["recordings"])),
+        evidence=tuple(dict.fromkeys(map(str, _listed(row.get("evidence"))))),
+    )
+
+
+def _facts_of_value(row: Row) -> Iterator[Fact]:
+    unit = unit_of(row["metric"], row.get("unit"))
+    yield "Value", full(row["value"], unit)
+    yield "Statistic", str(row["statistic"])
+    samples = _listed(row.get("samples"))
+    if samples:
+        scope = row.get("scope")
+        yield f"Samples{'' if is_missing(scope) else f', {scope}'}", " · ".join(full(one) for one in samples)
+    elif not is_missing(row.get("n")):
+        yield "Samples", full(row["n"])
+    if not is_missing(row.get("spread_low")) and not is_missing(row.get("spread_high")):
+        yield "Lowest to highest", f"{full(row['spread_low'])} to {full(row['spread_high'], unit)}"
+    if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
+        yield "95 % bootstrap interval", f"{full(row['interval_low'])} to {full(row['interval_high'], unit)}"
+    if not is_missing(row.get("mad")):
+        yield "Median absolute deviation", full(row["mad"], unit)
+    if not is_missing(row.get("rse_pct")):
+        yield "Relative standard error", full(row["rse_pct"], "%")
+    for name, column in (("Verdict", "verdict"), ("Tainted", "taint_reason")):
+        if not is_missing(row.get(column)):
+            yield name, str(row[column])
+
+
+def of_window(row: Row, evidence: Iterable[str] = ()) -> Proof:
+    """Of a tracked variable: a row of `steady_state`, and the cells in its window."""
+    unit = unit_of(row["metric"], row["unit"])
+    return Proof(
+        title=f"{row['drive']}, {row['measurement']}, {row['variable']}: {heading(row['metric'], row['unit'])}",
+        facts=(
+            ("Steady state reached", "yes" if row["reached"] else "NO"),
+            ("Window", f"rounds {row['window_start']} to {row['window_end']} of {row['rounds']}"),
+            ("Values in the window", " · ".join(full(one) for one in row["values"])),
+            ("Average", full(row["average"], unit)),
+            ("Allowed maximum data excursion", full(row["allowed_data_excursion"], unit)),
+            ("Measured maximum data excursion", full(row["measured_data_excursion"], unit)),
+            ("Allowed maximum slope excursion", full(row["allowed_slope_excursion"], unit)),
+            ("Measured maximum slope excursion", full(row["measured_slope_excursion"], unit)),
+            ("Slope", full(row["slope"], f"{unit} a round")),
+            ("Intercept", full(row["intercept"], unit)),
+            ("Residual drift", full(row["residual_drift_pct"], "%")),
+        ),
+        recordings=(str(row["recording"]),),
+        evidence=tuple(dict.fromkeys(map(str, evidence))),
+    )
+
+
+def of_delta(inputs: Inputs, delta: Row) -> Proof:
+    """Of a row of `deltas`: its verdict with all that it was told by, what differs, and both values."""
+    subject = (delta["measurement"], delta["cell_label"], delta["metric"])
+    sides = (inputs.summary_of(str(delta[side]), *subject) for side in ("basis", "comparison"))
+    parts = tuple(of_value(row) for row in sides if row is not None)
+    return Proof(
+        title=f"{delta['comparison']} against {delta['basis']}, {delta['measurement']}, {delta['cell_label']}: "
+        f"{heading(delta['metric'], delta['unit'])}",
+        facts=(*_facts_of_delta(delta), *_differences(inputs, delta)),
+        recordings=tuple(dict.fromkeys(name for one in parts for name in one.recordings)),
+        parts=parts,
+    )
+
+
+def _facts_of_delta(row: Row) -> Iterator[Fact]:
+    unit = unit_of(row["metric"], row["unit"])
+    yield "Delta", full(row["delta_pct"], "%")
+    if not is_missing(row.get("interval_low_pct")) and not is_missing(row.get("interval_high_pct")):
+        yield "Confidence interval", f"{full(row['interval_low_pct'])} to {full(row['interval_high_pct'], '%')}"
+    yield "Verdict", str(row["verdict"])
+    for name, column in (
+        ("p of no difference", "p_value"),
+        ("adjusted for all values compared", "p_adjusted"),
+        ("p of a difference beyond the margin", "equivalence_p"),
+        ("adjusted for all values compared", "equivalence_p_adjusted"),
+    ):
+        if not is_missing(row.get(column)):
+            yield name, full(row[column])
+    if not is_missing(row.get("margin_pct")):
+        yield "Margin", f"±{full(row['margin_pct'], '%')}"
+    for side in ("basis", "comparison"):
+        count = "" if is_missing(row.get(f"{side}_n")) else f", n = {full(row[f'{side}_n'])}"
+        yield str(row[side]), f"{full(row[f'{side}_value'], unit)}{count}"
+    for name, column in (("Doubts", "doubts"), ("Remarks", "remarks")):
+        if told := _listed(row.get(column)):
+            yield name, "; ".join(map(str, told))
+
+
+def _differences(inputs: Inputs, delta: Row) -> Iterator[Fact]:
+    for row in inputs.differences_of(str(delta["measurement"]), str(delta["basis"]), str(delta["comparison"])):
+        kind = "Meant to differ" if row["intended"] else "NOT meant to differ"
+        yield f"{kind}: {row['facet']}", f"{row['basis_value']} → {row['comparison_value']}"
+
+
+def full(value: Any, unit: str = "") -> str:
+    """A number as short as it can be without losing any digit, with its unit."""
+    if is_missing(value):
+        return "not recorded"
+    number = float(value)
+    if math.isinf(number):
+        return "∞" if number > 0 else "-∞"
+    shown = str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
+    return f"{shown}\u00a0{unit}" if unit else shown
+
+
+def _known(row: Row, *names: str) -> list[str]:
+    return [str(row[name]) for name in names if not is_missing(row.get(name))]
+
+
+def _listed(values: Any) -> list[Any]:
+    """A list as Parquet gives it: an array, or nothing."""
+    return [] if values is None or isinstance(values, float) else list(values)

@@ -1,0 +1,110 @@
+"""Tables of soaks: what write saturation came to, and how each went from its first to its last slice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from drivelab.analysis.labels import demand
+from drivelab.report.inputs import Inputs, Key, Row, rows_of
+from drivelab.report.number_cells import duration_cell, number_cell, percent_cell, size_cell, value_cell
+from drivelab.report.numbers import DASH, MISSING, is_missing, number
+from drivelab.report.taint import taint_note
+from drivelab.report.view import Cell, Column, Table
+
+
+def saturation_table(inputs: Inputs, key: Key) -> Table | None:
+    """Cliff and level of each soak that saturates the drive; None where none does."""
+    rows = inputs.of_key("saturation", key)
+    if not rows:
+        return None
+    several = len({row["recording"] for row in rows}) > 1
+    names = ("Soak", "Cliff", "Cliff after", "Written at the cliff", "Drive fills at the cliff", "IOPS before",
+             "IOPS after", "Level, IOPS", "Variation of the level", "Drift of the level", "Level from, drive fills",
+             "Drive fills, all")  # fmt: skip
+    texts = {"Soak", "Cliff"}
+    return Table(
+        id=f"{inputs.anchors[key]}-saturation",
+        caption="Write saturation: the cliff, and the level after it",
+        columns=tuple(Column(name, numeric=name not in texts) for name in names),
+        rows=tuple(_saturation(row, f", run {row['run']}" if several else "") for row in rows),
+        note="Cliff: the change-point at which the IOPS fall; before and after are the means on both sides. Level: the "
+        "mean over the slices that count, with lowest and highest below; its variation is their standard deviation "
+        "and its drift the rise of the least-squares line, both of the mean. A drive fill is the user capacity "
+        "written once by the host.",
+        sources=inputs.sources(row["recording"] for row in rows),
+    )
+
+
+def _saturation(row: Row, run: str) -> tuple[Cell, ...]:
+    steady = bool(row["level_steady"])
+    return (
+        Cell(f"{row['cell_label']}{run}", small=f"{row['slices']} slices"),
+        Cell("yes" if row["cliff"] else "none found"),
+        *(
+            (
+                duration_cell(row["cliff_time_s"]),
+                size_cell(row["cliff_bytes"]),
+                *(number_cell(row[name]) for name in ("cliff_drive_fills", "iops_before", "iops_after")),
+            )
+            if row["cliff"]
+            else (Cell(DASH),) * 5
+        ),
+        number_cell(row["level_iops"], f"{number(row['level_low_iops'])}{DASH}{number(row['level_high_iops'])}"),
+        percent_cell(row["level_variation_pct"]),
+        percent_cell(row["level_drift_pct"], True, "steady" if steady else "NOT steady", "" if steady else "bad"),
+        number_cell(row["level_from_drive_fills"]),
+        number_cell(row["drive_fills"]),
+    )
+
+
+def soaks_table(inputs: Inputs, key: Key) -> Table | None:
+    """What a soak showed, a row for each step: the slices are the cells."""
+    cells = inputs.frame_of("cells", key)
+    slices = cells[cells["kind"] == "soak"] if len(cells) else cells
+    if slices.empty:
+        return None
+    capacity_bytes: Any = inputs.drive(key[0]).get("capacity_bytes")
+    several = slices["recording"].nunique() > 1
+    rows = []
+    for _, part in slices.groupby(["recording", "step"], sort=False):
+        part = part.sort_values("round")
+        first, last = part.iloc[0], part.iloc[-1]
+        written = int(part["bytes_written"].sum())
+        run = f", run {first['run']}" if several else ""
+        rows.append(
+            (
+                Cell(f"{_part(first)}{run}", small=_workload(first)),
+                number_cell(len(part)),
+                duration_cell(part["runtime_s"].sum()),
+                size_cell(written),
+                Cell(MISSING, tone="missing") if is_missing(capacity_bytes) else number_cell(written / capacity_bytes),
+                *(value_cell(value) for value in (first["iops"], part["iops"].max(), part["iops"].min(), last["iops"])),
+                value_cell(last["mean_latency_us"]),
+                value_cell(part["max_latency_us"].max()),
+            )
+        )
+    names = ("Part", "Slices", "Duration", "Written", "Drive fills", "IOPS, first slice", "IOPS, highest",
+             "IOPS, lowest", "IOPS, last slice", "Mean latency, last slice, µs", "Maximum latency, µs")  # fmt: skip
+    return Table(
+        id=f"{inputs.anchors[key]}-soaks",
+        caption="Soaks, from first to last slice",
+        columns=tuple(Column(name, numeric=number_ > 0) for number_, name in enumerate(names)),
+        rows=tuple(rows),
+        note="A drive fill is the user capacity written once by the host. Highest and lowest are of single slices. "
+        + taint_note(rows_of(slices)),
+        sources=inputs.sources(slices["recording"].unique()),
+    )
+
+
+def _part(row: pd.Series) -> str:
+    """Which soak a slice is of: its step, and its turn where it is repeated."""
+    turn = row.get("phase_value")
+    if is_missing(turn):
+        return f"Part {int(row['step']) + 1}"
+    return f"Part {int(row['step']) + 1}, {row['phase']} {turn}"
+
+
+def _workload(row: pd.Series) -> str:
+    return f"{row['workload']} {demand(int(row['threads']), int(row['queue_depth']))}"

@@ -1,0 +1,146 @@
+
+const NARROWEST_PX = 480; // below this a chart is drawn as if it were so wide, and made smaller with its letters
+const colours = matchMedia("(prefers-color-scheme: dark)");
+const near = new Set();
+const drawn = new Set();
+let busy = false;
+let library;
+
+/** Plotly, unpacked once and run as the inline script whose hash the policy names. */
+function plotly() {
+  library ??= unpacked(document.getElementById("plotly").textContent).then((code) => {
+    document.head.append(element("script", {textContent: code}));
+    if (!window.Plotly) throw new Error("Plotly did not start");
+    return window.Plotly;
+  });
+  return library;
+}
+
+const channels = (colour) => {
+  const hex = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(colour);
+  const parts = hex ?? /^rgba?\((\d+), ?(\d+), ?(\d+)(?:, ?1(?:\.0*)?)?\)$/.exec(colour); // what shines through stays
+  return parts && parts.slice(1, 4).map((one) => parseInt(one, hex ? 16 : 10));
+};
+
+/** Relative luminance after WCAG. */
+const luminance = (rgb) => rgb.map((one) => (one / 255 <= 0.04045 ? one / 3294.6 : ((one / 255 + 0.055) / 1.055) ** 2.4))
+  .reduce((sum, one, place) => sum + one * [0.2126, 0.7152, 0.0722][place], 0);
+
+/** A colour as the page can show it: black is the ink, white the ground, and what is too dark for a dark ground lighter. */
+function shown(colour, ink, ground) {
+  const rgb = channels({black: "#000000", white: "#ffffff"}[colour] ?? colour);
+  if (!rgb) return colour;
+  const [low, high] = [Math.min(...rgb), Math.max(...rgb)];
+  if (high - low <= 24) return high < 96 ? ink : low > 250 ? ground : colour;
+  const behind = luminance(channels(ground) ?? [255, 255, 255]);
+  let light = rgb;
+  for (let share = 0.1; behind < 0.2 && (luminance(light) + 0.05) / (behind + 0.05) < 3.5 && share < 1; share += 0.1) {
+    light = rgb.map((one) => Math.round(one + (255 - one) * share));
+  }
+  return light === rgb ? colour : `rgb(${light.join(", ")})`;
+}
+
+function adapted(value, ink, ground) {
+  if (typeof value === "string") return shown(value, ink, ground);
+  if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map((one) => adapted(one, ink, ground));
+  if (value === null || typeof value !== "object") return value;
+  const entries = Object.entries(value).map(([key, one]) => [key, /^(colorscale|text|x|y|z)$/.test(key) ? one : adapted(one, ink, ground)]);
+  return Object.fromEntries(entries);
+}
+
+/** The lines above a chart, as text of the page: it breaks where it must, and is not made smaller. */
+function headed(layout) {
+  const lines = (layout.title?.text ?? "").split("<br>").map((line) => line.replace(/<[^>]*>/g, "").trim()).filter(Boolean);
+  delete layout.title;
+  layout.margin = {...layout.margin, t: Math.max(12, (layout.margin?.t ?? 80) - 18 * lines.length - 8)};
+  return {lines, above: lines.length ? 18 * lines.length + 8 : 0};
+}
+
+/** How large a chart is drawn, and by how much it is then made smaller to fit into its card. */
+function measures(card) {
+  const style = getComputedStyle(card);
+  const room = card.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  const width = Math.max(NARROWEST_PX, Math.round(room));
+  const image = card.querySelector("img");
+  const height = Number(card.querySelector(".chart").dataset.height) || Math.round(width * image.height / image.width);
+  return {width, height, scale: room / width};
+}
+
+/** Room for the chart before it is there: nothing moves when it comes. */
+function reserve(card) {
+  const {height, scale} = measures(card);
+  card.style.minHeight = `${Math.ceil(height * scale) + 18}px`;
+}
+
+/** Draw what is near, one chart after the other; what was scrolled past in the meantime is left alone. */
+async function drawNext() {
+  if (busy) return;
+  busy = true;
+  while (near.size) {
+    const [card] = near;
+    near.delete(card);
+    await draw(card);
+    await new Promise(requestAnimationFrame);
+  }
+  busy = false;
+}
+
+async function draw(card) {
+  if (drawn.has(card)) return;
+  drawn.add(card);
+  try {
+    const [Plotly, text] = await Promise.all([plotly(), unpacked(card.querySelector(".chart").textContent)]);
+    if (!drawn.has(card)) return; // it is far away by now
+    const style = getComputedStyle(document.documentElement);
+    const [ink, quiet, ground, line] = ["--ink", "--quiet", "--surface", "--line"].map((name) => style.getPropertyValue(name).trim());
+    const {data, layout} = adapted(JSON.parse(text), ink, ground);
+    const {width, height, scale} = measures(card);
+    const {lines, above} = headed(layout);
+    const sheet = element("div"); // what Plotly draws on
+    const stage = element("div", {className: "stage"}, sheet);
+    const title = lines.map((line, place) => element(place ? "span" : "b", {className: line.startsWith("[") ? "mark" : ""}, line));
+    const plot = element("div", {className: "plot", ariaHidden: "true"}, ...title, stage);
+    sheet.style.transform = `scale(${scale})`;
+    stage.style.height = `${Math.ceil((height - above) * scale)}px`;
+    Object.assign(layout, {width, height: height - above, autosize: false, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)"});
+    layout.font = {...layout.font, color: ink};
+    layout.hoverlabel = {...layout.hoverlabel, bgcolor: ground, bordercolor: quiet, font: {...layout.hoverlabel?.font, color: ink}, align: "left"};
+    for (const [name, axis] of Object.entries(layout)) {
+      if (/^[xy]axis\d*$/.test(name)) Object.assign(axis, {gridcolor: line, linecolor: quiet, zerolinecolor: line});
+    }
+    card.append(plot);
+    await Plotly.newPlot(sheet, data, layout, {displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]]});
+    card.classList.add("drawn");
+  } catch (error) {
+    undraw(card); // the picture that is there already says the same
+  }
+}
+
+function undraw(card) {
+  near.delete(card);
+  drawn.delete(card);
+  card.classList.remove("drawn");
+  const sheet = card.querySelector(".stage > div");
+  if (sheet && window.Plotly) window.Plotly.purge(sheet);
+  card.querySelector(".plot")?.remove();
+}
+
+if (document.getElementById("plotly") && "DecompressionStream" in window) {
+  const watch = new IntersectionObserver((entries) => {
+    for (const {target, isIntersecting} of entries) isIntersecting ? near.add(target) : undraw(target);
+    drawNext();
+  }, {rootMargin: "600px"});
+  const cards = [...document.querySelectorAll(".chart")].map((one) => one.closest(".card"));
+  cards.forEach(reserve);
+  cards.forEach((card) => watch.observe(card));
+  const anew = () => {
+    cards.forEach(reserve);
+    const again = [...drawn];
+    again.forEach(undraw);
+    again.forEach((card) => near.add(card));
+    drawNext();
+  };
+  colours.addEventListener("change", anew);
+  let waiting;
+  addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(anew, 300); });
+}

@@ -1,0 +1,155 @@
+"""Which figures a study leads to, and the files that they are drawn from, for the workflow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from drivelab.plan.plan import Plan
+from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, OVER_DRIVES, TABLES_OF, figure_kinds
+from drivelab.stages.figures_over_drives import OF_THE_STUDY, kinds_over_drives, tables_over_drives
+from drivelab.stages.planning import Campaign, Planned
+
+RECORDING = "{drive}/{measurement}/{key}"
+"""Path of a recording as wildcards; `key` is `digest-runN`."""
+
+
+class FigureLayout:
+    """Paths of one study's figures, relative to the project's folder; `drivelab.stages.layout` has the others."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
+        self.results = str(campaign.study.results)
+
+    def path(self, pattern: str) -> str:
+        """A path in the results folder; `RECORDING` in it stands for the wildcards of a recording."""
+        return f"{self.results}/{pattern.replace('RECORDING', RECORDING)}"
+
+    def of_every_recording(self, pattern: str, kind: str | None = None) -> list[str]:
+        """The path for every recording of the study, or for those that have a step of a kind."""
+        return [
+            f"{self.results}/{pattern.replace('RECORDING', one.plan.recording)}"
+            for one in self.campaign.plans
+            if kind is None or kind in kinds(one)
+        ]
+
+    def of_measurement(self, pattern: str, measurement: str) -> list[str]:
+        """The path for every recording of one measurement."""
+        return [
+            f"{self.results}/{pattern.replace('RECORDING', one.plan.recording)}"
+            for one in self.campaign.plans
+            if one.plan.measurement == measurement
+        ]
+
+    def traces(self) -> dict[str, str]:
+        """Path of every trace of the study by name."""
+        return {name: str(self.campaign.trace_path(name)) for name in self.campaign.study.traces}
+
+    def figure_sets(self) -> list[tuple[str, ...]]:
+        """The combinations of kinds of figures that recordings of the study have."""
+        return sorted({found for one in self.campaign.plans if (found := _in_order(one))})
+
+    def with_figures(self, of_kinds: tuple[str, ...]) -> dict[str, str]:
+        """Regular expressions for the wildcards of the recordings that have just these kinds of figures.
+
+        The measurement tells them, but where it differs from drive to drive: there the key does.
+        """
+        chosen = [one for one in self.campaign.plans if _in_order(one) == of_kinds]
+        found = {"measurement": any_of(chosen)}
+        names = {one.plan.measurement for one in chosen}
+        if any(one.plan.measurement in names and _in_order(one) != of_kinds for one in self.campaign.plans):
+            found["key"] = "|".join(sorted({one.plan.recording.rpartition("/")[2] for one in chosen}))
+        return found
+
+    def figure_tables(self, of_kinds: Iterable[str]) -> dict[str, str]:
+        """Input files of the rule that draws these kinds of figures, by table."""
+        names = dict.fromkeys(name for kind in of_kinds for name in TABLES_OF[kind])
+        return {name: self.path(f"tables/{'' if name == 'drives' else 'RECORDING/'}{name}.parquet") for name in names}
+
+    def figures(self, place: str, of_kinds: Iterable[str], report: Callable[..., str]) -> dict[str, str]:
+        """Output files of a rule that draws kinds of figures, of a recording, of the comparison, or of a trace.
+
+        `report` is Snakemake's, handed in because this library does not import it: it marks the SVG files for
+        Snakemake's own report, with caption and category.
+        """
+        files: dict[str, str] = {}
+        for kind, name in ((one, figure) for one in of_kinds for figure in FIGURES_OF[one]):
+            stem = self.path(f"figures/{place}/{name}")
+            if kind == "trace":
+                subject, labels = "{trace}", {"trace": "{trace}", "figure": name}
+            else:
+                drive = "all" if kind in OVER_DRIVES else "{drive}"
+                subject, labels = "{measurement}", {"test": "{measurement}", "drive": drive, "figure": name}
+            files[name] = report(
+                f"{stem}.svg",
+                caption=f"../report/{name}.rst",
+                category="Figures",
+                subcategory=subject,
+                labels=labels,
+            )
+            files[f"{name}_png"] = f"{stem}.png"
+            files[f"{name}_json"] = f"{stem}.json"
+        return files
+
+    def all_figures(self, ending: str = "svg") -> list[str]:
+        """The figure files of the whole study with an ending, `svg`, `png` or `json`."""
+        files = [
+            path
+            for kind in OF_A_RECORDING
+            for name in FIGURES_OF[kind]
+            for path in self.of_every_recording(f"figures/RECORDING/{name}.{ending}", kind)
+        ]
+        files += [
+            self.path(f"figures/comparison/{measurement}/{name}.{ending}")
+            for measurement, of_kinds in self.over_drives().items()
+            for kind in of_kinds
+            for name in FIGURES_OF[kind]
+        ]
+        files += [
+            self.path(f"figures/traces/{one}/{name}.{ending}") for one in self.traces() for name in FIGURES_OF["trace"]
+        ]
+        return files
+
+    def compared(self) -> list[str]:
+        """Measurements that are there of the basis and of something to compare with it."""
+        made: dict[str, set[str]] = {}
+        for one in self.campaign.plans:
+            made.setdefault(one.plan.measurement, set()).add(one.plan.drive)
+        return [name for name, subjects in made.items() if self.campaign.study.basis in subjects and len(subjects) > 1]
+
+    def over_drives(self) -> dict[str, tuple[str, ...]]:
+        """Kinds of figures over several drives that each measurement has, for those that have any."""
+        plans: dict[str, list[Plan]] = {}
+        for one in self.campaign.plans:
+            plans.setdefault(one.plan.measurement, []).append(one.plan)
+        found = {name: kinds_over_drives(of_one, self.campaign.study.basis) for name, of_one in plans.items()}
+        return {name: of_kinds for name, of_kinds in found.items() if of_kinds}
+
+    def measurements_with(self, of_kinds: tuple[str, ...]) -> str:
+        """Regular expression for the measurements that have just these kinds of figures over several drives."""
+        return "|".join(re.escape(name) for name, found in self.over_drives().items() if found == of_kinds)
+
+    def tables_over_drives(self, of_kinds: Iterable[str]) -> dict[str, Callable[..., list[str]]]:
+        """Input files of the rule that draws these kinds of figures over several drives, by table: of its wildcards."""
+        return {
+            name: (lambda wildcards, name=name: [self.path(f"tables/{name}.parquet")])
+            if name in OF_THE_STUDY
+            else (lambda wildcards, name=name: self.of_measurement(
+                f"tables/RECORDING/{name}.parquet", wildcards.measurement))
+            for name in tables_over_drives(of_kinds)
+        }  # fmt: skip
+
+
+def _in_order(planned: Planned) -> tuple[str, ...]:
+    found = kinds(planned)
+    return tuple(kind for kind in OF_A_RECORDING if kind in found)
+
+
+def kinds(planned: Planned) -> set[str]:
+    """Kinds of figures that a plan leads to."""
+    return figure_kinds(planned.plan.subject)
+
+
+def any_of(plans: Iterable[Planned]) -> str:
+    """Regular expression for the measurements of some plans; matches nothing if there are none."""
+    return "|".join(map(re.escape, sorted({one.plan.measurement for one in plans}))) or "(?!)"

@@ -1,0 +1,69 @@
+"""Which kinds of figures over several drives a measurement leads to, told by the plans of all its drives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from drivelab.figures.registry import FIGURES
+from drivelab.plan.plan import Plan, canonical
+from drivelab.stages.figure_kinds import FIGURES_OF, OVER_DRIVES, figure_kinds
+
+OF_THE_STUDY = ("deltas", "summary", "drives", "exclusions")
+"""Tables that a study has one of; of the others there is one for each recording."""
+
+_WHERE_ALL_HAVE = {
+    "histogram": "drives_latency",
+    "nines": "drives_latency",
+    "demand": "drives_ramp",
+    "mixes": "drives_mixes",
+    "shifted": "drives_alignment",
+    "soak": "drives_strip",
+    "stimulus": "drives_strip",
+    "application": "drives_application",
+}
+"""Kind over several drives, by the kind that the recording of each has."""
+
+
+def kinds_over_drives(plans: Sequence[Plan], basis: str) -> tuple[str, ...]:
+    """Those of OVER_DRIVES that the recordings of one measurement lead to; `basis` is what deltas are against.
+
+    A figure over several drives has to suit each of them. Drives that were measured at the same time are on one clock,
+    the others are laid on each other from their starts.
+    """
+    subjects = {plan.drive for plan in plans}
+    found = {"head_to_head"} if any("simultaneous" in plan.subject for plan in plans) else set[str]()
+    if len(subjects) > 1:
+        of_each = set.intersection(*(figure_kinds(plan.subject) for plan in plans))
+        found |= {_WHERE_ALL_HAVE[kind] for kind in of_each & _WHERE_ALL_HAVE.keys()}
+        if basis in subjects:
+            found.add("comparison")
+            if len({_capacity(plan) for plan in plans}) > 1:
+                found.add("drives_capacity")
+    if len({canonical(_last_soak(plan.subject)) for plan in plans}) > 1:  # latencies of different workloads
+        found.discard("drives_latency")
+    if "head_to_head" in found:
+        found.discard("drives_strip")
+    return tuple(kind for kind in OVER_DRIVES if kind in found)
+
+
+def tables_over_drives(kinds: Iterable[str]) -> list[str]:
+    """Tables that the figures of these kinds are drawn and labelled from, and what is left out of those of recordings.
+
+    Where there are several recordings one may be left out as a whole; of `deltas` and `summary` it is none any more.
+    """
+    drawn = [FIGURES[name] for kind in kinds for name in FIGURES_OF[kind]]
+    found = list(dict.fromkeys(table for one in drawn for table in (*one.required, one.values)))
+    return found if set(found) <= set(OF_THE_STUDY) else [*found, "exclusions"]
+
+
+def _capacity(plan: Plan) -> str:
+    """Of a virtual drive its capacity; a real one tells it only when it is measured, so each may have its own."""
+    virtual = plan.subject["drive"].get("virtual")
+    return plan.sheet_drive if virtual is None else str(virtual["capacity"])
+
+
+def _last_soak(subject: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The cell of the last soak that is in no phase."""
+    soaks = [step["soak"] for step in subject["measure"] if "soak" in step and "phase" not in step["soak"]]
+    return soaks[-1]["cell"] if soaks else None

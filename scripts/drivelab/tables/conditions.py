@@ -1,0 +1,176 @@
+"""The table `conditions` of a study: what each recording was made under, facet by facet, from what it says of itself.
+
+Facets are what two recordings may differ in beside their results; `drivelab.analysis.differences` compares them. What
+a recording does not say is UNKNOWN, never guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drivelab.plan.plan import Plan, canonical
+from drivelab.recording.writer import read_journal
+from drivelab.tables.inventory import UNKNOWN
+from drivelab.tables.schemas import SCHEMAS
+from drivelab.units import format_size
+
+TEMPERATURE = "temperature"
+FULL_LENGTH = "no: full length"
+_STEP_C = 5
+"""Width of the bins of temperatures: a degree more or less is no difference."""
+_DRIVE = {
+    "model": "model",
+    "serial": "serial",
+    "firmware": "firmware",
+    "LBA format": "lba_format",
+    "transport": "transport",
+    "link": "link",
+}
+_HOST = {"host": "host", "CPU": "cpu", "cores": "cores", "kernel": "kernel", "operating system": "os", "fio": "fio",
+         "drivelab": "drivelab"}  # fmt: skip
+_NO_FACETS = ("serial", "enabled")
+"""Of the model of a virtual drive."""
+
+Facets = Iterator[tuple[str, str, Any]]
+"""Facet, kind, value; None is not recorded."""
+
+
+def conditions(
+    recordings: Sequence[Path], altered: Mapping[str, Sequence[str]], cells: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Table `conditions` of recordings.
+
+    `altered` says by name of a recording how its protocol was shortened or changed, in words; a plan alone does not
+    know. `cells` has recording, cold, temperature_min_c and temperature_max_c of the table `cells`; without it no
+    temperature is known.
+    """
+    ranges = _temperatures(cells) if cells is not None else {}
+    rows = []
+    for path in recordings:
+        plan = Plan.read(path / "plan.json")
+        name = plan.recording
+        key = {"recording": name, "drive": plan.drive, "measurement": plan.measurement}
+        temperature = (TEMPERATURE, "time", ranges.get(name))
+        for facet, kind, value in (*_facets(path, plan, altered.get(name, ())), temperature):
+            rows.append({**key, "facet": facet, "kind": kind, "value": UNKNOWN if value is None else str(value)})
+    return pd.DataFrame(rows, columns=SCHEMAS["conditions"].names)
+
+
+def _facets(path: Path, plan: Plan, altered: Sequence[str]) -> Facets:
+    identity, host = _read(path / "identity.json"), _read(path / "host.json")
+    journal = list(read_journal(path))
+    yield from _of_drive(identity, plan)
+    for facet, name in _HOST.items():
+        yield facet, "host", host.get(name)
+    memory = host.get("memory_bytes")
+    yield "memory", "host", None if memory is None else f"{memory / 2**30:.1f} GiB"
+    yield from _of_protocol(plan, identity, host, journal, altered)
+    yield from _settings(path)
+    yield "date", "time", journal[0]["at"][:10] if journal else None
+
+
+def _of_drive(identity: Mapping[str, Any], plan: Plan) -> Facets:
+    for facet, name in _DRIVE.items():
+        yield facet, "drive", identity.get(name)
+    yield "capacity", "drive", _bytes(identity.get("capacity_bytes"))
+    yield "logical block", "drive", _bytes(identity.get("logical_block_bytes"))
+    share = identity.get("over_provisioning_pct")
+    yield "over-provisioning", "drive", None if share is None else f"{share:g} %"
+    model = plan.subject["drive"].get("virtual") or {}
+    for name, value in model.items():
+        if name not in _NO_FACETS:
+            yield f"virtual drive: {name}", "drive", value if isinstance(value, str) else canonical(value)
+
+
+def _of_protocol(
+    plan: Plan,
+    identity: Mapping[str, Any],
+    host: Mapping[str, Any],
+    journal: Sequence[Mapping[str, Any]],
+    altered: Sequence[str],
+) -> Facets:
+    subject, condition = plan.subject, plan.subject["condition"]
+    facets = {
+        "protocol": subject["protocol"],
+        "steps": _digest([condition, subject["measure"]]),
+        "reduced": "; ".join(altered) or FULL_LENGTH,
+        "class": subject["class"]["name"],
+        "active range": f"{100 * subject['class']['active_range']:g} %",
+        "write cache": identity.get("drive_write_cache") or identity.get("write_cache"),
+        "purge": _purge(journal),
+        "fill": "; ".join(_fills(condition)) or "none",
+        "data pattern": ", ".join(sorted(_entropies(subject["measure"]))) or "random",
+        "traces": ", ".join(f"{one['name']} {one['sha256'][:8]}" for one in subject.get("traces", ())) or "none",
+        "engine": ", ".join(dict.fromkeys(_engines(journal))) or host.get("engine"),
+        "clock": plan.clock,
+        "scenario": subject["scenario"],
+    }
+    for facet, value in facets.items():
+        yield facet, "protocol", value
+
+
+def _settings(path: Path) -> Facets:
+    """Of the host and of the drive; none where nobody looked, as on the virtual clock."""
+    for row in _read(path / "settings.json") if (path / "settings.json").exists() else ():
+        scope = "" if row["scope"] == "host" else "drive "
+        yield f"{scope}setting: {row['name']}", "setting", row["state"]
+
+
+def _purge(journal: Sequence[Mapping[str, Any]]) -> str | None:
+    """The last one: a drive that was found in another state is purged again."""
+    found = [str(line.get("title", line["method"])) for line in journal if line["event"] == "purge"]
+    return found[-1] if found else None
+
+
+def _fills(condition: Mapping[str, Any]) -> Iterator[str]:
+    fill = condition.get("fill", ())
+    for one in [fill] if isinstance(fill, Mapping) else fill:
+        amounts = {name: one[name] for name in sorted(one) if name.endswith(("multiple", "range_share"))}
+        words = [f"{value:g} x {name.removesuffix('_multiple').replace('_', ' ')}" for name, value in amounts.items()]
+        yield " ".join([*words, one["pattern"], format_size(one["block_size_bytes"])])
+
+
+def _engines(journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for line in journal:
+        if line["event"] == "replay":
+            yield str(line["engine"])
+        elif line["event"] == "application":
+            yield str(line.get("remark", f"application {line['application']}"))
+
+
+def _entropies(part: Any) -> set[str]:
+    """Wherever in a plan's steps data are asked for that are not all random."""
+    if isinstance(part, Mapping):
+        own = {f"{100 * part['entropy']:g} % random"} if part.get("entropy") is not None else set()
+        return own.union(*map(_entropies, part.values()))
+    return set().union(*map(_entropies, part)) if isinstance(part, list | tuple) else set()
+
+
+def _temperatures(cells: pd.DataFrame) -> dict[str, str]:
+    """Of the drive while the cells ran that are not cold, in bins of _STEP_C."""
+    known = cells[~cells["cold"].astype(bool)].dropna(subset=["temperature_min_c", "temperature_max_c"])
+    found = known.groupby("recording").agg({"temperature_min_c": "min", "temperature_max_c": "max"})
+    return {
+        str(row.Index): f"{_STEP_C * math.floor(row.temperature_min_c / _STEP_C)} to "
+        f"{_STEP_C * (math.floor(row.temperature_max_c / _STEP_C) + 1)} °C"
+        for row in found.itertuples()
+    }
+
+
+def _bytes(number: object) -> str | None:
+    return None if number is None else f"{number:,} B"
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:8]
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))

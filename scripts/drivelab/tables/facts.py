@@ -1,0 +1,91 @@
+"""What recordings say of themselves that decides whether they count, and folders that are none of a study's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drivelab.analysis.exclusions import WHOLE
+from drivelab.analysis.soundness import FOREIGN
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import MANIFEST, read_journal
+from drivelab.tables.inventory import UNKNOWN
+from drivelab.tables.soundness import name_of
+
+COLUMNS = ("recording", "drive", "measurement", "finished", "fio", "kernel", "firmware", "digests", "cells",
+           "journalled")  # fmt: skip
+_UNFINISHED = re.compile(r"\.(part|abandoned-\d+)$")
+"""Names of what a measurement leaves beside its recording."""
+
+
+def recording_facts(recordings: Sequence[Path]) -> pd.DataFrame:
+    """A row for each recording with COLUMNS, for `exclusions_table`."""
+    return pd.DataFrame([_facts(one) for one in recordings], columns=list(COLUMNS))
+
+
+def strangers(
+    folders: Sequence[Path], drives: Collection[str], measurements: Collection[str]
+) -> Iterator[dict[str, str]]:
+    """Rows of the table `exclusions` for folders below recordings/ that no plan of the study leads to.
+
+    `drives` and `measurements` are the study's. A recording of one of them by an earlier plan is no stranger, nor is
+    what a measurement leaves unfinished.
+    """
+    for folder in folders:
+        if _UNFINISHED.search(folder.name) or not (folder / "plan.json").exists():
+            continue
+        name = name_of(folder)
+        drive, measurement = folder.parts[-3:-1]
+        row = {"recording": name, "drive": drive, "measurement": measurement, "place": WHOLE, "fault": FOREIGN}
+        try:
+            plan = Plan.read(folder / "plan.json")
+        except UserError as error:
+            yield {**row, "words": str(error)}
+            continue
+        if plan.recording != name:
+            yield {**row, "words": f"it is the recording {plan.recording} under another name"}
+        elif plan.drive not in drives or plan.measurement not in measurements:
+            what = "drive" if plan.drive not in drives else "measurement"
+            told = plan.drive if what == "drive" else plan.measurement
+            yield {**row, "words": f"its {what} '{told}' is none of the study's"}
+
+
+def _facts(recording: Path) -> dict[str, Any]:
+    plan, journal = Plan.read(recording / "plan.json"), list(read_journal(recording))
+    host, identity = _read(recording / "host.json"), _read(recording / "identity.json")
+    return {
+        "recording": plan.recording,
+        "drive": plan.drive,
+        "measurement": plan.measurement,
+        "finished": journal[-1]["at"],
+        **{name: str(of.get(name) or UNKNOWN) for name, of in
+           (("fio", host), ("kernel", host), ("firmware", identity))},
+        "digests": tuple(_digests(recording, journal, plan)),
+        "cells": _read(recording / MANIFEST).get("cells"),
+        "journalled": sum(line["event"] == "cell" for line in journal),
+    }  # fmt: skip
+
+
+def _digests(recording: Path, journal: list[dict[str, Any]], plan: Plan) -> Iterator[str]:
+    """No two recordings have the same times of all that happened, nor, in real time, the same output of fio.
+
+    On the virtual clock, where nothing varies, output may be alike.
+    """
+    yield hashlib.sha256(json.dumps([(line["event"], line["at"]) for line in journal]).encode()).hexdigest()
+    outputs = [recording / line["directory"] / "fio.json" for line in journal if line["event"] in ("cell", "soak")]
+    if outputs and plan.clock == "wall":
+        digest = hashlib.sha256()
+        for path in outputs:
+            digest.update(path.read_bytes() if path.exists() else b"")
+        yield digest.hexdigest()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}

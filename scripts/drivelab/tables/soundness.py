@@ -1,0 +1,130 @@
+"""Evidence that may have changed since it was recorded: what is left of it as numbers, and what is against it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drivelab.analysis.soundness import DAMAGED, MISSING_ROUND, NO_IO, NOT_A_NUMBER, because, unsound_cells
+from drivelab.analysis.windows import without_whole_round
+from drivelab.errors import UserError
+from drivelab.fio.document import CellFailed, Direction, documents, from_document
+from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.tables.schemas import SCHEMAS
+
+_NOT_A_NUMBER = re.compile(r":\s*-?(nan|inf(inity)?)\b", re.IGNORECASE)
+_NOTHING = Direction(0, 0, 0.0, 0.0, 0.0, float("nan"), float("nan"), {}, 0)
+
+
+def name_of(recording: Path) -> str:
+    """What a recording in this folder must be called: DRIVE/MEASUREMENT/KEY, the last parts of its path."""
+    return "/".join(recording.resolve().parts[-3:])
+
+
+def check_place(recording: Path) -> None:
+    """Raise UserError when the folder holds another recording than its path says: one that was copied there."""
+    held = Plan.read(recording / "plan.json").recording
+    if held != name_of(recording):
+        raise UserError(
+            f"{recording}: holds the recording {held}, which was copied or moved there; remove the folder, and what "
+            "belongs there is measured"
+        )
+
+
+def readable_result(recording: Path, line: Mapping[str, Any], cell: Cell) -> tuple[FioResult, str | None]:
+    """What a cell's evidence says, and why it is unsound; `line` is the cell's of the journal.
+
+    Of evidence that does not hold it is what its last whole document says, or nothing.
+    """
+    directory = recording / line["directory"]
+    try:
+        return read_result(directory, cell), None
+    except CellFailed as error:
+        last = list(_documents(directory))[-1:]
+        return (last or [_empty(line)])[0], _reason(directory, error)
+
+
+def readable_slices(recording: Path, line: Mapping[str, Any], cell: Cell) -> tuple[list[FioResult], str | None]:
+    """As `readable_result`, for the slices of a soak; one that holds nothing where they do not add up."""
+    directory = recording / line["directory"]
+    try:
+        return (read_slices(directory, cell) if line["finished"] else complete_slices(directory)), None
+    except CellFailed as error:
+        try:
+            found = complete_slices(directory)
+        except CellFailed:
+            found = []
+        return found or [_empty(line)], _reason(directory, error)
+
+
+def judge(frames: Mapping[str, pd.DataFrame], plan: Plan) -> dict[str, pd.DataFrame]:
+    """The tables `cells`, `latency_bins` and `series` of one recording with every cell judged.
+
+    Numbers of an unsound cell that are none, where its columns must have one, are 0: it counts nowhere. Where no round
+    has all variables that the steady state of a loop is judged by, nothing can be said of the loop: all its cells are
+    unsound.
+    """
+    cells = frames["cells"].copy()
+    cells["unsound"] = unsound_cells(cells, frames["latency_bins"])
+    criteria = {n: one["loop"]["until"] for n, one in enumerate(plan.subject["measure"]) if "loop" in one}
+    for recording, step in without_whole_round(cells, criteria) if cells["unsound"].notna().any() else ():
+        rest = (cells["recording"] == recording) & (cells["step"] == step) & cells["unsound"].isna()
+        words = "no round of the loop has all cells that its steady state is judged by"
+        cells.loc[rest & (cells["kind"] == "loop"), "unsound"] = because(MISSING_ROUND, words)
+    bad = cells["unsound"].notna()
+    if not bad.any():
+        return {**frames, "cells": cells}
+    for field in SCHEMAS["cells"]:
+        if not field.nullable and cells[field.name].dtype.kind in "fiO" and str(field.type) in ("double", "int64"):
+            numbers = pd.to_numeric(cells[field.name])
+            cells[field.name] = numbers.mask(bad & ~np.isfinite(numbers.astype(float)), 0)
+    bins = _of_sound(frames["latency_bins"], cells, slices=True)
+    return {**frames, "cells": cells, "latency_bins": bins, "series": _of_sound(frames["series"], cells, slices=False)}
+
+
+def _of_sound(rows: pd.DataFrame, cells: pd.DataFrame, *, slices: bool) -> pd.DataFrame:
+    """Rows of no unsound cell; of a soak they are told by slice, or else stand at the first slice for all of them."""
+    place = ["step", "kind", "round", "cell"]
+    whole = cells["unsound"].notna()
+    if not slices:
+        whole = whole.groupby(cells["directory"]).transform("all")
+    lost = set(cells.loc[whole, place].itertuples(index=False, name=None))
+    kept = [one not in lost for one in rows[place].itertuples(index=False, name=None)]
+    return rows[kept].reset_index(drop=True)
+
+
+def _reason(directory: Path, error: CellFailed) -> str:
+    words = str(error)
+    if words == "fio did no I/O at all":
+        return because(NO_IO, words)
+    if _NOT_A_NUMBER.search(_text(directory)):
+        return because(NOT_A_NUMBER, f"fio's JSON holds what is no number ({words})")
+    return because(DAMAGED, words)
+
+
+def _documents(directory: Path) -> Iterator[FioResult]:
+    try:
+        for document in documents(_text(directory)):
+            yield from_document(document)
+    except CellFailed:
+        return
+
+
+def _text(directory: Path) -> str:
+    try:
+        return (directory / "fio.json").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _empty(line: Mapping[str, Any]) -> FioResult:
+    """In the place of evidence that says nothing."""
+    return FioResult(_NOTHING, _NOTHING, datetime.fromisoformat(line["at"]), "", 0.0, 0.0, 0.0)

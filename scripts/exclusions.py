@@ -1,0 +1,16 @@
+"""What is left out of every result of a study."""
+
+from pathlib import Path
+
+from drivelab.analysis.exclusions import exclusions_table
+from drivelab.errors import reported
+from drivelab.tables import io
+from drivelab.tables.facts import recording_facts, strangers
+
+with reported(snakemake.log[0]):
+    recordings = recording_facts([Path(manifest).parent for manifest in snakemake.input.manifests])
+    others = strangers(
+        [Path(one) for one in snakemake.params.others], snakemake.params.drives, snakemake.params.measurements
+    )
+    table = exclusions_table(io.read(snakemake.input.cells, "cells"), recordings, others)
+    io.write(table, snakemake.output.exclusions, "exclusions")

@@ -1,0 +1,15 @@
+"""The pages of the tests of a study, one PDF."""
+
+from pathlib import Path
+
+from drivelab.errors import reported
+from drivelab.report.pdf import write_pdf
+from drivelab.report.study import gathered
+
+NOT_TABLES = ("manifests", "figures")
+
+with reported(snakemake.log[0]):
+    tables = {name: paths for name, paths in snakemake.input.items() if name not in NOT_TABLES}
+    recordings = [Path(manifest).parent for manifest in snakemake.input.manifests]
+    report, _ = gathered(tables, recordings, map(Path, snakemake.input.figures), snakemake.params.study)
+    write_pdf(report, Path(snakemake.output[0]))

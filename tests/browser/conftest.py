@@ -1,0 +1,97 @@
+"""The report of a small study in Debian's Chromium, and an ear for whatever goes wrong in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from emulation import host
+from mini_project import Project
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+COULD_NOT_RUN = 77
+"""Exit status of a test run that this host cannot do at all (Automake's convention)."""
+STUDY_FOLDER = "DRIVELAB_BROWSER_STUDY"
+"""Variable that names the folder of a project with a finished study, to look at its report instead."""
+_NAMES = ("chromium", "chromium-browser")
+_HERE = ("file:", "data:", "blob:")
+_PATIENCE_MS = 120_000
+"""Only ends a test that has failed: what is waited for is an event, however busy the machine is."""
+
+expect.set_options(timeout=_PATIENCE_MS)
+
+
+@dataclass
+class Shown:
+    """A page of the browser, and what it complained of or asked for."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The browser; ends the session with COULD_NOT_RUN where it cannot be had."""
+    try:
+        if not any(map(host.which, _NAMES)):
+            host.install(["chromium"])
+        program = next(filter(None, map(host.which, _NAMES)), None)
+        if program is None:
+            raise host.UnavailableError("the package chromium is missing, also after apt-get install")
+    except host.UnavailableError as reason:
+        pytest.exit(f"the report could not be tested in a browser here: {reason}", COULD_NOT_RUN)
+    with sync_playwright() as playwright:
+        # root may not use the browser's own sandbox, and the page is ours
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a project whose small study has run to its end on the virtual clock."""
+    if given := os.environ.get(STUDY_FOLDER):
+        return Path(given)
+    project = Project(tmp_path_factory.mktemp("study") / "project")
+    project.run()
+    return project.folder
+
+
+@pytest.fixture(scope="session")
+def address(study: Path) -> str:
+    return (study / "results/report/index.html").as_uri()
+
+
+@pytest.fixture
+def show(chromium: Browser, address: str) -> Iterator[Callable[..., Shown]]:
+    """Opens the report in a window of its own; options are those of a browser context."""
+    contexts = []
+
+    def opened(**options: Any) -> Shown:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        context.set_default_timeout(_PATIENCE_MS)
+        shown = Shown(context.new_page())
+        shown.page.on("console", lambda line: shown.complaints.append(line.text) if line.type == "error" else None)
+        shown.page.on("pageerror", lambda error: shown.complaints.append(str(error)))
+        shown.page.on("request", lambda request: shown.requests.append(request.url))
+        shown.page.goto(address)
+        return shown
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def shown(show: Callable[..., Shown]) -> Iterator[Shown]:
+    """The report; that nothing went wrong and nothing was fetched is checked after each test."""
+    found = show()
+    yield found
+    assert found.complaints == []
+    assert [url for url in found.requests if not url.startswith(_HERE)] == []

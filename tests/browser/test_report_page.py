@@ -1,0 +1,268 @@
+"""What a reader does with the report: move in it, sort, download, point at things, ask, print, read it in the dark."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+PICTURES = Path(__file__).resolve().parents[2] / "results/test-artefacts/browser"
+LEAST_CONTRAST = 4.5  # WCAG 2.1, success criterion 1.4.3 at level AA
+LEAST_CONTRAST_LARGE = 3.0
+PHONE = {"width": 360, "height": 740}
+
+# Contrast of each text that is shown against the first ground behind it that is not transparent.
+FAINT = """([least, leastLarge]) => {
+  const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
+  const light = ([r, g, b]) => {
+    const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const [x, y, z] = [r, g, b].map((c) => linear(c / 255));
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const ground = (node) => {
+    for (let one = node; one; one = one.parentElement) {
+      const colour = parse(getComputedStyle(one).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+      if (colour[3] > 0) return null;
+    }
+    return matchMedia("(prefers-color-scheme: dark)").matches ? [0, 0, 0] : [255, 255, 255];
+  };
+  const faint = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode.parentElement;
+    if (!walker.currentNode.textContent.trim() || node.closest("script, style, svg")) continue;
+    if (!node.checkVisibility()) continue;
+    const style = getComputedStyle(node), behind = ground(node);
+    if (!behind) continue;
+    const [a, b] = [light(parse(style.color)), light(behind)];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const px = parseFloat(style.fontSize), large = px >= 24 || (px >= 18.66 && Number(style.fontWeight) >= 700);
+    if (ratio < (large ? leastLarge : least)) {
+      faint.add(`${ratio.toFixed(2)}: <${node.localName} class="${node.className}"> ${style.color} on ${behind}`);
+    }
+  }
+  return [...faint];
+}"""
+
+# Where the middle of a point of a chart is in the window, and what the point stands for.
+POINT = """(card) => {
+  const plot = card.querySelector(".js-plotly-plot");
+  const place = plot.data.findIndex((one) => one.showlegend && one.x.length > 2 && one.y[0] !== null);
+  const {xaxis, yaxis} = plot._fullData[place];
+  const [x, y] = [xaxis, yaxis].map((key) => plot._fullLayout[key[0] + "axis" + key.slice(1)]);
+  const box = plot.getBoundingClientRect(), scale = box.width / plot._fullLayout.width;
+  const trace = plot.data[place];
+  return {
+    left: box.left + scale * (x._offset + x.c2p(trace.x[0])), top: box.top + scale * (y._offset + y.c2p(trace.y[0])),
+    x: trace.x[0], y: trace.y[0], name: trace.name,
+  };
+}"""
+
+
+def drawn(page: Page, title: str) -> Locator:
+    """The card of a figure by its title, after its chart has taken the place of the picture."""
+    card = page.locator("figure", has_text=title).first.locator(".card")
+    card.scroll_into_view_if_needed()
+    expect(card).to_have_class(re.compile(r"\bdrawn\b"))
+    return card
+
+
+def is_clear(picture: Locator) -> bool:
+    """Whether one sees nothing of a picture that is there."""
+    return bool(picture.evaluate("one => getComputedStyle(one).opacity === '0' || "
+                                 "getComputedStyle(one).clipPath !== 'none'"))  # fmt: skip
+
+
+def in_view(section: Locator) -> None:
+    expect(section).to_be_in_viewport()
+
+
+def texts_and_values(table: Locator, column: int) -> list[tuple[str, float | None]]:
+    fields = table.locator(f"tbody tr > :nth-child({column + 1})")
+    return [
+        (text, None if value is None else float(value))
+        for text, value in fields.evaluate_all(
+            "all => all.map((one) => [one.textContent.trim(), one.dataset.v ?? null])"
+        )
+    ]
+
+
+def column_with_numbers(page: Page) -> tuple[Locator, int]:
+    """The first table with a column whose numbers are in another order as text than as numbers."""
+    for table in page.locator("main table:visible").all():
+        for column in range(table.locator("thead th").count()):
+            found = texts_and_values(table, column)
+            values = [value for _, value in found if value is not None]
+            as_text = [value for text, value in sorted(found, key=lambda one: one[0]) if value is not None]
+            if len(set(values)) > 2 and as_text != sorted(values) and values != sorted(values):
+                return table, column
+    raise AssertionError("no table of the report would show whether it is sorted by number or by text")
+
+
+def test_it_loads_without_a_complaint_and_fetches_nothing(shown: Any) -> None:
+    expect(shown.page.locator("main h2").first).to_be_visible()
+    expect(shown.page.locator("button.sort").first).to_be_attached()
+
+
+def test_every_chart_is_drawn_in_the_place_of_its_picture(shown: Any) -> None:
+    cards = shown.page.locator(".card:has(.chart)")
+    assert cards.count() > 0
+    for card in cards.all():
+        card.scroll_into_view_if_needed()
+        expect(card).to_have_class(re.compile(r"\bdrawn\b"))
+        expect(card.locator(".plot .main-svg").first).to_be_visible()
+        picture = card.locator("img").bounding_box()  # whoever cannot see the chart still hears its text
+        assert picture is None or max(picture["width"], picture["height"]) <= 1 or is_clear(card.locator("img"))
+
+
+def test_the_contents_lead_to_each_section_by_click(shown: Any) -> None:
+    links = shown.page.locator('nav a[href^="#"]')
+    assert links.count() > 4
+    for link in (links.nth(2), links.last, links.first):
+        target = link.get_attribute("href")
+        link.click()
+        in_view(shown.page.locator(str(target)))
+
+
+def test_the_page_can_be_read_by_keyboard(shown: Any) -> None:
+    page = shown.page
+    page.keyboard.press("Tab")
+    skip = page.locator(":focus")
+    expect(skip).to_have_attribute("href", re.compile("^#"))
+    in_view(skip)
+    target = str(skip.get_attribute("href"))
+    page.keyboard.press("Enter")
+    in_view(page.locator(target))
+    link = page.locator('nav a[href^="#"]').nth(3)
+    link.focus()
+    page.keyboard.press("Enter")
+    in_view(page.locator(str(link.get_attribute("href"))))
+
+
+def test_tables_are_sorted_by_the_numbers_and_not_by_their_text(shown: Any) -> None:
+    table, column = column_with_numbers(shown.page)
+    heading = table.locator("thead th").nth(column)
+    before = [value for _, value in texts_and_values(table, column)]
+    numbers = sorted(value for value in before if value is not None)
+    button = heading.locator("button.sort")
+    for state, wanted in (("ascending", numbers), ("descending", numbers[::-1])):
+        button.focus()
+        shown.page.keyboard.press("Enter")
+        expect(heading).to_have_attribute("aria-sort", state)
+        assert [value for _, value in texts_and_values(table, column) if value is not None] == wanted
+    button.click()
+    assert [value for _, value in texts_and_values(table, column)] == before
+
+
+def test_a_table_is_downloaded_in_full_precision(shown: Any) -> None:
+    table, column = column_with_numbers(shown.page)
+    with shown.page.expect_download() as found:
+        table.locator("xpath=ancestor::div[contains(@class, 'table')][1]").locator("button.csv").click()
+    text = Path(found.value.path()).read_text(encoding="utf-8")
+    _, *rows = csv.reader(io.StringIO(text))
+    wanted = [value for _, value in texts_and_values(table, column)]
+    assert [
+        float(row[column]) if value is not None else None for row, value in zip(rows, wanted, strict=True)
+    ] == wanted
+
+
+def test_the_tables_of_the_study_are_downloads(shown: Any, study: Path) -> None:
+    button = shown.page.locator(".downloads button.csv[aria-label*='summary']")
+    button.scroll_into_view_if_needed()
+    with shown.page.expect_download() as found:
+        button.click()
+    downloaded = pd.read_csv(found.value.path())
+    summary = pd.read_parquet(study / "results/tables/summary.parquet")
+    assert sorted(downloaded["value"].dropna()) == sorted(summary["value"].dropna())
+
+
+def test_pointing_at_a_point_tells_the_value_of_the_table(shown: Any, study: Path) -> None:
+    card = drawn(shown.page, "Steady-state convergence")
+    point = card.evaluate(POINT)
+    shown.page.mouse.move(point["left"] - 3, point["top"])
+    shown.page.mouse.move(point["left"], point["top"])
+    label = card.locator(".hoverlayer .hovertext").first
+    expect(label).to_be_visible()
+    told = re.search(r"I/O rate: ([\d,.]+) IOPS", str(label.text_content()))
+    assert told, label.text_content()
+    cells = pd.concat([pd.read_parquet(one) for one in (study / "results/tables").glob("*/pts-iops/*/cells.parquet")])
+    of_round = cells[(cells["kind"] == "loop") & (cells["round"] == point["x"])]["iops"]
+    value = float(told[1].replace(",", ""))
+    assert any(value == pytest.approx(one, rel=5.1e-5) for one in of_round), (value, list(of_round))
+
+
+def test_where_a_number_comes_from_is_told_on_request(shown: Any, study: Path) -> None:
+    page = shown.page
+    button = page.locator("section.page button.why:visible").first
+    button.focus()
+    page.keyboard.press("Enter")
+    dialog = page.locator("dialog#provenance")
+    expect(dialog).to_be_visible()
+    expect(dialog.locator("dd").first).to_be_visible()
+    places = [text for text in dialog.locator("code").all_text_contents() if "/" in text]
+    found = [path for text in places for path in study.glob(f"results/recordings/{text.split()[0].strip('/')}*")]
+    named = [Path(match) for text in places for match in re.findall(r"\S*results/recordings/[^\s)]+", text)]
+    assert found or any((study / path).exists() for path in named), places
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(button).to_be_focused()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(show: Callable[..., Any], scheme: str) -> None:
+    page = show(color_scheme=scheme).page
+    page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+    assert page.evaluate(FAINT, [LEAST_CONTRAST, LEAST_CONTRAST_LARGE]) == []
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["as it loads", "all unfolded"])
+def test_a_phone_need_not_scroll_sideways(show: Callable[..., Any], opened: bool) -> None:
+    shown = show(viewport=PHONE)
+    page = shown.page
+    if opened:
+        page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+    drawn(page, "Steady-state convergence")
+    too_wide = page.evaluate("document.documentElement.scrollWidth") - PHONE["width"]
+    assert too_wide <= 0
+    assert shown.complaints == []
+
+
+def test_what_is_printed_has_the_pictures(shown: Any) -> None:
+    page = shown.page
+    card = drawn(page, "Steady-state convergence")
+    page.emulate_media(media="print")
+    expect(card.locator("img")).to_be_visible()
+    expect(card.locator(".plot")).to_be_hidden()
+    printed = page.pdf()
+    assert printed.startswith(b"%PDF-")
+
+
+def test_it_can_be_read_without_scripts(show: Callable[..., Any]) -> None:
+    page = show(java_script_enabled=False).page
+    expect(page.locator("main table").first).to_be_visible()
+    picture = page.locator("figure img").first
+    expect(picture).to_be_visible()
+    assert str(picture.get_attribute("alt")).strip()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pictures_of_every_section_are_left_to_be_looked_at(show: Callable[..., Any], scheme: str) -> None:
+    shown = show(color_scheme=scheme)
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    sections = shown.page.locator("main > section[id]")
+    assert sections.count() > 3
+    for section in sections.all():
+        for card in section.locator(".card:has(.chart)").all():
+            card.scroll_into_view_if_needed()
+            expect(card).to_have_class(re.compile(r"\bdrawn\b"))
+        name = re.sub(r"\W+", "-", str(section.get_attribute("id")))
+        section.screenshot(path=PICTURES / f"{scheme}-{name}.png")
+    assert shown.complaints == []

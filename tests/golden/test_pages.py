@@ -1,0 +1,174 @@
+"""The printed numbers of others through the importer and the report's pages: they come out as they were printed."""
+
+from __future__ import annotations
+
+import csv
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from drivelab.analysis.deltas import deltas_table
+from drivelab.analysis.differences import differences_table
+from drivelab.imported import printed
+from drivelab.imported.report import report_of
+from drivelab.imported.tables import Recording, tables_of
+from drivelab.report.html import render
+from drivelab.report.numbers import DASH, number
+from drivelab.report.view import Page, Report, Table
+
+HERE = Path(__file__).parent
+MB_PER_MIB = 2**20 / 1e6
+
+
+def recordings(name: str, unit: str | None = None) -> list[Recording]:
+    return printed.read(HERE / f"{name}.csv", "drive", unit=unit)
+
+
+def report(name: str, unit: str | None = None) -> Report:
+    found = recordings(name, unit)
+    return report_of(tables_of(found), found, HERE / f"{name}.csv", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def page(name: str, unit: str | None = None) -> Page:
+    (only,) = report(name, unit).pages
+    return only
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with (HERE / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def cells(table: Table) -> dict[tuple[str, str], str]:
+    """Texts of a table by heading of row and column."""
+    heads = [column.text for column in table.columns]
+    return {(row[0].text, head): one.text for row in table.rows for head, one in zip(heads[1:], row[1:], strict=True)}
+
+
+def matrix(one: Page, words: str) -> dict[tuple[str, str], str]:
+    """The table of block sizes and mixes whose caption begins so."""
+    (found,) = [table for table in one.tables if table.caption.startswith(words) and "R/W mix" in table.caption]
+    return cells(found)
+
+
+def size(row: dict[str, str]) -> str:
+    """A block size as the report names it."""
+    text = row.get("block_size") or f"{float(row['block_size_kib']):g}k"
+    return {"0.5k": "512B", "512": "512B"}.get(text, text.replace("k", "KiB"))
+
+
+def test_the_determination_has_the_averages_that_tkperf_printed() -> None:
+    determination = page("tkperf_dc_s4600_steady_state").determination
+    assert determination is not None
+    found = {row[0].text: row[1:] for row in determination.rows}
+    assert [one.text for one in found["Steady state reached"]] == ["YES"] * 3
+    expected = []
+    for row, factor in zip(rows("tkperf_dc_s4600_steady_state"), (1, 1 / 1024, 1), strict=True):
+        expected.append(number(factor * float(row["average_printed"])))
+    assert [one.text for one in found["Average"]] == expected == ["61,265", "485.9", "56.68"]
+    assert [one.text for one in found["Window (rounds)"]] == [
+        f"2{DASH}6 of 6", f"1{DASH}5 of 5", f"1{DASH}5 of 5"
+    ]  # fmt: skip
+    assert found["Values in the window"][0].text == "60,546 · 60,013 · 62,932 · 61,774 · 61,061"
+    assert found["Allowed maximum data excursion"][0].text == number(0.2 * 61265.2)
+    assert found["Measured maximum data excursion"][0].text == "2,919"
+
+
+def test_the_window_averages_have_all_the_digits_that_were_printed() -> None:
+    windows = tables_of(recordings("tkperf_dc_s4600_steady_state"))["steady_state"]
+    printed_so = [row["average_printed"] for row in rows("tkperf_dc_s4600_steady_state")]
+    found = [value * factor for value, factor in zip(windows["average"], (1, 1024, 1), strict=True)]
+    assert [f"{found[0]:.0f}", f"{found[1]:.0f}", f"{found[2]:.7f}"] == printed_so
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "words"),
+    [
+        ("tkperf_dc_s4600_iops", "IOPS", "IOPS"),
+        ("snia_slides_slc100gb_iops", "IOPS", "IOPS"),
+        ("snia_slides_slc100gb_throughput_mb_s", "MiB/s", "Throughput"),
+    ],
+)
+def test_tables_of_blocks_and_mixes(name: str, unit: str, words: str) -> None:
+    found = matrix(page(name, unit), words)
+    given = rows(name)
+    expected = {(size(row), mix): number(float(text)) for row in given for mix, text in row.items() if "/" in mix}
+    assert found == expected
+    assert len(found) == len(given) * len([mix for mix in given[0] if "/" in mix])
+
+
+def test_the_iops_table_is_seven_by_eight() -> None:
+    assert len(matrix(page("tkperf_dc_s4600_iops", "IOPS"), "IOPS")) == 7 * 8
+
+
+def test_throughput_of_tkperf_which_calls_mebibytes_megabytes() -> None:
+    """The average of its 1024k window, 497561 KiB/s, is printed as 485.9 MB/s in the table."""
+    found = matrix(page("tkperf_dc_s4600_throughput", "MiB/s"), "Throughput")
+    for row in rows("tkperf_dc_s4600_throughput"):
+        assert found[size(row), "100/0"] == number(float(row["read_mb_s"]))
+        assert found[size(row), "0/100"] == number(float(row["write_mb_s"]))
+    assert found["1024KiB", "0/100"] == number(497561 / 1024)
+
+
+def test_a_column_in_megabytes_is_in_megabytes_unless_told_otherwise() -> None:
+    found = tables_of(recordings("tkperf_dc_s4600_throughput"))["summary"]
+    assert found["value"].iloc[0] * MB_PER_MIB == pytest.approx(485.027)
+
+
+@pytest.mark.parametrize("name", ["tkperf_dc_s4600_latency_ms", "snia_slides_slc100gb_latency_ms"])
+def test_mean_and_maximum_latency(name: str) -> None:
+    one = page(name, "ms")
+    tables = {"mean": matrix(one, "Mean latency"), "max": matrix(one, "Maximum latency")}
+    for row in rows(name):
+        for mix in ("0/100", "65/35", "100/0"):
+            assert tables[row["statistic"]][size(row), mix] == number(round(1000 * float(row[mix]), 6))
+
+
+CAPACITIES = ("512GB", "1TB", "2TB")
+
+
+def test_the_table_by_capacity_has_values_and_deltas() -> None:
+    (table,) = [one for one in report("solidigm_p41_plus").comparison_tables if "capacity" in one.caption]
+    heads = [column.text for column in table.columns]
+    assert [head.partition(" ")[0].replace("\xa0", "") for head in heads[1:]] == ["512GB", "1TB", "Δ", "2TB", "Δ"]
+    found = {row[0].text: row[1:] for row in table.rows}
+    for row in rows("solidigm_p41_plus"):
+        load = f" T{row['threads']}Q{row['queue_depth']}" if row["threads"] else ""
+        small, middle, middle_delta, large, large_delta = found[row["parameter"] + load]
+        factor = {"MB/s": 1 / MB_PER_MIB, "KIOPS": 1000, "score": 1}[row["unit"]]
+        values = [factor * float(row[capacity]) for capacity in CAPACITIES]
+        assert [one.value for one in (small, middle, large)] == pytest.approx(values)
+        assert middle_delta.value == pytest.approx(100 * (values[1] / values[0] - 1), abs=1e-9)
+        assert large_delta.value == pytest.approx(100 * (values[2] / values[0] - 1), abs=1e-9)
+
+
+def test_single_printed_values_prove_nothing() -> None:
+    summary = tables_of(recordings("solidigm_p41_plus"))["summary"]
+    deltas = deltas_table(summary, "drive-512gb")
+    assert len(deltas) == 2 * len(rows("solidigm_p41_plus"))
+    assert set(deltas["verdict"]) == {"cannot tell"}
+    assert deltas["interval_low_pct"].isna().all()
+
+
+@pytest.mark.parametrize("name", ["tkperf_dc_s4600_steady_state", "solidigm_p41_plus"])
+def test_the_whole_report_says_that_it_is_imported(name: str) -> None:
+    html = render(report(name))
+    assert "imported" in html
+    assert "not recorded" in html
+
+
+def test_conditions_are_not_made_up() -> None:
+    tables = tables_of(recordings("solidigm_p41_plus"))
+    conditions = tables["conditions"]
+    known = conditions[conditions["value"] != "not recorded"]
+    assert set(known["facet"]) == {"capacity", "protocol", "clock"}
+    assert list(tables["drives"]["capacity_bytes"]) == [512 * 10**9, 10**12, 2 * 10**12]
+
+
+def test_what_differs_beside_the_results_is_the_capacity() -> None:
+    found = recordings("solidigm_p41_plus")
+    pairs = [(found[0].drive, one.drive) for one in found[1:]]
+    differences = differences_table(tables_of(found)["conditions"], pairs)
+    assert list(differences["facet"]) == ["capacity"] * 2
+    assert differences["intended"].all()

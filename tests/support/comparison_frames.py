@@ -1,0 +1,170 @@
+"""Synthetic tables of several drives, for figures that compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import protocol_frames as frames
+
+Case = tuple[str, dict[str, pd.DataFrame], dict[str, Any]]
+DRIVES = ("op7", "op28", "op7-512e")
+_BEGAN = pd.Timestamp("2026-01-01T00:00:00Z").as_unit("ms")
+
+
+def of_drives(make: Callable[[], pd.DataFrame], drives: tuple[str, ...] = DRIVES, gain: float = 0.2) -> pd.DataFrame:
+    """What `make` gives for each drive, each faster than the one before by a share `gain` of the first."""
+    parts = []
+    for place, drive in enumerate(drives):
+        part = make().assign(**frames.key(drive))
+        parts.append(part.assign(iops=part["iops"] * (1 + gain * place)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def mixes(shares: tuple[int, ...] = (100, 60, 20, 0), sizes: tuple[int, ...] = (4096,)) -> pd.DataFrame:
+    """Three rounds of mixes: reads alone 10,000 IOPS, writes alone 2,000, mixes half of the line between the two."""
+    rows = []
+    for number in (1, 2, 3):
+        for place, (size, share) in enumerate((size, share) for size in sizes for share in shares):
+            line = 2000 + 80 * share
+            iops = line if share in (0, 100) else line / 2
+            rows.append(frames.cell(iops, share, size, 1, 32, round=number, cell=place))
+    return pd.DataFrame(rows)
+
+
+def shifted(offsets: tuple[int, ...] = (512,)) -> pd.DataFrame:
+    """Three rounds of reads, writes and a mix, aligned and not; unaligned they are slower by a quarter."""
+    rows = []
+    for number in (1, 2, 3):
+        for place, (offset, share) in enumerate((o, s) for o in (0, *offsets) for s in (100, 60, 0)):
+            one = frames.cell(4000.0 if offset == 0 else 3000.0, share, 4096, 1, 32, round=number, cell=place,
+                              alignment_offset_bytes=offset)  # fmt: skip
+            name = f"{one['workload']}, unaligned by {offset}B" if offset else one["workload"]
+            rows.append(one | {"workload": name})
+    return pd.DataFrame(rows)
+
+
+def bins(drives: tuple[str, ...] = DRIVES, ios: int = 20_000_000) -> pd.DataFrame:
+    """Latencies of a soak of each drive, each slower than the one before."""
+    parts = [frames.bins(90 + 30 * place, ios, **frames.key(drive)) for place, drive in enumerate(drives)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def slices(count: int = 40, slice_s: float = 10.0) -> dict[str, pd.DataFrame]:
+    """Bins and cells of a soak of one drive, slice by slice slower; a slice has 2,000 I/Os."""
+    cells = [frames.cell(200.0, kind="soak", round=number, elapsed_s=slice_s * (number - 1), runtime_s=slice_s)
+             for number in range(1, count + 1)]  # fmt: skip
+    parts = [frames.bins(90.0 + 5 * number, 2000, round=number) for number in range(1, count + 1)]
+    return {"latency_bins": pd.concat(parts, ignore_index=True), "cells": pd.DataFrame(cells)}
+
+
+def soaks(drives: tuple[str, ...] = DRIVES, seconds: int = 120, directions: tuple[str, ...] = ("write",),
+          workloads: tuple[str, ...] = ("RND 4KiB 0/100",)) -> dict[str, pd.DataFrame]:  # fmt: skip
+    """Series and cells of soaks, one for each workload, that drives went through one after another."""
+    series, cells = [], []
+    for place, drive in enumerate(drives):
+        for step, workload in enumerate(workloads):
+            where = {**frames.key(drive), "step": step, "kind": "soak", "round": 1, "cell": 0, "phase": None,
+                     "workload": workload}  # fmt: skip
+            cells.append(frames.cell(1000.0, elapsed_s=50.0 + seconds * step, **where))
+            series += [{**where, "time_s": float(second), "direction": direction, "iops": 1000.0 * (place + 1) + second,
+                        "bandwidth_mib_s": 4.0 * (place + 1), "mean_latency_us": 100.0}
+                       for second in range(1, seconds + 1) for direction in directions]  # fmt: skip
+    return {"series": pd.DataFrame(series), "cells": pd.DataFrame(cells)}
+
+
+def heated(seconds: int = 300, sampled: bool = True) -> dict[str, pd.DataFrame]:
+    """A soak of one drive that throttles in its seventh tenth, with the samples taken meanwhile, or none."""
+    tenth = seconds / 10
+    cells = [frames.cell(5000.0, kind="soak", round=number + 1, elapsed_s=tenth * number, runtime_s=tenth,
+                         started=_BEGAN + pd.Timedelta(seconds=tenth * number), throttled=number == 6)
+             for number in range(10)]  # fmt: skip
+    at_s = np.arange(seconds)
+    slow = (at_s >= 6 * tenth) & (at_s < 7 * tenth)
+    place = {name: cells[0][name] for name in ("recording", "step", "round", "cell")}
+    series = pd.DataFrame({**place, "time_s": at_s + 1.0, "direction": "write", "iops": np.where(slow, 2500.0, 5000.0)})
+    telemetry = pd.DataFrame({
+        "recording": place["recording"], "time": _BEGAN + pd.to_timedelta(at_s, unit="s"),
+        "temperature_c": 35 + 45 * (1 - np.exp(-at_s / 100)), "temperature_limit_c": 75.0,
+        "thermal_1_s": np.cumsum(slow).astype(float), "thermal_2_s": 0.0, "cpu_pct": 12.0, "load_pct": 1.0,
+        "steal_pct": 0.5,
+    })  # fmt: skip
+    cells_table = pd.DataFrame(cells)
+    return {"telemetry": telemetry if sampled else telemetry.iloc[:0], "series": series, "cells": cells_table}
+
+
+def applications(drives: tuple[str, ...] = DRIVES, names: tuple[str, ...] = ("sqlite-inserts",),
+                 simulated_from: str | None = None) -> pd.DataFrame:  # fmt: skip
+    """A cold run of 15 s, then three of 11, 10 and 12 s that count, each drive a second faster than the one before."""
+    return pd.DataFrame([
+        {**frames.key(drive), "application": name, "phase": None, "phase_value": None, "repeat": number + 1,
+         "cold": number == 0, "counted": number > 0, "duration_s": duration_s - place, "simulated_from": simulated_from}
+        for place, drive in enumerate(drives) for name in names for number, duration_s in enumerate((15, 11, 10, 12))
+    ])  # fmt: skip
+
+
+def capacities(gb: tuple[int, ...] = (256, 512, 1024, 2048), cells: int = 3) -> dict[str, pd.DataFrame]:
+    """Summary and drives: each drive is twice as large and a fifth faster than the one before."""
+    rows = [
+        {"drive": f"p41-{one}", "measurement": "test", "cell_label": f"RND {4 << cell}KiB 100/0", "metric": metric,
+         "unit": unit, "value": value, "interval_low": 0.95 * value, "interval_high": 1.04 * value, "reduced": False,
+         "virtual": False, "clock": "wall"}
+        for place, one in enumerate(gb) for cell in range(cells)
+        for metric, unit, value in (("iops", "IOPS", 1e5 * 1.2**place / (1 + cell)),
+                                    ("mean_latency_us", "us", 50 * (1 + cell) / 1.2**place))
+    ]  # fmt: skip
+    drives = pd.DataFrame([{"drive": f"p41-{one}", "capacity_bytes": one * 10**9} for one in gb])
+    return {"summary": pd.DataFrame(rows), "drives": drives}
+
+
+def _loop(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return {"cells": cells, "steady_state": frames.NO_WINDOWS}
+
+
+_EIGHT = tuple(f"drive-{place}" for place in range(8))
+CASES: Mapping[str, Callable[[ModuleType], Case]] = {
+    "relative, 2 drives": lambda m: ("normalised", {"deltas": m.deltas(), "summary": m.summary()}, {}),
+    "relative, 4 drives": lambda m: ("normalised", {"deltas": m.deltas(_EIGHT[:3]), "summary": m.summary()}, {}),
+    "relative, far apart": lambda m: (
+        "normalised",
+        {"deltas": m.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[4200.0, -60.0]), "summary": m.summary()},
+        {},
+    ),
+    "capacity, 4 drives": lambda m: ("capacity", capacities(), {}),
+    "capacity, 56 cells of one size": lambda m: ("capacity", capacities((512,), 56), {}),
+    "ramp, one drive": lambda m: ("depth_ramp", _loop(frames.sweep()), {}),
+    "ramp, 3 drives": lambda m: ("depth_ramp", _loop(of_drives(frames.sweep)), {}),
+    "ramp, 8 drives": lambda m: ("depth_ramp", _loop(of_drives(frames.sweep, _EIGHT)), {}),
+    "ramp, threads": lambda m: ("depth_ramp", _loop(of_drives(lambda: frames.sweep(depths=(4,)))), {}),
+    "bathtub, 3 drives": lambda m: ("bathtub", _loop(of_drives(mixes)), {}),
+    "bathtub, 8 sizes": lambda m: (
+        "bathtub",
+        _loop(mixes((100, 95, 65, 50, 35, 5, 0), tuple(512 << place for place in range(8)))),
+        {},
+    ),
+    "alignment, 2 drives": lambda m: ("alignment", _loop(of_drives(shifted, DRIVES[:2])), {}),
+    "alignment, 2 offsets": lambda m: ("alignment", _loop(shifted((512, 2048))), {}),
+    "heat, 40 slices": lambda m: ("latency_heat", slices(), {}),
+    "heat, 600 slices": lambda m: ("latency_heat", slices(600), {}),
+    "heat, one slice": lambda m: ("latency_heat", slices(1), {}),
+    "tail, 3 drives": lambda m: ("tail", {"latency_bins": bins()}, {}),
+    "tail, one drive": lambda m: ("tail", {"latency_bins": bins(("op7",))}, {}),
+    "nines of 3 drives": lambda m: ("nines_of_drives", {"latency_bins": bins()}, {}),
+    "nines of 8 drives, few I/Os": lambda m: ("nines_of_drives", {"latency_bins": bins(_EIGHT, 3000)}, {}),
+    "between the nines of 3 drives": lambda m: ("between_nines_of_drives", {"latency_bins": bins()}, {}),
+    "exceeded, 3 drives": lambda m: ("exceedance_of_drives", {"latency_bins": bins()}, {}),
+    "strip, 3 drives": lambda m: ("strip_chart", soaks(), {}),
+    "strip, 600 s of reads and writes": lambda m: ("strip_chart", soaks(DRIVES, 600, ("read", "write")), {}),
+    "telemetry": lambda m: ("telemetry_strip", heated(), {}),
+    "telemetry, none sampled": lambda m: ("telemetry_strip", heated(sampled=False), {}),
+    "application, 3 drives": lambda m: ("application_durations", {"application_runs": applications()}, {}),
+    "applications, simulated": lambda m: (
+        "application_durations",
+        {"application_runs": applications(names=("sqlite-inserts", "git-checkout"), simulated_from="sqlite")},
+        {},
+    ),
+}
+"""What `render` is asked to draw, by name of the case."""

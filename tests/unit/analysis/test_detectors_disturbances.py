@@ -1,0 +1,197 @@
+"""What disturbs a measurement is found where a virtual drive does it, and not where it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drivelab.analysis.detectors import findings_table
+from drivelab.analysis.detectors.dips import clock_of_dips
+from drivelab.analysis.detectors.drift import trend
+from drivelab.analysis.detectors.outliers import beyond_prediction, modified_z
+from drivelab.tables import io
+from drivelab.tables.schemas import SCHEMAS
+
+from .detector_tables import course_tables, rounds_table, soak_tables
+
+HOT = {"ambient_c": 30, "limit_c": 70, "resume_c": 60, "heat_c_per_mib": 0.3, "cooling_s": 40, "slowdown": 4}
+
+
+def of(detector: str, tables: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
+    found = findings_table(tables)
+    return [dict(row) for row in found[found["detector"] == detector].to_dict("records")]
+
+
+def only(detector: str, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    (row,) = of(detector, tables)
+    return row
+
+
+def test_a_drive_that_throttles_is_found_with_its_factor() -> None:
+    row = only("thermal throttling", soak_tables(60, throttle=HOT))
+    assert row["found"]
+    assert row["value"] == pytest.approx(100 * (1 - 1 / HOT["slowdown"]), abs=2)
+    assert "70 °C" in row["words"]
+    # it warms by 2.3 °C a second at 2000 IOPS, and cools the faster the hotter it is
+    rise_c_per_s, cooling_s = 2000 * 4096 / 2**20 * HOT["heat_c_per_mib"], HOT["cooling_s"]
+    reached_s = -cooling_s * np.log(1 - 40 / (rise_c_per_s * cooling_s))
+    assert row["begin_s"] == pytest.approx(reached_s, abs=2)
+
+
+def test_a_drive_that_stays_cool_does_not_throttle() -> None:
+    row = only("thermal throttling", soak_tables(60, throttle={**HOT, "heat_c_per_mib": 0.05}))
+    assert not row["found"]
+    assert row["words"].startswith("never too hot")
+
+
+def test_heat_without_a_fall_is_no_throttling_and_a_fall_without_heat_neither() -> None:
+    seconds = np.arange(120)
+    hot, cool = np.where(seconds < 60, 50.0, 75.0), np.full(120, 50.0)
+    steady, falls = np.full(120, 2000.0), np.where(seconds < 60, 2000.0, 1000.0)
+    limit = {"temperature_limit_c": np.full(120, 70.0)}
+    assert not only("thermal throttling", course_tables(steady, temperature_c=hot, **limit))["found"]
+    assert not only("thermal throttling", course_tables(falls, temperature_c=cool, **limit))["found"]
+    assert only("thermal throttling", course_tables(falls, temperature_c=hot, **limit))["found"]
+
+
+def test_the_drive_s_own_counters_tell_it_too() -> None:
+    seconds = np.arange(120)
+    slowed = np.clip(seconds - 59, 0, 30).astype(int)  # rises from second 60 to 90
+    iops = np.where((seconds >= 60) & (seconds < 90), 1200.0, 2000.0)
+    row = only("thermal throttling", course_tables(iops, thermal_1_s=slowed))
+    assert (row["found"], row["value"]) == (True, pytest.approx(40))
+    assert "30 s of throttling" in row["words"]
+
+
+def test_a_drive_that_tells_nothing_of_heat_has_no_row() -> None:
+    assert of("thermal throttling", course_tables([2000.0] * 60)) == []
+
+
+@pytest.mark.parametrize(("every_s", "for_s"), [(5, 0.6), (10, 0.4), (7.5, 0.9)])
+def test_housekeeping_by_the_clock_is_found_with_period_and_depth(every_s: float, for_s: float) -> None:
+    row = only("periodic dips", soak_tables(120, housekeeping={"every_s": every_s, "for_s": for_s}))
+    assert row["found"]
+    assert row["value"] == pytest.approx(every_s, rel=0.1)
+    if every_s == int(every_s):  # the pause lies within one second
+        assert f"by {100 * for_s:.0f} %" in row["words"]
+
+
+def test_dips_by_chance_are_no_clock() -> None:
+    random = np.random.default_rng(7)
+    iops = np.full(600, 2000.0)
+    iops[random.choice(600, 30, replace=False)] = 1000
+    row = only("periodic dips", course_tables(iops))
+    assert not row["found"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(3, 20), st.floats(0.15, 0.9))
+def test_the_clock_of_exact_dips_is_exact(period: int, depth: float) -> None:
+    iops = np.full(10 * period + 5, 1000.0)
+    iops[period::period] *= 1 - depth
+    course = pd.DataFrame({"begin_s": np.arange(len(iops)) + 0.0, "end_s": np.arange(len(iops)) + 1.0, "iops": iops})
+    found = clock_of_dips(course)
+    assert found is not None
+    assert (found.period_s, found.variation) == (period, 0)
+    assert found.depth_pct == pytest.approx(100 * depth)
+
+
+def test_stolen_time_that_slows_a_drive_is_found_with_its_share() -> None:
+    row = only("neighbours", soak_tables(120, disturb={"every_s": 20, "for_s": 4, "stolen_pct": 40}))
+    assert (row["found"], row["metric"]) == (True, "steal_pct")
+    assert row["value"] == pytest.approx(40, abs=2)
+    assert row["begin_s"] == pytest.approx(16, abs=1)
+
+
+def test_stolen_time_that_slows_nothing_is_told_so() -> None:
+    stolen = np.where(np.arange(120) % 20 < 4, 40.0, 0.0)
+    row = only("neighbours", course_tables([2000.0] * 120, steal_pct=stolen))
+    assert not row["found"]
+    assert "rates were not lower" in row["words"]
+
+
+def test_what_was_noted_of_cells_stands_in_for_telemetry() -> None:
+    rates = [1000.0] * 9 + [700.0] * 3
+    cells = rounds_table({"RND 4KiB 100/0": rates})
+    cells["steal_pct"] = [0.0] * 9 + [30.0] * 3
+    row = only("neighbours", {"cells": cells})
+    assert (row["found"], row["value"]) == (True, pytest.approx(30))
+
+
+def test_an_outlier_among_rounds_is_named() -> None:
+    values = [1000.0, 1002.0, 998.0, 800.0, 1001.0]
+    row = only("outlier runs", {"cells": rounds_table({"RND 4KiB 100/0": values})})
+    assert (row["found"], row["value"]) == (True, pytest.approx(-20))
+    assert row["words"].startswith("round 4 is 20 % below")
+
+
+def test_rounds_before_steady_state_are_no_outliers() -> None:
+    values = [4000.0, 3000.0, 1000.0, 1001.0, 999.0, 1000.0, 1002.0]
+    assert not only("outlier runs", {"cells": rounds_table({"w": values}, until="steady state")})["found"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(10, 1e6), min_size=5, max_size=20), st.floats(1e-3, 1e3))
+def test_outliers_do_not_hang_on_the_unit(values: list[float], factor: float) -> None:
+    plain, scaled = np.array(values), factor * np.array(values)
+    if float(np.median(np.abs(plain - np.median(plain)))) > 1e-6 * float(np.median(plain)):
+        assert modified_z(scaled) == pytest.approx(modified_z(plain), rel=1e-6, abs=1e-6)
+        assert beyond_prediction(scaled) == pytest.approx(beyond_prediction(plain), rel=1e-3, abs=1e-9)
+
+
+def test_the_modified_z_is_that_of_its_source() -> None:
+    """Iglewicz and Hoaglin: 0.6745 (x - median) / MAD; here the median is 3 and the MAD 1."""
+    assert modified_z(np.array([1.0, 2.0, 3.0, 4.0, 23.0])).tolist() == pytest.approx(
+        [-1.349, -0.6745, 0, 0.6745, 13.49]
+    )
+
+
+def test_a_slow_spell_is_found_and_a_cliff_is_none() -> None:
+    slow, cliff = np.full(120, 2000.0), np.full(120, 2000.0)
+    slow[50:58] = 1000
+    cliff[50:] = 1000
+    row = only("outlier runs", course_tables(slow))
+    assert (row["found"], row["begin_s"], row["end_s"], row["value"]) == (True, 50, 58, 8)
+    assert "50 % slower" in row["words"]
+    assert not only("outlier runs", course_tables(cliff))["found"]
+
+
+def test_a_drift_is_found_with_its_size() -> None:
+    random = np.random.default_rng(3)
+    iops = np.linspace(2000, 1800, 300) * random.normal(1, 0.01, 300)
+    row = only("drift", course_tables(iops))
+    assert row["found"]
+    assert row["value"] == pytest.approx(-10, abs=1.5)
+    assert not only("drift", course_tables(np.linspace(2000, 1980, 300)))["found"]  # real, and too small to matter
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(1, 1e6), min_size=2, max_size=30))
+def test_a_drift_turns_its_sign_with_time(values: list[float]) -> None:
+    there, back = trend(np.array(values)), trend(np.array(values[::-1]))
+    assert there.drift_pct == pytest.approx(-back.drift_pct, rel=1e-6, abs=1e-6)
+    assert there.chance == pytest.approx(back.chance, abs=1e-9)
+
+
+def test_the_table_is_written_as_its_schema_says(tmp_path: Path) -> None:
+    found = findings_table(soak_tables(60, throttle=HOT))
+    io.write(found, tmp_path / "findings.parquet", "findings")
+    assert len(io.read(tmp_path / "findings.parquet", "findings")) == len(found) > 0
+
+
+def test_nothing_to_look_at_gives_no_rows() -> None:
+    assert findings_table({"cells": SCHEMAS["cells"].empty_table().to_pandas()}).empty
+    replays_only = {"cells": rounds_table({"w": [1.0]}).assign(kind="fill")}
+    assert findings_table(replays_only).empty
+
+
+def test_unsound_cells_count_nowhere() -> None:
+    cells = rounds_table({"w": [1000.0, 1001.0, 999.0, 1000.0, 1e9, 1002.0]})
+    cells.loc[4, "unsound"] = "not a number: iops is no finite number"
+    assert not only("outlier runs", {"cells": cells})["found"]

@@ -1,0 +1,64 @@
+"""How often detectors cry wolf: never on a drive without noise, as seldom as they say with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drivelab.analysis.detectors import findings_table
+
+from .detector_tables import course_tables, rounds_table, soak_tables
+
+RECORDINGS = 12
+MOST_ALARMS = 1
+"""Of one detector in that many recordings: at a rate of 2 % more come once in fifty times."""
+
+
+def telemetry(seconds: int, random: np.random.Generator | None = None) -> dict[str, np.ndarray]:
+    """A drive that gets too hot once, and neighbours now and then, none of which the rate knows anything of."""
+    draw = np.zeros(seconds) if random is None else random.random(seconds)
+    hot = np.where((np.arange(seconds) > seconds // 3) & (np.arange(seconds) < seconds // 2), 71.0, 50.0)
+    return {"temperature_c": hot, "temperature_limit_c": np.full(seconds, 70.0),
+            "steal_pct": np.where(draw > 0.9, 20.0, 0.0)}  # fmt: skip
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    depth=st.integers(1, 16), command_us=st.sampled_from([300, 500, 1000]), read_share=st.sampled_from([100, 0]),
+    seed=st.integers(0, 2**31),
+)  # fmt: skip
+def test_none_on_an_undisturbed_drive_on_the_noise_free_clock(
+    depth: int, command_us: int, read_share: int, seed: int
+) -> None:
+    cache = {"write_buffer": "4KiB", "program_us": 50, "copy_us": 20, "erase_us": 100}  # the controller is the ceiling
+    tables = soak_tables(60, read_share=read_share, depth=depth, command_us=command_us, seed=seed, **cache)
+    found = findings_table(tables)
+    disturbances = found[~found["detector"].isin(["bimodality"])]  # latencies of writes that wait for an erase are so
+    assert not disturbances["found"].any(), disturbances.loc[disturbances["found"], "words"].tolist()
+
+
+@pytest.mark.parametrize("rate", [1.0, 2000.0, 1e6])
+def test_none_on_values_that_are_all_alike(rate: float) -> None:
+    courses = findings_table(course_tables(np.full(120, rate), **telemetry(120)))
+    rounds = findings_table({"cells": rounds_table({"a": [rate] * 9, "b": [2 * rate] * 9})})
+    assert not courses["found"].any()
+    assert not rounds["found"].any()
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.05])
+def test_with_noise_about_one_recording_in_fifty_has_a_false_alarm_of_a_detector(noise: float) -> None:
+    """Normal scatter of logarithms; 300 seconds of a soak, and 12 rounds of 10 cells."""
+    random = np.random.default_rng(20)
+    alarms: Counter[str] = Counter()
+    for _ in range(RECORDINGS):
+        course = 2000 * np.exp(random.normal(0, noise, 300))
+        rounds = {f"w{k}": list(2000 * np.exp(random.normal(0, noise, 12))) for k in range(10)}
+        for tables in (course_tables(course, **telemetry(300, random)), {"cells": rounds_table(rounds)}):
+            found = findings_table(tables)
+            alarms.update(found.loc[found["found"], "detector"].unique())
+    print(f"noise {100 * noise:.0f} %: false alarms in {RECORDINGS} recordings: {dict(alarms)}")
+    assert all(number <= MOST_ALARMS for number in alarms.values()), alarms

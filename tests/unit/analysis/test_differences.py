@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from drivelab.analysis.differences import differences_table, intended_by
+from drivelab.errors import UserError
+from drivelab.tables import io
+
+from .rows import table
+
+FACETS = {"model": "drive", "serial": "drive", "firmware": "drive", "kernel": "host", "setting: governor": "setting",
+          "scenario": "protocol", "write cache": "protocol", "steps": "protocol", "temperature": "time"}  # fmt: skip
+
+
+def recording(drive: str, run: int = 1, measurement: str = "pts-iops", **changed: str) -> list[dict[str, Any]]:
+    key = {"recording": f"{drive}/{measurement}/0-run{run}", "drive": drive, "measurement": measurement}
+    values = dict.fromkeys(FACETS, "as ever") | {name.replace("_", " "): one for name, one in changed.items()}
+    return [key | {"facet": facet, "kind": FACETS[facet], "value": value} for facet, value in values.items()]
+
+
+def found(rows: list[dict[str, Any]], pair: tuple[str, str], intended: list[str] | None = None) -> dict[str, bool]:
+    """Whether it is intended, by facet that differs."""
+    differences = differences_table(table("conditions", rows), [pair], intended)
+    return dict(zip(differences["facet"], differences["intended"], strict=True))
+
+
+def test_drives_are_meant_to_differ_in_what_they_are() -> None:
+    rows = recording("a") + recording("b", model="X", serial="2", kernel="6.6")
+    assert found(rows, ("a", "b")) == {"model": True, "serial": True, "kernel": False}
+
+
+def test_platforms_of_one_drive_are_meant_to_differ_in_host_and_settings() -> None:
+    rows = recording("a@old") + recording("a@new", kernel="6.6", scenario="synthetic", firmware="2", steps="other")
+    assert found(rows, ("a@old", "a@new")) == {"kernel": True, "scenario": True, "firmware": False, "steps": False}
+    assert set(intended_by("a@old", "b@new")) == {"drive", "host", "setting", "scenario", "write cache"}
+    assert intended_by("a@old", "b@old") == ("drive",)
+
+
+def test_time_is_always_meant_to_differ() -> None:
+    rows = recording("a") + recording("b", temperature="30 to 35 °C", model="X")
+    assert found(rows, ("a", "b"), []) == {"model": False, "temperature": True}
+
+
+def test_a_study_says_what_is_meant_by_facet_or_kind() -> None:
+    rows = recording("a") + recording("b", firmware="2", model="X", kernel="6.6")
+    assert found(rows, ("a", "b"), ["firmware", "host"]) == {"model": False, "firmware": True, "kernel": True}
+
+
+def test_what_there_is_not_cannot_be_meant() -> None:
+    with pytest.raises(UserError, match="'firmwear' is intended to differ, which is no facet"):
+        found(recording("a") + recording("b"), ("a", "b"), ["firmwear"])
+
+
+def test_pooled_recordings_that_differ_among_themselves_say_so(tmp_path: Path) -> None:
+    rows = recording("a") + recording("b", kernel="6.6") + recording("b", run=2, kernel="6.1")
+    differences = differences_table(table("conditions", rows), [("a", "b")])
+    (row,) = differences.to_dict("records")
+    assert (row["basis_value"], row["comparison_value"]) == ("as ever", "6.1 | 6.6")
+    io.write(differences, tmp_path / "d", "differences")
+
+
+def test_a_facet_that_one_side_has_is_not_recorded_on_the_other() -> None:
+    rows = [one for one in recording("b") if one["facet"] != "setting: governor"]
+    differences = differences_table(table("conditions", recording("a") + rows), [("a", "b")])
+    (row,) = differences.to_dict("records")
+    assert (row["basis_value"], row["comparison_value"]) == ("as ever", "not recorded")
+
+
+def test_each_measurement_that_both_have_is_compared() -> None:
+    rows = [row for drive, more in (("a", {}), ("b", {"kernel": "6.6"})) for name in ("one", "two")
+            for row in recording(drive, measurement=name, **more)]  # fmt: skip
+    rows += recording("a", measurement="three", kernel="5")
+    differences = differences_table(table("conditions", rows), [("a", "b"), ("a", "c")])
+    assert differences["measurement"].tolist() == ["one", "two"]
+
+
+def test_nothing_to_compare_gives_an_empty_table(tmp_path: Path) -> None:
+    empty = differences_table(pd.DataFrame(table("conditions", [])), [("a", "b")], ["firmware"])
+    io.write(empty, tmp_path / "d", "differences")

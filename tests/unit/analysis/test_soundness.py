@@ -1,0 +1,376 @@
+"""What is no measurement counts nowhere, and is named: from evidence that was tampered with to the tables."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_plans import made_plan
+
+from drivelab.analysis.exclusions import counted, exclusions_table, left_out
+from drivelab.analysis.labels import named
+from drivelab.analysis.soundness import FAULTS, because, missing_cells, sound, split, unsound_cells
+from drivelab.analysis.summary import summary_table
+from drivelab.analysis.windows import windows_table
+from drivelab.errors import UserError
+from drivelab.fio.document import documents
+from drivelab.plan.plan import Plan, canonical
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.tables import io
+from drivelab.tables.collect import collect
+from drivelab.tables.facts import recording_facts, strangers
+
+from .rows import key, loop, soak, table
+
+READ = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
+        "runtime_s": 0.3}  # fmt: skip
+LARGER = {**READ, "block_size_bytes": 8192}
+TRACK = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "metric": "iops"}
+UNTIL = {"window": 5, "max_rounds": 25, "data_excursion": 0.2, "slope_excursion": 0.1, "track": [TRACK]}
+SOAK = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 4, "slice_s": 0.1}
+FILL = {"block_size_bytes": 131072, "capacity_multiple": 1, "pattern": "sequential", "queue_depth": 32}
+STEPS: list[dict[str, Any]] = [{"loop": {"cells": [READ, LARGER], "until": UNTIL}},
+                               {"soak": {"cell": SOAK, "until": {"time_s": 0.5}}}]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording on the virtual clock: a loop of two cells that is steady from round 1 to 5, then a soak."""
+    folder = tmp_path_factory.mktemp("made")
+    plan = made_plan(folder, STEPS, {"fill": FILL})
+    purge(plan, folder / "purged.json")
+    precondition(plan, folder / "purged.json", folder / "conditioned.json")
+    measure(plan, folder / "conditioned.json")
+    return plan.recording_path
+
+
+@pytest.fixture
+def recording(made: Path, tmp_path: Path) -> Path:
+    """A copy of it to tamper with, in another results folder."""
+    place = tmp_path / "recordings" / Path(*made.parts[-3:])
+    shutil.copytree(made, place)
+    return place
+
+
+def tamper(recording: Path, cell: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the job in fio's document of a cell."""
+    path = recording / "cells" / cell / "fio.json"
+    document = json.loads(path.read_text())
+    change(document["jobs"][0])
+    path.write_text(json.dumps(document))
+
+
+def written(recording: Path, folder: Path) -> dict[str, pd.DataFrame]:
+    """The tables as they come back from disk."""
+    found = {}
+    for name, frame in collect(recording, reduced=False).items():
+        io.write(frame, folder / f"{name}.parquet", name)
+        found[name] = io.read(folder / f"{name}.parquet", name)
+    return found
+
+
+def excluded(recording: Path, cells: pd.DataFrame) -> list[tuple[str, str]]:
+    found = exclusions_table(cells, recording_facts([recording]))
+    return list(found[["place", "fault"]].itertuples(index=False, name=None))
+
+
+def test_a_recording_as_it_was_made_is_sound(made: Path, tmp_path: Path) -> None:
+    tables = written(made, tmp_path)
+    assert tables["cells"]["unsound"].isna().all()
+    assert missing_cells(tables["cells"]).empty
+    assert excluded(made, tables["cells"]) == []
+    windows = windows_table(tables["cells"], {0: UNTIL})
+    assert windows[["reached", "window_start", "window_end"]].values.tolist() == [[True, 1, 5]]
+
+
+BAD: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "rate": (lambda job: job["read"].update(iops=float("nan")), "not a number"),
+    "infinite rate": (lambda job: job["read"].update(bw_bytes=float("inf")), "not a number"),
+    "mean latency": (lambda job: job["read"]["lat_ns"].update(mean=float("nan")), "not a number"),
+    "runtime": (lambda job: job["read"].update(runtime=float("nan")), "not a number"),
+    "count": (lambda job: job["read"].update(total_ios=float("nan")), "not a number"),
+    "bytes": (lambda job: job["write"].update(io_bytes=float("nan"), total_ios=0), "not a number"),
+    "negative mean": (lambda job: job["read"]["lat_ns"].update(mean=-1.0), "negative latency"),
+    "negative bin": (lambda job: _move_bins(job["read"]["lat_ns"]), "negative latency"),
+    "negative rate": (lambda job: job["read"].update(iops=-5.0), "negative rate"),
+    "zero": (lambda job: job["read"].update(total_ios=0, lat_ns={"N": 0}), "no I/O"),
+    "error": (lambda job: job.update(error=5), "damaged evidence"),
+    "bins": (lambda job: job["read"]["lat_ns"].update(N=7), "damaged evidence"),
+}
+
+
+def _move_bins(latency: dict[str, Any]) -> None:
+    latency["bins"] = {f"-{name}" if place == 0 else name: count
+                       for place, (name, count) in enumerate(latency["bins"].items())}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_value_is_named_and_is_in_no_window_average_or_percentile(
+    recording: Path, tmp_path: Path, case: str
+) -> None:
+    change, fault = BAD[case]
+    tamper(recording, "0-round03-cell00", change)
+    tables = written(recording, tmp_path)
+    cells = tables["cells"]
+    bad = cells[cells["unsound"].notna()]
+    assert bad[["round", "cell"]].values.tolist() == [[3, 0]]
+    assert excluded(recording, cells) == [("round 3, RND 4KiB 100/0", fault)]
+    numbers = cells.select_dtypes("number").drop(columns=["run"])
+    assert not (numbers == float("inf")).any(axis=None)
+    for name in ("latency_bins", "series"):
+        rows = tables[name]
+        assert rows[(rows["kind"] == "loop") & (rows["round"] == 3) & (rows["cell"] == 0)].empty, name
+    assert len(named(cells)) == len(cells) - 1
+    (window,) = windows_table(cells, {0: UNTIL}).to_dict("records")
+    assert (window["reached"], window["rounds"], window["window_start"], window["window_end"]) == (False, 5, 4, 5)
+    assert len(window["values"]) == 2, "what is left behind the hole, and it is not called steady"
+
+
+def test_another_cell_keeps_its_window(recording: Path, tmp_path: Path) -> None:
+    """Steady state is judged by the smaller reads; a bad larger one is missing from its own average only."""
+    tamper(recording, "0-round02-cell01", lambda job: job["read"].update(iops=float("nan")))
+    cells = written(recording, tmp_path)["cells"]
+    assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0", "not a number")]
+    assert windows_table(cells, {0: UNTIL})["reached"].all()
+
+
+def summary_of(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    windows = windows_table(tables["cells"], {0: UNTIL})
+    bins = tables["latency_bins"]
+    soak_bins = bins[bins["kind"] == "soak"]
+    return summary_table(tables["cells"], windows, tables["replays"], tables["replay_passes"], soak_bins=soak_bins)
+
+
+def test_a_bad_value_is_in_no_summary(recording: Path, made: Path, tmp_path: Path) -> None:
+    tamper(recording, "0-round02-cell01", lambda job: job["read"].update(iops=1e12, bw_bytes=float("nan")))
+    before = summary_of(written(made, tmp_path / "before")).set_index(["cell_label", "metric"])
+    tables = written(recording, tmp_path / "after")
+    after = summary_of(tables).set_index(["cell_label", "metric"])
+    assert set(before.index) == set(after.index)
+    place = ("RND 8KiB 100/0", "iops")
+    kept = named(tables["cells"]).query("cell_label == 'RND 8KiB 100/0' and 1 <= round <= 5")
+    assert sorted(kept["round"]) == [1, 3, 4, 5]
+    assert after.loc[place, "value"] == pytest.approx(kept["iops"].mean())
+    assert after.loc[place, "spread_high"] < 1e12
+    assert len(after.loc[place, "samples"]) == 4
+    assert not any("0-round02-cell01" in one for row in after["evidence"] for one in row)
+    others = [one for one in before.index if one[0] != place[0]]
+    assert after.loc[others, "value"].equals(before.loc[others, "value"])
+
+
+def test_recordings_that_are_left_out_are_in_no_summary(recording: Path, tmp_path: Path) -> None:
+    """Three runs, of which the first was made with another fio: two are left, which are no median of three."""
+    runs = [recording, copy_of(recording, 2), copy_of(recording, 3)]
+    for number, run in enumerate(runs):
+        new_times(run, 1000 * number)
+    path = recording / "host.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "fio": "1.0"}))
+    of_runs = [written(run, tmp_path / run.name) for run in runs]
+    tables = {name: pd.concat([one[name] for one in of_runs], ignore_index=True) for name in of_runs[0]}
+    exclusions = exclusions_table(tables["cells"], recording_facts(runs))
+    assert exclusions["fault"].tolist() == ["mixed versions"]
+    pooled, left = summary_of(tables), summary_of({name: counted(rows, exclusions) for name, rows in tables.items()})
+    assert set(pooled["scope"]) == {"recordings"}
+    assert f"mine/made-up/{recording.name}" in {one for row in pooled["recordings"] for one in row}
+    assert {one for row in left["recordings"] for one in row} == {f"mine/made-up/{runs[1].name}"}
+
+
+@pytest.mark.parametrize("tampering", ["cut off", "removed"])
+def test_evidence_that_is_not_whole(recording: Path, tmp_path: Path, tampering: str) -> None:
+    path = recording / "cells/0-round05-cell00"
+    if tampering == "removed":
+        shutil.rmtree(path)
+    else:
+        (path / "fio.json").write_text((path / "fio.json").read_text()[:900])
+    cells = written(recording, tmp_path)["cells"]
+    assert excluded(recording, cells) == [("round 5, RND 4KiB 100/0", "damaged evidence")]
+    assert windows_table(cells, {0: UNTIL})["window_end"].tolist() == [4]
+
+
+def journal_without(recording: Path, *directories: str) -> None:
+    path = recording / "journal.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not any(f'"directory":"cells/{one}"' in line for one in directories)]
+    assert len(kept) == len(lines) - len(directories)
+    path.write_text("".join(kept))
+
+
+def test_a_cell_that_the_journal_lost_is_a_missing_round(recording: Path, tmp_path: Path) -> None:
+    journal_without(recording, "0-round03-cell00")
+    cells = written(recording, tmp_path)["cells"]
+    assert cells["unsound"].isna().all()
+    assert excluded(recording, cells) == [("round 3, RND 4KiB 100/0", "missing round")]
+    assert not windows_table(cells, {0: UNTIL})["reached"].any()
+
+
+def test_a_last_round_that_the_journal_lost_is_told_by_the_manifest(recording: Path, tmp_path: Path) -> None:
+    journal_without(recording, "0-round05-cell00", "0-round05-cell01")
+    cells = written(recording, tmp_path)["cells"]
+    assert excluded(recording, cells) == [("journal", "missing round")]
+    assert not windows_table(cells, {0: UNTIL})["reached"].any()
+
+
+def test_a_loop_that_nothing_can_be_said_of_has_no_sound_cell(recording: Path, tmp_path: Path) -> None:
+    for number in range(1, 6):
+        tamper(recording, f"0-round0{number}-cell00", lambda job: job.update(error=5))
+    cells = written(recording, tmp_path)["cells"]
+    assert named(cells)["kind"].unique().tolist() == ["soak"]
+    assert windows_table(cells, {0: UNTIL}).empty
+
+
+def test_a_slice_that_is_no_number_leaves_the_others(recording: Path, tmp_path: Path) -> None:
+    path = recording / "cells/1-soak-part1/fio.json"
+    text = path.read_text()
+    third = list(re.finditer(r'"lat_ns": \{[^{}]*?"mean": ([1-9][\d.]*)', text))[2]
+    path.write_text(text[: third.start(1)] + "NaN" + text[third.end(1) :])
+    tables = written(recording, tmp_path)
+    assert excluded(recording, tables["cells"]) == [
+        ("slice 3, RND 4KiB 0/100", "not a number"), ("slice 4, RND 4KiB 0/100", "not a number"),
+    ]  # fmt: skip
+    soak_bins = tables["latency_bins"][tables["latency_bins"]["kind"] == "soak"]
+    assert sorted(soak_bins["round"].unique()) == [1, 2, 5]
+
+
+def test_a_soak_whose_counts_go_back_is_unsound_as_a_whole(recording: Path, tmp_path: Path) -> None:
+    path = recording / "cells/1-soak-part1/fio.json"
+    found = list(documents(path.read_text()))
+    found[2]["jobs"][0]["write"]["lat_ns"]["N"] = 1
+    path.write_text("\n".join(json.dumps(one) for one in found))
+    tables = written(recording, tmp_path)
+    assert excluded(recording, tables["cells"]) == [("slice 1, RND 4KiB 0/100", "damaged evidence")]
+    assert tables["series"][tables["series"]["kind"] == "soak"].empty
+
+
+def test_a_recording_in_the_place_of_another_is_refused(recording: Path) -> None:
+    other = recording.with_name("0123456789ab-run1")
+    recording.rename(other)
+    with pytest.raises(UserError, match=r"0123456789ab-run1: holds the recording mine/made-up/.*copied or moved there"):
+        collect(other, reduced=False)
+
+
+def copy_of(recording: Path, run: int) -> Path:
+    """A copy that calls itself another run: its plan too, which the digest does not cover."""
+    plan = Plan.read(recording / "plan.json")
+    changed = Plan(plan.subject, {**plan.context, "run": run})
+    place = recording.with_name(f"{plan.digest}-run{run}")
+    shutil.copytree(recording, place)
+    (place / "plan.json").write_text(changed.to_json())
+    return place
+
+
+def test_a_copied_run_counts_once(recording: Path, tmp_path: Path) -> None:
+    again = copy_of(recording, 2)
+    cells = pd.concat([collect(one, reduced=False)["cells"] for one in (recording, again)])
+    found = exclusions_table(cells, recording_facts([recording, again]))
+    io.write(found, tmp_path / "exclusions.parquet", "exclusions")
+    assert found["fault"].tolist() == ["duplicated run"]
+    assert left_out(found) == {f"mine/made-up/{again.name}"}
+    assert counted(cells, found)["run"].unique().tolist() == [1]
+
+
+def new_times(recording: Path, later_s: int) -> None:
+    path = recording / "journal.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line["at"] = (pd.Timestamp(line["at"]) + pd.Timedelta(seconds=later_s)).isoformat()
+    path.write_text("".join(canonical(line) + "\n" for line in lines))
+
+
+_VERSIONS = [("host.json", "fio"), ("host.json", "kernel"), ("identity.json", "firmware")]
+
+
+@pytest.mark.parametrize(("file", "name"), _VERSIONS)
+def test_runs_of_other_versions_than_the_latest_are_not_pooled_with_it(recording: Path, file: str, name: str) -> None:
+    runs = [recording, copy_of(recording, 2), copy_of(recording, 3)]
+    for number, run in enumerate(runs[1:], start=1):
+        new_times(run, 1000 * number)
+    for run in runs[1:]:
+        facts = json.loads((run / file).read_text())
+        (run / file).write_text(json.dumps({**facts, name: "9.9"}))
+    found = exclusions_table(table("cells", []), recording_facts(runs))
+    assert found[["recording", "place", "fault"]].values.tolist() == [
+        [f"mine/made-up/{recording.name}", "recording", "mixed versions"]
+    ]
+    assert f"{name} " in found["words"].iloc[0]
+    assert "and not 9.9 as the latest" in found["words"].iloc[0]
+
+
+def test_strangers_among_the_recordings_are_named(recording: Path, tmp_path: Path) -> None:
+    copied = recording.with_name(f"{recording.name} (copy)")
+    shutil.copytree(recording, copied)
+    edited = recording.with_name("edited")
+    shutil.copytree(recording, edited)
+    (edited / "plan.json").write_text((edited / "plan.json").read_text().replace("made-up", "made-down"))
+    shutil.copytree(recording, recording.with_name("0123456789ab-run1.part"))
+    folders = sorted(recording.parent.iterdir())
+    words = {row["recording"].rpartition("/")[2]: row["words"] for row in strangers(folders, {"mine"}, {"made-up"})}
+    assert words.keys() == {copied.name, "edited"}, "an older plan of the study is no stranger, nor what is unfinished"
+    assert "under another name" in words[copied.name]
+    assert "was changed after it was made" in words["edited"]
+    rows = list(strangers([recording], {"other"}, {"made-up"}))
+    assert [row["words"] for row in rows] == ["its drive 'mine' is none of the study's"]
+    found = exclusions_table(table("cells", []), recording_facts([]), rows)
+    io.write(found, tmp_path / "e.parquet", "exclusions")
+    assert found["fault"].tolist() == ["foreign recording"]
+
+
+def test_a_slice_without_io_counts_and_a_cell_without_does_not() -> None:
+    cells = table("cells", loop([100.0] * 3) + soak([100.0] * 3, step=1))
+    cells.loc[[1, 4], ["read_ios", "write_ios", "iops", "bandwidth_mib_s"]] = 0
+    cells.loc[[1, 4], "mean_latency_us"] = float("nan")
+    cells["max_latency_us"] = cells["mean_latency_us"]
+    for nines in ("50", "90", "99", "999", "9999", "99999", "999999"):
+        cells[f"p{nines}_latency_us"] = cells["mean_latency_us"]
+    cells["write_mean_latency_us"] = cells["mean_latency_us"]
+    assert [one is None for one in unsound_cells(cells)] == [True, False, True, True, True, True]
+
+
+def test_a_cell_twice_in_the_journal_counts_once() -> None:
+    cells = table("cells", [row | _LATENCIES for row in loop([100.0, 50.0]) + loop([70.0])])
+    assert [one is None for one in unsound_cells(cells)] == [True, True, False]
+
+
+_LATENCIES = {"write_mean_latency_us": 5.0, "max_latency_us": 9.0} | {
+    f"p{nines}_latency_us": 8.0 for nines in ("50", "90", "99", "999", "9999", "99999", "999999")
+}
+
+
+@settings(deadline=None)
+@given(st.sets(st.integers(1, 12)), st.integers(5, 12))
+def test_a_window_never_holds_a_round_that_is_unsound(bad: set[int], rounds: int) -> None:
+    rows = [row | {"unsound": because("no I/O", "x") if row["round"] in bad else None} for row in loop([9.0] * rounds)]
+    found = windows_table(table("cells", rows), {0: UNTIL | {"track": [TRACK | {"read_share": 0}]}})
+    whole = [number for number in range(1, rounds + 1) if number not in bad]
+    firsts = [one for one in whole if set(range(one, one + 5)) <= set(whole)]
+    assert found.empty == (not whole)
+    for window in found.to_dict("records"):
+        inside = range(window["window_start"], window["window_end"] + 1)
+        assert set(inside) <= set(whole)
+        assert len(window["values"]) == len(inside)
+        assert window["reached"] == bool(firsts)
+        if firsts:
+            assert window["window_start"] == firsts[0]
+
+
+def test_names_do_not_depend_on_what_is_unsound() -> None:
+    rows = loop([9.0], queue_depth=1) + [row | {"cell": 1} for row in loop([9.0], queue_depth=32)]
+    rows[0]["unsound"] = because("no I/O", "x")
+    cells = table("cells", rows)
+    assert named(cells)["cell_label"].tolist() == ["RND 4KiB 0/100 T2Q32"]
+    assert sound(cells.drop(columns="unsound")).equals(cells.drop(columns="unsound"))
+
+
+def test_faults_are_a_closed_list() -> None:
+    assert split(because(FAULTS[0], "a: b")) == (FAULTS[0], "a: b")
+    with pytest.raises(ValueError, match="no fault"):
+        because("bad weather", "rain")
+    assert key()["recording"]

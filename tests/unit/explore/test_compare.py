@@ -1,0 +1,236 @@
+"""Any recordings against any others: drives of known speed on the virtual clock, from the recordings to the words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_plans import made_plan
+
+from drivelab.analysis.windows import windows_table
+from drivelab.cli.main import main
+from drivelab.errors import UserError
+from drivelab.explore.compare import Comparison, Terms, compare, meant_to_differ
+from drivelab.explore.selection import IMPORTED, catalogue, parse, select
+from drivelab.plan.plan import Plan, canonical
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.tables import io
+from drivelab.tables.collect import collect
+from drivelab.tables.conditions import conditions
+
+READ = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
+        "runtime_s": 0.2}  # fmt: skip
+LOOP = {"loop": {"cells": [READ], "until": {"rounds": 5}, "cold_rounds": 1}}
+FILL = {"block_size_bytes": 131072, "capacity_multiple": 1, "pattern": "sequential", "queue_depth": 32}
+READ_US = {"slow": 400, "fast": 100}
+
+
+def tables(recording: Path, results: Path) -> None:
+    plan = Plan.read(recording / "plan.json")
+    made = collect(recording, reduced=False)
+    criteria = {n: one["loop"]["until"] for n, one in enumerate(plan.subject["measure"]) if "loop" in one}
+    for name, table in {**made, "steady_state": windows_table(made["cells"], criteria)}.items():
+        io.write(table, results / "tables" / plan.recording / f"{name}.parquet", name)
+
+
+def made(folder: Path, drive: str, run: int = 1, **more: Any) -> Path:
+    """A recording of a drive of its speed, with its tables, in FOLDER/results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plan = made_plan(folder, [LOOP], {"fill": FILL}, model={"read_us": READ_US[drive], "seed": run}, **more)
+    plan = Plan({**plan.subject, "class": {**plan.subject["class"], "name": "client"}}, plan.context)
+    sheet = Path(plan.context["drives_sheet"])
+    sheet.write_text(sheet.read_text().replace("\nmine\t", f"\n{drive}\t"))
+    plan = Plan(plan.subject, {**plan.context, "drive": drive, "run": run, "measurement": "reads"})
+    purge(plan, folder / "purged.json")
+    precondition(plan, folder / "purged.json", folder / "conditioned.json")
+    measure(plan, folder / "conditioned.json")
+    tables(plan.recording_path, folder / "results")
+    return plan.recording_path
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compare")
+    for drive in READ_US:
+        made(folder, drive)
+    return folder / "results"
+
+
+@pytest.fixture
+def results(measured: Path, tmp_path: Path) -> Path:
+    """A copy to change."""
+    return Path(shutil.copytree(measured, tmp_path / "results"))
+
+
+def copied(recording: Path, results: Path, *, run: int, later_s: int = 1000, **changed: dict[str, str]) -> Path:
+    """The recording again as another run, later, with facts of `host` or `identity` changed."""
+    plan = Plan.read(recording / "plan.json")
+    place = recording.with_name(f"{plan.digest}-run{run}")
+    shutil.copytree(recording, place)
+    (place / "plan.json").write_text(Plan(plan.subject, {**plan.context, "run": run}).to_json())
+    journal = [json.loads(line) for line in (place / "journal.jsonl").read_text().splitlines()]
+    for line in journal:
+        line["at"] = f"{2030 + run}{line['at'][4:]}"
+    (place / "journal.jsonl").write_text("".join(canonical(line) + "\n" for line in journal))
+    for name, facts in changed.items():
+        body = json.loads((place / f"{name}.json").read_text())
+        (place / f"{name}.json").write_text(json.dumps({**body, **facts}))
+    tables(place, results)
+    return place
+
+
+def against(results: Path, basis: str, comparison: str, **terms: Any) -> Comparison:
+    return compare(parse(basis), parse(comparison), results, Terms(**terms))
+
+
+def one(results: Path, drive: str, run: int = 1) -> Path:
+    return next((results / "recordings" / drive / "reads").glob(f"*-run{run}"))
+
+
+def test_a_faster_drive_is_better_by_as_much_as_it_is(results: Path) -> None:
+    found = against(results, "slow", "fast")
+    assert set(found.deltas["verdict"]) == {"better"}
+    latency = found.deltas.set_index("metric").loc["mean_latency_us"]
+    way_us = latency["basis_value"] - READ_US["slow"]
+    assert latency["comparison_value"] == pytest.approx(READ_US["fast"] + way_us), "the flash alone is faster"
+    assert latency["delta_pct"] == pytest.approx(100 * ((400 + way_us) / (100 + way_us) - 1))
+    back = against(results, "fast", "slow")
+    assert set(back.deltas["verdict"]) == {"worse"}
+    assert found.counts["better"] == len(found.deltas) == back.counts["worse"]
+
+
+def test_what_was_meant_to_differ_is_told_from_what_else_does(results: Path) -> None:
+    path = one(results, "fast") / "host.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "9.9"}))
+    found = against(results, "slow", "fast")
+    meant = found.differences[found.differences["intended"]]
+    assert "virtual drive: read_us" in set(meant["facet"])
+    assert found.unintended["facet"].tolist() == ["kernel"]
+    forbidden = against(results, "slow", "fast", forbid=True)
+    assert set(forbidden.deltas["verdict"]) == {"not compared"}
+    meant_so = against(results, "slow", "fast,kernel=9.9")
+    assert meant_so.unintended.empty
+
+
+@pytest.mark.parametrize(
+    ("basis", "comparison", "meant"),
+    [
+        ("op7", "op28", ("drive",)),
+        ("op7", "drive=op7", ()),
+        ("op7@a", "op7@b", ("host", "setting", "scenario", "write cache")),
+        ("op7@a", "op28@a", ("drive",)),
+        ("op7,firmware=1", "op7,firmware=2", ("firmware",)),
+        ("op7,kernel=6.1", "op7,kernel=6.2,host=b", ("host", "setting", "kernel")),
+        ("op7,until=2026-01-01", "op7,since=2026-01-01", ("time",)),
+        ("old:op7", "new:op7", ()),
+    ],
+)
+def test_the_selectors_say_what_is_meant_to_differ(basis: str, comparison: str, meant: tuple[str, ...]) -> None:
+    assert meant_to_differ(parse(basis), parse(comparison)) == meant
+
+
+def test_a_side_is_the_median_of_its_runs(results: Path) -> None:
+    for drive in READ_US:
+        for run in (2, 3):
+            copied(one(results, drive), results, run=run)
+    found = against(results, "slow,run=1", "fast,until=2031-01-01")
+    assert set(found.deltas["basis_n"]) == {5}, "rounds of the one recording"
+    pooled = against(results, "fast", "slow")
+    assert set(pooled.deltas["comparison_n"]) == {3}, "three recordings, a value of each"
+    assert len(pooled.recordings["slow"]) == 3
+    with pytest.raises(UserError, match="is a median of 5 warm rounds and a median of 3 recordings; choose as many"):
+        against(results, "fast,run=1", "slow")
+
+
+def test_recordings_of_other_versions_are_left_out_by_name(results: Path) -> None:
+    for run in (2, 3):
+        copied(one(results, "slow"), results, run=run, identity={"firmware": "NEW"})
+    found = against(results, "fast", "slow")
+    assert found.exclusions["fault"].tolist() == ["mixed versions"]
+    assert found.exclusions["recording"].tolist()[0].endswith("-run1")
+    assert all("-run1" not in name for name in found.recordings["slow"])
+
+
+def test_recordings_by_another_plan_are_left_out_by_name(results: Path, tmp_path: Path) -> None:
+    """Made with another seed, the drive is another one by its plan."""
+    later = made(tmp_path / "again", "slow", scenario="synthetic")
+    plan = Plan.read(later / "plan.json")
+    shutil.copytree(later, results / "recordings" / plan.recording)
+    shutil.copytree(tmp_path / "again/results/tables" / plan.recording, results / "tables" / plan.recording)
+    found = against(results, "fast", "slow")
+    assert found.recordings["slow"] == (plan.recording,)
+    assert "another plan" in found.exclusions["words"].iloc[0]
+
+
+def test_an_imported_folder_is_compared_by_its_tables(results: Path, tmp_path: Path) -> None:
+    """Of an import there are a summary and conditions, and no recordings."""
+    from drivelab.analysis.summary import summary_table
+
+    recording = one(results, "slow")
+    read = {name: io.read(results / "tables/slow/reads" / recording.name / f"{name}.parquet", name)
+            for name in ("cells", "steady_state", "replays", "replay_passes")}  # fmt: skip
+    other = tmp_path / "imported"
+    io.write(summary_table(**read).assign(measurement="imported"), other / "tables/summary.parquet", "summary")
+    of = conditions([recording], {}, read["cells"]).assign(measurement="imported")
+    io.write(of[of["facet"] != "kernel"], other / "tables/conditions.parquet", "conditions")
+    (other / IMPORTED).write_text("{}")
+    found = against(results, f"{other}:slow", "fast")
+    assert set(found.deltas["verdict"]) == {"better"}
+    assert "not recorded" in found.unintended.set_index("facet").loc["kernel", "basis_value"]
+
+
+@pytest.mark.parametrize(
+    ("basis", "comparison", "words"),
+    [
+        ("slow", "slow", "is on both sides"),
+        ("slow", "drive=slow", "both sides have the recording slow/reads"),
+        ("slow", "nobody", "no recording has drive nobody; there is fast, slow"),
+        ("slow", "fast,run=7", "no recording has run 7; there is 1"),
+        ("slow", "fast,since=2999-01-01", "no recording has since"),
+        ("slow", "measurement=reads", "recordings of fast, slow, whose values are never pooled"),
+        ("slow", "colour=red", "'colour=red' in 'colour=red' selects nothing"),
+        ("slow", "fast,fast", "selects nothing"),
+        ("slow", "fast,since=yesterdayish", "is no date"),
+        ("slow", "", "an empty selector"),
+        ("slow", "nowhere:fast", "holds no finished recordings"),
+    ],
+)
+def test_what_cannot_be_selected_is_refused_in_a_sentence(
+    results: Path, basis: str, comparison: str, words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        against(results, basis, comparison)
+
+
+def test_until_a_day_is_with_that_day(results: Path) -> None:
+    recordings = catalogue(results)
+    day = recordings["started"].iloc[0][:10]
+    assert len(select(recordings, parse(f"slow,until={day}"))) == 1
+    assert len(select(recordings, parse(f"slow,since={day}"))) == 1
+
+
+def test_the_command_tells_all_and_ends_as_it_is_asked(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compare", "slow", "fast", "--results", str(results)]
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("fast against slow: 10 better, 0 worse, 0 same, 0 cannot tell (margin 5 %")
+    assert lines[1].startswith("Meant to differ: ")
+    assert lines[2] == "Differs too: nothing"
+    assert main([*arguments, "--json", "--margin", "3%"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["margin_pct"] == 3
+    assert {row["verdict"] for row in found["deltas"]} == {"better"}
+    assert main([*arguments, "--forbid-differences"]) == 0, "nothing but the drive differs"
+    capsys.readouterr()
+    path = one(results, "fast") / "host.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "9.9"}))
+    assert main([*arguments, "--forbid-differences"]) == 3
+    out = capsys.readouterr().out
+    assert "10 not compared" in out
+    assert "kernel (" in out
+    assert main([*arguments, "--margin", "120%"]) == 2
+    assert "--margin" in capsys.readouterr().err

@@ -1,0 +1,121 @@
+"""SQL over tables as they lie on disk: right answers, and nothing else."""
+
+from __future__ import annotations
+
+import csv
+import io as text_io
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from drivelab.cli.main import main
+from drivelab.errors import UserError
+from drivelab.explore.query import columns, open_results, query
+from drivelab.tables import io
+from drivelab.tables.schemas import SCHEMAS
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Cells of two recordings, and the drives."""
+    for drive, values in (("op7", [10.0, 20.0]), ("op28", [30.0])):
+        rows = [_row("cells", drive=drive, recording=f"{drive}/test/0-run1", iops=iops) for iops in values]
+        io.write(pd.DataFrame(rows), tmp_path / f"results/tables/{drive}/test/0-run1/cells.parquet", "cells")
+    io.write(pd.DataFrame([_row("drives", drive="op7")]), tmp_path / "results/tables/drives.parquet", "drives")
+    return tmp_path / "results"
+
+
+def _row(table: str, **given: object) -> dict[str, object]:
+    zero = {"string": "", "bool": False, "timestamp[ms, tz=UTC]": pd.Timestamp("2026-01-02T03:04:05Z")}
+    return {f.name: given.get(f.name, None if f.nullable else zero.get(str(f.type), 0)) for f in SCHEMAS[table]}
+
+
+def test_files_of_all_recordings_are_one_table(results: Path) -> None:
+    answer = query(open_results(results), "SELECT drive, sum(iops) AS s FROM cells GROUP BY drive ORDER BY drive")
+    assert answer.to_pylist() == [{"drive": "op28", "s": 30.0}, {"drive": "op7", "s": 30.0}]
+    joined = "SELECT count(*) AS n FROM cells JOIN drives USING (drive)"
+    assert query(open_results(results), joined).to_pylist() == [{"n": 2}]
+
+
+def test_a_table_without_files_is_empty(results: Path) -> None:
+    assert query(open_results(results), "SELECT * FROM findings").num_rows == 0
+
+
+@pytest.mark.parametrize("sql", ["DESCRIBE cells", "SHOW TABLES", "SUMMARIZE cells", "EXPLAIN SELECT 1", "FROM cells"])
+def test_what_only_reads_is_allowed(results: Path, sql: str) -> None:
+    assert query(open_results(results), sql).num_rows > 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("INSERT INTO cells VALUES (1)", "INSERT is not allowed"),
+        ("CREATE TABLE x AS SELECT 1", "CREATE is not allowed"),
+        ("DROP VIEW cells", "DROP is not allowed"),
+        ("COPY (SELECT 1) TO '{folder}/made'", "COPY is not allowed"),
+        ("ATTACH '{folder}/made'", "ATTACH is not allowed"),
+        ("SET enable_external_access = true", "SET is not allowed"),
+        ("PRAGMA database_list", "PRAGMA is not allowed"),
+        ("INSTALL httpfs", "LOAD is not allowed"),
+        ("EXPLAIN ANALYZE SELECT 1", "EXPLAIN is not allowed"),
+        ("/* so */ EXPLAIN (ANALYZE) SELECT 1", "EXPLAIN is not allowed"),
+        ("SELECT 1; SELECT 2", "has 2 statements"),
+        ("", "has 0 statements"),
+        ("SELEC 1", "is no SQL"),
+        ("SELECT nothing FROM cells", "cannot be answered"),
+        ("SELECT * FROM nowhere", "cannot be answered"),
+        ("SELECT * FROM read_text('{folder}/secret')", "cannot be answered"),
+        ("SELECT * FROM '{folder}/secret.csv'", "cannot be answered"),
+        ("SELECT * FROM results", "cannot be answered"),
+    ],
+)
+def test_all_else_is_refused_in_a_sentence(results: Path, sql: str, words: str) -> None:
+    for name in ("secret", "secret.csv"):
+        (results.parent / name).write_text("a,b\n1,2\n")
+    before = {path: path.stat().st_mtime_ns for path in results.parent.rglob("*")}
+    with pytest.raises(UserError, match=words) as caught:
+        query(open_results(results), sql.format(folder=results.parent))
+    assert "\n" not in str(caught.value)
+    assert {path: path.stat().st_mtime_ns for path in results.parent.rglob("*")} == before
+
+
+def test_files_of_another_version_are_left_out_and_counted(results: Path) -> None:
+    path = results / "tables/op28/test/0-run1/cells.parquet"
+    table = pq.read_table(path)
+    mark = {io.METADATA_KEY: json.dumps({"table": "cells", "version": 1})}
+    pq.write_table(table.replace_schema_metadata(mark), path)
+    opened = open_results(results)
+    assert opened.outdated == 1
+    assert query(opened, "SELECT count(*) AS n FROM cells").to_pylist() == [{"n": 2}]
+
+
+def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no tables"):
+        open_results(tmp_path)
+
+
+def test_the_list_names_every_table_and_column(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = {name: (rows, [column for column, _ in fields]) for name, rows, fields in columns(open_results(results))}
+    assert found.keys() == SCHEMAS.keys()
+    assert found["cells"] == (3, SCHEMAS["cells"].names)
+    assert main(["query", "--results", str(results)]) == 0
+    assert "cells (3 rows): recording, drive" in capsys.readouterr().out
+
+
+def test_the_command_prints_tables_csv_and_json(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sql = "SELECT drive, iops, started, unsound, [iops, NULL] AS list FROM cells ORDER BY iops LIMIT 1"
+    arguments = ["query", sql, "--results", str(results)]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "(1 row)"
+    assert main([*arguments, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(text_io.StringIO(capsys.readouterr().out)))
+    assert (rows[0]["drive"], float(rows[0]["iops"]), rows[0]["unsound"]) == ("op7", 10.0, "")
+    assert main([*arguments, "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row == {"drive": "op7", "iops": 10.0, "started": "2026-01-02 03:04:05+00:00", "unsound": None,
+                   "list": [10.0, None]}  # fmt: skip
+    assert main(["query", "DROP VIEW cells", "--results", str(results)]) == 2
+    assert capsys.readouterr().err.startswith("drivelab: DROP is not allowed")

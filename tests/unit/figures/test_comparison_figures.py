@@ -1,0 +1,279 @@
+"""Figures over several drives show what the tables say."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import comparison_frames as frames
+import numpy as np
+import pandas as pd
+import protocol_frames
+import pytest
+from matplotlib.figure import Figure
+
+from drivelab.analysis.latency import percentiles_us
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
+from drivelab.figures.alignment import alignment
+from drivelab.figures.application_durations import application_durations
+from drivelab.figures.bathtub import bathtub
+from drivelab.figures.between_nines_of_drives import between_nines_of_drives
+from drivelab.figures.capacity import capacity, size
+from drivelab.figures.comparison import comparison
+from drivelab.figures.depth_ramp import depth_ramp
+from drivelab.figures.exceedance_of_drives import exceedance_of_drives
+from drivelab.figures.latency_heat import latency_heat
+from drivelab.figures.nines_of_drives import nines_of_drives
+from drivelab.figures.normalised import normalised
+from drivelab.figures.strip_chart import strip_chart
+from drivelab.figures.tail import tail
+from drivelab.figures.telemetry_strip import telemetry_strip
+
+NO_WINDOWS = protocol_frames.NO_WINDOWS
+
+
+def drawn(figure: Figure, gid: str, panel: int = 0) -> list[np.ndarray]:
+    """Points of the lines with a `gid` in one of the axes."""
+    return [line.get_xydata() for line in figure.axes[panel].get_lines() if line.get_gid() == gid]
+
+
+def texts(figure: Figure, gid: str) -> list[str]:
+    found = [text for axes in figure.axes for text in axes.texts if text.get_gid() == gid]
+    return [text.get_text() for text in found] + [text.get_text() for text in figure.texts if text.get_gid() == gid]
+
+
+@pytest.mark.parametrize("names", [("op28",), tuple(f"drive-{place}" for place in range(7))])
+def test_a_forest_has_each_delta_with_its_interval_and_verdict(made: ModuleType, names: tuple[str, ...]) -> None:
+    deltas = made.deltas(names)
+    figure = comparison(deltas)
+    if len(names) > 1:  # a page has no room for the second metric
+        deltas = deltas[deltas["metric"] == "iops"]
+        assert texts(figure, "note") == ["1 more metric is in the tables"]
+    for verdict in (BETTER, WORSE, SAME, CANNOT_TELL):
+        of_it = deltas[deltas["verdict"] == verdict]
+        shown = [x for points in drawn(figure, verdict) for x in points[:, 0]]
+        assert sorted(shown) == pytest.approx(sorted(of_it["delta_pct"]))
+        lines = [line for line in figure.axes[0].get_lines() if line.get_gid() == verdict]
+        assert all((line.get_markerfacecolor() == "white") == (verdict == CANNOT_TELL) for line in lines)
+    ends = np.concatenate([points[:, 0] for points in drawn(figure, "interval")])
+    both = deltas[["interval_low_pct", "interval_high_pct"]].to_numpy().ravel()
+    assert sorted(ends[np.isfinite(ends)]) == pytest.approx(sorted(both[np.isfinite(both)]))
+    assert sorted(texts(figure, "verdict")) == sorted(deltas["verdict"])
+    assert figure.axes[0].get_xlabel() == "Delta against op7 (%), better →"
+    rows = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    assert {"pts-iops: I/O rate", *deltas["cell_label"]} <= set(rows)
+
+
+def test_a_row_of_the_forest_is_that_of_its_cell(made: ModuleType) -> None:
+    deltas = made.deltas(("op28",))
+    figure = comparison(deltas)
+    ticks = zip(figure.axes[0].get_yticks(), figure.axes[0].get_yticklabels(), strict=True)
+    name_at = {round(float(y), 6): tick.get_text() for y, tick in ticks}
+    points = np.concatenate([one for verdict in set(deltas["verdict"]) for one in drawn(figure, verdict)])
+    shown = {name_at[round(float(y), 6)]: x for x, y in points}
+    assert shown == pytest.approx(dict(zip(deltas["cell_label"], deltas["delta_pct"], strict=True)))
+
+
+def test_what_is_not_compared_has_no_dot(made: ModuleType) -> None:
+    deltas = made.deltas(sizes=(4096,), mixes=(0,))
+    none = {"delta_pct": [np.nan, -3.0], "verdict": [NOT_COMPARED, CANNOT_TELL]}
+    figure = comparison(deltas.assign(**none, interval_low_pct=np.nan, interval_high_pct=np.nan))
+    assert sum(len(points) for verdict in (BETTER, WORSE, SAME, CANNOT_TELL) for points in drawn(figure, verdict)) == 1
+    assert texts(figure, "verdict") == [NOT_COMPARED, CANNOT_TELL]
+    assert texts(figure, "value") == ["", "\N{MINUS SIGN}3"]
+
+
+def test_unknown_verdicts_are_refused(made: ModuleType) -> None:
+    with pytest.raises(ValueError, match=r"unknown verdict\(s\) splendid"):
+        comparison(made.deltas().assign(verdict="splendid"))
+
+
+def test_relative_bars_end_at_the_ratio(made: ModuleType) -> None:
+    deltas = made.deltas(("op28",)).query("metric == 'iops'")
+    figure = normalised(deltas)
+    bars = [patch for patch in figure.axes[0].patches if patch.get_gid() == "bar"]
+    ends = [patch.get_x() + patch.get_width() for patch in bars]
+    assert ends == pytest.approx(list(1 + deltas["delta_pct"] / 100))
+    assert all(patch.get_x() == 0 for patch in bars)
+
+
+def test_relative_bars_far_apart_begin_at_the_basis(made: ModuleType) -> None:
+    figure = normalised(made.deltas(sizes=(4096,), mixes=(0,)).query("metric == 'iops'").assign(delta_pct=4200.0))
+    (bar,) = [patch for patch in figure.axes[0].patches if patch.get_gid() == "bar"]
+    assert figure.axes[0].get_xscale() == "log"
+    assert (bar.get_x(), bar.get_x() + bar.get_width()) == pytest.approx((1.0, 43.0))
+
+
+def test_a_ramp_of_one_drive_has_a_line_for_each_number_of_threads() -> None:
+    figure = depth_ramp(protocol_frames.sweep((1, 4), (1, 2, 16)), NO_WINDOWS)
+    rates, times = drawn(figure, "line", 0), drawn(figure, "line", 1)
+    assert [points[:, 0].tolist() for points in rates] == [[1, 2, 16]] * 2
+    assert rates[1][:, 1] == pytest.approx(np.array([4, 8, 16]) * 1.004e4)
+    assert len(times) == 2
+
+
+def test_a_ramp_of_drives_has_a_panel_for_each_number_of_threads() -> None:
+    cells = frames.of_drives(lambda: protocol_frames.sweep((1, 4), (1, 2, 16)))
+    figure = depth_ramp(cells, NO_WINDOWS)
+    titles = [title for axes in figure.axes if (title := axes.get_title(loc="left"))]
+    assert titles == ["RND 4KiB 100/0, 1 thread", "RND 4KiB 100/0, 4 threads"]
+    lines = drawn(figure, "line", 0)
+    assert [points[0, 1] for points in lines] == pytest.approx([1.004e4, 1.2 * 1.004e4, 1.4 * 1.004e4])
+
+
+def test_runs_of_a_drive_are_averaged() -> None:
+    first = protocol_frames.sweep((1,), (1, 2, 16))
+    second = first.assign(**protocol_frames.key(run=2), iops=first["iops"] * 3)
+    figure = depth_ramp(pd.concat([first, second]), NO_WINDOWS)
+    assert drawn(figure, "line", 0)[0][:, 1] == pytest.approx(2 * np.array([1, 2, 16]) * 1.004e4)
+
+
+def test_the_bathtub_says_how_far_below_the_line_it_is() -> None:
+    figure = bathtub(frames.of_drives(frames.mixes), NO_WINDOWS)
+    assert texts(figure, "index") == ["\N{MINUS SIGN}50 %"] * 3
+    assert drawn(figure, "line")[0].tolist() == [[0, 2000], [20, 1800], [60, 3400], [100, 10000]]
+    assert drawn(figure, "end to end")[0].tolist() == [[0, 2000], [100, 10000]]
+    with pytest.raises(ValueError, match="no workload with reads alone"):
+        bathtub(frames.mixes((100, 0)), NO_WINDOWS)
+
+
+def test_alignment_pairs_what_is_alike_otherwise() -> None:
+    figure = alignment(frames.of_drives(frames.shifted, ("op7", "op28")), NO_WINDOWS)
+    assert texts(figure, "penalty") == ["\N{MINUS SIGN}25 %"] * 6
+    assert drawn(figure, "aligned")[1][:, 0] == pytest.approx([4800.0] * 3)
+    assert drawn(figure, "unaligned")[1][:, 0] == pytest.approx([3600.0] * 3)
+    with pytest.raises(ValueError, match="no aligned and unaligned cells"):
+        alignment(frames.shifted(()), NO_WINDOWS)
+
+
+def test_capacity_puts_values_over_what_the_drives_hold() -> None:
+    figure = capacity(**frames.capacities((256, 1024), 1))
+    (line,) = [one for one in figure.axes[0].get_lines() if len(one.get_xdata()) == 2 and one.get_marker() == "o"]
+    assert line.get_xydata() == pytest.approx(np.array([[256e9, 1e5], [1024e9, 1.2e5]]))
+
+
+def test_capacity_finds_a_drive_on_its_platform() -> None:
+    tables = frames.capacities((256, 512))
+    tables["summary"]["drive"] += "@bench"
+    assert capacity(**tables).axes
+
+
+@pytest.mark.parametrize(("of_bytes", "text"), [(960197124096, "960 GB"), (3840755982336, "3.84 TB"),
+                                                (64 << 20, "64 MiB")])  # fmt: skip
+def test_capacities_are_named_as_drives_are_sold(of_bytes: int, text: str) -> None:
+    assert size(of_bytes) == text
+
+
+def test_nines_side_by_side_are_the_percentiles_of_each_drive() -> None:
+    bins = frames.bins()
+    figure = nines_of_drives(bins)
+    for (_, part), points in zip(bins.groupby("drive", sort=False), drawn(figure, "told"), strict=True):
+        assert points[:, 0] == pytest.approx(percentiles_us(part, [50, 90, 99, 99.9, 99.99, 99.999, 99.9999]))
+
+
+def test_quantiles_of_few_ios_are_hollow() -> None:
+    figure = nines_of_drives(frames.bins(("op7",), 3000))
+    assert [len(points) for points in (*drawn(figure, "told"), *drawn(figure, "barely told"))] == [3, 4]
+
+
+def test_only_the_last_soak_counts_and_of_one_workload() -> None:
+    bins = frames.bins(("op7",))
+    before = bins.assign(step=-1, latency_ns=bins["latency_ns"] * 100)
+    with_both, alone = between_nines_of_drives(pd.concat([before, bins])), between_nines_of_drives(bins)
+    assert drawn(with_both, "line")[0] == pytest.approx(drawn(alone, "line")[0])
+    other = bins.assign(**protocol_frames.key("op28"), workload="RND 8KiB 100/0")
+    for figure in (between_nines_of_drives, nines_of_drives, exceedance_of_drives, tail):
+        with pytest.raises(ValueError, match="2 values of 'workload'"):
+            figure(pd.concat([bins, other]))
+
+
+def test_a_drive_whose_ios_all_take_as_long_has_a_flat_curve() -> None:
+    bins = frames.bins(("op7",)).iloc[[50]].assign(count=1000)
+    (points,) = drawn(between_nines_of_drives(bins), "line")
+    assert points[:, 0] == pytest.approx([0, 3])
+    assert points[0, 1] == points[1, 1]
+
+
+def test_exceedance_reaches_the_slowest_of_a_million() -> None:
+    figure = exceedance_of_drives(frames.bins())
+    assert min(figure.axes[0].get_ylim()) == pytest.approx(5e-7)
+    assert any("99.9999 % in" in text.get_text() for text in figure.legends[0].get_texts())
+
+
+def test_the_tail_of_equal_ios_is_their_share_and_a_slow_one_costs_more() -> None:
+    bins = frames.bins(("op7",)).iloc[[50, 51]]
+    even = tail(bins.assign(count=[500_000, 500_000], latency_ns=[100_000, 100_001]))
+    assert "op7: 1 %" in [text.get_text() for text in even.legends[0].get_texts()]
+    slow = tail(bins.assign(count=[990, 10], latency_ns=[100_000, 9_900_000]))
+    assert "op7: 50 %" in [text.get_text() for text in slow.legends[0].get_texts()]
+
+
+def test_the_heat_of_a_slice_adds_up_to_all_its_ios() -> None:
+    tables = frames.slices(5)
+    figure = latency_heat(**tables)
+    (mesh,) = [one for one in figure.axes[0].collections if one.get_gid() == "map"]
+    assert list(np.ma.sum(mesh.get_array(), axis=0)) == pytest.approx([100.0] * 5)
+    (median,) = drawn(figure, "median")
+    assert median[:, 0].tolist() == [5.0, 15.0, 25.0, 35.0, 45.0]
+    slices = tables["latency_bins"].groupby("round")
+    assert median[:, 1] == pytest.approx([percentiles_us(part, [50])[0] for _, part in slices])
+
+
+def test_too_many_slices_share_columns() -> None:
+    figure = latency_heat(**frames.slices(600))
+    (mesh,) = [one for one in figure.axes[0].collections if one.get_gid() == "map"]
+    assert mesh.get_array().shape[1] == 200
+
+
+def test_a_strip_chart_lays_soaks_on_each_other_from_their_starts() -> None:
+    tables = frames.soaks(seconds=20)
+    late = tables["cells"]["drive"] == "op28"
+    tables["cells"].loc[late, "elapsed_s"] += 1000
+    figure = strip_chart(**tables)
+    assert [points[:, 0].tolist() for points in drawn(figure, "line")] == [list(range(1, 21))] * 3
+    assert [points[0, 1] for points in drawn(figure, "line")] == [1001, 2001, 3001]
+
+
+def test_a_long_strip_is_its_rolling_mean() -> None:
+    figure = strip_chart(**frames.soaks(("op7",), 600))
+    (bold,), (pale,) = drawn(figure, "line"), drawn(figure, "second")
+    assert pale[:, 1].tolist() == [1000.0 + second for second in range(1, 601)]
+    assert bold[300, 1] == pytest.approx(pale[295:305, 1].mean())
+    assert "rolling mean over 10 s" in texts(figure, "note")[0]
+
+
+def test_soaks_of_different_workloads_are_told_by_bandwidth() -> None:
+    figure = strip_chart(**frames.soaks(workloads=("SEQ 1024KiB 0/100", "RND 8KiB 0/100")))
+    assert figure.axes[0].get_ylabel() == "Bandwidth, writes\n(MiB/s)"
+
+
+def test_telemetry_shades_where_the_drive_throttled() -> None:
+    figure = telemetry_strip(**frames.heated(300))
+    assert [axes.get_ylabel() for axes in figure.axes] == ["I/O rate (IOPS)", "Temperature\n(°C)",
+                                                           "Processor time\n(% of all)"]  # fmt: skip
+    for axes in figure.axes:
+        (span,) = [patch for patch in axes.patches if patch.get_gid() == "throttled"]
+        minutes = span.get_x(), span.get_x() + span.get_width()
+        assert minutes == pytest.approx((179 / 60, 210 / 60))
+    assert drawn(figure, "rate")[0][:, 1].min() == 2500
+
+
+def test_a_panel_without_samples_is_left_out() -> None:
+    tables = frames.heated()
+    tables["telemetry"] = tables["telemetry"].assign(temperature_c=None)
+    assert len(telemetry_strip(**tables).axes) == 2
+    none = telemetry_strip(**frames.heated(sampled=False))
+    assert len(none.axes) == 1
+    assert "no temperature" in texts(none, "note")[0]
+
+
+def test_cold_runs_of_an_application_move_no_median() -> None:
+    figure = application_durations(frames.applications(("op7",)))
+    assert drawn(figure, "median")[0][:, 0].tolist() == [11, 11]
+    assert drawn(figure, "cold")[0][:, 0].tolist() == [15]
+    assert texts(figure, "number") == ["11 s (3)"]
+
+
+def test_a_simulated_application_is_told() -> None:
+    notes: list[Any] = texts(application_durations(frames.applications(simulated_from="sqlite")), "note")
+    assert notes == ["no application ran: the replay of trace sqlite stands in for it"]

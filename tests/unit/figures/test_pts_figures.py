@@ -1,0 +1,166 @@
+"""Figures of the PTS report pages: what they show is what the tables say."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import protocol_frames as frames
+import pytest
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+
+from drivelab.analysis.saturation import find_cliff, post_saturation
+from drivelab.figures import render
+from drivelab.figures.convergence import convergence
+from drivelab.figures.demand_cpu import demand_cpu
+from drivelab.figures.demand_outstanding import demand_outstanding
+from drivelab.figures.histogram_by_turn import histogram_by_turn
+from drivelab.figures.latency_histogram import latency_histogram
+from drivelab.figures.measurement_2d import measurement_2d
+from drivelab.figures.saturation_bytes import saturation_bytes
+from drivelab.figures.saturation_time import saturation_time
+from drivelab.figures.window import window
+
+
+def found(figure: Figure, gid: str) -> list[Artist]:
+    return [artist for axes in figure.axes for artist in axes.get_children() if artist.get_gid() == gid]
+
+
+def labels(figure: Figure) -> list[str]:
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+
+
+def test_a_window_for_every_tracked_variable(made: ModuleType) -> None:
+    sizes, values = ("4KiB", "64KiB", "1024KiB"), [(100.0, 101, 102, 103, 104), (50.0, 51, 52, 51, 50), (7.0,) * 5]
+    table = pd.concat([made.steady_state(v, variable=f"RND {s} 0/100") for s, v in zip(sizes, values, strict=True)])
+    figure = window(table)
+    assert [axes.get_title("left") for axes in figure.axes[::2]] == [f"RND {size} 0/100" for size in sizes]
+    assert [list(line.get_ydata()) for line in found(figure, "values")] == [list(one) for one in values]
+
+
+def test_windows_of_one_name_are_told_apart(made: ModuleType) -> None:
+    mean = made.steady_state(metric="mean_latency_us")
+    figure = window(pd.concat([made.steady_state(), mean]))
+    assert [axes.get_title("left") for axes in figure.axes[::2]] == [
+        "RND 4KiB 0/100, iops",
+        "RND 4KiB 0/100, mean_latency_us",
+    ]
+
+
+def test_convergence_of_reads_and_of_maxima(made: ModuleType) -> None:
+    cells, state = made.cells(), made.steady_state()
+    reads = convergence(cells, state, read_share_pct=100)
+    first = cells[(cells["read_share_pct"] == 100) & (cells["block_size_bytes"] == 512)]
+    assert list(found(reads, "line")[0].get_ydata()) == pytest.approx(first["iops"].tolist())
+    maxima = render("convergence_max", {"cells": cells, "steady_state": state}, "op7")
+    writes = cells[(cells["read_share_pct"] == 0) & (cells["block_size_bytes"] == 512)]
+    assert list(found(maxima, "line")[0].get_ydata()) == pytest.approx((writes["max_latency_us"] / 1e6).tolist())
+    assert maxima.axes[0].get_ylabel().startswith("Maximum latency (s)")
+
+
+def test_writes_before_each_round_are_apart_from_the_sweep() -> None:
+    cells = frames.with_pre_writes(frames.sweep())
+    figure = convergence(cells, frames.sweep_window(), beside_sweep=True)
+    (line,) = found(figure, "line")
+    assert list(line.get_ydata()) == [49e3, 48e3, 47e3]
+    with pytest.raises(ValueError, match="no sweep with cells of one demand"):
+        convergence(frames.sweep(), frames.sweep_window(), beside_sweep=True)
+
+
+def test_two_pure_accesses_are_bars(made: ModuleType) -> None:
+    figure = measurement_2d(made.cells(sizes=(131072,), mixes=(100, 0)), made.steady_state(), metric="bandwidth_mib_s")
+    heights = [bar.get_height() for bar in figure.axes[0].patches]
+    assert heights == pytest.approx([3479.2 / 8, 3783.0 / 8], rel=0.02)
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == [
+        "128KiB 100/0\nreads",
+        "128KiB 0/100\nwrites",
+    ]
+    assert figure.axes[0].get_ylim()[0] == 0
+
+
+@pytest.mark.parametrize("metric", ["iops", "mean_latency_us"])
+def test_a_soak_shows_the_cliff_and_the_level_of_the_tables(made: ModuleType, metric: str) -> None:
+    soak = made.soak()
+    cliff, settled = find_cliff(soak, 1 << 26), post_saturation(soak, metric)
+    assert cliff is not None
+    by_time = saturation_time(soak, metric=metric)
+    by_volume = saturation_bytes(soak, made.drives(op7=1 << 26), metric=metric)
+    per_unit = 1.0 if metric == "iops" else 1e3
+    for figure, place in ((by_time, cliff.time_s), (by_volume, cliff.bytes_written / 2**20)):
+        assert [list(line.get_xdata()) for line in found(figure, "cliff")] == [pytest.approx([place, place])]
+        (level,) = found(figure, "level")
+        assert list(level.get_ydata()) == pytest.approx([settled.average / per_unit] * 2)
+    assert list(found(by_time, "level")[0].get_xdata()) == [32.0, 40.0]  # the last fifth of forty
+    assert f"write cliff: after {cliff.drive_fills:.3g} drive fills" in labels(by_volume)
+
+
+def test_a_drive_that_was_filled_has_no_cliff(made: ModuleType) -> None:
+    figure = saturation_time(made.soak().assign(filled=True))
+    assert found(figure, "cliff") == []
+    assert any(text.startswith("average of the whole soak") for text in labels(figure))
+
+
+def test_a_soak_that_ended_steady_shows_its_window(made: ModuleType) -> None:
+    soak = made.soak()
+    soak = soak.assign(in_window=soak["round"].between(21, 30))
+    (level,) = found(saturation_time(soak), "level")
+    assert list(level.get_xdata()) == [20.0, 30.0]
+    inside = soak[soak["in_window"]]
+    assert level.get_ydata()[0] == pytest.approx(float(inside["iops"].mean()))
+
+
+def test_volume_begins_near_the_first_slice_where_all_before_would_be_empty(made: ModuleType) -> None:
+    soak = made.soak()
+    late = soak.assign(bytes_written_total=soak["bytes_written_total"] + (1 << 32))
+    drives = made.drives(op7=1 << 30)
+    assert saturation_bytes(soak, drives).axes[0].get_xlim()[0] == 0
+    low, _ = saturation_bytes(late, drives).axes[0].get_xlim()
+    assert 3.9 < low < 4.0 + late["bytes_written"].iloc[0] / 2**30
+
+
+def test_a_histogram_counts_every_io_and_marks_the_nines() -> None:
+    bins = frames.bins(ios=2_000_000)
+    figure = latency_histogram(bins)
+    (line,) = found(figure, "line")
+    heights = np.asarray(line.get_ydata())
+    assert heights[heights >= 1].sum() == bins["count"].sum()
+    total, order = bins["count"].sum(), bins.sort_values("latency_ns")
+    for percent in (99.9, 99.99, 99.999):
+        at_us = order["latency_ns"][(order["count"].cumsum() >= total * percent / 100)].iloc[0] / 1e3
+        (mark,) = found(figure, f"{percent:g} %")
+        assert mark.get_xdata()[0] == pytest.approx(at_us)
+
+
+def test_a_nine_without_an_io_above_it_is_not_marked() -> None:
+    figure = latency_histogram(frames.bins(ios=2000))  # the bell's bins lose fractions: fewer than 2000
+    assert len(found(figure, "99.9 %")) == 1
+    assert found(figure, "99.99 %") == []
+
+
+def test_each_turn_has_its_histogram() -> None:
+    figure = histogram_by_turn(**frames.turns())
+    heads = [axes.get_title("left") for axes in figure.axes]
+    assert [head.partition(",")[0] for head in heads] == ["MAX (T4Q4)", "MID (T2Q4)", "MIN (T1Q1)"]
+    assert all("mean 3" in head or "mean 2" in head or "mean 1" in head for head in heads)
+    assert not any("50" in head.partition("mean ")[2].partition(" ")[0] for head in heads), "preparation is not shown"
+
+
+def test_a_sweep_against_all_outstanding() -> None:
+    figure = demand_outstanding(frames.sweep(), frames.NO_WINDOWS)
+    rates, times = figure.axes
+    lines = [line for line in rates.get_lines() if line.get_gid() == "line"]
+    assert list(lines[1].get_xdata()) == [2, 4, 8, 16, 32, 64]  # two threads
+    assert lines[1].get_ydata()[0] == pytest.approx(2e4 * 1.004)  # the median of three rounds
+    at_64 = [line.get_ydata()[-1] for line in times.get_lines()][1]
+    assert at_64 == pytest.approx(64 / (16e4 * 1.004) * 1e6, rel=1e-3)
+
+
+def test_cpu_time_is_of_all_threads_together() -> None:
+    figure = demand_cpu(frames.sweep(), frames.NO_WINDOWS)
+    _, system, user = figure.axes
+    of_eight = system.get_lines()[-1].get_ydata(), user.get_lines()[-1].get_ydata()
+    assert of_eight[0][0] == pytest.approx(9.0 * 8 * 8)  # 72 % of each of eight
+    assert of_eight[1][0] == pytest.approx(3.0 * 8 * 8)
+    assert system.get_ylabel().replace("\n", " ") == "System CPU (% of a core), log"

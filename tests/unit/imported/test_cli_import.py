@@ -1,0 +1,76 @@
+"""`drivelab import` from the command line: tables, facts, figures and report; refusals in a sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import import_origins as origins
+import pytest
+
+from drivelab.cli.main import main
+from drivelab.imported.tables import NAMES
+from drivelab.tables import io
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def test_a_report_with_figures_from_tkperf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = origins.tkperf(tmp_path / "s4600.xml", ("iops", "writesat"))
+    out, page = tmp_path / "out", tmp_path / "page.html"
+    assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(out), "--report", str(page)]) == 0
+    printed = capsys.readouterr().out
+    assert "s4600/imported-tkperf/iops: IOPS, TKperf, 336 cells, 112 values" in printed
+    assert {one.stem for one in (out / "tables").iterdir()} == set(NAMES)
+    html = page.read_text(encoding="utf-8")
+    assert "61,265" in html
+    assert "Steady-state convergence" in html
+    assert "Saturation against bytes written" in html
+    drawn = {one.stem for one in (out / "figures/s4600/imported-tkperf/iops").glob("*.svg")}
+    assert drawn == {"convergence", "window", "measurement_2d", "measurement_3d"}
+
+
+def test_facts_that_are_known_are_kept(tmp_path: Path) -> None:
+    source = origins.tkperf(tmp_path / "s4600.xml", ("lat",))
+    assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(tmp_path / "out")]) == 0
+    facts = json.loads((tmp_path / "out/imported.json").read_text())
+    (one,) = facts["recordings"]
+    assert (facts["imported"], facts["source"]) == (True, "s4600.xml")
+    assert one["recording"] == "s4600/imported-tkperf/latency"
+    assert one["facts"]["drive"]["model"] == "INTEL SSDSC2KG960G7"
+    assert any("rounds 1 to 5" in note for note in one["notes"])
+
+
+def test_counts_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = GOLDEN / "solidigm_p41_plus.csv"
+    assert main(["import", "values", str(path), "--drive", "p41", "-o", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["recordings"][0] == "p41-512gb/imported-values/solidigm-p41-plus"
+    assert found["rows"]["summary"] == len(io.read(tmp_path / "tables/summary.parquet", "summary")) == 36
+
+
+def test_a_log_becomes_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a_lat.1.log").write_text("1, 5, 0, 4096, 0\nbad\n2, 5, 1, 4096, 1\n")
+    command = ["import", "fio-log", str(tmp_path / "a_lat.1.log"), "-o", str(tmp_path / "a.parquet")]
+    assert main(command) == 2
+    assert "line 2 is malformed" in capsys.readouterr().err
+    assert main([*command, "--max-malformed", "1"]) == 0
+    assert re.search(
+        r"2 I/Os, columns time_ms, latency_ns.*\nleft out, 1 malformed lines: 2 \(", capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize("drive", [[], ["--drive", "a/b"]])
+def test_the_drive_has_a_name(tmp_path: Path, drive: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    source = origins.tkperf(tmp_path / "x.xml", ("lat",))
+    assert main(["import", "tkperf", str(source), *drive, "-o", str(tmp_path / "out")]) == 2
+    assert "--drive NAME" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["tkperf", "fio-json", "fio-plot", "values", "fio-log"])
+def test_what_is_not_there_is_named(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "nothing_lat.1.log"
+    assert main(["import", kind, str(missing), "--drive", "a", "-o", str(tmp_path / "out")]) == 2
+    assert "nothing_lat.1.log" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,206 @@
+"""fio's JSON and bench-fio's folders: what they say, sums of mixes, and refusals that name the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import import_origins as origins
+import pytest
+from import_origins import document, job, options
+
+from drivelab.errors import UserError
+from drivelab.fio.result import read_result
+from drivelab.imported import fio_json, fio_plot
+from drivelab.imported.tables import tables_of
+
+OWN = Path(__file__).parents[1] / "fio" / "data"
+
+
+def test_a_mix_is_reads_plus_writes(tmp_path: Path) -> None:
+    path = origins.write(tmp_path / "a.json", document(job(700.0, 300.0, options("randrw", rwmixread="70"))))
+    run = fio_json.read_run(path)
+    assert run.cell.workload == "RND 4KiB 70/30"
+    assert run.found["iops"] == 1000.0
+    assert run.found["bandwidth_mib_s"] == pytest.approx(1000 * 4096 / 2**20)
+    assert run.found["mean_latency_us"] == pytest.approx(0.7 * 80 + 0.3 * 20)
+    assert (run.found["read_ios"], run.found["write_ios"]) == (7000, 3000)
+    assert run.found["bytes_written"] == 3000 * 4096
+
+
+def test_real_output_gives_what_the_harness_reads_from_it(tmp_path: Path) -> None:
+    """json+ of fio 3.33: bins, and so percentiles of both directions together."""
+    whole = json.loads((OWN / "mix" / "fio.json").read_text())
+    whole["jobs"][0]["job options"] = options("randrw", 4, 2, rwmixread="65")  # left out of that file
+    ours, theirs = fio_json.read_run(origins.write(tmp_path / "mix.json", whole)).found, read_result(OWN / "mix")
+    assert ours["iops"] == pytest.approx(theirs.iops)
+    assert ours["mean_latency_us"] == pytest.approx(theirs.mean_latency_us)
+    expected = theirs.percentiles_us(50, 99, 99.9999)
+    assert [ours[f"p{n}_latency_us"] for n in ("50", "99", "999999")] == pytest.approx(list(expected))
+
+
+def test_processes_that_are_not_reported_as_a_group_are_added_up(tmp_path: Path) -> None:
+    jobs = [job(0.0, 500.0, options("write", 8, 3, "1m")) for _ in range(3)]
+    run = fio_json.read_run(origins.write(tmp_path / "a.json", document(*jobs)))
+    assert (run.cell.label, run.found["iops"]) == ("SEQ 1024KiB 0/100 T3Q8", 1500.0)
+
+
+def test_early_fio_3_has_kib_a_second_only(tmp_path: Path) -> None:
+    one = job(1000.0, 0.0, options())
+    for part in ("read", "write", "trim"):
+        del one[part]["bw_bytes"]
+    common = {"global options": one.pop("job options")}
+    path = origins.write(tmp_path / "a.json", document(one, **common))
+    assert fio_json.read_run(path).found["bandwidth_mib_s"] == pytest.approx(4000 / 1024)
+
+
+def test_files_of_one_workload_are_rounds_in_the_order_of_time(tmp_path: Path) -> None:
+    for second, iops in ((300, 1020.0), (100, 1000.0), (200, 1010.0)):
+        origins.write(tmp_path / f"{iops}.json", document(job(iops, 0.0, options()), second=second))
+    tables = tables_of(fio_json.read(tmp_path, "a"))
+    assert list(tables["cells"]["iops"]) == [1000.0, 1010.0, 1020.0]
+    assert list(tables["cells"]["round"]) == [1, 2, 3]
+    assert list(tables["cells"]["elapsed_s"]) == [0.0, 100.0, 200.0]
+    row = tables["summary"].query("metric == 'iops'").iloc[0]
+    assert (row["value"], row["n"], row["statistic"]) == (1010.0, 3, "median of 3 warm rounds")
+
+
+def _error(one: dict[str, Any]) -> None:
+    one["jobs"][0]["error"] = 5
+
+
+def _zeroed(one: dict[str, Any]) -> None:
+    one["jobs"][0]["read"] = origins.direction(0.0)
+
+
+def _no_writes(one: dict[str, Any]) -> None:
+    del one["jobs"][0]["write"]
+
+
+def _other(one: dict[str, Any]) -> None:
+    one["jobs"][0]["write"] = origins.direction(10.0)
+
+
+def _old(one: dict[str, Any]) -> None:
+    one["fio version"] = "fio-2.19"
+
+
+def _two(one: dict[str, Any]) -> None:
+    one["jobs"].append(job(1.0, 0.0, options(block="8k")))
+
+
+def _split(one: dict[str, Any]) -> None:
+    one["jobs"][0]["job options"]["bssplit"] = "4k/50:8k/50"
+
+
+def _trim(one: dict[str, Any]) -> None:
+    one["jobs"][0]["job options"]["rw"] = "randtrim"
+
+
+def _infinite(one: dict[str, Any]) -> None:
+    one["jobs"][0]["read"]["iops"] = float("nan")
+
+
+def _negative(one: dict[str, Any]) -> None:
+    one["jobs"][0]["read"]["lat_ns"]["max"] = -1
+
+
+BAD = {
+    _error: "reports error 5",
+    _zeroed: "without any I/O",
+    _no_writes: "lacks 'write'",
+    _other: "10.*writes|writes",
+    _old: "fio 2.19",
+    _two: "several jobs that differ",
+    _split: "bssplit",
+    _trim: "rw=randtrim",
+    _infinite: "no number for iops",
+    _negative: "negative value, max latency us",
+}
+
+
+@pytest.mark.parametrize("spoil", BAD)
+def test_what_is_no_sound_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
+    one = document(job(1000.0, 0.0, options()))
+    spoil(one)
+    with pytest.raises(UserError, match=BAD[spoil]) as error:
+        fio_json.read_run(origins.write(tmp_path / "bad.json", one))
+    assert "bad.json" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("fio: looks like your file system does not support direct=1\n", "", "begins with 'fio: looks like"),
+        ("", "\n{}", "more than one result"),
+        (None, "", "begins with 'nothing'"),
+    ],
+)
+def test_text_around_the_json_is_refused(tmp_path: Path, before: str | None, after: str, reason: str) -> None:
+    path = origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, options())))
+    path.write_text("" if before is None else before + path.read_text() + after)
+    with pytest.raises(UserError, match=reason):
+        fio_json.read_run(path)
+
+
+def test_fios_complaint_about_a_mounted_device_is_refused() -> None:
+    with pytest.raises(UserError, match=r"where JSON should be|without any I/O"):
+        fio_json.read_run(OWN / "mounted_device" / "fio.json")
+
+
+def test_several_targets_are_refused(tmp_path: Path) -> None:
+    for name in ("sda", "sdb"):
+        one = document(job(1000.0, 0.0, options(filename=f"/dev/{name}")))
+        origins.write(tmp_path / f"{name}.json", one)
+    with pytest.raises(UserError, match="/dev/sda, /dev/sdb"):
+        fio_json.read(tmp_path, "a")
+
+
+def bench_fio(folder: Path) -> Path:
+    """The folder of a sweep with a mix, as bench-fio lays it out."""
+    second = 0
+    for depth in (1, 16):
+        for threads in (1, 4):
+            second += 60
+            one = job(1000.0 * depth * threads, 0.0, options("randread", depth, threads))
+            origins.write(folder / f"sdx/4k/randread-{depth}-{threads}.json", document(one, second=second))
+    mixed = job(75.0, 25.0, options("rw", 1, 1, "64k", rwmixread="75"))
+    origins.write(folder / "sdx/rw75/64k/rw-1-1.json", document(mixed, second=600))
+    return folder
+
+
+def test_the_folder_of_bench_fio_is_a_sweep(tmp_path: Path) -> None:
+    tables = tables_of(fio_plot.read(bench_fio(tmp_path), "a"))
+    found = tables["summary"].query("metric == 'iops'").set_index("cell_label")["value"].to_dict()
+    assert found == {
+        "RND 4KiB 100/0 T1Q1": 1000.0,
+        "RND 4KiB 100/0 T4Q1": 4000.0,
+        "RND 4KiB 100/0 T1Q16": 16000.0,
+        "RND 4KiB 100/0 T4Q16": 64000.0,
+        "SEQ 64KiB 75/25": 100.0,
+    }
+    assert set(tables["cells"]["directory"]) >= {"sdx/4k/randread-16-4.json", "sdx/rw75/64k/rw-1-1.json"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("sdx/4k/randread-16-4.json", "sdx/4k/randread-32-4.json", "queue depth 32, its options say 16"),
+        ("sdx/4k/randread-16-4.json", "sdx/8k/randread-16-4.json", "block size bytes 8192, its options say 4096"),
+        ("sdx/rw75/64k/rw-1-1.json", "sdx/rw50/64k/rw-1-1.json", "read share 50, its options say 75"),
+    ],
+)
+def test_a_file_that_was_moved_is_refused(tmp_path: Path, before: str, after: str, reason: str) -> None:
+    bench_fio(tmp_path)
+    (tmp_path / after).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / before).rename(tmp_path / after)
+    with pytest.raises(UserError, match=reason):
+        fio_plot.read(tmp_path, "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4k", 4096), ("1M", 1 << 20), ("4KiB", 4096), ("512", 512), ("64kb", 65536)]
+)
+def test_sizes_as_fio_has_them(text: str, size: int) -> None:
+    assert fio_json.size_bytes(text) == size

@@ -1,0 +1,125 @@
+"""fio's logs of single I/Os: every line a row, or named by its number."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from drivelab.errors import UserError
+from drivelab.fio.io_log import DIRECTIONS, convert, log_kind
+
+COMMON = ["time_ms", "latency_ns", "direction", "block_size_bytes"]
+
+
+def converted(path: Path, text: str, name: str = "job_lat.1.log", **more: object) -> pd.DataFrame:
+    (path / name).write_text(text)
+    convert(path / name, path / "out.parquet", **more)  # type: ignore[arg-type]
+    return pq.read_table(path / "out.parquet").to_pandas()
+
+
+@pytest.mark.parametrize(
+    ("line", "columns"),
+    [
+        ("5, 81920, 1, 4096", []),
+        ("5, 81920, 1, 4096, 0", ["priority"]),
+        ("5, 81920, 1, 4096, 630784, 0", ["offset_bytes", "priority"]),
+        ("5, 81920, 1, 4096, 630784, 0x2004, 123456789", ["offset_bytes", "priority", "issue_ns"]),
+    ],
+)
+def test_columns_by_how_many_there_are(tmp_path: Path, line: str, columns: list[str]) -> None:
+    found = converted(tmp_path, line + "\n")
+    assert list(found.columns) == COMMON + columns
+    values = {"offset_bytes": 630784, "issue_ns": 123456789, "priority": 0x2004 if "0x" in line else 0}
+    assert found.iloc[0].to_dict() == {
+        "time_ms": 5, "latency_ns": 81920, "direction": "write", "block_size_bytes": 4096,
+        **{name: values[name] for name in columns},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("a_clat.1.log", "clat"), ("a_lat_bw.12.log", "bw"), ("x_iops.log.gz", "iops"), ("a_slat.1.log", "slat")],
+)
+def test_the_name_says_what_is_logged(name: str, kind: str) -> None:
+    assert log_kind(Path(name)) == kind
+
+
+def test_a_name_that_does_not_say_is_refused() -> None:
+    with pytest.raises(UserError, match=r"job_lat\.1\.log"):
+        log_kind(Path("latencies.txt"))
+
+
+def test_compressed_logs_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a_bw.1.log.gz").write_bytes(gzip.compress(b"1, 400, 0, 4096, 0\n2, 500, 2, 4096, 0\n"))
+    found = convert(tmp_path / "a_bw.1.log.gz", tmp_path / "o.parquet")
+    table = pq.read_table(tmp_path / "o.parquet").to_pandas()
+    assert (found.rows, list(table["bandwidth_kib_s"]), list(table["direction"])) == (2, [400, 500], ["read", "trim"])
+
+
+ROW = st.tuples(
+    st.integers(0, 2**40), st.integers(0, 2**62), st.integers(0, 2), st.integers(0, 2**24), st.integers(0, 2**62),
+    st.integers(0, 0xFFFF),
+)  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(ROW, min_size=1, max_size=60), hexadecimal=st.booleans())
+def test_every_line_is_a_row_with_its_numbers(tmp_path: Path, rows: list[tuple[int, ...]], hexadecimal: bool) -> None:
+    last = "0x{:04x}" if hexadecimal else "{}"
+    text = "".join(", ".join(map(str, row[:5])) + ", " + last.format(row[5]) + "\n" for row in rows)
+    found = converted(tmp_path, text)
+    expected = pd.DataFrame(rows, columns=[*COMMON, "offset_bytes", "priority"])
+    expected["direction"] = [DIRECTIONS[one] for one in expected["direction"]]
+    assert found.astype({"direction": str}).values.tolist() == expected.values.tolist()
+
+
+BAD = {
+    "x, 1, 0, 4096, 0, 0": "time_ms 'x' is no whole number",
+    "1, -5, 0, 4096, 0, 0": "value is negative",
+    "1, 5, 3, 4096, 0, 0": "direction is 3, more than 2",
+    "1, 5, 0, 4096, 0": "5 columns, not 6",
+    "1, 0x10, 0, 4096, 0, 0": "value is not decimal",
+    "1, 5, 0, 4096, 0, 70000": "priority is 70000",
+    "1, 5, 0, 4096, 0, zero": "priority 'zero' is no number",
+    "1, nan, 0, 4096, 0, 0": "value 'nan' is no whole number",
+    "1, , 0, 4096, 0, 0": "value '' is no whole number",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_a_malformed_line_is_named_by_its_number(tmp_path: Path, line: str) -> None:
+    good = "1, 5, 0, 4096, 8192, 0\n"
+    text = good * 30000 + line + "\n" + good * 30000
+    with pytest.raises(UserError, match=f"line 30001 is malformed: .*{BAD[line].replace('^', chr(92) + '^')}"):
+        converted(tmp_path, text)
+    assert not (tmp_path / "out.parquet").exists()
+    found = converted(tmp_path, text, max_malformed=1)
+    assert len(found) == 60000
+    assert (found["offset_bytes"] == 8192).all()
+
+
+def test_an_offset_in_the_fifth_column_must_be_said(tmp_path: Path) -> None:
+    text = "1, 5, 0, 4096, 630784\n2, 5, 1, 4096, 0\n"
+    with pytest.raises(UserError, match="--fio-2-offset"):
+        converted(tmp_path, text)
+    assert list(converted(tmp_path, text, fio_2_offset=True)["offset_bytes"]) == [630784, 0]
+
+
+@pytest.mark.parametrize("text", ["\n", "some text\n", "1, 2\n"])
+def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UserError, match=r"job_lat\.1\.log"):
+        converted(tmp_path, text)
+
+
+def test_rows_stay_in_order_over_many_blocks(tmp_path: Path) -> None:
+    count = 400_000
+    text = "".join(f"{number // 100}, {number}, 0, 4096, {4096 * number}, 0\n" for number in range(count))
+    found = converted(tmp_path, text)
+    assert (found["latency_ns"].to_numpy() == np.arange(count)).all()

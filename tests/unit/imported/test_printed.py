@@ -1,0 +1,70 @@
+"""Printed values: what is no table is refused by its line, nothing is guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drivelab.errors import UserError
+from drivelab.imported import printed
+from drivelab.imported.tables import tables_of
+
+
+def read(folder: Path, text: str, **more: str) -> list[printed.Recording]:
+    (folder / "some_values.csv").write_text(text)
+    return printed.read(folder / "some_values.csv", "a", **more)
+
+
+def test_the_unit_and_the_pattern_may_be_given(tmp_path: Path) -> None:
+    one = read(tmp_path, "block_size,read\n1024k,500\n", unit="MB/s", pattern="random")[0]
+    row = tables_of([one])["summary"].iloc[0]
+    assert (row["cell_label"], row["metric"], row["unit"]) == ("RND 1024KiB 100/0", "bandwidth_mib_s", "MiB/s")
+    assert row["value"] == pytest.approx(500e6 / 2**20)
+    assert row["evidence"] == ["a/imported-values/some-values/some_values.csv"]
+    assert (row["n"], list(row["samples"])) == (1, [row["value"]])
+
+
+def test_a_window_is_judged_anew(tmp_path: Path) -> None:
+    text = "test,variable,unit,v1,v2,v3,v4,v5\nx,4k random write,IOPS,100,100,100,100,130\n"
+    tables = tables_of(read(tmp_path, text))
+    window = tables["steady_state"].iloc[0]
+    assert not window["reached"]
+    assert (window["window_start"], window["window_end"]) == (1, 5)
+    assert tables["summary"]["verdict"].item() == "not steady"
+
+
+def test_four_rounds_are_no_window(tmp_path: Path) -> None:
+    text = "test,variable,unit,v1,v2,v3,v4\nx,4k random write,IOPS,100,100,100,100\n"
+    assert not tables_of(read(tmp_path, text))["steady_state"]["reached"].item()
+
+
+BAD = {
+    "block_size,0/100\n4k,100\n": "give --unit",
+    "block_size,read\n4k,100\n": "give --unit",
+    "block_size,read_iops\n4k,\n": "line 2 has '' where a positive number",
+    "block_size,read_iops\n4k,100\n8k,-3\n": "line 3 has '-3'",
+    "block_size,read_iops\n4k,nan\n": "line 2 has 'nan'",
+    "block_size,read_iops\nfour,100\n": "line 2 has 'four' where a block size",
+    "block_size,speed\n4k,100\n": "a column 'speed'",
+    "block_size,60/35\n4k,100\n": "a column '60/35'",
+    "statistic,block_size,read_iops\nmedian,4k,100\n": "neither mean nor max",
+    "name,value\na,1\n": "another header",
+    "block_size,read_iops\n": "no line of values",
+    "parameter,unit,threads,queue_depth,big\nread,IOPS,1,1,5\n": "a column 'big', no capacity",
+    "parameter,unit,threads,queue_depth,1TB\nread,furlongs,1,1,5\n": "unit 'furlongs'",
+    "test,variable,unit,v1\nx,latency,us,5\n": "the variable 'latency'",
+    "test,variable,unit,round_labels,v1,v2\nx,4k random read,us,1 2 3,5,5\n": "another number of rounds",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_is_no_such_table_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UserError, match=BAD[text]) as error:
+        read(tmp_path, text)
+    assert "some_values.csv" in str(error.value)
+
+
+def test_an_unknown_unit_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'parsecs' is no unit"):
+        read(tmp_path, "block_size,read\n4k,100\n", unit="parsecs")

@@ -1,0 +1,195 @@
+"""What the report says of differences, findings, saturation, capacities, and of data that are left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from drivelab.analysis.verdict import BETTER
+from drivelab.report.capacities import capacity_tables
+from drivelab.report.inputs import Inputs
+from drivelab.report.model import build
+from drivelab.report.numbers import DASH, MINUS
+from drivelab.report.view import Report, Table
+
+Tables = dict[str, pd.DataFrame]
+Plans = list[dict[str, Any]]
+RUN = "1a2b3c4d5e6f-run1"
+
+
+def keyed(drive: str, measurement: str) -> dict[str, Any]:
+    return {"recording": f"{drive}/{measurement}/{RUN}", "drive": drive, "serial": "S", "protocol": measurement,
+            "measurement": measurement, "run": 1, "reduced": False, "virtual": False, "clock": "wall"}  # fmt: skip
+
+
+def texts(table: Table | None) -> list[list[str]]:
+    assert table is not None
+    return [[cell.text.replace("\u00a0", " ") for cell in row] for row in table.rows]
+
+
+def banner(report: Report, name: str) -> Any:
+    return next((one for one in report.banners if one.id == name), None)
+
+
+@pytest.fixture
+def differences() -> pd.DataFrame:
+    pair = {"basis": "op7", "comparison": "op28"}
+    rows = [("pts-iops", "over-provisioning", "drive", "7 %", "28 %", True),
+            ("trace-replay", "over-provisioning", "drive", "7 %", "28 %", True),
+            ("pts-iops", "kernel", "host", "6.1.0-28", "6.12.1", False)]  # fmt: skip
+    names = ("measurement", "facet", "kind", "basis_value", "comparison_value", "intended")
+    return pd.DataFrame([{**pair, **dict(zip(names, row, strict=True))} for row in rows])
+
+
+def test_what_else_differs_stands_beside_the_verdict_and_above_all_in_the_comparison(
+    tables: Tables, study: dict[str, Any], plans: Plans, differences: pd.DataFrame
+) -> None:
+    report = build({**tables, "differences": differences}, study, plans, [], None)
+    table = report.comparison_tables[0]
+    assert table.id == "ceteris-paribus"
+    assert texts(table)[0] == ["kernel", "NO", "6.1.0-28", "6.12.1", "pts-iops"]
+    assert texts(table)[1][-1] == "every test"
+    assert report.verdict_table is not None
+    assert [row[-1].small for row in report.verdict_table.rows] == ["also differs: kernel"] * 3 + [""] * 2
+    proof = report.verdict_table.rows[0][-2].proof
+    assert proof is not None
+    assert ("NOT meant to differ: kernel", "6.1.0-28 → 6.12.1") in proof.facts
+    assert ("Meant to differ: over-provisioning", "7 % → 28 %") in proof.facts
+    found = banner(report, "also-differs")
+    assert found.reasons == ("op28 against op7: kernel",)
+    assert [link.text for link in found.affected] == ["op28 · pts-iops"]
+    meant = differences[differences["intended"]]
+    assert banner(build({**tables, "differences": meant}, study, plans, [], None), "also-differs") is None
+
+
+def finding(key: dict[str, Any], detector: str, found: bool, **other: Any) -> dict[str, Any]:
+    nothing = dict.fromkeys(("cell_label", "metric", "value", "threshold", "unit", "begin_s", "end_s"))
+    return {**key, **nothing, "detector": detector, "found": found, "words": "", **other}
+
+
+def test_findings_stand_in_front_and_what_was_sought_in_vain_on_the_page(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    key = keyed("op7", "pts-write-saturation")
+    rows = [
+        finding(key, "periodic_dips", True, value=12.5, threshold=3.0, unit="s", begin_s=4.0, end_s=40.0,
+                words="A dip every 12.5 s"),
+        finding(key, "thermal_throttling", False),
+        finding(keyed("op28", "pts-iops"), "drift", False),
+    ]  # fmt: skip
+    report = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None)
+    assert report.findings is not None
+    assert report.findings.caption == "What stands out: 1 findings of 3 looks, by 3 detectors"
+    assert texts(report.findings) == [["Periodic dips", "A dip every 12.5 s", "12.50", "3 s", "4 s to 40 s"]]
+    pages = {(one.drive, one.measurement): one for one in report.pages}
+    page = pages["op7", "pts-write-saturation"]
+    assert report.findings.rows[0][0].anchor == page.id
+    assert page.findings is not None
+    assert page.findings.note == "Looked for and not found elsewhere: Thermal throttling."
+    nothing = pages["op28", "pts-iops"].findings
+    assert texts(nothing)[0][0] == "Nothing"
+    assert nothing is not None
+    assert nothing.note == "Looked for and not found: Drift."
+    assert pages["op28", "trace-replay"].findings is None
+
+
+@pytest.mark.parametrize("cliff", [True, False])
+def test_saturation_has_its_cliff_and_its_level(
+    tables: Tables, study: dict[str, Any], plans: Plans, cliff: bool
+) -> None:
+    of_cliff = {"cliff_time_s": 31.0, "cliff_bytes": 80 << 20, "cliff_drive_fills": 1.25, "iops_before": 12856.0,
+                "iops_after": 1500.0}  # fmt: skip
+    row = {
+        **keyed("op7", "pts-write-saturation"), "step": 0, "cell_label": "RND 4KiB 0/100", "slices": 40, "cliff": cliff,
+        **(of_cliff if cliff else dict.fromkeys(of_cliff)), "level_iops": 1486.0, "level_low_iops": 1450.0,
+        "level_high_iops": 1520.0, "level_variation_pct": 1.3, "level_drift_pct": -0.4, "level_steady": cliff,
+        "level_from_s": 33.0, "level_from_drive_fills": 2.2, "bytes_written": 300 << 20, "drive_fills": 4.7,
+    }  # fmt: skip
+    report = build({**tables, "saturation": pd.DataFrame([row])}, study, plans, [], None)
+    page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-write-saturation"))
+    (fields,) = texts(next(one for one in page.tables if one.id.endswith("-saturation")))
+    told = ["yes", "31 s", "80 MiB", "1.250", "12,856", "1,500"] if cliff else ["none found", *[DASH] * 5]
+    assert fields == ["RND 4KiB 0/100", *told, "1,486", "1.3 %", f"{MINUS}0.40 %", "2.200", "4.700"]
+    table = next(one for one in page.tables if one.id.endswith("-saturation"))
+    assert table.rows[0][9].small == ("steady" if cliff else "NOT steady")
+
+
+def test_drives_of_several_capacities_stand_side_by_side_from_the_smallest(tables: Tables, plans: Plans) -> None:
+    drives = tables["drives"].assign(capacity_bytes=[1000 * 10**9, 500 * 10**9])
+    (table, *_) = capacity_tables(Inputs.of({**tables, "drives": drives}, {"basis": "op7"}, plans))
+    assert [column.text.replace("\u00a0", " ") for column in table.columns] == [
+        "Parameter", "500 GB (op28)", "Δ op28", "1 TB (op7)"
+    ]  # fmt: skip
+    assert texts(table)[0] == ["RND 4KiB 0/100", "2,310", "+62 %", "1,428"]
+    assert table.rows[0][2].tone == "good"
+
+
+def test_drives_of_one_capacity_have_no_table_by_capacity(tables: Tables, plans: Plans) -> None:
+    assert capacity_tables(Inputs.of(tables, {"basis": "op7"}, plans)) == ()
+
+
+def excluded(recording: str, place: str, fault: str, words: str) -> pd.DataFrame:
+    drive, measurement, _ = recording.split("/")
+    row = {"recording": recording, "drive": drive, "measurement": measurement, "place": place, "fault": fault}
+    return pd.DataFrame([{**row, "words": words}])
+
+
+def test_an_unsound_cell_is_named_and_is_in_no_table(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    cells, name = tables["cells"], f"op7/pts-write-saturation/{RUN}"
+    bad = cells.index[(cells["recording"] == name) & (cells["round"] == 3)]
+    cells.loc[bad, "iops"] = 987_654.0
+    cells.loc[bad, "unsound"] = "not a number: its rate"
+    exclusions = excluded(name, "slice 3, RND 4KiB 0/100", "not a number", "fio's output holds no number for its rate")
+    report = build({**tables, "cells": cells, "exclusions": exclusions}, study, plans, [], None)
+    assert report.banners[0].id == "excluded"
+    assert report.banners[0].reasons == (f"{name}, slice 3, RND 4KiB 0/100: fio's output holds no number for its rate",)
+    page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-write-saturation"))
+    soaks = next(one for one in page.tables if one.id.endswith("-soaks"))
+    assert texts(soaks)[0][1] == "39"
+    assert "987,654" not in {cell.text for row in soaks.rows for cell in row}
+
+
+def test_a_recording_that_is_left_out_is_in_no_table_and_has_no_figure(
+    tables: Tables, study: dict[str, Any], plans: Plans, figures: Any
+) -> None:
+    name = f"op7/pts-iops/{RUN}"
+    copied = name.replace("run1", "run2")
+    windows = tables["steady_state"]
+    again = windows[windows["recording"] == name].assign(recording=copied, run=2, average=987_654.0)
+    tables |= {
+        "steady_state": pd.concat([windows, again]),
+        "exclusions": excluded(copied, "recording", "duplicated run", f"its evidence is that of {name}, which counts"),
+    }
+    plan = next(one for one in plans if one["recording"] == name)
+    drawn = [{**figures["drives"][0], "recording": one} for one in (name, copied)]
+    report = build(tables, study, [*plans, {**plan, "recording": copied, "run": 2}], drawn, None)
+    page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-iops"))
+    assert page.determination is not None
+    assert len(page.determination.columns) == 4
+    assert len(page.figures) == 1
+    assert copied in banner(report, "excluded").reasons[0]
+
+
+def test_imported_results_say_so(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    of = tables["summary"]
+    of.loc[of["measurement"] == "pts-iops", "protocol"] = "imported from TKperf"
+    found = banner(build(tables, study, plans, [], None), "imported")
+    assert found.title == "Imported: conditions not recorded"
+    assert found.reasons[0] == "op7 · pts-iops: imported from TKperf"
+    assert len(found.affected) == 2
+
+
+def test_values_have_interval_and_deviation_and_small_samples_are_told(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    report = build(tables, study, plans, [], None)
+    every = report.pages[0].tables[-1]
+    assert every.caption == "All numbers of this test"
+    assert every.rows[0][1].small.replace("\u00a0", " ") == f"1,386{DASH}1,471, 95 %: 1,400{DASH}1,457, MAD 14.28"
+    assert "fewer than 3" not in every.note
+    few = tables["summary"].assign(samples=[[1.0]] * len(tables["summary"]), mad=None, interval_low=None)
+    told = build({**tables, "summary": few}, study, plans, [], None).pages[0].tables[-1]
+    assert "All values stand on fewer than 3 samples" in told.note
+    assert BETTER in {row[-1].text.removesuffix(" *") for row in report.verdict_table.rows}  # type: ignore[union-attr]

@@ -1,0 +1,101 @@
+"""What recordings were made under, from recordings on the virtual clock."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from made_plans import made_plan
+
+from drivelab.plan.plan import Plan
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.tables import io
+from drivelab.tables.conditions import conditions
+from drivelab.tables.schemas import SCHEMAS
+
+WRITE: dict[str, Any] = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1,
+                         "queue_depth": 8, "runtime_s": 0.03}  # fmt: skip
+CLASS = {"name": "client", "threads": 1, "queue_depth": 8, "active_range": 0.75}
+
+
+def recorded(folder: Path, **changed: Any) -> Plan:
+    folder.mkdir(exist_ok=True)
+    cell = {**WRITE, **changed.pop("cell", {})}
+    steps = [{"loop": {"cells": [cell], "until": {"rounds": 1}, "cold_rounds": 0}}]
+    plan = made_plan(folder, steps, changed.pop("condition", {}), model=changed.pop("model", None),
+                     **{"class": CLASS, **changed})  # fmt: skip
+    purge(plan, folder / "purged.json")
+    precondition(plan, folder / "purged.json", folder / "conditioned.json")
+    measure(plan, folder / "conditioned.json")
+    return plan
+
+
+def facets(plan: Plan, **more: Any) -> dict[str, str]:
+    found = conditions([plan.recording_path], more.pop("altered", {}), more.pop("cells", None))
+    assert not found["facet"].duplicated().any()
+    return dict(zip(found["facet"], found["value"], strict=True))
+
+
+def test_every_facet_of_a_recording(tmp_path: Path) -> None:
+    plan = recorded(tmp_path)
+    table = conditions([plan.recording_path], {})
+    io.write(table, tmp_path / "c", "conditions")
+    assert set(table["kind"]) == {"drive", "host", "protocol", "time"}
+    found = facets(plan)
+    expected = {
+        "serial": "MINE-1", "capacity": "16,777,216 B", "over-provisioning": "28 %", "protocol": "made-up",
+        "class": "client", "active range": "75 %", "fill": "none", "data pattern": "random", "clock": "virtual",
+        "reduced": "no: full length", "scenario": "real-world", "traces": "none", "fio": "virtual clock",
+        "virtual drive: slc_cache": "0B", "temperature": "not recorded", "LBA format": "not recorded",
+        "purge": "reset of the flash model",
+    }  # fmt: skip
+    assert {name: found[name] for name in expected} == expected
+    host = json.loads((plan.recording_path / "host.json").read_text())
+    assert (found["kernel"], found["CPU"]) == (host["kernel"], host["cpu"])
+
+
+def test_what_is_changed_shows_in_its_facet_alone(tmp_path: Path) -> None:
+    basis = facets(recorded(tmp_path / "basis"))
+    fill = {"fill": {"pattern": "sequential", "block_size_bytes": 131072, "queue_depth": 8, "capacity_multiple": 1}}
+    for name, changed, differing in (
+        ("fill", {"condition": fill}, {"fill", "steps"}),
+        ("data", {"cell": {"entropy": 0.5}}, {"data pattern", "steps"}),
+        ("cell", {"cell": {"queue_depth": 4}}, {"steps"}),
+        ("flash", {"model": {"dies": 8}}, {"virtual drive: dies"}),
+        ("scenario", {"scenario": "synthetic"}, {"scenario"}),
+    ):
+        found = facets(recorded(tmp_path / name, **changed))
+        assert {facet for facet in found if found[facet] != basis.get(facet)} == differing, name
+    assert facets(recorded(tmp_path / "fill", condition=fill))["fill"] == "1 x capacity sequential 128KiB"
+
+
+def test_an_altered_protocol_says_how(tmp_path: Path) -> None:
+    plan = recorded(tmp_path)
+    words = ["scale demo", "loop: 1 round instead of 25"]
+    assert facets(plan, altered={plan.recording: words})["reduced"] == "; ".join(words)
+
+
+def test_temperatures_are_of_the_cells_that_count(tmp_path: Path) -> None:
+    plan = recorded(tmp_path)
+    rows = [(True, 20.0, 22.0), (False, 31.0, 36.0), (False, 34.0, 40.0), (False, None, None)]
+    cells = pd.DataFrame(rows, columns=["cold", "temperature_min_c", "temperature_max_c"])
+    cells["recording"] = plan.recording
+    assert facets(plan, cells=cells)["temperature"] == "30 to 45 °C"
+    unknown = cells.assign(temperature_min_c=float("nan"))
+    assert facets(plan, cells=unknown)["temperature"] == "not recorded"
+
+
+def test_settings_of_host_and_drive_are_told_apart(tmp_path: Path) -> None:
+    plan = recorded(tmp_path)
+    rows = [{"name": "CPU governor", "scope": "host", "state": "performance"},
+            {"name": "scheduler", "scope": "nvme0n1", "state": "none"}]  # fmt: skip
+    (plan.recording_path / "settings.json").write_text(json.dumps(rows))
+    found = facets(plan)
+    assert (found["setting: CPU governor"], found["drive setting: scheduler"]) == ("performance", "none")
+
+
+def test_no_recording_gives_an_empty_table(tmp_path: Path) -> None:
+    assert list(conditions([], {}).columns) == SCHEMAS["conditions"].names

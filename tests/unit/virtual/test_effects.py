@@ -1,0 +1,128 @@
+"""Heat, housekeeping and neighbours of a virtual drive: each does what its numbers say, and absent ones nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drivelab.errors import UserError
+from drivelab.virtual.effects import Heat, Housekeeping, Throttle
+from drivelab.virtual.ftl import FlashDrive
+from drivelab.virtual.model import DriveModel
+
+GOOD: dict[str, Any] = {"serial": "S1", "capacity": "4MiB", "over_provisioning": "28%", "command_us": 500}
+THROTTLE = {"ambient_c": 30, "limit_c": 70, "resume_c": 60, "heat_c_per_mib": 0.3, "cooling_s": 40, "slowdown": 4}
+HOUSEKEEPING = {"every_s": 10, "for_s": 0.5}
+DISTURB = {"every_s": 20, "for_s": 4, "stolen_pct": 40}
+ALL = {"throttle": THROTTLE, "housekeeping": HOUSEKEEPING, "disturb": DISTURB}
+
+
+def drive(**effects: Any) -> FlashDrive:
+    return FlashDrive(DriveModel.from_mapping("d", {**GOOD, **effects}))
+
+
+def reads_per_second(one: FlashDrive, seconds: int) -> list[int]:
+    """One outstanding read after another."""
+    done, now = np.zeros(seconds + 1, dtype=int), 0.0
+    while now < 1e6 * seconds:
+        now = one.submit(now, "read", 0, 4096)
+        done[min(int(now // 1e6), seconds)] += 1
+    return [int(number) for number in done[:seconds]]
+
+
+def test_absent_effects_leave_the_mapping_and_the_state_as_they_were() -> None:
+    plain = DriveModel.from_mapping("d", GOOD)
+    assert not {"throttle", "housekeeping", "disturb"} & plain.to_mapping().keys()
+    assert b"temperature" not in FlashDrive(plain).dump()
+    assert drive().temperature_c is None
+
+
+def test_effects_survive_a_round_trip() -> None:
+    model = DriveModel.from_mapping("d", {**GOOD, **ALL})
+    assert DriveModel.from_mapping("d", model.to_mapping()) == model
+    assert model.to_mapping()["throttle"] == THROTTLE
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("throttle", {**THROTTLE, "resume_c": 71}, "resume_c"),
+        ("throttle", {**THROTTLE, "slowdown": 0.5}, "slowdown"),
+        ("throttle", {"limit_c": 70}, "ambient_c"),
+        ("throttle", 70, "ambient_c"),
+        ("housekeeping", {"every_s": 1, "for_s": 1}, "for_s"),
+        ("housekeeping", {"every_s": -1, "for_s": 1}, "every_s"),
+        ("housekeeping", {"every_s": True, "for_s": 1}, "every_s"),
+        ("disturb", {**DISTURB, "stolen_pct": 100}, "stolen_pct"),
+        ("disturb", {**DISTURB, "extra": 1}, "extra"),
+    ],
+)
+def test_a_bad_effect_is_refused_with_its_key(key: str, value: Any, words: str) -> None:
+    with pytest.raises(UserError, match=f"'{key}'.*{words}"):
+        DriveModel.from_mapping("d", {**GOOD, key: value})
+
+
+def test_housekeeping_takes_its_time_of_every_period() -> None:
+    plain, kept = reads_per_second(drive(), 30), reads_per_second(drive(housekeeping=HOUSEKEEPING), 30)
+    assert kept[:9] == pytest.approx(plain[:9], abs=1)
+    assert [kept[second] / plain[5] for second in (9, 19, 29)] == pytest.approx([0.5] * 3, abs=0.01)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.floats(0, 1e9))
+def test_housekeeping_is_over_when_it_says(at_us: float) -> None:
+    one = Housekeeping(every_s=10, for_s=0.5)
+    free_us = one.free_from(at_us)
+    assert at_us <= free_us <= at_us + 0.5e6 + 1
+    assert (free_us == at_us) == (not one.under_way(at_us))
+
+
+def test_neighbours_take_their_share() -> None:
+    found = reads_per_second(drive(disturb={**DISTURB, "stolen_pct": 50}), 40)
+    assert found[5] == pytest.approx(1e6 / 520, abs=1)  # 500 us of the controller, 20 us of the bus
+    assert found[18] == pytest.approx(1e6 / 1020, abs=1)
+    one = DriveModel.from_mapping("d", {**GOOD, "disturb": DISTURB}).disturb
+    assert one is not None
+    assert [one.stolen_pct_at(1e6 * second) for second in (0, 15.9, 16.1, 19.9, 20.1)] == [0, 0, 40, 40, 0]
+
+
+def test_a_drive_throttles_between_its_two_temperatures() -> None:
+    one, now, temperatures, slowed = drive(throttle=THROTTLE), 0.0, [], []
+    while now < 200e6:
+        now = one.submit(now, "read", 0, 4096)
+        temperatures.append(one.temperature_c)
+        slowed.append(one._heat is not None and one._heat.slowed)
+    assert max(temperatures) == pytest.approx(70, abs=0.01)
+    after = temperatures[slowed.index(True) :]
+    assert min(after) == pytest.approx(60, abs=0.01)
+    assert np.count_nonzero(np.diff(np.array(slowed).astype(int)) > 0) >= 3  # it gets hot again and again
+
+
+def test_a_drive_cools_towards_its_surroundings() -> None:
+    heat = Heat(Throttle(**{name: float(value) for name, value in THROTTLE.items()}), 0.0)
+    heat.command(0.0, 100 << 20)
+    assert heat.temperature_c == pytest.approx(60)
+    heat.command(40e6, 0)
+    assert heat.temperature_c == pytest.approx(30 + 30 / np.e)
+
+
+def test_a_kept_state_has_the_temperature_and_goes_on_alike() -> None:
+    one, other = drive(**ALL), drive(**ALL)
+    now = 0.0
+    for _ in range(5000):
+        now = one.submit(now, "write", 0, 4096)
+    other.load(one.dump())
+    assert other.temperature_c == one.temperature_c
+    assert other.submit(now, "write", 0, 4096) == one.submit(now, "write", 0, 4096)
+    with pytest.raises(ValueError, match="not the state"):
+        drive().load(one.dump())
+
+
+def test_where_nothing_takes_time_nothing_disturbs(small: Callable[..., DriveModel]) -> None:
+    one = FlashDrive(small(**ALL, enabled=False))
+    assert one.submit(9.7e6, "read", 0, 4096) == 9.7e6

@@ -1,0 +1,92 @@
+"""Evidence that was tampered with after it was recorded: named, visibly left out or refused, and in no result."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from mini_project import Project
+
+from drivelab.analysis.soundness import sound
+from drivelab.tables import io
+
+pytestmark = pytest.mark.xdist_group("workflow")
+
+
+def recording(project: Project, drive: str, measurement: str) -> Path:
+    return next((project.folder / "results/recordings" / drive / measurement).glob("*-run1"))
+
+
+def writes_of_round(of: Path, number: int) -> Path:
+    """Folder of the cell that steady state is judged by."""
+    lines = [json.loads(line) for line in (of / "journal.jsonl").read_text().splitlines()]
+    return next(
+        of / line["directory"]
+        for line in lines
+        if line["event"] == "cell" and line["round"] == number and line["workload"]["read_share"] == 0
+    )
+
+
+def analysed_anew(project: Project, of: Path) -> None:
+    """Tables hang on the manifest, which says nothing of tampering: without them they are made anew."""
+    shutil.rmtree(project.folder / "results/tables" / Path(*of.parts[-3:]))
+
+
+def table(project: Project, name: str) -> str:
+    return str(project.folder / f"results/tables/{name}.parquet")
+
+
+def test_a_bad_value_and_a_strangers_recording_are_named_and_in_no_result(copy: Project) -> None:
+    iops = recording(copy, "op7", "pts-iops")
+    windows = io.read(table(copy, f"op7/pts-iops/{iops.name}/steady_state"), "steady_state")
+    inside = int(windows["window_end"].iloc[0])
+    bad = writes_of_round(iops, inside)
+    document = json.loads((bad / "fio.json").read_text())
+    document["jobs"][0]["write"]["iops"] = float("nan")
+    (bad / "fio.json").write_text(json.dumps(document))
+    shutil.copytree(iops, iops.with_name(f"{iops.name} again"))
+    analysed_anew(copy, iops)
+    copy.run()
+
+    place = f"round {inside}, RND 4KiB 0/100"
+    exclusions = io.read(table(copy, "exclusions"), "exclusions")
+    name = f"op7/pts-iops/{iops.name}"
+    assert exclusions[["recording", "place", "fault"]].values.tolist() == [
+        [f"{name} again", "recording", "foreign recording"], [name, place, "not a number"],
+    ]  # fmt: skip
+    cells = io.read(table(copy, f"{name}/cells"), "cells")
+    assert cells.loc[cells["unsound"].notna(), "directory"].tolist() == [str(bad.relative_to(iops))]
+    bins = io.read(table(copy, f"{name}/latency_bins"), "latency_bins")
+    of_cell = (bins["round"] == inside) & (bins["read_share_pct"] == 0)
+    assert not of_cell.any()
+    windows = io.read(table(copy, f"{name}/steady_state"), "steady_state")
+    assert not ((windows["window_start"] <= inside) & (windows["window_end"] >= inside)).any()
+
+    summary = io.read(table(copy, "summary"), "summary")
+    evidence = {one for row in summary["evidence"] for one in row}
+    assert f"{name}/{bad.relative_to(iops)}" not in evidence
+    assert not any("again" in one for row in summary["recordings"] for one in row)
+    values = summary[(summary["drive"] == "op7") & (summary["measurement"] == "pts-iops")]
+    writes = values[(values["cell_label"] == "RND 4KiB 0/100") & (values["metric"] == "iops")]
+    first, last = windows[["window_start", "window_end"]].iloc[0]
+    counted = sound(cells)
+    counted = counted[counted["round"].between(first, last) & (counted["read_share_pct"] == 0)]
+    assert writes["value"].tolist() == pytest.approx([counted["iops"].mean()])
+    report = (copy.folder / "results/report/index.html").read_text()
+    assert place in report
+    assert f"{name} again" in report
+    assert copy.to_do() == {}
+
+
+def test_a_recording_in_the_place_of_another_is_refused(copy: Project) -> None:
+    place, other = (recording(copy, drive, "pts-iops") for drive in ("op7", "op28"))
+    shutil.rmtree(place)
+    shutil.copytree(other, place)
+    analysed_anew(copy, place)
+    refused = copy.snakemake()
+    assert refused.returncode != 0
+    log = (copy.folder / "results/logs/tables/op7/pts-iops" / f"{place.name}.log").read_text()
+    words = f"holds the recording op28/pts-iops/{other.name}, which was copied or moved there"
+    assert words in log.splitlines()[0]

@@ -1,0 +1,35 @@
+"""What else a finished study leaves to be read: the pages for print, the charts, and Snakemake's own report."""
+
+from __future__ import annotations
+
+import json
+
+from mini_project import Project
+
+
+def test_each_picture_has_its_chart(finished: Project) -> None:
+    pictures = sorted((finished.folder / "results/figures").glob("**/*.svg"))
+    assert pictures
+    for picture in pictures:
+        chart = json.loads(picture.with_suffix(".json").read_text(encoding="utf-8"))
+        assert chart["data"], picture
+        assert chart["layout"]["height"] > 0
+
+
+def test_the_pages_for_print_are_there(finished: Project) -> None:
+    assert (finished.folder / "results/report/pts-pages.pdf").read_bytes().startswith(b"%PDF-")
+
+
+def test_what_is_deleted_of_them_is_made_again(copy: Project) -> None:
+    (copy.folder / "results/report/pts-pages.pdf").unlink()
+    assert copy.to_do() == {"report_pdf": 1}
+
+
+def test_snakemakes_own_report_shows_the_figures_with_their_captions(copy: Project) -> None:
+    done = copy.snakemake("--report", "snakemake-report.html")
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (copy.folder / "snakemake-report.html").read_text(encoding="utf-8")
+    for name in ("convergence.svg", "saturation_time.svg", "index.html", "pts-pages.pdf"):
+        assert name in text
+    caption = (copy.folder / "workflow/report/convergence.rst").read_text(encoding="utf-8").split()[:6]
+    assert " ".join(caption) in text
