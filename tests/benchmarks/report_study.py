@@ -43,9 +43,17 @@ measurements:
 """
 ONE_PROCESS = """\
 import runpy, sys
-from snakemake.script import PythonScript
-PythonScript.execute_script = lambda self, name, edit=False: runpy.run_path(name, run_name="__main__")
 from snakemake.cli import main
+from snakemake.script import PythonScript
+
+def execute_script(self, name, edit=False):
+    paths = list(sys.path)  # every script adds to them, which is nothing in a process of its own
+    try:
+        runpy.run_path(name, run_name="__main__")
+    finally:
+        sys.path[:] = paths
+
+PythonScript.execute_script = execute_script
 main(sys.argv[1:])
 """
 

@@ -19,7 +19,7 @@ STUDY_FOLDER = "DRIVELAB_BROWSER_STUDY"
 """Variable that names the folder of a project with a finished study, to look at its report instead."""
 _NAMES = ("chromium", "chromium-browser")
 _HERE = ("file:", "data:", "blob:")
-_PATIENCE_MS = 120_000
+_PATIENCE_MS = 60_000
 """Only ends a test that has failed: what is waited for is an event, however busy the machine is."""
 
 expect.set_options(timeout=_PATIENCE_MS)
