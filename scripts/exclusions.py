@@ -12,5 +12,6 @@ with reported(snakemake.log[0]):
     others = strangers(
         [Path(one) for one in snakemake.params.others], snakemake.params.drives, snakemake.params.measurements
     )
-    table = exclusions_table(io.read(snakemake.input.cells, "cells"), recordings, others)
+    runs = {name: io.read(snakemake.input[name], name) for name in ("replays", "application_runs")}
+    table = exclusions_table(io.read(snakemake.input.cells, "cells"), recordings, others, **runs)
     io.write(table, snakemake.output.exclusions, "exclusions")

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from drivelab.analysis.exclusions import counted
 from drivelab.errors import reported
 from drivelab.figures.sheets import draw
 from drivelab.tables import io
@@ -11,8 +10,6 @@ with reported(snakemake.log[0]):
     tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
     measurement = snakemake.wildcards.measurement
     tables |= {name: t[t["measurement"] == measurement] for name, t in tables.items() if name in ("deltas", "summary")}
-    if "exclusions" in tables:  # of several recordings
-        exclusions = tables.pop("exclusions")
-        tables = {name: counted(table, exclusions) if "recording" in table else table for name, table in tables.items()}
     stems = {Path(path).stem: Path(path).with_suffix("") for path in snakemake.output}
-    draw(stems, tables, f"{snakemake.wildcards.get('drive', 'all drives')}, {measurement}")
+    subject = f"{snakemake.wildcards.get('drive', 'all drives')}, {measurement}"
+    draw(stems, tables, subject, png=any(path.endswith(".png") for path in snakemake.output))

@@ -8,4 +8,5 @@ from drivelab.tables import io
 
 with reported(snakemake.log[0]):
     tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
-    trace_sheet.draw({Path(path).stem: Path(path).with_suffix("") for path in snakemake.output}, tables)
+    stems = {Path(path).stem: Path(path).with_suffix("") for path in snakemake.output}
+    trace_sheet.draw(stems, tables, png=any(path.endswith(".png") for path in snakemake.output))

@@ -7,6 +7,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes is the host's affair: other tests use it too.
+settings.register_profile("shared-host", deadline=None)
+settings.load_profile("shared-host")
 
 # A shell without job control starts what runs in its background with SIGINT ignored, and that is inherited: programs
 # that tests end by SIGINT would not hear it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from drivelab.analysis.differences import differences_table
 from drivelab.imported import printed
 from drivelab.imported.report import report_of
 from drivelab.imported.tables import Recording, tables_of
+from drivelab.report.evidence import tables_of as tables_shown
 from drivelab.report.html import render
 from drivelab.report.numbers import DASH, number
 from drivelab.report.view import Page, Report, Table
@@ -143,6 +145,17 @@ def test_the_table_by_capacity_has_values_and_deltas() -> None:
         assert large_delta.value == pytest.approx(100 * (values[2] / values[0] - 1), abs=1e-9)
 
 
+def test_the_report_shows_the_table_by_capacity() -> None:
+    (table,) = [one for one in report("solidigm_p41_plus").comparison_tables if "capacity" in one.caption]
+    html = render(report("solidigm_p41_plus"))
+    _, _, shown = html.partition(f'id="{table.id}"')
+    shown = re.sub(r"<[^>]+>", " ", shown[: shown.index("</table>")])
+    assert table.caption in shown
+    words = [*(column.text for column in table.columns), *(cell.text for row in table.rows for cell in row)]
+    places = [shown.find(word) for word in words]
+    assert -1 not in places, [word for word, place in zip(words, places, strict=True) if place < 0]
+
+
 def test_single_printed_values_prove_nothing() -> None:
     summary = tables_of(recordings("solidigm_p41_plus"))["summary"]
     deltas = deltas_table(summary, "drive-512gb")
@@ -156,6 +169,16 @@ def test_the_whole_report_says_that_it_is_imported(name: str) -> None:
     html = render(report(name))
     assert "imported" in html
     assert "not recorded" in html
+
+
+def test_the_formula_of_replays_does_not_stand_under_scores_of_others() -> None:
+    found = report("solidigm_p41_plus")
+    assert any("score" in cell.small for table in found.comparison_tables for row in table.rows for cell in row)
+    assert not [table.caption for table in tables_shown(found) if "sqrt" in table.note]
+
+
+def test_that_nobody_wrote_down_when_it_was_measured_is_said() -> None:
+    assert report("solidigm_p41_plus").measured == "time of measurement not recorded"
 
 
 def test_conditions_are_not_made_up() -> None:

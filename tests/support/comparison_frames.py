@@ -120,6 +120,28 @@ def capacities(gb: tuple[int, ...] = (256, 512, 1024, 2048), cells: int = 3) -> 
     return {"summary": pd.DataFrame(rows), "drives": drives}
 
 
+def single_sizes(
+    sizes: tuple[int, ...] = (1024 * 1024, 128 * 1024), drives: tuple[str, ...] = DRIVES
+) -> dict[str, pd.DataFrame]:
+    """Sequential reads and writes, a measurement for each block size: three rounds, the last two are the window.
+
+    Reads are twice as fast as writes, each drive 10 % faster than the one before, large blocks faster than small ones.
+    """
+    rows, windows = [], []
+    for place, drive in enumerate(drives):
+        for size in sizes:
+            where = frames.key(drive, f"throughput.{size // 1024}KiB")
+            mib_s = 100 * (1 + place / 10) * (size / 2**20) ** 0.1
+            for number, share in ((number, share) for number in (1, 2, 3) for share in (100, 0)):
+                value = mib_s * (2 if share else 1) * (3 if number == 1 else 1)  # before the window it is fast
+                rows.append(frames.cell(value * 2**20 / size, share, size, 1, 32, "sequential", round=number,
+                                        cell=1 - share // 100, **where))  # fmt: skip
+            windows.append({**frames.sweep_window().iloc[0].to_dict(), **where, "metric": "bandwidth_mib_s",
+                            "unit": "MiB/s", "variable": f"SEQ {size // 1024}KiB 0/100", "average": mib_s,
+                            "values": [mib_s, mib_s]})  # fmt: skip
+    return {"cells": pd.DataFrame(rows), "steady_state": pd.DataFrame(windows)}
+
+
 def _loop(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {"cells": cells, "steady_state": frames.NO_WINDOWS}
 
@@ -135,6 +157,12 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     ),
     "capacity, 4 drives": lambda m: ("capacity", capacities(), {}),
     "capacity, 56 cells of one size": lambda m: ("capacity", capacities((512,), 56), {}),
+    "2 sizes, 3 drives": lambda m: ("sizes_of_drives", single_sizes(), {}),
+    "5 sizes, 8 drives": lambda m: (
+        "sizes_of_drives",
+        single_sizes((1 << 20, 1 << 16, 1 << 13, 1 << 12, 512), _EIGHT),
+        {},
+    ),
     "ramp, one drive": lambda m: ("depth_ramp", _loop(frames.sweep()), {}),
     "ramp, 3 drives": lambda m: ("depth_ramp", _loop(of_drives(frames.sweep)), {}),
     "ramp, 8 drives": lambda m: ("depth_ramp", _loop(of_drives(frames.sweep, _EIGHT)), {}),

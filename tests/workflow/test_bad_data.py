@@ -90,3 +90,33 @@ def test_a_recording_in_the_place_of_another_is_refused(copy: Project) -> None:
     log = (copy.folder / "results/logs/tables/op7/pts-iops" / f"{place.name}.log").read_text()
     words = f"holds the recording op28/pts-iops/{other.name}, which was copied or moved there"
     assert words in log.splitlines()[0]
+
+
+def test_a_recording_without_any_sound_cell_has_figures_that_say_so(copy: Project) -> None:
+    """And the study goes on: the other drive has its results, nothing compares it with what is not there."""
+    soak, replay = recording(copy, "op28", "pts-write-saturation"), recording(copy, "op28", "trace-replay")
+    for path in soak.glob("cells/*/fio.json"):
+        path.write_text("")
+    report = sorted(replay.glob("cells/*/report.json"))[-1]
+    report.write_text(json.dumps({**json.loads(report.read_text()), "duration_s": float("nan")}))
+    for one in (soak, replay):
+        analysed_anew(copy, one)
+    copy.run()
+
+    exclusions = io.read(table(copy, "exclusions"), "exclusions")
+    faults = exclusions.groupby("recording")["fault"].agg(set).to_dict()
+    names = {one: "/".join(one.parts[-3:]) for one in (soak, replay)}
+    assert faults == {names[soak]: {"damaged evidence"}, names[replay]: {"not a number"}}
+    summary = io.read(table(copy, "summary"), "summary")
+    assert set(summary.loc[summary["measurement"] == "pts-write-saturation", "drive"]) == {"op7"}
+    replays = io.read(table(copy, f"{names[replay]}/replays"), "replays")
+    (bad,) = replays.loc[replays["tainted"], "repeat"]
+    assert f"{bad}, trace sqlite" in exclusions.loc[exclusions["recording"] == names[replay], "place"].iloc[0]
+    shown = sorted((copy.folder / "results/figures" / names[soak]).glob("saturation*.svg"))
+    assert shown
+    for figure in shown:
+        assert "NOTHING TO SHOW" in figure.read_text()
+        assert "damaged evidence" in figure.with_suffix(".json").read_text()
+    page = (copy.folder / "results/report/index.html").read_text()
+    assert names[soak] in page
+    assert copy.to_do() == {}

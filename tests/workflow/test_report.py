@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from mini_project import Project
 
 
@@ -23,6 +24,12 @@ def test_the_pages_for_print_are_there(finished: Project) -> None:
 def test_what_is_deleted_of_them_is_made_again(copy: Project) -> None:
     (copy.folder / "results/report/pts-pages.pdf").unlink()
     assert copy.to_do() == {"report_pdf": 1}
+
+
+@pytest.mark.parametrize(("template", "rule"), [("report.css", "report"), ("pages.css", "report_pdf")])
+def test_a_template_is_of_one_of_them_only(copy: Project, template: str, rule: str) -> None:
+    copy.edit(f"scripts/drivelab/report/templates/{template}", "a {", "a  {")
+    assert copy.to_do() == {rule: 1}
 
 
 def test_snakemakes_own_report_shows_the_figures_with_their_captions(copy: Project) -> None:

@@ -16,6 +16,8 @@ rule exclusions:
     input:
         manifests=layout.of_every_recording("recordings/RECORDING/recording.json"),
         cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
+        replays=layout.of_every_recording("tables/RECORDING/replays.parquet"),
+        application_runs=layout.of_every_recording("tables/RECORDING/application_runs.parquet"),
     output:
         exclusions=layout.path("tables/exclusions.parquet"),
     log:

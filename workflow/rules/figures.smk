@@ -1,4 +1,4 @@
-from drivelab.stages.figure_kinds import figure_modules
+from drivelab.stages.figure_kinds import OVER_SIZES, figure_modules
 
 # A recording has the figures that its plan leads to, all drawn by one job: a rule for each combination there is.
 for number, kinds in enumerate(layout.figure_sets(), start=1):
@@ -38,6 +38,22 @@ for number, kinds in enumerate(sorted(set(layout.over_drives().values())), start
             code=code_digest("analysis.exclusions", *figure_modules(kinds)),
         script:
             "../../scripts/figures.py"
+
+
+# Measurements of one protocol that differ in their block size have a figure over all of them, with all drives.
+rule size_figures:
+    input:
+        **layout.tables_over_sizes(),
+    output:
+        **layout.figures("comparison/{measurement}", OVER_SIZES, report),
+    log:
+        layout.path("logs/comparison_figures/{measurement}.log"),
+    wildcard_constraints:
+        measurement=layout.names_by_size(),
+    params:
+        code=code_digest("analysis.exclusions", *figure_modules(OVER_SIZES)),
+    script:
+        "../../scripts/figures.py"
 
 
 rule trace_figures:

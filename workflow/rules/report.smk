@@ -27,7 +27,10 @@ rule report:
         layout.path("logs/report.log"),
     params:
         code=code_digest("report.study"),
-        templates=files_digest("scripts/drivelab/report/templates/*", "workflow/report/*.rst"),
+        templates=files_digest(
+            *(f"scripts/drivelab/report/templates/{name}*" for name in ("report.", "parts.", "reading.", "charts.")),
+            "workflow/report/*.rst",
+        ),
         study=layout.report_facts(),
     script:
         "../../scripts/report.py"

@@ -25,20 +25,22 @@ def application_rows(runs: pd.DataFrame, rse_threshold_pct: float) -> Iterator[d
 
     They are an odd number of runs where these go on until they agree, all of them where the protocol asks for a
     number. A step that is repeated is told apart by its phase, another step of one application by its number.
-    Raises ValueError for a step without a warm run.
+    A step all of whose warm runs are unsound has no row. Raises ValueError for a step without a warm run.
     """
     steps = runs.groupby(["recording", "application", "step"], sort=False)
     first: dict[tuple[str, str], int] = {}
     for (recording, name, step), of_step in steps:
         phase = _phase(of_step)
         again = first.setdefault((recording, name), step) != step and not phase
-        yield _row(f"{LABEL}{name}{phase}{f' step {step}' if again else ''}", of_step, rse_threshold_pct)
+        label = f"{LABEL}{name}{phase}{f' step {step}' if again else ''}"
+        if of_step["cold"].all():
+            raise ValueError(f"{recording}: no run of {label} counts")
+        if of_step["counted"].any():
+            yield _row(label, of_step, rse_threshold_pct)
 
 
 def _row(label: str, runs: pd.DataFrame, rse_threshold_pct: float) -> dict[str, Any]:
     warm = runs[runs["counted"].astype(bool)].sort_values("repeat")
-    if warm.empty:
-        raise ValueError(f"{runs['recording'].iloc[0]}: no run of {label} counts")
     asked = None if warm["asked_passes"].isna().any() else int(warm["asked_passes"].max())
     used = warm.head(odd(len(warm)) if asked is None else len(warm))
     values = [float(value) for value in used[METRIC]]
@@ -65,7 +67,7 @@ def _row(label: str, runs: pd.DataFrame, rse_threshold_pct: float) -> dict[str, 
 
 
 def _statistic(runs: pd.DataFrame, asked: int | None) -> str:
-    counted = f"median of {len(runs)} warm runs" if asked is None else f"median of {asked} runs"
+    counted = f"median of {len(runs)} warm runs" if asked is None else f"median of {len(runs)} runs"
     counted = "one run" if len(runs) == 1 else counted
     return f"{counted}, {SIMULATED}" if runs["simulated_from"].notna().any() else counted
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.labels import named_with_unsound
-from drivelab.analysis.soundness import DUPLICATED, MISSING_ROUND, MIXED_VERSIONS, missing_cells, split
+from drivelab.analysis.soundness import DUPLICATED, FAULTS, MISSING_ROUND, MIXED_VERSIONS, missing_cells, split
 from drivelab.tables.schemas import SCHEMAS
 
 WHOLE = "recording"
@@ -19,21 +19,30 @@ VERSIONS = ("fio", "kernel", "firmware")
 Row = Mapping[str, Any]
 
 
-def exclusions_table(cells: pd.DataFrame, recordings: pd.DataFrame, strangers: Iterable[Row] = ()) -> pd.DataFrame:
+def exclusions_table(
+    cells: pd.DataFrame,
+    recordings: pd.DataFrame,
+    strangers: Iterable[Row] = (),
+    *,
+    replays: pd.DataFrame | None = None,
+    application_runs: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """Table `exclusions` of a study from its table `cells`, unsound rows included.
 
     `recordings` has a row for each recording in the study's order, as `drivelab.tables.facts` makes it: recording,
     drive, measurement, finished (ISO 8601), the VERSIONS, `digests` of its evidence, `cells` that its manifest counts
     (null without one) and `journalled` ones. `strangers` are rows of the table for folders that are none of the
-    study's. A recording with the evidence of an earlier one is left out, and of several that would be pooled for one
-    value, those whose versions are not the latest's.
+    study's; `replays` and `application_runs` are the tables of these names. A recording with the evidence of an
+    earlier one is left out, and of several that would be pooled for one value, those whose versions are not the
+    latest's.
     """
     rows = [*strangers]
     duplicates = list(_duplicates(recordings))
     known = {row["recording"] for row in duplicates}
     rows += duplicates + _of_other_versions(recordings[~recordings["recording"].isin(known)])
     missing = missing_cells(cells)
-    rows += [*_of_cells(cells, missing), *_uncounted(missing, recordings)]
+    rows += [*_of_cells(cells, missing), *_of_runs(replays), *_of_runs(application_runs)]
+    rows += _uncounted(missing, recordings)
     return pd.DataFrame(rows, columns=SCHEMAS["exclusions"].names)
 
 
@@ -93,6 +102,20 @@ def _of_cells(cells: pd.DataFrame, missing: pd.DataFrame) -> list[dict[str, Any]
         key = {"recording": of.recording, "drive": of.drive, "measurement": of.measurement}
         where = f"{'round' if one.kind == 'loop' else 'slice'} {one.round}, {of.cell_label}"
         rows.append(_row(key, where, fault, words))
+    return rows
+
+
+def _of_runs(runs: pd.DataFrame | None) -> list[dict[str, Any]]:
+    """Replays or runs of applications that are tainted because their numbers are no measurement."""
+    if runs is None or runs.empty:
+        return []
+    rows = []
+    for one in runs[runs["taint_reason"].notna()].to_dict("records"):
+        fault, words = split(str(one["taint_reason"]).partition("; ")[0])
+        if fault in FAULTS:
+            of = f"trace {one['trace']}" if "trace" in one else f"application {one['application']}"
+            phase = f", {one['phase']} {int(one['phase_pass'])}" if isinstance(one["phase"], str) else ""
+            rows.append(_row(one, f"run {one['repeat']}, {of}{phase}", fault, words))
     return rows
 
 

@@ -26,6 +26,8 @@ KINDS = {metric: kind for kind, known in (("speed", _SPEEDS), ("time", _TIMES), 
 """Whether more is better (speed, score) or less is (time)."""
 
 _PLACE = ["recording", "kind", "begin", "cell", "workload", "threads", "queue_depth"]
+_TURN = ["phase", "phase_value", "phase_pass", "point"]
+_NAMED_BY = ["recording", "kind", "step", "cell", "workload", "threads", "queue_depth", *_TURN]
 
 
 def workload(
@@ -53,7 +55,7 @@ def cell_labels(places: pd.DataFrame) -> list[str]:
     are chosen anew in every recording; then the turn of a repeated step where it varies: `RND 4KiB 0/100, wait 5s`,
     `RND 8KiB 65/35, MAX`; then the kind of step, then its number, where a workload comes back in a later step.
     """
-    rows = list(places.astype(object).itertuples())  # strings of Arrow take long to go through one by one
+    rows = _rows(places[_NAMED_BY])
     turns = _turns(rows)
     loads = [None if _text(row.point) else demand(row.threads, row.queue_depth) for row in rows]
     names = [str(row.workload) for row in rows]
@@ -86,7 +88,7 @@ def named_with_unsound(cells: pd.DataFrame) -> pd.DataFrame:
     begins = _begins(measured[measured["kind"] == "soak"])
     steps = zip(measured["recording"], measured["step"], strict=True)
     measured["begin"] = [begins.get(place, place[1]) for place in steps]
-    places = measured.drop_duplicates(_PLACE).sort_values(["recording", "begin"], kind="stable")
+    places = measured[[*_PLACE, *_TURN]].drop_duplicates(_PLACE).sort_values(["recording", "begin"], kind="stable")
     places["cell_label"] = cell_labels(places.assign(step=places["begin"]))
     return measured.merge(places[[*_PLACE, "cell_label"]], on=_PLACE, how="left")
 
@@ -95,13 +97,18 @@ def _begins(soaks: pd.DataFrame) -> dict[tuple[str, int], int]:
     """By recording and step of a soak: the step that it began with."""
     loads: dict[tuple[str, int], tuple[Any, ...]] = {}
     found: dict[tuple[str, int], int] = {}
-    firsts = soaks.drop_duplicates(["recording", "step"]).sort_values(["recording", "step"])
-    for row in firsts.itertuples():
+    firsts = soaks[_NAMED_BY].drop_duplicates(["recording", "step"]).sort_values(["recording", "step"])
+    for row in _rows(firsts):
         place, before = (row.recording, row.step), (row.recording, row.step - 1)
         turn = (_text(row.phase), _text(row.phase_value), _text(row.point))
         loads[place] = (row.workload, row.threads, row.queue_depth, *turn)
         found[place] = found[before] if loads.get(before) == loads[place] else row.step
     return found
+
+
+def _rows(frame: pd.DataFrame) -> list[Any]:
+    """Rows to go through one by one, which takes long with the strings of Arrow."""
+    return list(frame.astype(object).itertuples())
 
 
 def _told_apart(rows: Iterable[Any], names: list[str], additions: list[str | None]) -> list[str]:

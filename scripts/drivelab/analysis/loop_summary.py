@@ -19,7 +19,15 @@ from drivelab.analysis.repeats import FEWEST, relative_standard_error_pct
 from drivelab.analysis.spread import MEAN, MEDIAN
 from drivelab.analysis.steady_state import determine
 from drivelab.analysis.summary_rows import evidence, gravest, key_of, odd, row, rse_verdict, taint, taint_reason
-from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_STEADY_WINDOW, NOT_STEADY, STEADY, TOO_FEW_RUNS
+from drivelab.analysis.verdict import (
+    AS_ASKED,
+    IN_CHANGING_PHASE,
+    IN_STEADY_WINDOW,
+    INCOMPLETE_WINDOW,
+    NOT_STEADY,
+    STEADY,
+    TOO_FEW_RUNS,
+)
 from drivelab.tables.schemas import KEY
 from drivelab.tables.steps import RELATIVE_STANDARD_ERROR, ROUNDS
 
@@ -80,13 +88,15 @@ class _Loop:
     columns: dict[str, npt.NDArray[Any]]
     tracked: set[tuple[str, str]]
     """Name and metric of each tracked variable."""
+    rounds: int
+    """How many rounds count; of a window all, because a tracked variable is in each."""
 
     @classmethod
     def of(cls, rows: pd.DataFrame, rule: _Rule, tracked: set[tuple[str, str]]) -> _Loop:
         rows = rows.sort_values("round", kind="stable")
         columns = {name: rows[name].to_numpy(dtype=float) for name in _NUMBERS}
         told = {name: rows[name].to_numpy() for name in _COLUMNS}
-        return cls(rows, rule, key_of(rows), {**columns, **told}, tracked)
+        return cls(rows, rule, key_of(rows), {**columns, **told}, tracked, rows["round"].nunique())
 
     def cells(self) -> Iterator[_Places]:
         """Places of the rounds that count, of each cell, in the order in which they come first."""
@@ -102,10 +112,17 @@ class _Loop:
     def told(self, places: _Places) -> _Told:
         """What is the same of all values of the cells at `places`."""
         directories = evidence(self.key["recording"], self.columns["directory"][places])
+        faults = self._holes(places)
         if not self.columns["tainted"][places].any():
-            return _Told(self.key, [], None, directories)
+            return _Told(self.key, faults, None, directories)
         used = self.rows.iloc[places]
-        return _Told(self.key, [*taint(used)], taint_reason(used), directories)
+        return _Told(self.key, [*faults, *taint(used)], taint_reason(used), directories)
+
+    def _holes(self, places: _Places) -> list[str]:
+        """Verdict on cells that are not in all rounds of a window, for the average is then of another span."""
+        if self.rule.reached is None or len(set(self.columns["round"][places].tolist())) == self.rounds:
+            return []
+        return [INCOMPLETE_WINDOW]
 
 
 @dataclass(frozen=True)
@@ -130,11 +147,12 @@ def loop_rows(
     """Rows from the rows of loops in table `cells`, with `cell_label`; cold rounds count nowhere.
 
     Of a loop until steady state a value is the average over the rounds of the window, spread from the lowest to the
-    highest. Of any other it is the median of an odd number of rounds, which are n repeats; of one or two rounds their
-    mean, which is no median and says nothing of how they agree. Where power was measured throughout, IOPS per watt
-    are there too, and of repeats at one outstanding I/O the percentiles: the median of those of each round (in a
-    window they would have to be averaged). A burst of a phase of idle time counts only if the drive was idle before
-    it, which it is not before the first. `scores` by measurement: `figure_of_merit`, a metric; `best_run`, a title.
+    highest; of a cell that is not in all of them the verdict is INCOMPLETE_WINDOW. Of any other it is the median of an
+    odd number of rounds, which are n repeats; of one or two rounds their mean, which is no median and says nothing of
+    how they agree. Where power was measured throughout, IOPS per watt are there too, and of repeats at one outstanding
+    I/O the percentiles: the median of those of each round (in a window they would have to be averaged). A burst of a
+    phase of idle time counts only if the drive was idle before it, which it is not before the first. `scores` by
+    measurement: `figure_of_merit`, a metric; `best_run`, a title.
 
     Raises ValueError for a loop until steady state without a window.
     """

@@ -25,7 +25,8 @@ def replay_rows(replays: pd.DataFrame, passes: pd.DataFrame, rse_threshold_pct: 
     A trace, or a set of several, is the median of its counted runs, an odd number of them where repeats go on until
     they agree, all of them where the protocol asks for a number of passes. A phase is the median over
     all its passes, spread over them: the drive is meant to change from pass to pass, so they are no repeats that could
-    agree. A metric that not every run has is left out. Raises ValueError for a trace without a counted run.
+    agree. A metric that not every run has is left out, and so is a trace or set all of whose warm runs are unsound.
+    Raises ValueError for a trace without a warm run.
     """
     sets = passes[passes["traces"] > 1]
     named = sets.assign(subject=[f"set of {count} traces" for count in sets["traces"]])
@@ -37,19 +38,21 @@ def replay_rows(replays: pd.DataFrame, passes: pd.DataFrame, rse_threshold_pct: 
 def _all(named: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
     phased = named["phase"].notna()
     for (_, subject, phase), runs in named[phased].groupby(["recording", "subject", "phase"], sort=False):
-        yield from _phase(f"{subject}, {phase}", _counted(runs, subject), metrics)
+        counted = _counted(runs, subject)
+        yield from _phase(f"{subject}, {phase}", counted, metrics) if len(counted) else ()
     first = named[~phased].groupby(["recording", "subject"])["step"].transform("min")
     for (_, subject, step), runs in named[~phased].groupby(["recording", "subject", "step"], sort=False):
         again = step != first[runs.index[0]]
         runs = _counted(runs, subject)
-        yield from _repeats(f"{subject} step {step}" if again else subject, runs, metrics, rse_threshold_pct)
+        label = f"{subject} step {step}" if again else subject
+        yield from _repeats(label, runs, metrics, rse_threshold_pct) if len(runs) else ()
 
 
 def _counted(runs: pd.DataFrame, subject: str) -> pd.DataFrame:
-    found = runs[runs["counted"].astype(bool)]
-    if found.empty:
+    """Runs that count; warm ones that do not are unsound."""
+    if not runs["warm"].any():
         raise ValueError(f"{runs['recording'].iloc[0]}: no run of {subject} counts")
-    return found.sort_values(["step", "repeat"])
+    return runs[runs["counted"].astype(bool)].sort_values(["step", "repeat"])
 
 
 def _phase(label: str, runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator[dict[str, Any]]:

@@ -13,14 +13,17 @@ NO_IO = "no I/O"
 NOT_A_NUMBER = "not a number"
 NEGATIVE_LATENCY = "negative latency"
 NEGATIVE_RATE = "negative rate"
+NO_DURATION = "no duration"
 DAMAGED = "damaged evidence"
 MIXED_VERSIONS = "mixed versions"
 FOREIGN = "foreign recording"
 DUPLICATED = "duplicated run"
 FAULTS = (
-    MISSING_ROUND, NO_IO, NOT_A_NUMBER, NEGATIVE_LATENCY, NEGATIVE_RATE, DAMAGED, MIXED_VERSIONS, FOREIGN, DUPLICATED,
+    MISSING_ROUND, NO_IO, NOT_A_NUMBER, NEGATIVE_LATENCY, NEGATIVE_RATE, NO_DURATION, DAMAGED, MIXED_VERSIONS, FOREIGN,
+    DUPLICATED,
 )  # fmt: skip
-"""Why something is left out; what the column `unsound` of table `cells` begins with, before a colon."""
+"""Why something is left out; what the column `unsound` of table `cells` begins with, before a colon, and of tables of
+runs the column `taint_reason`."""
 
 _RATES = (
     "runtime_s", "read_ios", "write_ios", "iops", "read_iops", "write_iops", "bandwidth_mib_s", "read_bandwidth_mib_s",

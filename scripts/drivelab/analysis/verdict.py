@@ -22,11 +22,13 @@ TOO_FEW_SLICES = "too few slices"
 """A soak of which so few slices count that nothing can be said of how steady it is."""
 PARTIAL = "partial"
 """A replay that the value stands on ended before it had issued all."""
+INCOMPLETE_WINDOW = "incomplete window"
+"""Some of the rounds of the steady-state window have no sound cell of this kind."""
 
 FINE = frozenset(
     {STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE, IN_CHANGING_PHASE, SINGLE_SLICE, TOO_FEW_SLICES, *AS_ASKED.values()}
 )
-FAULTS = (PARTIAL, NOT_STEADY, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
+FAULTS = (PARTIAL, NOT_STEADY, INCOMPLETE_WINDOW, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
 """The gravest first: what a value is called that has several."""
 
 BETTER = "better"

@@ -98,6 +98,7 @@ def as_mapping(found: Comparison) -> dict[str, Any]:
         "meant_to_differ": list(found.meant),
         "recordings": found.recordings,
         "only_on_one_side": found.alone,
+        "different_measurements": found.measurements,
         **{
             name: json.loads(table.to_json(orient="records", double_precision=15))
             for name, table in (("differences", found.differences), ("exclusions", found.exclusions),
@@ -122,6 +123,9 @@ def _show(found: Comparison) -> None:
     console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=100_000)
     console.print(f"[bold]{escape(headline(found))}[/]")
     console.print(escape(_told("Meant to differ", found.differences[found.differences["intended"].astype(bool)])))
+    if found.measurements:
+        of_sides = " with ".join(f"{name} of {side}" for side, name in found.measurements.items())
+        console.print(escape(f"Different measurements, compared cell by cell: {of_sides}"))
     other = found.unintended
     console.print(escape(_told("Differs too", other)), style="bold yellow" if len(other) else "")
     for side, number in found.alone.items():

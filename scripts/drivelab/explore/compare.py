@@ -60,6 +60,8 @@ class Comparison:
     """By side, those that count."""
     alone: Mapping[str, int]
     """By side, values that the other side has not."""
+    measurements: Mapping[str, str]
+    """By side, its one measurement, where they differ: they are compared cell by cell. Empty else."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -85,8 +87,9 @@ class _Side:
 def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) -> Comparison:
     """Compare what two selectors select, in `results` where they name no folder of their own.
 
-    Each side is pooled as in the table `summary`, of a measurement only recordings by the plan of the latest. Raises
-    UserError when a side is empty, both are one, or there is no value that both have.
+    Each side is pooled as in the table `summary`, of a measurement only recordings by the plan of the latest. Values
+    are compared measurement by measurement; where each side has just one, cell by cell, whatever they are called.
+    Raises UserError when a side is empty, both are one, or there is no value that both have.
     """
     if basis.text == comparison.text:
         raise UserError(f"'{basis.text}' is on both sides; name something else to compare it with")
@@ -97,6 +100,7 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         name = rows[0].loc[[bool(both & set(one)) for one in rows[0]["digests"]], "recording"].iloc[0]
         raise UserError(f"both sides have the recording {name}; narrow one of them, for instance by measurement or run")
     sides = [_side(one, folder, of, terms) for (one, folder), of in zip(chosen, rows, strict=True)]
+    names_of = {one.name: sorted(set(one.summary["measurement"])) for one in sides}
     sides = _of_one_measurement(sides)
     meant = meant_to_differ(basis, comparison)
     known = pd.concat([one.conditions for one in sides], ignore_index=True)
@@ -116,6 +120,7 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         pd.concat([one.exclusions for one in sides], ignore_index=True),
         {one.name: tuple(dict.fromkeys(one.summary["recordings"].explode())) for one in sides},
         {one.name: len(one.summary) - len(deltas) for one in sides},
+        _paired(names_of),
     )
 
 
@@ -139,7 +144,10 @@ def _nothing_in_common(sides: list[_Side]) -> str:
     both = sides[0].summary.merge(sides[1].summary, on=place, suffixes=("_basis", "_comparison"))
     names = f"'{sides[0].name}' and '{sides[1].name}'"
     if both.empty:
-        return f"{names} have no value in common; choose the same measurements, such as measurement=pts-iops on both"
+        return (
+            f"{names} have no value in common; choose the same measurements, such as measurement=pts-iops on both, or "
+            "one on each side, which are then compared cell by cell"
+        )
     first = both.iloc[0]
     return (
         f"{names} have no value that came about alike: {first['cell_label']} is a {first['statistic_basis']} and a "
@@ -172,7 +180,9 @@ def _side(selector: Selector, results: Path, chosen: pd.DataFrame, terms: Terms)
     kept = chosen[~chosen["recording"].isin({row["recording"] for row in other_plans})]
     paths = {one: results / "tables" / one for one in kept["recording"]}
     tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in _TABLES}
-    exclusions = exclusions_table(tables["cells"], kept, other_plans)
+    exclusions = exclusions_table(
+        tables["cells"], kept, other_plans, **{name: tables[name] for name in ("replays", "application_runs")}
+    )
     gone = left_out(exclusions)
     counted = [one for one in kept["recording"] if one not in gone]
     tables = {table: rows[rows["recording"].isin(counted)] for table, rows in tables.items()}
@@ -201,13 +211,20 @@ def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
+def _paired(names: Mapping[str, list[str]]) -> dict[str, str]:
+    """By side its one measurement, where they differ."""
+    both = [one for of_side in names.values() for one in of_side]
+    return {side: of_side[0] for side, of_side in names.items()} if len(both) == len({*both}) == len(names) == 2 else {}
+
+
 def _of_one_measurement(sides: list[_Side]) -> list[_Side]:
-    """With one measurement on each side these are compared, whatever they are called."""
-    names = [sorted(set(one.summary["measurement"])) for one in sides]
-    if [len(one) for one in names] != [1, 1]:
+    """With one measurement on each side both are called as that of the basis, by its protocol."""
+    firsts = [one.summary[["measurement", "protocol"]].drop_duplicates() for one in sides]
+    if any(one["measurement"].nunique() != 1 for one in firsts):
         return sides
+    key = firsts[0].iloc[0].to_dict()
     return [
-        _Side(one.name, one.summary.assign(measurement=names[0][0]), one.conditions.assign(measurement=names[0][0]),
+        _Side(one.name, one.summary.assign(**key), one.conditions.assign(measurement=key["measurement"]),
               one.exclusions)
         for one in sides
     ]  # fmt: skip

@@ -68,13 +68,7 @@ FIGURES: Mapping[str, FigureKind] = {
     "nines": FigureKind("nines", ("latency_bins",), "latency_bins"),
     "head_to_head": FigureKind("head_to_head", ("series", "cells"), "series"),
     "saturation_time": FigureKind("saturation_time", ("cells",), "cells"),
-    "saturation_time_latency": FigureKind(
-        "saturation_time", ("cells",), "cells", options={"metric": "mean_latency_us"}
-    ),
     "saturation_bytes": FigureKind("saturation_bytes", ("cells", "drives"), "cells"),
-    "saturation_bytes_latency": FigureKind(
-        "saturation_bytes", ("cells", "drives"), "cells", options={"metric": "mean_latency_us"}
-    ),
     "latency_distribution": FigureKind("latency_distribution", ("latency_bins",), "latency_bins"),
     "latency_histogram": FigureKind("latency_histogram", ("latency_bins",), "latency_bins"),
     "replay": FigureKind("replay", ("replays", "replay_passes"), "replays", values="replays"),
@@ -88,6 +82,7 @@ FIGURES: Mapping[str, FigureKind] = {
     "comparison": FigureKind("comparison", ("deltas",), "summary", values="summary"),
     "normalised": FigureKind("normalised", ("deltas",), "summary", values="summary"),
     "capacity": FigureKind("capacity", ("summary", "drives"), "summary", values="summary"),
+    "sizes_of_drives": FigureKind("sizes_of_drives", _CELLS, "cells", of_window=True),
     "depth_ramp": FigureKind("depth_ramp", _CELLS, "cells"),
     "bathtub": FigureKind("bathtub", _CELLS, "cells"),
     "alignment": FigureKind("alignment", _CELLS, "cells"),

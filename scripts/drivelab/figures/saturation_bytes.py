@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,23 +16,44 @@ from drivelab.figures.quantities import Quantity, format_number, quantity, volum
 
 
 @style.styled
-def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """`metric` of each slice against bytes written since conditioning, a line per drive and run.
+def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str | None = None) -> Figure:
+    """I/O rate and mean latency of each slice, one above the other, or `metric` alone, against bytes written since
+    conditioning, a line per drive and run.
 
     Drives of one capacity share a second axis in drive fills; with several capacities each line carries a diamond
     wherever its drive has been written full once more. Marked are the write cliff, where the IOPS fall off, and what
-    the metric settles at. Raises ValueError for unsuitable tables and a drive whose capacity is not in `drives`.
+    each settles at. Raises ValueError for unsuitable tables and a drive whose capacity is not in `drives`.
     """
-    soak = soak_lines.slices(cells, ("bytes_written", metric))
+    soak = soak_lines.slices(cells, ("bytes_written", *((metric,) if metric else soak_lines.PANELS)))
     selection.require(drives, ("drive", "capacity_bytes"), "drives")
     capacity = {drive: _capacity(drives, drive) for drive in soak["drive"].drop_duplicates()}
-    scale, written = quantity(metric, soak[metric].max()), volume(soak["bytes_written_total"].max())
-    name = soak["workload"].iloc[0]
+    written = volume(soak["bytes_written_total"].max())
 
-    figure = style.new_figure(f"{scale.name} against volume, {name}")
-    axes = figure.subplots()
-    alone = soak["recording"].nunique() == 1
+    what = quantity(metric, soak[metric].max()).name if metric else "IOPS and mean latency"
+    figure = style.new_figure(
+        f"{what} against volume, {soak['workload'].iloc[0]}", height_in=soak_lines.height_in(metric)
+    )
+    panels = soak_lines.panels(figure, metric)
+    low, high = soak_lines.from_place(soak["bytes_written_total"]), float(soak["bytes_written_total"].max())
+    for shown, axes in panels.items():
+        _draw(axes, soak, shown, capacity, written)
+        axes.set_xlim(low / written.divisor, (high + 0.02 * (high - low)) / written.divisor or 1.0)
+        ax.plain_numbers(axes, "x")
+    axes.set_xlabel(written.label)
+    if len(set(capacity.values())) == 1:
+        fill = next(iter(capacity.values())) / written.divisor
+        first = next(iter(panels.values()))
+        top = first.secondary_xaxis("top", functions=(lambda x: np.divide(x, fill), lambda n: np.multiply(n, fill)))
+        top.set_xlabel("Drive fills (\N{MULTIPLICATION SIGN} user capacity)")
+        top.xaxis.set_major_locator(MaxNLocator(nbins=9))
+    soak_lines.legend(figure, panels.values())
+    return figure
+
+
+def _draw(axes: Axes, soak: pd.DataFrame, metric: str, capacity: dict[str, int], written: Quantity) -> None:
+    scale, alone = quantity(metric, soak[metric].max()), soak["recording"].nunique() == 1
     same = len(set(capacity.values())) == 1
+    diamond: dict[str, Any] = {"linestyle": "none", "marker": "D", "markeredgecolor": "black"}
     for number, (drive, entry, colour, line) in enumerate(soak_lines.lines(soak, "bytes_written_total")):
         x, y = line["bytes_written_total"] / written.divisor, line[metric] / scale.divisor
         soak_lines.plot(axes, x, y, colour, number, entry)
@@ -38,40 +61,11 @@ def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str =
         if not same:
             fills = np.arange(1, line["bytes_written_total"].max() // capacity[drive] + 1) * capacity[drive]
             at = fills / written.divisor
-            axes.plot(
-                at,
-                np.interp(at, x, y),
-                linestyle="none",
-                marker="D",
-                markersize=7,
-                color=colour,
-                markeredgecolor="black",
-                gid="fills",
-                zorder=4,
-            )
+            axes.plot(at, np.interp(at, x, y), **diamond, markersize=7, color=colour, gid="fills", zorder=4)
     if not same:
-        axes.plot(
-            [],
-            [],
-            linestyle="none",
-            marker="D",
-            color=style.MUTED,
-            markeredgecolor="black",
-            label="one more drive fill",
-        )
-    low, high = soak_lines.from_place(soak["bytes_written_total"]), float(soak["bytes_written_total"].max())
-    axes.set_xlim(low / written.divisor, (high + 0.02 * (high - low)) / written.divisor or 1.0)
-    ax.plain_numbers(axes, "x")
-    axes.set_xlabel(written.label)
-    if same:
-        fill = next(iter(capacity.values())) / written.divisor
-        top = axes.secondary_xaxis("top", functions=(lambda x: np.divide(x, fill), lambda n: np.multiply(n, fill)))
-        top.set_xlabel("Drive fills (\N{MULTIPLICATION SIGN} user capacity)")
-        top.xaxis.set_major_locator(MaxNLocator(nbins=9))
+        axes.plot([], [], **diamond, color=style.MUTED, label="one more drive fill")
     values = (soak[metric] / scale.divisor).dropna().tolist()
     ax.scale_y(axes, values, scale, log=metric.endswith("_latency_us") and ax.is_wide(values))
-    ax.legend(figure, axes)
-    return figure
 
 
 def _mark(

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drivelab.figures import axes as ax
 from drivelab.figures import soak_lines, style
-from drivelab.figures.quantities import elapsed, format_number, quantity
+from drivelab.figures.quantities import Quantity, elapsed, format_number, quantity
 
 
 @style.styled
-def saturation_time(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """`metric` of each slice against the time of its end since the soak began, a line per drive and run.
+def saturation_time(cells: pd.DataFrame, *, metric: str | None = None) -> Figure:
+    """I/O rate and mean latency of each slice, one above the other, or `metric` alone, against the time of its end
+    since the soak began, a line per drive and run.
 
-    Marked are the write cliff, where the IOPS fall off, and what the metric settles at. Raises ValueError for
-    unsuitable tables.
+    Marked are the write cliff, where the IOPS fall off, and what each settles at. Raises ValueError for unsuitable
+    tables.
     """
-    soak = soak_lines.slices(cells, (metric,))
+    soak = soak_lines.slices(cells, (metric,) if metric else soak_lines.PANELS)
     began = soak.groupby("recording")["elapsed_s"].transform("min")
     soak = soak.assign(end_s=soak["elapsed_s"] + soak["runtime_s"] - began)
-    scale, time = quantity(metric, soak[metric].max()), elapsed(soak["end_s"].max())
-    name = soak["workload"].iloc[0]
-    alone = soak["recording"].nunique() == 1
+    time = elapsed(soak["end_s"].max())
 
-    figure = style.new_figure(f"{scale.name} against time, {name}")
-    axes = figure.subplots()
+    what = quantity(metric, soak[metric].max()).name if metric else "IOPS and mean latency"
+    figure = style.new_figure(
+        f"{what} against time, {soak['workload'].iloc[0]}", height_in=soak_lines.height_in(metric)
+    )
+    panels = soak_lines.panels(figure, metric)
+    for shown, axes in panels.items():
+        _draw(axes, soak, shown, time)
+        axes.set_xlim(0, soak["end_s"].max() / time.divisor * 1.02 or 1.0)
+    axes.set_xlabel(time.label)
+    soak_lines.legend(figure, panels.values())
+    return figure
+
+
+def _draw(axes: Axes, soak: pd.DataFrame, metric: str, time: Quantity) -> None:
+    scale, alone = quantity(metric, soak[metric].max()), soak["recording"].nunique() == 1
     for number, (_, entry, colour, line) in enumerate(soak_lines.lines(soak, "end_s")):
         soak_lines.plot(axes, line["end_s"] / time.divisor, line[metric] / scale.divisor, colour, number, entry)
         found = soak_lines.landmarks(line, metric)
@@ -34,9 +47,5 @@ def saturation_time(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
         if found.cliff is not None:
             place = found.cliff.time_s / time.divisor
             soak_lines.mark_cliff(axes, place, f": after {format_number(place)} {time.unit}", colour, alone=alone)
-    axes.set_xlim(0, soak["end_s"].max() / time.divisor * 1.02 or 1.0)
-    axes.set_xlabel(time.label)
     values = (soak[metric] / scale.divisor).dropna().tolist()
     ax.scale_y(axes, values, scale, log=metric.endswith("_latency_us") and ax.is_wide(values))
-    ax.legend(figure, axes)
-    return figure

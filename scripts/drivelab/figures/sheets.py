@@ -6,22 +6,59 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 
+from drivelab.analysis.exclusions import counted
 from drivelab.figures import style
 from drivelab.figures.counted import labelled
+from drivelab.figures.placeholder import placeholder, reasons
 from drivelab.figures.registry import FIGURES
 from drivelab.figures.rendering import render
 
 
-def draw(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], subject: str) -> None:
-    """Draw the figures named by the keys of `stems` from one measurement's `tables` and save each as SVG and PNG.
+@style.styled
+def draw(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], subject: str, *, png: bool = True) -> None:
+    """Draw the figures named by the keys of `stems` from one measurement's `tables` and save each (`style.save`).
 
-    Options that the tables decide: loops show the metric that they track first, if they track one.
+    Options that the tables decide: loops show the metric that they track first, if they track one. Recordings that the
+    table `exclusions` leaves out as a whole, if it is given, are not shown. A figure that has nothing to show because
+    of what is left out says so.
     """
+    lost, whole = reasons(tables), tables
+    if "exclusions" in tables:
+        out = tables["exclusions"]
+        tables = {name: counted(table, out) if "recording" in table else table for name, table in tables.items()}
     if "cells" in tables:  # named before any is left out: what a cell is called depends on the others
         tables = {**tables, "cells": labelled(tables["cells"])}
     for name, stem in stems.items():
-        style.save(render(name, _rows(name, tables), subject, **_options(name, tables)), stem)
+        figure = _what_is_left(name, tables, subject, lost, whole) if lost else _figure(name, tables, subject)
+        style.save(figure, stem, png=png)
+
+
+def _figure(name: str, tables: Mapping[str, pd.DataFrame], subject: str) -> Figure:
+    return render(name, _rows(name, tables), subject, **_options(name, tables))
+
+
+def _what_is_left(
+    name: str, tables: Mapping[str, pd.DataFrame], subject: str, lost: list[str], whole: Mapping[str, pd.DataFrame]
+) -> Figure:
+    """The figure, or, where `lost` has left too little of it, a placeholder; `whole` are the tables without loss."""
+    status = FIGURES[name].status
+    if len(_rows(name, tables)[status]):
+        try:
+            return _figure(name, tables, subject)
+        except ValueError as error:  # what a figure refuses; with all values there it would be a fault of ours
+            lost = [*lost, f"what is left does not make the figure: {error}"]
+    labels = pd.concat([table[["reduced", "virtual", "clock"]] for table in whole.values() if "clock" in table])
+    figure = placeholder(name, lost)
+    style.label(
+        figure,
+        reduced=bool(labels["reduced"].any()),
+        virtual=bool(labels["virtual"].any()),
+        clock="virtual" if (labels["clock"] == "virtual").any() else "wall",
+        subject=subject,
+    )
+    return figure
 
 
 def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]:

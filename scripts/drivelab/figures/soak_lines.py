@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from drivelab.analysis.counted_slices import counted_slices
 from drivelab.analysis.saturation import Cliff, Level, find_cliff, level
+from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import Quantity, format_latency, format_number
 
 _MOST_EMPTY = 0.4
 """Share of an axis."""
 
+PANELS = ("iops", "mean_latency_us")
 COLUMNS = (
     "recording",
     "drive",
@@ -105,6 +108,24 @@ def landmarks(line: pd.DataFrame, metric: str, capacity_bytes: int = 1) -> Landm
     settled = level(counted.slices, metric) if has_level else None
     cliff = find_cliff(line, capacity_bytes) if fresh else None
     return Landmarks(counted.slices, len(counted.slices) == len(line), counted.statistic, settled, cliff)
+
+
+def panels(figure: Figure, metric: str | None) -> dict[str, Axes]:
+    """Axes by metric: the I/O rate above the mean latency on one x axis, or `metric` alone."""
+    metrics = PANELS if metric is None else (metric,)
+    return dict(zip(metrics, figure.subplots(len(metrics), sharex=True, squeeze=False)[:, 0], strict=True))
+
+
+def height_in(metric: str | None) -> float:
+    """Of the figure with these panels."""
+    return style.HEIGHT_IN if metric else 1.4 * style.HEIGHT_IN
+
+
+def legend(figure: Figure, axes: Collection[Axes]) -> None:
+    """Explain the lines of the first of the panels, and what the others' values settle at."""
+    first, *others = (one.get_legend_handles_labels()[0] for one in axes)
+    levels = [handle for handles in others for handle in handles if handle.get_gid() == "level"]
+    ax.legend(figure, next(iter(axes)), handles=[*first, *levels])
 
 
 def mark(axes: Axes, found: Landmarks, span: tuple[float, float], scale: Quantity, colour: style.Colour,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import wraps
 from io import StringIO
 from pathlib import Path
@@ -17,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from drivelab.figures import hover
+from drivelab.figures.layout import OnePass, texts_once, ticks_once
 from drivelab.figures.svg import compact
 
 WIDTH_IN = 6.4  # so narrow for the telephone: there the letters are scaled down by little
@@ -56,10 +58,13 @@ RC: Any = {
     "lines.markersize": 5.0,
     "figure.facecolor": "white",
     "figure.dpi": 100,
+    "axes.titley": 1.0,  # no title is in the way of an axis, which matplotlib need not find out again and again
     "svg.fonttype": "none",  # letters as text: a quarter of the size, and it can be searched and read aloud
     "svg.hashsalt": "drivelab",  # else identifiers are random and no two files are equal
 }
 
+_under_style = ContextVar("under the style", default=False)
+"""To set it anew takes a tenth of what a figure does."""
 P = ParamSpec("P")
 R = TypeVar("R")
 Colour = tuple[float, float, float]
@@ -70,8 +75,14 @@ def styled(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def under_style(*args: P.args, **kwargs: P.kwargs) -> R:
-        with matplotlib.rc_context(RC):
+        if _under_style.get():
             return function(*args, **kwargs)
+        token = _under_style.set(True)
+        try:
+            with matplotlib.rc_context(RC), texts_once():
+                return function(*args, **kwargs)
+        finally:
+            _under_style.reset(token)
 
     return under_style
 
@@ -92,10 +103,8 @@ def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True)
 
     `layout=False` is for 3-D axes, which the constrained layout cannot measure.
     """
-    figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained" if layout else None)
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout=OnePass(w_pad=0.07, h_pad=0.05) if layout else None)
     FigureCanvasAgg(figure)
-    if layout:
-        figure.get_layout_engine().set(w_pad=0.07, h_pad=0.05)  # type: ignore[union-attr, call-arg]
     figure.text(0, 0, title, fontsize=11.5, weight="bold", gid="title")
     _lay_out(figure)
     return figure
@@ -140,18 +149,21 @@ def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: 
 
 
 @styled
-def save(figure: Figure, stem: Path | str) -> tuple[Path, Path]:
-    """Write `stem`.svg and `stem`.png, the same bytes for the same figure, and the chart of the same values for pages
-    that run scripts, `stem`.json; returns the paths of the two pictures."""
-    svg, png = Path(f"{stem}.svg"), Path(f"{stem}.png")
+def save(figure: Figure, stem: Path | str, *, png: bool = True) -> list[Path]:
+    """Write `stem`.svg and, with `png`, `stem`.png, the same bytes for the same figure, and the chart of the same
+    values for pages that run scripts, `stem`.json; returns the paths of the pictures."""
+    pictures = [Path(f"{stem}.svg")]
     _settle(figure)
     titles = [text.get_text().replace("\n", " ") for gid in ("title", "subject") for text in _texts(figure, gid)]
     drawn = StringIO()
-    figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": ": ".join(titles)})
-    svg.write_text(compact(drawn.getvalue()), encoding="utf-8")
-    figure.savefig(png, format="png", dpi=PNG_DPI, pil_kwargs={"compress_level": 3})
-    hover.write(figure, Path(f"{stem}.json"))
-    return svg, png
+    with ticks_once(figure):
+        figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": ": ".join(titles)})
+        pictures[0].write_text(compact(drawn.getvalue()), encoding="utf-8")
+        if png:
+            pictures.append(Path(f"{stem}.png"))
+            figure.savefig(pictures[1], format="png", dpi=PNG_DPI, pil_kwargs={"compress_level": 1})
+        hover.write(figure, Path(f"{stem}.json"))
+    return pictures
 
 
 def _settle(figure: Figure) -> None:

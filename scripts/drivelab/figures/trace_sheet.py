@@ -48,8 +48,9 @@ def render(name: str, tables: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def draw(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame]) -> None:
-    """Draw the figures named by the keys of `stems` and save each as SVG and PNG."""
+@style.styled
+def draw(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], *, png: bool = True) -> None:
+    """Draw the figures named by the keys of `stems` and save each (`style.save`)."""
     for name, stem in stems.items():
         stem.parent.mkdir(parents=True, exist_ok=True)
-        style.save(render(name, tables), stem)
+        style.save(render(name, tables), stem, png=png)

@@ -2,51 +2,107 @@
 
 from __future__ import annotations
 
-import csv
+import math
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _DIRECTIONS = {"0": "read", "1": "write"}
+_OTHER_DIRECTIONS = frozenset({"2", "3", "4", "5"})
+"""Trims, syncs and the like, of which nothing is told."""
+
+_Place = tuple[int, str]
+"""Second and direction."""
 
 
-def read_series(directory: Path) -> list[dict[str, Any]]:
-    """Rows with time_s (end of the second, since the cell's start), direction, iops, bandwidth_mib_s, mean_latency_us.
+@dataclass(frozen=True)
+class BadLine:
+    """A line of a log that says nothing."""
+
+    second: int
+    """Where it says no time, the one after the line before it."""
+    log: str
+    """iops, lat or bw."""
+    words: str
+    negative: bool
+    """Whether it holds a number, one below zero."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """What the one-second logs of a cell say."""
+
+    rows: list[dict[str, Any]]
+    """time_s (end of the second, since the cell's start), direction, iops, bandwidth_mib_s, mean_latency_us."""
+    bad: list[BadLine]
+
+
+def read_series(directory: Path) -> Series:
+    """The logs of a cell, ordered by time; a second of which any thread has a bad line has no row.
 
     Each thread has logs of its own (fio manual, "Log File Formats": time ms, value, direction, …; bandwidth in
     KiB/s, latency in ns). fio leaves out the last, unfinished second of the bandwidth and IOPS logs; such a second
-    has no row here. The mean latency is weighted with the threads' IOPS.
+    has no row here. The mean latency is weighted with the threads' IOPS; it is None where one of them has none.
     """
-    rates: dict[tuple[int, str], float] = defaultdict(float)
-    bandwidths: dict[tuple[int, str], float] = defaultdict(float)
-    weighted: dict[tuple[int, str], float] = defaultdict(float)
+    rates: dict[_Place, float] = defaultdict(float)
+    bandwidths: dict[_Place, float] = defaultdict(float)
+    weighted: dict[_Place, float] = defaultdict(float)
+    bad: list[BadLine] = []
     for path in sorted(directory.glob("series_iops.*.log")):
         thread = path.name.removeprefix("series_iops.")
-        iops = _read(path)
-        latency = _read(directory / f"series_lat.{thread}")
+        iops = _read(path, "iops", bad)
+        latency = _read(directory / f"series_lat.{thread}", "lat", bad)
         for place, value in iops.items():
             rates[place] += value
-            weighted[place] += value * latency.get(place, 0.0)
-        for place, value in _read(directory / f"series_bw.{thread}").items():
+            weighted[place] += value * latency.get(place, math.nan) if value else 0.0
+        for place, value in _read(directory / f"series_bw.{thread}", "bw", bad).items():
             bandwidths[place] += value
-    return [
+    lost = {one.second for one in bad}
+    rows = [
         {
             "time_s": float(second),
             "direction": direction,
             "iops": rate,
             "bandwidth_mib_s": bandwidths[second, direction] / 1024,
-            "mean_latency_us": weighted[second, direction] / rate / 1000 if rate else None,
+            "mean_latency_us": _mean_us(weighted[second, direction], rate),
         }
         for (second, direction), rate in sorted(rates.items())
+        if second not in lost
     ]
+    return Series(rows, bad)
 
 
-def _read(path: Path) -> dict[tuple[int, str], float]:
+def _mean_us(weighted_ns: float, rate: float) -> float | None:
+    return weighted_ns / rate / 1000 if rate and math.isfinite(weighted_ns) else None
+
+
+def _read(path: Path, log: str, bad: list[BadLine]) -> dict[_Place, float]:
     """Values by second and direction; fio's seconds end a few milliseconds early or late."""
+    found: dict[_Place, float] = {}
     if not path.exists():
-        return {}
-    with path.open(newline="") as file:
-        rows = [[field.strip() for field in row] for row in csv.reader(file)]
-    return {
-        (round(int(row[0]) / 1000), _DIRECTIONS[row[2]]): float(row[1]) for row in rows if row and row[2] in _DIRECTIONS
-    }
+        return found
+    second = 0
+    *lines, _ = path.read_text(encoding="utf-8", errors="replace").split("\n")  # a line that was cut off has no end
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            time_ms, text, direction = line.split(",", 3)[:3]
+            at, value = round(int(time_ms) / 1000), float(text)
+        except (ValueError, OverflowError):
+            at, value, direction = -1, math.nan, ""
+        direction = direction.strip()
+        known = direction in _DIRECTIONS or direction in _OTHER_DIRECTIONS
+        second = at if at >= 0 and known else second + 1
+        if at < 0 or not known:
+            bad.append(
+                BadLine(second, log, f"{path.name}, line {number}: '{line[:40].strip()}' is no line of it", False)
+            )
+        elif not math.isfinite(value) or value < 0:
+            negative = math.isfinite(value)
+            what = "is below zero" if negative else "is no finite number"
+            bad.append(BadLine(second, log, f"{path.name}, line {number}: {text.strip()} {what}", negative))
+        elif direction in _DIRECTIONS:
+            found[second, _DIRECTIONS[direction]] = value
+    return found

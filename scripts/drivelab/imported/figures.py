@@ -60,9 +60,9 @@ def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
         if loops.groupby(["workload", "threads"])["queue_depth"].nunique().max() > 1:
             yield "depth_ramp"
     if len(soaks):
-        yield from ("saturation_time", "saturation_time_latency")
+        yield "saturation_time"
         if tables["drives"]["capacity_bytes"].notna().all():
-            yield from ("saturation_bytes", "saturation_bytes_latency")
+            yield "saturation_bytes"
 
 
 def _figure(one: Recording, stem: Path) -> dict[str, Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.verdict import FAULTS
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.number_cells import summary_cell
 from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order, number, percent, text
-from drivelab.report.replay_result import is_replay
+from drivelab.report.replay_result import is_replay, score_formula
 from drivelab.report.taint import taint_mark
 from drivelab.report.view import Cell, Column, Table
 
@@ -58,7 +57,7 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
         "Below a value: lowest to highest sample, 95 % bootstrap interval, median absolute deviation (MAD) and "
         "relative standard error (RSE), as far as there are any."
         + _few(summary)
-        + (f" {capital(SCORE_FORMULA)}." if any(metric == "score" for metric, _ in metrics) else ""),
+        + f" {score_formula(summary)}".rstrip(),
         sources=inputs.sources(name for row in summary for name in row["recordings"]),
         collapsed=len(rows) > _MANY_ROWS,
     )

@@ -62,4 +62,5 @@ def _table(inputs: Inputs, measurement: str) -> Table | None:
         ).strip(),
         sources=inputs.sources(recordings),
         collapsed=len(rows) > _MANY_ROWS,
+        group=measurement,
     )  # fmt: skip

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.report.capacities import capacity_tables
 from drivelab.report.delta_tables import deltas_table, differences_table
 from drivelab.report.header import capacity, fill, memory, purge
@@ -24,7 +24,8 @@ from drivelab.report.numbers import (
     size,
     text,
 )
-from drivelab.report.replay_result import basis_scores, relative_score
+from drivelab.report.replay_result import basis_scores, relative_score, score_formula
+from drivelab.report.sizes import size_tables
 from drivelab.report.view import Cell, Column, Table
 
 _IDENTITY = {"Serial", "Device", "Host"}
@@ -58,10 +59,11 @@ _HOST: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 
 
 def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
-    """Deltas of each measurement, what differs between drives, settings and hosts, and the traces."""
+    """Deltas of each measurement, values by capacity and block size, what differs otherwise, and the traces."""
     found = [differences_table(inputs)]
-    found += [table for one in inputs.measurements for table in (scores(inputs, one), deltas_table(inputs, one))]
-    found += capacity_tables(inputs)
+    for one in inputs.measurements:
+        found += [table and replace(table, group=one) for table in (scores(inputs, one), deltas_table(inputs, one))]
+    found += [*capacity_tables(inputs), *size_tables(inputs)]
     drives = {name: {k: show(inputs.drive(name).get(c)) for k, (c, show) in _DRIVE.items()} for name in inputs.drives}
     hosts = {
         f"{text(row.get('host'))}{f' ({place})' if place > 1 else ''}": {
@@ -104,7 +106,7 @@ def scores(inputs: Inputs, measurement: str) -> Table | None:
             (Cell(capital(str(label))), *(cell(label, drive) for drive in inputs.drives))
             for label in dict.fromkeys(row["cell_label"] for row in rows)
         ),
-        note=f"{capital(SCORE_FORMULA)}.{told}",
+        note=f"{score_formula(rows)}{told}".strip(),
         sources=inputs.sources(name for row in rows for name in row["recordings"]),
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.verdict import BETTER, WORSE
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.number_cells import delta_cell, longest_of, side_cell, verdict_cell
-from drivelab.report.numbers import capital, heading, metric_order, text
+from drivelab.report.numbers import heading, metric_order, text
 from drivelab.report.outcome import footnote, outcome
+from drivelab.report.replay_result import score_formula
 from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 30
@@ -57,14 +57,10 @@ def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
             )
             for row in ordered
         ),
-        note=" ".join([footnote(ordered), *_score_formula(deltas)]).strip(),
+        note=f"{footnote(ordered)} {score_formula(deltas)}".strip(),
         sources=inputs.sources(recordings),
         collapsed=len(deltas) > _MANY_ROWS,
     )
-
-
-def _score_formula(deltas: list[Row]) -> list[str]:
-    return [f"{capital(SCORE_FORMULA)}."] if any(row["metric"] == "score" for row in deltas) else []
 
 
 def _direction(row: Row) -> str:

@@ -32,7 +32,8 @@ def run_head(plans: list[Row], report_date: Any, number_: int, pages: int) -> tu
     """Dates and the page's number."""
     began = [plan["started"] for plan in plans if not is_missing(plan.get("started"))]
     ended = [plan["finished"] for plan in plans if not is_missing(plan.get("finished"))]
-    span = f"{moment(min(began, default=None))} to {moment(max(ended, default=None))}" if began or ended else MISSING
+    first, last = moment(min(began, default=None)), moment(max(ended, default=None))
+    span = first if first == last else f"{first} to {last}"
     return (
         _fact("Test run", span),
         _fact("Report run", moment(report_date)),
@@ -50,6 +51,11 @@ def fact_groups(inputs: Inputs, key: Key) -> tuple[FactGroup, ...]:
         FactGroup("Test parameters", _parameters(inputs, key, plans)),
         FactGroup("Steady state", _steadiness(inputs, key)),
     )
+
+
+def _nothing_if_planned(plans: list[Row], nothing: str) -> str:
+    """What is not in a plan was not done; what an import does not say is not known."""
+    return nothing if any(isinstance(plan.get("condition"), Mapping) for plan in plans) else MISSING
 
 
 def _fact(name: str, value: str, tone: str = "") -> Fact:
@@ -121,7 +127,10 @@ def _preparation(plans: list[Row], loops: bool) -> tuple[Fact, ...]:
         _fact("Purge", _joined(plans, lambda plan: purge(plan.get("condition")))),
         _fact("Preconditioning, workload-independent", _joined(plans, lambda plan: fill(plan.get("condition")))),
         *_given("Rest", _joined(plans, lambda plan: _rest(plan.get("condition"))), "none"),
-        _fact("Preconditioning, workload-dependent", "the test's own rounds before the window" if loops else "none"),
+        _fact(
+            "Preconditioning, workload-dependent",
+            "the test's own rounds before the window" if loops else _nothing_if_planned(plans, "none"),
+        ),
         _fact("Between the stages", _joined(plans, _seals)),
         _fact("Class", _of_class(plans, "name", str)),
         _fact("Write cache", _of_class(plans, "write_cache", str)),
@@ -195,12 +204,12 @@ def _parameters(inputs: Inputs, key: Key, plans: list[Row]) -> tuple[Fact, ...]:
         _fact("Threads", _of_class(plans, "threads", str)),
         _fact("Queue depth", _of_class(plans, "queue_depth", _per_thread)),
         _fact("Clock", _joined(plans, lambda plan: plan.get("clock"))),
-        _fact("Tracked", "; ".join(tracked) or "none"),
+        _fact("Tracked", "; ".join(tracked) or _nothing_if_planned(plans, "none")),
         *_given("Ends after", _lines(plans, "ends")),
         *_given("Rounds and pauses", _lines(plans, "rounds")),
         *_given("At the same time as", _lines(plans, "together_with")),
         *_given("Trace", "; ".join(traces)),
-        *_given("Power", _power(inputs.frame_of("cells", key))),
+        *_given("Power", _power(inputs.frame_of("cells", key), _nothing_if_planned(plans, "no power was measured"))),
     )
 
 
@@ -215,13 +224,13 @@ def _lines(plans: list[Row], name: str) -> str:
 _METERS = {"meter": "by the power meter", "drive": "by the drive's own sensor"}
 
 
-def _power(cells: pd.DataFrame) -> str:
+def _power(cells: pd.DataFrame, nothing: str) -> str:
     """What measured the drive's power; that nothing did is said, because IOPS per watt need it."""
     if cells.empty or "power_w" not in cells:
         return MISSING
     powered = cells[cells["power_w"].notna()]
     if powered.empty:
-        return "no power was measured"
+        return nothing
     told = " and ".join(_METERS.get(str(one), "source unknown") for one in powered["power_source"].unique())
     return told + ("; not in all cells" if len(powered) < len(cells) else "")
 
@@ -237,7 +246,8 @@ def _steadiness(inputs: Inputs, key: Key) -> tuple[Fact, ...]:
     if not windows:
         verdicts = dict.fromkeys(str(row["verdict"]) for row in inputs.of_key("summary", key)
                                  if not is_missing(row.get("verdict")))  # fmt: skip
-        return (_fact("Reached", "does not stop at steady state"), _fact("Values are", "; ".join(verdicts) or MISSING))
+        stop = _nothing_if_planned(inputs.plans_of(key), "does not stop at steady state")
+        return (_fact("Reached", stop), _fact("Values are", "; ".join(verdicts) or MISSING))
     missed = [row for row in windows if not row["reached"]]
     rounds = dict.fromkeys(f"{row['window_start']} to {row['window_end']} of {row['rounds']}" for row in windows)
     return (

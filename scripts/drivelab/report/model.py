@@ -66,7 +66,7 @@ def build(
         title=str(study.get("title") or study.get("name") or "Performance study"),
         study=str(study.get("name") or ""),
         report_date=moment(report_date),
-        run_dates=moment(min(starts, default=None)),
+        measured=f"measured from {moment(min(starts))}" if starts else "time of measurement not recorded",
         drives=names(list(inputs.drives)),
         lead=lead(inputs),
         labels=tuple(Link(one.label, one.id) for one in limits),

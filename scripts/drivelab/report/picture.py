@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Mapping
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.errors import UserError
+from drivelab.report.slim import data_uri, slim
 from drivelab.report.view import Figure
 
-_IGNORED = re.compile(r"<!--.*?-->|<!DOCTYPE[^>\[]*(\[[^\]]*\])?[^>]*>|<metadata>.*?</metadata>", re.DOTALL)
 _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+([\d.]+)[\s,]+([\d.]+)", re.DOTALL)
 
 
@@ -23,8 +22,7 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
 
     The title says which recording is shown where a page has `several`, and which test where no drive says it.
 
-    Comments, document type and metadata are left out: they do not show. Raises UserError for a file that is missing
-    or no SVG.
+    Raises UserError for a file that is missing or no SVG.
     """
     given = figure["svg"]
     svg = given if isinstance(given, str) and given.lstrip().startswith("<") else _read(Path(given))
@@ -32,7 +30,7 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
         raise UserError(
             f"figure '{figure['name']}' is no SVG; delete {given!s:.100} and let the workflow draw it again"
         )
-    svg = re.sub(r"\s*\n\s*", "\n", _IGNORED.sub("", svg)).strip()
+    svg = slim(svg)
     box = _VIEW_BOX.search(svg)
     width, height = (round(float(box[1])), round(float(box[2]))) if box else (640, 400)
     part_of = (figure.get("recording") if several else None) if figure.get("drive") else figure.get("measurement")
@@ -43,10 +41,11 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
         title=title,
         caption=caption,
         alt=". ".join(part.rstrip(".") for part in (named, caption) if part),
-        uri=f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}",
+        uri=data_uri(svg),
         width=width,
         height=height,
         chart=chart,
+        group="" if figure.get("drive") or figure.get("trace") else str(figure.get("measurement") or ""),
         chart_height=round(json.loads(chart)["layout"].get("height") or 0) if chart else 0,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.verdict import FAULTS
 from drivelab.report.inputs import Inputs, Key, Row
@@ -64,6 +66,11 @@ def result_table(inputs: Inputs, key: Key) -> Table | None:
         + (" A phase changes the drive from pass to pass: best and worst pass say how much." if phased else ""),
         sources=inputs.sources(name for row in rows for name in row["recordings"]),
     )
+
+
+def score_formula(rows: Iterable[Row]) -> str:
+    """The formula of the scores among rows of values or deltas; of a score that others printed it is not known."""
+    return f"{capital(SCORE_FORMULA)}." if any(row["metric"] == "score" and is_replay(row) for row in rows) else ""
 
 
 def is_replay(row: Row) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Table:
     sources: tuple[str, ...] = ()
     """Recordings that the numbers come from, with their paths."""
     collapsed: bool = False
+    group: str = ""
+    """In the comparison: the measurement that it is of; empty where it is of the study."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,8 @@ class Figure:
     """The same figure for Plotly, as JSON; empty where there is none."""
     chart_height: int = 0
     """Of the chart, in pixels; 0 where it has the shape of the figure."""
+    group: str = ""
+    """As of a table."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,16 @@ class Page:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """What compares the drives in one measurement."""
+
+    id: str
+    measurement: str
+    figures: tuple[Figure, ...]
+    tables: tuple[Table, ...]
+
+
+@dataclass(frozen=True)
 class Download:
     """A table of the study as text, every value in full precision."""
 
@@ -165,7 +180,8 @@ class Report:
     title: str
     study: str
     report_date: str
-    run_dates: str
+    measured: str
+    """When the first test began, or that nobody wrote it down."""
     drives: str
     lead: tuple[str, ...]
     labels: tuple[Link, ...]
@@ -185,3 +201,23 @@ class Report:
     score_formula: str
     sources: tuple[str, ...]
     downloads: tuple[Download, ...] = ()
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Figures and tables of the comparison by measurement, in the order of the pages.
+
+        What is of all NAME.VALUE of a test for each value stands under NAME, before them.
+        """
+        groups = [*(one.group for one in self.comparison_figures), *(one.group for one in self.comparison_tables)]
+        named = set(groups) - {""}
+        of_pages = ((page.measurement.partition(".")[0], page.measurement) for page in self.pages)
+        ordered = [*chain.from_iterable(of_pages), *groups]
+        return tuple(
+            Comparison(
+                f"comparison-{place}",
+                measurement,
+                tuple(one for one in self.comparison_figures if one.group == measurement),
+                tuple(one for one in self.comparison_tables if one.group == measurement),
+            )
+            for place, measurement in enumerate((one for one in dict.fromkeys(ordered) if one in named), start=1)
+        )

@@ -34,8 +34,8 @@ FIGURES_OF = {
     "demand": ("demand_variation", "demand_intensity", "demand_outstanding", "demand_cpu", "depth_ramp"),
     "pre_writes": ("pre_writes",),
     "idle_recovery": ("idle_recovery",),
-    "soak": ("saturation_time", "saturation_time_latency"),
-    "volume": ("saturation_bytes", "saturation_bytes_latency"),
+    "soak": ("saturation_time",),
+    "volume": ("saturation_bytes",),
     "histogram": ("latency_distribution", "latency_histogram"),
     "nines": ("nines",),
     "stimulus": ("stimulus",),
@@ -56,6 +56,7 @@ FIGURES_OF = {
     "drives_strip": ("strip_chart",),
     "drives_application": ("application_durations",),
     "head_to_head": ("head_to_head",),
+    "sizes": ("sizes_of_drives",),
     "trace": (
         "trace_footprint",
         "trace_sizes",
@@ -97,7 +98,9 @@ TABLES_OF = {
 """Tables that the figures of a kind are drawn from; `drives` is of the study, the others are of the recording."""
 OVER_DRIVES = tuple(kind for kind in FIGURES_OF if kind in ("comparison", "head_to_head") or kind.startswith("drives_"))
 """Kinds whose figures are drawn from the recordings of one measurement on several drives."""
-OF_A_RECORDING = tuple(kind for kind in FIGURES_OF if kind not in (*OVER_DRIVES, "trace"))
+OVER_SIZES = ("sizes",)
+"""Kinds whose figures are drawn from measurements that differ in their block size, of all drives."""
+OF_A_RECORDING = tuple(kind for kind in FIGURES_OF if kind not in (*OVER_DRIVES, *OVER_SIZES, "trace"))
 """Kinds whose figures are drawn from one recording alone."""
 
 _TELLS = {"pattern", "read_share", "block_size_bytes"}

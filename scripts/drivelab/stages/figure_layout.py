@@ -6,8 +6,16 @@ import re
 from collections.abc import Callable, Iterable
 
 from drivelab.plan.plan import Plan
-from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, OVER_DRIVES, TABLES_OF, figure_kinds
+from drivelab.stages.figure_kinds import (
+    FIGURES_OF,
+    OF_A_RECORDING,
+    OVER_DRIVES,
+    OVER_SIZES,
+    TABLES_OF,
+    figure_kinds,
+)
 from drivelab.stages.figures_over_drives import OF_THE_STUDY, kinds_over_drives, tables_over_drives
+from drivelab.stages.figures_over_sizes import measurements_by_size
 from drivelab.stages.planning import Campaign, Planned
 
 RECORDING = "{drive}/{measurement}/{key}"
@@ -17,8 +25,9 @@ RECORDING = "{drive}/{measurement}/{key}"
 class FigureLayout:
     """Paths of one study's figures, relative to the project's folder; `drivelab.stages.layout` has the others."""
 
-    def __init__(self, campaign: Campaign) -> None:
-        self.campaign = campaign
+    def __init__(self, campaign: Campaign, png: bool = True) -> None:
+        """Without `png` each figure is made as SVG and JSON only, which is all that the report needs."""
+        self.campaign, self.png = campaign, png
         self.results = str(campaign.study.results)
 
     def path(self, pattern: str) -> str:
@@ -78,7 +87,7 @@ class FigureLayout:
             if kind == "trace":
                 subject, labels = "{trace}", {"trace": "{trace}", "figure": name}
             else:
-                drive = "all" if kind in OVER_DRIVES else "{drive}"
+                drive = "all" if kind in (*OVER_DRIVES, *OVER_SIZES) else "{drive}"
                 subject, labels = "{measurement}", {"test": "{measurement}", "drive": drive, "figure": name}
             files[name] = report(
                 f"{stem}.svg",
@@ -87,12 +96,15 @@ class FigureLayout:
                 subcategory=subject,
                 labels=labels,
             )
-            files[f"{name}_png"] = f"{stem}.png"
+            if self.png:
+                files[f"{name}_png"] = f"{stem}.png"
             files[f"{name}_json"] = f"{stem}.json"
         return files
 
     def all_figures(self, ending: str = "svg") -> list[str]:
-        """The figure files of the whole study with an ending, `svg`, `png` or `json`."""
+        """The figure files of the whole study with an ending, `svg`, `png` or `json`; none where they are not made."""
+        if ending == "png" and not self.png:
+            return []
         files = [
             path
             for kind in OF_A_RECORDING
@@ -104,6 +116,12 @@ class FigureLayout:
             for measurement, of_kinds in self.over_drives().items()
             for kind in of_kinds
             for name in FIGURES_OF[kind]
+        ]
+        files += [
+            self.path(f"figures/comparison/{name}/{figure}.{ending}")
+            for name in self.by_size()
+            for kind in OVER_SIZES
+            for figure in FIGURES_OF[kind]
         ]
         files += [
             self.path(f"figures/traces/{one}/{name}.{ending}") for one in self.traces() for name in FIGURES_OF["trace"]
@@ -124,6 +142,25 @@ class FigureLayout:
             plans.setdefault(one.plan.measurement, []).append(one.plan)
         found = {name: kinds_over_drives(of_one, self.campaign.study.basis) for name, of_one in plans.items()}
         return {name: of_kinds for name, of_kinds in found.items() if of_kinds}
+
+    def by_size(self) -> dict[str, tuple[str, ...]]:
+        """Measurements that differ in their block size, by what the study calls them all."""
+        return measurements_by_size(one.plan for one in self.campaign.plans)
+
+    def names_by_size(self) -> str:
+        """Regular expression for the keys of `by_size`; matches nothing if there is none."""
+        return "|".join(map(re.escape, self.by_size())) or "(?!)"
+
+    def tables_over_sizes(self) -> dict[str, Callable[..., list[str]]]:
+        """Input files of the rule that draws figures over block sizes, by table: of its wildcards."""
+        return {
+            name: (lambda wildcards, name=name: [self.path(f"tables/{name}.parquet")])
+            if name in OF_THE_STUDY
+            else (lambda wildcards, name=name: [
+                path for one in self.by_size()[wildcards.measurement]
+                for path in self.of_measurement(f"tables/RECORDING/{name}.parquet", one)])
+            for name in tables_over_drives(OVER_SIZES)
+        }  # fmt: skip
 
     def measurements_with(self, of_kinds: tuple[str, ...]) -> str:
         """Regular expression for the measurements that have just these kinds of figures over several drives."""

@@ -48,13 +48,9 @@ def kinds_over_drives(plans: Sequence[Plan], basis: str) -> tuple[str, ...]:
 
 
 def tables_over_drives(kinds: Iterable[str]) -> list[str]:
-    """Tables that the figures of these kinds are drawn and labelled from, and what is left out of those of recordings.
-
-    Where there are several recordings one may be left out as a whole; of `deltas` and `summary` it is none any more.
-    """
+    """Tables that the figures of these kinds are drawn and labelled from, and what is left out of them."""
     drawn = [FIGURES[name] for kind in kinds for name in FIGURES_OF[kind]]
-    found = list(dict.fromkeys(table for one in drawn for table in (*one.required, one.values)))
-    return found if set(found) <= set(OF_THE_STUDY) else [*found, "exclusions"]
+    return [*dict.fromkeys(table for one in drawn for table in (*one.required, one.values)), "exclusions"]
 
 
 def _capacity(plan: Plan) -> str:

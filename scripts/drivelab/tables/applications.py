@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from drivelab.tables.application_schemas import APPLICATION_RUNS
+from drivelab.tables.run_soundness import judged_run, uncounted
 
 _AS_IN_THE_JOURNAL = (
     "step", "phase", "phase_value", "phase_pass", "application", "cold", "duration_s", "command_s", "sync_s",
@@ -25,7 +26,8 @@ def application_runs(
     """Table `application_runs` from the journal's lines in their order; empty without any of event "application".
 
     `steps` are those of the plan, `key` holds the columns that say which recording it is, `telemetry` gives the
-    telemetry columns of a line.
+    telemetry columns of a line. A run whose numbers are none, or below zero, or that took no time, does not count, and
+    `taint_reason` says why.
     """
     rows: list[dict[str, Any]] = []
     after_gap = False
@@ -33,16 +35,18 @@ def application_runs(
         after_gap |= line["event"] == "gap"
         if line["event"] != "application":
             continue
+        facts, unsound = judged_run(line)
+        told = telemetry(line)
         rows.append(
             {
                 **key,
-                **{name: line.get(name) for name in _AS_IN_THE_JOURNAL},
+                **{name: facts.get(name) for name in _AS_IN_THE_JOURNAL},
                 "repeat": line["run"],
-                "counted": not line["cold"],
                 "asked_passes": steps[line["step"]]["application"]["until"].get("passes"),
                 "simulated_from": line.get("trace"),
                 "after_gap": after_gap,
-                **telemetry(line),
+                **told,
+                **uncounted(unsound, not line["cold"], told.get("taint_reason")),
             }
         )
         after_gap = False

@@ -18,7 +18,7 @@ from drivelab.recording.writer import read_journal
 from drivelab.tables.applications import application_runs
 from drivelab.tables.replays import replay_tables
 from drivelab.tables.schemas import SCHEMAS
-from drivelab.tables.soundness import check_place, judge, readable_result, readable_slices
+from drivelab.tables.soundness import check_place, judge, readable_result, readable_slices, unsound_seconds
 from drivelab.tables.steps import STEADY_STATE, Steps
 from drivelab.tables.telemetry import cell_columns, telemetry_table
 from drivelab.telemetry.log import read_samples
@@ -32,7 +32,7 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
 
     `reduced` says whether the protocol was shortened or altered: a plan alone cannot know the full-length one. Beyond
     `limits` a cell is tainted. A cell whose evidence is no measurement, or no longer, has `unsound` set, and no latency
-    bins and no series.
+    bins and no series; so is one with a bad line in fio's one-second logs, of a soak the slices of those seconds.
 
     Raises UserError when the folder does not hold the recording that it is called after.
     """
@@ -52,17 +52,23 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
             # the line of a part that was interrupted is written at resume: the gap before it comes after its slices
             is_soak = line["event"] == "soak"
             resumed, after_gap = (soaks_after_gap[line["directory"]], after_gap) if is_soak else (after_gap, False)
-            for number, (place, cell, result, unsound, facts) in enumerate(_READERS[line["event"]](recording, line)):
+            items, before_s = list(_READERS[line["event"]](recording, line)), 0.0
+            seconds = read_series(recording / line["directory"])
+            for number, (place, cell, result, unsound, facts) in enumerate(items):
                 gap = resumed and number == 0
+                after_s = before_s + (result.runtime_s if math.isfinite(result.runtime_s) else 0.0)
+                last = number == len(items) - 1
+                unsound = unsound or unsound_seconds(seconds.bad, before_s, None if last else after_s)
+                before_s = after_s
                 at = {**key, **place, "workload": cell.workload, **steps.turn(line["step"])}
                 asked = {**steps.asked(line["step"], cell), "cold": bool(line.get("cold", False))}
                 told = _told(timeline, facts, limits)
                 kept = {"directory": line["directory"], "unsound": unsound}
                 rows["cells"].append({**at, **asked, **_cell_columns(cell, result, facts, clock, gap), **told, **kept})
                 rows["latency_bins"] += _bin_rows(at, cell, result)
-            directory, workload = recording / line["directory"], Cell(**line["workload"]).workload
+            workload = Cell(**line["workload"]).workload
             at = {**key, **_first_place(line), "workload": workload, **steps.turn(line["step"])}
-            rows["series"] += [{**at, **one} for one in read_series(directory)]
+            rows["series"] += [{**at, **one} for one in seconds.rows]
         elif line["event"] == "replay":
             replays.append(line)
         elif line["event"] == "tainted":

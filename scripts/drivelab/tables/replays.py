@@ -18,6 +18,7 @@ from drivelab.replay.choice import ReplayChoice
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
 from drivelab.tables.replay_plan import asked
 from drivelab.tables.replay_schemas import REPLAY_TABLES
+from drivelab.tables.run_soundness import judged_report, uncounted
 
 Columns = dict[str, Any]
 
@@ -51,17 +52,20 @@ def replay_tables(
     """All tables of REPLAY_TABLES from the journal's lines of event "replay"; empty ones without any.
 
     `key` holds the columns that say which recording it is, `telemetry` gives the telemetry columns of a line. One
-    outcome at a time is in memory, with the columns that are needed. Raises UserError when a report or an outcome is
-    no longer there or sound.
+    outcome at a time is in memory, with the columns that are needed. A replay whose numbers are none, or below zero,
+    does not count, and `taint_reason` says why. Raises UserError when a report or an outcome is no longer there or
+    sound.
     """
     found: dict[str, list[pd.DataFrame]] = {name: [] for name in REPLAY_TABLES}
     wanted = asked(recording)
     for line in lines:
         directory = recording / line["directory"]
-        report = _report(directory / REPORT_FILE)
+        report, unsound = judged_report(_report(directory / REPORT_FILE))
         run = {**key, **{name: line.get(name) for name in ("step", "phase", "phase_pass", "trace", "repeat")}}
-        counted = {"counted": bool(line["warm"])}
-        replay = {**run, **counted, "warm": line["warm"], **_replay(line, report), **telemetry(line)}
+        told = telemetry(line)
+        told = {**told, **uncounted(unsound, bool(line["warm"]), told.get("taint_reason"))}
+        counted = {"counted": told["counted"]}
+        replay = {**run, "warm": line["warm"], **_replay(line, report), **told}
         replay |= wanted.of(int(line["step"]), line.get("phase"))
         found["replays"].append(pd.DataFrame([replay]))
         found["replay_mappings"].append(_frame([report["mapping"]], "replay_mappings", run))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drivelab.analysis.soundness import DAMAGED, MISSING_ROUND, NO_IO, NOT_A_NUMBER, because, unsound_cells
+from drivelab.analysis.soundness import (
+    DAMAGED,
+    MISSING_ROUND,
+    NEGATIVE_LATENCY,
+    NEGATIVE_RATE,
+    NO_IO,
+    NOT_A_NUMBER,
+    because,
+    unsound_cells,
+)
 from drivelab.analysis.windows import without_whole_round
 from drivelab.errors import UserError
 from drivelab.fio.document import CellFailed, Direction, documents, from_document
 from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
+from drivelab.fio.series import BadLine
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.tables.schemas import SCHEMAS
@@ -65,6 +75,19 @@ def readable_slices(recording: Path, line: Mapping[str, Any], cell: Cell) -> tup
         return found or [_empty(line)], _reason(directory, error)
 
 
+def unsound_seconds(bad: Iterable[BadLine], begin_s: float, end_s: float | None) -> str | None:
+    """Why the cell or slice from `begin_s` to `end_s` of fio's one-second logs is unsound, if it is.
+
+    A second is of each slice that it overlaps; `end_s` is None for the last slice, which has all that comes after.
+    """
+    for one in bad:
+        if one.second > begin_s and (end_s is None or one.second - 1 < end_s):
+            negative = NEGATIVE_LATENCY if one.log == "lat" else NEGATIVE_RATE
+            fault = negative if one.negative else NOT_A_NUMBER
+            return because(fault, f"fio's one-second log {one.words}")
+    return None
+
+
 def judge(frames: Mapping[str, pd.DataFrame], plan: Plan) -> dict[str, pd.DataFrame]:
     """The tables `cells`, `latency_bins` and `series` of one recording with every cell judged.
 
@@ -98,7 +121,7 @@ def _of_sound(rows: pd.DataFrame, cells: pd.DataFrame, *, slices: bool) -> pd.Da
         whole = whole.groupby(cells["directory"]).transform("all")
     lost = set(cells.loc[whole, place].itertuples(index=False, name=None))
     kept = [one not in lost for one in rows[place].itertuples(index=False, name=None)]
-    return rows[kept].reset_index(drop=True)
+    return rows[np.array(kept, dtype=bool)].reset_index(drop=True)  # without a row it must not name columns
 
 
 def _reason(directory: Path, error: CellFailed) -> str:

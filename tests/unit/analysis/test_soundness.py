@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_plans import made_plan
 
+from drivelab.analysis.deltas import deltas_table
 from drivelab.analysis.exclusions import counted, exclusions_table, left_out
 from drivelab.analysis.labels import named
 from drivelab.analysis.soundness import FAULTS, because, missing_cells, sound, split, unsound_cells
@@ -162,9 +163,34 @@ def test_a_bad_value_is_in_no_summary(recording: Path, made: Path, tmp_path: Pat
     assert after.loc[place, "value"] == pytest.approx(kept["iops"].mean())
     assert after.loc[place, "spread_high"] < 1e12
     assert len(after.loc[place, "samples"]) == 4
+    assert after.loc[place, "verdict"] == "incomplete window"
     assert not any("0-round02-cell01" in one for row in after["evidence"] for one in row)
     others = [one for one in before.index if one[0] != place[0]]
-    assert after.loc[others, "value"].equals(before.loc[others, "value"])
+    assert after.loc[others, ["value", "verdict"]].equals(before.loc[others, ["value", "verdict"]])
+
+
+def test_a_window_of_which_a_cell_lacks_a_round_cannot_tell_a_difference() -> None:
+    """The average of what is left would be that of other rounds than the other drive's; the tracked cell is whole."""
+    rows = []
+    for drive, iops in (("op7", 100.0), ("op28", 200.0)):
+        where = key(drive)
+        rows += loop([iops] * 5, where=where) + [
+            row | {"cell": 1, "unsound": because("no I/O", "x") if drive == "op28" and row["round"] == 4 else None}
+            for row in loop([iops] * 5, where=where, read_share=100)
+        ]
+    cells = table("cells", rows)
+    windows = windows_table(cells, {0: UNTIL | {"track": [TRACK | {"read_share": 0}]}})
+    nothing = [table(name, []) for name in ("replays", "replay_passes")]
+    summary = summary_table(cells, windows, *nothing, scores={"pts-iops": {"figure_of_merit": "iops"}})
+    verdicts = summary[summary["drive"] == "op28"].set_index(["cell_label", "metric"])["verdict"]
+    assert verdicts["RND 4KiB 0/100", "iops"] == "steady"
+    assert verdicts["RND 4KiB 100/0", "iops"] == "incomplete window"
+    assert verdicts["figure of merit", "figure_of_merit"] == "incomplete window"
+    assert set(summary.loc[summary["drive"] == "op7", "verdict"]) == {"steady", "in steady window"}
+    found = deltas_table(summary, "op7").set_index(["cell_label", "metric"])
+    assert found.loc[("RND 4KiB 0/100", "iops"), "verdict"] == "better"
+    lost = found.loc[("RND 4KiB 100/0", "iops")]
+    assert (lost["verdict"], list(lost["doubts"])) == ("cannot tell", ["op28: incomplete window"])
 
 
 def test_recordings_that_are_left_out_are_in_no_summary(recording: Path, tmp_path: Path) -> None:
@@ -194,6 +220,63 @@ def test_evidence_that_is_not_whole(recording: Path, tmp_path: Path, tampering: 
     cells = written(recording, tmp_path)["cells"]
     assert excluded(recording, cells) == [("round 5, RND 4KiB 100/0", "damaged evidence")]
     assert windows_table(cells, {0: UNTIL})["window_end"].tolist() == [4]
+
+
+def log_of(recording: Path, pattern: str, kind: str = "iops") -> Path:
+    return next((recording / "cells").glob(f"{pattern}/series_{kind}.1.log"))
+
+
+BAD_LINES: dict[str, tuple[str, str, str]] = {
+    "no number": ("iops", "1000, nan, 0, 0, 0", "not a number"),
+    "infinite": ("bw", "1000, inf, 0, 0, 0", "not a number"),
+    "garbage": ("iops", "\0\0\0\0", "not a number"),
+    "text": ("lat", "1000, fast, 0, 0, 0", "not a number"),
+    "half": ("iops", "1000", "not a number"),
+    "no direction": ("iops", "1000, 5, up, 0, 0", "not a number"),
+    "below zero": ("iops", "1000, -5, 0, 0, 0", "negative rate"),
+    "a latency below zero": ("lat", "1000, -5, 0, 0, 0", "negative latency"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LINES)
+def test_a_bad_line_of_a_log_makes_its_cell_unsound(recording: Path, tmp_path: Path, case: str) -> None:
+    kind, line, fault = BAD_LINES[case]
+    log_of(recording, "0-round02-cell01", kind).write_text(f"{line}\n")
+    tables = written(recording, tmp_path)
+    assert excluded(recording, tables["cells"]) == [("round 2, RND 8KiB 100/0", fault)]
+    (words,) = tables["cells"]["unsound"].dropna()
+    assert f"series_{kind}.1.log, line 1" in words
+    series = tables["series"]
+    assert series[(series["kind"] == "loop") & (series["round"] == 2) & (series["cell"] == 1)].empty
+
+
+def test_a_bad_second_of_a_soak_takes_the_slices_that_it_is_in(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "soak"
+    folder.mkdir()
+    plan = made_plan(folder, [{"soak": {"cell": {**SOAK, "slice_s": 2}, "until": {"time_s": 6}}}], {"fill": FILL})
+    purge(plan, folder / "purged.json")
+    precondition(plan, folder / "purged.json", folder / "conditioned.json")
+    measure(plan, folder / "conditioned.json")
+    path = log_of(plan.recording_path, "*")
+    lines = path.read_text().splitlines()
+    assert len(lines) == 6
+    lines[2] = "3000, nan, 1, 0, 0"
+    path.write_text("\n".join([*lines, "7000, 12"]))
+    tables = written(plan.recording_path, tmp_path)
+    assert excluded(plan.recording_path, tables["cells"]) == [("slice 2, RND 4KiB 0/100", "not a number")]
+    assert tables["series"]["time_s"].tolist() == [1, 2, 4, 5, 6], "neither the bad second, nor a line that was cut off"
+
+
+def test_a_recording_of_which_no_evidence_is_left_has_tables_and_no_value(recording: Path, tmp_path: Path) -> None:
+    for path in (recording / "cells").glob("*/fio.json"):
+        path.write_text("")
+    for path in (recording / "cells").glob("*/series_*"):
+        path.unlink()
+    tables = written(recording, tmp_path)
+    assert set(tables["cells"]["unsound"].str.partition(": ")[0]) == {"damaged evidence"}
+    assert tables["latency_bins"].empty
+    assert windows_table(tables["cells"], {0: UNTIL}).empty
+    assert summary_of(tables).empty
 
 
 def journal_without(recording: Path, *directories: str) -> None:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import import_origins
 import pytest
 from made_plans import made_plan
 
@@ -181,6 +182,109 @@ def test_an_imported_folder_is_compared_by_its_tables(results: Path, tmp_path: P
     found = against(results, f"{other}:slow", "fast")
     assert set(found.deltas["verdict"]) == {"better"}
     assert "not recorded" in found.unintended.set_index("facet").loc["kernel", "basis_value"]
+
+
+def own_iops(folder: Path) -> Path:
+    """A measurement like pts-iops, of the mixes and blocks that TKperf has too, on the virtual clock; its results."""
+    mixes, blocks = (100, 65, 0), (4096, 65536)
+    cells = [{**READ, "read_share": share, "block_size_bytes": block, "threads": 2, "queue_depth": 16}
+             for block in blocks for share in mixes]  # fmt: skip
+    track = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "metric": "iops"}
+    until = {"window": 5, "max_rounds": 25, "data_excursion": 0.2, "slope_excursion": 0.1, "track": [track]}
+    plan = made_plan(folder, [{"loop": {"cells": cells, "until": until}}], {"fill": FILL}, protocol="pts-iops")
+    plan = Plan(plan.subject, {**plan.context, "measurement": "pts-iops"})
+    plan = Plan({**plan.subject, "class": {**plan.subject["class"], "name": "client"}}, plan.context)
+    purge(plan, folder / "purged.json")
+    precondition(plan, folder / "purged.json", folder / "conditioned.json")
+    measure(plan, folder / "conditioned.json")
+    tables(plan.recording_path, folder / "results")
+    return folder / "results"
+
+
+def test_an_imported_tkperf_is_compared_with_ones_own_cell_by_cell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, imported = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops",)), tmp_path / "imported"
+    assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(imported)]) == 0
+    own = own_iops(tmp_path)
+    basis = f"{imported}:s4600"
+    found = against(own, basis, "mine")
+    assert found.measurements == {basis: "imported-tkperf-iops", "mine": "pts-iops"}
+    cells = found.deltas[found.deltas["metric"] == "iops"].set_index("cell_label")
+    assert set(cells.index) == {f"RND {block}KiB {mix}" for block in (4, 64) for mix in ("100/0", "65/35", "0/100")}
+    rounds = import_origins.WRITES_4K[1:]
+    for label, share, block in (("RND 4KiB 0/100", 0, 4096), ("RND 64KiB 65/35", 65, 65536)):
+        expected = sum(import_origins.iops(one, share, block) for one in rounds) / 5
+        assert cells.loc[label, "basis_value"] == pytest.approx(expected)
+    assert set(found.deltas["verdict"]) == {"cannot tell"}, "one was measured, the other never ran"
+    assert all("one ran on the wall clock, one on the virtual clock" in doubts for doubts in found.deltas["doubts"])
+    capsys.readouterr()
+    assert main(["compare", basis, "mine", "--results", str(own)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    words = f"Different measurements, compared cell by cell: imported-tkperf-iops of {basis} with pts-iops of mine"
+    assert lines[2] == words
+    assert sum(line.startswith("RND 64KiB 65/35") for line in lines) == 2, "IOPS and throughput"
+
+
+def test_an_import_of_several_tests_says_what_to_choose(tmp_path: Path, results: Path) -> None:
+    source, imported = import_origins.tkperf(tmp_path / "s4600.xml"), tmp_path / "imported"
+    assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(imported)]) == 0
+    with pytest.raises(UserError, match="or one on each side, which are then compared cell by cell"):
+        against(results, f"{imported}:s4600", "slow")
+
+
+def printed(results: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["compare", *arguments, "--results", str(results)]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("changed", "basis", "comparison", "facet"),
+    [
+        (
+            {"identity": {"firmware": "NEW"}},
+            "slow,firmware={firmware}",
+            "slow,firmware=NEW",
+            "firmware ({firmware} / NEW)",
+        ),
+        ({"host": {"host": "bench-2"}}, "slow,host={host}", "slow,host=bench-2", "host ({host} / bench-2)"),
+        ({"host": {"kernel": "9.9"}}, "slow,kernel={kernel}", "slow,kernel=9.9", "kernel ({kernel} / 9.9)"),
+        ({"host": {"fio": "fio-9"}}, "slow,fio={fio}", "slow,fio=fio-9", "fio ({fio} / fio-9)"),
+    ],
+    ids=["firmware", "host", "kernel", "fio"],
+)
+def test_one_drive_before_and_after_a_change(
+    results: Path,
+    capsys: pytest.CaptureFixture[str],
+    changed: dict[str, dict[str, str]],
+    basis: str,
+    comparison: str,
+    facet: str,
+) -> None:
+    """The same recording again but for a fact: all is the same, and nothing else is said to differ."""
+    known = catalogue(results).set_index("drive").loc["slow"].to_dict()
+    copied(one(results, "slow"), results, run=2, **changed)
+    lines = printed(results, capsys, basis.format(**known), comparison)
+    assert lines[0].startswith(f"{comparison} against {basis.format(**known)}: 0 better, 0 worse, 10 same")
+    meant, other = (line.partition(": ")[2] for line in lines[1:3])
+    assert lines[1].startswith("Meant to differ: ")
+    assert lines[2].startswith("Differs too: ")
+    assert facet.format(**known) in meant
+    assert other == "nothing"
+
+
+def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copied(one(results, "slow"), results, run=2)
+    copied(one(results, "slow"), results, run=3, identity={"firmware": "NEW"})
+    lines = printed(results, capsys, "slow,until=2031-01-01", "slow,since=2032-01-01,until=2032-12-31")
+    assert "0 better, 0 worse, 10 same" in lines[0]
+    assert "date (" in lines[1]
+    assert " / 2032-" in lines[1]
+    assert lines[2] == "Differs too: nothing"
+    lines = printed(results, capsys, "slow,until=2031-01-01", "slow,since=2033-01-01")
+    assert " / 2033-" in lines[1]
+    assert lines[2].startswith("Differs too: firmware (")
+    assert lines[2].endswith("/ NEW)")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from drivelab.figures.exceedance_of_drives import exceedance_of_drives
 from drivelab.figures.latency_heat import latency_heat
 from drivelab.figures.nines_of_drives import nines_of_drives
 from drivelab.figures.normalised import normalised
+from drivelab.figures.sizes_of_drives import sizes_of_drives
 from drivelab.figures.strip_chart import strip_chart
 from drivelab.figures.tail import tail
 from drivelab.figures.telemetry_strip import telemetry_strip
@@ -126,6 +127,39 @@ def test_runs_of_a_drive_are_averaged() -> None:
     second = first.assign(**protocol_frames.key(run=2), iops=first["iops"] * 3)
     figure = depth_ramp(pd.concat([first, second]), NO_WINDOWS)
     assert drawn(figure, "line", 0)[0][:, 1] == pytest.approx(2 * np.array([1, 2, 16]) * 1.004e4)
+
+
+def test_sizes_are_the_averages_of_the_windows_of_their_measurements() -> None:
+    figure = sizes_of_drives(**frames.single_sizes())
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["SEQ 100/0, reads", "SEQ 0/100, writes"]
+    for panel, factor in ((0, 2), (1, 1)):
+        lines = drawn(figure, "line", panel)
+        for place, line in enumerate(lines):
+            large = 100 * factor * (1 + place / 10)
+            assert line.tolist() == [[2**17, pytest.approx(large * 0.125**0.1)], [2**20, pytest.approx(large)]]
+    assert len(lines) == len(frames.DRIVES)
+    assert figure.axes[0].get_ylabel() == "Bandwidth (MiB/s)"
+    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+
+
+def test_a_size_that_a_drive_was_not_measured_at_is_no_point() -> None:
+    tables = frames.single_sizes((2**20, 2**17, 2**12))
+    missing = ("op28", "throughput.4KiB")
+    fewer = {name: t[(t["drive"] != missing[0]) | (t["measurement"] != missing[1])] for name, t in tables.items()}
+    assert [len(line) for line in drawn(sizes_of_drives(**fewer), "line")] == [3, 2, 3]
+
+
+def test_sizes_of_different_metrics_are_refused() -> None:
+    tables = frames.single_sizes()
+    tables["steady_state"].loc[0, "metric"] = "iops"
+    with pytest.raises(ValueError, match="metric"):
+        sizes_of_drives(**tables)
+
+
+def test_a_size_that_did_not_settle_is_loud() -> None:
+    tables = frames.single_sizes()
+    tables["steady_state"].loc[1, "reached"] = False
+    assert texts(sizes_of_drives(**tables), "alarm") == ["op7: NOT STEADY after 3 rounds"]
 
 
 def test_the_bathtub_says_how_far_below_the_line_it_is() -> None:

@@ -105,10 +105,17 @@ def test_a_drive_that_was_filled_has_no_cliff(made: ModuleType) -> None:
 def test_a_soak_that_ended_steady_shows_its_window(made: ModuleType) -> None:
     soak = made.soak()
     soak = soak.assign(in_window=soak["round"].between(21, 30))
-    (level,) = found(saturation_time(soak), "level")
-    assert list(level.get_xdata()) == [20.0, 30.0]
+    rate, latency = found(saturation_time(soak), "level")
+    assert list(rate.get_xdata()) == list(latency.get_xdata()) == [20.0, 30.0]
     inside = soak[soak["in_window"]]
-    assert level.get_ydata()[0] == pytest.approx(float(inside["iops"].mean()))
+    assert rate.get_ydata()[0] == pytest.approx(float(inside["iops"].mean()))
+
+
+def test_a_soak_shows_its_rate_above_its_latency_on_one_time_axis(made: ModuleType) -> None:
+    rate, latency = saturation_time(made.soak()).axes
+    assert (rate.get_ylabel(), latency.get_ylabel()) == ("I/O rate (IOPS)", "Mean latency (ms)")
+    assert (rate.get_xlabel(), latency.get_xlabel()) == ("", "Time since the start (s)")
+    assert rate.get_xlim() == latency.get_xlim()
 
 
 def test_volume_begins_near_the_first_slice_where_all_before_would_be_empty(made: ModuleType) -> None:

@@ -145,11 +145,11 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     ),
     "time, 2 drives": lambda m: ("saturation_time", {"cells": _soaks(m, 2)}, {}),
     "time, 8 drives with long names": lambda m: ("saturation_time", {"cells": _soaks(m, 8, m.LONG_NAME)}, {}),
-    "time, latency of 1 drive": lambda m: ("saturation_time_latency", {"cells": _soaks(m, 1)}, {}),
+    "time, latency of 1 drive": lambda m: ("saturation_time", {"cells": _soaks(m, 1)}, {"metric": "mean_latency_us"}),
     "bytes, latency of 1 drive": lambda m: (
-        "saturation_bytes_latency",
+        "saturation_bytes",
         {"cells": m.soak(), "drives": m.drives(op7=1 << 26)},
-        {},
+        {"metric": "mean_latency_us"},
     ),
     "time, one slice": lambda m: ("saturation_time", {"cells": m.soak(slices=1)}, {"metric": "max_latency_us"}),
     "bytes, 2 drives": lambda m: (

@@ -164,7 +164,7 @@ def test_saturation_against_time_and_volume(made: ModuleType) -> None:
     top = volume.axes[0].child_axes[0]
     volume.canvas.draw()
     assert top.get_xlim() == pytest.approx((low / 64, high / 64))
-    assert volume.axes[0].get_xlabel() == "Written by the host (MiB)"
+    assert volume.axes[1].get_xlabel() == "Written by the host (MiB)"
 
 
 def test_saturation_of_several_runs_and_capacities(made: ModuleType) -> None:

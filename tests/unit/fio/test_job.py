@@ -122,7 +122,7 @@ def test_fio_tells_two_workloads_by_their_direction(tmp_path: Path) -> None:
     assert min(result.read.runtime_s, result.write.runtime_s) >= 1.4
     assert result.thread_time_s == pytest.approx(5 * 1.5, rel=0.1)
     assert len(list(tmp_path.glob("series_iops.*.log"))) == TWO.total_threads
-    by_direction = {row["direction"]: row["iops"] for row in read_series(tmp_path) if row["time_s"] == 1.0}
+    by_direction = {row["direction"]: row["iops"] for row in read_series(tmp_path).rows if row["time_s"] == 1.0}
     assert set(by_direction) == {"read", "write"}
     for direction, iops in by_direction.items():
         assert iops == pytest.approx(getattr(result, direction).iops, rel=0.6)

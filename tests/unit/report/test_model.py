@@ -362,6 +362,16 @@ def test_figures_stand_on_their_page(report: Report) -> None:
     assert [one.title for one in report.comparison_figures] == ["The comparison plot, pts-iops"]
 
 
+def test_the_comparison_goes_measurement_by_measurement(report: Report) -> None:
+    found = {one.measurement: one for one in report.comparisons}
+    assert list(found) == list(dict.fromkeys(one.measurement for one in report.pages))
+    assert [one.title for one in found["pts-iops"].figures] == ["The comparison plot, pts-iops"]
+    assert all(table.caption.startswith(name) for name, one in found.items() for table in one.tables)
+    of_study = [one.id for one in report.comparison_tables if not one.group]
+    assert "differences-drives" in of_study
+    assert not [one for one in of_study if one.startswith(("deltas-", "scores-"))]
+
+
 def test_a_figure_of_another_study_or_no_svg_is_refused(
     tables: Tables, study: dict[str, Any], plans: Plans, figures: Any, tmp_path: Any
 ) -> None:

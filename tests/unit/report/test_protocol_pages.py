@@ -98,9 +98,23 @@ def test_a_figure_of_merit_warns_of_itself() -> None:
     assert "behind in the cell that matters" in table.note
 
 
+def test_what_is_not_in_a_plan_was_not_done_but_of_an_import_it_is_not_known() -> None:
+    def told(plan: dict[str, Any]) -> dict[str, str]:
+        cells = frames.repeated().assign(power_w=None, power_source=None)
+        found = inputs(plan, cells=cells, summary=summary(("RND 4KiB 100/0", "iops", 1000.0)))
+        return {fact.name: fact.value for group in fact_groups(found, KEY) for fact in group.facts}
+
+    planned, imported = told({"condition": {}}), told({})
+    assert planned["Preconditioning, workload-dependent"] == planned["Tracked"] == "none"
+    assert planned["Reached"] == "does not stop at steady state"
+    unknown = ("Purge", "Preconditioning, workload-independent", "Preconditioning, workload-dependent", "Tracked")
+    assert {imported[name] for name in (*unknown, "Reached")} == {"not recorded"}
+    assert "Power" not in imported
+
+
 def test_that_no_power_was_measured_is_said() -> None:
     def power(cells: pd.DataFrame) -> str:
-        groups = fact_groups(inputs(cells=cells), KEY)
+        groups = fact_groups(inputs({"condition": {}}, cells=cells), KEY)
         return next(fact.value for group in groups for fact in group.facts if fact.name == "Power")
 
     cells = frames.repeated().assign(power_w=None, power_source=None)

@@ -88,4 +88,4 @@ def test_no_figure_is_of_two_kinds_and_each_has_a_title_and_tables() -> None:
 def test_tables_are_those_that_the_figures_are_labelled_by_too() -> None:
     assert set(tables_over_drives(["comparison", "drives_strip"])) == {"deltas", "summary", "series", "cells",
                                                                         "exclusions"}  # fmt: skip
-    assert set(tables_over_drives(["comparison"])) == {"deltas", "summary"}
+    assert set(tables_over_drives(["comparison"])) == {"deltas", "summary", "exclusions"}

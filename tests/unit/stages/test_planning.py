@@ -148,3 +148,23 @@ def test_plans_without_a_replay_do_not_wait_for_pyarrow(project: Path) -> None:
     done = subprocess.run([sys.executable, "-c", text + "print('pyarrow' in sys.modules)"],
                           capture_output=True, text=True, check=True)  # fmt: skip
     assert done.stdout.strip() == "False"
+
+
+def test_block_sizes_measured_one_by_one_have_a_figure_together(project: Path) -> None:
+    one = study("{protocol: pts-throughput, scale: demo, name: tp}, {protocol: pts-iops, scale: demo}")
+    layout = Layout(one)
+    assert layout.names_by_size() == "tp"
+    assert "results/mine/figures/comparison/tp/sizes_of_drives.svg" in layout.all_figures()
+    inputs = layout.tables_over_sizes()
+    assert inputs.keys() == {"cells", "steady_state", "exclusions"}
+    of_sizes = [found.plan.recording for found in one.plans if found.plan.measurement.startswith("tp.")]
+    assert len(of_sizes) == 2
+    wildcards = SimpleNamespace(measurement="tp")
+    assert inputs["cells"](wildcards) == [f"results/mine/tables/{name}/cells.parquet" for name in of_sizes]
+    assert inputs["exclusions"](wildcards) == ["results/mine/tables/exclusions.parquet"]
+
+
+def test_without_block_sizes_no_measurement_has_that_figure(project: Path) -> None:
+    layout = Layout(study("{protocol: pts-iops, scale: demo}"))
+    assert layout.names_by_size() == "(?!)"
+    assert not [path for path in layout.all_figures() if "sizes_of_drives" in path]

@@ -47,7 +47,7 @@ def test_a_rate_that_the_drive_can_do_is_kept_exactly(
     assert result.runtime_s == 2.0
     assert drive.now_us == 2e6
     assert len(read_slices(tmp_path, cell)) == 4
-    by_second = [row["iops"] for row in read_series(tmp_path)]
+    by_second = [row["iops"] for row in read_series(tmp_path).rows]
     assert by_second[0] == pytest.approx(rate_iops, abs=1)
     assert sum(by_second) == result.ios
 

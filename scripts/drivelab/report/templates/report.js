@@ -144,6 +144,9 @@ function navigate() {
   wide.addEventListener("change", fold);
   fold();
   contents.addEventListener("click", (event) => event.target.closest("a") && fold());
+  for (const link of document.querySelectorAll('a[href="#contents"]')) {
+    link.addEventListener("click", () => (details.open = true));
+  }
 
   const box = element("input", {type: "search", placeholder: "Filter", ariaLabel: "Filter the contents"});
   details.querySelector("ul").before(box);

@@ -1,0 +1,71 @@
+"""The layout in one pass, ticks and texts measured once: the same picture as without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from drivelab.figures import style
+from drivelab.figures.layout import texts_once, ticks_once
+from drivelab.figures.rendering import render
+
+FIGURES = ("convergence", "measurement_2d", "window", "saturation_bytes")
+_TOLERANCE = 0.01
+"""Of the width or height of a figure."""
+
+
+def _figure(made: ModuleType, name: str) -> Figure:
+    soak = name.startswith("saturation")
+    tables = {
+        "cells": made.soak() if soak else made.cells(),
+        "steady_state": made.steady_state(),
+        "drives": made.drives(op7=1 << 26),
+    }
+    return render(name, tables, "op7")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_one_pass_places_the_axes_where_two_do(made: ModuleType, name: str) -> None:
+    once, twice = _figure(made, name), _figure(made, name)
+    given = once.get_layout_engine()
+    assert given is not None
+    params = given.get()
+    twice.set_layout_engine(ConstrainedLayoutEngine(**params))
+    given.execute(once)
+    twice.get_layout_engine().execute(twice)  # type: ignore[union-attr]
+    for one, other in zip(once.axes, twice.axes, strict=True):
+        assert one.get_position().bounds == pytest.approx(other.get_position().bounds, abs=_TOLERANCE)
+
+
+def test_ticks_found_once_are_those_that_are_drawn(made: ModuleType) -> None:
+    with_memory, without = _figure(made, "convergence"), _figure(made, "convergence")
+    pictures = []
+    for figure in (with_memory, without):
+        figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
+        figure.set_layout_engine(None)
+    with ticks_once(with_memory):
+        with_memory.canvas.draw()
+        with_memory.canvas.draw()
+        pictures.append(np.asarray(with_memory.canvas.buffer_rgba()))  # type: ignore[attr-defined]
+    without.canvas.draw()
+    pictures.append(np.asarray(without.canvas.buffer_rgba()))  # type: ignore[attr-defined]
+    assert np.array_equal(*pictures)
+    assert "_update_ticks" not in vars(with_memory.axes[0].xaxis), "nothing is kept that would be wrong later"
+
+
+def test_matplotlib_is_left_as_it_was() -> None:
+    given = RendererAgg.get_text_width_height_descent
+    with texts_once():
+        assert RendererAgg.get_text_width_height_descent is not given
+    assert RendererAgg.get_text_width_height_descent is given
+
+
+def test_png_only_where_it_is_wanted(made: ModuleType, tmp_path: Path) -> None:
+    assert style.save(_figure(made, "window"), tmp_path / "one", png=False) == [tmp_path / "one.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.json", "one.svg"]

@@ -1,0 +1,106 @@
+"""Figures whose values were left out: what is left is drawn, where nothing is left the figure says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import comparison_frames
+import pandas as pd
+import plotly.graph_objects as go
+import protocol_frames as frames
+import pytest
+
+from drivelab.analysis.soundness import because
+from drivelab.figures.placeholder import placeholder, reasons
+from drivelab.figures.sheets import draw
+from drivelab.tables.schemas import SCHEMAS
+
+SAYS_SO = "NOTHING TO SHOW"
+
+
+def excluded(*recordings: str, measurement: str = "test", place: str = "recording") -> pd.DataFrame:
+    return pd.DataFrame(
+        [{"recording": one, "drive": one.partition("/")[0], "measurement": measurement, "place": place,
+          "fault": "mixed versions", "words": "made with another fio"} for one in recordings],
+        columns=SCHEMAS["exclusions"].names,
+    )  # fmt: skip
+
+
+def drawn(folder: Path, name: str, tables: dict[str, pd.DataFrame]) -> str:
+    """Draws the figure in all its files; the text of the SVG."""
+    draw({name: folder / name}, tables, "op7, test")
+    chart = json.loads((folder / f"{name}.json").read_text())
+    go.Figure(chart)
+    assert (folder / f"{name}.png").stat().st_size > 0
+    svg = (folder / f"{name}.svg").read_text()
+    assert (SAYS_SO in svg) == (SAYS_SO in chart["layout"]["title"]["text"])
+    return svg
+
+
+def test_a_recording_without_a_sound_cell_has_a_figure_that_says_so(tmp_path: Path) -> None:
+    cells = frames.idle()
+    cells["unsound"] = because("no I/O", "fio did no I/O at all")
+    svg = drawn(tmp_path, "idle_recovery", {"cells": cells})
+    assert SAYS_SO in svg
+    assert "Recovery in idle time" in svg, "the figure's own title"
+    assert f"no I/O: {len(cells)} cells of {cells['recording'].iloc[0]}" in svg
+
+
+def test_what_is_left_is_drawn_and_a_figure_that_it_is_too_little_for_says_so(tmp_path: Path) -> None:
+    cells = comparison_frames.mixes()
+    windows = pd.DataFrame(columns=SCHEMAS["steady_state"].names)
+    for name, share, placed in (("some", 60, False), ("ends", 100, True)):
+        bad = cells["read_share_pct"] == share
+        left = cells.assign(unsound=[because("no I/O", "x") if one else None for one in bad])
+        svg = drawn(tmp_path, "bathtub", {"cells": left, "steady_state": windows})
+        assert (SAYS_SO in svg) == placed, name
+
+
+def test_a_figure_that_refuses_sound_tables_still_does(tmp_path: Path) -> None:
+    windows = pd.DataFrame(columns=SCHEMAS["steady_state"].names)
+    with pytest.raises(ValueError, match="reads alone, writes alone"):
+        drawn(tmp_path, "bathtub", {"cells": comparison_frames.mixes((60, 20)), "steady_state": windows})
+
+
+def test_recordings_that_are_left_out_are_on_no_figure_over_drives(tmp_path: Path) -> None:
+    runs = comparison_frames.applications(("op7", "op28"))
+    names = list(runs["recording"].unique())
+    assert len(names) == 2
+
+    def svg(out: pd.DataFrame) -> str:
+        return drawn(tmp_path, "application_durations", {"application_runs": runs, "exclusions": out})
+
+    assert "op7<" in svg(excluded())
+    one = svg(excluded(names[0]))
+    assert SAYS_SO not in one
+    assert "op28<" in one
+    assert "op7<" not in one
+    none = svg(excluded(*names))
+    assert SAYS_SO in none
+    assert f"mixed versions: {names[0]}, made with another" in none
+
+
+def test_a_comparison_of_which_nothing_is_left_says_what_was_left_out(tmp_path: Path) -> None:
+    """The tables of the study have no rows of recordings: what is left out is told by the measurement, or whole."""
+    empty = {name: pd.DataFrame(columns=SCHEMAS[name].names) for name in ("deltas", "summary")}
+    svg = drawn(tmp_path, "comparison", {**empty, "exclusions": excluded("op7/test/0-run1", place="round 3, A")})
+    assert SAYS_SO in svg
+    with pytest.raises(ValueError, match="has no rows"):
+        drawn(tmp_path, "comparison", {**empty, "exclusions": excluded()})
+
+
+def test_a_taint_is_no_reason_and_an_unsound_run_is() -> None:
+    runs = comparison_frames.applications()
+    assert reasons({"application_runs": runs.assign(taint_reason="load of the host; steal")}) == []
+    (line, *rest) = reasons({"application_runs": runs.iloc[:1].assign(taint_reason="no duration: it is zero; steal")})
+    assert line.startswith("no duration: 1 run of ")
+    assert line.endswith(", it is zero")
+    assert rest == []
+
+
+def test_of_many_reasons_the_first_are_told() -> None:
+    texts = [text.get_text() for text in placeholder("window", [f"no I/O: {n}" for n in range(50)]).texts]
+    assert "no I/O: 5" in texts
+    assert "no I/O: 6" not in texts
+    assert "and 44 more reasons, see what is left out" in texts

@@ -1,0 +1,134 @@
+"""Replays and runs of applications whose numbers are no measurement: named, and in no median."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import replay_frames
+
+from drivelab.analysis.exclusions import exclusions_table
+from drivelab.analysis.summary import summary_table
+from drivelab.replay.choice import ReplayChoice
+from drivelab.tables import io
+from drivelab.tables.applications import application_runs
+from drivelab.tables.facts import recording_facts
+from drivelab.tables.replays import replay_tables
+from drivelab.tables.schemas import SCHEMAS
+
+CHOICE = ReplayChoice()
+NAN = float("nan")
+EMPTY = {name: pd.DataFrame(columns=SCHEMAS[name].names) for name in ("cells", "steady_state", "replays",
+                                                                      "replay_passes")}  # fmt: skip
+STEPS = [{"application": {"until": {}}}]
+
+
+def replayed(folder: Path, change: Callable[[dict[str, Any]], None], bad: int = 2) -> dict[str, pd.DataFrame]:
+    """Tables, as they come back from disk, of three replays, the report of one of which is changed."""
+    lines = []
+    for repeat in (1, 2, 3):
+        body = replay_frames.cell(folder / f"{repeat}", replay_frames.outcome(300, slowness=1 + repeat / 10),
+                                  choice=CHOICE)  # fmt: skip
+        if repeat == bad:
+            change(body)
+            (folder / f"{repeat}/report.json").write_text(json.dumps(body))
+        lines.append({"step": 0, "repeat": repeat, "warm": True, "trace": "sqlite", "directory": f"{repeat}",
+                      "choice": CHOICE.to_mapping()})  # fmt: skip
+    found = replay_tables(folder, lines, replay_frames.key(), lambda one: replay_frames.NO_TELEMETRY)
+    for name, frame in found.items():
+        io.write(frame, folder / f"{name}.parquet", name)
+    return {name: io.read(folder / f"{name}.parquet", name) for name in found}
+
+
+def excluded(**runs: pd.DataFrame) -> list[tuple[str, str]]:
+    found = exclusions_table(EMPTY["cells"], recording_facts([]), **runs)
+    return list(found[["place", "fault"]].itertuples(index=False, name=None))
+
+
+REPORTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "duration": (lambda body: body.update(duration_s=NAN), "not a number"),
+    "text": (lambda body: body.update(bandwidth_mib_s="fast"), "not a number"),
+    "percentile": (lambda body: body["latency_us"].update(p99=float("inf")), "not a number"),
+    "count": (lambda body: body["issued"]["read"].update(requests=NAN), "not a number"),
+    "of an operation": (lambda body: body["operations"][0].update(issued_requests=NAN), "not a number"),
+    "negative duration": (lambda body: body.update(duration_s=-1.0), "no duration"),
+    "no duration": (lambda body: body.update(duration_s=0.0), "no duration"),
+    "nothing moved": (lambda body: body.update(bandwidth_mib_s=0.0), "no I/O"),
+    "negative rate": (lambda body: body.update(bandwidth_mib_s=-3.0), "negative rate"),
+    "negative latency": (lambda body: body["latency_us"].update(p99=-3.0), "negative latency"),
+    "negative access time": (lambda body: body.update(access_time_us=-3.0), "negative latency"),
+}
+
+
+@pytest.mark.parametrize("case", REPORTS)
+def test_a_bad_replay_is_named_and_in_no_median(tmp_path: Path, case: str) -> None:
+    change, fault = REPORTS[case]
+    tables = replayed(tmp_path, change)
+    replays, passes = tables["replays"], tables["replay_passes"]
+    assert replays["counted"].tolist() == passes["counted"].tolist() == [True, False, True]
+    assert not tables["replay_latency"].query("repeat == 2")["counted"].any()
+    assert excluded(replays=replays) == [("run 2, trace sqlite", fault)]
+    summary = summary_table(EMPTY["cells"], EMPTY["steady_state"], replays, passes)
+    assert len(summary)
+    for row in summary.to_dict("records"):
+        of_others = replays.loc[replays["repeat"] != 2, row["metric"]].tolist()
+        assert set(row["samples"]) <= set(of_others), row["metric"]
+        assert row["verdict"] == "too few runs", "three were made, two are left"
+
+
+def test_sound_replays_and_partial_ones_are_not_called_unsound(tmp_path: Path) -> None:
+    assert excluded(replays=replayed(tmp_path / "a", lambda body: None)["replays"]) == []
+    partial = replayed(tmp_path / "b", lambda body: body.update(state="failed", partial=True, bandwidth_mib_s=0.0))
+    assert excluded(replays=partial["replays"]) == []
+
+
+def test_where_no_replay_is_sound_there_is_no_value(tmp_path: Path) -> None:
+    tables = replayed(tmp_path, lambda body: body.update(duration_s=NAN))
+    bad = {name: tables[name].query("repeat == 2") for name in ("replays", "replay_passes")}
+    assert summary_table(EMPTY["cells"], EMPTY["steady_state"], **bad).empty
+
+
+def ran(folder: Path, change: dict[str, Any], bad: int = 3) -> pd.DataFrame:
+    """Table, as it comes back from disk, of a cold run and four warm ones, one of which is changed."""
+    lines = [{"event": "application", "step": 0, "application": "build", "cold": run == 1, "run": run,
+              "duration_s": 10.0 + run, "command_s": 9.0, "sync_s": 1.0, "exit_status": 0, "read_ios": 5,
+              "write_ios": 5, "read_bytes": 4096, "write_bytes": 4096, "user_s": 1.0, "system_s": 1.0,
+              "max_rss_bytes": 1000, **(change if run == bad else {})} for run in range(1, 6)]  # fmt: skip
+    found = application_runs(lines, STEPS, replay_frames.key(), lambda one: replay_frames.NO_TELEMETRY)
+    io.write(found, folder / "runs.parquet", "application_runs")
+    return io.read(folder / "runs.parquet", "application_runs")
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"duration_s": NAN}, "not a number"),
+        ({"duration_s": "soon"}, "not a number"),
+        ({"sync_s": float("inf")}, "not a number"),
+        ({"write_ios": NAN}, "not a number"),
+        ({"duration_s": 0.0}, "no duration"),
+        ({"duration_s": -4.0}, "no duration"),
+        ({"command_s": -4.0}, "no duration"),
+        ({"read_bytes": -4096}, "negative rate"),
+    ],
+)
+def test_a_bad_run_of_an_application_is_named_and_in_no_median(
+    tmp_path: Path, change: dict[str, Any], fault: str
+) -> None:
+    runs = ran(tmp_path, change)
+    assert runs["counted"].tolist() == [False, True, False, True, True]
+    assert excluded(application_runs=runs) == [("run 3, application build", fault)]
+    (row,) = summary_table(**EMPTY, application_runs=runs).to_dict("records")
+    assert (row["value"], list(row["samples"]), row["taint_reason"]) == (14, [12, 14, 15], None)
+
+
+def test_runs_as_they_were_made_are_sound(tmp_path: Path) -> None:
+    runs = ran(tmp_path, {})
+    assert excluded(application_runs=runs) == []
+    assert not runs["tainted"].any()
+    unsound = ran(tmp_path, {"duration_s": 0.0}).query("run == 3 or repeat == 3")
+    assert summary_table(**EMPTY, application_runs=unsound).empty
