@@ -41,6 +41,7 @@ measurements:
   - {protocol: stec-read-shares, scale: demo}
   - {protocol: trace-replay, scale: demo, trace: sqlite}
 """
+REPORT, PDF = "results/report/index.html", "results/report/pts-pages.pdf"
 ONE_PROCESS = """\
 import runpy, sys
 from snakemake.cli import main
@@ -58,10 +59,11 @@ main(sys.argv[1:])
 """
 
 
-def workflow(project: Path, *arguments: str, one_process: bool = True) -> tuple[float, float, str]:
+def workflow(project: Path, *targets: str, one_process: bool = True, png: bool = False) -> tuple[float, float, str]:
     """Seconds, MiB at most, and what Snakemake said; of a run on the first core that this process may use."""
     head = ["-c", ONE_PROCESS] if one_process else ["-m", "snakemake"]
-    command = [sys.executable, *head, "--cores", "1", "--config", "study=config/study.yaml", "--nocolor", *arguments]
+    config = ["study=config/study.yaml", *(() if png else ("png=no",))]
+    command = [sys.executable, *head, "--cores", "1", "--nocolor", "--config", *config, "--", *targets]
     environment = {**os.environ, "PYTHONPATH": str(project / "scripts"),
                    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # fmt: skip
     core = min(os.sched_getaffinity(0))
@@ -112,17 +114,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         study = project(Path(sys.argv[1] if len(sys.argv) > 1 else temporary))
         results = study / "results"
-        told("measured and reported, a process for each job", workflow(study, one_process=False))
+        told("all that is not there yet, a process for each job", workflow(study, "all", one_process=False, png=True))
         remove(results, "tables", "figures", "report")
-        told("report from recordings", workflow(study))
+        told("report from recordings", workflow(study, REPORT))
         remove(results, "figures", "report")
-        told("report from tables, all figures drawn", workflow(study))
-        for name in ("summary", "deltas", "conditions", "differences"):
+        told("report from tables, all figures drawn", workflow(study, REPORT))
+        for name in ("summary", "deltas", "conditions", "differences", "exclusions"):
             (results / f"tables/{name}.parquet").unlink()
         remove(results, "report")
-        told("report from tables, with the figures that are there", workflow(study))
+        told("report from tables of recordings and figures", workflow(study, REPORT))
         remove(results, "report")
-        told("report alone", workflow(study))
+        told("report alone", workflow(study, REPORT))
+        told("PDF alone", workflow(study, PDF))
         size_mb = (results / "report/index.html").stat().st_size / 1e6
         figures = len(list((results / "figures").rglob("*.svg")))
         print(f"report: {size_mb:.1f} MB with {figures} figures")
