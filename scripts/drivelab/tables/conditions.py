@@ -107,7 +107,7 @@ def _of_protocol(
         "purge": _purge(journal),
         "fill": "; ".join(_fills(condition)) or "none",
         "data pattern": ", ".join(sorted(_entropies(subject["measure"]))) or "random",
-        "traces": ", ".join(f"{one['name']} {one['sha256'][:8]}" for one in subject.get("traces", ())) or "none",
+        "traces": ", ".join(_traces(subject.get("traces", ()), journal)) or "none",
         "engine": ", ".join(dict.fromkeys(_engines(journal))) or host.get("engine"),
         "clock": plan.clock,
         "scenario": subject["scenario"],
@@ -135,6 +135,14 @@ def _fills(condition: Mapping[str, Any]) -> Iterator[str]:
         amounts = {name: one[name] for name in sorted(one) if name.endswith(("multiple", "range_share"))}
         words = [f"{value:g} x {name.removesuffix('_multiple').replace('_', ' ')}" for name, value in amounts.items()]
         yield " ".join([*words, one["pattern"], format_size(one["block_size_bytes"])])
+
+
+def _traces(traces: Sequence[Mapping[str, Any]], journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Name and content of each; that of a trace that this host captured is known since it was used."""
+    used = {line["trace"]: line["trace_sha256"] for line in journal if line["event"] in ("replay", "streams")}
+    for one in traces:
+        content = one.get("sha256") or used.get(one["name"])
+        yield f"{one['name']} {UNKNOWN if content is None else content[:8]}"
 
 
 def _engines(journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -88,6 +88,16 @@ def test_temperatures_are_of_the_cells_that_count(tmp_path: Path) -> None:
     assert facets(plan, cells=unknown)["temperature"] == "not recorded"
 
 
+def test_a_trace_that_this_host_captured_is_known_by_what_was_replayed(tmp_path: Path) -> None:
+    plan = recorded(tmp_path, traces=[{"name": "shipped", "sha256": "0123456789abcdef"}, {"name": "captured"},
+                                      {"name": "unused"}])  # fmt: skip
+    journal = plan.recording_path / "journal.jsonl"
+    line = {"event": "replay", "at": "2026-01-01T00:00:00Z", "trace": "captured", "trace_sha256": "fedcba9876543210",
+            "engine": "virtual-clock"}  # fmt: skip
+    journal.write_text(journal.read_text() + json.dumps(line) + "\n")
+    assert facets(plan)["traces"] == "shipped 01234567, captured fedcba98, unused not recorded"
+
+
 def test_settings_of_host_and_drive_are_told_apart(tmp_path: Path) -> None:
     plan = recorded(tmp_path)
     rows = [{"name": "CPU governor", "scope": "host", "state": "performance"},
