@@ -66,6 +66,37 @@ POINT = """(card) => {
   };
 }"""
 
+# Points of a chart of which neither the face nor the edge stands out from the page and from each of the bands.
+LOST = """(card, least) => {
+  const parse = (text) => {
+    const hex = /^#(..)(..)(..)$/.exec(text);
+    return hex ? hex.slice(1).map((one) => parseInt(one, 16)) : text.match(/[\\d.]+/g).map(Number);
+  };
+  const light = (text) => {
+    const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const [x, y, z] = parse(text).slice(0, 3).map((c) => linear(c / 255));
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const contrast = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+  const plot = card.querySelector(".js-plotly-plot");
+  const behind = [getComputedStyle(card).backgroundColor, ...plot._fullLayout.shapes.map((one) => one.fillcolor)];
+  const points = plot._fullData.filter((one) => one.mode === "markers");
+  if (!points.length) return ["no points"];
+  return points.flatMap(({name, marker}) => behind.flatMap((ground) => {
+    const best = Math.max(...[marker.color, marker.line.color].map((one) => contrast(one, ground)));
+    return best < least ? [`${best.toFixed(2)}: ${name} on ${ground}`] : [];
+  }));
+}"""
+
+# The table of headlines with the columns of its last drive twice more, and as wide as they make it.
+FOUR_DRIVES = """(table) => {
+  for (const row of table.rows) {
+    const [value, delta] = [...row.cells].slice(-2);
+    for (let more = 0; more < 2; more++) row.append(value.cloneNode(true), delta.cloneNode(true));
+  }
+  return {columns: table.rows[0].cells.length, table: table.scrollWidth, box: table.closest(".scroll").clientWidth};
+}"""
+
 
 def drawn(page: Page, title: str) -> Locator:
     """The card of a figure by its title, after its chart has taken the place of the picture."""
@@ -231,6 +262,21 @@ def test_text_stands_out_from_its_ground(show: Callable[..., Any], scheme: str) 
     page = show(color_scheme=scheme).page
     page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
     assert page.evaluate(FAINT, [LEAST_CONTRAST, LEAST_CONTRAST_LARGE]) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_points_of_a_chart_stand_out_from_its_ground_and_bands(show: Callable[..., Any], scheme: str) -> None:
+    card = drawn(show(color_scheme=scheme).page, "Comparison of the drives")
+    assert card.evaluate("card => card.querySelector('.js-plotly-plot')._fullLayout.shapes.length") > 0
+    assert card.evaluate(LOST, LEAST_CONTRAST_LARGE) == []
+
+
+def test_the_headline_table_of_four_drives_is_as_wide_as_its_box(shown: Any) -> None:
+    """The report of the study has two drives, so its columns are put there again for two more."""
+    page = shown.page
+    widths = page.locator("#verdict-table").evaluate(FOUR_DRIVES)
+    assert widths["columns"] == 2 + 1 + 2 * 3
+    assert widths["table"] <= widths["box"]
 
 
 @pytest.mark.parametrize("opened", [False, True], ids=["as it loads", "all unfolded"])

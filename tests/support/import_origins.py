@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from drivelab.imported.fio_json import size_bytes
+
 IOPS_BLOCKS = (1048576, 131072, 65536, 32768, 16384, 8192, 4096, 512)
 IOPS_MIXES = (100, 95, 65, 50, 35, 5, 0)
 LATENCY_BLOCKS, LATENCY_MIXES = (8192, 4096, 512), (100, 65, 0)
@@ -85,9 +87,11 @@ def direction(iops: float, block: int = 4096, runtime_s: float = 10.0, mean_us: 
 
 def job(read: float, write: float, options: Mapping[str, str], **changed: Any) -> dict[str, Any]:
     """A job with so many IOPS of reads and writes."""
+    block = size_bytes(options.get("bs", "4k"))
     return {
-        "jobname": "test", "groupid": 0, "error": 0, "job options": dict(options), "read": direction(read),
-        "write": direction(write, mean_us=20.0), "trim": direction(0.0), "usr_cpu": 5.0, "sys_cpu": 10.0, **changed,
+        "jobname": "test", "groupid": 0, "error": 0, "job options": dict(options), "read": direction(read, block),
+        "write": direction(write, block, mean_us=20.0), "trim": direction(0.0), "usr_cpu": 5.0, "sys_cpu": 10.0,
+        **changed,
     }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from drivelab.analysis.application_summary import SIMULATED
 from drivelab.analysis.delta_statistics import least_p
+from drivelab.analysis.loads import loads
 from drivelab.analysis.repeats import FEWEST
 from drivelab.analysis.steady_state import WINDOW
 from drivelab.analysis.verdict import (
@@ -24,6 +25,8 @@ from drivelab.analysis.verdict import (
 )
 
 Pair = Mapping[str, Any]
+PRINTED = "printed value"
+"""The statistic of a value that somebody printed: it was not measured once, nobody said how it came about."""
 WITHIN_RECORDING = ("rounds", "slices")
 """Scopes of samples that are of one recording, with one conditioning."""
 _SIDES = ("basis", "comparison")
@@ -42,12 +45,16 @@ def doubts(pair: Pair) -> list[str]:
         if pair[f"verdict_{side}"] not in FINE
     ]
     found += [words for column, words in _OTHER_CONDITIONS if pair[f"{column}_basis"] != pair[f"{column}_comparison"]]
+    if pair["kind"] == "time" and (words := _other_loads(pair)):
+        found.append(words)  # a drive that takes more at once answers later: it is another workload
     return found + _of_samples(pair)
 
 
 def remarks(pair: Pair, alpha: float) -> list[str]:
     """What the verdict does not show; `alpha` is the level of the test."""
     found = []
+    if pair["kind"] != "time" and (words := _other_loads(pair)):
+        found.append(words)
     if any(pair[f"scope_{side}"] in WITHIN_RECORDING for side in _SIDES):
         found.append("the spread is that within a recording, not between recordings")
     counts = sorted(len(pair[f"samples_{side}"]) for side in _SIDES)
@@ -61,6 +68,14 @@ def remarks(pair: Pair, alpha: float) -> list[str]:
     return found
 
 
+def _other_loads(pair: Pair) -> str:
+    """Of points of a demand sweep that the two did not choose alike, or not in all their recordings; else empty."""
+    basis, comparison = (loads(pair[f"statistic_{side}"]) for side in _SIDES)
+    if basis == comparison and len(basis) < 2:
+        return ""
+    return f"at other loads: {' and '.join(' or '.join(one) or 'one that is not known' for one in (basis, comparison))}"
+
+
 def _fault(verdict: str, taint_reason: object) -> str:
     """With the reason of a taint, which may be several."""
     if verdict != TAINTED or not isinstance(taint_reason, str):
@@ -69,6 +84,8 @@ def _fault(verdict: str, taint_reason: object) -> str:
 
 
 def _of_samples(pair: Pair) -> list[str]:
+    if any(pair[f"statistic_{side}"] == PRINTED for side in _SIDES):
+        return ["a printed value, without any word of its scatter"]
     found = _of_passes(pair) if _is_of_passes(pair) else _of_rounds(pair)
     verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
     fewest = min(len(pair[f"samples_{side}"]) for side in _SIDES)

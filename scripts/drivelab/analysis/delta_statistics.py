@@ -24,6 +24,11 @@ MEDIAN_FACTOR = math.sqrt(math.pi / 2)
 three, so that intervals err to the safe side."""
 
 
+ROUNDING = 1e-9
+"""Relative scatter and differences below it are none: what sums of floating-point numbers leave, which no measurement
+resolves."""
+
+
 @dataclass(frozen=True)
 class Scatter:
     """Of the logarithms of the samples behind each of many values."""
@@ -55,8 +60,7 @@ def scatter(samples: Sequence[Sequence[float]], fewest: int) -> Scatter:
         values: Floats = np.array([samples[int(one)] for one in chosen], dtype=np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.var(np.log(values), axis=1, ddof=1)
-        # equal samples have logarithms that are equal too, but their mean may be off by the last bit
-        found[np.ptp(values, axis=1) == 0] = 0.0
+        found[np.ptp(values, axis=1) <= ROUNDING * np.abs(values).max(axis=1)] = 0.0
         variances[chosen] = np.where((values > 0).all(axis=1) & np.isfinite(values).all(axis=1), found, np.nan)
     return Scatter(counts, variances)
 
@@ -67,7 +71,7 @@ def inference(
     """Of the logarithms of ratios; `factors` are on their standard errors, see MEDIAN_FACTOR.
 
     `margin` is on the logarithm, equal in both directions; `confidence` a fraction. Without any scatter on either side
-    the ratio is exactly what it is: an interval of no width, and p-values of 0 or 1.
+    the ratio is exactly what it is: an interval of no width, and p-values of 0 or 1. Scatter below ROUNDING is none.
     """
     of_basis, of_comparison = (factors**2 * one.variances / one.counts for one in (basis, comparison))
     variances = of_basis + of_comparison
@@ -79,7 +83,9 @@ def inference(
         distances = np.where(known & ~exact, log_ratios / errors, 0.0)
         beyond = np.where(known & ~exact, (margin - np.abs(log_ratios)) / errors, 0.0)
     half = stats.t.ppf((1 + confidence) / 2, freedom) * np.where(known, errors, 0.0)
-    p_value = np.where(exact, np.where(log_ratios == 0, 1.0, 0.0), 2 * stats.t.sf(np.abs(distances), freedom))
+    p_value = np.where(
+        exact, np.where(np.abs(log_ratios) <= ROUNDING, 1.0, 0.0), 2 * stats.t.sf(np.abs(distances), freedom)
+    )
     within = np.abs(log_ratios) < margin
     # the nearer bound has the larger p of the two one-sided tests
     equivalence_p = np.where(exact, np.where(within, 0.0, 1.0), stats.t.sf(beyond, freedom))

@@ -17,6 +17,7 @@ import pandas as pd
 
 from drivelab.analysis.delta_doubts import doubts, remarks
 from drivelab.analysis.delta_statistics import MEDIAN_FACTOR, inference, scatter
+from drivelab.analysis.loads import without_loads
 from drivelab.analysis.multiple import adjusted
 from drivelab.analysis.repeats import FEWEST
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
@@ -33,7 +34,7 @@ _MEDIAN = re.compile(r"\bmedian of\b")
 _WITHIN_SCATTER = "the difference is within the scatter of the samples"
 _BY_CHANCE = "among so many values, chance makes such a difference"
 _NOT_SURELY_WITHIN = "among so many values, chance brings one so near"
-_TOLD_OF_BOTH = ("cell_label", "metric")
+_TOLD_OF_BOTH = ("cell_label", "metric", "kind")
 _TOLD = ("drive", "statistic", "verdict", "taint_reason", "samples", "scope", "reduced", "virtual", "clock")
 _SIDES = ("basis", "comparison")
 _SIGNS = {"time": -1.0, "speed": 1.0, "score": 1.0}
@@ -66,15 +67,15 @@ def deltas_table(
 ) -> pd.DataFrame:
     """Table `deltas` from table `summary`: every other drive against the drive `basis`, where it has the value too.
 
-    Values are compared where their statistic is the same but for the number of repeats. Of their ratio there is a
-    confidence interval and a test, see `delta_statistics`, from FEWEST samples a side on; p-values are adjusted for
-    all values that two drives are compared by, see `multiple`. The verdict is SAME where the interval lies within a
-    factor of 1 + `margin_pct` / 100 either way and each of the two tests of equivalence, adjusted, keeps half the
-    level; BETTER or WORSE where the difference is significant, adjusted, and the interval reaches beyond the margin;
-    else, and wherever something speaks against the values or against comparing them, CANNOT_TELL, and `doubts` says
-    why. Where `unintended` is "forbid", pairs that differ in something that is not intended, by the table
-    `differences`, are NOT_COMPARED. Raises ValueError when the summary has rows, but none of `basis`, and for values
-    that are not positive.
+    Values are compared where their statistic is the same but for the number of repeats and the load of points of a
+    demand sweep. Of their ratio there is a confidence interval and a test, see `delta_statistics`, from FEWEST samples
+    a side on; p-values are adjusted for all findings of the table, of whichever drives, see `multiple`. The verdict is
+    SAME where the interval lies within a factor of 1 + `margin_pct` / 100 either way and each of the two tests of
+    equivalence, adjusted, keeps half the level; BETTER or WORSE where the difference is significant, adjusted, and the
+    interval reaches beyond the margin; else, and wherever something speaks against the values or against comparing
+    them, CANNOT_TELL, and `doubts` says why. Where `unintended` is "forbid", pairs that differ in something that is not
+    intended, by the table `differences`, are NOT_COMPARED. Raises ValueError when the summary has rows, but none of
+    `basis`, and for values that are not positive.
     """
     reference = summary[summary["drive"] == basis]
     if reference.empty and not summary.empty:
@@ -106,7 +107,8 @@ def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     """A row for each value that both have, columns with `_basis` and `_comparison`."""
     # a median of 3 rounds and one of 5 are the same statistic
     of_kind = [
-        side.assign(of=side["statistic"].str.replace(_REPEATS, r"\1 of N", regex=True)) for side in (others, reference)
+        side.assign(of=without_loads(side["statistic"]).str.replace(_REPEATS, r"\1 of N", regex=True))
+        for side in (others, reference)
     ]
     return of_kind[0].merge(of_kind[1], on=[*_SAME_VALUE, "of"], suffixes=("_comparison", "_basis"))
 
@@ -156,8 +158,9 @@ def _tested(
         "equivalence_p": found.equivalence_p,
     }
     columns = {name: pd.Series(np.where(stands, one, np.nan), index=pairs.index) for name, one in numbers.items()}
+    cells = [pairs[name] for name in ("drive_comparison", "measurement", "cell_label")]
     for name, adjusted_name in (("p_value", "p_adjusted"), ("equivalence_p", "equivalence_p_adjusted")):
-        columns[adjusted_name] = adjusted(columns[name], pairs["drive_comparison"])
+        columns[adjusted_name] = adjusted(columns[name], cells, pairs["metric"])
     return columns
 
 

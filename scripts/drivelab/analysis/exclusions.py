@@ -8,13 +8,25 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.labels import named_with_unsound
-from drivelab.analysis.soundness import DUPLICATED, FAULTS, MISSING_ROUND, MIXED_VERSIONS, missing_cells, split
+from drivelab.analysis.soundness import (
+    DUPLICATED,
+    FAULTS,
+    MISSING_ROUND,
+    MISSING_SLICE,
+    MIXED_VERSIONS,
+    missing_cells,
+    split,
+)
 from drivelab.tables.schemas import SCHEMAS
 
 WHOLE = "recording"
 """Place of what leaves out a recording as a whole."""
 VERSIONS = ("fio", "kernel", "firmware")
 """What must be the same of recordings whose values are pooled."""
+_MISSING = {
+    "loop": (MISSING_ROUND, "it is not in the journal"),
+    "soak": (MISSING_SLICE, "there is no evidence of it"),
+}
 
 Row = Mapping[str, Any]
 
@@ -93,7 +105,7 @@ def _of_cells(cells: pd.DataFrame, missing: pd.DataFrame) -> list[dict[str, Any]
     labels = {(r.recording, r.step, r.kind, r.cell): r for r in first.itertuples()}
     found = [
         (one, *split(one.unsound)) for one in named[named["unsound"].notna()].itertuples()
-    ] + [(one, MISSING_ROUND, "it is not in the journal") for one in missing.itertuples()]  # fmt: skip
+    ] + [(one, *_MISSING[one.kind]) for one in missing.itertuples()]  # fmt: skip
     order = {name: number for number, name in enumerate(concerned["recording"].unique())}
     found.sort(key=lambda item: (order[item[0].recording], item[0].step, item[0].round, item[0].cell))
     rows = []

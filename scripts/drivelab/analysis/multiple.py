@@ -2,20 +2,59 @@
 
 Benjamini and Hochberg, "Controlling the false discovery rate", Journal of the Royal Statistical Society B 57(1), 1995:
 of all differences that are called so, the share that are none is at most the level on average. It holds for values that
-rise and fall together too (Benjamini and Yekutieli, Annals of Statistics 29(4), 2001), as IOPS and bandwidth of a cell
-do.
+rise and fall together too (Benjamini and Yekutieli, Annals of Statistics 29(4), 2001), as cells of one drive do.
+
+With a fixed number of I/Os outstanding, IOPS, bandwidth and mean latency of a cell say one thing in three ways
+(bandwidth is IOPS times the block size, the product of IOPS and mean latency is the number outstanding: Little,
+Operations Research 9(3), 1961). They are one finding: counted as three, each clear difference would stand in the family
+three times and make the adjustment of all others milder.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+TWINS = ("iops", "bandwidth_mib_s", "mean_latency_us")
+"""Metrics that are one finding; the first one that is there stands for all of them where findings are counted."""
+_OF_PASSES = ("replay ", "set of ", "application ")
+"""Labels of what does not keep a fixed number of I/Os outstanding: the trace or the application decides."""
 
-def adjusted(p_values: pd.Series, family: pd.Series) -> pd.Series:
-    """p-values adjusted within each family, NaN where there is no p-value: it does not count as a comparison."""
+
+def finding(cell_label: str, metric: str) -> str:
+    """Which finding about a cell a metric tells of: a name that twins share."""
+    return TWINS[0] if metric in TWINS and not cell_label.startswith(_OF_PASSES) else metric
+
+
+def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series) -> pd.Series:
+    """p-values of all comparisons, adjusted; NaN where there is no p-value: it does not count as a comparison.
+
+    `cells` are the columns that tell cells apart, the last one their labels. The family has each finding once. That of
+    twins is, when one of them is adjusted, this one, or where a cell has it not, the next one that it has; values that
+    have no twin are adjusted together with the first of TWINS.
+    """
+    known = p_values.notna()
     found = pd.Series(np.nan, index=p_values.index, dtype=float)
-    for _, known in p_values.dropna().groupby(family, sort=False):
-        found[known.index] = stats.false_discovery_control(known.to_numpy(dtype=float), method="bh")
+    if not known.any():
+        return found
+    names = [finding(label, metric) for label, metric in zip(cells[-1][known], metrics[known], strict=True)]
+    told = pd.DataFrame({number: one[known] for number, one in enumerate(cells)})
+    told = told.assign(finding=names, metric=metrics[known], p=p_values[known].astype(float))
+    is_twin = (told["finding"] == TWINS[0]) & told["metric"].isin(TWINS)
+    alone, twins = told.loc[~is_twin, "p"], told[is_twin]
+    number = twins.groupby([*range(len(cells)), "metric"], sort=False).cumcount()  # one label may come twice
+    cell = twins.assign(number=number).groupby([*range(len(cells)), "number"], sort=False).ngroup()
+    wide = twins.assign(cell=cell).pivot(index="cell", columns="metric", values="p").reindex(columns=list(TWINS))
+    for metric in TWINS:
+        others = [one for one in TWINS if one != metric]
+        of_cells = wide[[metric, *others]].bfill(axis=1)[metric]
+        family = np.concatenate([alone.to_numpy(dtype=float), of_cells.to_numpy(dtype=float)])
+        controlled = stats.false_discovery_control(family, method="bh")
+        if metric == TWINS[0]:
+            found[alone.index] = controlled[: len(alone)]
+        these = twins.index[twins["metric"] == metric]
+        found[these] = controlled[len(alone) + of_cells.index.get_indexer(cell[these])]
     return found

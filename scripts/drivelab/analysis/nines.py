@@ -9,13 +9,13 @@ from drivelab.analysis.latency import NINES, exceedance, percentiles_us
 
 
 def nines(bins: pd.DataFrame) -> pd.DataFrame:
-    """Columns quantile_pct (50, 90, 99 … 99.999), latency_us and ios_above, how many I/Os tell it.
+    """Columns quantile_pct (50, 90, 99 … 99.9999), latency_us and ios_above, how many I/Os tell it.
 
-    From merged bins; a quantile that fewer than one I/O lies above is that of the slowest one. Raises ValueError for
-    bins without any I/O.
+    From merged bins. A quantile that fewer than one I/O lies above has no row, as it would be the slowest I/O by
+    another name; the median always has. Raises ValueError for bins without any I/O.
     """
-    percents = list(NINES.values())
     total = int(bins["count"].sum())
+    percents = [one for one in NINES.values() if one <= 50 or total * (100 - one) / 100 >= 1 - 1e-9]
     return pd.DataFrame(
         {
             "quantile_pct": percents,

@@ -1,8 +1,9 @@
-"""Write saturation: where a soak falls off its cliff, and what it settles at."""
+"""Write saturation: where a soak falls off its cliff, and its level at the end."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,11 @@ LAST_SHARE = 0.2
 the plot)."""
 LEAST_DROP = 1.25
 """Factor between the levels before and after from which a change is called a cliff (ours)."""
+LASTING = 3
+"""A fall lasts if so many slices at least show it (ours)."""
+_CERTAIN = 5.0
+"""Standard errors by which a fall must exceed the scatter of the slices: a soak has thousands of places where scatter
+could look like one (ours)."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Cliff:
-    """The one change of level that explains most of a soak's course."""
+    """Where a soak leaves the level of the fresh drive for good."""
 
     time_s: float
     """From the start of the first slice to the end of the last one before the cliff."""
@@ -44,17 +50,21 @@ class Cliff:
     drive_fills: float
     """`bytes_written` in user capacities."""
     iops_before: float
+    """Average over the slices before the cliff."""
     iops_after: float
-    """Geometric means of the slices on either side."""
+    """Average over those of the saturated slices that are after it."""
 
 
-def saturated_slices(slices: pd.DataFrame, last_share: float = LAST_SHARE) -> pd.DataFrame:
-    """The window: the last `last_share` of the slices, five at the least, or all if there are fewer."""
-    return slices.tail(max(int(len(slices) * last_share), WINDOW))
+def saturated_slices(slices: pd.DataFrame, last_share: float = LAST_SHARE, whole: int | None = None) -> pd.DataFrame:
+    """The window: the last `last_share` of the slices, five at the least, or all if there are fewer.
+
+    `whole` is the length of a soak of which `slices` are the end only.
+    """
+    return slices.tail(max(int((whole or len(slices)) * last_share), WINDOW))
 
 
 def post_saturation(slices: pd.DataFrame, metric: str, last_share: float = LAST_SHARE) -> Level:
-    """What `metric` settles at: its level over the saturated slices; arguments and errors as for `level`."""
+    """The level of `metric` over the saturated slices, steady or not; arguments and errors as for `level`."""
     return level(saturated_slices(slices, last_share), metric)
 
 
@@ -65,7 +75,7 @@ def level(window: pd.DataFrame, metric: str) -> Level:
     I/Os. Raises ValueError without any slice, or without any I/O in a latency's window.
     """
     if window.empty:
-        raise ValueError("a soak without slices settles at nothing")
+        raise ValueError("a soak without slices has no level")
     values = window[metric].to_numpy(dtype=float)
     if metric == "mean_latency_us":
         weights = (window["read_ios"] + window["write_ios"]).to_numpy(dtype=float)
@@ -81,33 +91,61 @@ def level(window: pd.DataFrame, metric: str) -> Level:
 
 
 def find_cliff(slices: pd.DataFrame, capacity_bytes: int, least_drop: float = LEAST_DROP) -> Cliff | None:
-    """The cliff of a soak, or None where IOPS do not fall by `least_drop`; `slices` are rows of `cells`
+    """The cliff of a soak, or None where IOPS do not fall by `least_drop` for good; `slices` are rows of `cells`
     in order.
 
-    Least-squares change point in log IOPS: of all ways to cut the soak in two, the one whose two levels
-    leave the smallest squared error. A gradual fall is put in its middle, of several falls the one that
-    explains most.
+    The fall at a place is the mean log IOPS of the slices before it, less the highest mean of as many slices anywhere
+    after it, so that nothing counts that comes back. Means are of five slices; where no fall of these is large enough,
+    of ten, of twenty …: a sharp fall is found where it is, a gradual one where it is steepest. Of several falls the
+    first is the cliff. How long the soak goes on at its level does not move it, as it is no fit to the whole course.
     """
-    if len(slices) < 2:
+    cut = _first_fall(np.log(np.maximum(slices["iops"].to_numpy(dtype=float), 1.0)), float(np.log(least_drop)))
+    if cut is None:
         return None
-    course = np.log(np.maximum(slices["iops"].to_numpy(dtype=float), 1.0))  # a slice that hung counts as 1 IOPS
-    before = np.arange(1, len(course))
-    after = len(course) - before
-    left = course.cumsum()[:-1]
-    right = course.sum() - left
-    cut = int(np.argmax(left**2 / before + right**2 / after))  # largest between-level sum of squares
-    iops_before, iops_after = np.exp(left[cut] / before[cut]), np.exp(right[cut] / after[cut])
-    if iops_before < least_drop * iops_after:
+    before = level(slices.iloc[:cut], "iops").average
+    after = level(saturated_slices(slices.iloc[cut:], whole=len(slices)), "iops").average
+    if before < least_drop * after:
         return None
-    last = slices.iloc[cut]
+    last = slices.iloc[cut - 1]
     written = int(last["bytes_written_total"])
     return Cliff(
         time_s=float(last["elapsed_s"] + last["runtime_s"] - slices["elapsed_s"].iloc[0]),
         bytes_written=written,
         drive_fills=written / capacity_bytes,
-        iops_before=float(iops_before),
-        iops_after=float(iops_after),
+        iops_before=before,
+        iops_after=after,
     )
+
+
+def _first_fall(course: npt.NDArray[np.float64], least: float) -> int | None:
+    """Slices before the first lasting fall of `course` by `least`, at the finest scale that has one."""
+    if len(course) <= LASTING:
+        return None
+    scatter = float(np.median(np.abs(np.diff(course)))) / (0.6745 * np.sqrt(2))  # of one slice, if it is normal
+    width = WINDOW
+    while True:
+        cuts, sharpness, falls, error = _falls(course, width)
+        enough = falls >= np.maximum(least * (1 - 1e-9), _CERTAIN * scatter * error)
+        if enough.any():
+            begin = int(np.argmax(enough))
+            stretch = enough[begin:]
+            end = begin + (len(stretch) if stretch.all() else int(np.argmin(stretch)))
+            return int(cuts[begin + int(np.argmax(sharpness[begin:end]))])
+        if 2 * width > len(course):
+            return None
+        width *= 2
+
+
+def _falls(course: npt.NDArray[np.float64], width: int) -> tuple[npt.NDArray[Any], ...]:
+    """Cuts, as slices before them, with the difference of the means on either side, the fall that lasts, and its
+    standard error in units of a slice's scatter."""
+    total = np.r_[0.0, course.cumsum()]
+    cuts = np.arange(1, len(course) - max(LASTING, min(width, len(course)) // 2) + 1)
+    low, high = np.maximum(cuts - width, 0), np.minimum(cuts + width, len(course))
+    before = (total[cuts] - total[low]) / (cuts - low)
+    after = (total[high] - total[cuts]) / (high - cuts)
+    highest = np.maximum.accumulate(after[::-1])[::-1]  # of all that follow
+    return cuts, before - after, before - highest, np.sqrt(1 / (cuts - low) + 1 / (high - cuts))
 
 
 def _weighted(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:

@@ -1,4 +1,4 @@
-"""The table `saturation`: of each soak that saturates a drive, its cliff and what it settles at."""
+"""The table `saturation`: of each soak that saturates a drive, its cliff and its level at the end."""
 
 from __future__ import annotations
 

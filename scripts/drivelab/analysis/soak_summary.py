@@ -11,6 +11,7 @@ import pandas as pd
 
 from drivelab.analysis.counted_slices import CountedSlices, counted_slices
 from drivelab.analysis.latency import NINES
+from drivelab.analysis.loads import at_points
 from drivelab.analysis.power import IOPS_PER_WATT, power_words, with_iops_per_watt
 from drivelab.analysis.saturation import Level, level
 from drivelab.analysis.spread import FEWEST, MEAN, interval_of, resamples
@@ -33,21 +34,22 @@ def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[s
     `soaks` have the columns of `by_direction` and `saturating` too. Rates and mean latency are averages over the
     slices that count, see `counted_slices`; IOPS per watt too, where power was measured throughout. Percentiles are of
     the merged bins of the same slices. All are spread over five equal parts of them, which tell too whether they are
-    steady, but of fewer slices, and where the soak ended by its own rule. Without `bins` there are no percentiles,
-    and none that fewer than one I/O lies above.
+    steady, but of fewer slices, and where the soak ended by its own rule. At a point the statistic names the load.
+    Without `bins` there are no percentiles, and none that fewer than one I/O lies above.
     """
     by_step = {} if bins is None else dict(tuple(bins.groupby(["recording", "step"], sort=False)))
     for _, group in soaks.groupby(["recording", "cell_label"], sort=False):
         counted = counted_slices(with_iops_per_watt(group.sort_values(["step", "round"])))
         slices, verdict = counted.slices, _verdict(counted)
-        label = str(slices["cell_label"].iloc[0])
+        label, load = str(slices["cell_label"].iloc[0]), at_points(slices)
+        average = f"{counted.statistic}{load}"
         for metric in _METRICS:
-            yield _row(label, metric, slices, _spread(level(slices, metric)), counted.statistic, verdict)
+            yield _row(label, metric, slices, _spread(level(slices, metric)), average, verdict)
         if (words := power_words(slices)) is not None:
             per_watt = _spread(level(slices, IOPS_PER_WATT))
-            yield _row(label, IOPS_PER_WATT, slices, per_watt, f"{counted.statistic}, {words}", verdict)
+            yield _row(label, IOPS_PER_WATT, slices, per_watt, f"{average}, {words}", verdict)
         for metric, found in _tail(slices, by_step):
-            yield _row(label, metric, slices, found, f"percentile of the {counted.words}", verdict)
+            yield _row(label, metric, slices, found, f"percentile of the {counted.words}{load}", verdict)
 
 
 def _verdict(counted: CountedSlices) -> str:

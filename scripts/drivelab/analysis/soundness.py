@@ -18,9 +18,13 @@ DAMAGED = "damaged evidence"
 MIXED_VERSIONS = "mixed versions"
 FOREIGN = "foreign recording"
 DUPLICATED = "duplicated run"
+CONTRADICTS = "contradicts itself"
+FOREIGN_EVIDENCE = "foreign evidence"
+DUPLICATED_ROUND = "duplicated round"
+MISSING_SLICE = "missing slice"
 FAULTS = (
-    MISSING_ROUND, NO_IO, NOT_A_NUMBER, NEGATIVE_LATENCY, NEGATIVE_RATE, NO_DURATION, DAMAGED, MIXED_VERSIONS, FOREIGN,
-    DUPLICATED,
+    MISSING_ROUND, MISSING_SLICE, NO_IO, NOT_A_NUMBER, NEGATIVE_LATENCY, NEGATIVE_RATE, NO_DURATION, DAMAGED,
+    CONTRADICTS, FOREIGN_EVIDENCE, DUPLICATED_ROUND, MIXED_VERSIONS, FOREIGN, DUPLICATED,
 )  # fmt: skip
 """Why something is left out; what the column `unsound` of table `cells` begins with, before a colon, and of tables of
 runs the column `taint_reason`."""

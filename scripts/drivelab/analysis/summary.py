@@ -12,6 +12,7 @@ from drivelab.analysis.application_summary import SIMULATED, application_rows
 from drivelab.analysis.counted_slices import saturating
 from drivelab.analysis.directions import by_direction
 from drivelab.analysis.labels import named
+from drivelab.analysis.loads import at_all
 from drivelab.analysis.loop_summary import loop_rows
 from drivelab.analysis.repeats import FEWEST, THRESHOLD_PCT, median_of_odd, relative_standard_error_pct
 from drivelab.analysis.replay_summary import replay_rows
@@ -98,7 +99,7 @@ def _pooled(recordings: list[dict[str, Any]], rse_threshold_pct: float) -> dict[
     rse_pct = relative_standard_error_pct(values)
     faults = [one["verdict"] for one in used if one["verdict"] in FAULTS]
     reasons = dict.fromkeys(one["taint_reason"] for one in used if isinstance(one["taint_reason"], str))
-    statistic = f"median of {len(used)} recordings"
+    statistic = f"median of {len(used)} recordings{at_all(one['statistic'] for one in used)}"
     stays = used[0]["metric"] in _DERIVED or SIMULATED in used[0]["statistic"]
     return {
         **used[0],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 DIFFERENCES_FORBIDDEN = 3
 """Exit status where something differs that was not meant to, and that was forbidden."""
 _MOST = 12
-"""Differences that are told in full; the others are counted."""
+"""Differences, and values that one side has alone, that are told in full; the others are counted."""
 
 
 def add_parser(commands: Any) -> None:
@@ -97,6 +98,7 @@ def as_mapping(found: Comparison) -> dict[str, Any]:
         "counts": found.counts,
         "meant_to_differ": list(found.meant),
         "recordings": found.recordings,
+        "recorded_on_neither_side": found.unknown,
         "only_on_one_side": found.alone,
         "different_measurements": found.measurements,
         **{
@@ -122,15 +124,20 @@ def _show(found: Comparison) -> None:
 
     console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=100_000)
     console.print(f"[bold]{escape(headline(found))}[/]")
-    console.print(escape(_told("Meant to differ", found.differences[found.differences["intended"].astype(bool)])))
+    console.print(escape(f"Meant to differ: {_told(found.differences[found.differences['intended'].astype(bool)])}"))
     if found.measurements:
         of_sides = " with ".join(f"{name} of {side}" for side, name in found.measurements.items())
         console.print(escape(f"Different measurements, compared cell by cell: {of_sides}"))
     other = found.unintended
-    console.print(escape(_told("Differs too", other)), style="bold yellow" if len(other) else "")
-    for side, number in found.alone.items():
-        if number:
-            console.print(escape(f"Only of {side}: {number} values"))
+    nothing = "nothing that was recorded" if found.unknown else "nothing"
+    console.print(escape(f"Differs too: {_told(other, nothing)}"), style="bold yellow" if len(other) else "")
+    if found.unknown:
+        console.print(escape(f"Recorded on neither side, it may differ: {', '.join(found.unknown)}"))
+    for side, values in found.alone.items():
+        if values:
+            console.print(
+                escape(f"Only of {side}: {len(values)} value{'s' if len(values) > 1 else ''}, {_first(values)}")
+            )
     for row in found.exclusions.itertuples():
         console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
     _table(found, console)
@@ -138,13 +145,18 @@ def _show(found: Comparison) -> None:
         console.print(escape(f"Note: {note}."), style="dim")
 
 
-def _told(title: str, differences: Any) -> str:
+def _told(differences: Any, nothing: str = "nothing") -> str:
     """Each facet once, with the values of both sides."""
     words = dict.fromkeys(
         f"{row.facet} ({row.basis_value} / {row.comparison_value})" for row in differences.itertuples()
     )
+    return _first(tuple(words)) or nothing
+
+
+def _first(words: Sequence[str]) -> str:
+    """As many as can be read."""
     rest = f", and {len(words) - _MOST} more, see --json" if len(words) > _MOST else ""
-    return f"{title}: {', '.join(list(words)[:_MOST]) or 'nothing'}{rest}"
+    return f"{', '.join(words[:_MOST])}{rest}"
 
 
 def _table(found: Comparison, console: Console) -> None:

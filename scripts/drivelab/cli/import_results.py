@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.errors import UserError
+from drivelab.imported import IMPORTED
 
 if TYPE_CHECKING:
     from drivelab.imported.tables import Recording
@@ -38,7 +39,11 @@ def add_parser(commands: Any) -> None:
     )
     one.add_argument("--report", type=Path, metavar="FILE.html", help="write the report pages too")
     one.add_argument("--date", metavar="YYYY-MM-DD", help="tkperf: when the test ran, if the file does not say")
-    one.add_argument("--unit", help="values: of the numbers, if the columns do not say (IOPS, MB/s, MiB/s, us, ms …)")
+    one.add_argument(
+        "--unit",
+        help="values: of the numbers in a table of block sizes, if the columns do not say it or say it "
+        "wrongly, such as MB/s for MiB/s; never another quantity (IOPS, MB/s, MiB/s, us, ms …)",
+    )
     one.add_argument("--pattern", choices=("random", "sequential"), help="values: of the accesses")
     one.add_argument(
         "--fio-2-offset", action="store_true", help="fio-log: the fifth and last column is the offset, as in fio 2"
@@ -55,6 +60,7 @@ def _import(options: argparse.Namespace) -> int:
         raise UserError("an import needs the name of the drive, without a slash; give --drive NAME")
     from drivelab.imported.tables import tables_of, write_tables
 
+    _check_output(options.output)
     recordings = _recordings(options)
     tables = tables_of(recordings)
     write_tables(tables, recordings, options.path, options.output)
@@ -78,6 +84,18 @@ def _import(options: argparse.Namespace) -> int:
         print(f"{one.name}: {one.title}, {len(one.cells)} cells, {of_one} values")
     print(f"{options.output / 'tables'}: " + ", ".join(f"{name} {count}" for name, count in rows.items()))
     return 0
+
+
+def _check_output(out: Path) -> None:
+    """Raises UserError for a folder that holds anything of a study: its tables would be written over."""
+    of_study = [name for name in ("study.txt", "recordings") if (out / name).exists()]
+    if not of_study and (out / "tables").exists() and not (out / IMPORTED).exists():
+        of_study = ["tables"]
+    if of_study:
+        raise UserError(
+            f"{out}: holds the results of a study ({of_study[0]}), which the import would overwrite; give -o a folder "
+            "of its own"
+        )
 
 
 def _recordings(options: argparse.Namespace) -> list[Recording]:

@@ -232,3 +232,20 @@ def _result(campaign: Campaign, seconds: float) -> None:
     }
     for line in first_headlines(paths, campaign.study.basis):
         print(f"  {line}")
+    print(left_out_words(tables / "exclusions.parquet"))
+
+
+def left_out_words(exclusions: Path) -> str:
+    """How much evidence is in no result, from the study's table `exclusions`, and where to read which and why."""
+    from drivelab.tables import io
+
+    left_out = io.read(exclusions, "exclusions")
+    if left_out.empty:
+        return "Nothing was left out of the results."
+    counts = left_out["fault"].value_counts(sort=False)
+    faults = ", ".join(f"{fault} {count}" for fault, count in counts.items())
+    things = "1 thing was" if len(left_out) == 1 else f"{len(left_out)} things were"
+    return (
+        f"{things} left out of the results ({faults}): see the top of the report, or "
+        f'drivelab query "FROM exclusions" --results {exclusions.parent.parent}'
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
-from drivelab.analysis.differences import differences_table
+from drivelab.analysis.differences import NOT_RECORDED, differences_table
 from drivelab.analysis.exclusions import WHOLE, exclusions_table, left_out
 from drivelab.analysis.repeats import THRESHOLD_PCT
 from drivelab.analysis.summary import summary_table
@@ -18,7 +18,8 @@ from drivelab.analysis.verdict import DELTA_VERDICTS, NOT_COMPARED
 from drivelab.config.schema import ROOT
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
-from drivelab.explore.selection import IMPORTED, Selector, catalogue, select
+from drivelab.explore.selection import Selector, catalogue, select
+from drivelab.imported import IMPORTED
 from drivelab.tables import io
 from drivelab.tables.conditions import conditions
 from drivelab.tables.schemas import SCHEMAS
@@ -29,6 +30,7 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Kinds and facets that are meant to differ where the selectors differ in a key."""
 _OF_PLATFORMS = ("host", "setting", "scenario", "write cache")
+_PLACE = ["measurement", "cell_label", "metric"]
 _TABLES = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
 _BIN_COLUMNS = ("recording", "step", "round", "direction", "latency_ns", "count")
 
@@ -58,8 +60,11 @@ class Comparison:
     exclusions: pd.DataFrame
     recordings: Mapping[str, tuple[str, ...]]
     """By side, those that count."""
-    alone: Mapping[str, int]
-    """By side, values that the other side has not."""
+    unknown: tuple[str, ...]
+    """Facets that are recorded on neither side: nobody knows whether they differ."""
+    alone: Mapping[str, tuple[str, ...]]
+    """By side, values that the other side has not, or not of the same statistic: cell and metric, after the measurement
+    where there are several."""
     measurements: Mapping[str, str]
     """By side, its one measurement, where they differ: they are compared cell by cell. Empty else."""
 
@@ -119,7 +124,8 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         differences,
         pd.concat([one.exclusions for one in sides], ignore_index=True),
         {one.name: tuple(dict.fromkeys(one.summary["recordings"].explode())) for one in sides},
-        {one.name: len(one.summary) - len(deltas) for one in sides},
+        _unknown(known, names),
+        {one.name: _alone(one.summary, deltas) for one in sides},
         _paired(names_of),
     )
 
@@ -138,17 +144,39 @@ def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _unknown(known: pd.DataFrame, sides: tuple[str, str]) -> tuple[str, ...]:
+    """Facets that no side has a value of in any measurement that both have."""
+    of_sides = [set(known.loc[known["drive"] == side, "measurement"]) for side in sides]
+    shared = known[known["measurement"].isin(of_sides[0] & of_sides[1])]
+    recorded = set(shared.loc[shared["value"] != NOT_RECORDED, "facet"])
+    return tuple(one for one in dict.fromkeys(shared["facet"]) if one not in recorded)
+
+
+def _alone(summary: pd.DataFrame, deltas: pd.DataFrame) -> tuple[str, ...]:
+    several = summary["measurement"].nunique() > 1
+    compared = set(zip(*(deltas[name] for name in _PLACE), strict=True))
+    places = dict.fromkeys(zip(*(summary[name] for name in _PLACE), strict=True))
+    return tuple(" ".join(one if several else one[1:]) for one in places if one not in compared)
+
+
 def _nothing_in_common(sides: list[_Side]) -> str:
     """Of values that both sides have, but each in its own way, say so."""
-    place = ["measurement", "cell_label", "metric"]
-    both = sides[0].summary.merge(sides[1].summary, on=place, suffixes=("_basis", "_comparison"))
+    both = sides[0].summary.merge(sides[1].summary, on=_PLACE, suffixes=("_basis", "_comparison"))
     names = f"'{sides[0].name}' and '{sides[1].name}'"
+    differing = both[both["statistic_basis"] != both["statistic_comparison"]]
+    if len(both) and differing.empty:
+        first = both.iloc[0]
+        words = " and ".join(dict.fromkeys((first["protocol_basis"], first["protocol_comparison"])))
+        return (
+            f"{names} have measurements of one name, {first['measurement']}, by different protocols, {words}; choose "
+            "one measurement on each side, and they are compared cell by cell"
+        )
     if both.empty:
         return (
             f"{names} have no value in common; choose the same measurements, such as measurement=pts-iops on both, or "
             "one on each side, which are then compared cell by cell"
         )
-    first = both.iloc[0]
+    first = differing.iloc[0]
     return (
         f"{names} have no value that came about alike: {first['cell_label']} is a {first['statistic_basis']} and a "
         f"{first['statistic_comparison']}; choose as many recordings on both sides, such as run=1"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
-from collections.abc import Collection, Mapping
+import threading
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -28,7 +31,13 @@ _CONFIG: Mapping[str, Any] = {
     "autoload_known_extensions": False,
     "python_enable_replacements": False,  # a name is a table, never a variable of this program
     "lock_configuration": True,
+    "temp_directory": "",  # what does not fit into memory is refused, and nothing written
 }
+_SHARE_OF_MEMORY = 0.5
+"""What a query may take at the most: the rest is for what else runs here, a measurement for instance."""
+_BATCH_ROWS = 100_000
+_INTERRUPT_AGAIN_S = 0.1
+_COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -59,24 +68,38 @@ def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
     return Results({name: _dataset(name, paths) for name, paths in files.items()}, outdated)
 
 
-def query(results: Results, sql: str) -> pa.Table:
-    """The answer to one statement that only reads; raises UserError for any other and for what SQL makes no sense."""
-    with duckdb.connect(":memory:", config=dict(_CONFIG)) as connection:
+def query(results: Results, sql: str, most_bytes: int | None = None) -> pa.Table:
+    """The answer to one statement that only reads; raises UserError for any other and for what SQL makes no sense.
+
+    What is computed, and the answer, take `most_bytes` of memory each, half of the machine's together if it is None;
+    what takes more is refused. Raises KeyboardInterrupt when a signal's handler did so meanwhile.
+    """
+    limit_bytes = most_bytes or int(_SHARE_OF_MEMORY / 2 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with duckdb.connect(":memory:", config={**_CONFIG, "memory_limit": f"{limit_bytes}B"}) as connection:
         try:
             statements = duckdb.extract_statements(sql)
         except duckdb.Error as error:
             raise UserError(f"the query is no SQL: {_first_line(error)}; correct it") from None
         if len(statements) != 1:
             raise UserError(f"the query has {len(statements)} statements; give one")
-        if statements[0].type not in _ALLOWED or _executes(sql):
+        if _executes(sql):
             raise UserError(
-                f"{statements[0].type.name} is not allowed, tables are read only; use SELECT, EXPLAIN, DESCRIBE, SHOW "
-                "or SUMMARIZE"
+                "EXPLAIN ANALYZE is not allowed, it carries out what it explains; use EXPLAIN without ANALYZE"
+            )
+        if statements[0].type not in _ALLOWED:
+            raise UserError(
+                f"{_named(statements[0], sql)} is not allowed, tables are read only; use SELECT, EXPLAIN, DESCRIBE, "
+                "SHOW or SUMMARIZE"
             )
         for name, dataset in results.datasets.items():
             connection.register(name, dataset)
         try:
-            return connection.sql(sql).to_arrow_table()
+            return _interruptible(connection, lambda: _answer(connection, sql, limit_bytes))
+        except (duckdb.OutOfMemoryException, MemoryError):
+            raise UserError(
+                f"the query takes more memory than the {limit_bytes / 2**20:.0f} MiB that it may; ask for less, for "
+                "instance with WHERE or LIMIT"
+            ) from None
         except duckdb.Error as error:
             raise UserError(f"the query cannot be answered: {_first_line(error)}; 'drivelab query' alone lists all "
                             "tables and columns") from None  # fmt: skip
@@ -111,6 +134,47 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value if value is None or isinstance(value, str | bool | int) else str(value)
+
+
+def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], pa.Table]) -> pa.Table:
+    """What `work` returns or raises. DuckDB heeds no signal while it hands out batches: so the work has a thread of its
+    own, and this one is free to be interrupted."""
+    future: Future[pa.Table] = Future()
+
+    def carry_out() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    thread = threading.Thread(target=carry_out, daemon=True)
+    try:
+        thread.start()
+        return future.result()
+    except BaseException:
+        while thread.is_alive():  # again, as it is lost where the query is only about to begin
+            connection.interrupt()
+            thread.join(_INTERRUPT_AGAIN_S)
+        raise
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str, most_bytes: int) -> pa.Table:
+    """All rows; MemoryError as soon as they take more, as DuckDB's own limit is not for what it hands out."""
+    reader = connection.sql(sql).to_arrow_reader(_BATCH_ROWS)
+    batches, taken_bytes = [], 0
+    for batch in reader:
+        taken_bytes += batch.nbytes
+        if taken_bytes > most_bytes:
+            raise MemoryError
+        batches.append(batch)
+    return pa.Table.from_batches(batches, reader.schema)
+
+
+def _named(statement: duckdb.Statement, sql: str) -> str:
+    """What a statement is called: INSTALL and LOAD are one to DuckDB."""
+    if statement.type != duckdb.StatementType.LOAD:
+        return str(statement.type.name)
+    return _COMMENTS.sub(" ", sql).split()[0].upper()
 
 
 def _executes(sql: str) -> bool:

@@ -11,14 +11,14 @@ from typing import Any
 import pandas as pd
 
 from drivelab.errors import UserError
+from drivelab.imported import IMPORTED
 from drivelab.plan.plan import Plan, drive_in_sheet
 from drivelab.recording.writer import MANIFEST, read_journal
 from drivelab.tables import io
 from drivelab.tables.facts import recording_facts
 from drivelab.tables.inventory import UNKNOWN
 
-IMPORTED = "imported.json"
-"""File that an import leaves in its folder of results."""
+_FEW = 8
 KEYS = ("drive", "host", "firmware", "kernel", "fio", "measurement", "run", "since", "until", "recording")
 COLUMNS = (
     "recording", "drive", "measurement", "run", "host", "firmware", "kernel", "fio", "started", "finished", "digest",
@@ -84,9 +84,9 @@ def select(recordings: pd.DataFrame, selector: Selector) -> pd.DataFrame:
         else:
             match = recordings[key].astype(str) == value
         if not match.any():
-            column = "started" if key in ("since", "until") else key
-            there = ", ".join(sorted(set(recordings[column].astype(str)))[:12])
-            raise UserError(f"'{selector.text}' selects nothing: no recording has {key} {value}; there is {there}")
+            raise UserError(
+                f"'{selector.text}' selects nothing: no recording has {key} {value}; there is {_there(recordings, key)}"
+            )
         chosen = chosen[match.loc[chosen.index]]
     if chosen.empty:
         raise UserError(f"'{selector.text}' selects nothing: no recording has all of it; leave out a part")
@@ -97,6 +97,16 @@ def select(recordings: pd.DataFrame, selector: Selector) -> pd.DataFrame:
             f"drive={subjects[0]}"
         )
     return chosen.reset_index(drop=True)
+
+
+def _there(recordings: pd.DataFrame, key: str) -> str:
+    """What can be selected by a key: of times the first and the last, of names the first few."""
+    if key in ("since", "until"):
+        first, last = recordings["started"].min(), recordings["started"].max()
+        return str(first) if first == last else f"{first} to {last}"
+    values = sorted(set(recordings[key].astype(str)))
+    more = len(values) - _FEW
+    return ", ".join(values[:_FEW]) + (f" and {more} more" if more > 0 else "")
 
 
 def _more(recording: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
-from drivelab.analysis.detectors.bathtub import bathtub_index
+from drivelab.analysis.detectors.bathtub import LEAST_BELOW_SHARING_PCT, LEAST_INDEX_PCT, Bathtub, bathtub_index
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, overlay, style
 from drivelab.figures.quantities import Quantity, quantity, with_minus
@@ -17,17 +17,22 @@ _SHARE = r" \d+/\d+"
 """Of a workload's name, `RND 4KiB 65/35`: what its mixes do not have in common."""
 _GROUP = ["load", "threads", "queue_depth"]
 _MOST_PANELS = 8
-_IN_A_ROW = 4
-"""Numbers that stand side by side at the top of a panel."""
+_IN_A_ROW = 2
+"""Pairs of numbers that stand side by side at the top of a panel."""
+_NUMBERS_PT = 80
+_NOTE_IN = 0.18
+_BETWEEN = (0, (1.0, 2.5))
+"""Dots, far from each other: the lines of the drives are dashed in their own ways."""
 
 
 @style.styled
 def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     """I/O rate of each mix of reads and writes, a line per drive and a panel per load.
 
-    The dashed line joins reads alone and writes alone; the number, the bathtub index, says how far below it the lowest
-    mix lies.
-    Runs of a drive are averaged. Raises ValueError for unsuitable tables.
+    The dotted line joins reads alone and writes alone. The first number, the bathtub index, says how far below it the
+    deepest mix lies, the second how far below what sharing the time between the two explains; both are those of the
+    detector, and in bold where it calls them a bathtub. Runs of a drive are averaged.
+    Raises ValueError for unsuitable tables.
     """
     by = ["workload", "threads", "queue_depth", "read_share_pct"]
     table = overlay.loop_values(cells, steady_state, ["iops"], by)
@@ -39,10 +44,16 @@ def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     columns = min(2, len(shown))
     rows = -(-len(shown) // columns)
     figure = style.new_figure("Reads and writes mixed", height_in=style.HEIGHT_IN if rows == 1 else 1.2 + 2.4 * rows)
-    note = f"each point: {counted.what(steady_state)}; %: lowest mix against the line between the ends"
+    note = (
+        f"each point: {counted.what(steady_state)}; %: deepest mix against the line between the ends / against what "
+        "sharing the time explains; "
+        f"bold: a bathtub, which is from -{LEAST_INDEX_PCT:g} / -{LEAST_BELOW_SHARING_PCT:g} %"
+    )
     if len(shown) < len(groups):
         note += f"; {len(shown)} of {len(groups)} loads, all are in the tables"
-    style.note(figure, note)
+    style.note(figure, with_minus(note))
+    style.grow(figure, _NOTE_IN)
+    overlay.note_coinciding(figure, table, by, ["iops"])
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
@@ -55,7 +66,9 @@ def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     if message := overlay.not_steady(steady_state):
         style.alarm(figure, message)
     lines = [Line2D([], [], color=look.colour, marker=look.marker, label=drive) for drive, look in looks.items()]
-    ends = Line2D([], [], color=style.MUTED, linestyle="--", linewidth=1, label="between the ends")
+    for line, look in zip(lines, looks.values(), strict=True):
+        line.set(linestyle=look.dash)
+    ends = Line2D([], [], color=style.MUTED, linestyle=_BETWEEN, linewidth=1, label="between the ends")
     ax.legend(figure, grid.flat[0], handles=[*lines, ends])
     return figure
 
@@ -66,6 +79,10 @@ def _is_whole(part: pd.DataFrame) -> bool:
     return bool(found.all())
 
 
+def _is_bathtub(index: Bathtub) -> bool:
+    return index.index_pct >= LEAST_INDEX_PCT and index.below_sharing_pct >= LEAST_BELOW_SHARING_PCT
+
+
 def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> None:
     scale: Quantity = quantity("iops", float(part["iops"].max()))
     told = []
@@ -73,18 +90,20 @@ def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> No
         mixes = part[part["drive"] == drive].set_index("read_share_pct")["iops"].sort_index()
         if mixes.empty:
             continue
-        axes.plot(mixes.index, mixes / scale.divisor, color=look.colour, marker=look.marker, label=drive, gid="line")
+        axes.plot(mixes.index, mixes / scale.divisor, color=look.colour, marker=look.marker, linestyle=look.dash,
+                  label=drive, gid="line")  # fmt: skip
         axes.plot([0, 100], [mixes[0] / scale.divisor, mixes[100] / scale.divisor], color=look.colour, linewidth=1,
-                  linestyle="--", label=f"{drive}, between the ends", gid="end to end")  # fmt: skip
+                  linestyle=_BETWEEN, label=f"{drive}, between the ends", gid="end to end")  # fmt: skip
         if (index := bathtub_index(mixes.reset_index())) is not None:
-            told.append((look.colour, -index.index_pct))
+            told.append((look.colour, index))
     ax.scale_y(axes, [float(one) / scale.divisor for one in part["iops"]], scale)
     axes.set_ylim(0, axes.get_ylim()[1] * (1.05 + 0.09 * -(-len(told) // _IN_A_ROW)))
-    for place, (colour, below_pct) in enumerate(told):
+    for place, (colour, index) in enumerate(told):
         row, column = divmod(place, _IN_A_ROW)
-        axes.annotate(with_minus(f"{below_pct:+.0f} %"), (0.02, 0.97), (36 * column, -11 * row), va="top", ha="left",
+        words = f"{-index.index_pct:+.0f} / {-index.below_sharing_pct:+.0f} %"
+        axes.annotate(with_minus(words), (0.02, 0.97), (_NUMBERS_PT * column, -11 * row), va="top", ha="left",
                       xycoords="axes fraction", textcoords="offset points", fontsize=style.SMALL_PT, color=colour,
-                      weight="bold", gid="index")  # fmt: skip
+                      weight="bold" if _is_bathtub(index) else "normal", gid="index")  # fmt: skip
     axes.set_xlim(-4, 104)
     axes.xaxis.set_major_locator(FixedLocator([0, 20, 40, 60, 80, 100]))
     axes.set_xlabel("Reads (% of the I/Os)")

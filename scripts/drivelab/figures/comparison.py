@@ -17,10 +17,12 @@ from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DELTA_VERDICTS, NOT_C
 from drivelab.figures import axes as ax
 from drivelab.figures import delta_rows, overlay, selection, style
 
-_COLOURS = {BETTER: "#0072b2", WORSE: "#d55e00", SAME: "#4d4d4d", CANNOT_TELL: "#8a8a8a"}
+_COLOURS = {BETTER: "#0072b2", WORSE: "#d55e00", SAME: "#4d4d4d", CANNOT_TELL: "#7a7a7a"}
 """Okabe and Ito's blue and vermilion, which colour-blind readers tell apart, and two greys."""
 _LOG_FROM_PCT = 400.0
 _LINE_IN = 0.17
+MARGIN = "#e9e4d4"
+"""The band of the margin. A page with a dark ground shows it dark: see `shown` in report/templates/charts.js."""
 
 
 @style.styled
@@ -84,7 +86,7 @@ def _delta_axis(axes: Axes, basis: str, values: np.ndarray) -> None:
 
 def _margin(axes: Axes, margin_pct: float) -> None:
     low, high = axes.get_xlim()
-    axes.axvspan(max(low, -margin_pct), min(high, margin_pct), color="#e9e4d4", zorder=0, linewidth=0, gid="margin")
+    axes.axvspan(max(low, -margin_pct), min(high, margin_pct), color=MARGIN, zorder=0, linewidth=0, gid="margin")
 
 
 def _dots(axes: Axes, part: pd.DataFrame, look: overlay.Look, verdict: str, name: str) -> None:
@@ -103,8 +105,8 @@ def _dots(axes: Axes, part: pd.DataFrame, look: overlay.Look, verdict: str, name
 
 def _say(axes: Axes, y: float, delta_pct: float, verdict: str) -> None:
     """Number and verdict in a column of their own, where no whisker crosses them."""
-    number = delta_rows.signed(delta_pct) if isfinite(delta_pct) else ""
-    for x_pt, text, ha, gid in ((46, number, "right", "value"), (52, verdict, "left", "verdict")):
+    number = f"{delta_rows.signed(delta_pct)} %" if isfinite(delta_pct) else ""
+    for x_pt, text, ha, gid in ((57, number, "right", "value"), (63, verdict, "left", "verdict")):
         axes.annotate(text, (1.0, y), (x_pt, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
                       ha=ha, va="center", color=style.INK, fontsize=style.SMALL_PT, gid=gid,
                       annotation_clip=False)  # fmt: skip
@@ -121,4 +123,4 @@ def _handles(looks: dict[str, overlay.Look], shown: pd.DataFrame) -> list[Artist
             face = "white" if verdict == CANNOT_TELL else colour
             handles.append(Line2D([], [], marker="o", color=colour, markerfacecolor=face, label=verdict))
     margin_pct = float(shown["margin_pct"].iloc[0])
-    return [*handles, Patch(facecolor="#e9e4d4", label=f"margin ±{margin_pct:g} %")]
+    return [*handles, Patch(facecolor=MARGIN, label=f"margin ±{margin_pct:g} %")]

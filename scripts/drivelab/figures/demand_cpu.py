@@ -24,7 +24,4 @@ def demand_cpu(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     table = table.assign(**{column: table[column] * table["threads"] for column in _SHARES})
     panels = [Panel("iops", quantity("iops", float(table["iops"].max())))]
     panels += [Panel(column, Quantity(name, _UNIT)) for column, name in _SHARES.items()]
-    figure = stacked("CPU use of the load generator", table, panels, steady_state)
-    if (cells["clock"] == "virtual").any():
-        style.note(figure, "on the virtual clock no CPU works for the I/Os")
-    return figure
+    return stacked("CPU use of the load generator", table, panels, steady_state)

@@ -43,6 +43,7 @@ def depth_ramp(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     if len(shown) < len(groups):
         words += f"; {len(shown)} of {len(groups)} sweeps, all are in the tables"
     style.note(figure, words)
+    overlay.note_coinciding(figure, table, ["workload", "threads", "queue_depth"], demand.METRICS)
     panels = figure.subplots(len(shown), 2, squeeze=False)
     metrics = list(demand.METRICS)
     for row, (key, part) in zip(panels, shown, strict=True):

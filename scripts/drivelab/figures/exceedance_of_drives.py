@@ -29,8 +29,12 @@ def exceedance_of_drives(latency_bins: pd.DataFrame) -> Figure:
     figure = style.new_figure(f"Latency exceeded, {every['workload'].iloc[0]}")
     axes = figure.subplots()
     smallest = 1.0
+    curves = {drive: exceedance(part) for drive, part in bins.items()}
+    rows = [curve.rename_axis("latency_us").rename("share").reset_index().assign(drive=drive)
+            for drive, curve in curves.items()]  # fmt: skip
+    overlay.note_coinciding(figure, pd.concat(rows), ["latency_us"], ["share"])
     for drive, look in overlay.looks(bins).items():
-        curve = exceedance(bins[drive])
+        curve = curves[drive]
         smallest = min(smallest, float(curve.min()))
         latency = format_latency(float(percentiles_us(bins[drive], [percent])[0]))
         axes.plot(curve.index, curve, drawstyle="steps-pre", color=look.colour, linestyle=look.dash,

@@ -1,4 +1,4 @@
-"""The nines: latency from 50 to 99.999 % of the I/Os, and the curve between them."""
+"""The nines: latency from 50 to 99.9999 % of the I/Os, and the curve between them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _FEW_IOS = 10
 def nines(latency_bins: pd.DataFrame) -> Figure:
     """Latency against the share of the I/Os that were as fast, in nines, from merged bins of one workload.
 
-    The quantiles 50, 90, 99 … 99.999 % are dots with their value, hollow ones where fewer than ten I/Os lie above.
-    Raises ValueError for unsuitable tables.
+    The quantiles 50, 90, 99 … 99.9999 % are dots with their value, hollow ones where fewer than ten I/Os lie above, and
+    none where fewer than one does. Raises ValueError for unsuitable tables.
     """
     selection.require(latency_bins, _COLUMNS, "latency_bins")
     for column in ("drive", "measurement", "kind", "workload"):

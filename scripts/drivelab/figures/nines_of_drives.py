@@ -20,13 +20,13 @@ _LINE_IN = 0.165
 def nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
     """Latency that 50, 90, 99 … 99.9999 % of the I/Os of each drive's last soak did not exceed, with its number.
 
-    Hollow dots stand on fewer than ten I/Os above them. Runs of a drive are merged. Raises ValueError for unsuitable
-    tables, such as several workloads.
+    Hollow dots stand on fewer than ten I/Os above them, with fewer than one there is none. Runs of a drive are merged.
+    Raises ValueError for unsuitable tables, such as several workloads.
     """
     bins = overlay.bins_by_drive(latency_bins)
     looks = overlay.looks(bins)
     tables = {drive: quantiles.nines(part) for drive, part in bins.items()}
-    percents = list(next(iter(tables.values()))["quantile_pct"])
+    percents = list(max(tables.values(), key=len)["quantile_pct"])
     figure = style.new_figure(f"The nines side by side, {latency_bins_workload(bins)}",
                               height_in=max(3.4, 1.7 + len(percents) * (_LINE_IN * len(looks) + 0.1)))  # fmt: skip
     axes = figure.subplots()

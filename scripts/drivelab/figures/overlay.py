@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from drivelab.figures import counted, selection, style
+
+_LINE_IN = 0.18
+_LINE_WIDTH = 0.003
+"""Relative difference that a line of a figure covers: its width against the height of the panel."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,37 @@ def looks(drives: Iterable[object]) -> dict[str, Look]:
         name: Look(colour, style.MARKERS[place % len(style.MARKERS)], style.DASHES[place % len(style.DASHES)])
         for place, (name, colour) in enumerate(zip(names, style.colours(len(names)), strict=True))
     }
+
+
+def coinciding(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> str | None:
+    """Which drives cannot be told apart because their series lie on each other, as `op7-512e lies on op7`, else None.
+
+    `table` has the columns drive, `by`, which name a point of the figure, and `values`, which place it there.
+    """
+    series = {
+        str(drive): part.set_index(list(by))[list(values)].sort_index()
+        for drive, part in table.groupby("drive", sort=False)
+    }
+    below: dict[str, str] = {}
+    for place, (drive, points) in enumerate(series.items()):
+        for other in list(series)[:place]:
+            if other not in below and _same_points(points, series[other]):
+                below[drive] = other
+                break
+    return ", ".join(f"{drive} lies on {other}" for drive, other in below.items()) or None
+
+
+def note_coinciding(figure: Figure, table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> None:
+    """Say in a figure which drives lie on each other (see `coinciding`), and make room for it."""
+    if hidden := coinciding(table, by, values):
+        style.note(figure, hidden)
+        style.grow(figure, _LINE_IN)
+
+
+def _same_points(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    return one.index.equals(other.index) and bool(
+        np.allclose(one.to_numpy(dtype=float), other.to_numpy(dtype=float), rtol=_LINE_WIDTH, atol=0, equal_nan=True)
+    )
 
 
 def last_soaks(rows: pd.DataFrame, table: str) -> pd.DataFrame:

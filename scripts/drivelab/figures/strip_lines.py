@@ -46,6 +46,7 @@ def draw(rows: pd.DataFrame, title: str, metric: str, since: str) -> Figure:
     panels[-1].set_xlabel(f"Time since {since} ({time.unit})")
     if longest_window_s:
         style.note(figure, f"pale: every second; bold: rolling mean over {longest_window_s:.0f} s")
+    overlay.note_coinciding(figure, rows, ["run", "direction", "at_s"], [metric])
     ax.legend(figure, panels[0])
     return figure
 

@@ -59,6 +59,7 @@ RC: Any = {
     "figure.facecolor": "white",
     "figure.dpi": 100,
     "axes.titley": 1.0,  # no title is in the way of an axis, which matplotlib need not find out again and again
+    "text.hinting": "none",  # else a text is up to a tenth wider in one resolution than in another, and cut off
     "svg.fonttype": "none",  # letters as text: a quarter of the size, and it can be searched and read aloud
     "svg.hashsalt": "drivelab",  # else identifiers are random and no two files are equal
 }

@@ -34,6 +34,8 @@ class Direction:
     """I/Os by latency in ns; a key is the middle of a bin, bins are 1/64 of an octave wide (fio's stat.h)."""
     latencies: int
     """I/Os in `bins` and in the mean; in a status printed midway a few less than `ios`."""
+    min_latency_us: float = math.nan
+    """nan of a slice, too: only of a whole run is it known."""
 
 
 @dataclass(frozen=True)
@@ -183,4 +185,5 @@ def _direction(part: Mapping[str, Any]) -> Direction:
         max_latency_us=latency["max"] / 1000 if count else math.nan,
         bins=bins,
         latencies=count,
+        min_latency_us=latency.get("min", math.nan) / 1000 if count else math.nan,
     )

@@ -49,9 +49,8 @@ def read_series(directory: Path) -> Series:
     bandwidths: dict[_Place, float] = defaultdict(float)
     weighted: dict[_Place, float] = defaultdict(float)
     bad: list[BadLine] = []
-    for path in sorted(directory.glob("series_iops.*.log")):
-        thread = path.name.removeprefix("series_iops.")
-        iops = _read(path, "iops", bad)
+    for thread in sorted({path.name.split(".", 1)[1] for path in directory.glob("series_*.*.log")}):
+        iops = _read(directory / f"series_iops.{thread}", "iops", bad)
         latency = _read(directory / f"series_lat.{thread}", "lat", bad)
         for place, value in iops.items():
             rates[place] += value

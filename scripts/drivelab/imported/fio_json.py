@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,8 @@ from typing import Any
 
 from drivelab.errors import UserError
 from drivelab.fio.document import weighted_mean
+from drivelab.imported.consistency import VIRTUAL_CLOCK, contradictions
+from drivelab.imported.fio_percentiles import percentiles
 from drivelab.imported.tables import MIB, Recording, cell_row
 from drivelab.plan.cell import Cell
 from drivelab.tables.steps import ROUNDS
@@ -43,7 +45,6 @@ _OF_ONE_JOB = ("name", "filename", "directory", "offset", "cpus_allowed", "numa_
 """Options in which jobs of one workload may differ."""
 _SIZE = re.compile(r"(\d+)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE)
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_PERCENTS = {"50": 50.0, "90": 90.0, "99": 99.0, "999": 99.9, "9999": 99.99, "99999": 99.999, "999999": 99.9999}
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class Run:
     """Columns of table `cells`."""
     fio_version: str
     options: Mapping[str, str]
+
+    @property
+    def virtual(self) -> bool:
+        """Whether fio never ran: drivelab's own drives on the virtual clock write such files too."""
+        return VIRTUAL_CLOCK in (self.fio_version, self.options.get("ioengine"))
 
     @property
     def target(self) -> str | None:
@@ -83,7 +89,10 @@ def recording(kind: str, test: str, title: str, drive: str, root: Path, runs: Se
         raise UserError(
             f"{root}: has results of several targets, {', '.join(targets)}; import the files of one at a time"
         )
+    if len({one.virtual for one in runs}) > 1:
+        raise UserError(f"{root}: has files of fio and of drivelab's virtual clock; import one kind at a time")
     ordered = sorted(runs, key=lambda one: one.started)
+    _refuse_copies(ordered)
     places = {label: place for place, label in enumerate(dict.fromkeys(one.cell.label for one in ordered))}
     rounds = dict.fromkeys(places, 0)
     rows = []
@@ -98,6 +107,7 @@ def recording(kind: str, test: str, title: str, drive: str, root: Path, runs: Se
                 **at, **one.found,
             )
         )  # fmt: skip
+    virtual = ordered[0].virtual
     engines = dict.fromkeys(one.options.get("ioengine", "psync") for one in ordered)
     return Recording(
         drive=drive,
@@ -106,16 +116,32 @@ def recording(kind: str, test: str, title: str, drive: str, root: Path, runs: Se
         title=title,
         cells=rows,
         facts={
-            "host": {"fio": " | ".join(dict.fromkeys(one.fio_version for one in ordered))},
+            "host": {"fio": " | ".join(dict.fromkeys(_words(one.fio_version) for one in ordered))},
             "test": {
-                "engine": " | ".join(f"fio, {one}" for one in engines),
+                "engine": " | ".join(_words(one) if virtual else f"fio, {one}" for one in engines),
                 "direct": " | ".join(dict.fromkeys(one.options.get("direct", "0") for one in ordered)),
                 "target": targets[0] if targets else None,
             },
             "time": {"date": " | ".join(dict.fromkeys(f"{one.started:%Y-%m-%d}" for one in ordered))},
         },
         notes=("Percentiles are known only where fio was asked for those of the whole latency, or for json+.",),
+        virtual=virtual,
     )
+
+
+def _refuse_copies(ordered: Sequence[Run]) -> None:
+    """Two files of one run are no two rounds: the same beginning and the same numbers, to the last digit."""
+    known: dict[tuple[Any, ...], Path] = {}
+    for one in ordered:
+        key = (one.cell, one.started, *sorted(one.found.items()))
+        if key in known:
+            raise _refused(one.path, f"is the same run as {known[key]}", "leave one of the two out")
+        known[key] = one.path
+
+
+def _words(name: str) -> str:
+    """As recordings of drivelab have it."""
+    return name.replace("-", " ") if name == VIRTUAL_CLOCK else name
 
 
 def read_run(path: Path) -> Run:
@@ -231,7 +257,9 @@ def _measured(path: Path, jobs: Sequence[Mapping[str, Any]], cell: Cell) -> dict
     for name in ("runtime_s", "iops", "bandwidth_mib_s", "mean_latency_us"):
         if not (math.isfinite(found[name]) and found[name] > 0):
             raise _refused(path, f"has no number for {name.replace('_', ' ')}", "leave the file out")
-    return {**found, **_percentiles(jobs)}
+    if contradiction := next(contradictions(list(jobs), cell), None):
+        raise _refused(path, f"contradicts itself: it has {contradiction}", "leave the file out")
+    return {**found, **percentiles(jobs)}
 
 
 def _direction(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -247,31 +275,3 @@ def _direction(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "mean_us": weighted_mean(*zip(ios, means_us, strict=True)),
         "max_us": max(float(one["lat_ns"]["max"]) / 1000 for one in parts),
     }
-
-
-def _percentiles(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Of the whole latency: from the bins of json+, else fio's own of a single direction of a single job."""
-    used = [part for job in jobs for part in (job["read"], job["write"]) if part["total_ios"]]
-    bins: dict[int, int] = {}
-    if all(part["lat_ns"].get("bins") for part in used):
-        for part in used:
-            for latency_ns, count in part["lat_ns"]["bins"].items():
-                bins[int(latency_ns)] = bins.get(int(latency_ns), 0) + int(count)
-        largest_ns = max(float(part["lat_ns"]["max"]) for part in used)
-        return dict(_of_bins(bins, largest_ns))
-    if len(used) != 1:
-        return {}
-    known = {float(name): value for name, value in used[0]["lat_ns"].get("percentile", {}).items()}
-    return {f"p{n}_latency_us": known[percent] / 1000 for n, percent in _PERCENTS.items() if percent in known}
-
-
-def _of_bins(bins: Mapping[int, int], largest_ns: float) -> Iterator[tuple[str, float]]:
-    """As fio: the first bin that gets there; no more than the largest latency, which its middle may lie above."""
-    total = sum(bins.values())
-    for name, percent in _PERCENTS.items():
-        so_far = 0
-        for latency_ns in sorted(bins):
-            so_far += bins[latency_ns]
-            if so_far >= percent / 100 * total * (1 - 1e-12):
-                yield f"p{name}_latency_us", min(latency_ns, largest_ns) / 1000
-                break

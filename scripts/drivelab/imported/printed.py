@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from drivelab.analysis.delta_doubts import PRINTED
 from drivelab.analysis.labels import KINDS, UNITS, demand
 from drivelab.analysis.steady_state import WINDOW, determine
 from drivelab.analysis.verdict import AS_ASKED
@@ -41,7 +42,6 @@ UNIT_NAMES: dict[str, tuple[str, float]] = {
     "score": ("score", 1.0),
 }
 """Metric of a unit as it is printed, and what a number is multiplied by."""
-STATISTIC = "printed value"
 _BLOCKS = {"block_size": 1, "block_size_kib": 1024}
 _DIRECTIONS = {"read": 100, "write": 0}
 _MIX = re.compile(r"(\d{1,3})/(\d{1,3})")
@@ -57,9 +57,10 @@ _CAPACITY_COLUMNS = ("parameter", "unit", "threads", "queue_depth")
 def read(path: Path, drive: str, *, unit: str | None = None, pattern: str | None = None) -> list[Recording]:
     """The values of a file; of a table by capacity, a recording for each, of the drive DRIVE-CAPACITY.
 
-    `unit`, one of UNIT_NAMES, is for tables of block sizes whose columns do not say it, or say it wrongly; `pattern` of
-    these is random for IOPS and latency and sequential for throughput where it is None. Raises UserError for another
-    header, an unknown unit, and what is no positive number, by its line.
+    `unit`, one of UNIT_NAMES, is for tables of block sizes whose columns do not say it, or say it wrongly: MiB/s for a
+    column of MB/s, but never IOPS for it. `pattern` of these is random for IOPS and latency and sequential for
+    throughput where it is None. Raises UserError for another header, an unknown unit, one that contradicts the file,
+    a value that is there twice, and what is no positive number, by its line.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -72,11 +73,19 @@ def read(path: Path, drive: str, *, unit: str | None = None, pattern: str | None
     file_of = _File(path, names, rows)
     if not rows:
         raise file_of.error("has no line of values")
+    if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
+        raise file_of.error(f"has the column '{twice}' twice")
+    if line := next((line for line, row in enumerate(rows, 2) if None in row), None):
+        raise file_of.error("has more values than the header has columns", line)
+    by_block = names[0] in _BLOCKS or (names[0] == "statistic" and names[1:2] and names[1] in _BLOCKS)
+    given = next((f"--{name}" for name, one in (("unit", unit), ("pattern", pattern)) if one), None)
+    if given and not by_block:
+        raise UserError(f"{path}: is no table of block sizes, and says itself what its numbers are; leave out {given}")
     if set(_WINDOW_COLUMNS) <= set(names):
         return [_windows(file_of, drive)]
     if set(_CAPACITY_COLUMNS) <= set(names):
         return list(_by_capacity(file_of, drive))
-    if names[0] in _BLOCKS or (names[0] == "statistic" and names[1] in _BLOCKS):
+    if by_block:
         return [_by_block(file_of, drive, unit, pattern)]
     raise file_of.error("has another header than such tables have")
 
@@ -115,6 +124,12 @@ class _File:
         title = f"Printed values, {self.path.name}"
         return Recording(drive=drive, kind=KIND, test=test, title=title, **more)
 
+    def once(self, found: dict[tuple[str, ...], int], key: tuple[str, ...], line: int) -> None:
+        """Raises UserError when `key` was there before; notes its line."""
+        if key in found:
+            raise self.error(f"has {' '.join(key)} again, as line {found[key]} has", line)
+        found[key] = line
+
     def value(self, drive: str, label: str, metric: str, value: float) -> dict[str, Any]:
         """A row of table `summary` without what identifies the recording."""
         return {
@@ -123,7 +138,7 @@ class _File:
             "kind": KINDS.get(metric, "time"),
             "unit": UNITS.get(metric, "us"),
             "value": value,
-            "statistic": STATISTIC,
+            "statistic": PRINTED,
             "verdict": AS_ASKED[1],
             "evidence": [f"{self.recording(drive).name}/{self.path.name}"],
         }
@@ -133,7 +148,8 @@ def _by_block(file: _File, drive: str, unit: str | None, pattern: str | None) ->
     """A table of block sizes, with a column for each mix or direction."""
     sizes = next(name for name in file.names if name in _BLOCKS)
     columns = {name: _column(file, name, unit) for name in file.names if name not in (sizes, "statistic", "note")}
-    values = []
+    values: list[dict[str, Any]] = []
+    seen: dict[tuple[str, ...], int] = {}
     for line, row in enumerate(file.rows, 2):
         block_bytes = file.size(row[sizes], _BLOCKS[sizes], line)
         statistic = row.get("statistic", "mean")
@@ -142,7 +158,10 @@ def _by_block(file: _File, drive: str, unit: str | None, pattern: str | None) ->
         for name, (share, (metric, factor)) in columns.items():
             found = pattern or ("sequential" if metric == "bandwidth_mib_s" else "random")
             label = Cell(found, share, block_bytes, 1, 1).workload
-            of_row = "max_latency_us" if statistic == "max" and metric == "mean_latency_us" else metric
+            if "statistic" in row and metric != "mean_latency_us":
+                raise file.error(f"has the statistic '{statistic}', as latencies have, of {metric}; give a time", line)
+            of_row = "max_latency_us" if statistic == "max" else metric
+            file.once(seen, (label, of_row), line)
             values.append(file.value(drive, label, of_row, factor * file.number(row[name], line)))
     return file.recording(drive, summary=values)
 
@@ -154,9 +173,14 @@ def _column(file: _File, name: str, unit: str | None) -> tuple[int, tuple[str, f
             raise UserError(f"{file.path}: does not say the unit of its numbers; give --unit")
         return int(mix[1]), file.unit(unit)
     if direction := _OF_DIRECTION.fullmatch(name):
-        said = unit or _HEADER_UNITS.get(direction[2] or "")
+        in_name = _HEADER_UNITS.get(direction[2] or "")
+        said = unit or in_name
         if said is None:
             raise UserError(f"{file.path}: does not say the unit of its column {name}; give --unit")
+        if in_name and file.unit(said)[0] != file.unit(in_name)[0]:
+            raise UserError(
+                f"{file.path}: column {name} is in {in_name}, which is no other name for {said}; leave out --unit"
+            )
         return _DIRECTIONS[direction[1]], file.unit(said)
     raise file.error(f"has a column '{name}', neither a mix such as 65/35 nor reads or writes")
 
@@ -165,6 +189,7 @@ def _windows(file: _File, drive: str) -> Recording:
     """Windows of rounds as they were printed, judged anew; rounds are numbered from 1."""
     rounds = [name for name in file.names if re.fullmatch(r"v\d+", name)]
     windows, values, notes = [], [], []
+    seen: dict[tuple[str, ...], int] = {}
     for step, row in enumerate(file.rows):
         line = step + 2
         match = _VARIABLE.fullmatch(row["variable"])
@@ -172,6 +197,7 @@ def _windows(file: _File, drive: str) -> Recording:
             raise file.error(f"has the variable '{row['variable']}', not such as '4k random write IOPS'", line)
         cell = Cell(match[2], _DIRECTIONS[match[3]], file.size(match[1], 1, line), 1, 1)
         metric, factor = file.unit(row["unit"], line)
+        file.once(seen, (cell.workload, metric), line)
         numbers = [factor * file.number(row[name], line) for name in rounds]
         labels = [int(one) for one in (row.get("round_labels") or "").split()] or list(range(1, len(numbers) + 1))
         if len(labels) != len(numbers):
@@ -234,11 +260,13 @@ def _by_capacity(file: _File, drive: str) -> Iterator[Recording]:
         this = f"{drive}-{name.lower()}"
         capacity_bytes = round(float(match[1]) * _BYTES[match[2]])
         values = []
+        seen: dict[tuple[str, ...], int] = {}
         for line, row in enumerate(file.rows, 2):
             metric, factor = file.unit(row["unit"], line)
             label = row["parameter"]
             if row["threads"] and row["queue_depth"]:
                 load = (round(file.number(row[one], line)) for one in ("threads", "queue_depth"))
                 label += f" {demand(*load)}"
+            file.once(seen, (label, metric), line)
             values.append(file.value(this, label, metric, factor * file.number(row[name], line)))
         yield file.recording(this, summary=values, facts={"drive": {"capacity_bytes": capacity_bytes}})

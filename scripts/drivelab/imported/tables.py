@@ -16,6 +16,7 @@ import pyarrow as pa
 from drivelab.analysis.saturation_table import saturation_table
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.windows import windows_table
+from drivelab.imported import IMPORTED
 from drivelab.plan.cell import Cell
 from drivelab.tables import io
 from drivelab.tables.inventory import UNKNOWN
@@ -61,6 +62,8 @@ class Recording:
     notes: Sequence[str] = ()
     to_the_day: bool = False
     """Times of cells say no more than the day."""
+    virtual: bool = False
+    """From a virtual drive of drivelab, on the virtual clock."""
 
     @property
     def measurement(self) -> str:
@@ -75,6 +78,10 @@ class Recording:
         return f"imported {self.kind}"
 
     @property
+    def clock(self) -> str:
+        return "virtual" if self.virtual else "wall"
+
+    @property
     def key(self) -> dict[str, Any]:
         """The columns that say which recording a row is of."""
         return {
@@ -85,8 +92,8 @@ class Recording:
             "measurement": self.measurement,
             "run": 1,
             "reduced": False,
-            "virtual": False,
-            "clock": "wall",
+            "virtual": self.virtual,
+            "clock": self.clock,
         }
 
 
@@ -168,7 +175,7 @@ def write_tables(tables: Mapping[str, pd.DataFrame], recordings: Sequence[Record
             for one in recordings
         ],
     }
-    (out / "imported.json").write_text(json.dumps(facts, indent=1, default=str) + "\n", encoding="utf-8")
+    (out / IMPORTED).write_text(json.dumps(facts, indent=1, default=str) + "\n", encoding="utf-8")
 
 
 def _frame(name: str, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -224,7 +231,7 @@ def _inventory(one: Recording, table: str) -> dict[str, Any]:
     """The row of table `drives` or `hosts`; numbers that are not known are None, also where the table wants one."""
     known = one.facts.get(table.removesuffix("s"), {})
     row = {part.name: known.get(part.name) for part in SCHEMAS[table]}
-    named = {"drive": one.drive, "virtual": False} if table == "drives" else {}
+    named = {"drive": one.drive, "virtual": one.virtual} if table == "drives" else {}
     texts = {part.name: UNKNOWN for part in SCHEMAS[table] if pa.types.is_string(part.type) and not part.nullable}
     return {**row, **{name: text for name, text in texts.items() if row[name] is None}, **named}
 
@@ -235,7 +242,7 @@ def _conditions(one: Recording) -> list[dict[str, Any]]:
     for part, kind in _KINDS.items():
         known = {_NAMES.get(name, name): value for name, value in one.facts.get(part, {}).items()}
         known |= {name: f"{known[name]:,} B" for name in ("capacity", "logical block") if name in known}
-        known |= {"protocol": one.protocol, "clock": one.key["clock"]} if part == "test" else {}
+        known |= {"protocol": one.protocol, "clock": one.clock} if part == "test" else {}
         for facet in dict.fromkeys([*_FACETS[part], *known]):
             value = known.get(facet)
             rows.append({**at, "facet": facet, "kind": kind, "value": UNKNOWN if value is None else str(value)})

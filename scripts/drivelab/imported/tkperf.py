@@ -27,6 +27,8 @@ from drivelab.tables.steps import STEADY_STATE
 KIND = "tkperf"
 RUNTIME_S = 60.0
 """Of every cell, before TKperf had an option for it."""
+_AVERAGE_TOLERANCE = 1e-3
+"""Relative; whole numbers are averaged, and the average may be rounded."""
 _KIB = 1024
 _IOPS_MIXES, _IOPS_BLOCKS = (100, 95, 65, 50, 35, 5, 0), (1024 * _KIB, 128 * _KIB, 64 * _KIB, 32 * _KIB, 16 * _KIB,
                                                          8 * _KIB, 4 * _KIB, 512)  # fmt: skip
@@ -125,8 +127,8 @@ def _recording(section: _Section, drive: str, date: str | None) -> Recording:
     if is_loop and section.element.find("stdyrounds") is None:
         raise section.error("has no <stdyrounds>, as a test of a hard disk, whose rounds are places and no repeats")
     runtime_s = float(section.value("runtime", RUNTIME_S))
-    threads, depth = section.whole("numjobs"), section.whole("iodepth")
-    cells = []
+    _check_average(section)
+    threads, depth, cells = section.whole("numjobs"), section.whole("iodepth"), []
     for count, (cell, number, place, found) in enumerate(rows(section, threads, depth)):
         kind, until = ("loop", STEADY_STATE) if is_loop else ("soak", None)
         timed = {"started": started, "elapsed_s": count * runtime_s, "runtime_s": runtime_s}
@@ -143,6 +145,17 @@ def _recording(section: _Section, drive: str, date: str | None) -> Recording:
         notes=tuple(_notes(section)),
         to_the_day=True,
     )
+
+
+def _check_average(section: _Section) -> None:
+    """TKperf's own average must be that of its own values; a file that was edited may say anything."""
+    average = section.value("stdyavg")
+    values = section.parts(section.value("stdyvalues", []) or [average], None, "<stdyvalues>")
+    if average is None:
+        return
+    mean = math.fsum(section.number(one, "a value of <stdyvalues>") for one in values) / len(values)
+    if not math.isclose(section.number(average, "<stdyavg>"), mean, rel_tol=_AVERAGE_TOLERANCE):
+        raise section.error(f"has the average {average:g} in <stdyavg>, but its <stdyvalues> have {mean:g}")
 
 
 _Row = tuple[Cell, int, int, dict[str, float]]

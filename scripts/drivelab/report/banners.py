@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from drivelab.analysis.verdict import NOT_STEADY, RSE_TOO_HIGH, TOO_FEW_RUNS
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.numbers import is_missing, metric_name
+from drivelab.report.outcome import rests_on_one_recording
 from drivelab.report.taint import taint_reasons
 from drivelab.report.view import Banner, Link
 
@@ -16,8 +17,8 @@ _MAY_BE_TAINTED = ("cells", "replays", "application_runs")
 def banners(inputs: Inputs) -> tuple[Banner, ...]:
     """The banners that apply, gravest first."""
     makers: tuple[Callable[[Inputs], Banner | None], ...] = (
-        _excluded, _also_differs, _imported, _partial, _not_steady, _not_repeatable, _tainted, _lossy, _simulated,
-        _clock, _virtual, _reduced,
+        _excluded, _also_differs, _imported, _partial, _not_steady, _not_repeatable, _tainted, _one_recording, _lossy,
+        _simulated, _clock, _virtual, _reduced,
     )  # fmt: skip
     return tuple(banner for maker in makers if (banner := maker(inputs)) is not None)
 
@@ -192,6 +193,25 @@ def _tainted(inputs: Inputs) -> Banner | None:
         meaning="While these cells were measured the drive was too hot, or others used the host: they may be too slow.",
         affected=_links(inputs, keys),
         reasons=tuple(reasons),
+    )
+
+
+def _one_recording(inputs: Inputs) -> Banner | None:
+    rows = [row for row in inputs.tables["deltas"] if rests_on_one_recording(row)]
+    if not rows:
+        return None
+    sides = [{"drive": row[one], "measurement": row["measurement"]} for row in rows for one in ("basis", "comparison")]
+    tests: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        tests.setdefault((row["comparison"], row["basis"]), {})[str(row["measurement"])] = None
+    return Banner(
+        id="one-recording",
+        label="one recording per drive",
+        title="One recording per drive",
+        meaning="Verdicts on these tests rest on the scatter within one recording of a drive, and do not say how the "
+        "next recording would come out: for that, measure anew several times (runs: 3).",
+        affected=_links(inputs, _keys(inputs, sides)),
+        reasons=tuple(f"{one} against {basis}: {', '.join(names)}" for (one, basis), names in tests.items()),
     )
 
 

@@ -27,7 +27,7 @@ def findings_table(inputs: Inputs) -> Table | None:
     )  # fmt: skip
     return Table(
         id="findings-table",
-        caption=f"What stands out: {len(found)} findings of {len(frame)} looks, by {detectors} detectors",
+        caption=f"{len(found)} finding{'' if len(found) == 1 else 's'} of {len(frame)} looks, by {detectors} detectors",
         columns=_COLUMNS,
         rows=rows or ((Cell("Nothing", small="all detectors"), *(Cell(DASH) for _ in _COLUMNS[1:])),),
         note="Each page has what was looked for there in vain as well.",
@@ -46,7 +46,7 @@ def findings_of(inputs: Inputs, key: Key) -> Table | None:
     in_vain = f"Looked for and not found{' elsewhere' if found else ''}: {', '.join(missed)}." if missed else ""
     return Table(
         id=f"{inputs.anchors[key]}-findings",
-        caption="What stands out",
+        caption=f"{len(found)} finding{'' if len(found) == 1 else 's'} of {len(rows)} looks",
         columns=_COLUMNS,
         rows=tuple((Cell(_title(row["detector"]), small=_cell(row)), *_fields(row)) for row in found)
         or ((Cell("Nothing"), *(Cell(DASH) for _ in _COLUMNS[1:])),),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from drivelab.report.inputs import Inputs, Row
@@ -71,6 +72,13 @@ def delta_cell(inputs: Inputs, delta: Row, longest: float) -> Cell:
         value=float(value),
         proof=proof,
     )
+
+
+def judged_cell(inputs: Inputs, delta: Row, longest: float) -> Cell:
+    """A delta and its verdict in one field, where there is no room for two."""
+    difference, judged = delta_cell(inputs, delta, longest), verdict_cell(inputs, delta)
+    small = "; ".join(part for part in (difference.small, judged.small) if part)
+    return replace(difference, small=small, bar=None, verdict=judged.text)
 
 
 def verdict_cell(inputs: Inputs, delta: Row) -> Cell:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, WORSE
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.numbers import is_missing, percent, quantity
 
@@ -15,6 +15,11 @@ TONES = {BETTER: "good", WORSE: "bad"}
 def outcome(delta: Row) -> str:
     """The verdict on a delta, one of DELTA_VERDICTS, seen from the compared drive; without a value it is open."""
     return CANNOT_TELL if is_missing(delta["delta_pct"]) and delta["verdict"] != NOT_COMPARED else str(delta["verdict"])
+
+
+def rests_on_one_recording(delta: Row) -> bool:
+    """Whether there is a verdict, and no scatter between recordings that it could rest on."""
+    return outcome(delta) in (BETTER, WORSE, SAME) and delta["scope"] != "recordings"
 
 
 def footnote(deltas: Iterable[Row]) -> str:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from weasyprint import HTML, Document
 from weasyprint.urls import URLFetcher, URLFetcherResponse
 
-from drivelab.report.view import Fact, Page, Report
+from drivelab.report.view import Fact, Page, Report, Table
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _ON_EVERY_PAGE = (
@@ -40,6 +40,8 @@ _SHORT = {
 _MOST_LETTERS = 84  # two lines
 _MOST_REASONS = 6
 _MOST_HEADLINES = 30
+_MOST_WHOLE_ROWS = 14
+"""A table of no more rows is not torn apart by the end of a page."""
 _FACES = (
     ("DejaVuSans.ttf", "normal", "normal"),
     ("DejaVuSans-Bold.ttf", "bold", "normal"),
@@ -50,7 +52,7 @@ _FACES = (
 def write_pdf(report: Report, output: Path) -> None:
     """Write the verdict and the pages of the tests; the file needs no font and no network."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    laid_out(report).write_pdf(output)
+    laid_out(report).write_pdf(output, pdf_tags=True)  # headings, tables and figures for who has them read aloud
 
 
 def laid_out(report: Report) -> Document:
@@ -71,11 +73,24 @@ def pages_html(report: Report) -> str:
         report=report,
         blocks={page.id: header_block(page) for page in report.pages},
         anchors={page.id for page in report.pages} | {"verdict"},
+        cells_of=cells_of,
+        most_whole_rows=_MOST_WHOLE_ROWS,
         most_reasons=_MOST_REASONS,
         most_headlines=_MOST_HEADLINES,
         style=Markup((_TEMPLATES / "pages.css").read_text(encoding="utf-8")),  # our own file: no part of it is data
         fonts=Markup(_font_faces()),  # likewise
     )
+
+
+def cells_of(table: Table) -> str:
+    """Where the fio jobs are that the numbers of a table stand on, in words; empty where there are none."""
+    proofs = (cell.proof for row in table.rows for cell in row if cell.proof is not None)
+    places = list(dict.fromkeys(place for proof in proofs for place in proof.evidence))
+    if not places:
+        return ""
+    if len(places) == 1:
+        return f"The fio job is in {places[0]}."
+    return f"The fio jobs are in {len(places)} folders: {places[0]} to {places[-1]}."
 
 
 def header_block(page: Page) -> tuple[tuple[Fact, ...], ...]:

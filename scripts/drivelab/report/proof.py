@@ -92,16 +92,17 @@ def _facts_of_delta(row: Row) -> Iterator[Fact]:
     yield "Verdict", str(row["verdict"])
     for name, column in (
         ("p of no difference", "p_value"),
-        ("adjusted for all values compared", "p_adjusted"),
+        ("adjusted for all findings of the study", "p_adjusted"),
         ("p of a difference beyond the margin", "equivalence_p"),
-        ("adjusted for all values compared", "equivalence_p_adjusted"),
+        ("adjusted for all findings of the study", "equivalence_p_adjusted"),
     ):
         if not is_missing(row.get(column)):
             yield name, full(row[column])
     if not is_missing(row.get("margin_pct")):
         yield "Margin", f"±{full(row['margin_pct'], '%')}"
     for side in ("basis", "comparison"):
-        count = "" if is_missing(row.get(f"{side}_n")) else f", n = {full(row[f'{side}_n'])}"
+        known = row.get(f"{side}_n")
+        count = "" if is_missing(known) else f", {full(known, 'sample' if known == 1 else 'samples')}"
         yield str(row[side]), f"{full(row[f'{side}_value'], unit)}{count}"
     for name, column in (("Doubts", "doubts"), ("Remarks", "remarks")):
         if told := _listed(row.get(column)):

@@ -7,9 +7,11 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.labels import demand
+from drivelab.analysis.saturation import LEAST_DROP
+from drivelab.analysis.steady_state import SLOPE_EXCURSION
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.number_cells import duration_cell, number_cell, percent_cell, size_cell, value_cell
-from drivelab.report.numbers import DASH, MISSING, is_missing, number
+from drivelab.report.numbers import DASH, MISSING, is_missing, number, percent
 from drivelab.report.taint import taint_note
 from drivelab.report.view import Cell, Column, Table
 
@@ -29,16 +31,18 @@ def saturation_table(inputs: Inputs, key: Key) -> Table | None:
         caption="Write saturation: the cliff, and the level after it",
         columns=tuple(Column(name, numeric=name not in texts) for name in names),
         rows=tuple(_saturation(row, f", run {row['run']}" if several else "") for row in rows),
-        note="Cliff: the change-point at which the IOPS fall; before and after are the means on both sides. Level: the "
-        "mean over the slices that count, with lowest and highest below; its variation is their standard deviation "
-        "and its drift the rise of the least-squares line, both of the mean. A drive fill is the user capacity "
-        "written once by the host.",
+        note=f"Cliff: where the IOPS first fall for good, by a factor of {LEAST_DROP:g} or more; before is the average "
+        "until then, after that of the last fifth of the soak. Level: the average over the slices that count, with its "
+        "drift, and lowest and highest of five equal parts below; its variation is the standard deviation of the "
+        "slices and its drift the rise of the least-squares line, both of the mean. Steady is what keeps the limits of "
+        "the PTS, which allow such a drift. A drive fill is the user capacity written once by the host.",
         sources=inputs.sources(row["recording"] for row in rows),
     )
 
 
 def _saturation(row: Row, run: str) -> tuple[Cell, ...]:
-    steady = bool(row["level_steady"])
+    drift_pct = row["level_drift_pct"]
+    steady = bool(row["level_steady"]) and not _drifts(drift_pct)
     return (
         Cell(f"{row['cell_label']}{run}", small=f"{row['slices']} slices"),
         Cell("yes" if row["cliff"] else "none found"),
@@ -51,12 +55,26 @@ def _saturation(row: Row, run: str) -> tuple[Cell, ...]:
             if row["cliff"]
             else (Cell(DASH),) * 5
         ),
-        number_cell(row["level_iops"], f"{number(row['level_low_iops'])}{DASH}{number(row['level_high_iops'])}"),
+        number_cell(row["level_iops"], _level(row)),
         percent_cell(row["level_variation_pct"]),
-        percent_cell(row["level_drift_pct"], True, "steady" if steady else "NOT steady", "" if steady else "bad"),
+        percent_cell(drift_pct, True, "steady" if steady else "NOT steady", "" if steady else "bad"),
         number_cell(row["level_from_drive_fills"]),
         number_cell(row["drive_fills"]),
     )
+
+
+def _level(row: Row) -> str:
+    """Range of the level; that it is none to settle at where it drifts by more than the PTS let a window."""
+    told = f"{number(row['level_low_iops'])}{DASH}{number(row['level_high_iops'])}"
+    drift_pct = row["level_drift_pct"]
+    if is_missing(drift_pct):
+        return told
+    goes_on = f"still {'rises' if drift_pct > 0 else 'falls'}, " if _drifts(drift_pct) else ""
+    return f"{told}, {goes_on}drift {percent(drift_pct, True)}"
+
+
+def _drifts(drift_pct: Any) -> bool:
+    return not is_missing(drift_pct) and abs(drift_pct) > 100 * SLOPE_EXCURSION
 
 
 def soaks_table(inputs: Inputs, key: Key) -> Table | None:

@@ -21,7 +21,7 @@ def nines_table(inputs: Inputs, key: Key) -> Table | None:
     if bins.empty or not bins["count"].sum():
         return None
     runs = {str(run): nines(part) for run, part in bins.groupby("run")}
-    quantiles = next(iter(runs.values()))["quantile_pct"]
+    quantiles = max(runs.values(), key=len)["quantile_pct"]
     return Table(
         id=f"{inputs.anchors[key]}-nines",
         caption=f"Latency between the nines, {' and '.join(bins['workload'].drop_duplicates())}",
@@ -33,13 +33,19 @@ def nines_table(inputs: Inputs, key: Key) -> Table | None:
         rows=tuple(
             (
                 Cell(f"{percent:g} %"),
-                *(value_cell(table["latency_us"].iloc[place]) for table in runs.values()),
-                *(_above(float(table["ios_above"].iloc[place])) for table in runs.values()),
+                *(
+                    value_cell(table["latency_us"].iloc[place]) if place < len(table) else Cell(DASH)
+                    for table in runs.values()
+                ),
+                *(
+                    _above(float(table["ios_above"].iloc[place])) if place < len(table) else Cell(DASH)
+                    for table in runs.values()
+                ),
             )
             for place, percent in enumerate(quantiles)
         ),
         note="From merged histograms of all slices. A quantile with fewer than ten I/Os above it is hardly told by "
-        "them.",
+        "them; one with none above it would be the slowest I/O, and is left out.",
         sources=inputs.sources(bins["recording"].drop_duplicates()),
     )
 

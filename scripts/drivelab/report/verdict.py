@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from drivelab.analysis.multiple import TWINS, finding
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.number_cells import delta_cell, longest_of, side_cell, verdict_cell
+from drivelab.report.number_cells import judged_cell, longest_of, side_cell
 from drivelab.report.numbers import DASH, heading, is_missing, metric_name, number, percent, quantity, unit_of
-from drivelab.report.outcome import footnote, interval, margin, outcome, why
+from drivelab.report.outcome import footnote, interval, margin, outcome, rests_on_one_recording, why
 from drivelab.report.view import Cell, Column, Headline, Table
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
@@ -43,6 +44,7 @@ def _most_telling(deltas: list[Row], preferred: tuple[str, ...]) -> Iterator[Row
 def sentence(delta: Row, confidence: str = "") -> str:
     """For example `op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS; Δ +58 % to +66 %)`.
 
+    With `, within one recording` where the scatter is of no more.
     Nobody beats anybody where the verdict is another. `confidence` names the interval, as `95 % confidence`.
     """
     drive, basis = delta["comparison"], delta["basis"]
@@ -59,15 +61,16 @@ def sentence(delta: Row, confidence: str = "") -> str:
     span = interval(delta)
     within = f"; Δ {span}{f', {confidence}' if confidence else ''}" if span else ""
     values = f"({number(delta['comparison_value'])} against {quantity(delta['basis_value'], unit)}{within})"
+    scope = _WITHIN if rests_on_one_recording(delta) else ""
     if said in _VERBS:
-        return f"{drive} {_VERBS[said]} {basis} {place} by {percent(abs(change))} {values}."
+        return f"{drive} {_VERBS[said]} {basis} {place} by {percent(abs(change))} {values}{scope}."
     if said == SAME:
-        return (
-            f"{drive} is the same as {basis} {place} within ±{margin(delta)}: {percent(change, signed=True)} {values}."
-        )
+        near = f"within ±{margin(delta)}: {percent(change, signed=True)}"
+        return f"{drive} is the same as {basis} {place} {near} {values}{scope}."
     return f"{drive} against {basis} {place}: {percent(change, signed=True)} {values}, cannot tell{colon}."
 
 
+_WITHIN = ", within one recording"
 _VERBS = {BETTER: "beats", WORSE: "trails"}
 
 
@@ -131,22 +134,45 @@ def lead(inputs: Inputs) -> tuple[str, ...]:
 
 
 def _lead(drive: str, deltas: list[Row]) -> str:
+    deltas = _findings(deltas)
     basis, total = deltas[0]["basis"], len(deltas)
     counts = Counter(map(outcome, deltas))
+    scope = _of_scope(deltas)
     every = "the one headline comparison" if total == 1 else f"all {total} headline comparisons"
     if counts[BETTER] == total or counts[WORSE] == total:
-        return f"{drive} {_VERBS[outcome(deltas[0])]} {basis} in {every}."
+        return f"{drive} {_VERBS[outcome(deltas[0])]} {basis} in {every}{scope}."
     if counts[SAME] == total:
-        return f"{drive} and {basis} are the same within ±{margin(deltas[0])} in {every}."
+        return f"{drive} and {basis} are the same within ±{margin(deltas[0])} in {every}{scope}."
     if counts[NOT_COMPARED] == total:
         return f"{drive} and {basis} are not compared: something differs between them that the study forbids."
     if counts[CANNOT_TELL] + counts[NOT_COMPARED] == total:
         return f"{drive} and {basis} cannot be told apart in {every}."
     parts = [f"{_VERBS[one]} {basis} in {counts[one]}" for one in _VERBS if counts[one]]
-    rest = [f"{counts[one]} {words}" for one, words in _OTHERWISE.items() if counts[one]]
+    rest = ", ".join(f"{counts[one]} {words}" for one, words in _OTHERWISE.items() if counts[one])
     if not parts:
-        return f"Of {total} headline comparisons of {drive} with {basis}: {', '.join(rest)}."
-    return f"{drive} {' and '.join(parts)} of {total} headline comparisons{'; ' if rest else ''}{', '.join(rest)}."
+        return f"Of {total} headline comparisons of {drive} with {basis}{scope}: {rest}."
+    told = f"{drive} {' and '.join(parts)} of {total} headline comparisons{scope}"
+    return f"{told}; {rest}." if rest else f"{told}."
+
+
+def _of_scope(deltas: list[Row]) -> str:
+    """How many of the verdicts rest on one recording of each drive."""
+    narrow = sum(map(rests_on_one_recording, deltas))
+    decided = sum(outcome(row) in (BETTER, WORSE, SAME) for row in deltas)
+    if narrow and narrow < decided:
+        return f" ({narrow} of the {decided} verdicts within one recording)"
+    return _WITHIN if narrow else ""
+
+
+def _findings(deltas: list[Row]) -> list[Row]:
+    """One of those that tell of one finding: IOPS, else throughput, else mean latency."""
+    found: dict[tuple[str, ...], Row] = {}
+    for row in deltas:
+        cell = (row["measurement"], row["comparison"], row["cell_label"])
+        of = found.setdefault((*cell, finding(row["cell_label"], row["metric"])), row)
+        if row["metric"] in TWINS and TWINS.index(row["metric"]) < TWINS.index(of["metric"]):
+            found[*cell, finding(row["cell_label"], row["metric"])] = row
+    return list(found.values())
 
 
 _OTHERWISE = {SAME: "the same", CANNOT_TELL: "cannot be told", NOT_COMPARED: "not compared"}
@@ -157,20 +183,20 @@ def terms(inputs: Inputs) -> str:
     deltas = inputs.tables["deltas"]
     if not deltas:
         return ""
-    counts = Counter(map(outcome, deltas))
+    found = _findings(deltas)
+    counts = Counter(map(outcome, found))
     named = {BETTER: "better", WORSE: "worse", **_OTHERWISE}
     told = ", ".join(f"{counts[one]:,} {words}" for one, words in named.items() if counts[one])
-    pairs = Counter(
-        (row["basis"], row["comparison"]) for row in deltas if not is_missing(row.get("p_adjusted", row["delta_pct"]))
-    )
-    sizes = sorted(set(pairs.values()))
-    family = DASH.join(f"{one:,}" for one in (sizes[:1] + sizes[-1:] if len(sizes) > 1 else sizes)) or "0"
+    family = len(_findings([row for row in deltas if not is_missing(row.get("p_adjusted", row["delta_pct"]))]))
+    pairs = len({(row["basis"], row["comparison"]) for row in deltas})
     margins = " or ".join(dict.fromkeys(f"±{margin(row)}" for row in deltas))
     level = confidence(inputs)
     return (
-        f"Of all {len(deltas):,} values compared: {told}. Better or worse: the difference is significant after "
-        f"adjustment for the {family} values compared of each pair (Benjamini{DASH}Hochberg) and not wholly within the "
-        f"margin of {margins}. The same: its interval{f' ({level})' if level else ''} lies wholly within the margin. "
+        f"Of all {len(found):,} findings: {told}. IOPS, throughput and mean latency of a cell are one finding, counted "
+        f"by the first of them; {len(deltas):,} values are compared. Better or worse: the difference is significant "
+        f"after adjustment for the {family:,} findings tested in {'the pair' if pairs == 1 else f'all {pairs} pairs'} "
+        f"(Benjamini{DASH}Hochberg) and not wholly within the margin of {margins}. The same: its "
+        f"interval{f' ({level})' if level else ''} lies wholly within the margin. "
         "Whatever is neither, or is in doubt, cannot be told."
     )
 
@@ -185,7 +211,7 @@ def verdict_table(inputs: Inputs) -> Table | None:
     longest = longest_of(deltas)
     columns = [Column("Workload", numeric=False), Column("Metric", numeric=False), Column(f"{basis} (basis)")]
     for drive in others:
-        columns += [Column(drive), Column(f"Δ {drive}"), Column(f"Verdict on {drive}", numeric=False)]
+        columns += [Column(drive), Column(f"Δ {drive}")]
     by_subject: dict[tuple[str, str, str], dict[str, Row]] = {}
     for delta in deltas:
         by_subject.setdefault(_subject(delta), {})[delta["comparison"]] = delta
@@ -195,8 +221,8 @@ def verdict_table(inputs: Inputs) -> Table | None:
         row = [Cell(label, small=measurement), Cell(heading(metric, first["unit"])), side_cell(inputs, first, "basis")]
         for drive in others:
             one = by_drive.get(drive)
-            row += [Cell(DASH), Cell(DASH), Cell(DASH)] if one is None else [
-                side_cell(inputs, one, "comparison"), delta_cell(inputs, one, longest), verdict_cell(inputs, one)
+            row += [Cell(DASH), Cell(DASH)] if one is None else [
+                side_cell(inputs, one, "comparison"), judged_cell(inputs, one, longest)
             ]  # fmt: skip
         rows.append(tuple(row))
     recordings = [name for row in inputs.tables["summary"] if _subject(row) in by_subject for name in row["recordings"]]

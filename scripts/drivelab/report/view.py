@@ -40,6 +40,8 @@ class Cell:
     bar: float | None = None
     """Length of a bar from the middle, -1 to 1; positive is better."""
     anchor: str = ""
+    verdict: str = ""
+    """What is said of a delta in a word, beside it."""
     value: float | None = None
     """The number behind the text in full precision: what is sorted by, and what goes into a download."""
     proof: Proof | None = None

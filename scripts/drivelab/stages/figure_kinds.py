@@ -31,7 +31,8 @@ FIGURES_OF = {
     "reads": ("convergence_reads",),
     "maximum": ("convergence_max",),
     "maximum_surface": ("measurement_3d_max",),
-    "demand": ("demand_variation", "demand_intensity", "demand_outstanding", "demand_cpu", "depth_ramp"),
+    "demand": ("demand_variation", "demand_intensity", "demand_outstanding", "depth_ramp"),
+    "demand_cpu": ("demand_cpu",),
     "pre_writes": ("pre_writes",),
     "idle_recovery": ("idle_recovery",),
     "soak": ("saturation_time",),
@@ -79,6 +80,7 @@ TABLES_OF = {
     "maximum": _REPEATED,
     "maximum_surface": _REPEATED,
     "demand": _REPEATED,
+    "demand_cpu": _REPEATED,
     "pre_writes": _REPEATED,
     "idle_recovery": ("cells",),
     "soak": ("cells",),
@@ -134,6 +136,8 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
         found.add("application")
     if (loops or soaks) and subject.get("clock") == "wall":
         found.add("telemetry")  # of the host, and of a drive that tells its temperature
+    if "demand" in found and subject.get("clock") == "wall":
+        found.add("demand_cpu")  # on the virtual clock no CPU works for the I/Os
     if any("phase" in one for one in replays):
         found.add("phases")
     elif "idle_recovery" not in found and any("phase_value" in one for one in soaks):

@@ -16,6 +16,7 @@ from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.tables.applications import application_runs
+from drivelab.tables.belonging import duplicated, foreign_devices
 from drivelab.tables.replays import replay_tables
 from drivelab.tables.schemas import SCHEMAS
 from drivelab.tables.soundness import check_place, judge, readable_result, readable_slices, unsound_seconds
@@ -43,7 +44,9 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
     clock, timeline = _Clock(), Timeline(read_samples(recording))
     replays: list[Mapping[str, Any]] = []
     after_gap, soaks_after_gap = False, dict[str, bool]()
-    for line in read_journal(recording):
+    journal = list(read_journal(recording))
+    foreign, measured = foreign_devices(recording, plan, journal), list[tuple[str, FioResult, str | None]]()
+    for line in journal:
         if line["event"] == "gap":
             after_gap = True
         elif line["event"] == "soak-begins":
@@ -58,8 +61,13 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
                 gap = resumed and number == 0
                 after_s = before_s + (result.runtime_s if math.isfinite(result.runtime_s) else 0.0)
                 last = number == len(items) - 1
-                unsound = unsound or unsound_seconds(seconds.bad, before_s, None if last else after_s)
+                unsound = (
+                    foreign.get(line["directory"])
+                    or unsound
+                    or unsound_seconds(seconds.bad, before_s, None if last else after_s)
+                )
                 before_s = after_s
+                measured.append((line["directory"], result, unsound))
                 at = {**key, **place, "workload": cell.workload, **steps.turn(line["step"])}
                 asked = {**steps.asked(line["step"], cell), "cold": bool(line.get("cold", False))}
                 told = _told(timeline, facts, limits)
@@ -73,13 +81,15 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
             replays.append(line)
         elif line["event"] == "tainted":
             clock.pass_over(readable_result(recording, line, Cell(**line["workload"]))[0], line)
+    for row, reason in duplicated(measured).items():
+        rows["cells"][row]["unsound"] = reason
     frames = judge({name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}, plan)
 
     def telemetry(line: Mapping[str, Any]) -> dict[str, Any]:
         return cell_columns(_telemetry(timeline, line), limits)
 
     told_of = replay_tables(recording, replays, key, telemetry)
-    runs = application_runs(read_journal(recording), plan.subject["measure"], key, telemetry)
+    runs = application_runs(journal, plan.subject["measure"], key, telemetry)
     return {**frames, **told_of, "application_runs": runs, "telemetry": telemetry_table(recording, key)}
 
 
@@ -147,10 +157,9 @@ def _loop_cell(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
 
 def _soak_slices(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
     cell = Cell(**line["workload"])
-    results, unsound = readable_slices(recording, line, cell)
     first, last = _window(line)
     before_s = 0.0
-    for number, result in enumerate(results, start=line["first_slice"]):
+    for number, result, unsound in readable_slices(recording, line, cell):
         facts = {name: line[name] for name in ("steal_pct", "gap_ms") if name in line}
         if number > line["first_slice"]:
             facts.pop("gap_ms", None)

@@ -9,7 +9,7 @@ SUMMARY = schema(
     "str: kind",  # "speed" | "time" | "score"
     "str: unit",
     "float: value",
-    "int32: n",  # recordings, or warm runs or rounds, that `value` stands on
+    "int32: n",  # repeats that `value` is made of: recordings, warm runs or rounds; 1 of one average
     "float: rse_pct?",
     "float: spread_low spread_high",  # lowest and highest of `samples`
     "floats: samples",  # what `value` stands on, in order: recordings, warm runs, rounds, parts of a soak
@@ -28,10 +28,10 @@ SUMMARY = schema(
 DELTAS = schema(
     "str: measurement protocol cell_label metric kind unit basis comparison",
     "float: basis_value comparison_value",
-    "int32: basis_n comparison_n",  # samples on each side
+    "int32: basis_n comparison_n",  # number of `samples` on each side, not `n`
     "float: delta_pct?",  # positive: the comparison is better; null where the two are not compared
     "float: interval_low_pct? interval_high_pct?",  # confidence interval of delta_pct; null: too few samples for one
-    "float: p_value? p_adjusted?",  # of no difference; adjusted for the number of values compared
+    "float: p_value? p_adjusted?",  # of no difference; adjusted for all findings of the study
     "float: equivalence_p? equivalence_p_adjusted?",  # of a difference beyond the margin
     "float: margin_pct",
     "str: verdict",  # "better" | "worse" | "same" | "cannot tell" | "not compared"
@@ -69,7 +69,7 @@ FINDINGS = schema(
 )
 
 SATURATION = schema(
-    # Of each soak that saturates a drive: its cliff, and what it settles at. Levels are IOPS.
+    # Of each soak that saturates a drive: its cliff, and what it comes to. Levels are IOPS.
     *KEY_LINES,
     "int32: step",
     "str: cell_label",

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drivelab.analysis.soundness import (
+    CONTRADICTS,
     DAMAGED,
     MISSING_ROUND,
     NEGATIVE_LATENCY,
@@ -23,11 +24,13 @@ from drivelab.analysis.soundness import (
 )
 from drivelab.analysis.windows import without_whole_round
 from drivelab.errors import UserError
+from drivelab.fio.consistency import contradiction, contradiction_of_slice
 from drivelab.fio.document import CellFailed, Direction, documents, from_document
 from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
 from drivelab.fio.series import BadLine
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
+from drivelab.tables.belonging import against_journal, placed_slices
 from drivelab.tables.schemas import SCHEMAS
 
 _NOT_A_NUMBER = re.compile(r":\s*-?(nan|inf(inity)?)\b", re.IGNORECASE)
@@ -56,23 +59,33 @@ def readable_result(recording: Path, line: Mapping[str, Any], cell: Cell) -> tup
     """
     directory = recording / line["directory"]
     try:
-        return read_result(directory, cell), None
+        result = read_result(directory, cell)
     except CellFailed as error:
         last = list(_documents(directory))[-1:]
         return (last or [_empty(line)])[0], _reason(directory, error)
+    words = contradiction(result, cell)
+    return result, because(CONTRADICTS, words) if words is not None else against_journal(result, line)
 
 
-def readable_slices(recording: Path, line: Mapping[str, Any], cell: Cell) -> tuple[list[FioResult], str | None]:
-    """As `readable_result`, for the slices of a soak; one that holds nothing where they do not add up."""
+def readable_slices(recording: Path, line: Mapping[str, Any], cell: Cell) -> list[tuple[int, FioResult, str | None]]:
+    """As `readable_result`, for the slices of a soak, each with its number; one that holds nothing where they do not
+    add up.
+    """
     directory = recording / line["directory"]
     try:
-        return (read_slices(directory, cell) if line["finished"] else complete_slices(directory)), None
+        results = read_slices(directory, cell) if line["finished"] else complete_slices(directory)
     except CellFailed as error:
+        reason = _reason(directory, error)
         try:
             found = complete_slices(directory)
         except CellFailed:
             found = []
-        return found or [_empty(line)], _reason(directory, error)
+        return [(number, one, reason) for number, one in enumerate(found or [_empty(line)], start=line["first_slice"])]
+    placed: list[tuple[int, FioResult, str | None]] = []
+    for before, (number, one, against) in zip([None, *results], placed_slices(results, line, cell), strict=False):
+        words = contradiction_of_slice(one, before, cell) if against is None else None
+        placed.append((number, one, against if words is None else because(CONTRADICTS, words)))
+    return placed
 
 
 def unsound_seconds(bad: Iterable[BadLine], begin_s: float, end_s: float | None) -> str | None:

@@ -133,13 +133,13 @@ def cpu_shares(rise: Mapping[str, float]) -> dict[str, float]:
     if total_s <= 0:
         return {}
     found = {
-        share: 100 * rise[name] / total_s
+        share: min(100 * rise[name] / total_s, 100.0)  # sums of ticks as floats: the last bit may be beyond
         for share, name in (("cpu_pct", "cpu_busy_s"), ("steal_pct", "cpu_steal_s"))
         if name in rise
     }
     for everybody, own in (("cpu_busy_s", "own_cpu_s"), ("cpu_user_s", "own_user_s")):
         if everybody in rise and own in rise:
-            found["load_pct"] = max(100 * (rise[everybody] - rise[own]) / total_s, 0.0)
+            found["load_pct"] = min(max(100 * (rise[everybody] - rise[own]) / total_s, 0.0), 100.0)
     return found
 
 

@@ -14,6 +14,7 @@ from scipy import stats
 
 from drivelab.analysis.delta_statistics import MEDIAN_FACTOR, inference, least_p, scatter
 from drivelab.analysis.deltas import delta, deltas_table
+from drivelab.analysis.multiple import adjusted
 from drivelab.tables import io
 
 from .rows import table
@@ -323,21 +324,100 @@ def test_the_test_is_that_of_welch(of_a: list[float], of_b: list[float]) -> None
     assert ends == pytest.approx([low, high], abs=1e-9)
 
 
-def test_p_values_are_adjusted_for_each_pair_of_drives() -> None:
-    values = [(100.0, 101.0), (100.0, 130.0), (100.0, 104.0)]
-    samples = [0.97, 1.0, 1.03]
-    rows = [
-        row(drive, value, cell_label=str(number), samples=[value * one for one in samples])
-        for number, pair in enumerate(values) for drive, value in zip("ab", pair, strict=True)
-    ]  # fmt: skip
-    alone = pd.DataFrame(compare(*rows))
-    expected = stats.false_discovery_control(alone["p_value"])
-    assert alone["p_adjusted"].tolist() == pytest.approx(list(expected))
-    few = row("a", 1.0, cell_label="few", samples=[1.0]), row("b", 1.0, cell_label="few", samples=[1.0])
-    another = [one | {"drive": "c"} for one in rows if one["drive"] == "b"]
-    more = pd.DataFrame(compare(*rows, *few, *another))
-    of_b = more[(more["comparison"] == "b") & (more["cell_label"] != "few")]
-    assert of_b["p_adjusted"].tolist() == pytest.approx(list(expected))
+TWINS = {"iops": ("speed", "IOPS"), "bandwidth_mib_s": ("speed", "MiB/s"), "mean_latency_us": ("time", "us")}
+
+
+def scattered(drive: str, value: float, cell_label: str, metric: str = "iops") -> dict[str, Any]:
+    """A value that scatters so that the tests tell p-values apart; in each metric it is as much better."""
+    kind, unit = TWINS.get(metric, ("time", "us"))
+    centre = 1e4 / value if kind == "time" else value
+    samples = [centre * one for one in (0.97, 1.0, 1.03)]
+    return row(drive, centre, cell_label=cell_label, metric=metric, kind=kind, unit=unit, samples=samples)
+
+
+def test_p_values_are_adjusted_for_all_pairs_of_drives_together() -> None:
+    rows = [scattered("a", 100.0, str(number)) for number in range(4)]
+    for drive, values in {"b": (101.0, 130.0, 104.0, 160.0), "c": (107.0, 109.0, 250.0, 100.5)}.items():
+        rows += [scattered(drive, value, str(number)) for number, value in enumerate(values)]
+    few = [row(drive, 1.0, cell_label="few", samples=[1.0]) for drive in "ab"]
+    found = pd.DataFrame(compare(*rows, *few))
+    tested = found[found["cell_label"] != "few"]
+    for name in ("p_value", "equivalence_p"):
+        expected = stats.false_discovery_control(tested[name])
+        assert tested[name.replace("p_value", "p") + "_adjusted"].tolist() == pytest.approx(list(expected))
+    assert found.loc[found["cell_label"] == "few", "p_adjusted"].isna().all()
+
+
+def test_metrics_that_say_one_thing_of_a_cell_are_one_member_of_the_family() -> None:
+    values = {"b": (101.0, 130.0, 104.0), "c": (107.0, 109.0, 250.0)}
+
+    def rows(metrics: tuple[str, ...]) -> list[dict[str, Any]]:
+        given = {"a": (100.0,) * 3, **values}
+        return [
+            scattered(drive, value, str(number), metric)
+            for drive, of_drive in given.items() for number, value in enumerate(of_drive) for metric in metrics
+        ]  # fmt: skip
+
+    alone = pd.DataFrame(compare(*rows(("iops",))))["p_adjusted"].tolist()
+    found = pd.DataFrame(compare(*rows(tuple(TWINS))))
+    assert len(found) == 3 * len(alone)
+    for metric in TWINS:
+        assert found.loc[found["metric"] == metric, "p_adjusted"].tolist() == pytest.approx(alone)
+    # a percentile is a finding of its own
+    more = pd.DataFrame(compare(*rows((*TWINS, "p99_latency_us"))))
+    of_iops, of_tail = (more.loc[more["metric"] == one] for one in ("iops", "p99_latency_us"))
+    family = [*of_iops["p_value"], *of_tail["p_value"]]
+    assert of_iops["p_adjusted"].tolist() == pytest.approx(list(stats.false_discovery_control(family))[:6])
+    assert of_tail["p_adjusted"].tolist() == pytest.approx(list(stats.false_discovery_control(family))[6:])
+
+
+def test_a_twin_is_adjusted_in_place_of_the_first_one_and_a_cell_without_it_counts_all_the_same() -> None:
+    p_values = pd.Series([0.01, 0.02, 0.03, 0.04, 0.05, np.nan, 0.5])
+    labels = pd.Series(["x", "x", "y", "z", "replay r", "y", "replay r"])
+    metrics = pd.Series(["iops", "mean_latency_us", "iops", "bandwidth_mib_s", "bandwidth_mib_s", "mean_latency_us",
+                         "mean_latency_us"])  # fmt: skip
+    found = adjusted(p_values, [pd.Series(["b"] * 7), labels], metrics)
+    of_iops = stats.false_discovery_control([0.01, 0.03, 0.04, 0.05, 0.5])
+    of_latency = stats.false_discovery_control([0.02, 0.03, 0.04, 0.05, 0.5])
+    expected = [of_iops[0], of_latency[0], of_iops[1], of_iops[2], of_iops[3], np.nan, of_iops[4]]
+    assert found.tolist() == pytest.approx(expected, nan_ok=True)
+    assert adjusted(p_values * np.nan, [pd.Series(["b"] * 7), labels], metrics).isna().all()
+
+
+POINT = {"cell_label": "RND 4KiB 0/100, MAX"}
+
+
+def test_points_at_other_loads_are_another_workload_for_latency_and_a_remark_for_iops() -> None:
+    def at(drive: str, load: str, metric: str) -> dict[str, Any]:
+        found = scattered(drive, 100.0 if drive == "a" else 200.0, POINT["cell_label"], metric)
+        return {**found, "statistic": f"average of the whole soak, at {load}"}
+
+    basis, other = (
+        [at(drive, load, metric) for metric in ("iops", "mean_latency_us")]
+        for drive, load in zip("ab", ("T4Q2", "T1Q2"), strict=True)
+    )
+    iops, latency = compare(*basis, *other)
+    assert (iops["verdict"], list(iops["doubts"])) == ("better", [])
+    assert "at other loads: T4Q2 and T1Q2" in iops["remarks"]
+    assert (latency["verdict"], list(latency["doubts"])) == ("cannot tell", ["at other loads: T4Q2 and T1Q2"])
+    same = compare(*basis, *(at("b", "T4Q2", metric) for metric in ("iops", "mean_latency_us")))
+    assert [one["verdict"] for one in same] == ["better", "better"]
+    assert not any("load" in words for one in same for words in [*one["doubts"], *one["remarks"]])
+    mixed = compare(*(at(drive, "T4Q2 or T1Q2", "mean_latency_us") for drive in "ab"))
+    assert list(mixed[0]["doubts"]) == ["at other loads: T4Q2 or T1Q2 and T4Q2 or T1Q2"]
+
+
+def test_rounding_is_neither_scatter_nor_a_difference() -> None:
+    value = 300.1
+    samples = [value, value * (1 + 4e-16), value * (1 - 4e-16), value, value * (1 + 1e-12)]
+    found = compare(
+        row("a", value, samples=samples), row("b", value * (1 + 1e-15), samples=samples[::-1]),
+        row("c", 1.2 * value, samples=[1.2 * one for one in samples]),
+    )  # fmt: skip
+    assert [one["verdict"] for one in found] == ["same", "better"]
+    assert [(one["p_value"], one["equivalence_p"]) for one in found] == [(1.0, 0.0), (0.0, 1.0)]
+    scattering = scatter([[value, value * (1 + 1e-6), value]], 3)
+    assert scattering.variances[0] > 0
 
 
 @pytest.mark.parametrize("count", [3, 5, 7])

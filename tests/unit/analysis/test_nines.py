@@ -16,9 +16,14 @@ ALL = bins((100_000, 50_000), (100_000, 40_000), (200_000, 9_000), (300_000, 900
 
 def test_the_nines() -> None:
     found = nines(ALL)
-    assert found["quantile_pct"].tolist() == [50, 90, 99, 99.9, 99.99, 99.999, 99.9999]
-    assert found["latency_us"].tolist() == [100, 100, 200, 300, 400, 900, 900]
-    assert found["ios_above"].tolist() == pytest.approx([50_000, 10_000, 1_000, 100, 10, 1, 0.1])
+    assert found["quantile_pct"].tolist() == [50, 90, 99, 99.9, 99.99, 99.999]
+    assert found["latency_us"].tolist() == [100, 100, 200, 300, 400, 900]
+    assert found["ios_above"].tolist() == pytest.approx([50_000, 10_000, 1_000, 100, 10, 1])
+
+
+@pytest.mark.parametrize(("ios", "deepest"), [(1, 50), (9, 50), (10, 90), (34_362, 99.99), (10**6, 99.9999)])
+def test_no_quantile_is_the_slowest_io_by_another_name(ios: int, deepest: float) -> None:
+    assert nines(bins((100_000, ios)))["quantile_pct"].iloc[-1] == deepest
 
 
 def test_the_curve_goes_through_the_nines() -> None:

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from drivelab.analysis.saturation import find_cliff, post_saturation
 
@@ -51,20 +49,13 @@ def test_no_fall_no_cliff(iops: list[float]) -> None:
     assert find_cliff(soak(iops), capacity_bytes=MIB) is None
 
 
-@given(st.lists(st.floats(100, 1e5), min_size=2, max_size=40))
-def test_no_other_cut_explains_more(iops: list[float]) -> None:
-    cliff = find_cliff(soak(iops), capacity_bytes=MIB, least_drop=0.0)
+@pytest.mark.parametrize("hung", [4, 10, 14])
+def test_a_hung_slice_does_not_move_it(hung: int) -> None:
+    iops = [4000] * 10 + [1000] * 11
+    iops[hung] = 0
+    cliff = find_cliff(soak(iops), capacity_bytes=MIB)
     assert cliff is not None
-    logs = np.log(iops)
-
-    def error(cut: int) -> float:
-        return sum(float(((part - part.mean()) ** 2).sum()) for part in (logs[:cut], logs[cut:]))
-
-    assert error(round(cliff.time_s)) == pytest.approx(min(error(cut) for cut in range(1, len(iops))), abs=1e-9)
-
-
-def test_a_hung_slice_does_not_break_it() -> None:
-    assert find_cliff(soak([4000] * 10 + [0] + [1000] * 10), capacity_bytes=MIB) is not None
+    assert cliff.time_s == 10
 
 
 def test_the_level_is_that_of_the_end() -> None:

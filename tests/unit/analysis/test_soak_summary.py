@@ -83,7 +83,8 @@ COURSE = [400.0] * 10 + [100.0] * 10
 def test_a_soak_that_saturates_no_fresh_drive_is_all_of_it(before: list[dict[str, Any]], more: dict[str, Any]) -> None:
     found = summarise(before + [row | more for row in soak(COURSE)])
     iops = found[(found["metric"] == "iops") & found["cell_label"].str.startswith("RND 4KiB")].iloc[0]
-    assert (iops["value"], iops["statistic"]) == (pytest.approx(250), "average of the whole soak")
+    load = ", at T2Q8" if "point" in more else ""
+    assert (iops["value"], iops["statistic"]) == (pytest.approx(250), f"average of the whole soak{load}")
     assert (iops["spread_low"], iops["spread_high"], iops["verdict"]) == (100, 400, "not steady")
 
 
@@ -191,6 +192,18 @@ def test_soaks_of_phases_without_replays_are_results() -> None:
     assert list(dict.fromkeys(summary["cell_label"])) == [
         "RND 4KiB 0/100, MAX", "RND 4KiB 65/35, MAX", "RND 4KiB 0/100, MIN", "RND 4KiB 65/35, MIN",
     ]  # fmt: skip
+    at_max, at_min = (value(summary, label=f"RND 4KiB 65/35, {one}") for one in ("MAX", "MIN"))
+    assert at_max["statistic"] == "average of the whole soak, at T8Q8"
+    assert at_min["statistic"] == "average of the whole soak, at T1Q8"
+
+
+def test_pooled_recordings_name_all_loads_of_a_point() -> None:
+    turn = {"phase": "point", "phase_value": "max", "phase_pass": 1, "point": "max", "filled": True}
+    rows = [
+        one for run, threads in enumerate((8, 2, 8), start=1)
+        for one in soak([100.0] * 9, where=key(run=run), threads=threads, **turn)
+    ]  # fmt: skip
+    assert value(summarise(rows))["statistic"] == "median of 3 recordings, at T8Q8 or T2Q8"
 
 
 def test_a_soak_has_iops_per_watt_too() -> None:

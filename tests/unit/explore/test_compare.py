@@ -226,6 +226,66 @@ def test_an_imported_tkperf_is_compared_with_ones_own_cell_by_cell(
     assert sum(line.startswith("RND 64KiB 65/35") for line in lines) == 2, "IOPS and throughput"
 
 
+def imported(folder: Path, kind: str, source: Path, name: str) -> str:
+    """A selector of what was imported."""
+    assert main(["import", kind, str(source), "--drive", "s4600", "-o", str(folder / name)]) == 0
+    return f"{folder / name}:s4600"
+
+
+def test_of_two_imports_nobody_knows_what_neither_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops",))
+    sides = [imported(tmp_path, "tkperf", source, name) for name in ("old", "new")]
+    found = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+    assert found.unintended.empty
+    assert {"purge", "CPU", "temperature"} <= set(found.unknown)
+    assert not {"model", "kernel", "protocol"} & set(found.unknown)
+    capsys.readouterr()
+    assert main(["compare", *sides]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2] == "Differs too: nothing that was recorded"
+    assert lines[3].startswith("Recorded on neither side, it may differ: ")
+    assert "purge" in lines[3]
+
+
+def test_a_printed_value_is_called_one(tmp_path: Path) -> None:
+    sides = []
+    for name, value in (("old", 100), ("new", 200)):
+        source = tmp_path / name / "slides.csv"
+        source.parent.mkdir()
+        source.write_text(f"block_size,read_iops\n4k,{value}\n")
+        sides.append(imported(tmp_path / name, "values", source, "out"))
+    found = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+    assert found.deltas["verdict"].tolist() == ["cannot tell"]
+    assert found.deltas["doubts"].tolist() == [["a printed value, without any word of its scatter"]]
+
+
+def test_values_of_one_side_are_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "block_size,read_iops\n4k,100\n" + "".join(f"{number}k,100\n" for number in range(8, 30))
+    path = results / "slides.csv"
+    path.write_text(text)
+    old = imported(results, "values", path, "old")
+    path.write_text("block_size,read_iops\n4k,100\n512,90\n")
+    new = imported(results, "values", path, "new")
+    capsys.readouterr()
+    assert main(["compare", old, new]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"Only of {new}: 1 value, RND 512B 100/0 iops" in lines
+    (line,) = [one for one in lines if one.startswith(f"Only of {old}: 22 values, RND 8KiB 100/0 iops, RND 9KiB")]
+    assert line.endswith(", and 10 more, see --json")
+
+
+def test_one_name_by_different_protocols_is_told(results: Path, tmp_path: Path) -> None:
+    """Never that a window average and a window average came about differently."""
+    sides = []
+    for name in ("old", "new"):
+        source = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops", "lat"))
+        sides.append(imported(tmp_path, "tkperf", source, name))
+    path = tmp_path / "new/tables/summary.parquet"
+    io.write(io.read(path, "summary").assign(protocol="another"), path, "summary")
+    with pytest.raises(UserError, match="by different protocols, imported tkperf and another; choose one measurement"):
+        compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+
+
 def test_an_import_of_several_tests_says_what_to_choose(tmp_path: Path, results: Path) -> None:
     source, imported = import_origins.tkperf(tmp_path / "s4600.xml"), tmp_path / "imported"
     assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(imported)]) == 0
@@ -270,7 +330,7 @@ def test_one_drive_before_and_after_a_change(
     assert lines[1].startswith("Meant to differ: ")
     assert lines[2].startswith("Differs too: ")
     assert facet.format(**known) in meant
-    assert other == "nothing"
+    assert other == "nothing that was recorded"
 
 
 def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -280,7 +340,7 @@ def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str
     assert "0 better, 0 worse, 10 same" in lines[0]
     assert "date (" in lines[1]
     assert " / 2032-" in lines[1]
-    assert lines[2] == "Differs too: nothing"
+    assert lines[2] == "Differs too: nothing that was recorded"
     lines = printed(results, capsys, "slow,until=2031-01-01", "slow,since=2033-01-01")
     assert " / 2033-" in lines[1]
     assert lines[2].startswith("Differs too: firmware (")
@@ -294,7 +354,7 @@ def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str
         ("slow", "drive=slow", "both sides have the recording slow/reads"),
         ("slow", "nobody", "no recording has drive nobody; there is fast, slow"),
         ("slow", "fast,run=7", "no recording has run 7; there is 1"),
-        ("slow", "fast,since=2999-01-01", "no recording has since"),
+        ("slow", "fast,since=2999-01-01", r"no recording has since 2999-01-01; there is \S+Z? to \S+$"),
         ("slow", "measurement=reads", "recordings of fast, slow, whose values are never pooled"),
         ("slow", "colour=red", "'colour=red' in 'colour=red' selects nothing"),
         ("slow", "fast,fast", "selects nothing"),
@@ -323,7 +383,7 @@ def test_the_command_tells_all_and_ends_as_it_is_asked(results: Path, capsys: py
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("fast against slow: 10 better, 0 worse, 0 same, 0 cannot tell (margin 5 %")
     assert lines[1].startswith("Meant to differ: ")
-    assert lines[2] == "Differs too: nothing"
+    assert lines[2] == "Differs too: nothing that was recorded"
     assert main([*arguments, "--json", "--margin", "3%"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["margin_pct"] == 3

@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import io as text_io
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -59,9 +63,11 @@ def test_what_only_reads_is_allowed(results: Path, sql: str) -> None:
         ("ATTACH '{folder}/made'", "ATTACH is not allowed"),
         ("SET enable_external_access = true", "SET is not allowed"),
         ("PRAGMA database_list", "PRAGMA is not allowed"),
-        ("INSTALL httpfs", "LOAD is not allowed"),
-        ("EXPLAIN ANALYZE SELECT 1", "EXPLAIN is not allowed"),
-        ("/* so */ EXPLAIN (ANALYZE) SELECT 1", "EXPLAIN is not allowed"),
+        ("INSTALL httpfs", "INSTALL is not allowed"),
+        ("/* so */ load httpfs", "LOAD is not allowed"),
+        ("EXPLAIN ANALYZE SELECT 1", "EXPLAIN ANALYZE is not allowed, .*use EXPLAIN without ANALYZE"),
+        ("/* so */ EXPLAIN (ANALYZE) SELECT 1", "EXPLAIN ANALYZE is not allowed"),
+        ("EXPLAIN ANALYZE COPY (SELECT 1) TO '{folder}/made'", "EXPLAIN ANALYZE is not allowed"),
         ("SELECT 1; SELECT 2", "has 2 statements"),
         ("", "has 0 statements"),
         ("SELEC 1", "is no SQL"),
@@ -80,6 +86,52 @@ def test_all_else_is_refused_in_a_sentence(results: Path, sql: str, words: str) 
         query(open_results(results), sql.format(folder=results.parent))
     assert "\n" not in str(caught.value)
     assert {path: path.stat().st_mtime_ns for path in results.parent.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT range, hash(range) AS h FROM range(20000000) ORDER BY h",  # more than fits, to compute
+        "SELECT range FROM range(20000000)",  # and to hand out
+    ],
+)
+def test_what_takes_too_much_memory_is_refused(results: Path, sql: str) -> None:
+    before = set(results.parent.rglob("*")) | set(Path.cwd().iterdir())
+    with pytest.raises(UserError, match="more memory than the 64 MiB that it may; ask for less"):
+        query(open_results(results), sql, most_bytes=2**26)
+    assert set(results.parent.rglob("*")) | set(Path.cwd().iterdir()) == before, "nothing is written in its stead"
+
+
+def test_half_of_the_memory_at_the_most(results: Path) -> None:
+    sql = "SELECT current_setting('memory_limit') AS most, current_setting('temp_directory') AS place"
+    (row,) = query(open_results(results), sql).to_pylist()
+    number, unit = row["most"].split()
+    limit_bytes = float(number) * 2 ** {"MiB": 20, "GiB": 30, "TiB": 40}[unit]
+    assert limit_bytes <= 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert row["place"] == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_query_without_a_traceback(results: Path, number: signal.Signals) -> None:
+    endless = "SELECT count(*) AS n FROM range(100000000) a, range(100000000) b WHERE a.range * b.range % 7 = 3"
+    program = (
+        "import sys; from drivelab.cli.main import main; from drivelab.explore import query as module\n"
+        "answer = module._answer\n"
+        "def say(*arguments):\n"
+        "    print('asked', flush=True)\n"
+        "    return answer(*arguments)\n"
+        "module._answer = say\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", program, "query", endless, "--results", str(results)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(number)
+        _, told = process.communicate()
+    assert process.returncode == 130
+    assert told.startswith("drivelab: interrupted")
+    assert "Traceback" not in told
 
 
 def test_files_of_another_version_are_left_out_and_counted(results: Path) -> None:

@@ -6,14 +6,19 @@ from types import ModuleType
 from typing import Any
 
 import comparison_frames as frames
+import matplotlib
 import numpy as np
 import pandas as pd
 import protocol_frames
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
+from drivelab.analysis.detectors.bathtub import LEAST_INDEX_PCT, bathtub_index
 from drivelab.analysis.latency import percentiles_us
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
+from drivelab.figures import overlay, style
 from drivelab.figures.alignment import alignment
 from drivelab.figures.application_durations import application_durations
 from drivelab.figures.bathtub import bathtub
@@ -81,7 +86,7 @@ def test_what_is_not_compared_has_no_dot(made: ModuleType) -> None:
     figure = comparison(deltas.assign(**none, interval_low_pct=np.nan, interval_high_pct=np.nan))
     assert sum(len(points) for verdict in (BETTER, WORSE, SAME, CANNOT_TELL) for points in drawn(figure, verdict)) == 1
     assert texts(figure, "verdict") == [NOT_COMPARED, CANNOT_TELL]
-    assert texts(figure, "value") == ["", "\N{MINUS SIGN}3"]
+    assert texts(figure, "value") == ["", "\N{MINUS SIGN}3 %"]
 
 
 def test_unknown_verdicts_are_refused(made: ModuleType) -> None:
@@ -164,11 +169,54 @@ def test_a_size_that_did_not_settle_is_loud() -> None:
 
 def test_the_bathtub_says_how_far_below_the_line_it_is() -> None:
     figure = bathtub(frames.of_drives(frames.mixes), NO_WINDOWS)
-    assert texts(figure, "index") == ["\N{MINUS SIGN}50 %"] * 3
+    assert texts(figure, "index") == ["\N{MINUS SIGN}50 / \N{MINUS SIGN}24 %"] * 3
     assert drawn(figure, "line")[0].tolist() == [[0, 2000], [20, 1800], [60, 3400], [100, 10000]]
     assert drawn(figure, "end to end")[0].tolist() == [[0, 2000], [100, 10000]]
     with pytest.raises(ValueError, match="no workload with reads alone"):
         bathtub(frames.mixes((100, 0)), NO_WINDOWS)
+
+
+@pytest.mark.parametrize(("iops", "is_bathtub"), [(1800, True), (2400, False)])
+def test_a_bathtub_is_in_bold_where_the_detector_calls_it_one(iops: float, is_bathtub: bool) -> None:
+    mixes = frames.mixes((100, 20, 0))
+    mixes.loc[mixes["read_share_pct"] == 20, "iops"] = iops  # sharing the time alone comes to 2381
+    (number,) = [text for text in bathtub(mixes, NO_WINDOWS).axes[0].texts if text.get_gid() == "index"]
+    assert (number.get_fontweight() == "bold") == is_bathtub
+    deepest = bathtub_index(mixes)
+    assert deepest is not None
+    assert deepest.index_pct > LEAST_INDEX_PCT  # below the line it is either way
+
+
+def test_drives_that_lie_on_each_other_are_named() -> None:
+    cells = frames.of_drives(frames.mixes)
+    first, *others = cells["drive"].unique()
+    alike = cells[cells["drive"] == first]
+    for drive in others[:1]:
+        cells.loc[cells["drive"] == drive, "iops"] = alike["iops"].to_numpy() * 1.0001
+    assert f"{others[0]} lies on {first}" in texts(bathtub(cells, NO_WINDOWS), "note")
+    assert not any("lies on" in text for text in texts(bathtub(frames.of_drives(frames.mixes), NO_WINDOWS), "note"))
+
+
+@given(st.lists(st.sampled_from([100.0, 200.0, 300.0]), min_size=2, max_size=6))
+def test_each_hidden_drive_lies_on_one_that_is_seen(levels: list[float]) -> None:
+    rows = [{"drive": f"d{place}", "at": at, "iops": level + at} for place, level in enumerate(levels) for at in (1, 2)]
+    said = overlay.coinciding(pd.DataFrame(rows), ["at"], ["iops"])
+    pairs = [one.split(" lies on ") for one in said.split(", ")] if said else []
+    assert len(pairs) == len(levels) - len(set(levels))
+    assert not {upper for upper, _ in pairs} & {lower for _, lower in pairs}
+    assert all(levels[int(upper[1:])] == levels[int(lower[1:])] for upper, lower in pairs)
+
+
+def test_what_is_written_beside_a_forest_lies_within_the_picture(made: ModuleType) -> None:
+    """A text is as wide in the file as where its room was measured, whatever the resolution."""
+    deltas = made.deltas(("op28",)).assign(measurement="pts-composite-block-workload-of-a-long-name")
+    figure = comparison(deltas)
+    with matplotlib.rc_context(style.RC):
+        figure.get_layout_engine().execute(figure)
+        figure.set_dpi(style.PNG_DPI)
+        boxes = [text.get_window_extent() for text in (*figure.axes[0].get_yticklabels(), *figure.axes[0].texts)]
+    assert min(box.x0 for box in boxes) >= 0
+    assert max(box.x1 for box in boxes) <= figure.get_window_extent().x1
 
 
 def test_alignment_pairs_what_is_alike_otherwise() -> None:
@@ -207,7 +255,13 @@ def test_nines_side_by_side_are_the_percentiles_of_each_drive() -> None:
 
 def test_quantiles_of_few_ios_are_hollow() -> None:
     figure = nines_of_drives(frames.bins(("op7",), 3000))
-    assert [len(points) for points in (*drawn(figure, "told"), *drawn(figure, "barely told"))] == [3, 4]
+    assert [len(points) for points in (*drawn(figure, "told"), *drawn(figure, "barely told"))] == [3, 1]
+
+
+def test_a_drive_of_fewer_ios_has_fewer_nines() -> None:
+    figure = nines_of_drives(pd.concat([frames.bins(("op7",), 3000), frames.bins(("op28",))]))
+    assert sum(len(points) for points in (*drawn(figure, "told"), *drawn(figure, "barely told"))) == 4 + 7
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()][-1] == "99.9999"
 
 
 def test_only_the_last_soak_counts_and_of_one_workload() -> None:

@@ -112,7 +112,8 @@ def test_only_the_last_soak_of_a_turn_counts() -> None:
 
 def test_nines_that_few_ios_tell_are_hollow() -> None:
     few = nines(frames.bins(ios=3000))
-    assert len(drawn(few, "barely told")[0]) == 4  # 99.9, 99.99, 99.999 and 99.9999 % of 3000
+    assert len(drawn(few, "barely told")[0]) == 1  # 99.9 % of 3000; deeper quantiles have no I/O above them
+    assert len(texts(few, "number")) == 4
     assert drawn(nines(frames.bins(ios=20_000_000)), "barely told") == []
 
 

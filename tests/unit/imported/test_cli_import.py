@@ -61,6 +61,26 @@ def test_a_log_becomes_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     )
 
 
+@pytest.mark.parametrize("of_study", ["study.txt", "recordings/op7/plan.json", "tables/summary.parquet"])
+def test_the_results_of_a_study_are_never_written_over(
+    tmp_path: Path, of_study: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = origins.tkperf(tmp_path / "x.xml", ("lat",)), tmp_path / "results"
+    (out / of_study).parent.mkdir(parents=True, exist_ok=True)
+    (out / of_study).write_text("of a study")
+    before = sorted(out.rglob("*"))
+    assert main(["import", "tkperf", str(source), "--drive", "a", "-o", str(out)]) == 2
+    assert "holds the results of a study" in capsys.readouterr().err
+    assert sorted(out.rglob("*")) == before
+    assert (out / of_study).read_text() == "of a study"
+
+
+def test_an_import_may_be_made_anew(tmp_path: Path) -> None:
+    source = origins.tkperf(tmp_path / "x.xml", ("lat",))
+    command = ["import", "tkperf", str(source), "--drive", "a", "-o", str(tmp_path / "out")]
+    assert [main(command), main(command)] == [0, 0]
+
+
 @pytest.mark.parametrize("drive", [[], ["--drive", "a/b"]])
 def test_the_drive_has_a_name(tmp_path: Path, drive: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     source = origins.tkperf(tmp_path / "x.xml", ("lat",))

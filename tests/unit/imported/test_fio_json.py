@@ -13,6 +13,7 @@ from import_origins import document, job, options
 from drivelab.errors import UserError
 from drivelab.fio.result import read_result
 from drivelab.imported import fio_json, fio_plot
+from drivelab.imported.report import plan_of
 from drivelab.imported.tables import tables_of
 
 OWN = Path(__file__).parents[1] / "fio" / "data"
@@ -106,7 +107,39 @@ def _negative(one: dict[str, Any]) -> None:
     one["jobs"][0]["read"]["lat_ns"]["max"] = -1
 
 
+def _rate(one: dict[str, Any]) -> None:
+    one["jobs"][0]["read"] |= {"iops": 1e9, "total_ios": 125, "io_bytes": 125 * 4096, "runtime": 800}
+
+
+def _bandwidth(one: dict[str, Any]) -> None:
+    one["jobs"][0]["read"]["bw_bytes"] *= 2
+
+
+def _block(one: dict[str, Any]) -> None:
+    read = one["jobs"][0]["read"]
+    read |= {"io_bytes": read["total_ios"] << 20, "bw_bytes": 1000 << 20}
+
+
+def _mean(one: dict[str, Any]) -> None:
+    one["jobs"][0]["read"]["lat_ns"]["mean"] *= 1000
+
+
+def _least(one: dict[str, Any]) -> None:
+    one["jobs"][0]["read"]["lat_ns"]["min"] = 8_000_000
+
+
+def _no_time(one: dict[str, Any]) -> None:
+    one["jobs"][0]["read"]["runtime"] = 0
+    one["jobs"][0]["write"]["runtime"] = 5
+
+
 BAD = {
+    _rate: r"contradicts itself: it has 1e\+09 read IOPS, but 125 reads in 0.8 s",
+    _bandwidth: "contradicts itself: it has 7.8125 MiB/s of reads, but 39.0625 MiB in 10 s",
+    _block: "1.04858e.06 bytes in each of its reads, but the block size 4096",
+    _mean: "a mean latency of reads of 80000 us, but from 1 to 9000 us",
+    _least: "a mean latency of reads of 80 us, but from 8000 to 9000 us",
+    _no_time: "10000 reads in no time",
     _error: "reports error 5",
     _zeroed: "without any I/O",
     _no_writes: "lacks 'write'",
@@ -147,6 +180,38 @@ def test_text_around_the_json_is_refused(tmp_path: Path, before: str | None, aft
 def test_fios_complaint_about_a_mounted_device_is_refused() -> None:
     with pytest.raises(UserError, match=r"where JSON should be|without any I/O"):
         fio_json.read_run(OWN / "mounted_device" / "fio.json")
+
+
+def test_a_copy_is_no_second_round(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        origins.write(tmp_path / f"{name}.json", document(job(1000.0, 0.0, options())))
+    with pytest.raises(UserError, match=r"b\.json: is the same run as .*a\.json; leave one of the two out"):
+        fio_json.read(tmp_path, "a")
+
+
+def _of_virtual_clock(second: int = 0) -> dict[str, Any]:
+    asked = options(ioengine="virtual-clock", filename="VIRTUAL-OP7")
+    return document(job(1000.0, 0.0, asked), second=second, **{"fio version": "virtual-clock"})
+
+
+def test_the_virtual_clock_stays_what_it_is(tmp_path: Path) -> None:
+    path = origins.write(tmp_path / "a.json", _of_virtual_clock())
+    recordings = fio_json.read(path, "a")
+    tables = tables_of(recordings)
+    for name in ("cells", "summary"):
+        assert set(tables[name]["virtual"]) == {True}
+        assert set(tables[name]["clock"]) == {"virtual"}
+    known = tables["conditions"].set_index("facet")["value"]
+    assert (known["clock"], known["engine"], known["fio"]) == ("virtual", "virtual clock", "virtual clock")
+    plan = plan_of(recordings[0], path)
+    assert (plan["virtual"], plan["clock"]) == (True, "virtual")
+
+
+def test_what_never_ran_is_no_round_of_what_did(tmp_path: Path) -> None:
+    origins.write(tmp_path / "a.json", _of_virtual_clock())
+    origins.write(tmp_path / "b.json", document(job(1000.0, 0.0, options(filename="VIRTUAL-OP7")), second=60))
+    with pytest.raises(UserError, match="of fio and of drivelab's virtual clock; import one kind"):
+        fio_json.read(tmp_path, "a")
 
 
 def test_several_targets_are_refused(tmp_path: Path) -> None:

@@ -68,3 +68,42 @@ def test_what_is_no_such_table_is_refused(tmp_path: Path, text: str) -> None:
 def test_an_unknown_unit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="'parsecs' is no unit"):
         read(tmp_path, "block_size,read\n4k,100\n", unit="parsecs")
+
+
+CONTRADICTED = {
+    ("block_size,read_mb_s\n4k,100\n", "IOPS"): "column read_mb_s is in MB/s, which is no other name for IOPS",
+    ("block_size,read_iops\n4k,100\n", "us"): "column read_iops is in IOPS",
+    (
+        "statistic,block_size,0/100\nmean,4k,100\n",
+        "IOPS",
+    ): "line 2 has the statistic 'mean', as latencies have, of iops",
+    ("test,variable,unit,v1\nx,4k random read,us,5\n", "ms"): "says itself what its numbers are; leave out --unit",
+    ("parameter,unit,threads,queue_depth,1TB\nread,IOPS,1,1,5\n", "KIOPS"): "leave out --unit",
+}
+
+
+@pytest.mark.parametrize(("text", "unit"), CONTRADICTED)
+def test_a_unit_that_contradicts_the_file_is_refused(tmp_path: Path, text: str, unit: str) -> None:
+    with pytest.raises(UserError, match=CONTRADICTED[text, unit]):
+        read(tmp_path, text, unit=unit)
+
+
+def test_a_unit_of_the_same_quantity_corrects_a_column(tmp_path: Path) -> None:
+    """Many print MiB/s and call it MB/s."""
+    one = read(tmp_path, "block_size,read_mb_s\n4k,100\n", unit="MiB/s")[0]
+    assert tables_of([one])["summary"]["value"].item() == 100
+
+
+TWICE = {
+    "block_size,read_iops\n4k,100\n8k,90\n4096,110\n": "line 4 has RND 4KiB 100/0 iops again, as line 2 has",
+    "block_size,read_iops,read_iops\n4k,100,110\n": "the column 'read_iops' twice",
+    "block_size,read_iops\n4k,100,110\n": "line 2 has more values than the header has columns",
+    "test,variable,unit,v1\nx,4k random read,us,5\ny,4k random read,us,6\n": "line 3 has RND 4KiB 100/0 mean",
+    "parameter,unit,threads,queue_depth,1TB\nread,IOPS,1,1,5\nread,KIOPS,1,1,6\n": "line 3 has read T1Q1 iops again",
+}
+
+
+@pytest.mark.parametrize("text", TWICE)
+def test_a_value_that_is_there_twice_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UserError, match=TWICE[text]):
+        read(tmp_path, text)

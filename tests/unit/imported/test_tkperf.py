@@ -137,6 +137,8 @@ BAD = {
     "mixes": ({"iops_roundmat": [[[1.0] * 8] * 6] * 5}, "another number of values than mixes"),
     "no rounds": ({"iops_roundmat": []}, "no values for <roundmat>"),
     "hard disk": ({"iops_stdyrounds": None}, "hard disk"),
+    "average": ({"iops_stdyavg": 99999}, "average 99999 in <stdyavg>, but its <stdyvalues> have 61265"),
+    "average of nothing": ({"iops_stdyavg": "many"}, "has 'many' for <stdyavg>"),
     "no depth": ({"iops_iodepth": None}, "no number in <iodepth>"),
 }
 

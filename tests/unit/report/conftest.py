@@ -363,13 +363,14 @@ def figures() -> dict[str, list[dict[str, Any]]]:
 def full_length(
     tables: dict[str, pd.DataFrame], plans: list[dict[str, Any]]
 ) -> Callable[[], tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]]:
-    """The same study at full length on real drives: nothing to warn of."""
+    """The same study at full length on real drives, several recordings of each: nothing to warn of."""
 
     def change() -> tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]:
         quiet = {
             name: frame.assign(**{c: False for c in ("reduced", "virtual") if c in frame})
             for name, frame in tables.items()
         }
+        quiet["deltas"] = quiet["deltas"].assign(scope="recordings")
         return quiet, [{**one, "reduced": False, "reduced_why": [], "virtual": False} for one in plans]
 
     return change

@@ -52,8 +52,8 @@ def test_what_else_differs_stands_beside_the_verdict_and_above_all_in_the_compar
     assert texts(table)[0] == ["kernel", "NO", "6.1.0-28", "6.12.1", "pts-iops"]
     assert texts(table)[1][-1] == "every test"
     assert report.verdict_table is not None
-    assert [row[-1].small for row in report.verdict_table.rows] == ["also differs: kernel"] * 3 + [""] * 2
-    proof = report.verdict_table.rows[0][-2].proof
+    assert ["also differs: kernel" in row[-1].small for row in report.verdict_table.rows] == [True] * 3 + [False] * 2
+    proof = report.verdict_table.rows[0][-1].proof
     assert proof is not None
     assert ("NOT meant to differ: kernel", "6.1.0-28 → 6.12.1") in proof.facts
     assert ("Meant to differ: over-provisioning", "7 % → 28 %") in proof.facts
@@ -81,7 +81,7 @@ def test_findings_stand_in_front_and_what_was_sought_in_vain_on_the_page(
     ]  # fmt: skip
     report = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None)
     assert report.findings is not None
-    assert report.findings.caption == "What stands out: 1 findings of 3 looks, by 3 detectors"
+    assert report.findings.caption == "1 finding of 3 looks, by 3 detectors"
     assert texts(report.findings) == [["Periodic dips", "A dip every 12.5 s", "12.50", "3 s", "4 s to 40 s"]]
     pages = {(one.drive, one.measurement): one for one in report.pages}
     page = pages["op7", "pts-write-saturation"]
@@ -114,6 +114,32 @@ def test_saturation_has_its_cliff_and_its_level(
     assert fields == ["RND 4KiB 0/100", *told, "1,486", "1.3 %", f"{MINUS}0.40 %", "2.200", "4.700"]
     table = next(one for one in page.tables if one.id.endswith("-saturation"))
     assert table.rows[0][9].small == ("steady" if cliff else "NOT steady")
+
+
+@pytest.mark.parametrize(
+    ("drift_pct", "level", "verdict"),
+    [
+        (-7.0, f"1,450{DASH}1,520, drift {MINUS}7.0 %", "steady"),
+        (-11.0, f"1,450{DASH}1,520, still falls, drift {MINUS}11 %", "NOT steady"),
+        (11.0, f"1,450{DASH}1,520, still rises, drift +11 %", "NOT steady"),
+        (None, f"1,450{DASH}1,520", "steady"),
+    ],
+)
+def test_a_steady_level_has_its_drift_beside_it(
+    tables: Tables, study: dict[str, Any], plans: Plans, drift_pct: float | None, level: str, verdict: str
+) -> None:
+    of_cliff = ("cliff_time_s", "cliff_bytes", "cliff_drive_fills", "iops_before", "iops_after")
+    row = {
+        **keyed("op7", "pts-write-saturation"), "step": 0, "cell_label": "RND 4KiB 0/100", "slices": 40, "cliff": False,
+        **dict.fromkeys(of_cliff), "level_iops": 1486.0, "level_low_iops": 1450.0, "level_high_iops": 1520.0,
+        "level_variation_pct": 1.3, "level_drift_pct": drift_pct, "level_steady": True, "level_from_s": 33.0,
+        "level_from_drive_fills": 2.2, "bytes_written": 300 << 20, "drive_fills": 4.7,
+    }  # fmt: skip
+    report = build({**tables, "saturation": pd.DataFrame([row])}, study, plans, [], None)
+    page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-write-saturation"))
+    (cells,) = next(one for one in page.tables if one.id.endswith("-saturation")).rows
+    assert cells[7].small.replace("\u00a0", " ") == level
+    assert cells[9].small == verdict
 
 
 def test_drives_of_several_capacities_stand_side_by_side_from_the_smallest(tables: Tables, plans: Plans) -> None:
@@ -192,4 +218,4 @@ def test_values_have_interval_and_deviation_and_small_samples_are_told(
     few = tables["summary"].assign(samples=[[1.0]] * len(tables["summary"]), mad=None, interval_low=None)
     told = build({**tables, "summary": few}, study, plans, [], None).pages[0].tables[-1]
     assert "All values stand on fewer than 3 samples" in told.note
-    assert BETTER in {row[-1].text.removesuffix(" *") for row in report.verdict_table.rows}  # type: ignore[union-attr]
+    assert BETTER in {row[-1].verdict.removesuffix(" *") for row in report.verdict_table.rows}  # type: ignore[union-attr]

@@ -82,7 +82,7 @@ def unpacked(text: str) -> str:
 
 def test_starts_with_the_verdict_before_everything_else(html: str) -> None:
     words = Page(html).words
-    lead = words.index("op28 beats op7 in all 5 headline comparisons.")
+    lead = words.index("op28 beats op7 in all 5 headline comparisons, within one recording.")
     assert lead < words.index("op28 beats op7 at RND 4KiB 0/100 by 62 %")
     assert (
         words.index("op28 beats op7 at RND")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pandas as pd
 import pytest
 
 from drivelab.report.model import build
-from drivelab.report.pdf import laid_out, pages_html, write_pdf
+from drivelab.report.pdf import cells_of, laid_out, pages_html, write_pdf
 from drivelab.report.view import Report
 
 
@@ -82,6 +84,37 @@ def test_the_tables_and_figures_of_a_page_are_on_it(report: Report, document: An
     for row in page.determination.rows:
         assert all(word in text for cell in row for word in cell.text.split())
     assert html.count("<img ") == sum(len(page.figures) for page in report.pages)
+
+
+def test_a_table_names_the_folders_of_its_fio_jobs(report: Report, document: Any) -> None:
+    text = "".join(texts(document)).replace(" ", "")
+    tables = [table for page in report.pages for table in page.tables if not table.collapsed]
+    told = [(table, cells_of(table)) for table in tables]
+    assert any(words for _, words in told)
+    for table, words in told:
+        places = {place for row in table.rows for cell in row if cell.proof for place in cell.proof.evidence}
+        assert bool(words) == bool(places)
+        assert words.replace(" ", "") in text
+        assert all(word.rstrip(".") in places for word in words.split() if "/" in word)
+
+
+def test_a_table_of_few_rows_is_whole_on_a_page(report: Report, document: Any) -> None:
+    found = 0
+    for page in report.pages:
+        if page.determination and len(page.determination.rows) <= 14:
+            caption = page.determination.caption.split()
+            last = page.determination.rows[-1][0].text.split()
+            assert any(all(word in text.split() for word in (*caption, *last)) for text in texts(document))
+            found += 1
+    assert found
+
+
+def test_the_pages_are_tagged(report: Report, tmp_path: Path) -> None:
+    write_pdf(report, tmp_path / "pages.pdf")
+    packed = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", (tmp_path / "pages.pdf").read_bytes(), re.DOTALL)
+    structure = b"".join(zlib.decompressobj().decompress(one) for one in packed if one.startswith(b"\x78"))
+    for mark in (b"/StructTreeRoot", b"/S /H2", b"/S /Table", b"/S /Figure"):
+        assert mark in structure or mark.replace(b" ", b"") in structure, mark
 
 
 def test_what_a_table_says_is_text_and_no_markup(

@@ -80,6 +80,12 @@ def test_kinds(steps: list[dict[str, Any]], kinds: set[str]) -> None:
     assert figure_kinds({"measure": steps}) == kinds
 
 
+def test_cpu_use_is_drawn_where_a_cpu_works() -> None:
+    sweep = {"measure": [loop(demands((1, 1), (1, 4), (4, 4)))]}
+    assert "demand_cpu" in figure_kinds(sweep | {"clock": "wall"})
+    assert "demand_cpu" not in figure_kinds(sweep | {"clock": "virtual"})
+
+
 def test_no_figure_is_of_two_kinds() -> None:
     """Two rules that make one file are an ambiguity to Snakemake."""
     names = [name for kind in OF_A_RECORDING for name in FIGURES_OF[kind]]

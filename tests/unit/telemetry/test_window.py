@@ -35,6 +35,11 @@ def test_own_load_never_counts_and_may_come_out_a_tick_too_large() -> None:
     assert "load_pct" not in cpu_shares({"cpu_total_s": 2.0, "cpu_busy_s": 1.0})
 
 
+def test_no_share_is_above_all_there_is() -> None:
+    rise = {"cpu_total_s": 0.3, "cpu_busy_s": 0.1 + 0.2, "own_cpu_s": 0.0}
+    assert cpu_shares(rise) == {"cpu_pct": 100.0, "load_pct": 100.0}
+
+
 def test_where_the_kernel_serves_the_drive_only_time_in_programs_is_compared() -> None:
     rise = {"cpu_total_s": 10.0, "cpu_busy_s": 9.0, "cpu_user_s": 3.0, "own_user_s": 2.0}
     assert cpu_shares(rise) == {"cpu_pct": 90.0, "load_pct": 10.0}

@@ -1,5 +1,7 @@
 
 const NARROWEST_PX = 480; // below this a chart is drawn as if it were so wide, and made smaller with its letters
+const LEAST_CONTRAST = 4.2; // against a dark ground; so it is 3 or more against a band on it as well
+const BAND_SHARE = 0.08; // of the colour of a pale band, on a dark ground
 const colours = matchMedia("(prefers-color-scheme: dark)");
 const near = new Set();
 const drawn = new Set();
@@ -34,18 +36,28 @@ function shown(colour, ink, ground) {
   if (high - low <= 24) return high < 96 ? ink : low > 250 ? ground : colour;
   const behind = luminance(channels(ground) ?? [255, 255, 255]);
   let light = rgb;
-  for (let share = 0.1; behind < 0.2 && (luminance(light) + 0.05) / (behind + 0.05) < 3.5 && share < 1; share += 0.1) {
+  for (let share = 0.1; behind < 0.2 && (luminance(light) + 0.05) / (behind + 0.05) < LEAST_CONTRAST && share < 1; share += 0.1) {
     light = rgb.map((one) => Math.round(one + (255 - one) * share));
   }
   return light === rgb ? colour : `rgb(${light.join(", ")})`;
+}
+
+/** The colour of a band: one that is pale on white is nearly the ground on a dark page, else what is on it is lost. */
+function band(colour, ink, ground) {
+  const [rgb, behind] = [channels(colour), channels(ground)];
+  if (!rgb || !behind || luminance(behind) >= 0.2 || luminance(rgb) < 0.4) return shown(colour, ink, ground);
+  return `rgb(${behind.map((one, place) => Math.round(one + (rgb[place] - one) * BAND_SHARE)).join(", ")})`;
 }
 
 function adapted(value, ink, ground) {
   if (typeof value === "string") return shown(value, ink, ground);
   if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map((one) => adapted(one, ink, ground));
   if (value === null || typeof value !== "object") return value;
-  const entries = Object.entries(value).map(([key, one]) => [key, /^(colorscale|text|x|y|z)$/.test(key) ? one : adapted(one, ink, ground)]);
-  return Object.fromEntries(entries);
+  const entry = (key, one) => {
+    if (/^(colorscale|text|x|y|z)$/.test(key)) return one;
+    return key === "fillcolor" && typeof one === "string" ? band(one, ink, ground) : adapted(one, ink, ground);
+  };
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, entry(key, one)]));
 }
 
 /** The lines above a chart, as text of the page: it breaks where it must, and is not made smaller. */

@@ -31,9 +31,13 @@ function valueOf(cell) {
   return cell.classList.contains("number") || !small.length ? main : `${main} (${small.join(" ")})`;
 }
 
+/** The table as text; the verdict beside a delta has a column of its own. */
 function csvOf(table) {
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  return [...table.rows].map((row) => [...row.cells].map((cell) => quoted(valueOf(cell))).join(",")).join("\n") + "\n";
+  const judged = new Set([...table.querySelectorAll(".said")].map((one) => one.closest("td").cellIndex));
+  const said = (cell) => (cell.nodeName === "TH" ? "Verdict" : cell.querySelector(".said")?.textContent ?? "");
+  const fields = (cell) => (judged.has(cell.cellIndex) ? [valueOf(cell), said(cell)] : [valueOf(cell)]);
+  return [...table.rows].map((row) => [...row.cells].flatMap(fields).map(quoted).join(",")).join("\n") + "\n";
 }
 
 function compare(one, other) {

@@ -1,0 +1,251 @@
+"""Evidence that contradicts itself, or lies where it does not belong, counts nowhere and is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_plans import made_plan
+
+from drivelab.analysis.exclusions import exclusions_table
+from drivelab.analysis.soundness import split
+from drivelab.analysis.windows import windows_table
+from drivelab.fio.consistency import contradiction, contradiction_of_slice
+from drivelab.fio.document import documents, from_document
+from drivelab.fio.slices import slices
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan, canonical
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.tables.belonging import foreign_devices
+from drivelab.tables.collect import collect
+from drivelab.tables.facts import recording_facts
+
+MIX = {"pattern": "random", "read_share": 50, "block_size_bytes": 4096, "threads": 2, "queue_depth": 2,
+       "runtime_s": 0.3}  # fmt: skip
+TRACK = {"pattern": "random", "read_share": 50, "block_size_bytes": 4096, "metric": "iops"}
+UNTIL = {"window": 5, "max_rounds": 7, "data_excursion": 0.9, "slope_excursion": 0.9, "track": [TRACK]}
+SOAK = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 4, "slice_s": 0.1}
+FILL = {"block_size_bytes": 131072, "capacity_multiple": 1, "pattern": "sequential", "queue_depth": 32}
+DATA = Path(__file__).parents[1] / "fio/data"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording on the virtual clock: five rounds of a mix, then a soak of ten slices."""
+    folder = tmp_path_factory.mktemp("made")
+    steps: list[dict[str, Any]] = [{"loop": {"cells": [MIX], "until": UNTIL}},
+                                   {"soak": {"cell": SOAK, "until": {"time_s": 1.0}}}]  # fmt: skip
+    plan = made_plan(folder, steps, {"fill": FILL})
+    purge(plan, folder / "purged.json")
+    precondition(plan, folder / "purged.json", folder / "conditioned.json")
+    measure(plan, folder / "conditioned.json")
+    return plan.recording_path
+
+
+@pytest.fixture
+def recording(made: Path, tmp_path: Path) -> Path:
+    place = tmp_path / "recordings" / Path(*made.parts[-3:])
+    shutil.copytree(made, place)
+    return place
+
+
+def cell(recording: Path, number: int) -> Path:
+    return recording / f"cells/0-round0{number}-cell00"
+
+
+def excluded(recording: Path) -> list[tuple[str, str, str]]:
+    found = exclusions_table(collect(recording, reduced=False)["cells"], recording_facts([recording]))
+    return [(one.place.partition(",")[0], one.fault, one.words) for one in found.itertuples()]
+
+
+def faults(recording: Path) -> list[tuple[str, str]]:
+    return [(place, fault) for place, fault, _ in excluded(recording)]
+
+
+def times(name: str, factor: float) -> Callable[[dict[str, Any]], None]:
+    """Of the writes: `name` is a key of the direction, or of its latency after a dot."""
+
+    def change(job: dict[str, Any]) -> None:
+        of, key = (job["write"]["lat_ns"], name[4:]) if name.startswith("lat.") else (job["write"], name)
+        of[key] = type(of[key])(of[key] * factor)
+
+    return change
+
+
+CONTRADICTIONS = {
+    "mean above all": ("lat.mean", 1000, "mean latency of the writes", "largest"),
+    "mean below all": ("lat.mean", 1e-6, "mean latency of the writes", "smallest"),
+    "mean off the bins": ("lat.mean", 1.1, "mean latency of the writes", "by the latency bins"),
+    "smallest": ("lat.min", 1.5, "smallest latency of the writes", "lowest bin"),
+    "largest": ("lat.max", 2, "largest latency of the writes", "highest bin"),
+    "rate": ("iops", 1.01, "IOPS of the writes", " are "),
+    "bandwidth": ("bw_bytes", 2, "bandwidth of the writes", " are "),
+    "duration": ("runtime", 0.5, "IOPS of the writes", " are "),
+    "bytes": ("io_bytes", 256, "bandwidth of the writes", " are "),
+    "count": ("total_ios", 3, "IOPS of the writes", " are "),
+}
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS)
+def test_a_cell_that_contradicts_itself_is_in_no_window(recording: Path, case: str) -> None:
+    name, factor, one, other = CONTRADICTIONS[case]
+    path = cell(recording, 3) / "fio.json"
+    document = json.loads(path.read_text())
+    times(name, factor)(document["jobs"][0])
+    path.write_text(json.dumps(document))
+    ((place, fault, words),) = excluded(recording)
+    assert (place, fault) == ("round 3", "contradicts itself")
+    assert one in words
+    assert other in words
+    assert not windows_table(collect(recording, reduced=False)["cells"], {0: UNTIL})["reached"].any()
+
+
+def test_sizes_are_told_even_where_all_rates_agree(recording: Path) -> None:
+    """4 KiB I/Os that moved 1 MiB each."""
+    path = cell(recording, 3) / "fio.json"
+    document = json.loads(path.read_text())
+    for name in ("io_bytes", "bw_bytes"):
+        times(name, 256)(document["jobs"][0])
+    path.write_text(json.dumps(document))
+    ((_, fault, words),) = excluded(recording)
+    assert fault == "contradicts itself"
+    assert "writes of 4096 bytes" in words
+
+
+@pytest.mark.parametrize("name", ["iops", "bandwidth_mib_s", "mean_latency_us"])
+def test_the_journal_is_believed_no_more_than_fio(recording: Path, name: str) -> None:
+    path = recording / "journal.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    (line,) = [one for one in lines if one["event"] == "cell" and one["round"] == 2]
+    line["metrics"][name] *= 1.001
+    path.write_text("".join(canonical(one) + "\n" for one in lines))
+    ((place, fault, words),) = excluded(recording)
+    assert (place, fault) == ("round 2", "contradicts itself")
+    assert "the journal" in words
+
+
+def test_evidence_of_another_drive_is_foreign(recording: Path) -> None:
+    path = cell(recording, 4) / "job.fio"
+    path.write_text(path.read_text().replace("filename=MINE-1", "filename=OTHER-2"))
+    assert excluded(recording) == [("round 4", "foreign evidence", "job.fio is for OTHER-2, the drive is MINE-1")]
+
+
+def test_a_soak_of_another_drive_is_foreign(recording: Path) -> None:
+    path = recording / "cells/1-soak-part1/job.fio"
+    path.write_text(path.read_text().replace("filename=MINE-1", "filename=OTHER-2"))
+    assert set(faults(recording)) == {(f"slice {number}", "foreign evidence") for number in range(1, 11)}
+
+
+def test_evidence_of_another_time_is_foreign(recording: Path) -> None:
+    path = cell(recording, 2) / "fio.json"
+    document = json.loads(path.read_text())
+    document["timestamp_ms"] += 60_000
+    path.write_text(json.dumps(document))
+    ((place, fault, words),) = excluded(recording)
+    assert (place, fault) == ("round 2", "foreign evidence")
+    assert "by the journal at" in words
+
+
+@pytest.mark.parametrize(("source", "target"), [(4, 5), (5, 4)])
+def test_a_round_copied_over_another_counts_once(recording: Path, source: int, target: int) -> None:
+    """Whichever was copied: the one counts whose time the journal has."""
+    shutil.rmtree(cell(recording, target))
+    shutil.copytree(cell(recording, source), cell(recording, target))
+    ((place, fault, words),) = excluded(recording)
+    assert (place, fault) == (f"round {target}", "duplicated round")
+    assert words.endswith(f"cells/0-round0{source}-cell00")
+
+
+def test_of_copies_that_the_journal_has_no_time_of_the_first_counts(recording: Path) -> None:
+    path = recording / "journal.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        for name in ("io_started_s", "metrics"):
+            line.pop(name, None)
+    path.write_text("".join(canonical(one) + "\n" for one in lines))
+    shutil.copy(cell(recording, 1) / "fio.json", cell(recording, 3) / "fio.json")
+    assert faults(recording) == [("round 3", "duplicated round")]
+
+
+def rewrite(recording: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    path = recording / "cells/1-soak-part1/fio.json"
+    found = list(documents(path.read_text()))
+    change(found)
+    path.write_text("\n".join(json.dumps(one) for one in found))
+
+
+def test_a_slice_that_is_missing_takes_the_one_that_spans_it(recording: Path, made: Path) -> None:
+    before = collect(made, reduced=False)["cells"].query("kind == 'soak'").set_index("round")
+    rewrite(recording, lambda found: found.__delitem__(4))
+    after = collect(recording, reduced=False)["cells"].query("kind == 'soak'").set_index("round")
+    assert faults(recording) == [("slice 5", "missing slice"), ("slice 6", "missing slice")]
+    assert list(after.index) == [1, 2, 3, 4, 6, 7, 8, 9, 10], "the others keep their numbers"
+    kept = after.index[after["unsound"].isna()]
+    assert after.loc[kept, "iops"].tolist() == before.loc[kept, "iops"].tolist()
+    assert "the journal has 10 slices, fio's JSON 9" in split(after.loc[6, "unsound"])[1]
+
+
+def test_the_first_slice_may_be_missing(recording: Path) -> None:
+    rewrite(recording, lambda found: found.__delitem__(0))
+    assert faults(recording) == [("slice 1", "missing slice"), ("slice 2", "missing slice")]
+
+
+def test_a_soak_of_another_length_than_the_journals(recording: Path) -> None:
+    path = recording / "journal.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    (line,) = [one for one in lines if one["event"] == "soak"]
+    line["bytes"] += 4096
+    path.write_text("".join(canonical(one) + "\n" for one in lines))
+    assert {fault for _, fault, _ in excluded(recording)} == {"contradicts itself"}
+
+
+def test_a_status_that_contradicts_itself_takes_two_slices(recording: Path) -> None:
+    def change(found: list[dict[str, Any]]) -> None:
+        found[2]["jobs"][0]["write"]["lat_ns"]["mean"] *= 1000
+
+    rewrite(recording, change)
+    assert faults(recording) == [("slice 3", "contradicts itself"), ("slice 4", "negative latency")]
+
+
+@pytest.mark.parametrize("name", ["mix", "soak"])
+def test_what_fio_wrote_does_not_contradict_itself(name: str) -> None:
+    text = (DATA / name / "fio.json").read_text()
+    results = [from_document(one) for one in documents(text[text.index("{") :])]
+    of = Cell(pattern="random", read_share=50, block_size_bytes=4096, threads=4, queue_depth=32)
+    assert contradiction(results[-1], of) is None
+    parts = slices(results)
+    told = [contradiction_of_slice(one, before, of) for before, one in zip([None, *parts], parts, strict=False)]
+    assert told == [None] * len(parts)
+
+
+def test_a_kernel_name_may_change_from_process_to_process(tmp_path: Path) -> None:
+    """Between two gaps it may not: there one job of a foreign folder is told from the others."""
+    plan = Plan({"drive": {"serial": "S"}, "clock": "wall"}, {"drive": "mine"})
+    devices = ["/dev/nvme0n1"] * 2 + ["/dev/nvme1n1", "/dev/sdx", "/dev/nvme1n1"]
+    journal: list[dict[str, Any]] = []
+    for number, device in enumerate(devices):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "job.fio").write_text(f"[cell]\nfilename={device}\n")
+        journal += [{"event": "gap"}] if number == 2 else []
+        journal.append({"event": "cell", "directory": str(number)})
+    assert foreign_devices(tmp_path, plan, journal) == {
+        "3": "foreign evidence: job.fio is for /dev/sdx, the drive is /dev/nvme1n1"
+    }
+
+
+def test_a_log_without_that_of_the_rates_is_read_too(recording: Path) -> None:
+    folder = cell(recording, 2)
+    (folder / "series_iops.1.log").unlink()
+    (folder / "series_lat.1.log").write_text("1000, -5, 0, 0, 0\n")
+    assert faults(recording) == [("round 2", "negative latency")]
+
+
+def test_nothing_is_against_a_recording_as_it_was_made(made: Path) -> None:
+    found = collect(made, reduced=False)["cells"]
+    assert found["unsound"].isna().all()
+    assert len(found) == 15

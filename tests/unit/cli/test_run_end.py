@@ -1,0 +1,30 @@
+"""What `drivelab run` says in the end of evidence that is in no result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from drivelab.cli.runner import left_out_words
+from drivelab.tables import io
+from drivelab.tables.schemas import SCHEMAS
+
+
+def exclusions(folder: Path, *faults: str) -> Path:
+    empty = dict.fromkeys(SCHEMAS["exclusions"].names, "")
+    path = folder / "results/tables/exclusions.parquet"
+    rows = [{**empty, "fault": fault} for fault in faults]
+    io.write(pd.DataFrame(rows, columns=SCHEMAS["exclusions"].names), path, "exclusions")
+    return path
+
+
+def test_nothing_was_left_out(tmp_path: Path) -> None:
+    assert left_out_words(exclusions(tmp_path)) == "Nothing was left out of the results."
+
+
+def test_how_many_were_left_out_why_and_where_to_read_it(tmp_path: Path) -> None:
+    said = left_out_words(exclusions(tmp_path, "no I/O", "missing round", "no I/O"))
+    assert said.startswith("3 things were left out of the results (no I/O 2, missing round 1): ")
+    assert said.endswith(f'drivelab query "FROM exclusions" --results {tmp_path / "results"}')
+    assert left_out_words(exclusions(tmp_path, "no I/O")).startswith("1 thing was left out")
