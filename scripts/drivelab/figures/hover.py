@@ -34,7 +34,7 @@ def plotly_figure(figure: Figure) -> dict[str, Any]:
     become a map with the same values.
     """
     names = Names.of(figure)
-    frame = Bbox.union([axes.get_position() for axes in figure.axes])
+    frame = Bbox.union([axes.get_position() for axes in figure.axes]) if figure.axes else Bbox.unit()
     data: list[dict[str, Any]] = []
     layout: dict[str, Any] = {"shapes": [], "annotations": []}
     keys: dict[int, tuple[str, str]] = {}

@@ -41,12 +41,14 @@ class OnePass(ConstrainedLayoutEngine):
         grids = constrained.make_layoutgrids(fig, None, rect=params["rect"])
         if not grids["hasgrids"]:
             return
-        with ticks_once(fig):
-            constrained.make_layout_margins(grids, fig, renderer, **pads)
-        constrained.match_submerged_margins(grids, fig)
-        grids[fig].update_variables()
-        if constrained.check_no_collapsed_axes(grids, fig):
-            constrained.reposition_axes(grids, fig, renderer, **pads)
+        # a colour bar is as high as its axes have become, and so has other ticks than before
+        for _ in range(2 if any(hasattr(axes, "_colorbar") for axes in fig.axes) else 1):
+            with ticks_once(fig):
+                constrained.make_layout_margins(grids, fig, renderer, **pads)
+            constrained.match_submerged_margins(grids, fig)
+            grids[fig].update_variables()
+            if constrained.check_no_collapsed_axes(grids, fig):
+                constrained.reposition_axes(grids, fig, renderer, **pads)
         constrained.reset_margins(grids, fig)
 
 

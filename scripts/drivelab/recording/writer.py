@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 from drivelab.plan.plan import Plan, canonical
 
 MANIFEST = "recording.json"
+UNFINISHED = re.compile(r"\.(part|abandoned-\d+)$")
+"""Names of what a measurement leaves beside its recording."""
 
 
 def now_iso() -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from drivelab.errors import UserError
 from drivelab.plan.plan import drive_in_sheet
+from drivelab.recording.writer import UNFINISHED
 from drivelab.stages.figure_kinds import REPLAY_TABLES
 from drivelab.stages.figure_layout import FigureLayout, any_of
 from drivelab.stages.planning import Planned
@@ -43,8 +44,8 @@ class Layout(FigureLayout):
     def other_folders(self) -> list[str]:
         """Folders where the study's recordings lie that no plan of it leads to, such as one that was copied there."""
         known = {Path(one) for one in self.of_every_recording("recordings/RECORDING")}
-        found = (Path(self.results) / "recordings").glob("*/*/*/plan.json")
-        return sorted(str(one.parent) for one in found if one.parent not in known)
+        found = {one.parent for one in (Path(self.results) / "recordings").glob("*/*/*/plan.json")}
+        return sorted(str(one) for one in found - known if not UNFINISHED.search(one.name))
 
     def measurements(self) -> list[str]:
         """Names of the study's measurements, also of those that are still to be made on another host."""

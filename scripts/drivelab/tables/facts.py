@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,12 @@ from drivelab.analysis.exclusions import WHOLE
 from drivelab.analysis.soundness import FOREIGN
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import MANIFEST, read_journal
+from drivelab.recording.writer import MANIFEST, UNFINISHED, read_journal
 from drivelab.tables.inventory import UNKNOWN
 from drivelab.tables.soundness import name_of
 
 COLUMNS = ("recording", "drive", "measurement", "finished", "fio", "kernel", "firmware", "digests", "cells",
            "journalled")  # fmt: skip
-_UNFINISHED = re.compile(r"\.(part|abandoned-\d+)$")
-"""Names of what a measurement leaves beside its recording."""
 
 
 def recording_facts(recordings: Sequence[Path]) -> pd.DataFrame:
@@ -39,7 +36,7 @@ def strangers(
     what a measurement leaves unfinished.
     """
     for folder in folders:
-        if _UNFINISHED.search(folder.name) or not (folder / "plan.json").exists():
+        if UNFINISHED.search(folder.name) or not (folder / "plan.json").exists():
             continue
         name = name_of(folder)
         drive, measurement = folder.parts[-3:-1]
