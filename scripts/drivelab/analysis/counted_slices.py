@@ -38,12 +38,13 @@ def counted_slices(soak: pd.DataFrame) -> CountedSlices:
 
 
 def saturating(measured: pd.DataFrame) -> pd.Series:
-    """For each row of loops and soaks, with `begin`: whether it is of what brings a fresh drive to saturation.
+    """For each sound row of table `cells`: whether it is of what brings a fresh drive to saturation.
 
     That is a drive that was not filled, in a step that is in no phase, before which no other workload was measured.
     """
-    if measured.empty:
-        return pd.Series(False, index=measured.index, dtype=bool)
+    fresh = ~measured["filled"].astype(bool) & measured["phase"].isna() & measured["point"].isna()
+    if not fresh.any():
+        return fresh
     firsts = measured.groupby(["recording", "workload"], sort=False)["step"].min()
     # the first two workloads of a recording tell of each one whether another came before it
     ordered = firsts.sort_values(kind="stable").groupby(level="recording", sort=False)
@@ -51,8 +52,9 @@ def saturating(measured: pd.DataFrame) -> pd.Series:
     recordings = measured["recording"]
     is_first = measured["workload"].astype(object) == recordings.map(first["workload"]).astype(object)
     others = recordings.map(second["step"]).astype(float).where(is_first, recordings.map(first["step"]))
-    later = others.notna() & (others < measured["begin"])
-    return ~measured["filled"].astype(bool) & measured["phase"].isna() & measured["point"].isna() & ~later
+    begins = measured.groupby(["recording", "cell_label"], sort=False)["step"].transform("min")
+    later = others.notna() & (others < begins)
+    return fresh & ~later
 
 
 def _by_recording(firsts: pd.Series) -> pd.DataFrame:

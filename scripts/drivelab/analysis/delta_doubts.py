@@ -11,7 +11,8 @@ from typing import Any
 
 from drivelab.analysis.application_summary import SIMULATED
 from drivelab.analysis.delta_statistics import least_p
-from drivelab.analysis.loads import loads
+from drivelab.analysis.differences import NOT_RECORDED, differing
+from drivelab.analysis.loads import loads, without_load
 from drivelab.analysis.repeats import FEWEST
 from drivelab.analysis.steady_state import WINDOW
 from drivelab.analysis.verdict import (
@@ -25,10 +26,16 @@ from drivelab.analysis.verdict import (
 )
 
 Pair = Mapping[str, Any]
+LOAD = "load"
+ASKED = (LOAD, "active range", "data pattern", "fill")
+"""What is asked of a drive, and may differ where values of two measurements are compared."""
+NOT_KNOWN = "not known"
+"""A load that must have been, and that nobody wrote down."""
 PRINTED = "printed value"
 """The statistic of a value that somebody printed: it was not measured once, nobody said how it came about."""
 WITHIN_RECORDING = ("rounds", "slices")
 """Scopes of samples that are of one recording, with one conditioning."""
+_RECORDINGS = "recordings"
 _SIDES = ("basis", "comparison")
 _OTHER_CONDITIONS = (
     ("reduced", "only one of them is reduced"),
@@ -38,7 +45,12 @@ _OTHER_CONDITIONS = (
 
 
 def doubts(pair: Pair) -> list[str]:
-    """What speaks against the values, against comparing them, and against what their samples tell of them."""
+    """What speaks against the values, against comparing them, and against what their samples tell of them.
+
+    Values that came about differently (`alike` is false) have no other doubt: nothing else was looked at.
+    """
+    if not pair["alike"]:
+        return [_came_about(pair)]
     found = [
         f"{pair[f'drive_{side}']}: {_fault(pair[f'verdict_{side}'], pair[f'taint_reason_{side}'])}"
         for side in _SIDES
@@ -47,14 +59,19 @@ def doubts(pair: Pair) -> list[str]:
     found += [words for column, words in _OTHER_CONDITIONS if pair[f"{column}_basis"] != pair[f"{column}_comparison"]]
     if pair["kind"] == "time" and (words := _other_loads(pair)):
         found.append(words)  # a drive that takes more at once answers later: it is another workload
-    return found + _of_samples(pair)
+    return found + _otherwise_asked(pair) + _of_samples(pair)
 
 
 def remarks(pair: Pair, alpha: float) -> list[str]:
     """What the verdict does not show; `alpha` is the level of the test."""
+    if not pair["alike"]:
+        return []
     found = []
     if pair["kind"] != "time" and (words := _other_loads(pair)):
         found.append(words)
+    unknown = [str(pair[f"drive_{side}"]) for side in _SIDES if pair.get(f"{LOAD}_{side}") == NOT_KNOWN]
+    if unknown:
+        found.append(f"the load of {' and '.join(unknown)} is not known: it may be another")
     if any(pair[f"scope_{side}"] in WITHIN_RECORDING for side in _SIDES):
         found.append("the spread is that within a recording, not between recordings")
     counts = sorted(len(pair[f"samples_{side}"]) for side in _SIDES)
@@ -74,6 +91,24 @@ def _other_loads(pair: Pair) -> str:
     if basis == comparison and len(basis) < 2:
         return ""
     return f"at other loads: {' and '.join(' or '.join(one) or 'one that is not known' for one in (basis, comparison))}"
+
+
+def _otherwise_asked(pair: Pair) -> list[str]:
+    """What the two measurements asked differently, of what is known of both."""
+    found = []
+    for name in ASKED:
+        both = [pair.get(f"{name}_{side}") for side in _SIDES]
+        if all(isinstance(one, str) and one not in (NOT_KNOWN, NOT_RECORDED) for one in both) and both[0] != both[1]:
+            found.append(f"at other loads: {both[0]} and {both[1]}" if name == LOAD else differing(name, *both))
+    return found
+
+
+def _came_about(pair: Pair) -> str:
+    """How each of two values did, such as `a: median of 3 recordings; b: one recording`."""
+    statistics = [without_load(str(pair[f"statistic_{side}"])) for side in _SIDES]
+    if any(_RECORDINGS in one for one in statistics):
+        statistics = [one if _RECORDINGS in one or one == PRINTED else "one recording" for one in statistics]
+    return "; ".join(f"{pair[f'drive_{side}']}: {one}" for side, one in zip(_SIDES, statistics, strict=True))
 
 
 def _fault(verdict: str, taint_reason: object) -> str:

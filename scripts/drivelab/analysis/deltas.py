@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from drivelab.analysis.delta_doubts import doubts, remarks
+from drivelab.analysis.delta_doubts import ASKED, doubts, remarks
 from drivelab.analysis.delta_statistics import MEDIAN_FACTOR, inference, scatter
+from drivelab.analysis.differences import differing
 from drivelab.analysis.loads import without_loads
 from drivelab.analysis.multiple import adjusted
 from drivelab.analysis.repeats import FEWEST
@@ -32,9 +33,9 @@ _SCOPES = ("slices", "rounds", "runs", "recordings")
 """The narrowest first: what is said of two values whose samples are of different scopes."""
 _MEDIAN = re.compile(r"\bmedian of\b")
 _WITHIN_SCATTER = "the difference is within the scatter of the samples"
-_BY_CHANCE = "among so many values, chance makes such a difference"
-_NOT_SURELY_WITHIN = "among so many values, chance brings one so near"
-_TOLD_OF_BOTH = ("cell_label", "metric", "kind")
+_BY_CHANCE = "different alone, not after adjusting for all findings"
+_NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all findings"
+_TOLD_OF_BOTH = ("cell_label", "metric", "kind", "alike")
 _TOLD = ("drive", "statistic", "verdict", "taint_reason", "samples", "scope", "reduced", "virtual", "clock")
 _SIDES = ("basis", "comparison")
 _SIGNS = {"time": -1.0, "speed": 1.0, "score": 1.0}
@@ -64,19 +65,25 @@ def deltas_table(
     confidence_pct: float = CONFIDENCE_PCT,
     differences: pd.DataFrame | None = None,
     unintended: str = "show",
+    asked: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Table `deltas` from table `summary`: every other drive against the drive `basis`, where it has the value too.
 
     Values are compared where their statistic is the same but for the number of repeats and the load of points of a
-    demand sweep. Of their ratio there is a confidence interval and a test, see `delta_statistics`, from FEWEST samples
-    a side on; p-values are adjusted for all findings of the table, of whichever drives, see `multiple`. The verdict is
+    demand sweep; else CANNOT_TELL, without a delta. Of their ratio there is a confidence interval and a test, see
+    `delta_statistics`, from FEWEST samples a side on; p-values are adjusted for all findings of the table that can be
+    called, of whichever drives, see `multiple`; those that something speaks against have none. The verdict is
     SAME where the interval lies within a factor of 1 + `margin_pct` / 100 either way and each of the two tests of
     equivalence, adjusted, keeps half the level; BETTER or WORSE where the difference is significant, adjusted, and the
     interval reaches beyond the margin; else, and wherever something speaks against the values or against comparing
     them, CANNOT_TELL, and `doubts` says why. Where `unintended` is "forbid", pairs that differ in something that is not
-    intended, by the table `differences`, are NOT_COMPARED. Raises ValueError when the summary has rows, but none of
-    `basis`, and for values that are not positive.
+    intended, by the table `differences`, are NOT_COMPARED. `asked` has for the rows of the summary, by their index,
+    what a measurement asked of the drive, columns of ASKED, null where there is no such thing: values that differ in it
+    are in doubt. Raises ValueError when the summary has rows, but none of `basis`, and for values that are not
+    positive.
     """
+    if asked is not None:
+        summary = summary.join(asked)
     reference = summary[summary["drive"] == basis]
     if reference.empty and not summary.empty:
         raise ValueError(f"the basis '{basis}' is not among the drives in the summary")
@@ -84,11 +91,11 @@ def deltas_table(
     if pairs.empty:
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
     forbidden = _forbidden(pairs, differences if unintended == "forbid" else None)
-    stands = np.array([not one for one in forbidden])
-    tested = _tested(pairs, stands, margin_pct, confidence_pct)
-    decided, undecided = _decisions(tested, margin_pct, 1 - confidence_pct / 100)
     records = _records(pairs)
     of_values = [doubts(pair) for pair in records]
+    stands = pairs["alike"].to_numpy() & [not one for one in forbidden]
+    tested = _tested(pairs, stands, stands & [not one for one in of_values], margin_pct, confidence_pct)
+    decided, undecided = _decisions(tested, margin_pct, 1 - confidence_pct / 100)
     return _described(pairs).assign(
         **tested,
         margin_pct=margin_pct,
@@ -103,19 +110,45 @@ def deltas_table(
     )[SCHEMAS["deltas"].names]  # fmt: skip
 
 
+def readjusted(
+    deltas: pd.DataFrame, p_adjusted: pd.Series, equivalence_p_adjusted: pd.Series, confidence_pct: float
+) -> pd.DataFrame:
+    """Table `deltas` decided by p-values that were adjusted for more findings than its own, as for all of a fleet.
+
+    The Series have the index of `deltas`. A pair that could not be called, which has no adjusted p-value, stays as it
+    is.
+    """
+    found = deltas.assign(p_adjusted=p_adjusted, equivalence_p_adjusted=equivalence_p_adjusted)
+    again = deltas["p_adjusted"].notna().to_numpy()
+    if not again.any():
+        return deltas
+    columns = {name: found[name] for name in found.columns}
+    decided, undecided = _decisions(columns, float(deltas["margin_pct"].iloc[0]), 1 - confidence_pct / 100)
+    rows = zip(again, decided, undecided, deltas["verdict"], deltas["doubts"], strict=True)
+    told = [(verdict or CANNOT_TELL, why) if anew else (old, list(doubts)) for anew, verdict, why, old, doubts in rows]
+    return found.assign(verdict=[verdict for verdict, _ in told], doubts=[doubts for _, doubts in told])
+
+
 def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """A row for each value that both have, columns with `_basis` and `_comparison`."""
+    """A row for each value that both have, columns with `_basis` and `_comparison`; `alike`: it came about alike."""
     # a median of 3 rounds and one of 5 are the same statistic
     of_kind = [
         side.assign(of=without_loads(side["statistic"]).str.replace(_REPEATS, r"\1 of N", regex=True))
         for side in (others, reference)
     ]
-    return of_kind[0].merge(of_kind[1], on=[*_SAME_VALUE, "of"], suffixes=("_comparison", "_basis"))
+    found = of_kind[0].merge(of_kind[1], on=_SAME_VALUE, suffixes=("_comparison", "_basis"))
+    alike = found["of_comparison"] == found["of_basis"]
+    if not alike.all():
+        of_value = [found[name] for name in ("drive_comparison", *_SAME_VALUE)]
+        chosen = alike | ~alike.groupby(of_value).transform("any")
+        found, alike = found[chosen].reset_index(drop=True), alike[chosen].reset_index(drop=True)
+    return found.assign(alike=alike)
 
 
 def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     """What words are made of, a mapping for each pair; there may be very many."""
-    names = [*_TOLD_OF_BOTH, *(f"{name}_{side}" for name in _TOLD for side in _SIDES)]
+    asked = [name for name in ASKED if f"{name}_basis" in pairs]
+    names = [*_TOLD_OF_BOTH, *(f"{name}_{side}" for name in (*_TOLD, *asked) for side in _SIDES)]
     columns = (pairs[name].to_numpy(dtype=object).tolist() for name in names)
     return [dict(zip(names, one, strict=True)) for one in zip(*columns, strict=True)]
 
@@ -125,42 +158,48 @@ def _forbidden(pairs: pd.DataFrame, differences: pd.DataFrame | None) -> list[li
     by_pair: dict[tuple[str, str, str], list[str]] = {}
     if differences is not None:
         for one in differences[~differences["intended"].astype(bool)].itertuples():
-            words = f"{one.facet} differs: {one.basis_value} and {one.comparison_value}"
+            words = differing(one.facet, one.basis_value, one.comparison_value)
             by_pair.setdefault((one.measurement, one.basis, one.comparison), []).append(words)
     keys = zip(pairs["measurement"], pairs["drive_basis"], pairs["drive_comparison"], strict=True)
     return [by_pair.get(key, []) for key in keys]
 
 
 def _tested(
-    pairs: pd.DataFrame, stands: npt.NDArray[np.bool_], margin_pct: float, confidence_pct: float
+    pairs: pd.DataFrame,
+    stands: npt.NDArray[np.bool_],
+    can_be_called: npt.NDArray[np.bool_],
+    margin_pct: float,
+    confidence_pct: float,
 ) -> dict[str, pd.Series]:
-    """The columns of numbers; NaN for pairs that do not stand."""
-    for pair in pairs[~(_positive(pairs["value_basis"]) & _positive(pairs["value_comparison"]))].itertuples():
+    """The columns of numbers; NaN for pairs that do not stand, adjusted ones also for those that cannot be called."""
+    positive = _positive(pairs["value_basis"]) & _positive(pairs["value_comparison"])
+    for pair in pairs[pairs["alike"] & ~positive].itertuples():
         delta(pair.value_basis, pair.value_comparison, pair.kind)  # says which
     signs = pairs["kind"].map(_SIGNS)
     if signs.isna().any():
         delta(1.0, 1.0, str(pairs.loc[signs.isna(), "kind"].iloc[0]))
-    log_ratios = (signs * np.log(pairs["value_comparison"] / pairs["value_basis"])).to_numpy(dtype=float)
+    ratios = (pairs["value_comparison"] / pairs["value_basis"]).where(positive, 1.0)
+    log_ratios = (signs * np.log(ratios)).to_numpy(dtype=float)
     basis, comparison = (scatter(list(pairs[f"samples_{side}"]), FEWEST) for side in _SIDES)
     found = inference(
         log_ratios,
         basis,
         comparison,
-        np.where(pairs["of"].str.contains(_MEDIAN), MEDIAN_FACTOR, 1.0),
+        np.where(pairs["of_basis"].str.contains(_MEDIAN), MEDIAN_FACTOR, 1.0),
         math.log1p(margin_pct / 100),
         confidence_pct / 100,
     )
     numbers = {
         "delta_pct": 100 * np.expm1(log_ratios) + 0.0,  # no negative zero
-        "interval_low_pct": 100 * np.expm1(found.low),
-        "interval_high_pct": 100 * np.expm1(found.high),
+        "interval_low_pct": 100 * np.expm1(found.low) + 0.0,
+        "interval_high_pct": 100 * np.expm1(found.high) + 0.0,
         "p_value": found.p_value,
         "equivalence_p": found.equivalence_p,
     }
     columns = {name: pd.Series(np.where(stands, one, np.nan), index=pairs.index) for name, one in numbers.items()}
     cells = [pairs[name] for name in ("drive_comparison", "measurement", "cell_label")]
     for name, adjusted_name in (("p_value", "p_adjusted"), ("equivalence_p", "equivalence_p_adjusted")):
-        columns[adjusted_name] = adjusted(columns[name], cells, pairs["metric"])
+        columns[adjusted_name] = adjusted(columns[name].where(can_be_called), cells, pairs["metric"])
     return columns
 
 
@@ -171,7 +210,7 @@ def _positive(values: pd.Series) -> pd.Series:
 def _decisions(tested: Mapping[str, pd.Series], margin_pct: float, alpha: float) -> tuple[list[str], list[list[str]]]:
     """For each pair the verdict that the numbers alone allow, and why they allow none; one of the two is empty.
 
-    Both are where there are no numbers: what speaks against the values says why.
+    Both are where no p-value is adjusted: what speaks against the values says why.
     """
     low, high = tested["interval_low_pct"], tested["interval_high_pct"]
     within = (low > 100 * math.expm1(-math.log1p(margin_pct / 100))) & (high < margin_pct)
@@ -180,7 +219,7 @@ def _decisions(tested: Mapping[str, pd.Series], margin_pct: float, alpha: float)
     by_chance = tested["p_value"] <= alpha
     better = tested["delta_pct"] > 0
     verdicts = np.select([same, differs & better, differs], [SAME, BETTER, WORSE], "")
-    told = same | differs | tested["p_value"].isna()
+    told = same | differs | tested["p_adjusted"].isna()
     reasons = np.select([told, within, by_chance], ["", _NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
     return list(verdicts), [[str(reason)] if reason else [] for reason in reasons]
 

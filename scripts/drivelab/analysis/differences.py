@@ -16,6 +16,8 @@ OF_DRIVES = ("drive",)
 OF_PLATFORMS = ("host", "setting", "scenario", "write cache")
 """What a study's platforms are told apart by."""
 NOT_RECORDED = "not recorded"
+STEPS = "steps"
+"""The facet whose value is a digest: that it differs says something, the value nothing."""
 _SEVERAL = " | "
 """Between the values of recordings that are pooled."""
 
@@ -60,6 +62,13 @@ def intended_by(basis: str, comparison: str) -> tuple[str, ...]:
     """Facets and kinds that two subjects, drives or DRIVE@PLATFORM, are meant to differ in."""
     drives, platforms = ({one.partition("@")[part] for one in (basis, comparison)} for part in (0, 2))
     return (OF_DRIVES if len(drives) > 1 else ()) + (OF_PLATFORMS if len(platforms) > 1 else ())
+
+
+def differing(facet: str, basis_value: object, comparison_value: object) -> str:
+    """That a facet is not the same, in words: `kernel differs: 6.1 and 6.6`."""
+    if facet == STEPS:
+        return "the steps of the protocol differ"
+    return f"{facet} differs: {basis_value} and {comparison_value}"
 
 
 def _values(conditions: pd.DataFrame) -> Mapping[tuple[str, str], Mapping[str, str]]:

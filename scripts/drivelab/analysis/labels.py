@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -25,9 +26,10 @@ UNITS = {**_SPEEDS, **_TIMES, **_SCORES}
 KINDS = {metric: kind for kind, known in (("speed", _SPEEDS), ("time", _TIMES), ("score", _SCORES)) for metric in known}
 """Whether more is better (speed, score) or less is (time)."""
 
-_PLACE = ["recording", "kind", "begin", "cell", "workload", "threads", "queue_depth"]
-_TURN = ["phase", "phase_value", "phase_pass", "point"]
-_NAMED_BY = ["recording", "kind", "step", "cell", "workload", "threads", "queue_depth", *_TURN]
+_NAMED_BY = [
+    "recording", "kind", "step", "cell", "workload", "threads", "queue_depth", "phase", "phase_value", "phase_pass",
+    "point",
+]  # fmt: skip
 
 
 def workload(
@@ -47,15 +49,34 @@ def demand(threads: int, queue_depth: int) -> str:
     return f"T{threads}Q{queue_depth}"
 
 
-def cell_labels(places: pd.DataFrame) -> list[str]:
-    """A name for each row that is unique in its recording and as short as can be.
+def cell_labels(cells: pd.DataFrame) -> list[str]:
+    """For each row of table `cells` its column `cell_label`: unique in its recording and as short as can be.
 
-    `places` has recording, kind, step, cell, workload, threads, queue_depth, phase, phase_value, phase_pass, point.
-    The workload is enough as a rule. Threads and depth are added where they vary, but at points (MAX, MID, MIN), which
-    are chosen anew in every recording; then the turn of a repeated step where it varies: `RND 4KiB 0/100, wait 5s`,
-    `RND 8KiB 65/35, MAX`; then the kind of step, then its number, where a workload comes back in a later step.
+    All rows of the recordings must be there, unsound ones too: a name depends on the others. Of the columns it needs
+    recording, kind, step, cell, workload, threads, queue_depth, phase, phase_value, phase_pass, point. The workload is
+    enough as a rule. Threads and depth are added where they vary, but at points (MAX, MID, MIN), which are chosen anew
+    in every recording; then the turn of a repeated step where it varies: `RND 4KiB 0/100, wait 5s`,
+    `RND 8KiB 65/35, MAX`; then the kind of step, then its number, where a workload comes back in a later step. A soak
+    that goes on with the workload of the soak just before has its name: the PTS write saturation is one stretch, whose
+    end is measured with the full histogram.
     """
-    rows = _rows(places[_NAMED_BY])
+    rows = list(cells[_NAMED_BY].astype(object).itertuples(index=False))  # strings of Arrow take long one by one
+    begins = _begins(rows)
+    places = [(r.recording, begins[r.recording, r.step], r.kind, r.cell, r.workload, r.threads, r.queue_depth)
+              for r in rows]  # fmt: skip
+    firsts = dict(zip(reversed(places), reversed(rows), strict=True))
+    ordered = sorted(dict.fromkeys(places), key=itemgetter(0, 1))
+    labels = dict(zip(ordered, _labels([firsts[one]._replace(step=one[1]) for one in ordered]), strict=True))
+    return [labels[place] for place in places]
+
+
+def named(cells: pd.DataFrame) -> pd.DataFrame:
+    """The rows of table `cells` that count, with `cell_label`, also of a frame that has no such column yet."""
+    return sound(cells if "cell_label" in cells else cells.assign(cell_label=cell_labels(cells)))
+
+
+def _labels(rows: Sequence[Any]) -> list[str]:
+    """Names of places in a recording that are not the same, in the order of their steps."""
     turns = _turns(rows)
     loads = [None if _text(row.point) else demand(row.threads, row.queue_depth) for row in rows]
     names = [str(row.workload) for row in rows]
@@ -72,43 +93,18 @@ def cell_labels(places: pd.DataFrame) -> list[str]:
     return labels
 
 
-def named(cells: pd.DataFrame) -> pd.DataFrame:
-    """The rows of loops and soaks in table `cells` that count, with the columns `cell_label` and `begin`, of a step.
-
-    Those that are unsound are left out; the others are called as if they were there. A soak that goes on with the
-    workload of the soak just before has its name, and began with it: the PTS write saturation is one stretch, whose end
-    is measured with the full histogram.
-    """
-    return sound(named_with_unsound(cells))
-
-
-def named_with_unsound(cells: pd.DataFrame) -> pd.DataFrame:
-    """As `named`, with the rows that count nowhere."""
-    measured = cells[cells["kind"].isin(["loop", "soak"])].copy()
-    begins = _begins(measured[measured["kind"] == "soak"])
-    steps = zip(measured["recording"], measured["step"], strict=True)
-    measured["begin"] = [begins.get(place, place[1]) for place in steps]
-    places = measured[[*_PLACE, *_TURN]].drop_duplicates(_PLACE).sort_values(["recording", "begin"], kind="stable")
-    places["cell_label"] = cell_labels(places.assign(step=places["begin"]))
-    return measured.merge(places[[*_PLACE, "cell_label"]], on=_PLACE, how="left")
-
-
-def _begins(soaks: pd.DataFrame) -> dict[tuple[str, int], int]:
-    """By recording and step of a soak: the step that it began with."""
-    loads: dict[tuple[str, int], tuple[Any, ...]] = {}
+def _begins(rows: Sequence[Any]) -> dict[tuple[str, int], int]:
+    """By recording and step: the step itself, of a soak the one that it began with."""
+    loads: dict[tuple[str, int], tuple[Any, ...] | None] = {}
+    for row in rows:
+        load = (row.workload, row.threads, row.queue_depth, *map(_text, (row.phase, row.phase_value, row.point)))
+        loads.setdefault((row.recording, row.step), load if row.kind == "soak" else None)
     found: dict[tuple[str, int], int] = {}
-    firsts = soaks[_NAMED_BY].drop_duplicates(["recording", "step"]).sort_values(["recording", "step"])
-    for row in _rows(firsts):
-        place, before = (row.recording, row.step), (row.recording, row.step - 1)
-        turn = (_text(row.phase), _text(row.phase_value), _text(row.point))
-        loads[place] = (row.workload, row.threads, row.queue_depth, *turn)
-        found[place] = found[before] if loads.get(before) == loads[place] else row.step
+    for place in sorted(loads):
+        before = (place[0], place[1] - 1)
+        goes_on = loads[place] is not None and loads.get(before) == loads[place]
+        found[place] = found[before] if goes_on else place[1]
     return found
-
-
-def _rows(frame: pd.DataFrame) -> list[Any]:
-    """Rows to go through one by one, which takes long with the strings of Arrow."""
-    return list(frame.astype(object).itertuples())
 
 
 def _told_apart(rows: Iterable[Any], names: list[str], additions: list[str | None]) -> list[str]:

@@ -40,6 +40,11 @@ def without_loads(statistics: pd.Series) -> pd.Series:
     return statistics.str.replace(_AT_LOADS, "", regex=True)
 
 
+def without_load(statistic: str) -> str:
+    """One statistic, as of `without_loads`."""
+    return _AT_LOADS.sub("", statistic)
+
+
 def _words(named: Iterable[str]) -> str:
     each = list(dict.fromkeys(named))
     return f", at {' or '.join(each)}" if each else ""

@@ -8,11 +8,15 @@ With a fixed number of I/Os outstanding, IOPS, bandwidth and mean latency of a c
 (bandwidth is IOPS times the block size, the product of IOPS and mean latency is the number outstanding: Little,
 Operations Research 9(3), 1961). They are one finding: counted as three, each clear difference would stand in the family
 three times and make the adjustment of all others milder.
+
+The family is of values that can be called. One that something speaks against is called by no p-value; would it stand in
+the family, its small p would make the adjustment of all others milder, and more than the level of those that are called
+would be none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -27,6 +31,20 @@ _OF_PASSES = ("replay ", "set of ", "application ")
 def finding(cell_label: str, metric: str) -> str:
     """Which finding about a cell a metric tells of: a name that twins share."""
     return TWINS[0] if metric in TWINS and not cell_label.startswith(_OF_PASSES) else metric
+
+
+def one_of_each(values: Iterable[tuple[str, ...]]) -> list[int]:
+    """Positions of the values that stand for their findings, of twins the first one in TWINS that is there.
+
+    Each value is given by what tells cells apart, the last two its label and metric.
+    """
+    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    for position, (*cell, label, metric) in enumerate(values):
+        name = finding(label, metric)
+        rank = TWINS.index(metric) if name in TWINS else 0
+        key = (*cell, label, name)
+        found[key] = min(found.get(key, (rank, position)), (rank, position))
+    return [position for _, position in found.values()]
 
 
 def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series) -> pd.Series:

@@ -98,6 +98,8 @@ def without_idle_time(cells: pd.DataFrame) -> pd.Series:
 
 
 def _waits(cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    if cells["pause_s"].isna().all():
+        return
     baselines: dict[tuple[Any, ...], float] = {}
     for _, part in cells.sort_values(["step", "cell", "round"]).groupby(["step", "cell"]):
         load = _load(part)

@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 
 from drivelab.analysis.counted_slices import counted_slices, saturating
-from drivelab.analysis.labels import named
+from drivelab.analysis.detectors.drift import LEAST_DRIFT_PCT, blocks, trend
 from drivelab.analysis.saturation import find_cliff, level
+from drivelab.analysis.soundness import sound
 from drivelab.tables.schemas import KEY, SCHEMAS
 
+DRIFT_CHANCE = 0.05
+"""Chance of a course so monotone without a drift: five slices must follow each other in order (ours)."""
 _NO_CLIFF = dict.fromkeys(("cliff_time_s", "cliff_bytes", "cliff_drive_fills", "iops_before", "iops_after"))
 
 
@@ -23,14 +26,23 @@ def saturation_table(cells: pd.DataFrame, capacities: Mapping[str, int]) -> pd.D
     one workload are one. Writes are counted since the end of conditioning. Slices that are not sound count nowhere.
     Raises ValueError for a drive whose capacity is not given.
     """
-    measured = named(cells)
-    measured = measured.assign(saturates=saturating(measured)) if len(measured) else measured.assign(saturates=False)
+    measured = sound(cells)
+    measured = measured.assign(saturates=saturating(measured))
     soaks = measured[(measured["kind"] == "soak") & measured["saturates"] & (measured["read_share_pct"] < 100)]
     rows = [
         _row(soak.sort_values(["step", "round"]), capacities)
         for _, soak in soaks.groupby(["recording", "cell_label"], sort=False)
     ]
     return pd.DataFrame(rows, columns=SCHEMAS["saturation"].names)
+
+
+def drifts(counted: pd.DataFrame) -> bool:
+    """Whether the IOPS of slices that count still rise or fall, by as much as the detector of drifts looks for.
+
+    The limits of the PTS let that pass: a window of five may keep them and fall from slice to slice.
+    """
+    found = trend(blocks(counted["iops"].to_numpy(dtype=float))) if len(counted) > 1 else None
+    return found is not None and found.chance < DRIFT_CHANCE and abs(found.drift_pct) >= LEAST_DRIFT_PCT
 
 
 def _row(soak: pd.DataFrame, capacities: Mapping[str, int]) -> dict[str, Any]:
@@ -63,7 +75,7 @@ def _row(soak: pd.DataFrame, capacities: Mapping[str, int]) -> dict[str, Any]:
         "level_low_iops": settled.low,
         "level_high_iops": settled.high,
         **_course(counted, settled.average),
-        "level_steady": settled.steady,
+        "level_steady": settled.steady and not drifts(counted),
         "level_from_s": float(first["elapsed_s"] - soak["elapsed_s"].iloc[0]),
         "level_from_drive_fills": written_before / capacity_bytes,
         "bytes_written": int(last["bytes_written_total"]),

@@ -22,9 +22,11 @@ CONTRADICTS = "contradicts itself"
 FOREIGN_EVIDENCE = "foreign evidence"
 DUPLICATED_ROUND = "duplicated round"
 MISSING_SLICE = "missing slice"
+ALTERED = "altered evidence"
+WAITING = "waiting recording"
 FAULTS = (
     MISSING_ROUND, MISSING_SLICE, NO_IO, NOT_A_NUMBER, NEGATIVE_LATENCY, NEGATIVE_RATE, NO_DURATION, DAMAGED,
-    CONTRADICTS, FOREIGN_EVIDENCE, DUPLICATED_ROUND, MIXED_VERSIONS, FOREIGN, DUPLICATED,
+    CONTRADICTS, FOREIGN_EVIDENCE, DUPLICATED_ROUND, MIXED_VERSIONS, FOREIGN, DUPLICATED, ALTERED, WAITING,
 )  # fmt: skip
 """Why something is left out; what the column `unsound` of table `cells` begins with, before a colon, and of tables of
 runs the column `taint_reason`."""
@@ -55,10 +57,7 @@ def split(reason: str) -> tuple[str, str]:
 
 
 def sound(cells: pd.DataFrame) -> pd.DataFrame:
-    """Rows of table `cells` that count; all rows of a frame that nobody has judged, which has no column `unsound`.
-
-    Name cells before (`labels.named` does both): what a cell is called depends on the others.
-    """
+    """Rows of table `cells` that count; all rows of a frame that nobody has judged, which has no column `unsound`."""
     if "unsound" not in cells.columns or cells["unsound"].isna().all():
         return cells
     return cells[cells["unsound"].isna()].reset_index(drop=True)
@@ -79,14 +78,15 @@ def unsound_cells(cells: pd.DataFrame, latency_bins: pd.DataFrame | None = None)
     twice = cells.duplicated(_PLACE)
     _put(found, twice & found.isna(), because(DUPLICATED, "the journal has the cell twice, the first counts"))
     for fault, bad in _faults_of_numbers(cells, ios):
-        for column, rows in bad.items():
+        for column in bad.columns[bad.any()]:
             overruled = found.isna() | found.str.startswith(DAMAGED, na=False)
-            _put(found, rows & overruled, because(fault, _words(fault, column)))
-    if latency_bins is not None and len(latency_bins):
-        below = latency_bins.loc[latency_bins["latency_ns"] < 0, _PLACE].drop_duplicates()
-        rows = pd.MultiIndex.from_frame(cells[_PLACE]).isin(pd.MultiIndex.from_frame(below))
-        words = because(NEGATIVE_LATENCY, "fio's latency bins begin below zero")
-        _put(found, pd.Series(rows, index=cells.index) & found.isna(), words)
+            _put(found, bad[column] & overruled, because(fault, _words(fault, column)))
+    if latency_bins is not None:
+        below = latency_bins.loc[latency_bins["latency_ns"] < 0, _PLACE]
+        if len(below):
+            rows = pd.MultiIndex.from_frame(cells[_PLACE]).isin(pd.MultiIndex.from_frame(below))
+            words = because(NEGATIVE_LATENCY, "fio's latency bins begin below zero")
+            _put(found, pd.Series(rows, index=cells.index) & found.isna(), words)
     return found
 
 
@@ -109,17 +109,16 @@ def missing_cells(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lost, columns=_PLACE)
 
 
-def _faults_of_numbers(cells: pd.DataFrame, ios: pd.Series) -> Iterator[tuple[str, dict[str, pd.Series]]]:
-    """Fault, and rows that have it by column; the order is that of gravity."""
+def _faults_of_numbers(cells: pd.DataFrame, ios: pd.Series) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Fault, and whether a row has it by column; the order is that of gravity."""
     rates = cells[list(_RATES)].astype(float)
     latencies = cells[[*_LATENCIES, *_OF_DIRECTIONS]].astype(float)
-    counted = pd.DataFrame(dict.fromkeys(_LATENCIES, ios))
-    for name, of in _OF_DIRECTIONS.items():
-        counted[name] = cells[of].astype(float)
+    of_directions = {name: cells[of].astype(float) for name, of in _OF_DIRECTIONS.items()}
+    counted = pd.DataFrame({**dict.fromkeys(_LATENCIES, ios), **of_directions})
     lost = ~np.isfinite(latencies) & (counted > 0)
-    yield NOT_A_NUMBER, {name: ~np.isfinite(rates[name]) for name in rates} | {name: lost[name] for name in lost}
-    yield NEGATIVE_LATENCY, {name: latencies[name] < 0 for name in latencies}
-    yield NEGATIVE_RATE, {name: rates[name] < 0 for name in rates}
+    yield NOT_A_NUMBER, pd.concat([~np.isfinite(rates), lost], axis=1)
+    yield NEGATIVE_LATENCY, latencies < 0
+    yield NEGATIVE_RATE, rates < 0
 
 
 def _words(fault: str, column: str) -> str:
@@ -127,4 +126,5 @@ def _words(fault: str, column: str) -> str:
 
 
 def _put(found: pd.Series, rows: pd.Series, reason: str) -> None:
-    found[rows.astype(bool)] = reason
+    if rows.any():
+        found[rows.astype(bool)] = reason

@@ -11,12 +11,12 @@ import pandas as pd
 from drivelab.analysis.application_summary import SIMULATED, application_rows
 from drivelab.analysis.counted_slices import saturating
 from drivelab.analysis.directions import by_direction
-from drivelab.analysis.labels import named
 from drivelab.analysis.loads import at_all
 from drivelab.analysis.loop_summary import loop_rows
 from drivelab.analysis.repeats import FEWEST, THRESHOLD_PCT, median_of_odd, relative_standard_error_pct
 from drivelab.analysis.replay_summary import replay_rows
 from drivelab.analysis.soak_summary import soak_rows
+from drivelab.analysis.soundness import sound
 from drivelab.analysis.spread import MEDIAN, with_spread
 from drivelab.analysis.summary_rows import gravest, odd, rse_verdict
 from drivelab.analysis.taint import told
@@ -70,7 +70,7 @@ def summary_table(
     its steady-state window and for a replay without a counted run.
     """
     in_phases = set(replays.loc[replays["phase"].notna(), "recording"])
-    measured = named(cells[~((cells["kind"] == "soak") & cells["recording"].isin(in_phases))])
+    measured = sound(cells[~((cells["kind"] == "soak") & cells["recording"].isin(in_phases))])
     measured = by_direction(measured.assign(saturates=saturating(measured)))
     singles = [
         *loop_rows(measured[measured["kind"] == "loop"], steady_state, rse_threshold_pct, scores or {}),

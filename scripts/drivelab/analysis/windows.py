@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.labels import UNITS, named_with_unsound
+from drivelab.analysis.labels import UNITS
 from drivelab.analysis.soundness import sound
 from drivelab.analysis.steady_state import Window, find_window
 from drivelab.tables.schemas import KEY, SCHEMAS
@@ -71,8 +71,7 @@ def _loops(
     cells: pd.DataFrame, criteria: Mapping[int, Mapping[str, Any]]
 ) -> Iterator[tuple[pd.DataFrame, int, Mapping[str, Any]]]:
     """Rows of each loop that looks for steady state, unsound ones too, with its step and criterion."""
-    counted = named_with_unsound(cells)
-    counted = counted[(counted["kind"] == "loop") & ~counted["cold"].astype(bool)]
+    counted = cells[(cells["kind"] == "loop") & ~cells["cold"].astype(bool)]
     for step, criterion in criteria.items():
         if "track" in criterion:
             for _, one in counted[counted["step"] == step].groupby("recording", sort=False):

@@ -10,9 +10,8 @@ from matplotlib.lines import Line2D
 
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, overlay, style
-from drivelab.figures.delta_rows import signed
 from drivelab.figures.quantities import quantity
-from drivelab.units import format_size
+from drivelab.units import format_percentage, format_size
 
 _OFFSET = r", unaligned by [^,]*"
 """Of a workload's name: what aligned and unaligned cells do not have in common."""
@@ -87,6 +86,7 @@ def _dots(axes: Axes, part: pd.DataFrame, look: overlay.Look, drive: str, diviso
         axes.plot(x, y, linestyle="none", marker=look.marker, markersize=7, markeredgecolor=look.colour,
                   markerfacecolor=face, label=f"{drive}, {word}", gid=word)  # fmt: skip
     for place, aligned, unaligned in zip(y, *ends, strict=True):
-        axes.annotate(f"{signed(100 * (unaligned / aligned - 1))} %", (1.0, place), (6, 0), va="center",
+        penalty = format_percentage(100 * (unaligned / aligned - 1), signed=True)
+        axes.annotate(f"{penalty} %", (1.0, place), (6, 0), va="center",
                       xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=style.SMALL_PT,
                       gid="penalty", annotation_clip=False)  # fmt: skip

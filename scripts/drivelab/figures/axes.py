@@ -8,7 +8,7 @@ from math import log10
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from drivelab.figures import style
 from drivelab.figures.quantities import Quantity, format_number, with_minus
@@ -57,7 +57,7 @@ def log_axis(
     decades = log10(high / low)
     ticks = (1, 1.5, 2, 3, 4, 5, 7) if decades <= 1 else (1, 2, 5) if decades <= 2.9 else (1,)
     axis.set_major_locator(LogLocator(subs=ticks, numticks=30))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())  # they would be made one by one, and nothing of them is shown
     axis.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
 
 

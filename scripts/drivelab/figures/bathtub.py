@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
-from drivelab.analysis.detectors.bathtub import LEAST_BELOW_SHARING_PCT, LEAST_INDEX_PCT, Bathtub, bathtub_index
+from drivelab.analysis.detectors.bathtub import LEAST_BELOW_SHARING_PCT, LEAST_INDEX_PCT, bathtub_index
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, overlay, style
 from drivelab.figures.quantities import Quantity, quantity, with_minus
@@ -20,7 +22,10 @@ _MOST_PANELS = 8
 _IN_A_ROW = 2
 """Pairs of numbers that stand side by side at the top of a panel."""
 _NUMBERS_PT = 80
-_NOTE_IN = 0.18
+_ROW_SHARE = 0.095
+"""Of the height of a panel, that a line of numbers takes."""
+_NOTE_IN = 0.36
+_HEADING = "from dotted line / from sharing"
 _BETWEEN = (0, (1.0, 2.5))
 """Dots, far from each other: the lines of the drives are dashed in their own ways."""
 
@@ -45,9 +50,9 @@ def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     rows = -(-len(shown) // columns)
     figure = style.new_figure("Reads and writes mixed", height_in=style.HEIGHT_IN if rows == 1 else 1.2 + 2.4 * rows)
     note = (
-        f"each point: {counted.what(steady_state)}; %: deepest mix against the line between the ends / against what "
-        "sharing the time explains; "
-        f"bold: a bathtub, which is from -{LEAST_INDEX_PCT:g} / -{LEAST_BELOW_SHARING_PCT:g} %"
+        f"each point: {counted.what(steady_state)}; numbers: how far the deepest mix is from the dotted line, and how "
+        "far from what reads and writes that share the time would reach; bold: both are so low "
+        f"(-{LEAST_INDEX_PCT:g} and -{LEAST_BELOW_SHARING_PCT:g} % or less) that it is a bathtub"
     )
     if len(shown) < len(groups):
         note += f"; {len(shown)} of {len(groups)} loads, all are in the tables"
@@ -79,10 +84,6 @@ def _is_whole(part: pd.DataFrame) -> bool:
     return bool(found.all())
 
 
-def _is_bathtub(index: Bathtub) -> bool:
-    return index.index_pct >= LEAST_INDEX_PCT and index.below_sharing_pct >= LEAST_BELOW_SHARING_PCT
-
-
 def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> None:
     scale: Quantity = quantity("iops", float(part["iops"].max()))
     told = []
@@ -97,13 +98,16 @@ def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> No
         if (index := bathtub_index(mixes.reset_index())) is not None:
             told.append((look.colour, index))
     ax.scale_y(axes, [float(one) / scale.divisor for one in part["iops"]], scale)
-    axes.set_ylim(0, axes.get_ylim()[1] * (1.05 + 0.09 * -(-len(told) // _IN_A_ROW)))
+    lines = 1 + -(-len(told) // _IN_A_ROW)
+    axes.set_ylim(0, axes.get_ylim()[1] / (1 - _ROW_SHARE * lines))
+    at: dict[str, Any] = {"va": "top", "ha": "left", "xycoords": "axes fraction", "textcoords": "offset points",
+                          "fontsize": style.SMALL_PT}  # fmt: skip
+    axes.annotate(_HEADING, (0.02, 0.97), (0, 0), color=style.MUTED, gid="index heading", **at)
     for place, (colour, index) in enumerate(told):
         row, column = divmod(place, _IN_A_ROW)
         words = f"{-index.index_pct:+.0f} / {-index.below_sharing_pct:+.0f} %"
-        axes.annotate(with_minus(words), (0.02, 0.97), (_NUMBERS_PT * column, -11 * row), va="top", ha="left",
-                      xycoords="axes fraction", textcoords="offset points", fontsize=style.SMALL_PT, color=colour,
-                      weight="bold" if _is_bathtub(index) else "normal", gid="index")  # fmt: skip
+        axes.annotate(with_minus(words), (0.02, 0.97), (_NUMBERS_PT * column, -11 * (row + 1)), color=colour,
+                      weight="bold" if index.is_one else "normal", gid="index", **at)  # fmt: skip
     axes.set_xlim(-4, 104)
     axes.xaxis.set_major_locator(FixedLocator([0, 20, 40, 60, 80, 100]))
     axes.set_xlabel("Reads (% of the I/Os)")

@@ -16,11 +16,17 @@ from matplotlib.ticker import FuncFormatter
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
 from drivelab.figures import axes as ax
 from drivelab.figures import delta_rows, overlay, selection, style
+from drivelab.figures.quantities import with_minus
+from drivelab.units import format_percentage
 
 _COLOURS = {BETTER: "#0072b2", WORSE: "#d55e00", SAME: "#4d4d4d", CANNOT_TELL: "#7a7a7a"}
 """Okabe and Ito's blue and vermilion, which colour-blind readers tell apart, and two greys."""
 _LOG_FROM_PCT = 400.0
 _LINE_IN = 0.17
+_MARGINS = 1.4
+"""As far as the axis reaches at the least, so that the band of the margin has an end."""
+_LONGEST_NAME = 16
+"""Characters of a drive's name that stand beside its verdict; of a longer one the legend tells."""
 MARGIN = "#e9e4d4"
 """The band of the margin. A page with a dark ground shows it dark: see `shown` in report/templates/charts.js."""
 
@@ -50,14 +56,18 @@ def comparison(deltas: pd.DataFrame) -> Figure:
         y=[rows.of_cell[key] for key in shown[delta_rows.KEY].itertuples(index=False, name=None)]
         + offsets[[places.index(drive) for drive in shown["comparison"]]]
     )
-    _delta_axis(axes, basis, shown[["delta_pct", "interval_low_pct", "interval_high_pct"]].to_numpy(dtype=float))
-    _margin(axes, float(str(selection.require_one(deltas, "margin_pct", "deltas"))))
+    margin_pct = float(str(selection.require_one(deltas, "margin_pct", "deltas")))
+    ends = shown[["delta_pct", "interval_low_pct", "interval_high_pct"]].to_numpy(dtype=float)
+    _delta_axis(axes, basis, ends, margin_pct)
+    axes.axvspan(-margin_pct, margin_pct, color=MARGIN, zorder=0, linewidth=0, gid="margin")
     several = len(looks) > 1
+    named = several and max(map(len, looks)) <= _LONGEST_NAME
     for (drive, verdict), part in shown.groupby(["comparison", "verdict"], sort=False):
         if verdict != NOT_COMPARED:
             _dots(axes, part, looks[drive], str(verdict), f"{drive}, {verdict}")
     for one in shown.itertuples():
-        _say(axes, float(one.y), float(one.delta_pct), str(one.verdict))
+        drive = f", {one.comparison}" if named else ""
+        _say(axes, float(one.y), float(one.delta_pct), f"{one.verdict}{drive}")
     names = {**rows.headings, **{line: key[-1] for key, line in rows.of_cell.items()}}
     axes.set_yticks(list(names), list(names.values()))
     for line, tick in zip(names, axes.get_yticklabels(), strict=True):
@@ -68,25 +78,21 @@ def comparison(deltas: pd.DataFrame) -> Figure:
     return figure
 
 
-def _delta_axis(axes: Axes, basis: str, values: np.ndarray) -> None:
-    """Room for the dots and whiskers on both sides; an interval without an end reaches to the edge."""
+def _delta_axis(axes: Axes, basis: str, values: np.ndarray, margin_pct: float) -> None:
+    """Room for the dots, whiskers and margin on both sides; an interval without an end reaches to the edge."""
     finite = values[np.isfinite(values)]
-    low, high = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
+    least = _MARGINS * margin_pct
+    low, high = float(finite.min(initial=-least)), float(finite.max(initial=least))
     log = max(high, -low) >= _LOG_FROM_PCT
     if log:
         axes.set_xscale("symlog", linthresh=10)
-        axes.set_xlim(low * 2 if low < 0 else -3, high * 2 if high > 0 else 3)
+        axes.set_xlim(low * 2 if low < -least else low, high * 2 if high > least else high)
     else:
         room = 0.05 * (high - low) or 1.0
         axes.set_xlim(low - room, high + room)
     axes.axvline(0, color=style.INK, linewidth=1)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: delta_rows.signed(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: with_minus(f"{value:+,.4g}" if value else "0")))
     axes.set_xlabel(f"Delta against {basis} (%){', log scale beyond ±10' if log else ''}, better →")
-
-
-def _margin(axes: Axes, margin_pct: float) -> None:
-    low, high = axes.get_xlim()
-    axes.axvspan(max(low, -margin_pct), min(high, margin_pct), color=MARGIN, zorder=0, linewidth=0, gid="margin")
 
 
 def _dots(axes: Axes, part: pd.DataFrame, look: overlay.Look, verdict: str, name: str) -> None:
@@ -105,7 +111,7 @@ def _dots(axes: Axes, part: pd.DataFrame, look: overlay.Look, verdict: str, name
 
 def _say(axes: Axes, y: float, delta_pct: float, verdict: str) -> None:
     """Number and verdict in a column of their own, where no whisker crosses them."""
-    number = f"{delta_rows.signed(delta_pct)} %" if isfinite(delta_pct) else ""
+    number = f"{format_percentage(delta_pct, signed=True)} %" if isfinite(delta_pct) else ""
     for x_pt, text, ha, gid in ((57, number, "right", "value"), (63, verdict, "left", "verdict")):
         axes.annotate(text, (1.0, y), (x_pt, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
                       ha=ha, va="center", color=style.INK, fontsize=style.SMALL_PT, gid=gid,

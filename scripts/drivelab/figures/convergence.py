@@ -6,8 +6,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from drivelab.analysis.labels import named
 from drivelab.figures import axes as ax
-from drivelab.figures import counted, selection, style
+from drivelab.figures import selection, style
 from drivelab.figures.convergence_lines import beside, choose
 from drivelab.figures.quantities import quantity, short_name
 
@@ -64,7 +65,7 @@ def convergence(
     if metric is None:
         metric = str(selection.require_one(steady_state, "metric", "steady_state"))
     selection.require(cells, (*_CELLS, metric), "cells")
-    loop = selection.one_measurement(counted.labelled(cells))
+    loop = selection.one_measurement(named(cells))
     tracked_metrics = set(steady_state["metric"])
     tracked = set(steady_state[steady_state["metric"] == metric]["variable"])
     lines = beside(loop) if beside_sweep else choose(loop, tracked, read_share_pct)

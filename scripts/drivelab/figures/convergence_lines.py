@@ -35,7 +35,7 @@ def beside(loop: pd.DataFrame) -> Lines:
     if rows.empty or len(rows) == len(loop):
         raise ValueError("table 'cells' has no sweep with cells of one demand beside it")
     names = list(rows.sort_values("cell")["cell_label"].drop_duplicates())
-    return Lines(rows, {name: name for name in names}, "Before the sweep of each round", "Cell")
+    return Lines(rows, {name: name for name in names}, "Writes before each round", "Cell")
 
 
 def choose(loop: pd.DataFrame, tracked: Set[str], read_share_pct: int | None = None) -> Lines:

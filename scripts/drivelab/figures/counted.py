@@ -28,18 +28,10 @@ _WINDOW = ("recording", "step", "reached", "rounds", "variable", "window_start",
 _LABEL_COLUMNS = ("phase", "phase_value", "phase_pass", "point")
 
 
-def labelled(cells: pd.DataFrame) -> pd.DataFrame:
-    """Rows of loops and soaks with the column `cell_label`, which is the cell's name in all tables.
-
-    It is kept where it is there: a name depends on what else is in the recording.
-    """
-    return cells if "cell_label" in cells else labels.named(cells)
-
-
 def loop_cells(cells: pd.DataFrame, *metrics: str) -> pd.DataFrame:
     """The loops' cells of one drive and run, labelled; raises ValueError for more than one, or none."""
     selection.require(cells, (*COLUMNS, *_LABEL_COLUMNS, *metrics), "cells")
-    return labelled(selection.one_measurement(cells))
+    return labels.named(selection.one_measurement(cells))
 
 
 def counted(loop: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:

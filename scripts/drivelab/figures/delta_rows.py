@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from drivelab.figures import selection
-from drivelab.figures.quantities import short_name, with_minus
+from drivelab.figures.quantities import short_name
 
 KEY = ["measurement", "metric", "cell_label"]
 COLUMNS = (*KEY, "basis", "comparison", "delta_pct", "interval_low_pct", "interval_high_pct", "verdict")
 _MOST_LINES = 40
 _GAP_LINES = 0.3
-_LEAST_PCT = 0.005  # less is how floats are rounded
 _FIRST = ("score", "duration_s", "figure_of_merit", "iops", "mean_latency_us")
 """Metrics that are shown where there are too many rows for all; the bandwidth of a cell is its I/O rate over again."""
 
@@ -71,9 +70,3 @@ def rows(deltas: pd.DataFrame, lines_of_cell: int) -> Rows:
             of_cell[measurement, metric, cell] = line + (lines_of_cell + _GAP_LINES) / 2
             line += lines_of_cell + _GAP_LINES
     return Rows(of_cell, headings, line)
-
-
-def signed(value: float) -> str:
-    """With its sign and three digits; `0` for what is only rounding."""
-    text = f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}" if abs(value) >= _LEAST_PCT else "0"
-    return "0" if float(text.replace(",", "")) == 0 else with_minus(text)

@@ -29,7 +29,7 @@ def exceedance_of_drives(latency_bins: pd.DataFrame) -> Figure:
     figure = style.new_figure(f"Latency exceeded, {every['workload'].iloc[0]}")
     axes = figure.subplots()
     smallest = 1.0
-    curves = {drive: exceedance(part) for drive, part in bins.items()}
+    curves = {drive: _with_a_step(exceedance(part), int(part["count"].sum())) for drive, part in bins.items()}
     rows = [curve.rename_axis("latency_us").rename("share").reset_index().assign(drive=drive)
             for drive, curve in curves.items()]  # fmt: skip
     overlay.note_coinciding(figure, pd.concat(rows), ["latency_us"], ["share"])
@@ -43,6 +43,11 @@ def exceedance_of_drives(latency_bins: pd.DataFrame) -> Figure:
     nines_axis(axes, every, min(max(smallest, _DEEPEST), _LEAST_DEEP))
     ax.legend(figure, axes)
     return figure
+
+
+def _with_a_step(curve: pd.Series, ios: int) -> pd.Series:
+    """Of a drive whose I/Os all took the same time a step there, half way to where none is; else the curve itself."""
+    return curve if len(curve) > 1 else pd.concat([curve, pd.Series(0.5 / ios, index=curve.index)])
 
 
 def _told_of_all(bins: dict[str, pd.DataFrame]) -> float:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox, BboxBase
 
-from drivelab.figures import hover_map, hover_texts
+from drivelab.figures import hover_map, hover_room, hover_texts
 from drivelab.figures.hover_axes import Side, domain, side
 from drivelab.figures.hover_names import Names
 from drivelab.figures.hover_style import colour
@@ -34,11 +34,13 @@ def plotly_figure(figure: Figure) -> dict[str, Any]:
     become a map with the same values.
     """
     names = Names.of(figure)
-    frame = Bbox.union([axes.get_position() for axes in figure.axes]) if figure.axes else Bbox.unit()
+    # a block of text is in the tables of the page; columns in three dimensions have no axes either
+    shown = [axes for axes in figure.axes if axes.axison or axes.name == "3d"]
+    frame = Bbox.union([axes.get_position() for axes in shown]) if shown else Bbox.unit()
     data: list[dict[str, Any]] = []
     layout: dict[str, Any] = {"shapes": [], "annotations": []}
     keys: dict[int, tuple[str, str]] = {}
-    panels = [axes for axes in figure.axes if not hasattr(axes, "_colorbar") and axes.get_visible()]
+    panels = [axes for axes in shown if not hasattr(axes, "_colorbar") and axes.get_visible()]
     for number, axes in enumerate(panels, start=1):
         ending = "" if number == 1 else str(number)
         keys[id(axes)] = (f"x{ending}", f"y{ending}")
@@ -46,10 +48,7 @@ def plotly_figure(figure: Figure) -> dict[str, Any]:
             data.append(_columns(axes, layout))
             continue
         panel = Panel(axes, *_sides(axes, keys, panels), names)
-        if axes.axison:
-            layout |= _axes(panel, frame, keys, panels)
-        else:
-            layout |= _bare(panel, frame)
+        layout |= _axes(panel, frame, keys, panels)
         found = traces(panel)
         layout["shapes"] += hover_texts.bands(axes, panel.x, panel.y, names)
         layout["annotations"] += hover_texts.notes(axes, panel.x, panel.y)
@@ -59,9 +58,12 @@ def plotly_figure(figure: Figure) -> dict[str, Any]:
     return {"data": data, "layout": {**layout, **_page(figure, frame, names, layout)}}
 
 
-def write(figure: Figure, path: Path) -> None:
-    """Write the chart of a drawn figure as JSON."""
-    text = json.dumps(plotly_figure(figure), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def write(figure: Figure, path: Path, made_from: str | None = None) -> None:
+    """Write the chart of a drawn figure as JSON, with `made_from` as the `meta` of its layout if it is given."""
+    chart = plotly_figure(figure)
+    if made_from is not None:
+        chart["layout"]["meta"] = made_from
+    text = json.dumps(chart, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     path.write_text(text, encoding="utf-8")
 
 
@@ -106,15 +108,6 @@ def _axes(
     return {
         panel.x.layout_key: panel.x.layout(along, panel.y.key, **of_x),
         panel.y.layout_key: panel.y.layout(up, panel.x.key, **of_y),
-    }
-
-
-def _bare(panel: Panel, frame: BboxBase) -> dict[str, dict[str, Any]]:
-    """Axes that only hold a place, as for a block of text."""
-    along, up = domain(panel.axes, frame)
-    return {
-        panel.x.layout_key: {"domain": list(along), "anchor": panel.y.key, "visible": False, "fixedrange": True},
-        panel.y.layout_key: {"domain": list(up), "anchor": panel.x.key, "visible": False, "fixedrange": True},
     }
 
 
@@ -176,16 +169,13 @@ def _columns(axes: Any, layout: dict[str, Any]) -> dict[str, Any]:
 def _page(figure: Figure, frame: BboxBase, names: Names, layout: dict[str, Any]) -> dict[str, Any]:
     """What belongs to the chart as a whole: its height, header, legend and ground."""
     lines = hover_texts.header(figure)
-    width_in, height_in = (float(one) for one in figure.get_size_inches())
+    height_in = float(figure.get_size_inches()[1])
     rows = -(-sum(7 * len(name) + 50 for name in names.entries) // _NAMES_PER_ROW_PX)
     charts_px = frame.height * height_in * _PX_PER_IN
-    below_px = 66 + rows * 20
+    below_px = 66 + (rows + bool(names.title)) * 20
     on_top = any(key.startswith("xaxis") and one.get("side") == "top" for key, one in layout.items())
     over = any(str(one["yref"]).endswith("domain") and one["y"] >= 1 for one in layout["annotations"])
     above_px = len(lines) * _LINE_PX + 20 + (44 if on_top else 18 if over else 0)
-    beside = any(str(one["xref"]).endswith("domain") and one["x"] >= 1 and one["xanchor"] == "left"
-                 for one in layout["annotations"])  # fmt: skip
-    right_px = round((1 - frame.x1) * width_in * _PX_PER_IN) if beside else 16
     height_px = round(charts_px + below_px + above_px)
     return {
         "title": {
@@ -201,10 +191,10 @@ def _page(figure: Figure, frame: BboxBase, names: Names, layout: dict[str, Any])
         },
         "height": height_px,
         "autosize": True,
-        "margin": {"l": 12, "r": right_px, "t": above_px, "b": 8},
+        "margin": {"l": 12, "r": hover_room.right_px(layout), "t": above_px, "b": 8},
         "showlegend": bool(names.entries),
         "legend": {
-            "title": {"text": names.title.replace("\n", " "), "font": {"size": 12}},
+            "title": {"text": names.title.replace("\n", " "), "font": {"size": 12}, "side": "top"},
             "orientation": "h",
             "xref": "container",
             "yref": "container",

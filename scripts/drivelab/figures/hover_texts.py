@@ -98,8 +98,9 @@ def _titles(axes: Axes, x: Side, y: Side) -> list[dict[str, Any]]:
     places = {"left": (0.0, axes.get_title("left")), "center": (0.5, axes.get_title()),
               "right": (1.0, axes.get_title("right"))}  # fmt: skip
     return [
-        {"text": escape(title), "x": at, "y": 1, "xref": f"{x.key} domain", "yref": f"{y.key} domain",
-         "xanchor": where, "yanchor": "bottom", "showarrow": False, "font": {"size": _SMALL_PX}}
+        {"text": escape(title).replace("\n", "<br>"), "x": at, "y": 1,
+         "xref": f"{x.key} domain", "yref": f"{y.key} domain", "xanchor": where, "yanchor": "bottom",
+         "showarrow": False, "font": {"size": _SMALL_PX}}
         for where, (at, title) in places.items()
         if title
     ]  # fmt: skip

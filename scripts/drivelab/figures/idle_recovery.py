@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,6 +15,10 @@ from drivelab.figures.quantities import elapsed, quantity
 _COLUMNS = ("recording", "kind", "step", "elapsed_s", "runtime_s", "phase", "phase_value", "phase_pass", "pause_s")
 _SHADES = ("#f0f0f0", "#ffffff")
 _MOST_JOINED = 40
+_LEAST_SHARE = 0.02
+"""Of the axis; a baseline that is shorter is no line to the eye, and gets a bar."""
+_WAIT = re.compile(r"(\d+)(s|min|h)")
+"""Of a phase's value, `50s`."""
 
 
 @style.styled
@@ -38,27 +44,41 @@ def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
     shown = pd.concat([bursts, soaks])
     scale = quantity(metric, float(shown[metric].max()))
 
+    phase = str(bursts["phase"].iloc[0])
+    idle = phase == "wait"
     figure = style.new_figure(f"{scale.name} of bursts after idle time")
+    style.note(figure, "above the panel: how long the drive was idle before each burst" if idle else f"above: {phase}")
     axes = figure.subplots()
     name: str | None = "baseline, without pauses"
+    whole_s = float(rows["end_s"].max()) - start
     for _, part in soaks.groupby("step"):
+        short = part["end_s"].max() - part["end_s"].min() < _LEAST_SHARE * whole_s
         axes.plot((part["end_s"] - start) / time.divisor, part[metric] / scale.divisor, color=style.MUTED,
-                  linewidth=1.2, label=name, gid="baseline")  # fmt: skip
+                  linewidth=1.2, marker="_" if short else "", markersize=18, markeredgewidth=2,
+                  markevery=[len(part) // 2], zorder=1.9, label=name, gid="baseline")  # fmt: skip
         name = None
     waits = list(bursts["phase_value"].drop_duplicates())
-    phase = str(bursts["phase"].iloc[0])
     for place, (wait, colour) in enumerate(zip(waits, style.ordered_colours(len(waits)), strict=True)):
         part = bursts[bursts["phase_value"] == wait]
-        axes.plot((part["end_s"] - start) / time.divisor, part[metric] / scale.divisor, color=colour,
-                  marker=style.MARKERS[place], markersize=5 if len(part) <= _MOST_JOINED else 2.5,
-                  linestyle=":" if len(part) <= _MOST_JOINED else "none", label=f"bursts, {phase} {wait}",
-                  gid="bursts")  # fmt: skip
-        _shade(axes, rows[rows["phase_pass"] == part["phase_pass"].iloc[0]], start, time.divisor, place, str(wait))
-    axes.set_xlim(0, (float(rows["end_s"].max()) - start) / time.divisor * 1.01)
+        x, y = (part["end_s"] - start) / time.divisor, part[metric] / scale.divisor
+        few = len(part) <= _MOST_JOINED
+        axes.plot(x, y, color=colour, marker=style.MARKERS[place], markersize=5 if few else 2.5,
+                  linestyle=":" if few else "none", gid="bursts",
+                  label=f"bursts after {_spaced(wait)} idle" if idle else f"bursts, {phase} {wait}")  # fmt: skip
+        if not few:  # the first, straight after the baseline, is a speck beside so many
+            axes.plot(x[:1], y[:1], color=colour, marker=style.MARKERS[place], markersize=8, markeredgecolor="white",
+                      zorder=3, label=f"_first after {wait}", gid="first burst")  # fmt: skip
+        _shade(axes, rows[rows["phase_pass"] == part["phase_pass"].iloc[0]], start, time.divisor, place,
+               _spaced(wait))  # fmt: skip
+    axes.set_xlim(0, whole_s / time.divisor * 1.01)
     axes.set_xlabel(f"Time ({time.unit}), from shortly before the first burst")
     ax.scale_y(axes, [float(one) for one in shown[metric] / scale.divisor], scale)
     ax.legend(figure, axes)
     return figure
+
+
+def _spaced(wait: object) -> str:
+    return _WAIT.sub(r"\1 \2", str(wait))
 
 
 def _shade(axes: Axes, rows: pd.DataFrame, start: float, per_unit: float, place: int, wait: str) -> None:

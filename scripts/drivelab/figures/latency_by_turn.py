@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drivelab.analysis.labels import demand
@@ -14,7 +13,6 @@ from drivelab.figures.quantities import format_latency
 
 _BINS = ("recording", "step", "kind", "workload", "phase", "phase_value", "latency_ns", "count")
 _CELLS = ("recording", "step", "kind", "workload", "phase_value", "point", "threads", "queue_depth")
-_PERCENTS = (99.0, 99.9, 99.99, 99.999)
 _TAIL = (0.001, "99.9 %")
 
 
@@ -40,7 +38,6 @@ def latency_by_turn(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
         axes.plot(curve.index, curve, drawstyle="steps-pre", color=colour, linestyle=style.DASHES[place % 4],
                   label=name, gid="line")  # fmt: skip
     nines_axis(axes, pd.concat([bins for _, bins in soaks]), smallest)
-    _lines(axes, smallest)
     ax.legend(figure, axes)
     return figure
 
@@ -66,10 +63,3 @@ def turn_name(cell: pd.Series, by_workload: bool) -> str:
     if isinstance(cell["point"], str):
         return f"{cell['point'].upper()} ({demand(int(cell['threads']), int(cell['queue_depth']))})"
     return str(cell["workload"]) if by_workload else str(cell["phase_value"])
-
-
-def _lines(axes: Axes, smallest: float) -> None:
-    """The percentiles that the PTS marks in its histograms, as far as there are I/Os to tell them."""
-    for percent in _PERCENTS:
-        if 1 - percent / 100 >= smallest:
-            axes.axhline(1 - percent / 100, color=style.MUTED, linewidth=1, zorder=1, gid=f"{percent:g} %")

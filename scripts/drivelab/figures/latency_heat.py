@@ -107,4 +107,5 @@ def _quantiles(axes: Axes, timed: pd.DataFrame, edges: np.ndarray) -> None:
         enough = (percent <= 50) | (merged.groupby("begin_s")["count"].sum() >= _FEWEST_IOS)
         values = there.where(enough)
         if values.notna().any():
-            axes.plot(middle, values, color=colour, linestyle=dash, linewidth=1.4, label=name, gid=name)
+            x, y = (edges, values.repeat(2)) if len(values) == 1 else (middle, values)  # a point is no line
+            axes.plot(x, y, color=colour, linestyle=dash, linewidth=1.4, label=name, gid=name)

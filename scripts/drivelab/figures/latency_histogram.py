@@ -18,6 +18,8 @@ _BINS_PER_DECADE = 40
 """Six per cent wide: fio's own bins are narrower than a line."""
 _FLOOR = 0.5
 """Of I/Os, where a logarithmic axis begins: half of the fewest there can be."""
+_MOST_CHARACTERS = 72
+"""Of a line over a panel."""
 
 
 @style.styled
@@ -60,10 +62,9 @@ def histogram(axes: Axes, bins: pd.DataFrame, name: str = "") -> None:
         axes.axvline(at_us, color=style.ALARM, linestyle=style.DASHES[place], linewidth=1.3, label=f"{percent:g} %",
                      gid=f"{percent:g} %")  # fmt: skip
         told.append(f"{percent:g} % {format_latency(at_us)}")
-    head = f"{name}, " if name else ""
-    axes.set_title(
-        f"{head}{counts.sum():,.0f} I/Os: {', '.join(told)}", fontsize=style.SMALL_PT, loc="left", gid="told"
-    )
+    head, numbers_told = f"{f'{name}, ' if name else ''}{counts.sum():,.0f} I/Os:", ", ".join(told)
+    gap = " " if len(head) + len(numbers_told) < _MOST_CHARACTERS else "\n"
+    axes.set_title(f"{head}{gap}{numbers_told}", fontsize=style.SMALL_PT, loc="left", gid="told")
 
 
 def latency_axis(axes: Axes, bins: pd.DataFrame) -> None:

@@ -7,24 +7,24 @@ from contextlib import contextmanager
 from typing import Any
 
 import matplotlib._constrained_layout
-from matplotlib.backends.backend_agg import RendererAgg
-from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
 
 constrained: Any = matplotlib._constrained_layout  # without types
 _MEASURES = ("_update_ticks", "_get_ticklabel_bboxes")
 """What matplotlib does up to six times an axis for each file and each layout: half of what a figure costs."""
+_COPY = "_copy_tick_props"
+"""Gives a new tick the looks of the first, which it has from its axis already."""
 _MOST_TEXTS = 20_000
-Extent = tuple[float, float, float]
+_MOST_PASSES = 3
 
 
 class OnePass(ConstrainedLayoutEngine):
-    """The constrained layout with one pass for matplotlib's two.
+    """The constrained layout with one pass for matplotlib's two, as long as the axes keep their ticks.
 
-    The second is for labels that change when their axes have moved. Ours do not: the axes begin about as large as they
-    end, and the room that a tick label needs beside the axes is not a matter of how many of them there are.
+    The second is for labels that change when their axes have changed their size. Most axes begin about as large as they
+    end; where one has other ticks than it was measured with, such as 2.5k for 2k, there is another pass.
     """
 
     def execute(self, fig: Figure) -> None:
@@ -41,15 +41,24 @@ class OnePass(ConstrainedLayoutEngine):
         grids = constrained.make_layoutgrids(fig, None, rect=params["rect"])
         if not grids["hasgrids"]:
             return
-        # a colour bar is as high as its axes have become, and so has other ticks than before
-        for _ in range(2 if any(hasattr(axes, "_colorbar") for axes in fig.axes) else 1):
+        bars = any(hasattr(axes, "_colorbar") for axes in fig.axes)  # each as high as its axes have become
+        for place in range(_MOST_PASSES):
+            ticks = _ticks(fig)
             with ticks_once(fig):
                 constrained.make_layout_margins(grids, fig, renderer, **pads)
             constrained.match_submerged_margins(grids, fig)
             grids[fig].update_variables()
             if constrained.check_no_collapsed_axes(grids, fig):
                 constrained.reposition_axes(grids, fig, renderer, **pads)
+            if _ticks(fig) == ticks and place >= bars:
+                break
         constrained.reset_margins(grids, fig)
+
+
+def _ticks(figure: Figure) -> list[list[float]]:
+    """Of each axis."""
+    panels = [one for one in figure.axes if one.name != "3d"]
+    return [list(axis.get_majorticklocs()) for panel in panels for axis in (panel.xaxis, panel.yaxis)]
 
 
 @contextmanager
@@ -58,14 +67,17 @@ def ticks_once(figure: Figure) -> Iterator[None]:
     panels = [one for one in figure.axes if one.name != "3d"]  # those turn their ticks as they draw them
     axes = [axis for panel in panels for one in (panel, *panel.child_axes) for axis in (one.xaxis, one.yaxis)]
     for axis in axes:
-        for name in _MEASURES:
-            setattr(axis, name, _remembered(getattr(axis, name), figure))
+        vars(axis).update({name: _remembered(getattr(axis, name), figure) for name in _MEASURES}, **{_COPY: _nothing})
     try:
         yield
     finally:
         for axis in axes:
-            for name in _MEASURES:
+            for name in (*_MEASURES, _COPY):
                 delattr(axis, name)
+
+
+def _nothing(*_: Any) -> None:
+    pass
 
 
 def _remembered(measure: Callable[..., Any], figure: Figure) -> Callable[..., Any]:
@@ -81,28 +93,38 @@ def _remembered(measure: Callable[..., Any], figure: Figure) -> Callable[..., An
 
 @contextmanager
 def texts_once() -> Iterator[None]:
-    """A text is measured once for all figures of a job: matplotlib does it anew for each file of each figure."""
-    classes = (RendererAgg, RendererSVG)
-    given = {one: one.get_text_width_height_descent for one in classes}
-    for one in classes:
-        one.get_text_width_height_descent = _kept(one, given[one])  # type: ignore[method-assign]
+    """A text is laid out once for all figures of a job: matplotlib does it anew for each file of each figure."""
+    measure: Any = Text._get_layout  # type: ignore[attr-defined]
+    Text._get_layout = _kept(measure)  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        for one in classes:
-            one.get_text_width_height_descent = given[one]  # type: ignore[method-assign]
+        Text._get_layout = measure  # type: ignore[attr-defined]
 
 
-def _kept(of: type, measure: Callable[..., Extent]) -> Callable[..., Extent]:
-    def kept(renderer: Any, s: str, prop: FontProperties, ismath: bool) -> Extent:
-        key = (of, getattr(renderer, "dpi", None), s, prop, ismath)  # SVG is measured in points whatever it is
-        if key not in _EXTENTS:
-            if len(_EXTENTS) >= _MOST_TEXTS:
-                _EXTENTS.clear()
-            _EXTENTS[(*key[:3], prop.copy(), ismath)] = measure(renderer, s, prop, ismath)
-        return _EXTENTS[key]
+def _kept(measure: Callable[..., Any]) -> Callable[..., Any]:
+    def kept(text: Any, renderer: Any) -> Any:
+        looks = text.get_fontproperties()
+        key = (
+            type(renderer),
+            text.get_figure(root=True).dpi,
+            text.get_text(),
+            text.get_rotation(),
+            text.get_rotation_mode(),
+            text.get_horizontalalignment(),
+            text.get_verticalalignment(),
+            text._get_multialignment(),
+            text._linespacing,
+        )
+        if text.get_wrap():  # that depends on its place
+            return measure(text, renderer)
+        if (*key, looks) not in _LAYOUTS:
+            if len(_LAYOUTS) >= _MOST_TEXTS:
+                _LAYOUTS.clear()
+            _LAYOUTS[(*key, looks.copy())] = measure(text, renderer)
+        return _LAYOUTS[(*key, looks)]
 
     return kept
 
 
-_EXTENTS: dict[tuple[Any, ...], Extent] = {}
+_LAYOUTS: dict[tuple[Any, ...], Any] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,6 +22,8 @@ _WIDE = 12.0
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _THICKNESS = 0.84
 _BAR_IN = 0.16
+_HATCHES = ("", "////", "\\\\\\\\", "xxxx", "----", "||||")
+"""Drives are told apart by these where there is no colour; of lines, as dots take a hundred times the room."""
 
 
 @style.styled
@@ -43,18 +47,23 @@ def normalised(deltas: pd.DataFrame) -> Figure:
     height_in = max(3.0, 1.7 + (_BAR_IN * len(looks) + 0.08) * len(cells))
     figure = style.new_figure(f"Relative to {basis} ({basis} = 1.0{_TIMES})", height_in=height_in)
     panels = figure.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
+    fills: dict[str, dict[str, Any]] = {
+        drive: {"facecolor": look.colour, "hatch": _HATCHES[place % len(_HATCHES)], "edgecolor": "white",
+                "linewidth": 0.5, "label": drive}
+        for place, (drive, look) in enumerate(looks.items())
+    }  # fmt: skip
     for axes, metric in zip(panels, metrics, strict=True):
         part = shown[shown["metric"] == metric]
         log = _scale(axes, part)
-        for place, (drive, look) in enumerate(looks.items()):
+        for place, (drive, fill) in enumerate(fills.items()):
             y = (place - (len(looks) - 1) / 2) * _THICKNESS / len(looks)
-            _bars(axes, part[part["comparison"] == drive], y, _THICKNESS / len(looks), look, drive, cells, log)
+            _bars(axes, part[part["comparison"] == drive], y, _THICKNESS / len(looks), fill, cells, log)
         name = short_name(metric)
         axes.set_xlabel(f"{name[0].upper()}{name[1:]}, better →\n(times {basis}{', log scale' if log else ''})")
         axes.grid(visible=False, axis="y")
     panels[0].set_yticks(range(len(cells)), cells)
     panels[0].set_ylim(len(cells) - 0.5, -0.5)
-    ax.legend(figure, panels[0], handles=[Patch(facecolor=one.colour, label=name) for name, one in looks.items()])
+    ax.legend(figure, panels[0], handles=[Patch(**fill) for fill in fills.values()])
     return figure
 
 
@@ -79,16 +88,16 @@ def _scale(axes: Axes, part: pd.DataFrame) -> bool:
     return log
 
 
-def _bars(axes: Axes, part: pd.DataFrame, shift: float, thickness: float, look: overlay.Look, drive: str,
+def _bars(axes: Axes, part: pd.DataFrame, shift: float, thickness: float, fill: dict[str, Any],
           cells: list[str], log: bool) -> None:  # fmt: skip
     y = np.array([cells.index(cell) for cell in part["cell_label"]], dtype=float) + shift
     ratio, start = part["ratio"].to_numpy(dtype=float), 1.0 if log else 0.0
-    axes.barh(y, ratio - start, thickness * 0.92, left=start, color=look.colour, label=drive, gid="bar")
+    axes.barh(y, ratio - start, thickness * 0.92, left=start, gid="bar", **fill)
     least, most = axes.get_xlim()
     low, high = (part[column].to_numpy(dtype=float).clip(least, most) for column in ("low", "high"))
     nothing = np.full(len(y), np.nan)
     axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([y, y, nothing]).ravel(),
-              color=style.INK, linewidth=1.2, label=f"{drive}, interval", gid="interval")  # fmt: skip
+              color=style.INK, linewidth=1.2, label=f"{fill['label']}, interval", gid="interval")  # fmt: skip
     for place, value in zip(y, ratio, strict=True):  # in a column of their own, where no bar and no whisker is
         axes.annotate(f"{value:.3g}{_TIMES}", (1.0, place), (-3, 0), xycoords=("axes fraction", "data"), ha="right",
                       textcoords="offset points", va="center", fontsize=style.SMALL_PT, gid="number")  # fmt: skip

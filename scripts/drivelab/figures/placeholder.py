@@ -19,6 +19,8 @@ _JUDGED = {
     "application_runs": ("taint_reason", "run"),
 }
 """Column that says why rows of a table count nowhere, and what they are."""
+JUDGED = (*_JUDGED, "exclusions")
+"""Tables that may leave something out."""
 _MOST = 6
 _LINE_IN = 0.175
 

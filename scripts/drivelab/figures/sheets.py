@@ -9,30 +9,42 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from drivelab.analysis.exclusions import counted
+from drivelab.analysis.labels import named
 from drivelab.figures import style
-from drivelab.figures.counted import labelled
-from drivelab.figures.placeholder import placeholder, reasons
+from drivelab.figures.placeholder import JUDGED, placeholder, reasons
 from drivelab.figures.registry import FIGURES
 from drivelab.figures.rendering import render
 
 
 @style.styled
-def draw(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], subject: str, *, png: bool = True) -> None:
+def draw(
+    stems: Mapping[str, Path],
+    tables: Mapping[str, pd.DataFrame],
+    subject: str,
+    *,
+    png: bool = True,
+    made_from: Mapping[str, str] | None = None,
+) -> None:
     """Draw the figures named by the keys of `stems` from one measurement's `tables` and save each (`style.save`).
 
     Options that the tables decide: loops show the metric that they track first, if they track one. Recordings that the
     table `exclusions` leaves out as a whole, if it is given, are not shown. A figure that has nothing to show because
-    of what is left out says so.
+    of what is left out says so. `made_from` is by figure what `kept` knows it by.
     """
     lost, whole = reasons(tables), tables
     if "exclusions" in tables:
         out = tables["exclusions"]
         tables = {name: counted(table, out) if "recording" in table else table for name, table in tables.items()}
-    if "cells" in tables:  # named before any is left out: what a cell is called depends on the others
-        tables = {**tables, "cells": labelled(tables["cells"])}
+    if "cells" in tables:
+        tables = {**tables, "cells": named(tables["cells"])}
     for name, stem in stems.items():
         figure = _what_is_left(name, tables, subject, lost, whole) if lost else _figure(name, tables, subject)
-        style.save(figure, stem, png=png)
+        style.save(figure, stem, png=png, made_from=(made_from or {}).get(name))
+
+
+def tables_of(name: str) -> list[str]:
+    """The tables that the figure `name` may depend on."""
+    return [*FIGURES[name].required, FIGURES[name].values, *JUDGED]
 
 
 def _figure(name: str, tables: Mapping[str, pd.DataFrame], subject: str) -> Figure:

@@ -8,13 +8,21 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from drivelab.analysis.counted_slices import counted_slices
 from drivelab.analysis.saturation import Cliff, Level, find_cliff, level
+from drivelab.analysis.saturation_table import drifts
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import Quantity, format_latency, format_number
 
+_COUNTED = "#ececec"
+"""The slices that the levels of several soaks are of: a solid colour, as shades that lie on each other add up."""
+_DOTTED = (0, (1, 1.5))
+_SEVERAL = "_of several"
+"""Label of a mark that the legend names once for all soaks."""
 _MOST_EMPTY = 0.4
 """Share of an axis."""
 
@@ -107,7 +115,8 @@ def landmarks(line: pd.DataFrame, metric: str, capacity_bytes: int = 1) -> Landm
     has_level = metric != "max_latency_us" and bool(counted.slices[metric].notna().any())
     settled = level(counted.slices, metric) if has_level else None
     cliff = find_cliff(line, capacity_bytes) if fresh else None
-    return Landmarks(counted.slices, len(counted.slices) == len(line), counted.statistic, settled, cliff)
+    words = f"{counted.statistic} (still drifts)" if fresh and drifts(counted.slices) else counted.statistic
+    return Landmarks(counted.slices, len(counted.slices) == len(line), words, settled, cliff)
 
 
 def panels(figure: Figure, metric: str | None) -> dict[str, Axes]:
@@ -122,10 +131,19 @@ def height_in(metric: str | None) -> float:
 
 
 def legend(figure: Figure, axes: Collection[Axes]) -> None:
-    """Explain the lines of the first of the panels, and what the others' values settle at."""
+    """Explain the lines of the first of the panels, and what the others' values settle at; the marks of several soaks,
+    which are in the colours of these, once for all."""
     first, *others = (one.get_legend_handles_labels()[0] for one in axes)
     levels = [handle for handles in others for handle in handles if handle.get_gid() == "level"]
-    ax.legend(figure, next(iter(axes)), handles=[*first, *levels])
+    drawn = [artist for one in axes for artist in (*one.lines, *one.patches)]
+    unnamed = {artist.get_gid() for artist in drawn if str(artist.get_label()).startswith(_SEVERAL)}
+    marks = {
+        "cliff": Line2D([], [], color=style.MUTED, linestyle=_DOTTED, linewidth=1.6, label="write cliff"),
+        "level": Line2D([], [], color=style.MUTED, linestyle="--", linewidth=1.6, label="level"),
+        "counted": Patch(facecolor=_COUNTED, label="level window"),
+    }
+    told = [handle for gid, handle in marks.items() if gid in unnamed]
+    ax.legend(figure, next(iter(axes)), handles=[*first, *levels, *told])
 
 
 def mark(axes: Axes, found: Landmarks, span: tuple[float, float], scale: Quantity, colour: style.Colour,
@@ -139,17 +157,18 @@ def mark(axes: Axes, found: Landmarks, span: tuple[float, float], scale: Quantit
     value = found.level.average / scale.divisor
     is_time = scale.unit in ("µs", "ms", "s")
     number = format_latency(found.level.average) if is_time else f"{format_number(value)} {scale.unit}"
-    label = f"{found.words}: {number}" if alone else None
+    label = f"{found.words}: {number}" if alone else _SEVERAL
     if not found.whole:
-        axes.axvspan(*span, color=colour, alpha=0.08, linewidth=0, zorder=0, gid="counted")
+        axes.axvspan(*span, color=colour if alone else _COUNTED, alpha=0.08 if alone else 1.0, linewidth=0, zorder=0,
+                     gid="counted", label="_counted" if alone else _SEVERAL)  # fmt: skip
     axes.plot(span, [value, value], color=style.ALARM if alone else colour, linestyle="--", linewidth=1.6, zorder=4,
               label=label, gid="level")  # fmt: skip
 
 
 def mark_cliff(axes: Axes, place: float, text: str, colour: style.Colour, *, alone: bool) -> None:
     """A dotted line where the rate falls off; `text` says more in the legend if the soak is `alone`."""
-    axes.axvline(place, color=style.INK if alone else colour, linestyle=(0, (1, 1.5)), linewidth=1.6,
-                 label=f"write cliff{text}" if alone else None, gid="cliff")  # fmt: skip
+    axes.axvline(place, color=style.INK if alone else colour, linestyle=_DOTTED, linewidth=1.6,
+                 label=f"write cliff{text}" if alone else _SEVERAL, gid="cliff")  # fmt: skip
 
 
 def from_place(places: pd.Series) -> float:

@@ -35,7 +35,11 @@ DASHES = ("-", "--", "-.", ":")
 _BADGES = {"REDUCED protocol": "#ffb000", "VIRTUAL drive": "#8fd0ff", "virtual clock": "#d6c3f0"}
 _PAD_IN = 0.08
 _TITLE_IN = 0.27
+_TITLE_LINE_IN = 0.19
+"""Of the second line of a title."""
 _LINE_IN = 0.175
+_FEWEST_LETTERS = 10
+"""Of a line, which is never too wide."""
 
 RC: Any = {
     **sns.axes_style("whitegrid"),
@@ -106,8 +110,7 @@ def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True)
     """
     figure = Figure(figsize=(WIDTH_IN, height_in), layout=OnePass(w_pad=0.07, h_pad=0.05) if layout else None)
     FigureCanvasAgg(figure)
-    figure.text(0, 0, title, fontsize=11.5, weight="bold", gid="title")
-    _lay_out(figure)
+    _header_line(figure, title, "title", fontsize=11.5, weight="bold")
     return figure
 
 
@@ -150,9 +153,10 @@ def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: 
 
 
 @styled
-def save(figure: Figure, stem: Path | str, *, png: bool = True) -> list[Path]:
+def save(figure: Figure, stem: Path | str, *, png: bool = True, made_from: str | None = None) -> list[Path]:
     """Write `stem`.svg and, with `png`, `stem`.png, the same bytes for the same figure, and the chart of the same
-    values for pages that run scripts, `stem`.json; returns the paths of the pictures."""
+    values for pages that run scripts, `stem`.json, last; returns the paths of the pictures. `made_from` goes into the
+    chart (`kept`)."""
     pictures = [Path(f"{stem}.svg")]
     _settle(figure)
     titles = [text.get_text().replace("\n", " ") for gid in ("title", "subject") for text in _texts(figure, gid)]
@@ -163,7 +167,7 @@ def save(figure: Figure, stem: Path | str, *, png: bool = True) -> list[Path]:
         if png:
             pictures.append(Path(f"{stem}.png"))
             figure.savefig(pictures[1], format="png", dpi=PNG_DPI, pil_kwargs={"compress_level": 1})
-        hover.write(figure, Path(f"{stem}.json"))
+        hover.write(figure, Path(f"{stem}.json"), made_from)
     return pictures
 
 
@@ -187,10 +191,11 @@ def _width_in(text: Text) -> float:
 
 def _header_line(figure: Figure, message: str, gid: str, **style: Any) -> None:
     """Add text of full width to the header, wrapped where it is too long."""
-    text = figure.text(0, 0, message, gid=gid, **style)
-    share = (figure.get_size_inches()[0] - 3 * _PAD_IN) / _width_in(text)
-    if share < 1:
-        text.set_text(textwrap.fill(message, max(10, int(len(message) * share * 0.95))))
+    text, letters = figure.text(0, 0, message, gid=gid, **style), len(message)
+    room = figure.get_size_inches()[0] - 3 * _PAD_IN
+    while letters > _FEWEST_LETTERS and (width := _width_in(text)) > room:  # again where letters are wider than others
+        letters = max(_FEWEST_LETTERS, int(letters * room / width * 0.95))
+        text.set_text(textwrap.fill(message, letters))
     _lay_out(figure)
 
 
@@ -199,10 +204,11 @@ def _lay_out(figure: Figure) -> None:
     width, height = figure.get_size_inches()
     titles, subjects, badges = (_texts(figure, gid) for gid in ("title", "subject", "badge"))
     needed = sum(_width_in(badge) + 2 * _PAD_IN for badge in badges)
-    rows = [(_PAD_IN, titles)] if not subjects else [(_PAD_IN, titles), (_PAD_IN + _TITLE_IN, subjects)]
+    title_in = _TITLE_IN + _TITLE_LINE_IN * titles[0].get_text().count("\n")
+    rows = [(_PAD_IN, titles)] if not subjects else [(_PAD_IN, titles), (_PAD_IN + title_in, subjects)]
     free = [top for top, texts in rows if _width_in(texts[0]) + needed + 3 * _PAD_IN <= width]
     extra = 0.0 if free or not badges else _TITLE_IN
-    badges_top = free[0] if free else _PAD_IN + _TITLE_IN
+    badges_top = free[0] if free else _PAD_IN + title_in
     right = width - _PAD_IN
     for badge in reversed(badges):
         badge.set(position=((right - _PAD_IN / 2) / width, 1 - (badges_top + 0.02) / height), ha="right", va="top")
@@ -212,7 +218,7 @@ def _lay_out(figure: Figure) -> None:
         boxed = _PAD_IN if text.get_gid() == "alarm" else 0.0
         text.set(position=((_PAD_IN + boxed / 2) / width, 1 - (top + boxed) / height), va="top")
         lines = text.get_text().count("\n") + 1
-        top += _TITLE_IN + extra if text in titles else lines * _LINE_IN + 1.5 * boxed
+        top += title_in + extra if text in titles else lines * _LINE_IN + 1.5 * boxed
         if text in subjects and badges and badges_top > _PAD_IN and not extra:
             top += _PAD_IN / 2  # a badge is higher than a line of text
     share = 1 - (top + _PAD_IN) / height

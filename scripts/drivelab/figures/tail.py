@@ -10,6 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from drivelab.analysis.tail import tail_contribution
 from drivelab.figures import axes as ax
 from drivelab.figures import overlay, style
+from drivelab.figures.quantities import format_latency
 
 _MARKED = 0.01
 """Share of the slowest I/Os that the legend tells the part of."""
@@ -26,15 +27,20 @@ def tail(latency_bins: pd.DataFrame) -> Figure:
     bins = overlay.bins_by_drive(latency_bins)
     workload = next(iter(bins.values()))["workload"].iloc[0]
     figure = style.new_figure(f"Tail contribution, {workload}")
-    style.note(figure, f"in the legend: part of the time that the slowest {100 * _MARKED:g} % of the I/Os take")
+    if any(part["latency_ns"].nunique() > 1 for part in bins.values()):
+        style.note(figure, f"in the legend: part of the time that the slowest {100 * _MARKED:g} % of the I/Os take")
     axes = figure.subplots()
     least, least_time = 0.1, 0.1
     for drive, look in overlay.looks(bins).items():
         whole = tail_contribution(bins[drive])
+        name = f"{drive}: {100 * _share_of_time(whole):.3g} %"
+        if len(whole) == 1:  # as on the dashed line, as far as there are I/Os to tell it
+            one_io = 1 / float(bins[drive]["count"].sum())
+            whole = pd.concat([whole, pd.DataFrame({"share_of_ios": [one_io], "share_of_time": [one_io]})])
+            name = f"{drive}: all I/Os took {format_latency(float(bins[drive]['latency_ns'].iloc[0]) / 1e3)}"
         curve = whole[whole["share_of_ios"] >= _DEEPEST]
         least = min(least, float(curve["share_of_ios"].min()))
         least_time = min(least_time, float(curve["share_of_time"].min()))
-        name = f"{drive}: {100 * _share_of_time(whole):.3g} %"
         axes.plot(100 * curve["share_of_ios"], 100 * curve["share_of_time"], color=look.colour, linestyle=look.dash,
                   marker=look.marker, markevery=max(1, len(curve) // 10), markersize=4.5, label=name,
                   gid="line")  # fmt: skip

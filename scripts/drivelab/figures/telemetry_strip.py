@@ -52,11 +52,13 @@ def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.Dat
         _heat_panel(panels[1], samples, time.divisor)
     if host:
         _host_panel(panels[-1], samples, host, time.divisor)
-    throttled = _throttled(cells, samples)
+    throttled, name = _throttled(cells, samples), "throttled"
     for axes in panels:
+        named = len(set(axes.get_legend_handles_labels()[1])) < _MOST_NAMES
         for begin_s, stop_s in throttled:
             axes.axvspan(begin_s / time.divisor, stop_s / time.divisor, color=_THROTTLED, linewidth=0, zorder=0,
-                         gid="throttled", label="throttled")  # fmt: skip
+                         gid="throttled", label=name if named else "_throttled")  # fmt: skip
+        name = "_throttled" if named else name  # one legend says it for all panels
         handles, names = axes.get_legend_handles_labels()
         once = dict(zip(names, handles, strict=True))
         if 0 < len(once) <= _MOST_NAMES:

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
@@ -17,6 +17,8 @@ from drivelab.figures.quantities import format_number
 
 _COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.85, 0.0, 256)))
 """More is darker; none too pale for paper."""
+_FEW = 100
+"""Requests in the fullest cell that the powers of ten would say too little of."""
 _COLUMNS = ("begin_s", "end_s", "low_bytes", "high_bytes", "reads", "writes")
 
 
@@ -54,6 +56,8 @@ def trace_heat(heat: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
     ax.plain_numbers(panels[0], "y")
     bar = figure.colorbar(panels[0].collections[0], ax=list(panels), pad=0.02, aspect=30)
     bar.set_label("Requests that begin in a cell, log scale")
+    if most < _FEW:
+        bar.ax.yaxis.set_major_locator(FixedLocator([one for one in (1, 2, 3, 5, 10, 20, 50) if one <= max(most, 2)]))
     bar.ax.yaxis.set_major_formatter(lambda value, _: format_number(value))
     bar.ax.minorticks_off()
     width = common.duration(float(edges[1] - edges[0]))

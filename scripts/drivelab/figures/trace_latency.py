@@ -56,7 +56,7 @@ def trace_latency(latency: pd.DataFrame) -> Figure:
         if len(shown) > 1:  # half a page has room for few labels
             decades = np.log10(ends_us.max() / ends_us.min())
             axes.xaxis.set_major_locator(LogLocator(subs=(1,) if decades > 1.5 else (1, 3), numticks=8))
-        axes.set_xlabel(f"{dict(_PHASES)[phase]}, log scale")
+        axes.set_xlabel(f"{dict(_PHASES)[phase]}\n(µs, ms, s), log scale")
     panels[0].set_yscale("log")
     panels[0].set_ylim(1.0, smallest)  # upside down: the tail belongs at the top
     nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest]

@@ -33,7 +33,11 @@ _COLUMNS = (
     "residual_drift_pct",
 )
 _MOST_PANELS = 9
-_DATA, _SLOPE = "#dcecf9", "#a9dcc8"
+_BANDS = (("data", "max \N{MINUS SIGN} min", "#dcecf9"), ("slope", "rise of the fit", "#a9dcc8"))
+_MEASURED, _ALLOWED = 0.7, 1.0
+"""Right ends of the columns of the determination block, in its width."""
+_LINES = 5
+"""Of that block."""
 
 
 @style.styled
@@ -53,10 +57,10 @@ def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure
     shown, names = steady_state.iloc[:_MOST_PANELS], _names(steady_state)
     several = len(shown) > 1
     title = "Steady-state windows" if several else f"Steady-state window, {names[0]}"
-    figure = style.new_figure(title, height_in=4.6 if not several else 1.1 + 3.2 * len(shown))
+    figure = style.new_figure(title, height_in=4.7 if not several else 1.1 + 3.4 * len(shown))
     if len(steady_state) > len(shown):
         style.note(figure, f"the first {len(shown)} of {len(steady_state)} variables; all are in the tables")
-    panels = figure.subplots(2 * len(shown), 1, height_ratios=[3.0, 1.05] * len(shown), squeeze=False)[:, 0]
+    panels = figure.subplots(2 * len(shown), 1, height_ratios=[3.0, 1.35] * len(shown), squeeze=False)[:, 0]
     for place, (_, row) in enumerate(shown.iterrows()):
         axes, block = panels[2 * place : 2 * place + 2]
         scale = _panel(axes, row)
@@ -101,18 +105,18 @@ def _panel(axes: Axes, row: pd.Series) -> Quantity:
         zorder=4,
         gid="values",
     )
-    axes.axhline(average, color=style.INK, linewidth=1, label="average", gid="average")
+    axes.axhline(average, color=style.INK, linewidth=1, label="average (middle of the bands)", gid="average")
     reach = float(np.abs(values / scale.divisor - average).max())
-    for order, (name, colour) in enumerate((("data", _DATA), ("slope", _SLOPE))):
+    for order, (name, rule, colour) in enumerate(_BANDS):
         half = float(row[f"allowed_{name}_excursion"]) / scale.divisor / 2
-        share = f"±{100 * half / average:.3g} %" if average else "±0"
+        share = f" ({200 * half / average:.3g} %)" if average else ""
         axes.axhspan(
             average - half,
             average + half,
             facecolor=colour,
             linewidth=0,
             zorder=0.1 + 0.1 * order,
-            label=f"{share} {name} band",
+            label=f"allowed {rule}{share}",
             gid=f"{name} band",
         )
         reach = max(reach, half)
@@ -142,7 +146,7 @@ def _deviation_axis(axes: Axes, average: float, reach: float) -> None:
 
 
 def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
-    """The block that the PTS prints under its window; what broke the rule is red."""
+    """The block that the PTS prints under its window; what broke the rule is red. Charts leave it to the table."""
     block.axis("off")
 
     def number(column: str) -> str:
@@ -152,7 +156,7 @@ def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
     def write(x: float, line: int, text: str, colour: str = style.INK, **more: Any) -> None:
         block.text(
             x,
-            0.86 - 0.34 * line,
+            1 - (line + 0.5) / _LINES,
             text,
             transform=block.transAxes,
             color=colour,
@@ -167,26 +171,19 @@ def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
     fit = f"{format_exact(slope)} · R {'-' if intercept < 0 else '+'} {format_exact(abs(intercept))}"
     drift = float(row["residual_drift_pct"])
     facts = (
-        ("Average", f"{number('average')} {scale.unit}"),
-        ("Fit", with_minus(fit) if isfinite(slope) else "none, too few rounds"),
-        ("Residual drift", with_minus(f"{drift:+.2f} %") if isfinite(drift) else "unknown"),
+        (0, 0.0, "Average", f"{number('average')} {scale.unit}"),
+        (1, 0.0, "Fit", with_minus(fit) if isfinite(slope) else "none, too few rounds"),
+        (0, 0.54, "Residual drift", with_minus(f"{drift:+.2f} %") if isfinite(drift) else "unknown"),
     )
-    for line, (name, text) in enumerate(facts):
-        write(0.0, line, name, colour=style.MUTED)
-        write(0.2, line, text)
-    write(0.5, 0, "Excursion", colour=style.MUTED)
-    write(0.84, 0, "measured", colour=style.MUTED, ha="right")
-    write(1.08, 0, f"allowed ({scale.unit})", colour=style.MUTED, ha="right")
-    for line, kind in enumerate(("data", "slope"), start=1):
-        measured, allowed = f"measured_{kind}_excursion", f"allowed_{kind}_excursion"
-        broken = float(row[measured]) > float(row[allowed])
-        write(0.5, line, with_minus("Data, max - min") if kind == "data" else "Slope, rise of fit", colour=style.MUTED)
-        write(
-            0.84,
-            line,
-            number(measured),
-            colour=style.ALARM if broken else style.INK,
-            weight="bold" if broken else "normal",
-            ha="right",
-        )
-        write(1.08, line, number(allowed), ha="right")
+    for line, x, name, text in facts:
+        write(x, line, name, colour=style.MUTED)
+        write(x + (0.26 if x else 0.2), line, text)
+    write(0.0, 2, f"Excursion ({scale.unit})" if scale.unit else "Excursion", colour=style.MUTED)
+    write(_MEASURED, 2, "measured", colour=style.MUTED, ha="right")
+    write(_ALLOWED, 2, "allowed", colour=style.MUTED, ha="right")
+    for line, (kind, rule, _) in enumerate(_BANDS, start=3):
+        broken = float(row[f"measured_{kind}_excursion"]) > float(row[f"allowed_{kind}_excursion"])
+        look = {"colour": style.ALARM, "weight": "bold"} if broken else {}
+        write(0.0, line, f"{kind.capitalize()}, {rule}", colour=style.MUTED)
+        write(_MEASURED, line, number(f"measured_{kind}_excursion"), ha="right", **look)
+        write(_ALLOWED, line, number(f"allowed_{kind}_excursion"), ha="right")

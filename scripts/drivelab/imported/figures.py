@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 
 _CAPTIONS = Path(drivelab.__file__).parents[2] / "workflow" / "report"
 _FEWEST_ROUNDS = 3
+_FEWEST_CAPACITIES = 2
 
 
 def draw_figures(
     tables: Mapping[str, pd.DataFrame], recordings: Sequence[Recording], folder: Path
 ) -> list[dict[str, Any]]:
-    """Draw each figure as `folder`/RECORDING/NAME.svg (and png, json); returns them as the report takes them."""
+    """Draw each figure as `folder`/RECORDING/NAME.svg (and png, json); returns them as the report takes them.
+
+    Those of all drives are `folder`/comparison/MEASUREMENT/METRIC/NAME.svg.
+    """
     from drivelab.figures.sheets import draw  # with matplotlib, which an import without a report need not wait for
 
     found = []
@@ -36,7 +40,35 @@ def draw_figures(
             place.mkdir(parents=True, exist_ok=True)
             draw({name: place / name for name in names}, of_one, f"{one.drive}, {one.measurement}")
         found += [_figure(one, place / name) for name in names]
+    for measurement in dict.fromkeys(one.measurement for one in recordings):
+        for metric, of_all in _by_capacity(tables["summary"], recordings, measurement):
+            stem = folder / "comparison" / measurement / metric / "capacity"
+            stem.parent.mkdir(parents=True, exist_ok=True)
+            draw({"capacity": stem}, of_all, measurement)
+            found.append(_figure(None, stem) | {"measurement": measurement})
     return found
+
+
+def _by_capacity(
+    summary: pd.DataFrame, recordings: Sequence[Recording], measurement: str
+) -> Iterator[tuple[str, Mapping[str, pd.DataFrame]]]:
+    """Metric and tables of each figure `capacity`; none unless the capacities are known and not all the same.
+
+    Printed cells have one metric each, and the figure has the cells of its first metric.
+    """
+    import pandas as pd
+
+    capacities = {
+        one.drive: one.facts.get("drive", {}).get("capacity_bytes")
+        for one in recordings
+        if one.measurement == measurement
+    }
+    values = summary[summary["measurement"] == measurement]
+    if None in capacities.values() or len(set(capacities.values())) < _FEWEST_CAPACITIES or values.empty:
+        return
+    drives = pd.DataFrame(capacities.items(), columns=["drive", "capacity_bytes"])
+    for metric in dict.fromkeys(values["metric"]):
+        yield metric, {"summary": values[values["metric"] == metric], "drives": drives}
 
 
 _BY_RECORDING = ("cells", "steady_state")
@@ -65,12 +97,13 @@ def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
             yield "saturation_bytes"
 
 
-def _figure(one: Recording, stem: Path) -> dict[str, Any]:
+def _figure(one: Recording | None, stem: Path) -> dict[str, Any]:
+    """Of a recording, or of the drives of all."""
     chart = stem.with_suffix(".json")
     return {
-        "drive": one.drive,
-        "measurement": one.measurement,
-        "recording": one.name,
+        "drive": one and one.drive,
+        "measurement": one and one.measurement,
+        "recording": one and one.name,
         "trace": None,
         "name": stem.name,
         "title": TITLES[stem.name],

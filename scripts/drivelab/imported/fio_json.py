@@ -7,7 +7,6 @@ order of their times. Options that `drivelab` has no name for do not tell cells 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.errors import UserError
-from drivelab.fio.document import weighted_mean
-from drivelab.imported.consistency import VIRTUAL_CLOCK, contradictions
-from drivelab.imported.fio_percentiles import percentiles
-from drivelab.imported.tables import MIB, Recording, cell_row
+from drivelab.imported.fio_numbers import measured, refused
+from drivelab.imported.tables import Recording, cell_row
 from drivelab.plan.cell import Cell
 from drivelab.tables.steps import ROUNDS
 
 KIND = "fio-json"
 TEST = "runs"
+VIRTUAL_CLOCK = "virtual-clock"
+"""What drivelab's virtual drives have for fio's version where the time is theirs too."""
 PATTERNS = {
     "read": ("sequential", 100),
     "write": ("sequential", 0),
@@ -58,6 +57,8 @@ class Run:
     """Columns of table `cells`."""
     fio_version: str
     options: Mapping[str, str]
+    series: Sequence[Mapping[str, Any]] = ()
+    """Of its one-second logs, as `drivelab.fio.series.Series` has them."""
 
     @property
     def virtual(self) -> bool:
@@ -82,7 +83,9 @@ def read(path: Path, drive: str) -> list[Recording]:
     return [recording(KIND, TEST, "Runs of fio", drive, path, [read_run(one) for one in files])]
 
 
-def recording(kind: str, test: str, title: str, drive: str, root: Path, runs: Sequence[Run]) -> Recording:
+def recording(
+    kind: str, test: str, title: str, drive: str, root: Path, runs: Sequence[Run], notes: Sequence[str] = ()
+) -> Recording:
     """Runs on one target as a recording; cells are numbered in the order of their first run."""
     targets = sorted({one.target for one in runs if one.target})
     if len(targets) > 1:
@@ -92,10 +95,11 @@ def recording(kind: str, test: str, title: str, drive: str, root: Path, runs: Se
     if len({one.virtual for one in runs}) > 1:
         raise UserError(f"{root}: has files of fio and of drivelab's virtual clock; import one kind at a time")
     ordered = sorted(runs, key=lambda one: one.started)
+    _refuse_versions(root, ordered)
     _refuse_copies(ordered)
     places = {label: place for place, label in enumerate(dict.fromkeys(one.cell.label for one in ordered))}
     rounds = dict.fromkeys(places, 0)
-    rows = []
+    rows, series = [], []
     for one in ordered:
         label = one.cell.label
         rounds[label] += 1
@@ -107,6 +111,8 @@ def recording(kind: str, test: str, title: str, drive: str, root: Path, runs: Se
                 **at, **one.found,
             )
         )  # fmt: skip
+        at_place = {"step": 0, "kind": "loop", "round": rounds[label], "cell": places[label]}
+        series += [{**at_place, "workload": one.cell.workload, **second} for second in one.series]
     virtual = ordered[0].virtual
     engines = dict.fromkeys(one.options.get("ioengine", "psync") for one in ordered)
     return Recording(
@@ -115,6 +121,7 @@ def recording(kind: str, test: str, title: str, drive: str, root: Path, runs: Se
         test=test,
         title=title,
         cells=rows,
+        series=series,
         facts={
             "host": {"fio": " | ".join(dict.fromkeys(_words(one.fio_version) for one in ordered))},
             "test": {
@@ -124,7 +131,7 @@ def recording(kind: str, test: str, title: str, drive: str, root: Path, runs: Se
             },
             "time": {"date": " | ".join(dict.fromkeys(f"{one.started:%Y-%m-%d}" for one in ordered))},
         },
-        notes=("Percentiles are known only where fio was asked for those of the whole latency, or for json+.",),
+        notes=("Percentiles are known only where fio was asked for those of the whole latency, or for json+.", *notes),
         virtual=virtual,
     )
 
@@ -135,8 +142,20 @@ def _refuse_copies(ordered: Sequence[Run]) -> None:
     for one in ordered:
         key = (one.cell, one.started, *sorted(one.found.items()))
         if key in known:
-            raise _refused(one.path, f"is the same run as {known[key]}", "leave one of the two out")
+            raise refused(one.path, f"is the same run as {known[key]}", "leave one of the two out")
         known[key] = one.path
+
+
+def _refuse_versions(root: Path, runs: Sequence[Run]) -> None:
+    """Repeats of one workload, which are pooled, are of one fio."""
+    versions: dict[str, str] = {}
+    for one in runs:
+        if versions.setdefault(one.cell.label, one.fio_version) != one.fio_version:
+            both = f"{versions[one.cell.label]} and {one.fio_version}"
+            raise UserError(
+                f"{root}: has repeats of {one.cell.label} of several versions of fio, {both}, which are never pooled; "
+                "import the files of one version at a time"
+            )
 
 
 def _words(name: str) -> str:
@@ -155,15 +174,15 @@ def read_run(path: Path) -> Run:
             _options({**common, **(one.get("job options", {}) if common else one["job options"])}) for one in jobs
         ]
         if version.startswith(("1.", "2.")):
-            raise _refused(path, f"is of fio {version}, whose JSON has other units", "run fio 3")
+            raise refused(path, f"is of fio {version}, whose JSON has other units", "run fio 3")
         if not jobs:
-            raise _refused(path, "has no job", "import the files of finished runs")
+            raise refused(path, "has no job", "import the files of finished runs")
         cell = _cell(path, jobs, options)
-        found = _measured(path, jobs, cell)
         ended = datetime.fromtimestamp(printed_ms / 1000, UTC)
+        found = measured(path, jobs, cell)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"lacks {error}" if isinstance(error, KeyError) else f"is not as fio writes it ({error})"
-        raise _refused(path, reason, "import fio's JSON as it was written") from None
+        raise refused(path, reason, "import fio's JSON as it was written") from None
     return Run(path, cell, ended - timedelta(seconds=found["runtime_s"]), found, version, options[0])
 
 
@@ -175,24 +194,20 @@ def size_bytes(text: str) -> int:
     return int(match[1]) * _FACTORS[(match[2] or "").lower()]
 
 
-def _refused(path: Path, reason: str, remedy: str) -> UserError:
-    return UserError(f"{path}: {reason}; {remedy}")
-
-
 def _document(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError as error:
-        raise _refused(path, f"cannot be read ({error.strerror})", "check the name") from None
+        raise refused(path, f"cannot be read ({error.strerror})", "check the name") from None
     if not text.startswith("{"):
         line = text.partition("\n")[0][:120] or "nothing"
-        raise _refused(path, f"begins with '{line}' where JSON should be", "leave the file out, or look what fio said")
+        raise refused(path, f"begins with '{line}' where JSON should be", "leave the file out, or look what fio said")
     try:
         document, end = json.JSONDecoder().raw_decode(text)
     except json.JSONDecodeError as error:
-        raise _refused(path, f"is cut off or damaged ({error})", "leave the file out") from None
+        raise refused(path, f"is cut off or damaged ({error})", "leave the file out") from None
     if text[end:].strip():
-        raise _refused(path, "has more than one result, or text after it", "import a file for each result")
+        raise refused(path, "has more than one result, or text after it", "import a file for each result")
     return dict(document)
 
 
@@ -204,74 +219,16 @@ def _cell(path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mappi
     """What all jobs of the file do together."""
     asked = {tuple(sorted((k, v) for k, v in one.items() if k not in _OF_ONE_JOB)) for one in options}
     if len(asked) > 1 or len({job.get("groupid", 0) for job in jobs}) > 1:
-        raise _refused(path, "has several jobs that differ", "run fio once for each workload")
+        raise refused(path, "has several jobs that differ", "run fio once for each workload")
     one = {**_DEFAULTS, **options[0]}
     if unlike := [name for name in _UNLIKE if name in one]:
-        raise _refused(path, f"has the option {unlike[0]}, which no cell is told by", "leave the file out")
+        raise refused(path, f"has the option {unlike[0]}, which no cell is told by", "leave the file out")
     if one["rw"] not in PATTERNS:
-        raise _refused(path, f"has the workload rw={one['rw']}", f"import files of {', '.join(PATTERNS)}")
+        raise refused(path, f"has the workload rw={one['rw']}", f"import files of {', '.join(PATTERNS)}")
     if "," in one["bs"]:
-        raise _refused(path, f"has several block sizes, bs={one['bs']}", "leave the file out")
+        raise refused(path, f"has several block sizes, bs={one['bs']}", "leave the file out")
     pattern, share = PATTERNS[one["rw"]]
     # a group that is reported as one is a single job here, whatever its number of processes
     threads = len(jobs) if len(jobs) > 1 else int(one["numjobs"])
     read_share = int(one["rwmixread"]) if share is None else share
     return Cell(pattern, read_share, size_bytes(one["bs"]), threads, int(one["iodepth"]))
-
-
-def _measured(path: Path, jobs: Sequence[Mapping[str, Any]], cell: Cell) -> dict[str, Any]:
-    for job in jobs:
-        if job["error"]:
-            raise _refused(path, f"reports error {job['error']}", "leave the file out and measure again")
-    read, write = (_direction([job[name] for job in jobs]) for name in ("read", "write"))
-    if not read["ios"] + write["ios"]:
-        raise _refused(path, "is of a run without any I/O", "leave the file out and measure again")
-    for name, one, share in (("reads", read, cell.read_share), ("writes", write, 100 - cell.read_share)):
-        if (one["ios"] and not share) or (not one["ios"] and share == 100):
-            raise _refused(
-                path, f"has {one['ios']} {name}, which is not what its options ask for", "leave the file out"
-            )
-    if any(job.get("trim", {}).get("total_ios") for job in jobs):
-        raise _refused(path, "has trims among its I/Os", "leave the file out")
-    both = (read, write)
-    latencies = [(one["ios"], one["mean_us"]) for one in both]
-    found = {
-        "runtime_s": max(one["runtime_s"] for one in both),
-        "iops": read["iops"] + write["iops"],
-        "bandwidth_mib_s": read["rate_mib_s"] + write["rate_mib_s"],
-        "mean_latency_us": weighted_mean(*latencies),
-        "max_latency_us": max(one["max_us"] for one in both if one["ios"]),
-        "bytes_written": write["bytes"],
-        "user_cpu_pct": sum(float(job["usr_cpu"]) for job in jobs) / len(jobs),
-        "system_cpu_pct": sum(float(job["sys_cpu"]) for job in jobs) / len(jobs),
-    }
-    for name, one in (("read", read), ("write", write)):
-        found |= {
-            f"{name}_ios": one["ios"],
-            f"{name}_iops": one["iops"],
-            f"{name}_bandwidth_mib_s": one["rate_mib_s"],
-            f"{name}_mean_latency_us": one["mean_us"],
-        }
-    if wrong := [name for name, value in found.items() if value < 0]:
-        raise _refused(path, f"has a negative value, {wrong[0].replace('_', ' ')}", "leave the file out")
-    for name in ("runtime_s", "iops", "bandwidth_mib_s", "mean_latency_us"):
-        if not (math.isfinite(found[name]) and found[name] > 0):
-            raise _refused(path, f"has no number for {name.replace('_', ' ')}", "leave the file out")
-    if contradiction := next(contradictions(list(jobs), cell), None):
-        raise _refused(path, f"contradicts itself: it has {contradiction}", "leave the file out")
-    return {**found, **percentiles(jobs)}
-
-
-def _direction(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Reads or writes of all jobs together; early versions of fio 3 have KiB a second only."""
-    ios = [int(one["total_ios"]) for one in parts]
-    means_us = [float(one["lat_ns"]["mean"]) / 1000 for one in parts]
-    return {
-        "ios": sum(ios),
-        "bytes": sum(int(one["io_bytes"]) for one in parts),
-        "runtime_s": max(one["runtime"] for one in parts) / 1000,
-        "iops": math.fsum(float(one["iops"]) for one in parts),
-        "rate_mib_s": math.fsum(one["bw_bytes"] if "bw_bytes" in one else 1024 * one["bw"] for one in parts) / MIB,
-        "mean_us": weighted_mean(*zip(ios, means_us, strict=True)),
-        "max_us": max(float(one["lat_ns"]["max"]) / 1000 for one in parts),
-    }

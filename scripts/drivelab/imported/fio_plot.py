@@ -3,15 +3,25 @@
 `OUTPUT/TARGET/BLOCK/MODE-IODEPTH-NUMJOBS.json`, of a mix `OUTPUT/TARGET/MODE+RWMIXREAD/BLOCK/…`, with a folder `run-N`
 in the end where runs are repeated (bench_fio/benchlib/supporting.py and runfio.py); early versions had no folder for
 the block size. The files are fio's JSON, whose options say the same as the names: what contradicts is refused.
+
+Beside them are fio's logs of averages, by the names that `write_iops_log` and its like say (bench_fio/benchlib/
+generatefio.py). Early versions named them after the depth alone, so that runs wrote over each other's.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from glob import escape
 from pathlib import Path
+from typing import Any
 
 from drivelab.errors import UserError
+from drivelab.fio.series import read_series
 from drivelab.imported.fio_json import PATTERNS, Run, read_run, recording, size_bytes
+from drivelab.imported.fio_numbers import refused
 from drivelab.imported.tables import Recording
 
 KIND = "fio-plot"
@@ -29,7 +39,48 @@ def read(path: Path, drive: str) -> list[Recording]:
     files = sorted(one for one in path.rglob("*.json") if _NAME.fullmatch(one.name))
     if not files:
         raise UserError(f"{path}: has no file such as randread-16-1.json; name the folder that bench-fio wrote")
-    return [recording(KIND, "sweep", "Sweep, bench-fio", drive, path, [_run(path, one) for one in files])]
+    runs = [_run(path, one) for one in files]
+    logged, notes = _with_series(runs)
+    return [recording(KIND, "sweep", "Sweep, bench-fio", drive, path, logged, notes)]
+
+
+def _with_series(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    """Runs with what their logs say of each second, and what is to be noted of logs that are left out."""
+    owners = Counter(_logs(one) for one in runs)
+    found, notes = [], []
+    for one in runs:
+        logs, interval = _logs(one), one.options.get("log_avg_msec", "0")
+        if logs is None or not any(logs.parent.glob(f"{escape(logs.name)}_*.*.log")):
+            found.append(one)
+        elif owners[logs] > 1:
+            notes.append(f"Logs {logs.name} are left out: {owners[logs]} runs wrote to them, one over the other.")
+            found.append(one)
+        elif not interval.isdigit() or not int(interval) or 1000 % int(interval):
+            notes.append(f"Logs {logs.name} are left out: averages over {interval} ms do not fill a second.")
+            found.append(one)
+        else:
+            found.append(replace(one, series=_seconds(one, logs, int(interval))))
+    return found, list(dict.fromkeys(notes))
+
+
+def _logs(run: Run) -> Path | None:
+    """What the names of a run's logs begin with, in the folder where its JSON is now."""
+    name = run.options.get("write_iops_log")
+    return run.path.with_name(Path(name).name) if name else None
+
+
+def _seconds(run: Run, logs: Path, interval_ms: int) -> list[dict[str, Any]]:
+    series = read_series(logs.parent, logs.name, interval_ms)
+    if series.bad:
+        raise UserError(f"{logs.parent}: {series.bad[0].words}; restore the log, or remove it")
+    others = {row["direction"] for row in series.rows if not run.found[f"{row['direction']}_ios"]}
+    if others:
+        raise refused(
+            run.path,
+            f"has no {others.pop()}s, but its logs {logs.name} have, which another run wrote",
+            "remove those logs",
+        )
+    return series.rows
 
 
 def _run(root: Path, path: Path) -> Run:

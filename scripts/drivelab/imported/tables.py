@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from drivelab.analysis.labels import cell_labels
 from drivelab.analysis.saturation_table import saturation_table
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.windows import windows_table
@@ -23,7 +24,7 @@ from drivelab.tables.inventory import UNKNOWN
 from drivelab.tables.schemas import SCHEMAS
 
 MIB = 1 << 20
-NAMES = ("cells", "steady_state", "saturation", "summary", "drives", "hosts", "conditions")
+NAMES = ("cells", "series", "steady_state", "saturation", "summary", "drives", "hosts", "conditions")
 WINDOW = {"window": 5, "data_excursion": 0.20, "slope_excursion": 0.10}
 """Of a loop until steady state, as in a plan: the rule of the PTS, which is TKperf's too."""
 _KINDS = {"drive": "drive", "host": "host", "test": "protocol", "time": "time"}
@@ -31,7 +32,7 @@ _FACETS = {
     "drive": ("model", "serial", "firmware", "LBA format", "transport", "link", "capacity", "logical block"),
     "host": ("host", "CPU", "cores", "memory", "kernel", "operating system", "fio", "drivelab"),
     "test": ("class", "active range", "write cache", "purge", "fill", "data pattern", "engine", "scenario"),
-    "time": ("temperature", "date"),
+    "time": ("temperature", "date", "evidence"),
 }
 """Facets that every recording has, be it as "not recorded"; as in the table `conditions` of a study."""
 _NAMES = {"cpu": "CPU", "os": "operating system", "lba_format": "LBA format", "capacity_bytes": "capacity",
@@ -51,6 +52,8 @@ class Recording:
     title: str
     cells: list[dict[str, Any]] = field(default_factory=list)
     """Rows of table `cells` without the key, from `cell_row`."""
+    series: list[dict[str, Any]] = field(default_factory=list)
+    """Rows of table `series` without the key."""
     until: Mapping[str, Any] | None = None
     """Of its only loop, as in a plan; None: rounds are repeats, or there is none."""
     steady_state: list[dict[str, Any]] = field(default_factory=list)
@@ -126,6 +129,7 @@ def cell_row(cell: Cell, *, kind: str, number: int, place: int, until: str | Non
 def tables_of(recordings: Sequence[Recording]) -> dict[str, pd.DataFrame]:
     """The tables of NAMES. The summary of cells is the analysis's own; values that are not known have no row in it."""
     cells = _frame("cells", [{**row, **one.key} for one in recordings for row in _running_totals(one.cells)])
+    cells["cell_label"] = cell_labels(cells)
     windows = [_frame("steady_state", [{**one.key, **row} for one in recordings for row in one.steady_state])]
     for one in recordings:
         if one.until is not None:
@@ -138,6 +142,7 @@ def tables_of(recordings: Sequence[Recording]) -> dict[str, pd.DataFrame]:
     printed = _frame("summary", [_summary_row(one, row) for one in recordings for row in one.summary])
     return {
         "cells": cells,
+        "series": _frame("series", [{**row, **one.key} for one in recordings for row in one.series]),
         "steady_state": steady_state,
         "saturation": saturation_table(cells[cells["drive"].isin(capacities)], capacities),
         "summary": _joined([found[found["value"].notna()], printed], "summary"),

@@ -10,7 +10,6 @@ throughput (KiB/s); for write saturation a list of IOPS and one of latencies, a 
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import xml.etree.ElementTree as ElementTree
@@ -21,6 +20,7 @@ from typing import Any
 
 from drivelab.errors import UserError
 from drivelab.imported.tables import MIB, WINDOW, Recording, cell_row
+from drivelab.imported.tkperf_section import Section
 from drivelab.plan.cell import Cell
 from drivelab.tables.steps import STEADY_STATE
 
@@ -35,6 +35,7 @@ _IOPS_MIXES, _IOPS_BLOCKS = (100, 95, 65, 50, 35, 5, 0), (1024 * _KIB, 128 * _KI
 _LATENCY_MIXES, _LATENCY_BLOCKS = (100, 65, 0), (8 * _KIB, 4 * _KIB, 512)
 _THROUGHPUT_BLOCKS = (1024 * _KIB, 64 * _KIB, 8 * _KIB, 4 * _KIB, 512)
 _MIX_OF_LATENCY = 65
+_WITHOUT_512 = (len(_IOPS_BLOCKS) - 1, len(_LATENCY_BLOCKS) - 1)
 _DRIVE_LINES = {
     "model": "Model Number|mn|Product|E: ID_MODEL",
     "serial": "Serial Number|sn|E: ID_SERIAL_SHORT",
@@ -59,7 +60,7 @@ def read(path: Path, drive: str, date: str | None = None) -> list[Recording]:
         raise UserError(f"{path}: cannot be read ({error.strerror}); name TKperf's XML file") from None
     except ElementTree.ParseError as error:
         raise UserError(f"{path}: is no XML ({error}); name TKperf's XML file") from None
-    found = [_recording(_Section(path, root, one), drive, date) for one in root if one.tag in _TESTS]
+    found = [_recording(Section(path, root, one), drive, date) for one in root if one.tag in _TESTS]
     if not found:
         raise UserError(f"{path}: has none of the elements {', '.join(_TESTS)}; name TKperf's XML file")
     if len({one.test for one in found}) != len(found):
@@ -67,56 +68,7 @@ def read(path: Path, drive: str, date: str | None = None) -> list[Recording]:
     return found
 
 
-class _Section:
-    """The element of a test, and the file around it."""
-
-    def __init__(self, path: Path, root: ElementTree.Element, element: ElementTree.Element) -> None:
-        self.path, self.root, self.element = path, root, element
-
-    def error(self, reason: str) -> UserError:
-        return UserError(f"{self.path}: <{self.element.tag}> {reason}; import a whole result of TKperf's tests of SSDs")
-
-    def value(self, name: str, default: Any = None, *, of_file: bool = False) -> Any:
-        """JSON in the text of an element; `default` where it is missing, empty or null."""
-        text = (self.root if of_file else self.element).findtext(name)
-        if text is None or not text.strip():
-            return default
-        try:
-            found = json.loads(text)
-        except json.JSONDecodeError:
-            raise self.error(f"has no JSON in <{name}>") from None
-        return default if found is None else found
-
-    def whole(self, name: str) -> int:
-        """A whole number above 0, which TKperf writes as a number or as a string."""
-        try:
-            found = int(self.value(name))
-        except (TypeError, ValueError):
-            raise self.error(f"has no number in <{name}>") from None
-        if found < 1:
-            raise self.error(f"has {found} in <{name}>")
-        return found
-
-    def number(self, value: Any, where: str) -> float:
-        """A measured value, which is a positive number."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-            raise self.error(f"has {value!r} for {where}, which no drive can do")
-        return float(value)
-
-    def parts(self, value: Any, count: int | None, where: str) -> list[Any]:
-        """A list of a length, of any but 0 where `count` is None."""
-        if not isinstance(value, list) or not value or len(value) != (count or len(value)):
-            raise self.error(f"has {'another number of values than' if count else 'no values for'} {where}")
-        return value
-
-    def blocks(self, row: Any, known: tuple[int, ...]) -> tuple[int, ...]:
-        """Block sizes of a row; TKperf leaves out 512 bytes on a drive of 4096-byte sectors."""
-        if not isinstance(row, list) or len(row) not in (len(known), len(known) - 1):
-            raise self.error(f"has not {len(known)} block sizes in <roundmat>")
-        return known[: len(row)]
-
-
-def _recording(section: _Section, drive: str, date: str | None) -> Recording:
+def _recording(section: Section, drive: str, date: str | None) -> Recording:
     test, title, rows = _TESTS[section.element.tag]
     told = section.value("testdate", date, of_file=True)
     try:
@@ -127,13 +79,13 @@ def _recording(section: _Section, drive: str, date: str | None) -> Recording:
     if is_loop and section.element.find("stdyrounds") is None:
         raise section.error("has no <stdyrounds>, as a test of a hard disk, whose rounds are places and no repeats")
     runtime_s = float(section.value("runtime", RUNTIME_S))
-    _check_average(section)
     threads, depth, cells = section.whole("numjobs"), section.whole("iodepth"), []
     for count, (cell, number, place, found) in enumerate(rows(section, threads, depth)):
         kind, until = ("loop", STEADY_STATE) if is_loop else ("soak", None)
         timed = {"started": started, "elapsed_s": count * runtime_s, "runtime_s": runtime_s}
         told_of = {**timed, "filled": is_loop, "directory": section.path.name, **_counts(cell, found, runtime_s)}
         cells.append(cell_row(cell, kind=kind, number=number, place=place, until=until, **told_of, **found))
+    _check_steady_state(section)
     return Recording(
         drive=drive,
         kind=KIND,
@@ -147,21 +99,35 @@ def _recording(section: _Section, drive: str, date: str | None) -> Recording:
     )
 
 
-def _check_average(section: _Section) -> None:
-    """TKperf's own average must be that of its own values; a file that was edited may say anything."""
-    average = section.value("stdyavg")
+def _check_steady_state(section: Section) -> None:
+    """TKperf's window must be that of its own rounds, its average that of the window; an edited file may say anything.
+
+    TKperf takes the writes of the last but one block size, whatever that is (DeviceTests.py, runRounds).
+    """
+    average, rounds = section.value("stdyavg"), section.value("stdyrounds", [])
     values = section.parts(section.value("stdyvalues", []) or [average], None, "<stdyvalues>")
     if average is None:
         return
-    mean = math.fsum(section.number(one, "a value of <stdyvalues>") for one in values) / len(values)
+    numbers = [section.number(one, "a value of <stdyvalues>") for one in values]
+    mean = math.fsum(numbers) / len(numbers)
     if not math.isclose(section.number(average, "<stdyavg>"), mean, rel_tol=_AVERAGE_TOLERANCE):
         raise section.error(f"has the average {average:g} in <stdyavg>, but its <stdyvalues> have {mean:g}")
+    judged, matrix = _JUDGED.get(section.element.tag), section.value("roundmat")
+    if judged is None or not rounds:
+        return
+    for number, value in zip(section.parts(rounds, len(numbers), "values in <stdyrounds>"), numbers, strict=True):
+        try:
+            held = float(judged(matrix, number))
+        except (IndexError, TypeError):
+            raise section.error(f"has no round {number!r} in <roundmat>, but in <stdyrounds>") from None
+        if not math.isclose(value, held, rel_tol=_AVERAGE_TOLERANCE):
+            raise section.error(f"has {value:g} in <stdyvalues> for round {number}, but its <roundmat> has {held:g}")
 
 
 _Row = tuple[Cell, int, int, dict[str, float]]
 
 
-def _iops(section: _Section, threads: int, depth: int) -> Iterator[_Row]:
+def _iops(section: Section, threads: int, depth: int) -> Iterator[_Row]:
     for number, matrix in enumerate(section.parts(section.value("roundmat"), None, "<roundmat>"), 1):
         place = 0
         for share, row in zip(_IOPS_MIXES, section.parts(matrix, len(_IOPS_MIXES), "mixes"), strict=True):
@@ -171,7 +137,7 @@ def _iops(section: _Section, threads: int, depth: int) -> Iterator[_Row]:
                 place += 1
 
 
-def _throughput(section: _Section, threads: int, depth: int) -> Iterator[_Row]:
+def _throughput(section: Section, threads: int, depth: int) -> Iterator[_Row]:
     by_block = section.parts(section.value("roundmat"), None, "<roundmat>")
     blocks = section.blocks(by_block, _THROUGHPUT_BLOCKS)
     lists = [section.parts(one, 2, "directions") for one in by_block]
@@ -185,7 +151,7 @@ def _throughput(section: _Section, threads: int, depth: int) -> Iterator[_Row]:
             yield cell, number, place, _rates(cell, rate_kib_s * _KIB / cell.block_size_bytes)
 
 
-def _latency(section: _Section, threads: int, depth: int) -> Iterator[_Row]:
+def _latency(section: Section, threads: int, depth: int) -> Iterator[_Row]:
     for number, matrix in enumerate(section.parts(section.value("roundmat"), None, "<roundmat>"), 1):
         place = 0
         for share, row in zip(_LATENCY_MIXES, section.parts(matrix, len(_LATENCY_MIXES), "mixes"), strict=True):
@@ -195,7 +161,7 @@ def _latency(section: _Section, threads: int, depth: int) -> Iterator[_Row]:
                 place += 1
 
 
-def _saturation(section: _Section, threads: int, depth: int) -> Iterator[_Row]:
+def _saturation(section: Section, threads: int, depth: int) -> Iterator[_Row]:
     rates, latencies = section.parts(section.value("roundmat"), 2, "IOPS and latencies")
     cell = Cell("random", 0, 4 * _KIB, threads, depth)
     section.parts(latencies, len(section.parts(rates, None, "IOPS")), "IOPS")
@@ -204,7 +170,7 @@ def _saturation(section: _Section, threads: int, depth: int) -> Iterator[_Row]:
         yield cell, number, 0, {**found, **_latencies(section, cell, number, values)}
 
 
-def _latencies(section: _Section, cell: Cell, number: int, values: Any) -> dict[str, float]:
+def _latencies(section: Section, cell: Cell, number: int, values: Any) -> dict[str, float]:
     """Mean and largest. Of a mix TKperf weighs the two largest by their shares, which is no largest value."""
     _, largest, mean = section.parts(values, 3, f"{cell.workload} in round {number}")
     where = f"the latency of {cell.workload} in round {number}"
@@ -229,7 +195,7 @@ def _counts(cell: Cell, found: dict[str, float], runtime_s: float) -> dict[str, 
     return {"read_ios": reads, "write_ios": writes, "bytes_written": writes * cell.block_size_bytes}
 
 
-_TESTS: dict[str, tuple[str, str, Callable[[_Section, int, int], Iterator[_Row]]]] = {
+_TESTS: dict[str, tuple[str, str, Callable[[Section, int, int], Iterator[_Row]]]] = {
     "iops": ("iops", "IOPS", _iops),
     "tp": ("throughput", "Throughput", _throughput),
     "lat": ("latency", "Latency", _latency),
@@ -243,7 +209,15 @@ _TRACKED = {
 }
 
 
-def _facts(section: _Section, date: str, threads: int, depth: int) -> dict[str, dict[str, Any]]:
+_JUDGED: dict[str, Callable[[Any, int], Any]] = {
+    "iops": lambda matrix, number: matrix[number][-1][-2],
+    "tp": lambda matrix, number: matrix[0][1][number],
+    "lat": lambda matrix, number: matrix[number][-1][-2][2],
+}
+"""What TKperf judges the steady state of a round by."""
+
+
+def _facts(section: Section, date: str, threads: int, depth: int) -> dict[str, dict[str, Any]]:
     about = _about(section)
     drive: dict[str, Any] = {}
     for name, words in _DRIVE_LINES.items():
@@ -277,7 +251,7 @@ def _facts(section: _Section, date: str, threads: int, depth: int) -> dict[str, 
     return {"drive": drive, "host": host, "test": test, "time": {"date": date}}
 
 
-def _about(section: _Section) -> str:
+def _about(section: Section) -> str:
     """What TKperf noted of the drive, in lines."""
     about = section.value("devinfo", "", of_file=True)
     return about if isinstance(about, str) else ""
@@ -288,13 +262,15 @@ def _text(value: Any) -> str:
     return "" if text == "n.a." else text.removeprefix("Description:").strip()
 
 
-def _notes(section: _Section) -> Iterator[str]:
+def _notes(section: Section) -> Iterator[str]:
     """How TKperf judged the steady state, to be held against the window that is found here."""
     rounds: Sequence[Any] = section.value("stdyrounds", [])
     average = section.value("stdyavg")
     if rounds:
         reached = "reached" if section.value("reachstdystate", False) else "not reached"
         yield f"TKperf: steady state {reached}, rounds {rounds[0] + 1} to {rounds[-1] + 1}, average {average}."
+        if section.element.tag in ("iops", "lat") and len(section.value("roundmat")[0][-1]) in _WITHOUT_512:
+            yield "TKperf judged it by writes of 8 KiB, the last but one block size of a drive of 4096-byte sectors."
     yield "I/Os and bytes are computed from rates and run time; the beginning of cells is known to the day only."
     if _SIZE.search(_about(section)):
         yield "The capacity is known to the megabyte only."

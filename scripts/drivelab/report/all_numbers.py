@@ -8,6 +8,7 @@ from drivelab.analysis.verdict import FAULTS
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.number_cells import summary_cell
 from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order, number, percent, text
+from drivelab.report.proof import scatter
 from drivelab.report.replay_result import is_replay, score_formula
 from drivelab.report.taint import taint_mark
 from drivelab.report.view import Cell, Column, Table
@@ -31,11 +32,12 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
     for (label, statistic), of_cell in by_cell.items():
         verdicts = dict.fromkeys(text(row["verdict"]) for row in of_cell.values())
         counts = dict.fromkeys(number(row["n"]) for row in of_cell.values())
+        scatters = dict.fromkeys(one for row in of_cell.values() if (one := scatter(row)))
         rows.append(
             (
                 Cell(str(label), small=str(statistic)),
                 *(summary_cell(of_cell.get(metric), _spread(of_cell.get(metric))) for metric, _ in metrics),
-                Cell("; ".join(counts)),
+                Cell("; ".join(counts), small="; ".join(scatters)),
                 Cell(
                     "; ".join(verdicts),
                     small=_reasons(of_cell.values()),
@@ -53,7 +55,8 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
             Column("Verdict", numeric=False),
         ),
         rows=tuple(rows),
-        note="n: the samples that a value stands on: recordings, warm runs, rounds of the window or parts of a soak. "
+        note="n: the repeats that a value is made of: recordings, warm runs or rounds; 1 where it is one average, over "
+        "a window or a soak, with the rounds or parts below that its scatter is known by. "
         "Below a value: lowest to highest sample, 95 % bootstrap interval, median absolute deviation (MAD) and "
         "relative standard error (RSE), as far as there are any."
         + _few(summary)

@@ -8,9 +8,9 @@ from typing import Any
 
 from drivelab.report.capacities import capacity_tables
 from drivelab.report.delta_tables import deltas_table, differences_table
-from drivelab.report.header import capacity, fill, memory, purge
+from drivelab.report.header import capacity, fill, fio, idle_after_purge, memory, purge
 from drivelab.report.host_settings import host_settings
-from drivelab.report.inputs import Inputs, Row
+from drivelab.report.inputs import Inputs, Row, each
 from drivelab.report.number_cells import duration_cell, number_cell, size_cell, summary_cell, value_cell
 from drivelab.report.numbers import (
     DASH,
@@ -52,7 +52,7 @@ _HOST: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "Memory": ("memory_bytes", memory),
     "Kernel": ("kernel", text),
     "Operating system": ("os", text),
-    "fio": ("fio", text),
+    "fio": ("fio", fio),
     "drivelab": ("drivelab", text),
     "Python": ("python", text),
 }
@@ -64,7 +64,9 @@ def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
     for one in inputs.measurements:
         found += [table and replace(table, group=one) for table in (scores(inputs, one), deltas_table(inputs, one))]
     found += [*capacity_tables(inputs), *size_tables(inputs)]
-    drives = {name: {k: show(inputs.drive(name).get(c)) for k, (c, show) in _DRIVE.items()} for name in inputs.drives}
+    drives = {
+        name: {k: each(show, inputs.drive(name).get(c)) for k, (c, show) in _DRIVE.items()} for name in inputs.drives
+    }
     hosts = {
         f"{text(row.get('host'))}{f' ({place})' if place > 1 else ''}": {
             k: show(row.get(c)) for k, (c, show) in _HOST.items()
@@ -165,6 +167,7 @@ def _facets(plan: Row) -> dict[str, str]:
         "protocol": text(protocol.get("title") if isinstance(protocol, Mapping) else protocol),
         **{name.replace("_", " "): share(v) if name == "active_range" else text(v) for name, v in drive_class.items()},
         "purge": text(purge(plan.get("condition"))),
+        "idle after the purge": idle_after_purge(plan.get("condition")),
         "preconditioning": text(fill(plan.get("condition"))),
         "data pattern": text(plan.get("data_pattern")),
         "engine": text(plan.get("engine")),

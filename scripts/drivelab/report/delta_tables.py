@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drivelab.analysis.verdict import BETTER, WORSE
+from drivelab.analysis.verdict import BETTER, SAME, WORSE
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.number_cells import delta_cell, longest_of, side_cell, verdict_cell
 from drivelab.report.numbers import heading, metric_order, text
@@ -38,22 +38,22 @@ def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
         caption=f"{measurement}: {', '.join(others)} against {basis}, the basis",
         columns=(
             Column("Cell", numeric=False),
+            Column("Δ"),
+            Column("Verdict", numeric=False),
             Column("Metric", numeric=False),
             Column(f"{basis} (basis)"),
             Column("Compared drive" if several else str(deltas[0]["comparison"])),
-            Column("Δ"),
             Column("Direction", numeric=False),
-            Column("Verdict", numeric=False),
         ),
         rows=tuple(
             (
                 Cell(str(row["cell_label"]), small=str(row["comparison"]) if several else ""),
+                delta_cell(inputs, row, longest),
+                verdict_cell(inputs, row),
                 Cell(heading(row["metric"], row["unit"]), small="lower is better" if row["kind"] == "time" else ""),
                 side_cell(inputs, row, "basis"),
                 side_cell(inputs, row, "comparison"),
-                delta_cell(inputs, row, longest),
                 Cell(_direction(row)),
-                verdict_cell(inputs, row),
             )
             for row in ordered
         ),
@@ -67,7 +67,7 @@ def _direction(row: Row) -> str:
     """Which way a certain difference goes, in the words of its metric."""
     said = outcome(row)
     if said not in (BETTER, WORSE):
-        return "open" if said != "same" else "none"
+        return "none" if said == SAME else "undecided"
     words = _IN_WORDS.get(row["kind"], {BETTER: "better", WORSE: "worse"})
     return f"{row['comparison']} {words[said]}"
 

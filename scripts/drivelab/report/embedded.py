@@ -10,9 +10,14 @@ from functools import cache
 from typing import Any
 
 
+def encoded(data: bytes) -> str:
+    """Bytes in base64."""
+    return base64.b64encode(data).decode()
+
+
 def packed(text: str) -> str:
     """Text as gzip in base64, which `DecompressionStream` undoes; the same text gives the same result."""
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return encoded(gzip.compress(text.encode(), mtime=0))
 
 
 def packed_json(data: Any) -> str:
@@ -22,7 +27,7 @@ def packed_json(data: Any) -> str:
 
 def hash_source(text: str) -> str:
     """A script or style as a source of the content security policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return f"'sha256-{encoded(hashlib.sha256(text.encode()).digest())}'"
 
 
 @cache

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.number_cells import number_cell
-from drivelab.report.numbers import DASH, duration, is_missing, quantity, unit_of
+from drivelab.report.numbers import DASH, capital, duration, is_missing, quantity, unit_of
 from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 12
@@ -16,23 +18,24 @@ def findings_table(inputs: Inputs) -> Table | None:
     if frame.empty:
         return None
     found = rows_of(frame[frame["found"]])
-    detectors = frame["detector"].nunique()
+    checks = frame["detector"].map(_title).value_counts()
+    counts = Counter(_title(row["detector"]) for row in found)
     rows = tuple(
         (
             Cell(_title(row["detector"]), anchor=inputs.anchors.get((row["drive"], row["measurement"]), ""),
                  small=f"{row['drive']}, {row['measurement']}"),
             *_fields(row),
         )
-        for row in found
+        for row in sorted(found, key=lambda row: -counts[_title(row["detector"])])
     )  # fmt: skip
     return Table(
         id="findings-table",
-        caption=f"{len(found)} finding{'' if len(found) == 1 else 's'} of {len(frame)} looks, by {detectors} detectors",
+        caption=f"{_counted(found)} in {len(frame)} checks, by {len(checks)} detectors",
         columns=_COLUMNS,
         rows=rows or ((Cell("Nothing", small="all detectors"), *(Cell(DASH) for _ in _COLUMNS[1:])),),
-        note="Each page has what was looked for there in vain as well.",
+        note=f"Checks: {', '.join(f'{checks[one]} for {one[:1].lower()}{one[1:]}' for one in checks.index)}. "
+        "Each page has what was looked for there in vain as well.",
         sources=inputs.sources(dict.fromkeys(row["recording"] for row in found)),
-        collapsed=len(rows) > _MANY_ROWS,
     )
 
 
@@ -46,7 +49,7 @@ def findings_of(inputs: Inputs, key: Key) -> Table | None:
     in_vain = f"Looked for and not found{' elsewhere' if found else ''}: {', '.join(missed)}." if missed else ""
     return Table(
         id=f"{inputs.anchors[key]}-findings",
-        caption=f"{len(found)} finding{'' if len(found) == 1 else 's'} of {len(rows)} looks",
+        caption=f"{_counted(found)} in {len(rows)} checks",
         columns=_COLUMNS,
         rows=tuple((Cell(_title(row["detector"]), small=_cell(row)), *_fields(row)) for row in found)
         or ((Cell("Nothing"), *(Cell(DASH) for _ in _COLUMNS[1:])),),
@@ -54,6 +57,10 @@ def findings_of(inputs: Inputs, key: Key) -> Table | None:
         sources=inputs.sources(row["recording"] for row in found),
         collapsed=len(found) > _MANY_ROWS,
     )
+
+
+def _counted(found: list[Row]) -> str:
+    return f"{len(found)} finding{'' if len(found) == 1 else 's'}"
 
 
 _COLUMNS = (
@@ -87,5 +94,4 @@ def _cell(row: Row) -> str:
 
 
 def _title(detector: object) -> str:
-    words = str(detector).replace("_", " ")
-    return words[:1].upper() + words[1:]
+    return capital(str(detector).replace("_", " "))

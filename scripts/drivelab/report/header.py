@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from drivelab.report.banners import within
-from drivelab.report.inputs import Inputs, Key, Row
+from drivelab.report.facts import fact, given, nothing_if_planned
+from drivelab.report.inputs import Inputs, Key, Row, each
 from drivelab.report.numbers import (
     MISSING,
     TIMES,
@@ -15,12 +15,12 @@ from drivelab.report.numbers import (
     metric_name,
     moment,
     number,
-    percent,
     quantity,
     share,
     size,
     text,
 )
+from drivelab.report.steadiness import steadiness
 from drivelab.report.view import Fact, FactGroup
 from drivelab.units import format_size
 
@@ -35,9 +35,9 @@ def run_head(plans: list[Row], report_date: Any, number_: int, pages: int) -> tu
     first, last = moment(min(began, default=None)), moment(max(ended, default=None))
     span = first if first == last else f"{first} to {last}"
     return (
-        _fact("Test run", span),
-        _fact("Report run", moment(report_date)),
-        _fact("Page", f"{number_} of {pages}"),
+        fact("Test run", span),
+        fact("Report run", moment(report_date)),
+        fact("Page", f"{number_} of {pages}"),
     )
 
 
@@ -49,41 +49,40 @@ def fact_groups(inputs: Inputs, key: Key) -> tuple[FactGroup, ...]:
         FactGroup("Platform", _platform(inputs.host(plans), plans)),
         FactGroup("Preparation", _preparation(plans, bool(inputs.of_key("steady_state", key)))),
         FactGroup("Test parameters", _parameters(inputs, key, plans)),
-        FactGroup("Steady state", _steadiness(inputs, key)),
+        FactGroup("Steady state", steadiness(inputs, key)),
     )
-
-
-def _nothing_if_planned(plans: list[Row], nothing: str) -> str:
-    """What is not in a plan was not done; what an import does not say is not known."""
-    return nothing if any(isinstance(plan.get("condition"), Mapping) for plan in plans) else MISSING
-
-
-def _fact(name: str, value: str, tone: str = "") -> Fact:
-    return Fact(name, value, tone or ("missing" if value == MISSING else ""))
 
 
 def _drive(drive: Row, name: str) -> tuple[Fact, ...]:
     facts = [
-        _fact("Name", name),
-        _fact("Model", text(drive.get("model"))),
-        _fact("Serial", text(drive.get("serial"))),
-        _fact("Firmware", text(drive.get("firmware"))),
-        _fact("Capacity", capacity(drive.get("capacity_bytes"))),
-        _fact("Logical block", size(drive.get("logical_block_bytes"))),
-        _fact(
+        fact("Name", name),
+        fact("Model", text(drive.get("model"))),
+        fact("Serial", text(drive.get("serial"))),
+        fact("Firmware", text(drive.get("firmware"))),
+        fact("Capacity", each(capacity, drive.get("capacity_bytes"))),
+        fact("Logical block", each(size, drive.get("logical_block_bytes"))),
+        fact(
             "Transport",
             ", ".join(str(drive[k]) for k in ("transport", "link") if not is_missing(drive.get(k))) or MISSING,
         ),
-        _fact("Device", text(drive.get("device"))),
+        fact("Device", text(drive.get("device"))),
     ]
     if not is_missing(drive.get("over_provisioning_pct")):
-        facts.append(_fact("Over-provisioning", quantity(drive["over_provisioning_pct"], "%")))
+        facts.append(fact("Over-provisioning", each(_percent, drive["over_provisioning_pct"])))
     return tuple(facts)
+
+
+def _percent(value: Any) -> str:
+    return quantity(value, "%")
 
 
 def capacity(size_bytes: Any) -> str:
     """Capacity for people, and exactly."""
     return MISSING if is_missing(size_bytes) else f"{size(size_bytes)} ({int(size_bytes):,} bytes)"
+
+
+def _whole(value: Any) -> str:
+    return str(int(value))
 
 
 def memory(size_bytes: Any) -> str:
@@ -92,19 +91,24 @@ def memory(size_bytes: Any) -> str:
 
 
 def _platform(host: Row, plans: list[Row]) -> tuple[Fact, ...]:
-    cores = "" if is_missing(host.get("cores")) else f" ({int(host['cores'])} cores)"
+    cores = "" if is_missing(host.get("cores")) else f" ({each(_whole, host['cores'])} cores)"
     return (
-        _fact("Host", text(host.get("host"))),
-        _fact("CPU", text(host.get("cpu")) + (cores if not is_missing(host.get("cpu")) else "")),
-        _fact("Memory", memory(host.get("memory_bytes"))),
-        _fact("Kernel", text(host.get("kernel"))),
-        _fact("Operating system", text(host.get("os"))),
-        _fact("fio", text(host.get("fio"))),
-        _fact("I/O engine", _joined(plans, lambda plan: plan.get("engine"))),
-        _fact("drivelab", text(host.get("drivelab"))),
-        _fact("Scenario", _joined(plans, _scenario)),
-        *_given("Platform", _joined(plans, lambda plan: plan.get("platform"))),
+        fact("Host", text(host.get("host"))),
+        fact("CPU", text(host.get("cpu")) + (cores if not is_missing(host.get("cpu")) else "")),
+        fact("Memory", each(memory, host.get("memory_bytes"))),
+        fact("Kernel", text(host.get("kernel"))),
+        fact("Operating system", text(host.get("os"))),
+        fact("fio", fio(host.get("fio"))),
+        fact("I/O engine", _joined(plans, lambda plan: plan.get("engine"))),
+        fact("drivelab", text(host.get("drivelab"))),
+        fact("Scenario", _joined(plans, _scenario)),
+        *given("Platform", _joined(plans, lambda plan: plan.get("platform"))),
     )
+
+
+def fio(version: Any) -> str:
+    """Its version; on the virtual clock fio does not run."""
+    return "not used: the virtual clock" if version == "virtual clock" else text(version)
 
 
 def _scenario(plan: Row) -> Any:
@@ -114,26 +118,22 @@ def _scenario(plan: Row) -> Any:
     return f"{name}, checked before the first cell" if required and not is_missing(name) else name
 
 
-def _given(name: str, value: str, nothing: str = MISSING) -> tuple[Fact, ...]:
-    """A fact that only some tests have."""
-    return () if value in ("", nothing, MISSING) else (_fact(name, value),)
-
-
 _BY_KERNEL = ", by the kernel's counters"
 
 
 def _preparation(plans: list[Row], loops: bool) -> tuple[Fact, ...]:
     return (
-        _fact("Purge", _joined(plans, lambda plan: purge(plan.get("condition")))),
-        _fact("Preconditioning, workload-independent", _joined(plans, lambda plan: fill(plan.get("condition")))),
-        *_given("Rest", _joined(plans, lambda plan: _rest(plan.get("condition"))), "none"),
-        _fact(
+        fact("Purge", _joined(plans, lambda plan: purge(plan.get("condition")))),
+        *given("Idle after the purge", _joined(plans, lambda plan: idle_after_purge(plan.get("condition"))), "none"),
+        fact("Preconditioning, workload-independent", _joined(plans, lambda plan: fill(plan.get("condition")))),
+        *given("Rest", _joined(plans, lambda plan: _rest(plan.get("condition"))), "none"),
+        fact(
             "Preconditioning, workload-dependent",
-            "the test's own rounds before the window" if loops else _nothing_if_planned(plans, "none"),
+            "the test's own rounds before the window" if loops else nothing_if_planned(plans, "none"),
         ),
-        _fact("Between the stages", _joined(plans, _seals)),
-        _fact("Class", _of_class(plans, "name", str)),
-        _fact("Write cache", _of_class(plans, "write_cache", str)),
+        fact("Between the stages", _joined(plans, _seals)),
+        fact("Class", _of_class(plans, "name", str)),
+        fact("Write cache", _of_class(plans, "write_cache", str)),
     )
 
 
@@ -147,8 +147,13 @@ def purge(condition: Any) -> str | None:
     verified = done.get("verified")
     told = "" if is_missing(verified) else "; verified" if verified is True else f"; verified: {verified}"
     name = done.get("title") or done.get("method")
-    idle = "" if is_missing(condition.get("settle_s")) else f"; then {number(condition['settle_s'])} s idle"
-    return text(name) + ("; not verified" if verified is False else told) + idle
+    return text(name) + ("; not verified" if verified is False else told)
+
+
+def idle_after_purge(condition: Any) -> str:
+    """How long the drive was left alone before it was filled."""
+    settle_s = condition.get("settle_s") if isinstance(condition, Mapping) else None
+    return "none" if is_missing(settle_s) else f"{settle_s:g} s"
 
 
 def _seals(plan: Row) -> str | None:
@@ -198,18 +203,19 @@ def _parameters(inputs: Inputs, key: Key, plans: list[Row]) -> tuple[Fact, ...]:
     tracked = dict.fromkeys(f"{row['variable']}, {metric_name(row['metric'])}" for row in windows)
     traces = dict.fromkeys(str(row["trace"]) for row in inputs.of_key("replays", key))
     return (
-        _fact("Protocol", _joined(plans, lambda plan: _protocol(plan.get("protocol")))),
-        _fact("Data pattern", _joined(plans, lambda plan: plan.get("data_pattern"))),
-        _fact("Active range", _of_class(plans, "active_range", share)),
-        _fact("Threads", _of_class(plans, "threads", str)),
-        _fact("Queue depth", _of_class(plans, "queue_depth", _per_thread)),
-        _fact("Clock", _joined(plans, lambda plan: plan.get("clock"))),
-        _fact("Tracked", "; ".join(tracked) or _nothing_if_planned(plans, "none")),
-        *_given("Ends after", _lines(plans, "ends")),
-        *_given("Rounds and pauses", _lines(plans, "rounds")),
-        *_given("At the same time as", _lines(plans, "together_with")),
-        *_given("Trace", "; ".join(traces)),
-        *_given("Power", _power(inputs.frame_of("cells", key), _nothing_if_planned(plans, "no power was measured"))),
+        fact("Protocol", _joined(plans, lambda plan: _protocol(plan.get("protocol")))),
+        fact("Data pattern", _joined(plans, lambda plan: plan.get("data_pattern"))),
+        fact("Active range", _of_class(plans, "active_range", share)),
+        fact("Threads", _of_class(plans, "threads", str)),
+        fact("Queue depth", _of_class(plans, "queue_depth", _per_thread)),
+        fact("Clock", _joined(plans, lambda plan: plan.get("clock"))),
+        fact("Tracked", "; ".join(tracked) or nothing_if_planned(plans, "none")),
+        *given("Ends after", _lines(plans, "ends")),
+        *given("Rounds and pauses", _lines(plans, "rounds")),
+        *given("At the same time as", _lines(plans, "together_with")),
+        *given("Trace", "; ".join(traces)),
+        *given("Evidence", _joined(plans, lambda plan: plan.get("evidence"))),
+        *given("Power", _power(inputs.frame_of("cells", key), nothing_if_planned(plans, "no power was measured"))),
     )
 
 
@@ -239,30 +245,6 @@ def _protocol(protocol: Any) -> Any:
     if not isinstance(protocol, Mapping):
         return protocol
     return ": ".join(str(protocol[k]) for k in ("name", "title") if not is_missing(protocol.get(k)))
-
-
-def _steadiness(inputs: Inputs, key: Key) -> tuple[Fact, ...]:
-    windows = inputs.of_key("steady_state", key)
-    if not windows:
-        verdicts = dict.fromkeys(str(row["verdict"]) for row in inputs.of_key("summary", key)
-                                 if not is_missing(row.get("verdict")))  # fmt: skip
-        stop = _nothing_if_planned(inputs.plans_of(key), "does not stop at steady state")
-        return (_fact("Reached", stop), _fact("Values are", "; ".join(verdicts) or MISSING))
-    missed = [row for row in windows if not row["reached"]]
-    rounds = dict.fromkeys(f"{row['window_start']} to {row['window_end']} of {row['rounds']}" for row in windows)
-    return (
-        _fact("Reached", "NO" if missed else "YES", "bad" if missed else "good"),
-        _fact("Window", f"rounds {'; '.join(rounds)}"),
-        _fact("Variables", f"{sum(map(within, windows))} of {len(windows)} within the limits"),
-        _fact(
-            "Largest residual drift",
-            percent(max((r["residual_drift_pct"] for r in windows), key=_magnitude), signed=True),
-        ),
-    )
-
-
-def _magnitude(value: Any) -> float:
-    return -1.0 if is_missing(value) else abs(float(value))
 
 
 def _of_class(plans: list[Row], name: str, show: Any) -> str:

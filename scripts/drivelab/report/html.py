@@ -9,8 +9,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from drivelab.report.embedded import hash_source, packed, packed_json, plotly
+from drivelab.report.downloads import MOST_BYTES
+from drivelab.report.embedded import encoded, hash_source, packed, packed_json, plotly
 from drivelab.report.evidence import proofs_of
+from drivelab.report.numbers import size
 from drivelab.report.view import Figure, Proof, Report
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -34,8 +36,8 @@ def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
     charts = any(one.chart for one in _figures(report))
     plotly_packed, plotly_source = plotly() if charts else ("", "")
     script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    environment.filters.update(packed=packed, shown=_shown)
-    environment.globals.update(proofs=proofs)
+    environment.filters.update(packed=packed, encoded=encoded, shown=_shown, size=size)
+    environment.globals.update(proofs=proofs, most_bytes=MOST_BYTES)
     return environment.get_template("report.html.j2").render(
         report=report,
         style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # our own file: no part of it is data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.exclusions import counted, left_out
-from drivelab.analysis.labels import named
 from drivelab.analysis.soundness import sound
-from drivelab.report.numbers import is_missing
+from drivelab.analysis.verdict import STEADY
+from drivelab.report.numbers import is_missing, percent
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]
@@ -25,6 +25,18 @@ NAMES = (
     "saturation", "exclusions",
 )  # fmt: skip
 _OF_A_TEST = ["drive", "measurement"]
+
+
+class Several(tuple[Any, ...]):
+    """The values that something had during the study which changed meanwhile."""
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self))
+
+
+def each(show: Callable[[Any], str], value: Any) -> str:
+    """A value as `show` has it; of several, each."""
+    return str(Several(map(show, value))) if isinstance(value, Several) else show(value)
 
 
 class Rows(Mapping[str, list[Row]]):
@@ -53,8 +65,6 @@ class Inputs:
     tables: Rows
     study: Row
     plans: tuple[Row, ...]
-    every_cell: pd.DataFrame
-    """With those that are unsound: a cell has the same name whether the others are sound or not."""
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], study: Row, plans: Sequence[Row]) -> Inputs:
@@ -71,10 +81,11 @@ class Inputs:
                 if name != "exclusions" and "recording" in frame
             }
             plans = [plan for plan in plans if plan["recording"] not in gone]
-        cells = frames.get("cells", pd.DataFrame())
-        if len(cells):
-            frames["cells"] = sound(cells)
-        return cls(Rows(frames), study, tuple(plans), cells)
+        if len(frames.get("cells", ())):
+            frames["cells"] = sound(frames["cells"])
+        if len(frames.get("summary", ())) and len(frames.get("saturation", ())):
+            frames["summary"] = _with_drifts(frames["summary"], frames["saturation"])
+        return cls(Rows(frames), study, tuple(plans))
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
@@ -119,14 +130,12 @@ class Inputs:
 
     def frame_of(self, table: str, key: Key) -> pd.DataFrame:
         """Rows of a table that belong to one test of one drive."""
-        return self._of_key(table, self.frame(table), key)
-
-    def _of_key(self, table: str, frame: pd.DataFrame, key: Key) -> pd.DataFrame:
         if table not in self._places:
+            frame = self.frame(table)
             keyed = not frame.empty and set(_OF_A_TEST) <= set(frame.columns)
             found = frame.groupby(_OF_A_TEST, sort=False).indices if keyed else {}
             self._places[table] = {key: _together(places) for key, places in found.items()}
-        return frame.iloc[self._places[table].get(key, slice(0))]
+        return self.frame(table).iloc[self._places[table].get(key, slice(0))]
 
     def of_key(self, table: str, key: Key) -> list[Row]:
         """Rows of a table that belong to one test of one drive."""
@@ -136,14 +145,6 @@ class Inputs:
                 found.setdefault((row["drive"], row["measurement"]), []).append(row)
             self._found[table] = found
         return self._found[table].get(key, [])
-
-    def labelled_cells(self, key: Key) -> pd.DataFrame:
-        """The cells of loops and soaks of one test of one drive, with `cell_label`, their name in the other tables."""
-        return self._of_key("labelled", self._labelled, key)
-
-    @cached_property
-    def _labelled(self) -> pd.DataFrame:
-        return self.every_cell.assign(cell_label=[]) if self.every_cell.empty else named(self.every_cell)
 
     @cached_property
     def _plans(self) -> Mapping[Key, list[Row]]:
@@ -239,12 +240,27 @@ def _together(places: Any) -> Any:
 
 
 def _merged(rows: list[Row]) -> Row:
-    """One row of several: what they agree on, and the different values of the rest as text."""
+    """One row of several: what they agree on, and of the rest the `Several` values."""
     merged: dict[str, Any] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = list(dict.fromkeys(row[name] for row in rows if not is_missing(row.get(name))))
-        merged[name] = values[0] if len(values) == 1 else " or ".join(map(str, values))
+        merged[name] = values[0] if len(values) == 1 else Several(values) or None
     return merged
+
+
+def _with_drifts(summary: pd.DataFrame, saturation: pd.DataFrame) -> pd.DataFrame:
+    """The summary with both truths of a soak that keeps the limits that it ends by, and whose level still drifts."""
+    drifting = {(row["recording"], row["cell_label"]): row["level_drift_pct"]
+                for row in rows_of(saturation[~saturation["level_steady"].astype(bool)])}  # fmt: skip
+    verdicts = [
+        f"{verdict} by its limits; level NOT steady, drift {percent(drifting[recordings[0], label], True)}"
+        if verdict == STEADY and (recordings[0], label) in drifting
+        else verdict
+        for verdict, recordings, label in zip(
+            *(summary[name] for name in ("verdict", "recordings", "cell_label")), strict=True
+        )
+    ]
+    return summary.assign(verdict=verdicts)
 
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:

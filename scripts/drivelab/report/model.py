@@ -9,16 +9,15 @@ from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.errors import UserError
 from drivelab.report.banners import banners, labels_of
 from drivelab.report.comparison import comparison_tables
-from drivelab.report.downloads import downloads
 from drivelab.report.findings import findings_of, findings_table
 from drivelab.report.header import fact_groups, run_head
-from drivelab.report.inputs import Inputs, Key
-from drivelab.report.numbers import is_missing, moment, names, percent
+from drivelab.report.inputs import Inputs, Key, each
+from drivelab.report.numbers import MISSING, is_missing, moment, names, percent, size, text
 from drivelab.report.picture import picture
 from drivelab.report.replay_result import result_table
 from drivelab.report.results import determination, result_tables
 from drivelab.report.verdict import first_headlines_of_each, headlines, lead, terms, verdict_table
-from drivelab.report.view import Banner, Link, Page, Report
+from drivelab.report.view import Banner, Fact, Link, Page, Report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +26,15 @@ _METHODS = (
     "SNIA Solid State Storage Performance Test Specification 2.0: purge, preconditioning, steady state, report pages",
     "Solidigm, guide to testing client SSDs: median of an odd number of warm runs, relative standard error, delta",
 )
+
+_IDENTITY = (
+    ("model", text, "{}"),
+    ("capacity_bytes", size, "{}"),
+    ("logical_block_bytes", size, "{} blocks"),
+    ("over_provisioning_pct", percent, "{} over-provisioning"),
+    ("firmware", text, "firmware {}"),
+)
+"""Columns of table `drives` that tell one drive from another."""
 
 
 def build(
@@ -38,7 +46,7 @@ def build(
 ) -> Report:
     """The report of a study.
 
-    `tables` holds those of drivelab.report.inputs.NAMES, and `conditions` to be downloaded; a missing one is empty.
+    `tables` holds those of drivelab.report.inputs.NAMES; a missing one is empty.
     `study` gives name, title, basis, rse_threshold_pct, confidence_pct and, where a shipped trace had to stand in,
     cannot_capture.
     `plans` has a mapping for each recording: recording, path, drive, measurement, protocol, condition, class, reduced,
@@ -68,6 +76,7 @@ def build(
         report_date=moment(report_date),
         measured=f"measured from {moment(min(starts))}" if starts else "time of measurement not recorded",
         drives=names(list(inputs.drives)),
+        identities=tuple(_identity(inputs, drive) for drive in inputs.drives),
         lead=lead(inputs),
         labels=tuple(Link(one.label, one.id) for one in limits),
         headlines=shown,
@@ -83,8 +92,14 @@ def build(
         score_formula=SCORE_FORMULA,
         rse_limit=percent(study.get("rse_threshold_pct")),
         sources=tuple(dict.fromkeys([*_protocol_sources(plans), *_METHODS])),
-        downloads=downloads(tables),
     )
+
+
+def _identity(inputs: Inputs, drive: str) -> Fact:
+    row = inputs.drive(drive)
+    parts = [words.format(each(show, row[name])) for name, show, words in _IDENTITY if not is_missing(row.get(name))]
+    basis = "the basis" if len(inputs.drives) > 1 and drive == inputs.study.get("basis") else ""
+    return Fact(drive, ", ".join(filter(None, (*(parts or [MISSING]), basis))))
 
 
 def _page(

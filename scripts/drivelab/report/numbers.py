@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from drivelab.units import format_size
+from drivelab.units import format_percentage, format_size
 
 MISSING = "not recorded"
 MINUS, DASH, TIMES = "\u2212", "\u2013", "\u00d7"
@@ -85,11 +85,7 @@ def percent(value: Any, signed: bool = False) -> str:
     """`62 %`, `3.1 %`, `0.42 %`; signed ones with a plus or minus."""
     if is_missing(value):
         return MISSING
-    amount = float(value)
-    size = abs(amount)
-    shown = f"{size:,.{0 if size >= 9.95 else 1 if size >= 0.995 else 2}f}"
-    sign = "" if not float(shown.replace(",", "")) else MINUS if amount < 0 else "+" if signed else ""
-    return f"{sign}{shown}{_NBSP}%"
+    return f"{format_percentage(float(value), signed)}{_NBSP}%"
 
 
 def unit_of(metric: str, unit: Any = None) -> str:
@@ -130,7 +126,7 @@ def size(size_bytes: Any) -> str:
     if is_missing(size_bytes):
         return MISSING
     amount = int(size_bytes)
-    if 0 < amount < 16 << 30 and amount % 512 == 0 and len(exact := format_size(amount)) <= 8:
+    if 0 < amount < 16 << 30 and amount % 512 == 0 and len(exact := format_size(amount)) <= 7:
         match = re.fullmatch(r"(\d+)(\w+)", exact)
         return f"{match[1]}{_NBSP}{match[2]}" if match else exact
     for power, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
@@ -145,7 +141,7 @@ def duration(seconds: Any) -> str:
         return MISSING
     whole = round(float(seconds))
     if whole < 60:
-        return f"{number(round(float(seconds), 2))}{_NBSP}s"
+        return f"{round(float(seconds), 2):g}{_NBSP}s"
     if whole < 3600:
         return f"{whole // 60}{_NBSP}min {whole % 60:02d}{_NBSP}s"
     return f"{whole // 3600}{_NBSP}h {whole % 3600 // 60:02d}{_NBSP}min"

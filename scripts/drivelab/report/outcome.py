@@ -17,6 +17,16 @@ def outcome(delta: Row) -> str:
     return CANNOT_TELL if is_missing(delta["delta_pct"]) and delta["verdict"] != NOT_COMPARED else str(delta["verdict"])
 
 
+def tested(delta: Row) -> bool:
+    """Whether the scatter on both sides was known, so that a difference could be tested."""
+    return comparable(delta) and not is_missing(delta.get("p_value", delta["delta_pct"]))
+
+
+def comparable(delta: Row) -> bool:
+    """Whether there is a difference: the values came about alike, and nothing forbids to compare them."""
+    return not is_missing(delta["delta_pct"])
+
+
 def rests_on_one_recording(delta: Row) -> bool:
     """Whether there is a verdict, and no scatter between recordings that it could rest on."""
     return outcome(delta) in (BETTER, WORSE, SAME) and delta["scope"] != "recordings"

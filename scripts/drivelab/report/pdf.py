@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-from weasyprint import HTML, Document
-from weasyprint.urls import URLFetcher, URLFetcherResponse
+from drivelab.errors import UserError
+from drivelab.parent import ending_with_parent
+from drivelab.report.view import Banner, Cell, Fact, Figure, Page, Report, Table
 
-from drivelab.report.view import Fact, Page, Report, Table
-
-_TEMPLATES = Path(__file__).parent / "templates"
 _ON_EVERY_PAGE = (
     (
         ("Drive under test", ("Model", "Serial", "Firmware", "Capacity")),
@@ -40,46 +39,162 @@ _SHORT = {
 _MOST_LETTERS = 84  # two lines
 _MOST_REASONS = 6
 _MOST_HEADLINES = 30
-_MOST_WHOLE_ROWS = 14
-"""A table of no more rows is not torn apart by the end of a page."""
-_FACES = (
-    ("DejaVuSans.ttf", "normal", "normal"),
-    ("DejaVuSans-Bold.ttf", "bold", "normal"),
-    ("DejaVuSans-Oblique.ttf", "normal", "italic"),
-)
+_BREAK = re.compile("[ ·-]")
+"""Where a line of a table may be broken."""
+_MOST_IN_WORD = 40
+_LONG_WORD = re.compile(rf"[^\s/·\u2013\u200b-]{{{_MOST_IN_WORD}}}(?=[^\s/·\u2013\u200b-])")
+_NO_TEXT = ("svg", "id", "anchor")
+_SMALL = 0.85
+"""Size of the second line of a cell, to that of the first."""
 
 
-def write_pdf(report: Report, output: Path) -> None:
-    """Write the verdict and the pages of the tests; the file needs no font and no network."""
+def write_pdf(said: dict[str, Any], output: Path) -> None:
+    """Write the verdict and the pages of the tests, what `pages` returns; the file needs no font and no network.
+
+    The same pages give the same bytes. Raises UserError for a figure that cannot be drawn.
+    """
     output.parent.mkdir(parents=True, exist_ok=True)
-    laid_out(report).write_pdf(output, pdf_tags=True)  # headings, tables and figures for who has them read aloud
-
-
-def laid_out(report: Report) -> Document:
-    """The pages as WeasyPrint has them before it writes them."""
-    return HTML(string=pages_html(report), url_fetcher=_Embedded()).render()
-
-
-def pages_html(report: Report) -> str:
-    """What is laid out on the pages; every text in it is escaped."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    command = [*ending_with_parent("KILL"), sys.executable, "-m", "drivelab.report.typeset", str(output)]
+    done = subprocess.run(
+        command, input=json.dumps(said, ensure_ascii=False), stderr=subprocess.PIPE, encoding="utf-8", check=False
     )
-    return environment.get_template("pages.html.j2").render(
-        report=report,
-        blocks={page.id: header_block(page) for page in report.pages},
-        anchors={page.id for page in report.pages} | {"verdict"},
-        cells_of=cells_of,
-        most_whole_rows=_MOST_WHOLE_ROWS,
-        most_reasons=_MOST_REASONS,
-        most_headlines=_MOST_HEADLINES,
-        style=Markup((_TEMPLATES / "pages.css").read_text(encoding="utf-8")),  # our own file: no part of it is data
-        fonts=Markup(_font_faces()),  # likewise
+    if done.returncode:
+        raise UserError(
+            f"the pages of the tests cannot be laid out: {done.stderr.strip() or 'no memory was left'}; "
+            "delete the figures and let the workflow draw them again"
+        )
+
+
+def pages(report: Report) -> dict[str, Any]:
+    """What the pages say, for the template: texts, tables as lists of rows, figures as SVG."""
+    anchors = {page.id for page in report.pages} | {"verdict"}
+    more = report.headlines_left_out + max(len(report.headlines) - _MOST_HEADLINES, 0)
+    study = f"Study {report.study} · " if report.study else ""
+    said = {
+        "title": report.title,
+        "subtitle": f"{study}{report.measured} · reported {report.report_date}",
+        "drives": _facts(report.identities),
+        "lead": report.lead,
+        "labels": [label.text for label in report.labels],
+        "terms": report.verdict_terms,
+        "headlines": [
+            {
+                "delta": one.delta,
+                "tone": one.outcome.replace(" ", "-"),
+                "sentence": one.sentence,
+                "context": one.context,
+                "anchor": one.anchor if one.anchor in anchors else "",
+            }
+            for one in report.headlines[:_MOST_HEADLINES]
+        ],
+        "more": f"{more} more are in the report for the screen." if more else "",
+        "banners": [_banner(banner, len(report.pages)) for banner in report.banners],
+        "tests": [_test(page, len(report.pages), anchors) for page in report.pages],
+    }
+    return {name: _breakable(value) for name, value in said.items()}
+
+
+def _breakable(said: Any) -> Any:
+    """The same with places in long words where a line may be broken, else they would run off the sheet."""
+    if isinstance(said, str):
+        return _LONG_WORD.sub("\\g<0>\u200b", said)
+    if isinstance(said, dict):
+        return {name: value if name in _NO_TEXT else _breakable(value) for name, value in said.items()}
+    return [_breakable(one) for one in said] if isinstance(said, list | tuple) else said
+
+
+def _banner(banner: Banner, pages: int) -> dict[str, Any]:
+    left_out = len(banner.reasons) - _MOST_REASONS
+    everywhere = len(banner.affected) == pages
+    concerned = "every test of this report." if everywhere else f"{', '.join(one.text for one in banner.affected)}."
+    return {
+        "title": banner.title,
+        "meaning": banner.meaning,
+        "reasons": [*banner.reasons[:_MOST_REASONS], *([f"and {left_out} more"] if left_out > 0 else [])],
+        "concerns": f"Concerns {concerned}" if banner.affected else "",
+    }
+
+
+def _test(page: Page, pages: int, anchors: set[str]) -> dict[str, Any]:
+    lists = (
+        ("Reduced: what differs from the full-length protocol", page.altered),
+        ("Notes on this recording", page.notes),
     )
+    parts = (("What stands out", page.findings), ("Verdict", page.result), ("Steady state", page.determination))
+    dates = [f"{fact.name} {fact.value}" for fact in page.head if fact.name != "Page"]
+    return {
+        "id": page.id,
+        "name": f"{page.drive} · {page.measurement}",
+        "title": page.title,
+        "labels": page.labels,
+        "dates": " · ".join([*dates, f"test {page.number} of {pages}"]),
+        "header": [_facts(column) for column in header_block(page)],
+        "groups": [{"title": group.title, "facts": _facts(group.facts)} for group in page.groups],
+        "lists": [{"title": title, "items": items} for title, items in lists if items],
+        "parts": [{"title": title, "tables": [_table(table, anchors)]} for title, table in parts if table],
+        "figures": [_figure(figure) for figure in page.figures],
+        "tables": [_table(table, anchors) for table in page.tables if not table.collapsed],
+        "elsewhere": [
+            f"{table.caption}: {len(table.rows)} rows, which are in the report for the screen and in the tables of "
+            "the study."
+            for table in page.tables
+            if table.collapsed
+        ],
+    }
+
+
+def _facts(facts: tuple[Fact, ...]) -> list[dict[str, str]]:
+    return [{"name": fact.name, "value": fact.value, "tone": fact.tone} for fact in facts]
+
+
+def _table(table: Table, anchors: set[str]) -> dict[str, Any]:
+    sources = f"From {'; '.join(table.sources)}" if table.sources else ""
+    return {
+        "caption": table.caption,
+        "columns": [
+            {
+                "text": column.text,
+                "numeric": column.numeric,
+                **_longest(column.text, [row[place] for row in table.rows]),
+            }
+            for place, column in enumerate(table.columns)
+        ],
+        "rows": [[_cell(cell, anchors) for cell in row] for row in table.rows],
+        "notes": [line for line in (table.note, sources, cells_of(table)) if line],
+    }
+
+
+def _longest(head: str, cells: list[Cell]) -> dict[str, float]:
+    """Letters of the longest word and of the longest text of a column."""
+    sized = [(head, 1.0), *((_said(cell), 1.0) for cell in cells), *((cell.small, _SMALL) for cell in cells)]
+    words = max(1.0, *(share * min(_MOST_IN_WORD, max(map(len, _BREAK.split(text)))) for text, share in sized))
+    texts = max(share * len(text) for text, share in sized)
+    return {"longest_word": words, "longest_text": max(words, min(texts, _MOST_LETTERS))}
+
+
+def _said(cell: Cell) -> str:
+    return f"{cell.text} {cell.verdict}".rstrip()
+
+
+def _cell(cell: Cell, anchors: set[str]) -> dict[str, str]:
+    return {
+        "text": _said(cell),
+        "small": cell.small,
+        "tone": cell.tone,
+        "anchor": cell.anchor if cell.anchor in anchors else "",
+    }
+
+
+def _figure(figure: Figure) -> dict[str, str | int]:
+    svg = unquote(figure.uri.partition(",")[2])  # as `picture.data_uri` packed it
+    return {
+        "title": figure.title,
+        "caption": figure.caption.replace("\n", " "),
+        "alt": figure.alt.replace("\n", " "),
+        "width": figure.width,
+        "height": figure.height,
+        "svg": svg,
+    }
 
 
 def cells_of(table: Table) -> str:
@@ -109,29 +224,3 @@ def header_block(page: Page) -> tuple[tuple[Fact, ...], ...]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MOST_LETTERS else text[: _MOST_LETTERS - 1].rstrip() + "…"
-
-
-def _fonts() -> Path:
-    """Fonts that matplotlib brings, so that the pages look the same where the system has none."""
-    spec = find_spec("matplotlib")
-    assert spec is not None  # a dependency of this project
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "mpl-data/fonts/ttf"
-
-
-def _font_faces() -> str:
-    return "".join(
-        f'@font-face{{font-family:"DejaVu Sans";src:url("{(_fonts() / name).as_uri()}");'
-        f"font-weight:{weight};font-style:{slant}}}"
-        for name, weight, slant in _FACES
-    )
-
-
-class _Embedded(URLFetcher):  # type: ignore[misc]
-    """Gives out figures, which are in the page itself, and the fonts; nothing is fetched from elsewhere."""
-
-    def fetch(self, url: str, headers: Any = None) -> URLFetcherResponse:
-        place = urlparse(url)
-        if place.scheme == "data" or (place.scheme == "file" and Path(unquote(place.path)).parent == _fonts()):
-            return super().fetch(url, headers)
-        raise ValueError(f"a page of the report refers to {url:.80}, which is not part of it")

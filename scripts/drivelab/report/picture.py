@@ -7,12 +7,18 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
 
 from drivelab.errors import UserError
-from drivelab.report.slim import data_uri, slim
 from drivelab.report.view import Figure
 
 _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+([\d.]+)[\s,]+([\d.]+)", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_ATTRIBUTE = re.compile(r"=\"([^\"']*)\"")
+_SAFE = " !$()*+,-./:;=?@[]^_`{|}~'"
+"""What needs no escape in a data URI, nor in an attribute between double quotes; `&`, `<`, `>`, `"`, `#`, `%` do."""
 
 
 def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
@@ -30,7 +36,6 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
         raise UserError(
             f"figure '{figure['name']}' is no SVG; delete {given!s:.100} and let the workflow draw it again"
         )
-    svg = slim(svg)
     box = _VIEW_BOX.search(svg)
     width, height = (round(float(box[1])), round(float(box[2]))) if box else (640, 400)
     part_of = (figure.get("recording") if several else None) if figure.get("drive") else figure.get("measurement")
@@ -48,6 +53,16 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
         group="" if figure.get("drive") or figure.get("trace") else str(figure.get("measurement") or ""),
         chart_height=round(json.loads(chart)["layout"].get("height") or 0) if chart else 0,
     )
+
+
+def data_uri(svg: str) -> Markup:
+    """An SVG as a data URI, which may stand between double quotes in HTML as it is.
+
+    Percent-encoded, because Base64 of text is longer by a fifth, and does not shrink when the report is packed.
+    """
+    in_single_quotes = _TAG.sub(lambda tag: _ATTRIBUTE.sub(r"='\1'", tag[0]), svg)
+    escaped = quote(in_single_quotes.replace("\n", " "), safe=_SAFE)
+    return Markup(f"data:image/svg+xml;charset=utf-8,{escaped}")  # `_SAFE` has nothing that HTML would read as its own
 
 
 def _read(path: Path) -> str:

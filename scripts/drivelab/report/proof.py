@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from drivelab.report.inputs import Inputs, Row
@@ -28,12 +28,11 @@ def _facts_of_value(row: Row) -> Iterator[Fact]:
     unit = unit_of(row["metric"], row.get("unit"))
     yield "Value", full(row["value"], unit)
     yield "Statistic", str(row["statistic"])
-    samples = _listed(row.get("samples"))
-    if samples:
+    if told := count(row):
+        yield "Count", told
+    if samples := _listed(row.get("samples")):
         scope = row.get("scope")
         yield f"Samples{'' if is_missing(scope) else f', {scope}'}", " · ".join(full(one) for one in samples)
-    elif not is_missing(row.get("n")):
-        yield "Samples", full(row["n"])
     if not is_missing(row.get("spread_low")) and not is_missing(row.get("spread_high")):
         yield "Lowest to highest", f"{full(row['spread_low'])} to {full(row['spread_high'], unit)}"
     if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
@@ -45,6 +44,19 @@ def _facts_of_value(row: Row) -> Iterator[Fact]:
     for name, column in (("Verdict", "verdict"), ("Tainted", "taint_reason")):
         if not is_missing(row.get(column)):
             yield name, str(row[column])
+
+
+def count(row: Row) -> str:
+    """`n` of a value, and the samples that its scatter is known by where these are no repeats; empty if neither is."""
+    samples, known = scatter(row), not is_missing(row.get("n"))
+    return ", ".join(part for part in (f"n = {full(row['n'])}" if known else "", samples and f"scatter of {samples}")
+                     if part)  # fmt: skip
+
+
+def scatter(row: Row) -> str:
+    """`5 rounds`: what the scatter of a value is known by, where that is not its n repeats; empty else."""
+    samples = len(_listed(row.get("samples")))
+    return "" if samples in (0, row.get("n")) else f"{samples} {row['scope']}"
 
 
 def of_window(row: Row, evidence: Iterable[str] = ()) -> Proof:
@@ -73,18 +85,18 @@ def of_window(row: Row, evidence: Iterable[str] = ()) -> Proof:
 def of_delta(inputs: Inputs, delta: Row) -> Proof:
     """Of a row of `deltas`: its verdict with all that it was told by, what differs, and both values."""
     subject = (delta["measurement"], delta["cell_label"], delta["metric"])
-    sides = (inputs.summary_of(str(delta[side]), *subject) for side in ("basis", "comparison"))
-    parts = tuple(of_value(row) for row in sides if row is not None)
+    sides = {side: inputs.summary_of(str(delta[side]), *subject) for side in ("basis", "comparison")}
+    parts = tuple(of_value(row) for row in sides.values() if row is not None)
     return Proof(
         title=f"{delta['comparison']} against {delta['basis']}, {delta['measurement']}, {delta['cell_label']}: "
         f"{heading(delta['metric'], delta['unit'])}",
-        facts=(*_facts_of_delta(delta), *_differences(inputs, delta)),
+        facts=(*_facts_of_delta(delta, sides), *_differences(inputs, delta)),
         recordings=tuple(dict.fromkeys(name for one in parts for name in one.recordings)),
         parts=parts,
     )
 
 
-def _facts_of_delta(row: Row) -> Iterator[Fact]:
+def _facts_of_delta(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
     unit = unit_of(row["metric"], row["unit"])
     yield "Delta", full(row["delta_pct"], "%")
     if not is_missing(row.get("interval_low_pct")) and not is_missing(row.get("interval_high_pct")):
@@ -92,21 +104,20 @@ def _facts_of_delta(row: Row) -> Iterator[Fact]:
     yield "Verdict", str(row["verdict"])
     for name, column in (
         ("p of no difference", "p_value"),
-        ("adjusted for all findings of the study", "p_adjusted"),
+        ("adjusted for all findings that can be called", "p_adjusted"),
         ("p of a difference beyond the margin", "equivalence_p"),
-        ("adjusted for all findings of the study", "equivalence_p_adjusted"),
+        ("adjusted for all findings that can be called", "equivalence_p_adjusted"),
     ):
         if not is_missing(row.get(column)):
             yield name, full(row[column])
     if not is_missing(row.get("margin_pct")):
         yield "Margin", f"±{full(row['margin_pct'], '%')}"
-    for side in ("basis", "comparison"):
-        known = row.get(f"{side}_n")
-        count = "" if is_missing(known) else f", {full(known, 'sample' if known == 1 else 'samples')}"
-        yield str(row[side]), f"{full(row[f'{side}_value'], unit)}{count}"
+    for side, value in sides.items():
+        told = count(value) if value else ""
+        yield str(row[side]), f"{full(row[f'{side}_value'], unit)}{told and f', {told}'}"
     for name, column in (("Doubts", "doubts"), ("Remarks", "remarks")):
-        if told := _listed(row.get(column)):
-            yield name, "; ".join(map(str, told))
+        if words := _listed(row.get(column)):
+            yield name, "; ".join(map(str, words))
 
 
 def _differences(inputs: Inputs, delta: Row) -> Iterator[Fact]:

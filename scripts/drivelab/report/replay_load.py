@@ -11,6 +11,7 @@ from drivelab.report.numbers import (
     DASH,
     capital,
     is_missing,
+    number,
     size,
 )
 from drivelab.report.replay_runs import median_runs, name_of
@@ -28,9 +29,8 @@ def operations_table(inputs: Inputs, key: Key) -> Table | None:
     seen = {(row["trace"], row["operation"]): row["seen_requests"] for row in every
             if not is_missing(row["seen_requests"])}  # fmt: skip
     several = len(runs) > 1
-    names = ("Operation", "Planned", "Issued", "Completed", "Failed", "Seen by the kernel", "Bytes issued",
-             "Mean latency, µs", "in the trace, µs", "Median, µs", "99\u00a0%, µs", "99.9\u00a0%, µs",
-             "Maximum, µs")  # fmt: skip
+    names = ("Operation", "Issued", "Completed", "Failed", "Seen by the kernel", "Bytes issued", "Mean latency, µs",
+             "in the trace, µs", "Median, µs", "99\u00a0%, µs", "99.9\u00a0%, µs", "Maximum, µs")  # fmt: skip
     return Table(
         id=f"{inputs.anchors[key]}-operations",
         caption="Operations, planned and replayed",
@@ -38,7 +38,6 @@ def operations_table(inputs: Inputs, key: Key) -> Table | None:
         rows=tuple(
             (
                 Cell(str(row["operation"]), small=str(row["trace"]) if several else ""),
-                number_cell(row["planned_requests"]),
                 *(_stage(row, stage) for stage in ("issued", "completed")),
                 number_cell(row["failed_requests"], tone="bad" if row["failed_requests"] else ""),
                 _known(seen.get((row["trace"], row["operation"]))),
@@ -55,8 +54,9 @@ def operations_table(inputs: Inputs, key: Key) -> Table | None:
 
 
 def _stage(row: Row, stage: str) -> Cell:
-    same = row[f"{stage}_requests"] == row["planned_requests"]
-    return number_cell(row[f"{stage}_requests"], tone="" if same else "bad", small="" if same else "not all")
+    done, planned = row[f"{stage}_requests"], row["planned_requests"]
+    return number_cell(done, small="as planned" if done == planned else f"{number(planned)} planned",
+                tone="" if done == planned else "bad")  # fmt: skip
 
 
 def _bytes(row: Row) -> Cell:

@@ -48,13 +48,8 @@ def runs_table(inputs: Inputs, key: Key) -> Table | None:
     runs = inputs.of_key("replays", key)
     if not runs:
         return None
-    several = len({row["trace"] for row in runs}) > 1
-    latencies = {name: words for name, words in _LATENCIES.items()
-                 if any(not is_missing(row[f"{name}_latency_us"]) for row in runs)}  # fmt: skip
-    nines = (f"{one}, µs" for one in latencies.values())
-    names = ("Run", "Counted", "Reads issued", "Writes issued", "Duration ratio", "Access time, µs", "in the trace, µs",
-             "of reads, µs", "of writes, µs", "Throughput, MiB/s", "Score", *nines, "Maximum, µs",
-             "Remarks")  # fmt: skip
+    names = ("Run", "Counted", "Reads issued", "Writes issued", "Duration ratio", "Access time, µs",
+             "Throughput, MiB/s", "Score", "Remarks")  # fmt: skip
     texts = {"Run", "Counted", "Remarks"}
     return Table(
         id=f"{inputs.anchors[key]}-replays",
@@ -62,30 +57,52 @@ def runs_table(inputs: Inputs, key: Key) -> Table | None:
         columns=tuple(Column(name, numeric=name not in texts) for name in names),
         rows=tuple(
             (
-                Cell(name_of(row), small=str(row["trace"]) if several else ""),
+                _run(row, runs),
                 Cell("yes" if row["counted"] else "no", small=taint_mark(row)),
                 _issued(row, "read"),
                 _issued(row, "write"),
                 _ratio(row),
-                value_cell(row["access_time_us"]),
-                *(_known(row[f"{of}_access_time_us"]) for of in ("trace", "read", "write")),
-                value_cell(row["bandwidth_mib_s"]),
-                value_cell(row["score"]),
-                *(_known(row[f"{name}_latency_us"]) for name in latencies),
-                value_cell(row["max_latency_us"]),
+                *(value_cell(row[name]) for name in ("access_time_us", "bandwidth_mib_s", "score")),
                 Cell("; ".join(_remarks(row)) or "none", tone="bad" if row["partial"] or row["errors"] else ""),
             )
             for row in runs
         ),
         note=" ".join(
             [
-                f"{capital(SCORE_FORMULA)}. {DASH}: too few requests for this percentile, or none.",
+                f"{capital(SCORE_FORMULA)}.",
                 taint_note(runs),
             ]
         ).strip(),
         sources=inputs.sources(row["recording"] for row in runs),
         collapsed=len(runs) > _MANY_RUNS,
     )  # fmt: skip
+
+
+def run_latencies_table(inputs: Inputs, key: Key) -> Table | None:
+    """Access time and percentiles of every replay; None if there is none."""
+    runs = inputs.of_key("replays", key)
+    if not runs:
+        return None
+    latencies = {name: words for name, words in _LATENCIES.items()
+                 if any(not is_missing(row[f"{name}_latency_us"]) for row in runs)}  # fmt: skip
+    names = ("access_time", "read_access_time", "write_access_time", "trace_access_time",
+             *(f"{name}_latency" for name in latencies), "max_latency")  # fmt: skip
+    headings = ("Access time, µs", "of reads, µs", "of writes, µs", "in the trace, µs",
+                *(f"{one}, µs" for one in latencies.values()), "Maximum, µs")  # fmt: skip
+    return Table(
+        id=f"{inputs.anchors[key]}-replay-latencies",
+        caption="Latencies of every replay",
+        columns=(Column("Run", numeric=False), *map(Column, headings)),
+        rows=tuple((_run(row, runs), *(_known(row[f"{name}_us"]) for name in names)) for row in runs),
+        note=f"Access time: mean of all reads and writes. {DASH}: too few requests for this percentile, or none.",
+        sources=inputs.sources(row["recording"] for row in runs),
+        collapsed=len(runs) > _MANY_RUNS,
+    )
+
+
+def _run(row: Row, runs: list[Row]) -> Cell:
+    """Which run a row is of, with its trace where there are several."""
+    return Cell(name_of(row), small=str(row["trace"]) if len({one["trace"] for one in runs}) > 1 else "")
 
 
 def _ratio(row: Row) -> Cell:

@@ -25,7 +25,7 @@ from drivelab.report.recovery_tables import recovery_tables
 from drivelab.report.replay_fidelity import fidelity_table, mapping_table
 from drivelab.report.replay_load import operations_table, streams_table
 from drivelab.report.replay_result import passes_table
-from drivelab.report.replay_runs import runs_table
+from drivelab.report.replay_runs import run_latencies_table, runs_table
 from drivelab.report.saturation import saturation_table, soaks_table
 from drivelab.report.scores import best_runs_table, merit_table, nines_table
 from drivelab.report.taint import taint_note
@@ -132,6 +132,7 @@ def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:
                 streams_table(inputs, key),
                 streams_table(inputs, key, "process"),
                 runs_table(inputs, key),
+                run_latencies_table(inputs, key),
                 application_runs_table(inputs, key),
                 all_numbers(inputs, key),
             )

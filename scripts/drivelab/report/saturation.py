@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from drivelab.analysis.detectors.drift import LEAST_DRIFT_PCT
 from drivelab.analysis.labels import demand
 from drivelab.analysis.saturation import LEAST_DROP
-from drivelab.analysis.steady_state import SLOPE_EXCURSION
-from drivelab.report.inputs import Inputs, Key, Row, rows_of
+from drivelab.report.inputs import Inputs, Key, Row, Several, each, rows_of
 from drivelab.report.number_cells import duration_cell, number_cell, percent_cell, size_cell, value_cell
 from drivelab.report.numbers import DASH, MISSING, is_missing, number, percent
 from drivelab.report.taint import taint_note
@@ -31,18 +31,19 @@ def saturation_table(inputs: Inputs, key: Key) -> Table | None:
         caption="Write saturation: the cliff, and the level after it",
         columns=tuple(Column(name, numeric=name not in texts) for name in names),
         rows=tuple(_saturation(row, f", run {row['run']}" if several else "") for row in rows),
-        note=f"Cliff: where the IOPS first fall for good, by a factor of {LEAST_DROP:g} or more; before is the average "
-        "until then, after that of the last fifth of the soak. Level: the average over the slices that count, with its "
-        "drift, and lowest and highest of five equal parts below; its variation is the standard deviation of the "
-        "slices and its drift the rise of the least-squares line, both of the mean. Steady is what keeps the limits of "
-        "the PTS, which allow such a drift. A drive fill is the user capacity written once by the host.",
+        note=f"Cliff: where the IOPS first fall for good, by a factor of {LEAST_DROP:g} or more, in a slice or over "
+        "many, where it is steepest: a rate that only wanders and ends so much lower has one too. Before is the "
+        "average until then, after that of the last fifth of the soak. Level: the average over the slices that count, "
+        "with its drift, and lowest and highest of five equal parts below; its variation is the standard deviation of "
+        "the slices and its drift the rise of the least-squares line, both of the mean. Steady is what keeps the "
+        f"limits of the PTS and does not rise or fall by {LEAST_DRIFT_PCT:g} % or more throughout, which these "
+        "limits let pass. A drive fill is the user capacity written once by the host.",
         sources=inputs.sources(row["recording"] for row in rows),
     )
 
 
 def _saturation(row: Row, run: str) -> tuple[Cell, ...]:
-    drift_pct = row["level_drift_pct"]
-    steady = bool(row["level_steady"]) and not _drifts(drift_pct)
+    steady = bool(row["level_steady"])
     return (
         Cell(f"{row['cell_label']}{run}", small=f"{row['slices']} slices"),
         Cell("yes" if row["cliff"] else "none found"),
@@ -57,24 +58,21 @@ def _saturation(row: Row, run: str) -> tuple[Cell, ...]:
         ),
         number_cell(row["level_iops"], _level(row)),
         percent_cell(row["level_variation_pct"]),
-        percent_cell(drift_pct, True, "steady" if steady else "NOT steady", "" if steady else "bad"),
+        percent_cell(row["level_drift_pct"], True, "steady" if steady else "NOT steady", "" if steady else "bad"),
         number_cell(row["level_from_drive_fills"]),
         number_cell(row["drive_fills"]),
     )
 
 
 def _level(row: Row) -> str:
-    """Range of the level; that it is none to settle at where it drifts by more than the PTS let a window."""
+    """Range of the level, and its drift; that it is none to settle at where it is not steady for that."""
     told = f"{number(row['level_low_iops'])}{DASH}{number(row['level_high_iops'])}"
     drift_pct = row["level_drift_pct"]
     if is_missing(drift_pct):
         return told
-    goes_on = f"still {'rises' if drift_pct > 0 else 'falls'}, " if _drifts(drift_pct) else ""
+    drifts = not row["level_steady"] and abs(drift_pct) >= LEAST_DRIFT_PCT
+    goes_on = f"still {'rises' if drift_pct > 0 else 'falls'}, " if drifts else ""
     return f"{told}, {goes_on}drift {percent(drift_pct, True)}"
-
-
-def _drifts(drift_pct: Any) -> bool:
-    return not is_missing(drift_pct) and abs(drift_pct) > 100 * SLOPE_EXCURSION
 
 
 def soaks_table(inputs: Inputs, key: Key) -> Table | None:
@@ -97,7 +95,7 @@ def soaks_table(inputs: Inputs, key: Key) -> Table | None:
                 number_cell(len(part)),
                 duration_cell(part["runtime_s"].sum()),
                 size_cell(written),
-                Cell(MISSING, tone="missing") if is_missing(capacity_bytes) else number_cell(written / capacity_bytes),
+                _drive_fills(written, capacity_bytes),
                 *(value_cell(value) for value in (first["iops"], part["iops"].max(), part["iops"].min(), last["iops"])),
                 value_cell(last["mean_latency_us"]),
                 value_cell(part["max_latency_us"].max()),
@@ -114,6 +112,14 @@ def soaks_table(inputs: Inputs, key: Key) -> Table | None:
         + taint_note(rows_of(slices)),
         sources=inputs.sources(slices["recording"].unique()),
     )
+
+
+def _drive_fills(written_bytes: int, capacity_bytes: Any) -> Cell:
+    if is_missing(capacity_bytes):
+        return Cell(MISSING, tone="missing")
+    if isinstance(capacity_bytes, Several):
+        return Cell(each(lambda one: number(written_bytes / one), capacity_bytes))
+    return number_cell(written_bytes / capacity_bytes)
 
 
 def _part(row: pd.Series) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ from drivelab.analysis.taint import digest
 from drivelab.figures.titles import TITLES
 from drivelab.host.settings import deviations
 from drivelab.plan.plan import Plan
+from drivelab.recording.checksums import checksummed
 from drivelab.recording.writer import read_journal
 from drivelab.report import procedure
+from drivelab.report.downloads import downloads
 from drivelab.report.evidence import fio_jobs
 from drivelab.report.html import render
 from drivelab.report.model import build
 from drivelab.report.view import Report
 from drivelab.tables import io
+from drivelab.tables.settings import settings
 
 _CAPTIONS = Path("workflow/report")
 
@@ -28,10 +32,16 @@ def write_report(
     recordings: Iterable[Path],
     figures: Iterable[Path],
     study: Mapping[str, Any],
+    every_table: Iterable[Path],
     output: Path,
 ) -> None:
-    """Write the report of a study; `tables` holds paths by name of the table, `study` is `Layout.report_facts`."""
+    """Write the report of a study.
+
+    `tables` holds paths by name of the table, `study` is `Layout.report_facts`, `every_table` are the files of all
+    tables that can be downloaded from the report.
+    """
     report, paths = gathered(tables, recordings, figures, study)
+    report = replace(report, downloads=downloads(every_table))
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(render(report, fio_jobs(report, paths)), encoding="utf-8")
 
@@ -90,14 +100,15 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "scenario": plan.subject["scenario"],
         "settings": _deviations(recording),
         "notes": _notes(journal),
+        "evidence": "checksummed" if checksummed(recording) else "not checksummed",
         "path": str(recording),
     }
 
 
 def _deviations(recording: Path) -> list[dict[str, Any]] | None:
     """Settings of host and drive that were not as the scenario wants them; None where nobody looked."""
-    path = recording / "settings.json"
-    return deviations(json.loads(path.read_text())) if path.exists() else None
+    rows = settings(recording, "name", "scope", "state", "wanted", "deviation", "effect")
+    return None if rows is None else deviations(rows)
 
 
 def _write_cache(recording: Path) -> str | None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from drivelab.analysis.multiple import TWINS, finding
+from drivelab.analysis.delta_doubts import PRINTED
+from drivelab.analysis.multiple import one_of_each
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.number_cells import judged_cell, longest_of, side_cell
 from drivelab.report.numbers import DASH, heading, is_missing, metric_name, number, percent, quantity, unit_of
-from drivelab.report.outcome import footnote, interval, margin, outcome, rests_on_one_recording, why
+from drivelab.report.outcome import footnote, interval, margin, outcome, rests_on_one_recording, tested, why
 from drivelab.report.view import Cell, Column, Headline, Table
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
 _MOST_HEADLINES = 5
+_MOST_REASONS = 3
 _TIME_FIRST = ("access_time_us", "duration_s", "bandwidth_mib_s", "mean_latency_us", "iops")
 """For a replay with the application's own timing: the trace dictates the IOPS, the drive only how long each takes."""
 
@@ -136,23 +138,52 @@ def lead(inputs: Inputs) -> tuple[str, ...]:
 def _lead(drive: str, deltas: list[Row]) -> str:
     deltas = _findings(deltas)
     basis, total = deltas[0]["basis"], len(deltas)
-    counts = Counter(map(outcome, deltas))
+    counts = Counter(map(_counted_as, deltas))
     scope = _of_scope(deltas)
     every = "the one headline comparison" if total == 1 else f"all {total} headline comparisons"
     if counts[BETTER] == total or counts[WORSE] == total:
-        return f"{drive} {_VERBS[outcome(deltas[0])]} {basis} in {every}{scope}."
+        return f"{drive} {_VERBS[outcome(deltas[0])]} {basis} in {every} {_by(deltas)}{scope}."
     if counts[SAME] == total:
         return f"{drive} and {basis} are the same within ±{margin(deltas[0])} in {every}{scope}."
     if counts[NOT_COMPARED] == total:
         return f"{drive} and {basis} are not compared: something differs between them that the study forbids."
-    if counts[CANNOT_TELL] + counts[NOT_COMPARED] == total:
+    if counts[_NOT_TESTED] + counts[NOT_COMPARED] == total:
+        return f"No verdict on {drive} against {basis}: {_why_not_tested(deltas)}."
+    if counts[CANNOT_TELL] == total:
         return f"{drive} and {basis} cannot be told apart in {every}."
-    parts = [f"{_VERBS[one]} {basis} in {counts[one]}" for one in _VERBS if counts[one]]
+    sizes = {one: _by([row for row in deltas if outcome(row) == one]) for one in _VERBS if counts[one]}
     rest = ", ".join(f"{counts[one]} {words}" for one, words in _OTHERWISE.items() if counts[one])
-    if not parts:
+    if not sizes:
         return f"Of {total} headline comparisons of {drive} with {basis}{scope}: {rest}."
-    told = f"{drive} {' and '.join(parts)} of {total} headline comparisons{scope}"
+    if len(sizes) == 1:
+        ((one, size),) = sizes.items()
+        told = f"{drive} {_VERBS[one]} {basis} in {counts[one]} of {total} headline comparisons {size}{scope}"
+    else:
+        parts = [f"{_VERBS[one]} {basis} in {counts[one]} ({size})" for one, size in sizes.items()]
+        told = f"{drive} {' and '.join(parts)} of {total} headline comparisons{scope}"
     return f"{told}; {rest}." if rest else f"{told}."
+
+
+def _counted_as(delta: Row) -> str:
+    """The verdict; of what cannot be told, apart from that, what nothing could be tested of."""
+    said = outcome(delta)
+    return _NOT_TESTED if said == CANNOT_TELL and not tested(delta) else said
+
+
+def _why_not_tested(deltas: list[Row]) -> str:
+    """How many values there are, and the reasons why nothing can be said of how they scatter."""
+    reasons = Counter(str(part) for row in deltas for part in row["doubts"])
+    if reasons and all(PRINTED in one for one in reasons):
+        return f"{len(deltas)} printed value{'s' if len(deltas) > 1 else ''}, whose scatter is not known"
+    told = f" ({'; '.join(one for one, _ in reasons.most_common(_MOST_REASONS))})" if reasons else ""
+    return f"none of {len(deltas)} headline comparisons could be tested{told}"
+
+
+def _by(deltas: list[Row]) -> str:
+    """How large differences are, as `by 35 to 130 %`."""
+    sizes = [abs(float(row["delta_pct"])) for row in deltas]
+    least, most = percent(min(sizes)), percent(max(sizes))
+    return f"by {most}" if least == most else f"by {least[:-2]} to {most}"
 
 
 def _of_scope(deltas: list[Row]) -> str:
@@ -166,16 +197,17 @@ def _of_scope(deltas: list[Row]) -> str:
 
 def _findings(deltas: list[Row]) -> list[Row]:
     """One of those that tell of one finding: IOPS, else throughput, else mean latency."""
-    found: dict[tuple[str, ...], Row] = {}
-    for row in deltas:
-        cell = (row["measurement"], row["comparison"], row["cell_label"])
-        of = found.setdefault((*cell, finding(row["cell_label"], row["metric"])), row)
-        if row["metric"] in TWINS and TWINS.index(row["metric"]) < TWINS.index(of["metric"]):
-            found[*cell, finding(row["cell_label"], row["metric"])] = row
-    return list(found.values())
+    values = ((row["measurement"], row["comparison"], row["cell_label"], row["metric"]) for row in deltas)
+    return [deltas[place] for place in one_of_each(values)]
 
 
-_OTHERWISE = {SAME: "the same", CANNOT_TELL: "cannot be told", NOT_COMPARED: "not compared"}
+_NOT_TESTED = "not tested"
+_OTHERWISE = {
+    SAME: "the same",
+    CANNOT_TELL: "cannot be told",
+    _NOT_TESTED: "could not be tested",
+    NOT_COMPARED: "not compared",
+}
 
 
 def terms(inputs: Inputs) -> str:
@@ -184,16 +216,21 @@ def terms(inputs: Inputs) -> str:
     if not deltas:
         return ""
     found = _findings(deltas)
-    counts = Counter(map(outcome, found))
+    counts = Counter(map(_counted_as, found))
     named = {BETTER: "better", WORSE: "worse", **_OTHERWISE}
     told = ", ".join(f"{counts[one]:,} {words}" for one, words in named.items() if counts[one])
     family = len(_findings([row for row in deltas if not is_missing(row.get("p_adjusted", row["delta_pct"]))]))
     pairs = len({(row["basis"], row["comparison"]) for row in deltas})
     margins = " or ".join(dict.fromkeys(f"±{margin(row)}" for row in deltas))
     level = confidence(inputs)
-    return (
+    counted = (
         f"Of all {len(found):,} findings: {told}. IOPS, throughput and mean latency of a cell are one finding, counted "
-        f"by the first of them; {len(deltas):,} values are compared. Better or worse: the difference is significant "
+        f"by the first of them; {len(deltas):,} values are compared."
+    )
+    if not family:
+        return f"{counted} No verdict rests on a test: of none of them the scatter is known on both sides."
+    return (
+        f"{counted} Better or worse: the difference is significant "
         f"after adjustment for the {family:,} findings tested in {'the pair' if pairs == 1 else f'all {pairs} pairs'} "
         f"(Benjamini{DASH}Hochberg) and not wholly within the margin of {margins}. The same: its "
         f"interval{f' ({level})' if level else ''} lies wholly within the margin. "
@@ -221,7 +258,7 @@ def verdict_table(inputs: Inputs) -> Table | None:
         row = [Cell(label, small=measurement), Cell(heading(metric, first["unit"])), side_cell(inputs, first, "basis")]
         for drive in others:
             one = by_drive.get(drive)
-            row += [Cell(DASH), Cell(DASH)] if one is None else [
+            row += [Cell("not measured", tone="missing"), Cell(DASH)] if one is None else [
                 side_cell(inputs, one, "comparison"), judged_cell(inputs, one, longest)
             ]  # fmt: skip
         rows.append(tuple(row))

@@ -40,6 +40,8 @@ class Cell:
     bar: float | None = None
     """Length of a bar from the middle, -1 to 1; positive is better."""
     anchor: str = ""
+    href: str = ""
+    """Another page that the text leads to, by its place relative to the report."""
     verdict: str = ""
     """What is said of a delta in a word, beside it."""
     value: float | None = None
@@ -167,12 +169,15 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Download:
-    """A table of the study as text, every value in full precision."""
+    """A table of the study."""
 
     name: str
     meaning: str
     rows: int
-    csv: str
+    size_bytes: int
+    """Of its compressed data in all files that it lies in."""
+    parquet: bytes
+    """All of it as one file; empty where it has no rows, or is too large for a report."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +190,8 @@ class Report:
     measured: str
     """When the first test began, or that nobody wrote it down."""
     drives: str
+    identities: tuple[Fact, ...]
+    """Of the drives, the basis first: model, capacity, firmware, or that nobody recorded them."""
     lead: tuple[str, ...]
     labels: tuple[Link, ...]
     headlines: tuple[Headline, ...]

@@ -11,9 +11,9 @@ _ENDS = ["window_start", "window_end"]
 
 
 def in_windows(inputs: Inputs, key: Key, *, tracked: bool = False) -> pd.DataFrame:
-    """Rows of `cells` with `cell_label`, of the rounds in the window; of the tracked variables alone if asked for."""
+    """Rows of `cells`, of the rounds in the window; of the tracked variables alone if asked for."""
     windows = inputs.frame_of("steady_state", key)
-    cells = inputs.labelled_cells(key)
+    cells = inputs.frame_of("cells", key)
     if windows.empty or cells.empty:
         return cells.iloc[:0]
     by = [*_STEP, "cell_label"] if tracked else _STEP

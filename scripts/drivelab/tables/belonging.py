@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -10,7 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from drivelab.analysis.soundness import CONTRADICTS, DUPLICATED_ROUND, FOREIGN_EVIDENCE, MISSING_SLICE, because
+from drivelab.analysis.soundness import (
+    CONTRADICTS,
+    DUPLICATED_ROUND,
+    FOREIGN_EVIDENCE,
+    MISSING_SLICE,
+    MIXED_VERSIONS,
+    because,
+)
 from drivelab.fio.consistency import all_numbers
 from drivelab.fio.result import FioResult
 from drivelab.plan.cell import Cell
@@ -20,6 +28,7 @@ Line = Mapping[str, Any]
 """A line of the journal."""
 
 _FILENAME = re.compile(r"^filename=(.*)$", re.MULTILINE)
+_SECTION = re.compile(r"^\[", re.MULTILINE)
 _SAME_TIME_S = 0.002
 """The journal and fio have milliseconds."""
 _SAME = 1e-6
@@ -61,6 +70,52 @@ def against_journal(result: FioResult, line: Line) -> str | None:
         if math.isfinite(told) and math.isfinite(held) and not math.isclose(told, held, rel_tol=_SAME):
             return because(CONTRADICTS, f"fio's JSON has {held:.6g} {_WORDS[name]}, the journal {told:.6g}")
     return None
+
+
+def against_job(result: FioResult, sections: Sequence[Mapping[str, str]]) -> str | None:
+    """Why a result is not that of its job, if it is not: an option that both name has another value.
+
+    Of jobs of several sections fio tells the options of one.
+    """
+    found = [
+        next((f"fio ran with {name}={told}, job.fio has {asked[name]}" for name, told in result.options.items()
+              if _plain(asked.get(name, told)) != _plain(told)), None)
+        for asked in sections
+    ]  # fmt: skip
+    words = next(iter(found), None)
+    return because(FOREIGN_EVIDENCE, words) if words is not None and all(found) else None
+
+
+def sections_of_job(directory: Path) -> list[Mapping[str, str]]:
+    """Options of each section of a folder's job.fio; empty without one."""
+    try:
+        text = (directory / "job.fio").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return [
+        {name: value for name, equals, value in (line.partition("=") for line in part.splitlines()) if equals}
+        for part in _SECTION.split(text)[1:]
+    ]
+
+
+def fio_of(recording: Path) -> str | None:
+    """The version of fio that a recording says it was made with; None where it says nothing."""
+    try:
+        told = json.loads((recording / "host.json").read_text(encoding="utf-8")).get("fio")
+    except FileNotFoundError:
+        return None
+    return None if told is None else str(told)
+
+
+def of_other_version(result: FioResult, version: str | None) -> str | None:
+    """Why a result is of another fio than `version`, the one that the recording says it was made with, if it is.
+
+    On the virtual clock no fio ran that could be another one.
+    """
+    found, told = ((one or "").replace("-", " ") for one in (result.fio_version, version))
+    if not (found and told) or found in (told, "virtual clock"):
+        return None
+    return because(MIXED_VERSIONS, f"another version of fio than the recording's host.json: {found} and not {told}")
 
 
 def placed_slices(results: Sequence[FioResult], line: Line, cell: Cell) -> list[tuple[int, FioResult, str | None]]:
@@ -131,6 +186,11 @@ def _processes(journal: Sequence[Line]) -> list[list[str]]:
         elif line["event"] in ("cell", "soak-begins"):
             found[-1].append(line["directory"])
     return found
+
+
+def _plain(value: object) -> str:
+    """Without the escapes that colons in names of devices have in a job."""
+    return str(value).replace("\\", "").strip()
 
 
 def _device(directory: Path) -> str | None:

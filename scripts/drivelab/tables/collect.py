@@ -9,14 +9,17 @@ from typing import Any
 
 import pandas as pd
 
+from drivelab.analysis.labels import cell_labels
 from drivelab.analysis.taint import DEFAULT, Limits
+from drivelab.errors import UserError
 from drivelab.fio.result import FioResult
 from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
+from drivelab.tables.altered import against_checksums, left_out, refused_unreadable
 from drivelab.tables.applications import application_runs
-from drivelab.tables.belonging import duplicated, foreign_devices
+from drivelab.tables.belonging import duplicated, fio_of, foreign_devices, of_other_version
 from drivelab.tables.replays import replay_tables
 from drivelab.tables.schemas import SCHEMAS
 from drivelab.tables.soundness import check_place, judge, readable_result, readable_slices, unsound_seconds
@@ -35,9 +38,16 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
     `limits` a cell is tainted. A cell whose evidence is no measurement, or no longer, has `unsound` set, and no latency
     bins and no series; so is one with a bad line in fio's one-second logs, of a soak the slices of those seconds.
 
-    Raises UserError when the folder does not hold the recording that it is called after.
+    Of a recording that was altered since it was measured nothing counts. Raises UserError when the folder does not
+    hold the recording that it is called after, or what was altered can no longer be read.
     """
-    check_place(recording)
+    reason = against_checksums(recording)
+    with refused_unreadable(recording, reason):
+        check_place(recording)
+        return left_out(_tables(recording, reduced, limits), reason)
+
+
+def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.DataFrame]:
     plan = Plan.read(recording / "plan.json")
     key, steps = _key(plan, reduced), Steps(plan.subject["condition"], plan.subject["measure"])
     rows: dict[str, Rows] = {"cells": [], "latency_bins": [], "series": []}
@@ -45,6 +55,11 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
     replays: list[Mapping[str, Any]] = []
     after_gap, soaks_after_gap = False, dict[str, bool]()
     journal = list(read_journal(recording))
+    if not journal:
+        raise UserError(
+            f"{recording}: its journal is empty; restore it from a copy, or remove the folder to measure anew"
+        )
+    version = fio_of(recording)
     foreign, measured = foreign_devices(recording, plan, journal), list[tuple[str, FioResult, str | None]]()
     for line in journal:
         if line["event"] == "gap":
@@ -65,12 +80,13 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
                     foreign.get(line["directory"])
                     or unsound
                     or unsound_seconds(seconds.bad, before_s, None if last else after_s)
+                    or of_other_version(result, version)
                 )
                 before_s = after_s
                 measured.append((line["directory"], result, unsound))
                 at = {**key, **place, "workload": cell.workload, **steps.turn(line["step"])}
                 asked = {**steps.asked(line["step"], cell), "cold": bool(line.get("cold", False))}
-                told = _told(timeline, facts, limits)
+                told = _told(timeline, _timed(facts, result) if plan.clock == "virtual" else facts, limits)
                 kept = {"directory": line["directory"], "unsound": unsound}
                 rows["cells"].append({**at, **asked, **_cell_columns(cell, result, facts, clock, gap), **told, **kept})
                 rows["latency_bins"] += _bin_rows(at, cell, result)
@@ -83,7 +99,9 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
             clock.pass_over(readable_result(recording, line, Cell(**line["workload"]))[0], line)
     for row, reason in duplicated(measured).items():
         rows["cells"][row]["unsound"] = reason
-    frames = judge({name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}, plan)
+    frames = {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
+    frames["cells"]["cell_label"] = cell_labels(frames["cells"])
+    frames = judge(frames, plan)
 
     def telemetry(line: Mapping[str, Any]) -> dict[str, Any]:
         return cell_columns(_telemetry(timeline, line), limits)
@@ -91,6 +109,17 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
     told_of = replay_tables(recording, replays, key, telemetry)
     runs = application_runs(journal, plan.subject["measure"], key, telemetry)
     return {**frames, **told_of, "application_runs": runs, "telemetry": telemetry_table(recording, key)}
+
+
+def _timed(facts: Mapping[str, Any], result: FioResult) -> Mapping[str, Any]:
+    """The facts of a cell with its begin and end by its evidence: of virtual time the journal has none.
+
+    Not where stolen time was noted, before there was telemetry.
+    """
+    if "steal_pct" in facts or not math.isfinite(result.runtime_s):
+        return facts
+    started_s = result.started.timestamp()
+    return {"started_s": started_s, "ended_s": started_s + result.runtime_s, **facts}
 
 
 def _telemetry(timeline: Timeline, facts: Mapping[str, Any]) -> dict[str, float]:

@@ -16,9 +16,11 @@ from typing import Any
 import pandas as pd
 
 from drivelab.plan.plan import Plan, canonical
+from drivelab.recording.checksums import checksummed
 from drivelab.recording.writer import read_journal
 from drivelab.tables.inventory import UNKNOWN
 from drivelab.tables.schemas import SCHEMAS
+from drivelab.tables.settings import settings
 from drivelab.units import format_size
 
 TEMPERATURE = "temperature"
@@ -35,8 +37,10 @@ _DRIVE = {
 }
 _HOST = {"host": "host", "CPU": "cpu", "cores": "cores", "kernel": "kernel", "operating system": "os", "fio": "fio",
          "drivelab": "drivelab"}  # fmt: skip
-_NO_FACETS = ("serial", "enabled")
-"""Of the model of a virtual drive."""
+_NO_FACETS = ("serial", "enabled", "capacity", "over_provisioning", "logical_block")
+"""Of the model of a virtual drive: what its identity says."""
+_EFFECTS = ("throttle", "housekeeping", "disturb")
+"""Keys of a model that are left out where it has no such effect."""
 
 Facets = Iterator[tuple[str, str, Any]]
 """Facet, kind, value; None is not recorded."""
@@ -73,6 +77,7 @@ def _facets(path: Path, plan: Plan, altered: Sequence[str]) -> Facets:
     yield "memory", "host", None if memory is None else f"{memory / 2**30:.1f} GiB"
     yield from _of_protocol(plan, identity, host, journal, altered)
     yield from _settings(path)
+    yield "evidence", "time", "checksummed" if checksummed(path) else "not checksummed"
     yield "date", "time", journal[0]["at"][:10] if journal else None
 
 
@@ -84,9 +89,14 @@ def _of_drive(identity: Mapping[str, Any], plan: Plan) -> Facets:
     share = identity.get("over_provisioning_pct")
     yield "over-provisioning", "drive", None if share is None else f"{share:g} %"
     model = plan.subject["drive"].get("virtual") or {}
-    for name, value in model.items():
+    for name, value in (dict.fromkeys(_EFFECTS, "none") | model).items() if model else ():
         if name not in _NO_FACETS:
-            yield f"virtual drive: {name}", "drive", value if isinstance(value, str) else canonical(value)
+            yield f"virtual drive: {_words(name)}", "drive", value if isinstance(value, str) else canonical(value)
+
+
+def _words(name: str) -> str:
+    """A key of the model of a virtual drive in words, as `read, µs`."""
+    return f"{name.removesuffix('_us').replace('_', ' ')}{', µs' if name.endswith('_us') else ''}"
 
 
 def _of_protocol(
@@ -118,7 +128,7 @@ def _of_protocol(
 
 def _settings(path: Path) -> Facets:
     """Of the host and of the drive; none where nobody looked, as on the virtual clock."""
-    for row in _read(path / "settings.json") if (path / "settings.json").exists() else ():
+    for row in settings(path, "name", "scope", "state") or ():
         scope = "" if row["scope"] == "host" else "drive "
         yield f"{scope}setting: {row['name']}", "setting", row["state"]
 

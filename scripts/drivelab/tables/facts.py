@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.exclusions import WHOLE
+from drivelab.analysis.exclusions import VERSIONS, WHOLE
 from drivelab.analysis.soundness import FOREIGN
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
@@ -18,8 +18,9 @@ from drivelab.recording.writer import MANIFEST, UNFINISHED, read_journal
 from drivelab.tables.inventory import UNKNOWN
 from drivelab.tables.soundness import name_of
 
-COLUMNS = ("recording", "drive", "measurement", "finished", "fio", "kernel", "firmware", "digests", "cells",
-           "journalled")  # fmt: skip
+COLUMNS = ("recording", "drive", "measurement", "finished", *VERSIONS, "digests", "cells", "journalled")
+_OF_HOST = ("fio", "kernel")
+"""VERSIONS that host.json has; identity.json has the others."""
 
 
 def recording_facts(recordings: Sequence[Path]) -> pd.DataFrame:
@@ -56,18 +57,25 @@ def strangers(
 
 def _facts(recording: Path) -> dict[str, Any]:
     plan, journal = Plan.read(recording / "plan.json"), list(read_journal(recording))
+    if not journal:
+        raise UserError(
+            f"{recording}: its journal is empty; restore it from a copy, or remove the folder to measure anew"
+        )
     host, identity = _read(recording / "host.json"), _read(recording / "identity.json")
     return {
         "recording": plan.recording,
         "drive": plan.drive,
         "measurement": plan.measurement,
         "finished": journal[-1]["at"],
-        **{name: str(of.get(name) or UNKNOWN) for name, of in
-           (("fio", host), ("kernel", host), ("firmware", identity))},
+        **{name: _told((host if name in _OF_HOST else identity).get(name)) for name in VERSIONS},
         "digests": tuple(_digests(recording, journal, plan)),
         "cells": _read(recording / MANIFEST).get("cells"),
         "journalled": sum(line["event"] == "cell" for line in journal),
-    }  # fmt: skip
+    }
+
+
+def _told(value: object) -> str:
+    return UNKNOWN if value in (None, "") else str(value)
 
 
 def _digests(recording: Path, journal: list[dict[str, Any]], plan: Plan) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,11 +30,15 @@ def write(data: pd.DataFrame | pa.Table, path: Path | str, name: str) -> None:
     TableError for missing and unknown columns, for other types, for numbers that do not fit and for nulls
     where there must be none.
     """
-    table = pa.table(_columns(data, name), schema=SCHEMAS[name])
+    _check_names(data, name)
+    schema = SCHEMAS[name]
+    table = schema.empty_table()
+    if len(data):  # without rows a column of pandas has any type
+        table = pa.table([_column(data[field.name], field, name) for field in schema], schema=schema)
     mark = {METADATA_KEY: json.dumps({"table": name, "version": VERSION})}
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.part")  # what a writer that was killed has left, the next takes up
     try:
         pq.write_table(table.replace_schema_metadata(mark), temporary, compression="zstd")
         temporary.replace(path)
@@ -68,6 +71,13 @@ def read_part(paths: Sequence[Path | str], name: str, columns: Sequence[str], wa
     return pa.concat_tables(parts).to_pandas()
 
 
+def read_columns(paths: Sequence[Path | str], name: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Some columns of table `name`; arguments and errors as `read`. Equal texts are one object, however many rows."""
+    schema = pa.schema([SCHEMAS[name].field(one) for one in columns])
+    parts = (_read_one(Path(path), name, list(columns)).select(columns) for path in paths)
+    return pa.concat_tables([schema.empty_table(), *parts]).to_pandas()
+
+
 def _read_one(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
     try:
         file = pq.ParquetFile(path)
@@ -87,18 +97,17 @@ def _read_one(path: Path, name: str, columns: Sequence[str] | None = None) -> pa
     return table.replace_schema_metadata(None)
 
 
-def _columns(data: pd.DataFrame | pa.Table, name: str) -> list[pa.Array | pa.ChunkedArray]:
-    schema = SCHEMAS[name]
+def _check_names(data: pd.DataFrame | pa.Table, name: str) -> None:
+    names = SCHEMAS[name].names
     given = list(data.columns if isinstance(data, pd.DataFrame) else data.column_names)
-    missing = [column for column in schema.names if column not in given]
-    unknown = [str(column) for column in given if column not in schema.names]
+    missing = [column for column in names if column not in given]
+    unknown = [str(column) for column in given if column not in names]
     if missing:
         raise TableError(f"table '{name}': the data lack {', '.join(missing)}")
     if unknown:
         raise TableError(f"table '{name}' has no column {', '.join(unknown)}")
-    if len(given) != len(schema.names):
+    if len(given) != len(names):
         raise TableError(f"table '{name}': a column is given twice")
-    return [_column(data[field.name], field, name) for field in schema]
 
 
 def _column(values: pd.Series | pa.ChunkedArray, field: pa.Field, name: str) -> pa.Array | pa.ChunkedArray:
@@ -111,10 +120,11 @@ def _column(values: pd.Series | pa.ChunkedArray, field: pa.Field, name: str) -> 
         array = array.cast(array.type.value_type)
     if not _may_become(array.type, field.type):
         raise TableError(f"{where}: holds {array.type}, must be {field.type}")
-    try:
-        array = array.cast(field.type, safe=not pa.types.is_timestamp(field.type))
-    except pa.ArrowInvalid as error:
-        raise TableError(f"{where}: {error}") from None
+    if array.type != field.type:
+        try:
+            array = array.cast(field.type, safe=not pa.types.is_timestamp(field.type))
+        except pa.ArrowInvalid as error:
+            raise TableError(f"{where}: {error}") from None
     if array.null_count and not field.nullable:
         raise TableError(f"{where}: {array.null_count} of {len(array)} values are missing")
     return array

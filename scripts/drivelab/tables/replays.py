@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ _LATENCIES = ("p50", "p99", "p999", "p9999", "p99999", "max")
 
 def replay_tables(
     recording: Path,
-    lines: Iterable[Mapping[str, Any]],
+    lines: Sequence[Mapping[str, Any]],
     key: Mapping[str, Any],
     telemetry: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> dict[str, pd.DataFrame]:
@@ -56,6 +56,8 @@ def replay_tables(
     does not count, and `taint_reason` says why. Raises UserError when a report or an outcome is no longer there or
     sound.
     """
+    if not lines:
+        return {name: pd.DataFrame(columns=schema.names) for name, schema in REPLAY_TABLES.items()}
     found: dict[str, list[pd.DataFrame]] = {name: [] for name in REPLAY_TABLES}
     wanted = asked(recording)
     for line in lines:
@@ -73,11 +75,9 @@ def replay_tables(
             found[name].append(_frame(frame, name, {**run, **counted}))
     tables = {name: _together(frames, name) for name, frames in found.items()}
     tables["replay_mappings"] = tables["replay_mappings"].drop_duplicates(["step", "trace"], ignore_index=True)
-    if len(tables["replays"]):
-        in_passes = passes(tables["replays"])
-        words = {name: in_passes[name].astype(object).where(in_passes[name].notna(), None) for name in _MAY_BE_NULL}
-        tables["replay_passes"] = _together([in_passes.assign(**words)], "replay_passes")
-    return tables
+    in_passes = passes(tables["replays"])
+    words = {name: in_passes[name].astype(object).where(in_passes[name].notna(), None) for name in _MAY_BE_NULL}
+    return {**tables, "replay_passes": _together([in_passes.assign(**words)], "replay_passes")}
 
 
 def _report(path: Path) -> dict[str, Any]:

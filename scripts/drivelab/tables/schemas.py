@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from drivelab.tables.application_schemas import APPLICATION_TABLES
 from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WORKLOAD_LINES, schema
+from drivelab.tables.fleet_schemas import FLEET_TABLES
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 from drivelab.tables.result_schemas import RESULT_TABLES
 
-VERSION = 6
+VERSION = 7
 """Raise it with every change to a schema: tables of another version are not read, they are made anew."""
 
 CELLS = schema(
@@ -22,6 +23,7 @@ CELLS = schema(
     *KEY_LINES,
     *PLACE_LINES,
     *WORKLOAD_LINES,
+    "str: cell_label",  # unique in the recording: the workload, with what tells the cell from others
     "str: pattern",  # "random" | "sequential" | "composite"
     "int32: read_share_pct",
     "int64: block_size_bytes block_size_max_bytes?",  # max: of a range of sizes
@@ -248,6 +250,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "hosts": HOSTS,
     "traces": TRACES,
     **TRACE_TABLES,
+    **FLEET_TABLES,
 }
 
 KEY = tuple(schema(*KEY_LINES).names)

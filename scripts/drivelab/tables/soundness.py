@@ -24,13 +24,13 @@ from drivelab.analysis.soundness import (
 )
 from drivelab.analysis.windows import without_whole_round
 from drivelab.errors import UserError
-from drivelab.fio.consistency import contradiction, contradiction_of_slice
+from drivelab.fio.consistency import contradiction, contradiction_of_slice, least_below_zero
 from drivelab.fio.document import CellFailed, Direction, documents, from_document
 from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
 from drivelab.fio.series import BadLine
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.tables.belonging import against_journal, placed_slices
+from drivelab.tables.belonging import against_job, against_journal, placed_slices, sections_of_job
 from drivelab.tables.schemas import SCHEMAS
 
 _NOT_A_NUMBER = re.compile(r":\s*-?(nan|inf(inity)?)\b", re.IGNORECASE)
@@ -63,8 +63,8 @@ def readable_result(recording: Path, line: Mapping[str, Any], cell: Cell) -> tup
     except CellFailed as error:
         last = list(_documents(directory))[-1:]
         return (last or [_empty(line)])[0], _reason(directory, error)
-    words = contradiction(result, cell)
-    return result, because(CONTRADICTS, words) if words is not None else against_journal(result, line)
+    reason = _of_numbers(result, contradiction(result, cell)) or against_journal(result, line)
+    return result, reason or against_job(result, sections_of_job(directory))
 
 
 def readable_slices(recording: Path, line: Mapping[str, Any], cell: Cell) -> list[tuple[int, FioResult, str | None]]:
@@ -82,10 +82,17 @@ def readable_slices(recording: Path, line: Mapping[str, Any], cell: Cell) -> lis
             found = []
         return [(number, one, reason) for number, one in enumerate(found or [_empty(line)], start=line["first_slice"])]
     placed: list[tuple[int, FioResult, str | None]] = []
+    sections = sections_of_job(directory)
     for before, (number, one, against) in zip([None, *results], placed_slices(results, line, cell), strict=False):
-        words = contradiction_of_slice(one, before, cell) if against is None else None
-        placed.append((number, one, against if words is None else because(CONTRADICTS, words)))
+        against = against or _of_numbers(one, contradiction_of_slice(one, before, cell)) or against_job(one, sections)
+        placed.append((number, one, against))
     return placed
+
+
+def _of_numbers(result: FioResult, contradicting: str | None) -> str | None:
+    if (words := least_below_zero(result)) is not None:
+        return because(NEGATIVE_LATENCY, words)
+    return None if contradicting is None else because(CONTRADICTS, contradicting)
 
 
 def unsound_seconds(bad: Iterable[BadLine], begin_s: float, end_s: float | None) -> str | None:

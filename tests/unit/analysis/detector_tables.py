@@ -28,14 +28,14 @@ def soak_tables(seconds: int, *, read_share: int = 100, depth: int = 4, **effect
     drive = FlashDrive(model)
     cell = Cell("random", read_share, 4096, 1, depth, runtime_s=float(seconds))
     rows: list[tuple[float, float, bool]] = []
-    temperatures: dict[int, float | None] = {}
+    told: dict[int, dict[str, float]] = {}
     for done_us, issued_us, reads, _ in closed_loop(drive, cell, 0.0, Random(1)):
         rows.append((done_us / 1e6, (done_us - issued_us) * 1000, reads))
-        temperatures.setdefault(int(done_us // 1e6), drive.temperature_c)
+        told.setdefault(int(done_us // 1e6), drive.told(done_us))
     done_s, latency_ns = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     counts = np.bincount(done_s.astype(int), minlength=seconds)[:seconds]
     where = {**key("virtual", "soak"), "step": 0, "kind": "soak", "cell": 0, "workload": cell.workload}
-    samples = [_sample(model, second, temperatures.get(second)) for second in range(seconds)]
+    samples = [_sample(model, second, told.get(second, {})) for second in range(seconds)]
     return {
         "cells": table("cells", [_slice(where, cell, number, counts) for number in range(seconds // SLICE_S)]),
         "series": table("series", [_second(where, second, float(ios)) for second, ios in enumerate(counts)]),
@@ -101,10 +101,8 @@ def _bins(where: dict[str, Any], cell: Cell, done_s: np.ndarray, latency_ns: np.
     ]
 
 
-def _sample(model: DriveModel, second: int, temperature_c: float | None) -> dict[str, Any]:
+def _sample(model: DriveModel, second: int, told: dict[str, float]) -> dict[str, Any]:
+    """Temperature alone: the counters are not what these tests are of."""
     stolen = None if model.disturb is None else model.disturb.stolen_pct_at(1e6 * (second + 0.5))
-    limit = None if model.throttle is None else model.throttle.limit_c
-    return {
-        **key("virtual", "soak"), "time": BEGAN + pd.Timedelta(seconds=second + 1), "temperature_c": temperature_c,
-        "temperature_limit_c": limit, "steal_pct": stolen,
-    }  # fmt: skip
+    heat = {name: told.get(name) for name in ("temperature_c", "temperature_limit_c")}
+    return {**key("virtual", "soak"), "time": BEGAN + pd.Timedelta(seconds=second + 1), "steal_pct": stolen, **heat}

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from drivelab.analysis.labels import cell_labels
 from drivelab.plan.cell import Cell
 from drivelab.tables.schemas import SCHEMAS
 
@@ -14,14 +15,15 @@ _ZERO: dict[str, Any] = {"string": "", "bool": False, "list<item: double>": [], 
 
 
 def table(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Table `name`; columns that a row does not give are null, or else zero or empty."""
+    """Table `name`; columns that a row does not give are null, or else zero or empty, but for `cell_label`."""
     schema = SCHEMAS[name]
     whole = []
     for row in rows:
         assert not row.keys() - set(schema.names), row.keys() - set(schema.names)
         empty = {f.name: None if f.nullable else _ZERO.get(str(f.type), 0) for f in schema}
         whole.append({**empty, **row})
-    return pa.Table.from_pylist(whole, schema=schema).to_pandas()
+    found = pa.Table.from_pylist(whole, schema=schema).to_pandas()
+    return found.assign(cell_label=cell_labels(found)) if name == "cells" else found
 
 
 def key(drive: str = "op7", measurement: str = "pts-iops", run: int = 1, **changed: Any) -> dict[str, Any]:

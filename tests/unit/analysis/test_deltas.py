@@ -14,7 +14,7 @@ from scipy import stats
 
 from drivelab.analysis.delta_statistics import MEDIAN_FACTOR, inference, least_p, scatter
 from drivelab.analysis.deltas import delta, deltas_table
-from drivelab.analysis.multiple import adjusted
+from drivelab.analysis.multiple import adjusted, one_of_each
 from drivelab.tables import io
 
 from .rows import table
@@ -130,6 +130,9 @@ def test_values_of_the_virtual_clock_without_scatter_are_judged_exactly() -> Non
     assert [one["p_value"] for one in found] == [1.0, 0.0, 0.0]
     assert [one["equivalence_p"] for one in found] == [0.0, 1.0, 0.0]
     assert [one["interval_low_pct"] for one in found] == [one["delta_pct"] for one in found]
+    slower = compare(*(row(one, 2.0, kind="time", samples=[2.0] * 3) for one in "ab"))[0]
+    for name in ("delta_pct", "interval_low_pct", "interval_high_pct"):
+        assert math.copysign(1, slower[name]) == 1, "no negative zero"
 
 
 @pytest.mark.parametrize("verdict", ["not steady", "tainted", "too few runs", "repeats do not agree", "anything else"])
@@ -222,6 +225,27 @@ def test_only_the_same_things_are_compared() -> None:
         ("b", "mean_latency_us", 25.0),
         ("c", "iops", -50.0),
     ]
+
+
+def test_what_came_about_differently_is_told_and_not_compared() -> None:
+    pooled = {"statistic": "median of 3 recordings, at T4Q2", "scope": "recordings"}
+    found = compare(
+        row("a", 100.0, **pooled), row("b", 200.0, statistic="window average", scope="rounds"),
+        row("c", 200.0, **{**pooled, "statistic": "median of 5 recordings, at T4Q2"}),
+        row("d", 0.0, statistic="mean of 2 recordings"), row("e", 0.0, statistic="printed value"),
+    )  # fmt: skip
+    assert [one["verdict"] for one in found] == ["cannot tell", "better", "cannot tell", "cannot tell"]
+    assert [list(one["doubts"]) for one in found if one["comparison"] != "c"] == [
+        ["a: median of 3 recordings; b: one recording"],
+        ["a: median of 3 recordings; d: mean of 2 recordings"],
+        ["a: median of 3 recordings; e: printed value"],
+    ]
+    assert all(pd.isna(found[0][one]) for one in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
+    (one,) = compare(row("a", 1.0), row("b", 1.0, statistic="average of the whole soak"))
+    assert list(one["doubts"]) == ["a: window average; b: average of the whole soak"]
+    assert [one["verdict"] for one in compare(row("a", 1.0), row("b", 1.0, statistic="other"), row("b", 1.0))] == [
+        "same"
+    ], "one label may come twice: the one that came about alike is compared"
 
 
 def test_the_basis_must_have_been_measured() -> None:
@@ -346,6 +370,82 @@ def test_p_values_are_adjusted_for_all_pairs_of_drives_together() -> None:
         expected = stats.false_discovery_control(tested[name])
         assert tested[name.replace("p_value", "p") + "_adjusted"].tolist() == pytest.approx(list(expected))
     assert found.loc[found["cell_label"] == "few", "p_adjusted"].isna().all()
+
+
+def test_doubtful_differences_make_no_false_ones() -> None:
+    """Of 20 values that are the same beside 80 clear differences that are in doubt: few studies announce one at all."""
+    random, studies = np.random.default_rng(9), 20
+    rows = [row(drive, 100.0, cell_label=str(number), verdict="steady" if number < 20 else "not steady")
+            for number in range(100) for drive in "ab"]  # fmt: skip
+    summary, wrong, wrong_in_one_family = table("summary", rows), 0, 0
+    levels = np.where((summary["drive"] == "b") & (summary["verdict"] == "not steady"), 1e4, 100.0)
+    for _ in range(studies):
+        samples = levels[:, None] * np.exp(random.normal(0, 0.05, (len(rows), 7)))
+        study = summary.assign(samples=list(samples), value=np.exp(np.log(samples).mean(axis=1)))
+        found = deltas_table(study, "a", margin_pct=0.1)
+        assert found["p_value"].notna().all()
+        wrong += bool(found["verdict"].isin(["better", "worse"]).any())
+        wrong_in_one_family += bool((stats.false_discovery_control(found["p_value"])[:20] <= 0.05).any())
+    assert wrong <= 0.1 * studies
+    assert wrong_in_one_family >= 0.3 * studies, "what they would do in the family"
+
+
+@pytest.mark.parametrize("why", ["doubt", "forbidden", "unlike"])
+def test_adjusted_p_values_are_of_values_that_can_be_called(why: str) -> None:
+    nulls = {"1": 104.0, "2": 97.0, "3": 109.0}
+    called = [scattered(*one) for label, value in nulls.items() for one in (("a", 100.0, label), ("b", value, label))]
+    clear: list[dict[str, Any]] = []
+    for number in range(40):
+        of_cell = [scattered(drive, value, f"x{number}") for drive, value in (("a", 100.0), ("b", 1e4))]
+        if why == "doubt":
+            of_cell[1]["verdict"] = "not steady"
+        elif why == "forbidden":
+            of_cell = [{**one, "measurement": "other"} for one in of_cell]
+        else:
+            of_cell[1]["statistic"] = "another average"
+        clear += of_cell
+    other = {"measurement": "other", "basis": "a", "comparison": "b", "facet": "steps", "kind": "protocol",
+             "basis_value": "97a283b6", "comparison_value": "0106a179", "intended": False}  # fmt: skip
+    terms = {"differences": table("differences", [other]), "unintended": "forbid"}
+    alone, found = pd.DataFrame(compare(*called)), pd.DataFrame(compare(*called, *clear, **terms))
+    of_called = found["cell_label"].isin(nulls)
+    for name in ("p_adjusted", "equivalence_p_adjusted"):
+        assert found.loc[of_called, name].tolist() == alone[name].tolist()
+        assert found.loc[~of_called, name].isna().all()
+    assert set(found.loc[~of_called, "verdict"]) == {"not compared" if why == "forbidden" else "cannot tell"}
+    words = {"doubt": "b: not steady", "forbidden": "the steps of the protocol differ",
+             "unlike": "a: window average; b: another average"}  # fmt: skip
+    assert all(list(one) == [words[why]] for one in found.loc[~of_called, "doubts"]), "and no other reason"
+
+
+def test_a_finding_is_counted_once_by_the_first_of_its_twins() -> None:
+    values = [("b", "x", "mean_latency_us"), ("b", "x", "p99_latency_us"), ("b", "x", "iops"), ("c", "x", "iops"),
+              ("b", "replay r", "iops"), ("b", "replay r", "bandwidth_mib_s")]  # fmt: skip
+    assert one_of_each(values) == [2, 1, 3, 4, 5]
+
+
+def test_what_was_asked_otherwise_is_in_doubt_and_an_unknown_load_is_remarked() -> None:
+    rows = [row(drive, value, metric=metric) for drive, value in (("a", 100.0), ("b", 200.0))
+            for metric in ("iops", "p99_latency_us")]  # fmt: skip
+
+    def asked(basis: list[str | None], comparison: list[str | None]) -> tuple[list[str], list[str], str]:
+        columns = ["load", "active range", "data pattern", "fill"]
+        found = compare(*rows, asked=pd.DataFrame([basis] * 2 + [comparison] * 2, columns=columns, dtype=object))
+        (doubts,), (remarks,), (verdict,) = (
+            {str(list(one[name])) if name != "verdict" else one[name] for one in found}
+            for name in ("doubts", "remarks", "verdict")
+        )
+        return doubts, remarks, verdict
+
+    like = ["T2Q8", "100 %", "random", "2 x range"]
+    assert asked(like, like)[0::2] == ("[]", "better")
+    doubts, remarks, verdict = asked(like, ["T1Q1", "75 %", "not recorded", "2 x range"])
+    assert doubts == "['at other loads: T2Q8 and T1Q1', 'active range differs: 100 % and 75 %']"
+    assert (verdict, "load" in remarks) == ("cannot tell", False)
+    doubts, remarks, verdict = asked(["not known", None, None, None], like)
+    assert (doubts, verdict) == ("[]", "better")
+    assert "the load of a is not known: it may be another" in remarks
+    assert asked([None] * 4, [None] * 4)[0::2] == ("[]", "better")
 
 
 def test_metrics_that_say_one_thing_of_a_cell_are_one_member_of_the_family() -> None:

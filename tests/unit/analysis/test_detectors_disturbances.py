@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from drivelab.analysis.detectors import findings_table
 from drivelab.analysis.detectors.dips import clock_of_dips
 from drivelab.analysis.detectors.drift import trend
-from drivelab.analysis.detectors.outliers import beyond_prediction, modified_z
+from drivelab.analysis.detectors.outliers import chances, modified_z
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
@@ -142,7 +142,7 @@ def test_outliers_do_not_hang_on_the_unit(values: list[float], factor: float) ->
     plain, scaled = np.array(values), factor * np.array(values)
     if float(np.median(np.abs(plain - np.median(plain)))) > 1e-6 * float(np.median(plain)):
         assert modified_z(scaled) == pytest.approx(modified_z(plain), rel=1e-6, abs=1e-6)
-        assert beyond_prediction(scaled) == pytest.approx(beyond_prediction(plain), rel=1e-3, abs=1e-9)
+        assert chances(scaled) == pytest.approx(chances(plain), rel=1e-3, abs=1e-9)
 
 
 def test_the_modified_z_is_that_of_its_source() -> None:
@@ -150,6 +150,17 @@ def test_the_modified_z_is_that_of_its_source() -> None:
     assert modified_z(np.array([1.0, 2.0, 3.0, 4.0, 23.0])).tolist() == pytest.approx(
         [-1.349, -0.6745, 0, 0.6745, 13.49]
     )
+
+
+def test_the_chances_are_those_of_their_source() -> None:
+    """Rosner's 54 values (NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.17.3): three are outliers at 5 %,
+    though neither the farthest nor the two farthest alone would be."""
+    values = np.array([
+        -0.25, 0.68, 0.94, 1.15, 1.20, 1.26, 1.26, 1.34, 1.38, 1.43, 1.49, 1.49, 1.55, 1.56, 1.58, 1.65, 1.69, 1.70,
+        1.76, 1.77, 1.81, 1.91, 1.94, 1.96, 1.99, 2.06, 2.09, 2.10, 2.14, 2.15, 2.23, 2.24, 2.26, 2.35, 2.37, 2.40,
+        2.47, 2.54, 2.62, 2.64, 2.90, 2.92, 2.92, 2.93, 3.21, 3.26, 3.30, 3.59, 3.68, 4.30, 4.64, 5.34, 5.42, 6.01,
+    ])  # fmt: skip
+    assert values[chances(values) < 0.05].tolist() == [5.34, 5.42, 6.01]
 
 
 def test_a_slow_spell_is_found_and_a_cliff_is_none() -> None:

@@ -15,6 +15,7 @@ from drivelab.analysis.detectors import DETECTORS, findings_table
 from drivelab.analysis.detectors.bathtub import bathtub_index
 from drivelab.analysis.detectors.bimodality import modes, two_levels
 from drivelab.analysis.detectors.knee import find_knee
+from drivelab.analysis.labels import cell_labels
 
 from .detector_tables import rounds_table, soak_tables
 
@@ -29,7 +30,8 @@ def frame_tables(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
     more = {"unsound": None, "block_size_max_bytes": None, "alignment_offset_bytes": 0, "range_bytes": None,
             "range_share": 1.0, "segments": None, "rate_iops": None, "entropy": None, "steal_pct": None,
             "load_pct": None}  # fmt: skip
-    return {"cells": cells.assign(**{name: value for name, value in more.items() if name not in cells})}
+    whole = cells.assign(**{name: value for name, value in more.items() if name not in cells})
+    return {"cells": whole.assign(cell_label=cell_labels(whole))}
 
 
 def histogram(*bells: tuple[float, int], spread: float = 0.1) -> pd.DataFrame:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_plans import made_plan
+from made_recordings import SOAK, change_documents, change_job, change_journal, copied, made_recording
 
 from drivelab.analysis.exclusions import exclusions_table
 from drivelab.analysis.soundness import split
@@ -18,9 +17,7 @@ from drivelab.fio.consistency import contradiction, contradiction_of_slice
 from drivelab.fio.document import documents, from_document
 from drivelab.fio.slices import slices
 from drivelab.plan.cell import Cell
-from drivelab.plan.plan import Plan, canonical
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
+from drivelab.plan.plan import Plan
 from drivelab.tables.belonging import foreign_devices
 from drivelab.tables.collect import collect
 from drivelab.tables.facts import recording_facts
@@ -29,29 +26,20 @@ MIX = {"pattern": "random", "read_share": 50, "block_size_bytes": 4096, "threads
        "runtime_s": 0.3}  # fmt: skip
 TRACK = {"pattern": "random", "read_share": 50, "block_size_bytes": 4096, "metric": "iops"}
 UNTIL = {"window": 5, "max_rounds": 7, "data_excursion": 0.9, "slope_excursion": 0.9, "track": [TRACK]}
-SOAK = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 4, "slice_s": 0.1}
-FILL = {"block_size_bytes": 131072, "capacity_multiple": 1, "pattern": "sequential", "queue_depth": 32}
 DATA = Path(__file__).parents[1] / "fio/data"
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording on the virtual clock: five rounds of a mix, then a soak of ten slices."""
-    folder = tmp_path_factory.mktemp("made")
     steps: list[dict[str, Any]] = [{"loop": {"cells": [MIX], "until": UNTIL}},
                                    {"soak": {"cell": SOAK, "until": {"time_s": 1.0}}}]  # fmt: skip
-    plan = made_plan(folder, steps, {"fill": FILL})
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-    measure(plan, folder / "conditioned.json")
-    return plan.recording_path
+    return made_recording(tmp_path_factory.mktemp("made"), steps)
 
 
 @pytest.fixture
 def recording(made: Path, tmp_path: Path) -> Path:
-    place = tmp_path / "recordings" / Path(*made.parts[-3:])
-    shutil.copytree(made, place)
-    return place
+    return copied(made, tmp_path)
 
 
 def cell(recording: Path, number: int) -> Path:
@@ -94,10 +82,7 @@ CONTRADICTIONS = {
 @pytest.mark.parametrize("case", CONTRADICTIONS)
 def test_a_cell_that_contradicts_itself_is_in_no_window(recording: Path, case: str) -> None:
     name, factor, one, other = CONTRADICTIONS[case]
-    path = cell(recording, 3) / "fio.json"
-    document = json.loads(path.read_text())
-    times(name, factor)(document["jobs"][0])
-    path.write_text(json.dumps(document))
+    change_job(cell(recording, 3), times(name, factor))
     ((place, fault, words),) = excluded(recording)
     assert (place, fault) == ("round 3", "contradicts itself")
     assert one in words
@@ -107,11 +92,8 @@ def test_a_cell_that_contradicts_itself_is_in_no_window(recording: Path, case: s
 
 def test_sizes_are_told_even_where_all_rates_agree(recording: Path) -> None:
     """4 KiB I/Os that moved 1 MiB each."""
-    path = cell(recording, 3) / "fio.json"
-    document = json.loads(path.read_text())
     for name in ("io_bytes", "bw_bytes"):
-        times(name, 256)(document["jobs"][0])
-    path.write_text(json.dumps(document))
+        change_job(cell(recording, 3), times(name, 256))
     ((_, fault, words),) = excluded(recording)
     assert fault == "contradicts itself"
     assert "writes of 4096 bytes" in words
@@ -119,11 +101,11 @@ def test_sizes_are_told_even_where_all_rates_agree(recording: Path) -> None:
 
 @pytest.mark.parametrize("name", ["iops", "bandwidth_mib_s", "mean_latency_us"])
 def test_the_journal_is_believed_no_more_than_fio(recording: Path, name: str) -> None:
-    path = recording / "journal.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    (line,) = [one for one in lines if one["event"] == "cell" and one["round"] == 2]
-    line["metrics"][name] *= 1.001
-    path.write_text("".join(canonical(one) + "\n" for one in lines))
+    def change(lines: list[dict[str, Any]]) -> None:
+        (line,) = [one for one in lines if one["event"] == "cell" and one["round"] == 2]
+        line["metrics"][name] *= 1.001
+
+    change_journal(recording, change)
     ((place, fault, words),) = excluded(recording)
     assert (place, fault) == ("round 2", "contradicts itself")
     assert "the journal" in words
@@ -142,10 +124,10 @@ def test_a_soak_of_another_drive_is_foreign(recording: Path) -> None:
 
 
 def test_evidence_of_another_time_is_foreign(recording: Path) -> None:
-    path = cell(recording, 2) / "fio.json"
-    document = json.loads(path.read_text())
-    document["timestamp_ms"] += 60_000
-    path.write_text(json.dumps(document))
+    def change(found: list[dict[str, Any]]) -> None:
+        found[0]["timestamp_ms"] += 60_000
+
+    change_documents(cell(recording, 2), change)
     ((place, fault, words),) = excluded(recording)
     assert (place, fault) == ("round 2", "foreign evidence")
     assert "by the journal at" in words
@@ -162,26 +144,19 @@ def test_a_round_copied_over_another_counts_once(recording: Path, source: int, t
 
 
 def test_of_copies_that_the_journal_has_no_time_of_the_first_counts(recording: Path) -> None:
-    path = recording / "journal.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        for name in ("io_started_s", "metrics"):
-            line.pop(name, None)
-    path.write_text("".join(canonical(one) + "\n" for one in lines))
+    def change(lines: list[dict[str, Any]]) -> None:
+        for line in lines:
+            for name in ("io_started_s", "metrics"):
+                line.pop(name, None)
+
+    change_journal(recording, change)
     shutil.copy(cell(recording, 1) / "fio.json", cell(recording, 3) / "fio.json")
     assert faults(recording) == [("round 3", "duplicated round")]
 
 
-def rewrite(recording: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
-    path = recording / "cells/1-soak-part1/fio.json"
-    found = list(documents(path.read_text()))
-    change(found)
-    path.write_text("\n".join(json.dumps(one) for one in found))
-
-
 def test_a_slice_that_is_missing_takes_the_one_that_spans_it(recording: Path, made: Path) -> None:
     before = collect(made, reduced=False)["cells"].query("kind == 'soak'").set_index("round")
-    rewrite(recording, lambda found: found.__delitem__(4))
+    change_documents(recording / "cells/1-soak-part1", lambda found: found.__delitem__(4))
     after = collect(recording, reduced=False)["cells"].query("kind == 'soak'").set_index("round")
     assert faults(recording) == [("slice 5", "missing slice"), ("slice 6", "missing slice")]
     assert list(after.index) == [1, 2, 3, 4, 6, 7, 8, 9, 10], "the others keep their numbers"
@@ -191,16 +166,16 @@ def test_a_slice_that_is_missing_takes_the_one_that_spans_it(recording: Path, ma
 
 
 def test_the_first_slice_may_be_missing(recording: Path) -> None:
-    rewrite(recording, lambda found: found.__delitem__(0))
+    change_documents(recording / "cells/1-soak-part1", lambda found: found.__delitem__(0))
     assert faults(recording) == [("slice 1", "missing slice"), ("slice 2", "missing slice")]
 
 
 def test_a_soak_of_another_length_than_the_journals(recording: Path) -> None:
-    path = recording / "journal.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    (line,) = [one for one in lines if one["event"] == "soak"]
-    line["bytes"] += 4096
-    path.write_text("".join(canonical(one) + "\n" for one in lines))
+    def change(lines: list[dict[str, Any]]) -> None:
+        (line,) = [one for one in lines if one["event"] == "soak"]
+        line["bytes"] += 4096
+
+    change_journal(recording, change)
     assert {fault for _, fault, _ in excluded(recording)} == {"contradicts itself"}
 
 
@@ -208,7 +183,7 @@ def test_a_status_that_contradicts_itself_takes_two_slices(recording: Path) -> N
     def change(found: list[dict[str, Any]]) -> None:
         found[2]["jobs"][0]["write"]["lat_ns"]["mean"] *= 1000
 
-    rewrite(recording, change)
+    change_documents(recording / "cells/1-soak-part1", change)
     assert faults(recording) == [("slice 3", "contradicts itself"), ("slice 4", "negative latency")]
 
 

@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivelab.analysis.labels import KINDS, UNITS, cell_labels, named
+from drivelab.analysis.labels import KINDS, UNITS
 
 from .rows import key, loop, soak, table
 
 
 def labels(rows: list[dict[str, Any]]) -> list[str]:
-    found = named(table("cells", rows)).sort_values("step", kind="stable")
+    found = table("cells", rows).sort_values("step", kind="stable")
     return list(dict.fromkeys(found["cell_label"]))
 
 
@@ -77,16 +77,33 @@ _PLACES = st.fixed_dictionaries(
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(_PLACES, max_size=12, unique_by=lambda one: (one["run"], one["step"], one["cell"])))
-def test_names_are_unique_in_a_recording(found: list[dict[str, Any]]) -> None:
+@given(st.lists(_PLACES, max_size=12, unique_by=lambda one: (one["run"], one["step"])))
+def test_names_are_unique_in_a_recording_but_of_soaks_that_go_on(found: list[dict[str, Any]]) -> None:
     rows = [
         {**key(run=one["run"]), **one, **({} if one["phase"] else {"phase_value": None, "phase_pass": None})}
         for one in found
     ]
     places = table("cells", rows)
-    pairs = list(zip(places["recording"], cell_labels(places), strict=True))
-    assert len(set(pairs)) == len(pairs)
-    assert all(name.startswith(row["workload"]) for (_, name), row in zip(pairs, rows, strict=True))
+    named_so = dict(zip(zip(places["run"], places["step"], strict=True), places["cell_label"], strict=True))
+    for (run, step), name in named_so.items():
+        one = next(row for row in rows if (row["run"], row["step"]) == (run, step))
+        assert name.startswith(one["workload"])
+        alike = [other for (of, other), label in named_so.items() if of == run and label == name]
+        assert alike == list(range(min(alike), max(alike) + 1)), "what goes on has no step of another name in between"
+        assert len(alike) == 1 or one["kind"] == "soak"
+
+
+def test_a_soak_that_goes_on_keeps_its_name_and_one_that_comes_back_does_not() -> None:
+    """As the PTS write saturation: the second soak of the workload has the full histogram, and no round says so."""
+    going_on = soak([1.0], step=0) + soak([1.0], step=1)
+    assert labels(going_on) == ["RND 4KiB 0/100"]
+    coming_back = going_on + soak([1.0], step=2, read_share=100) + soak([1.0], step=3)
+    assert labels(coming_back) == ["RND 4KiB 0/100", "RND 4KiB 100/0", "RND 4KiB 0/100 soak"]
+
+
+def test_unsound_cells_are_named_as_if_they_were_sound() -> None:
+    lost = [row | {"cell": 1} for row in loop([1.0], threads=4, unsound="no I/O: none")]
+    assert labels(loop([1.0], threads=1) + lost) == ["RND 4KiB 0/100 T1Q8", "RND 4KiB 0/100 T4Q8"]
 
 
 def test_every_metric_has_a_kind_and_a_unit() -> None:

@@ -54,6 +54,20 @@ def test_a_level_that_falls_drifts_and_varies() -> None:
     assert row["level_variation_pct"] == pytest.approx(100 * tail.std(ddof=1) / 950)
 
 
+@pytest.mark.parametrize(
+    ("tail", "steady"),
+    [
+        ([1000.0, 985, 970, 955, 940], False),  # within the limits of the PTS, and 6 % lower at its end
+        ([1000.0, 995, 990, 985, 980], True),  # falls throughout, by less than is looked for
+        ([1000.0, 940, 985, 955, 970], True),  # scatters as much as the first, and falls nowhere
+    ],
+)
+def test_no_level_is_steady_that_rises_or_falls_throughout(tail: list[float], steady: bool) -> None:
+    (row,) = saturation_table(soak([4000.0] * 20 + tail), {"op7": MIB}).to_dict("records")
+    assert row["level_from_s"] == 40
+    assert row["level_steady"] is steady
+
+
 def test_without_a_cliff_its_columns_are_null(tmp_path: Path) -> None:
     found = saturation_table(soak([1000.0] * 20), {"op7": MIB})
     io.write(found, tmp_path / "saturation.parquet", "saturation")

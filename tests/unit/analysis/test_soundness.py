@@ -13,19 +13,15 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_plans import made_plan
+from made_recordings import SOAK, change_documents, change_job, change_journal, copied, made_recording
 
 from drivelab.analysis.deltas import deltas_table
 from drivelab.analysis.exclusions import counted, exclusions_table, left_out
-from drivelab.analysis.labels import named
 from drivelab.analysis.soundness import FAULTS, because, missing_cells, sound, split, unsound_cells
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.windows import windows_table
 from drivelab.errors import UserError
-from drivelab.fio.document import documents
-from drivelab.plan.plan import Plan, canonical
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
+from drivelab.plan.plan import Plan
 from drivelab.tables import io
 from drivelab.tables.collect import collect
 from drivelab.tables.facts import recording_facts, strangers
@@ -37,8 +33,6 @@ READ = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threa
 LARGER = {**READ, "block_size_bytes": 8192}
 TRACK = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "metric": "iops"}
 UNTIL = {"window": 5, "max_rounds": 25, "data_excursion": 0.2, "slope_excursion": 0.1, "track": [TRACK]}
-SOAK = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 4, "slice_s": 0.1}
-FILL = {"block_size_bytes": 131072, "capacity_multiple": 1, "pattern": "sequential", "queue_depth": 32}
 STEPS: list[dict[str, Any]] = [{"loop": {"cells": [READ, LARGER], "until": UNTIL}},
                                {"soak": {"cell": SOAK, "until": {"time_s": 0.5}}}]  # fmt: skip
 
@@ -46,28 +40,12 @@ STEPS: list[dict[str, Any]] = [{"loop": {"cells": [READ, LARGER], "until": UNTIL
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording on the virtual clock: a loop of two cells that is steady from round 1 to 5, then a soak."""
-    folder = tmp_path_factory.mktemp("made")
-    plan = made_plan(folder, STEPS, {"fill": FILL})
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-    measure(plan, folder / "conditioned.json")
-    return plan.recording_path
+    return made_recording(tmp_path_factory.mktemp("made"), STEPS)
 
 
 @pytest.fixture
 def recording(made: Path, tmp_path: Path) -> Path:
-    """A copy of it to tamper with, in another results folder."""
-    place = tmp_path / "recordings" / Path(*made.parts[-3:])
-    shutil.copytree(made, place)
-    return place
-
-
-def tamper(recording: Path, cell: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the job in fio's document of a cell."""
-    path = recording / "cells" / cell / "fio.json"
-    document = json.loads(path.read_text())
-    change(document["jobs"][0])
-    path.write_text(json.dumps(document))
+    return copied(made, tmp_path)
 
 
 def written(recording: Path, folder: Path) -> dict[str, pd.DataFrame]:
@@ -119,7 +97,7 @@ def test_a_bad_value_is_named_and_is_in_no_window_average_or_percentile(
     recording: Path, tmp_path: Path, case: str
 ) -> None:
     change, fault = BAD[case]
-    tamper(recording, "0-round03-cell00", change)
+    change_job(recording / "cells/0-round03-cell00", change)
     tables = written(recording, tmp_path)
     cells = tables["cells"]
     bad = cells[cells["unsound"].notna()]
@@ -130,7 +108,7 @@ def test_a_bad_value_is_named_and_is_in_no_window_average_or_percentile(
     for name in ("latency_bins", "series"):
         rows = tables[name]
         assert rows[(rows["kind"] == "loop") & (rows["round"] == 3) & (rows["cell"] == 0)].empty, name
-    assert len(named(cells)) == len(cells) - 1
+    assert len(sound(cells)) == len(cells) - 1
     (window,) = windows_table(cells, {0: UNTIL}).to_dict("records")
     assert (window["reached"], window["rounds"], window["window_start"], window["window_end"]) == (False, 5, 4, 5)
     assert len(window["values"]) == 2, "what is left behind the hole, and it is not called steady"
@@ -138,7 +116,7 @@ def test_a_bad_value_is_named_and_is_in_no_window_average_or_percentile(
 
 def test_another_cell_keeps_its_window(recording: Path, tmp_path: Path) -> None:
     """Steady state is judged by the smaller reads; a bad larger one is missing from its own average only."""
-    tamper(recording, "0-round02-cell01", lambda job: job["read"].update(iops=float("nan")))
+    change_job(recording / "cells/0-round02-cell01", lambda job: job["read"].update(iops=float("nan")))
     cells = written(recording, tmp_path)["cells"]
     assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0", "not a number")]
     assert windows_table(cells, {0: UNTIL})["reached"].all()
@@ -152,13 +130,13 @@ def summary_of(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def test_a_bad_value_is_in_no_summary(recording: Path, made: Path, tmp_path: Path) -> None:
-    tamper(recording, "0-round02-cell01", lambda job: job["read"].update(iops=1e12, bw_bytes=float("nan")))
+    change_job(recording / "cells/0-round02-cell01", lambda job: job["read"].update(iops=1e12, bw_bytes=float("nan")))
     before = summary_of(written(made, tmp_path / "before")).set_index(["cell_label", "metric"])
     tables = written(recording, tmp_path / "after")
     after = summary_of(tables).set_index(["cell_label", "metric"])
     assert set(before.index) == set(after.index)
     place = ("RND 8KiB 100/0", "iops")
-    kept = named(tables["cells"]).query("cell_label == 'RND 8KiB 100/0' and 1 <= round <= 5")
+    kept = sound(tables["cells"]).query("cell_label == 'RND 8KiB 100/0' and 1 <= round <= 5")
     assert sorted(kept["round"]) == [1, 3, 4, 5]
     assert after.loc[place, "value"] == pytest.approx(kept["iops"].mean())
     assert after.loc[place, "spread_high"] < 1e12
@@ -194,16 +172,21 @@ def test_a_window_of_which_a_cell_lacks_a_round_cannot_tell_a_difference() -> No
 
 
 def test_recordings_that_are_left_out_are_in_no_summary(recording: Path, tmp_path: Path) -> None:
-    """Three runs, of which the first was made with another fio: two are left, which are no median of three."""
+    """Three runs, of which the first was made with another kernel: two are left, which are no median of three."""
     runs = [recording, copy_of(recording, 2), copy_of(recording, 3)]
     for number, run in enumerate(runs):
         new_times(run, 1000 * number)
     path = recording / "host.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "fio": "1.0"}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "1.0"}))
     of_runs = [written(run, tmp_path / run.name) for run in runs]
     tables = {name: pd.concat([one[name] for one in of_runs], ignore_index=True) for name in of_runs[0]}
     exclusions = exclusions_table(tables["cells"], recording_facts(runs))
-    assert exclusions["fault"].tolist() == ["mixed versions"]
+    assert exclusions["fault"].tolist() == ["mixed versions", "waiting recording"]
+    waiting = exclusions.iloc[1]
+    assert waiting["recording"] == f"mine/made-up/{runs[2].name}"
+    assert waiting["place"] == "values of RND 4KiB 100/0, RND 8KiB 100/0, RND 4KiB 0/100"
+    assert "2 sound recordings of 3: a median needs an odd number of at least three" in waiting["words"]
+    assert waiting["words"].endswith(f"the value is of mine/made-up/{runs[1].name} alone")
     pooled, left = summary_of(tables), summary_of({name: counted(rows, exclusions) for name, rows in tables.items()})
     assert set(pooled["scope"]) == {"recordings"}
     assert f"mine/made-up/{recording.name}" in {one for row in pooled["recordings"] for one in row}
@@ -250,20 +233,18 @@ def test_a_bad_line_of_a_log_makes_its_cell_unsound(recording: Path, tmp_path: P
     assert series[(series["kind"] == "loop") & (series["round"] == 2) & (series["cell"] == 1)].empty
 
 
-def test_a_bad_second_of_a_soak_takes_the_slices_that_it_is_in(made: Path, tmp_path: Path) -> None:
+def test_a_bad_second_of_a_soak_takes_the_slices_that_it_is_in(tmp_path: Path) -> None:
     folder = tmp_path / "soak"
     folder.mkdir()
-    plan = made_plan(folder, [{"soak": {"cell": {**SOAK, "slice_s": 2}, "until": {"time_s": 6}}}], {"fill": FILL})
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-    measure(plan, folder / "conditioned.json")
-    path = log_of(plan.recording_path, "*")
+    soaked = made_recording(folder, [{"soak": {"cell": {**SOAK, "slice_s": 2}, "until": {"time_s": 6}}}])
+    recording = copied(soaked, tmp_path)
+    path = log_of(recording, "*")
     lines = path.read_text().splitlines()
     assert len(lines) == 6
     lines[2] = "3000, nan, 1, 0, 0"
     path.write_text("\n".join([*lines, "7000, 12"]))
-    tables = written(plan.recording_path, tmp_path)
-    assert excluded(plan.recording_path, tables["cells"]) == [("slice 2, RND 4KiB 0/100", "not a number")]
+    tables = written(recording, tmp_path)
+    assert excluded(recording, tables["cells"]) == [("slice 2, RND 4KiB 0/100", "not a number")]
     assert tables["series"]["time_s"].tolist() == [1, 2, 4, 5, 6], "neither the bad second, nor a line that was cut off"
 
 
@@ -304,9 +285,9 @@ def test_a_last_round_that_the_journal_lost_is_told_by_the_manifest(recording: P
 
 def test_a_loop_that_nothing_can_be_said_of_has_no_sound_cell(recording: Path, tmp_path: Path) -> None:
     for number in range(1, 6):
-        tamper(recording, f"0-round0{number}-cell00", lambda job: job.update(error=5))
+        change_job(recording / f"cells/0-round0{number}-cell00", lambda job: job.update(error=5))
     cells = written(recording, tmp_path)["cells"]
-    assert named(cells)["kind"].unique().tolist() == ["soak"]
+    assert sound(cells)["kind"].unique().tolist() == ["soak"]
     assert windows_table(cells, {0: UNTIL}).empty
 
 
@@ -324,10 +305,10 @@ def test_a_slice_that_is_no_number_leaves_the_others(recording: Path, tmp_path: 
 
 
 def test_a_soak_whose_counts_go_back_is_unsound_as_a_whole(recording: Path, tmp_path: Path) -> None:
-    path = recording / "cells/1-soak-part1/fio.json"
-    found = list(documents(path.read_text()))
-    found[2]["jobs"][0]["write"]["lat_ns"]["N"] = 1
-    path.write_text("\n".join(json.dumps(one) for one in found))
+    def change(found: list[dict[str, Any]]) -> None:
+        found[2]["jobs"][0]["write"]["lat_ns"]["N"] = 1
+
+    change_documents(recording / "cells/1-soak-part1", change)
     tables = written(recording, tmp_path)
     assert excluded(recording, tables["cells"]) == [("slice 1, RND 4KiB 0/100", "damaged evidence")]
     assert tables["series"][tables["series"]["kind"] == "soak"].empty
@@ -361,18 +342,25 @@ def test_a_copied_run_counts_once(recording: Path, tmp_path: Path) -> None:
 
 
 def new_times(recording: Path, later_s: int) -> None:
-    path = recording / "journal.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        line["at"] = (pd.Timestamp(line["at"]) + pd.Timedelta(seconds=later_s)).isoformat()
-    path.write_text("".join(canonical(line) + "\n" for line in lines))
+    def change(lines: list[dict[str, Any]]) -> None:
+        for line in lines:
+            line["at"] = (pd.Timestamp(line["at"]) + pd.Timedelta(seconds=later_s)).isoformat()
+
+    change_journal(recording, change)
 
 
-_VERSIONS = [("host.json", "fio"), ("host.json", "kernel"), ("identity.json", "firmware")]
+_VERSIONS = [
+    ("host.json", "fio", "fio"), ("host.json", "kernel", "kernel"), ("identity.json", "firmware", "firmware"),
+    ("identity.json", "capacity_bytes", "capacity in bytes"),
+    ("identity.json", "logical_block_bytes", "logical block in bytes"),
+    ("identity.json", "over_provisioning_pct", "over-provisioning in %"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("file", "name"), _VERSIONS)
-def test_runs_of_other_versions_than_the_latest_are_not_pooled_with_it(recording: Path, file: str, name: str) -> None:
+@pytest.mark.parametrize(("file", "name", "words"), _VERSIONS)
+def test_runs_of_other_versions_than_the_latest_are_not_pooled_with_it(
+    recording: Path, file: str, name: str, words: str
+) -> None:
     runs = [recording, copy_of(recording, 2), copy_of(recording, 3)]
     for number, run in enumerate(runs[1:], start=1):
         new_times(run, 1000 * number)
@@ -383,7 +371,7 @@ def test_runs_of_other_versions_than_the_latest_are_not_pooled_with_it(recording
     assert found[["recording", "place", "fault"]].values.tolist() == [
         [f"mine/made-up/{recording.name}", "recording", "mixed versions"]
     ]
-    assert f"{name} " in found["words"].iloc[0]
+    assert f"{words} " in found["words"].iloc[0]
     assert "and not 9.9 as the latest" in found["words"].iloc[0]
 
 
@@ -417,6 +405,98 @@ def test_a_slice_without_io_counts_and_a_cell_without_does_not() -> None:
     assert [one is None for one in unsound_cells(cells)] == [True, False, True, True, True, True]
 
 
+def test_the_last_of_an_even_number_of_recordings_is_named_though_nothing_is_wrong_with_it(recording: Path) -> None:
+    runs = [recording, *(copy_of(recording, run) for run in (2, 3, 4))]
+    for number, run in enumerate(runs):
+        new_times(run, 1000 * number)
+    cells = [collect(run, reduced=False)["cells"] for run in runs]
+    cells[0].loc[cells[0]["kind"] == "soak", "unsound"] = because("no I/O", "x")
+    found = {
+        number: exclusions_table(pd.concat(cells[:number], ignore_index=True), recording_facts(runs[:number]))
+        for number in (1, 2, 3, 4)
+    }
+    waits = {number: of[of["fault"] == "waiting recording"] for number, of in found.items()}
+    assert waits[1].empty
+    names = [f"mine/made-up/{run.name}" for run in runs]
+    assert waits[2]["recording"].tolist() == [names[1]], (
+        "of the soak there is one sound recording, which waits for none"
+    )
+    assert waits[3][["recording", "place"]].values.tolist() == [[names[2], "values of RND 4KiB 0/100"]]
+    assert waits[4]["recording"].tolist() == [names[3]]
+    assert "4 sound recordings of 4" in waits[4]["words"].iloc[0]
+    assert waits[4]["words"].iloc[0].endswith("the value is the median of the 3 before it")
+    assert left_out(found[4]) == set(), "its cells are in the tables all the same"
+
+
+def _other_fio(found: list[dict[str, Any]]) -> None:
+    found[0]["fio version"] = "fio-3.99"
+
+
+def _other_job(name: str, value: str) -> Callable[[list[dict[str, Any]]], None]:
+    return lambda found: found[0]["jobs"][0]["job options"].update({name: value})
+
+
+def _least(value: float) -> Callable[[list[dict[str, Any]]], None]:
+    return lambda found: found[0]["jobs"][0]["read"]["lat_ns"].update(min=value)
+
+
+OF_CELLS: dict[str, tuple[Callable[[list[dict[str, Any]]], None], str, str]] = {
+    "fio": (_other_fio, "mixed versions", "another version of fio than the recording's host.json: 3.99 and not"),
+    "drive": (_other_job("filename", "/dev/other"), "foreign evidence", "fio ran with filename=/dev/other, job.fio"),
+    "depth": (_other_job("iodepth", "32"), "foreign evidence", "fio ran with iodepth=32, job.fio has 1"),
+    "pattern": (_other_job("rw", "write"), "foreign evidence", "fio ran with rw=write, job.fio has randread"),
+    "block": (_other_job("bs", "512"), "foreign evidence", "fio ran with bs=512, job.fio has 8192"),
+    "least": (_least(-5), "negative latency", "smallest latency of the reads -0.005 us"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OF_CELLS)
+def test_a_cell_of_another_fio_or_job_or_with_a_time_below_zero_is_named(recording: Path, case: str) -> None:
+    change, fault, words = OF_CELLS[case]
+    change_documents(recording / "cells/0-round02-cell01", change)
+    cells = collect(recording, reduced=False)["cells"]
+    assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0", fault)]
+    assert words in cells["unsound"].dropna().iloc[0]
+
+
+def test_a_changed_job_is_told_by_what_fio_says_it_ran(recording: Path) -> None:
+    path = recording / "cells/0-round02-cell01/job.fio"
+    path.write_text(path.read_text().replace("bs=8192", "bs=4096"))
+    assert excluded(recording, collect(recording, reduced=False)["cells"]) == [
+        ("round 2, RND 8KiB 100/0", "foreign evidence")
+    ]
+
+
+OF_STATUSES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "rate": (lambda job: job["write"].update(iops=float("nan")), "not a number"),
+    "bandwidth": (lambda job: job["write"].update(bw_bytes=float("inf")), "not a number"),
+    "count": (lambda job: job["write"].update(total_ios=float("nan")), "not a number"),
+    "fewer": (lambda job: job["write"].update(total_ios=0), "contradicts itself"),
+    "least": (lambda job: job["write"]["lat_ns"].update(min=-5), "negative latency"),
+}
+
+
+@pytest.mark.parametrize("case", OF_STATUSES)
+def test_a_status_in_the_middle_of_a_soak_spoils_the_two_slices_that_it_parts(recording: Path, case: str) -> None:
+    change, fault = OF_STATUSES[case]
+    change_documents(recording / "cells/1-soak-part1", lambda found: change(found[2]["jobs"][0]))
+    cells = collect(recording, reduced=False)["cells"]
+    assert excluded(recording, cells) == [(f"slice {number}, RND 4KiB 0/100", fault) for number in (3, 4)]
+
+
+def test_a_status_of_another_fio_in_a_soak_is_named(recording: Path) -> None:
+    change_documents(recording / "cells/1-soak-part1", lambda found: found[2].update({"fio version": "fio-3.99"}))
+    cells = collect(recording, reduced=False)["cells"]
+    assert excluded(recording, cells) == [("slice 3, RND 4KiB 0/100", "mixed versions")]
+
+
+def test_an_empty_journal_is_a_sentence(recording: Path) -> None:
+    (recording / "journal.jsonl").write_text("")
+    for read in (lambda: collect(recording, reduced=False), lambda: recording_facts([recording])):
+        with pytest.raises(UserError, match="its journal is empty; restore it from a copy, or remove the folder"):
+            read()
+
+
 def test_a_cell_twice_in_the_journal_counts_once() -> None:
     cells = table("cells", [row | _LATENCIES for row in loop([100.0, 50.0]) + loop([70.0])])
     assert [one is None for one in unsound_cells(cells)] == [True, True, False]
@@ -448,7 +528,7 @@ def test_names_do_not_depend_on_what_is_unsound() -> None:
     rows = loop([9.0], queue_depth=1) + [row | {"cell": 1} for row in loop([9.0], queue_depth=32)]
     rows[0]["unsound"] = because("no I/O", "x")
     cells = table("cells", rows)
-    assert named(cells)["cell_label"].tolist() == ["RND 4KiB 0/100 T2Q32"]
+    assert sound(cells)["cell_label"].tolist() == ["RND 4KiB 0/100 T2Q32"]
     assert sound(cells.drop(columns="unsound")).equals(cells.drop(columns="unsound"))
 
 

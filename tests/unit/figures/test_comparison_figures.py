@@ -64,7 +64,8 @@ def test_a_forest_has_each_delta_with_its_interval_and_verdict(made: ModuleType,
     ends = np.concatenate([points[:, 0] for points in drawn(figure, "interval")])
     both = deltas[["interval_low_pct", "interval_high_pct"]].to_numpy().ravel()
     assert sorted(ends[np.isfinite(ends)]) == pytest.approx(sorted(both[np.isfinite(both)]))
-    assert sorted(texts(figure, "verdict")) == sorted(deltas["verdict"])
+    told = deltas["verdict"] if len(names) == 1 else deltas["verdict"] + ", " + deltas["comparison"]
+    assert sorted(texts(figure, "verdict")) == sorted(told)
     assert figure.axes[0].get_xlabel() == "Delta against op7 (%), better →"
     rows = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     assert {"pts-iops: I/O rate", *deltas["cell_label"]} <= set(rows)
@@ -86,12 +87,28 @@ def test_what_is_not_compared_has_no_dot(made: ModuleType) -> None:
     figure = comparison(deltas.assign(**none, interval_low_pct=np.nan, interval_high_pct=np.nan))
     assert sum(len(points) for verdict in (BETTER, WORSE, SAME, CANNOT_TELL) for points in drawn(figure, verdict)) == 1
     assert texts(figure, "verdict") == [NOT_COMPARED, CANNOT_TELL]
-    assert texts(figure, "value") == ["", "\N{MINUS SIGN}3 %"]
+    assert texts(figure, "value") == ["", "\N{MINUS SIGN}3.0 %"]
 
 
 def test_unknown_verdicts_are_refused(made: ModuleType) -> None:
     with pytest.raises(ValueError, match=r"unknown verdict\(s\) splendid"):
         comparison(made.deltas().assign(verdict="splendid"))
+
+
+def test_the_margin_has_an_end_where_all_deltas_are_small(made: ModuleType) -> None:
+    small = dict.fromkeys(("delta_pct", "interval_low_pct", "interval_high_pct"), 0.02)
+    figure = comparison(made.deltas(("op28",)).assign(**small))
+    low, high = figure.axes[0].get_xlim()
+    assert low < -6.5 < 6.5 < high  # the margin is five
+    assert set(texts(figure, "value")) == {"+0.02 %"}
+
+
+def test_drives_are_told_apart_in_grey(made: ModuleType) -> None:
+    figure = normalised(made.deltas(("op28", "op7-512e", "op3")))
+    fills = {patch.get_hatch() for patch in figure.axes[0].patches if patch.get_gid() == "bar"}
+    assert len(fills) == 3
+    assert [patch.get_hatch() for patch in figure.legends[0].get_patches()] == list(dict.fromkeys(
+        patch.get_hatch() for patch in figure.axes[0].patches if patch.get_gid() == "bar"))  # fmt: skip
 
 
 def test_relative_bars_end_at_the_ratio(made: ModuleType) -> None:
@@ -296,6 +313,24 @@ def test_the_tail_of_equal_ios_is_their_share_and_a_slow_one_costs_more() -> Non
     assert "op7: 50 %" in [text.get_text() for text in slow.legends[0].get_texts()]
 
 
+def test_ios_that_all_took_one_time_have_a_step_and_a_tail() -> None:
+    bins = frames.bins().groupby("drive").head(1).assign(latency_ns=206_000, count=1000)
+    for points in drawn(exceedance_of_drives(bins), "line"):
+        assert points.tolist() == [[206.0, 1.0], [206.0, 0.0005]]
+    figure = tail(bins)
+    for points in drawn(figure, "line"):
+        assert points == pytest.approx(np.array([[100.0, 100.0], [0.1, 0.1]]))
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names[:-1] == [f"{drive}: all I/Os took 206 µs" for drive in bins["drive"]]
+    assert texts(figure, "note") == [], "no part of the time is in the legend"
+
+
+def test_one_slice_has_a_median() -> None:
+    (median,) = drawn(latency_heat(**frames.slices(1)), "median")
+    assert median[:, 0].tolist() == [0.0, 10.0]
+    assert median[0, 1] == median[1, 1]
+
+
 def test_the_heat_of_a_slice_adds_up_to_all_its_ios() -> None:
     tables = frames.slices(5)
     figure = latency_heat(**tables)
@@ -337,6 +372,8 @@ def test_soaks_of_different_workloads_are_told_by_bandwidth() -> None:
 
 def test_telemetry_shades_where_the_drive_throttled() -> None:
     figure = telemetry_strip(**frames.heated(300))
+    named = [text.get_text() for axes in figure.axes for text in axes.get_legend().get_texts()]
+    assert named.count("throttled") == 1
     assert [axes.get_ylabel() for axes in figure.axes] == ["I/O rate (IOPS)", "Temperature\n(°C)",
                                                            "Processor time\n(% of all)"]  # fmt: skip
     for axes in figure.axes:

@@ -21,7 +21,7 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
 
-from drivelab.figures import style
+from drivelab.figures import hover_room, style
 from drivelab.figures.convergence import convergence
 from drivelab.figures.demand_intensity import demand_intensity
 from drivelab.figures.demand_variation import demand_variation
@@ -122,6 +122,38 @@ def test_every_line_and_bar_is_in_the_chart(name: str, made: ModuleType) -> None
             assert any(len(one) == len(ends) and np.allclose(numbers(one), ends, rtol=HALF_A_DIGIT) for one in along)
             checked += 1
     assert checked > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width_px", [hover_room.NARROWEST_PX, 928])
+def test_no_text_is_cut_off_at_a_side(name: str, width_px: int, made: ModuleType) -> None:
+    layout = chart(drawings(made)[name]())["layout"]
+    right = layout["margin"]["r"]
+    axis_px = 70  # Plotly makes room for tick labels by itself
+    room = width_px - axis_px - right
+    for note in layout["annotations"]:
+        width = hover_room.width_px(note)
+        start = hover_room.place(note, layout) * room + note.get("xshift", 0)
+        start -= width * {"left": 0, "center": 0.5, "right": 1}[note["xanchor"]]
+        assert -axis_px <= start + 8, note["text"]  # but for the padding, in which there are no letters
+        assert start + width <= room + right + 1, note["text"]
+
+
+def test_room_is_made_for_what_is_written_beside_a_panel() -> None:
+    figure = style.new_figure("A panel")
+    axes = figure.subplots()
+    axes.set_xlim(0, 1)
+    empty = chart(figure)["layout"]["margin"]["r"]
+    axes.text(1.08, 0.5, "12,345,678.9", transform=axes.transAxes, ha="right")
+    over = chart(figure)["layout"]["margin"]["r"]
+    axes.text(1.0, 0.5, "12,345,678.9 of them", transform=axes.transAxes, ha="left")
+    assert empty < over < chart(figure)["layout"]["margin"]["r"]
+
+
+def test_the_determination_block_is_left_to_the_table_of_the_page(made: ModuleType) -> None:
+    figure = window(made.steady_state().iloc[:1])
+    assert {text.get_gid() for axes in figure.axes for text in axes.texts} == {"determination"}
+    assert chart(figure)["layout"]["annotations"] == []
 
 
 @pytest.mark.parametrize("name", NAMES)

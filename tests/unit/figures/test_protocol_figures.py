@@ -8,6 +8,7 @@ import protocol_frames as frames
 import pytest
 from matplotlib.figure import Figure
 
+from drivelab.figures import render
 from drivelab.figures.convergence import convergence
 from drivelab.figures.demand_intensity import demand_intensity
 from drivelab.figures.demand_variation import demand_variation
@@ -67,9 +68,42 @@ def test_workloads_have_panels_and_a_prewrite_has_none() -> None:
 def test_chosen_points_are_ringed_where_they_are() -> None:
     cells = frames.with_points(frames.sweep())
     figure = demand_intensity(cells, frames.NO_WINDOWS)
-    rings = {tuple(np.round(one[0], 0)) for one in drawn(figure, "chosen")}
+    rings = {tuple(np.round(place, 0)) for one in drawn(figure, "chosen") for place in one}
     assert rings == {(160640.0, 100.0), (80320.0, 100.0), (10040.0, 100.0)}
     assert sorted(texts(figure, "chosen name")) == ["MAX T4Q4", "MID T2Q4", "MIN T1Q1"]
+
+
+def alike() -> pd.DataFrame:
+    """A sweep with points of a drive that is busy from the start: all rates lie close together, in no order."""
+    cells = frames.with_points(frames.sweep((1, 2, 4), (1, 2, 4)))
+    outstanding = cells["threads"] * cells["queue_depth"]
+    iops = 2200 + 60 * np.sin(3.0 * outstanding + cells["threads"])
+    return cells.assign(iops=iops, mean_latency_us=outstanding / iops * 1e6)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pytest.param(frames.with_points(frames.sweep()), id="4 by 6"),
+        pytest.param(frames.with_points(frames.sweep((1, 2, 4), (1, 2, 4))), id="never waits"),
+        pytest.param(frames.sweep((1,), (1, 4, 16), (100, 0)), id="two workloads"),
+        pytest.param(alike(), id="rates alike"),
+    ],
+)
+def test_names_of_points_cover_nothing(cells: pd.DataFrame) -> None:
+    figure = render("demand_intensity", {"cells": cells, "steady_state": frames.NO_WINDOWS}, "op7, PTS")
+    figure.canvas.draw()
+    for axes in figure.axes:
+        names = [text for text in axes.texts if text.get_gid() in ("name", "chosen name")]
+        boxes = [text.get_window_extent() for text in names]
+        assert not any(one.overlaps(two) for place, one in enumerate(boxes) for two in boxes[place + 1 :])
+        for line in axes.get_lines():
+            for x, y in axes.transData.transform(line.get_xydata()):
+                assert not any(box.contains(x, y) for box in boxes), (x, y)
+        assert names
+        assert all(box.x0 >= axes.bbox.x0 and box.x1 <= axes.bbox.x1 for box in boxes)
+        chosen = {text.get_text().split()[-1] for text in names if text.get_gid() == "chosen name"}
+        assert not chosen & {text.get_text() for text in names if text.get_gid() == "name"}
 
 
 def test_convergence_of_a_sweep_shows_the_most_threads() -> None:
@@ -92,7 +126,7 @@ def test_bursts_have_their_places_in_time_between_the_baselines() -> None:
     assert fifty[:, 1].tolist() == [2000, 7000, 7000]
     assert np.diff(five[:, 0]) * 60 == pytest.approx([6, 6], rel=1e-6)
     assert len(drawn(figure, "baseline")) == 3
-    assert texts(figure, "phase name") == ["5s", "50s"]
+    assert texts(figure, "phase name") == ["5 s", "50 s"]
 
 
 def test_recovery_is_marked_when_it_happened_else_denied() -> None:

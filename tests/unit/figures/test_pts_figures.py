@@ -40,6 +40,23 @@ def test_a_window_for_every_tracked_variable(made: ModuleType) -> None:
     assert [list(line.get_ydata()) for line in found(figure, "values")] == [list(one) for one in values]
 
 
+@pytest.mark.parametrize("factor", [0.0, 1.0, 1e3, 3.7e5])
+def test_determination_of_large_and_small_values_is_neither_cut_nor_printed_over(
+    made: ModuleType, factor: float
+) -> None:
+    table = made.steady_state()
+    scaled = ["average", "slope", "intercept", *(name for name in table if name.endswith("_excursion"))]
+    table = table.assign(**{name: table[name] * factor for name in scaled})
+    table["values"] = [[value * factor for value in values] for values in table["values"]]
+    figure = window(table.iloc[:1])
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for axes in figure.axes for text in axes.texts]
+    assert len(boxes) == 15
+    page = figure.bbox
+    assert all(page.x0 <= box.x0 and box.x1 <= page.x1 and box.y0 >= page.y0 for box in boxes)
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[place + 1 :])
+
+
 def test_windows_of_one_name_are_told_apart(made: ModuleType) -> None:
     mean = made.steady_state(metric="mean_latency_us")
     figure = window(pd.concat([made.steady_state(), mean]))
@@ -118,6 +135,15 @@ def test_a_soak_shows_its_rate_above_its_latency_on_one_time_axis(made: ModuleTy
     assert rate.get_xlim() == latency.get_xlim()
 
 
+def test_marks_of_several_soaks_are_named_once_and_their_shades_do_not_add_up(made: ModuleType) -> None:
+    soaks = pd.concat([made.soak(drive, fresh=9000.0 + place) for place, drive in enumerate(("a", "b", "c"))])
+    figure = saturation_time(soaks)
+    assert labels(figure) == ["a", "b", "c", "write cliff", "level", "level window"]
+    assert {shade.get_alpha() for shade in found(figure, "counted")} == {1.0}
+    alone = labels(saturation_time(made.soak()))
+    assert not {"level", "level window"} & set(alone), "the level says what it is of"
+
+
 def test_volume_begins_near_the_first_slice_where_all_before_would_be_empty(made: ModuleType) -> None:
     soak = made.soak()
     late = soak.assign(bytes_written_total=soak["bytes_written_total"] + (1 << 32))
@@ -152,6 +178,15 @@ def test_each_turn_has_its_histogram() -> None:
     assert [head.partition(",")[0] for head in heads] == ["MAX (T4Q4)", "MID (T2Q4)", "MIN (T1Q1)"]
     assert all("mean 3" in head or "mean 2" in head or "mean 1" in head for head in heads)
     assert not any("50" in head.partition("mean ")[2].partition(" ")[0] for head in heads), "preparation is not shown"
+
+
+def test_the_numbers_over_a_histogram_are_within_the_page() -> None:
+    figure = histogram_by_turn(**frames.turns())
+    figure.canvas.draw()
+    for axes in figure.axes:
+        (head,) = [one for one in axes.get_children() if one.get_gid() == "told"]
+        assert "99.999 %" in head.get_text()  # type: ignore[attr-defined]
+        assert head.get_window_extent().x1 <= figure.bbox.x1
 
 
 def test_a_sweep_against_all_outstanding() -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.config.code_digest import code_digest
 from drivelab.figures import FIGURES
 from drivelab.figures.titles import TITLES
 from drivelab.figures.trace_sheet import TRACE_FIGURES
-from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, TABLES_OF, figure_modules
+from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, TABLES_OF, figure_code
 
 LIBRARY = Path(__file__).resolve().parents[3] / "scripts"
 CAPTIONS = LIBRARY.parent / "workflow/report"
@@ -38,7 +37,7 @@ def test_a_kind_has_the_tables_of_its_figures(kind: str) -> None:
 
 def test_naming_figures_loads_nothing_that_draws() -> None:
     code = (
-        "import sys; from drivelab.stages.figure_kinds import figure_modules; figure_modules(['steady']); "
+        "import sys; from drivelab.stages.figure_kinds import figure_code; figure_code(['steady']); "
         "print([name for name in ('matplotlib', 'pandas', 'numpy') if name in sys.modules])"
     )
     command = [sys.executable, "-c", code]
@@ -47,10 +46,10 @@ def test_naming_figures_loads_nothing_that_draws() -> None:
 
 
 def _digests(monkeypatch: pytest.MonkeyPatch, changed: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Digests of the jobs of each kind, as they are and with a statement more in the module `changed`."""
+    """Digests of all figures, as they are and with a statement more in the module `changed`."""
     from drivelab.config import code_digest as module
 
-    before = {kind: code_digest(*figure_modules([kind])) for kind in FIGURES_OF}
+    before = figure_code(FIGURES_OF)
     read, wanted = module._read, LIBRARY / "drivelab/figures" / f"{changed}.py"
 
     def tampered(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -58,19 +57,31 @@ def _digests(monkeypatch: pytest.MonkeyPatch, changed: str) -> tuple[dict[str, s
         return (text + "changed", names) if path == wanted else (text, names)
 
     monkeypatch.setattr(module, "_read", tampered)
-    return before, {kind: code_digest(*figure_modules([kind])) for kind in FIGURES_OF}
+    return before, figure_code(FIGURES_OF)
 
 
-def test_a_change_of_one_figure_draws_no_others_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = _digests(monkeypatch, "convergence")
-    assert {kind for kind in before if before[kind] != after[kind]} == {"steady", "reads", "maximum", "pre_writes"}
+@pytest.mark.parametrize(
+    ("module", "figures"),
+    [
+        ("convergence", {"convergence", "convergence_reads", "convergence_max", "pre_writes"}),
+        ("replay_phases", {"replay_phases"}),
+        ("trace_heat", {"trace_heat"}),
+    ],
+)
+def test_a_change_of_one_figure_draws_no_others_anew(
+    monkeypatch: pytest.MonkeyPatch, module: str, figures: set[str]
+) -> None:
+    before, after = _digests(monkeypatch, module)
+    assert {name for name in before if before[name] != after[name]} == figures
 
 
 def test_a_change_of_the_style_draws_all_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     before, after = _digests(monkeypatch, "style")
-    assert all(before[kind] != after[kind] for kind in before)
+    assert all(before[name] != after[name] for name in before)
 
 
 def test_a_change_for_replays_is_of_replays(monkeypatch: pytest.MonkeyPatch) -> None:
     before, after = _digests(monkeypatch, "replay_common")
-    assert {kind for kind in before if before[kind] != after[kind]} == {"replay", "phases"}
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed
+    assert changed <= {*FIGURES_OF["replay"], *FIGURES_OF["phases"]}

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 import drivelab
-from drivelab.figures import FIGURES, label, render, save
+from drivelab.figures import FIGURES, label, render, save, style
 
 Case = tuple[str, dict[str, pd.DataFrame], dict[str, Any]]
 UNITS = (
@@ -399,6 +399,21 @@ def test_long_subjects_lose_nothing(made: ModuleType) -> None:
     text = next(text.get_text() for text in figure.texts if text.get_gid() == "subject")
     assert "\n" in text
     assert "".join(text.split()) == "".join(subject.split())
+
+
+@pytest.mark.parametrize("title", ["Random writes 4KiB " * 5, "WWWWWW " * 9 + "iiiiii " * 20, "W" * 90])
+def test_long_titles_lose_nothing(title: str) -> None:
+    figure = style.new_figure(title)
+    axes = figure.subplots()
+    label(figure, reduced=True, virtual=True, clock="virtual", subject="op7")
+    _draw(figure)
+    text = next(text for text in figure.texts if text.get_gid() == "title")
+    assert "".join(text.get_text().split()) == "".join(title.split())
+    boxes = [one.get_window_extent() for one in figure.texts]
+    assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
+    assert not any(one.overlaps(two) for place, one in enumerate(boxes) for two in boxes[place + 1 :])
+    figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
+    assert axes.bbox.y1 <= min(box.y0 for box in boxes)
 
 
 @pytest.mark.parametrize("reached", [True, False])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree
 
+import matplotlib.pyplot as plt
 import pytest
 from matplotlib.text import Text
 
@@ -54,3 +56,65 @@ def test_a_figure_keeps_all_its_texts(made: ModuleType, name: str, tmp_path: Pat
 
 def _axes(axes: object) -> list[object]:
     return [getattr(axes, f"{one}axis") for one in "xyz" if hasattr(axes, f"{one}axis")]
+
+
+@pytest.fixture(scope="module")
+def drawn() -> str:
+    figure, axes = plt.subplots()
+    axes.plot([1, 2, 3], [3, 1, 2], marker="o", label="a < b & 'c' \"d\" 100 % #1 µs: x; y")
+    axes.fill_between([1, 2, 3], [1, 0, 1], hatch="//")
+    axes.legend()
+    file = BytesIO()
+    with plt.rc_context({"svg.fonttype": "none"}):
+        figure.savefig(file, format="svg")
+    plt.close(figure)
+    return file.getvalue().decode()
+
+
+def styles(root: ElementTree.Element) -> dict[str, str]:
+    """Declarations by class."""
+    text = "".join(one.text or "" for one in root.iter(f"{SVG}style"))
+    return dict(re.findall(r"\.(\w+)\{([^}]*)\}", text))
+
+
+def what_shows(svg: str) -> list[tuple[object, ...]]:
+    """Every drawn element with its style, text and all that it refers to; ids by the order of their first use."""
+    root = ElementTree.fromstring(svg)
+    rules, names = styles(root), {}
+    for one in root.iter():
+        if "id" in one.attrib and one.tag != f"{SVG}g":
+            names[one.attrib["id"]] = len(names)
+
+    def known(value: str) -> str:
+        value = re.sub(r"#([\w.-]+)", lambda found: f"#{names.get(found[1], found[1])}", value)
+        value = re.sub(r"-?\d+\.\d+", lambda one: f"{float(one[0]):.2f}".rstrip("0").rstrip("."), value)
+        return re.sub(r"\s|font-family: ?'DejaVu Sans';", "", value)
+
+    found: list[tuple[object, ...]] = []
+    for one in root.iter():
+        given = dict(one.attrib)
+        if "class" in given:
+            given["style"] = rules[given.pop("class")]
+        given.pop("id", None)
+        if one.tag in (f"{SVG}style", f"{SVG}metadata") or (one.tag == f"{SVG}g" and not given):
+            continue
+        if any(one in held.iter() for held in root.iter(f"{SVG}metadata")):
+            continue
+        if "rotate(-0" in given.get("transform", ""):
+            del given["transform"]
+        style = known(given.pop("style", ""))
+        found.append((one.tag, style, (one.text or "").strip(), {key: known(value) for key, value in given.items()}))
+    return found
+
+
+def test_the_same_shows(drawn: str) -> None:
+    assert what_shows(compact(drawn)) == what_shows(drawn)
+
+
+def test_it_is_less_than_half(drawn: str) -> None:
+    assert len(compact(drawn)) < 0.5 * len(drawn)
+
+
+def test_groups_that_say_something_stay() -> None:
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"><g><g clip-path="url(#a)"><g/><path d="M0 0"/></g></g></svg>'
+    assert compact(svg) == ('<svg xmlns="http://www.w3.org/2000/svg"><g clip-path="url(#a)"><path d="M0 0"/></g></svg>')

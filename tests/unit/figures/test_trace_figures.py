@@ -208,7 +208,7 @@ def test_tables_that_do_not_suit_are_refused() -> None:
     two = pd.concat([tables["trace_overview"], tables["trace_overview"].assign(trace="other")])
     with pytest.raises(ValueError, match="2 values of 'trace'"):
         render("trace_sizes", tables | {"trace_overview": two})
-    for name, (_, needed) in TRACE_FIGURES.items():
+    for name, needed in TRACE_FIGURES.items():
         with pytest.raises(ValueError, match="lacks the column"):
             render(name, tables | {needed[0]: tables[needed[0]][["trace"]].assign(phase="Q2C", high_ns=1)})
 

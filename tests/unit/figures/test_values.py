@@ -84,7 +84,7 @@ def test_window_draws_values_bands_fit_and_numbers(made: ModuleType) -> None:
     assert said[1] == "61,265 IOPS"
     assert said[5] == "+1.82 %"
     assert {"2,919", "12,253", "1,116", "6,127"} <= set(said)
-    assert _legend(figure)[2:4] == ["±10 % data band", "±5 % slope band"]
+    assert _legend(figure)[2:4] == ["allowed max \N{MINUS SIGN} min (20 %)", "allowed rise of the fit (10 %)"]
 
 
 def test_window_tells_which_number_broke_the_rule(made: ModuleType) -> None:

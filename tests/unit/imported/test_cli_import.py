@@ -50,6 +50,16 @@ def test_counts_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert found["rows"]["summary"] == len(io.read(tmp_path / "tables/summary.parquet", "summary")) == 36
 
 
+def test_printed_values_of_several_capacities_are_drawn(tmp_path: Path) -> None:
+    path, page = GOLDEN / "solidigm_p41_plus.csv", tmp_path / "page.html"
+    assert main(["import", "values", str(path), "--drive", "p41", "-o", str(tmp_path), "--report", str(page)]) == 0
+    drawn = {one.parent.name: one.stem for one in (tmp_path / "figures/comparison").glob("*/*/*.svg")}
+    assert drawn == dict.fromkeys(("iops", "bandwidth_mib_s", "score"), "capacity")
+    html = page.read_text(encoding="utf-8")
+    assert "No verdict on p41-1tb against p41-512gb: 12 printed values, whose scatter is not known." in html
+    assert "after adjustment" not in html
+
+
 def test_a_log_becomes_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a_lat.1.log").write_text("1, 5, 0, 4096, 0\nbad\n2, 5, 1, 4096, 1\n")
     command = ["import", "fio-log", str(tmp_path / "a_lat.1.log"), "-o", str(tmp_path / "a.parquet")]

@@ -14,7 +14,8 @@ from drivelab.errors import UserError
 from drivelab.fio.result import read_result
 from drivelab.imported import fio_json, fio_plot
 from drivelab.imported.report import plan_of
-from drivelab.imported.tables import tables_of
+from drivelab.imported.tables import tables_of, write_tables
+from drivelab.tables import io
 
 OWN = Path(__file__).parents[1] / "fio" / "data"
 
@@ -134,12 +135,12 @@ def _no_time(one: dict[str, Any]) -> None:
 
 
 BAD = {
-    _rate: r"contradicts itself: it has 1e\+09 read IOPS, but 125 reads in 0.8 s",
-    _bandwidth: "contradicts itself: it has 7.8125 MiB/s of reads, but 39.0625 MiB in 10 s",
-    _block: "1.04858e.06 bytes in each of its reads, but the block size 4096",
-    _mean: "a mean latency of reads of 80000 us, but from 1 to 9000 us",
-    _least: "a mean latency of reads of 80 us, but from 8000 to 9000 us",
-    _no_time: "10000 reads in no time",
+    _rate: r"contradicts itself: IOPS of the reads 1e\+09, 125 in 0.8 s are 156.25; leave the file out",
+    _bandwidth: "contradicts itself: bandwidth of the reads 7.8125 MiB/s, 40960000 bytes in 10 s are 3.90625 MiB/s",
+    _block: "10000 reads of 4096 bytes, 10485760000 bytes",
+    _mean: "mean latency of the reads 80000 us, largest 9000 us",
+    _least: "mean latency of the reads 80 us, smallest 8000 us",
+    _no_time: "10000 reads took no time",
     _error: "reports error 5",
     _zeroed: "without any I/O",
     _no_writes: "lacks 'write'",
@@ -186,6 +187,22 @@ def test_a_copy_is_no_second_round(tmp_path: Path) -> None:
     for name in ("a", "b"):
         origins.write(tmp_path / f"{name}.json", document(job(1000.0, 0.0, options())))
     with pytest.raises(UserError, match=r"b\.json: is the same run as .*a\.json; leave one of the two out"):
+        fio_json.read(tmp_path, "a")
+
+
+def test_repeats_of_several_versions_of_fio_are_refused(tmp_path: Path) -> None:
+    for second, version in enumerate(("fio-3.33", "fio-3.33", "fio-3.36")):
+        one = document(job(1000.0, 0.0, options()), second=second, **{"fio version": version})
+        origins.write(tmp_path / f"{second}.json", one)
+    with pytest.raises(UserError, match=r"several versions of fio, 3\.33 and 3\.36, which are never pooled; import"):
+        fio_json.read(tmp_path, "a")
+
+
+def test_a_smallest_latency_below_zero_is_refused(tmp_path: Path) -> None:
+    one = document(job(1000.0, 0.0, options()))
+    one["jobs"][0]["read"]["lat_ns"]["min"] = -5
+    origins.write(tmp_path / "a.json", one)
+    with pytest.raises(UserError, match="has a negative value, the smallest latency of the reads"):
         fio_json.read(tmp_path, "a")
 
 
@@ -260,6 +277,79 @@ def test_a_file_that_was_moved_is_refused(tmp_path: Path, before: str, after: st
     bench_fio(tmp_path)
     (tmp_path / after).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / before).rename(tmp_path / after)
+    with pytest.raises(UserError, match=reason):
+        fio_plot.read(tmp_path, "a")
+
+
+def logged(folder: Path, name: str, interval_ms: int, read: Any, threads: int = 1) -> dict[str, Any]:
+    """A result with logs of the rates `read` in IOPS, an interval each, for every thread; and one that never ended."""
+    one = job(sum(read) / len(read) * threads, 0.0, options("randread", 16, threads, log_avg_msec=str(interval_ms),
+              **{f"write_{kind}_log": f"/tmp/x/{name}" for kind in ("bw", "lat", "iops")}))  # fmt: skip
+    for thread in range(1, threads + 1):
+        for kind, values in (
+            ("iops", read), ("bw", [4 * one for one in read]), ("lat", [1e9 / one for one in read]),
+            ("clat", read), ("slat", read),
+        ):  # fmt: skip
+            lines = [
+                f"{interval_ms * number - number % 2}, {value}, 0, 0, 0\n" for number, value in enumerate(values, 1)
+            ]
+            (folder / f"{name}_{kind}.{thread}.log").write_text("".join(lines))
+    return document(one, second=1000)
+
+
+def test_logs_of_seconds_are_the_series_of_their_cell(tmp_path: Path) -> None:
+    """Named as bench-fio does; the folder was moved since."""
+    folder = bench_fio(tmp_path) / "sdx/4k"
+    origins.write(folder / "randread-16-4.json", logged(folder, "randread-iodepth-16-numjobs-4", 1000, [200, 100], 4))
+    series = tables_of(fio_plot.read(tmp_path, "a"))["series"]
+    assert series[["time_s", "direction", "iops", "bandwidth_mib_s"]].values.tolist() == [
+        [1.0, "read", 800.0, 800 / 256], [2.0, "read", 400.0, 400 / 256],
+    ]  # fmt: skip
+    assert series["mean_latency_us"].tolist() == [5000.0, 10000.0]
+    assert set(series["workload"]) == {"RND 4KiB 100/0"}
+    cells = tables_of(fio_plot.read(tmp_path, "a"))["cells"].set_index("directory")
+    place = cells.loc["sdx/4k/randread-16-4.json", ["round", "cell"]]
+    assert {*zip(series["round"], series["cell"], strict=True)} == {tuple(place)}
+    write_tables(tables_of(fio_plot.read(tmp_path, "a")), fio_plot.read(tmp_path, "a"), tmp_path, tmp_path / "out")
+    assert len(io.read(tmp_path / "out/tables/series.parquet", "series")) == 2
+
+
+def test_logs_of_half_seconds_are_averaged(tmp_path: Path) -> None:
+    """As early versions asked for; the last half has no second half."""
+    origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 500, [100, 300, 200, 200, 50]))
+    series = tables_of(fio_plot.read(tmp_path, "a"))["series"]
+    assert series[["time_s", "iops"]].values.tolist() == [[1.0, 200.0], [2.0, 200.0]]
+    assert series["mean_latency_us"].tolist() == pytest.approx([5000.0, 5000.0])
+
+
+def test_logs_that_several_runs_wrote_to_are_left_out_by_name(tmp_path: Path) -> None:
+    """Early versions named them after the depth alone."""
+    for threads in (1, 4):
+        one = logged(tmp_path, "random-read-depth-16", 500, [100, 300], threads)
+        one["timestamp_ms"] += threads
+        origins.write(tmp_path / f"randread-16-{threads}.json", one)
+    (recording,) = fio_plot.read(tmp_path, "a")
+    assert recording.series == []
+    assert "Logs random-read-depth-16 are left out: 2 runs wrote to them, one over the other." in recording.notes
+
+
+def test_logs_that_do_not_fill_a_second_are_left_out_by_name(tmp_path: Path) -> None:
+    origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 300, [100, 300]))
+    (recording,) = fio_plot.read(tmp_path, "a")
+    assert recording.series == []
+    assert "Logs a are left out: averages over 300 ms do not fill a second." in recording.notes
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("1000, nan, 0, 0, 0", r"a_iops\.1\.log, line 1: nan is no finite number; restore the log"),
+        ("1000, 5, 1, 0, 0", "has no writes, but its logs a have, which another run wrote"),
+    ],
+)
+def test_logs_that_are_no_measurement_of_the_run_are_refused(tmp_path: Path, line: str, reason: str) -> None:
+    origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 1000, [100, 300]))
+    (tmp_path / "a_iops.1.log").write_text(f"{line}\n")
     with pytest.raises(UserError, match=reason):
         fio_plot.read(tmp_path, "a")
 

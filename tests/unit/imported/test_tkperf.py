@@ -119,8 +119,10 @@ def test_what_other_tools_say_of_a_drive(tmp_path: Path, tool: str) -> None:
 
 def test_a_drive_of_4096_byte_sectors_has_no_512(tmp_path: Path) -> None:
     matrix = [[[100.0] * 7] * 7] * 5
-    one = tkperf.read(origins.tkperf(tmp_path / "x.xml", ("iops",), iops_roundmat=matrix), "a")[0]
+    judged = {"iops_stdyrounds": [0, 1, 2, 3, 4], "iops_stdyvalues": [100] * 5, "iops_stdyavg": 100}
+    one = tkperf.read(origins.tkperf(tmp_path / "x.xml", ("iops",), iops_roundmat=matrix, **judged), "a")[0]
     assert {row["block_size_bytes"] for row in one.cells} == set(origins.IOPS_BLOCKS) - {512}
+    assert any("judged it by writes of 8 KiB" in note for note in one.notes)
 
 
 def test_a_file_without_date_asks_for_one(tmp_path: Path) -> None:
@@ -139,6 +141,16 @@ BAD = {
     "hard disk": ({"iops_stdyrounds": None}, "hard disk"),
     "average": ({"iops_stdyavg": 99999}, "average 99999 in <stdyavg>, but its <stdyvalues> have 61265"),
     "average of nothing": ({"iops_stdyavg": "many"}, "has 'many' for <stdyavg>"),
+    "a value of another": (
+        {"iops_stdyvalues": [60546, 60013, 62932, 61774, 60000], "iops_stdyavg": 61053},
+        "has 60000 in <stdyvalues> for round 5, but its <roundmat> has 61061",
+    ),
+    "a round that is not there": ({"iops_stdyrounds": [2, 3, 4, 5, 6]}, "60546 in <stdyvalues> for round 2"),
+    "the last round is not there": (
+        {"iops_stdyrounds": [6], "iops_stdyvalues": [61061], "iops_stdyavg": 61061},
+        "no round 6 in <roundmat>",
+    ),
+    "more rounds than values": ({"iops_stdyrounds": [1, 2]}, "another number of values than values in <stdyrounds>"),
     "no depth": ({"iops_iodepth": None}, "no number in <iodepth>"),
 }
 

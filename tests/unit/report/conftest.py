@@ -49,7 +49,7 @@ def label(read: int, block: int) -> str:
 def workload(read: int, block: int) -> dict[str, Any]:
     """The columns that say what a cell does, of one in no phase that counts."""
     turn = dict.fromkeys(("phase", "phase_value", "phase_pass", "point", "pause_s"))
-    return {"workload": label(read, block), **turn, "cold": False}
+    return {"workload": label(read, block), "cell_label": label(read, block), **turn, "cold": False}
 
 
 def loop_value(drive: str, read: int, block: int, metric: str) -> float:

@@ -81,7 +81,7 @@ def test_findings_stand_in_front_and_what_was_sought_in_vain_on_the_page(
     ]  # fmt: skip
     report = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None)
     assert report.findings is not None
-    assert report.findings.caption == "1 finding of 3 looks, by 3 detectors"
+    assert report.findings.caption == "1 finding in 3 checks, by 3 detectors"
     assert texts(report.findings) == [["Periodic dips", "A dip every 12.5 s", "12.50", "3 s", "4 s to 40 s"]]
     pages = {(one.drive, one.measurement): one for one in report.pages}
     page = pages["op7", "pts-write-saturation"]
@@ -120,6 +120,7 @@ def test_saturation_has_its_cliff_and_its_level(
     ("drift_pct", "level", "verdict"),
     [
         (-7.0, f"1,450{DASH}1,520, drift {MINUS}7.0 %", "steady"),
+        (-3.0, f"1,450{DASH}1,520, drift {MINUS}3.0 %", "NOT steady"),
         (-11.0, f"1,450{DASH}1,520, still falls, drift {MINUS}11 %", "NOT steady"),
         (11.0, f"1,450{DASH}1,520, still rises, drift +11 %", "NOT steady"),
         (None, f"1,450{DASH}1,520", "steady"),
@@ -132,14 +133,18 @@ def test_a_steady_level_has_its_drift_beside_it(
     row = {
         **keyed("op7", "pts-write-saturation"), "step": 0, "cell_label": "RND 4KiB 0/100", "slices": 40, "cliff": False,
         **dict.fromkeys(of_cliff), "level_iops": 1486.0, "level_low_iops": 1450.0, "level_high_iops": 1520.0,
-        "level_variation_pct": 1.3, "level_drift_pct": drift_pct, "level_steady": True, "level_from_s": 33.0,
-        "level_from_drive_fills": 2.2, "bytes_written": 300 << 20, "drive_fills": 4.7,
+        "level_variation_pct": 1.3, "level_drift_pct": drift_pct, "level_steady": verdict == "steady",
+        "level_from_s": 33.0, "level_from_drive_fills": 2.2, "bytes_written": 300 << 20, "drive_fills": 4.7,
     }  # fmt: skip
     report = build({**tables, "saturation": pd.DataFrame([row])}, study, plans, [], None)
     page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-write-saturation"))
     (cells,) = next(one for one in page.tables if one.id.endswith("-saturation")).rows
     assert cells[7].small.replace("\u00a0", " ") == level
     assert cells[9].small == verdict
+    told = {fact.name: fact.value.replace("\u00a0", " ") for group in page.groups for fact in group.facts}
+    drift = level.rpartition("drift ")[2]
+    assert told["Values are"] == ("steady" if verdict == "steady" else
+                                  f"steady by its limits; level NOT steady, drift {drift}")  # fmt: skip
 
 
 def test_drives_of_several_capacities_stand_side_by_side_from_the_smallest(tables: Tables, plans: Plans) -> None:
@@ -219,3 +224,16 @@ def test_values_have_interval_and_deviation_and_small_samples_are_told(
     told = build({**tables, "summary": few}, study, plans, [], None).pages[0].tables[-1]
     assert "All values stand on fewer than 3 samples" in told.note
     assert BETTER in {row[-1].verdict.removesuffix(" *") for row in report.verdict_table.rows}  # type: ignore[union-attr]
+
+
+def test_repeats_are_told_apart_from_what_the_scatter_is_known_by(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    averages = tables["summary"]["scope"] == "rounds"
+    tables["summary"].loc[averages, "n"] = 1  # a window average
+    report = build(tables, study, plans, [], None)
+    page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-iops"))
+    assert {(row[-2].text, row[-2].small) for row in page.tables[-1].rows} == {("1", "5 rounds")}
+    (table,) = (one for one in report.comparison_tables if one.group == "pts-iops" and one.id.startswith("deltas-"))
+    facts = dict(table.rows[0][1].proof.facts)  # type: ignore[union-attr]
+    assert [facts[drive].partition(", ")[2] for drive in ("op7", "op28")] == ["n = 1, scatter of 5 rounds"] * 2

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import base64
-import csv
 import gzip
 import hashlib
-import io
 import itertools
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from drivelab.report.html import render
 from drivelab.report.model import build
 from drivelab.report.numbers import number
 from drivelab.report.proof import full
+from drivelab.report.view import Download, Report
 
 VOID = {"meta", "img", "link", "br", "hr", "rect", "line", "input"}
 CHART = {"data": [{"x": [1, 2], "y": [3.5, 4]}], "layout": {"height": 420}}
@@ -65,8 +65,13 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def html(tables: Any, study: Any, plans: Any, figures: Any) -> str:
-    return render(build(tables, study, plans, figures, "2025-11-21T05:10:00+00:00"))
+def report(tables: Any, study: Any, plans: Any, figures: Any) -> Report:
+    return build(tables, study, plans, figures, "2025-11-21T05:10:00+00:00")
+
+
+@pytest.fixture
+def html(report: Report) -> str:
+    return render(report)
 
 
 @pytest.fixture
@@ -82,7 +87,7 @@ def unpacked(text: str) -> str:
 
 def test_starts_with_the_verdict_before_everything_else(html: str) -> None:
     words = Page(html).words
-    lead = words.index("op28 beats op7 in all 5 headline comparisons, within one recording.")
+    lead = words.index("op28 beats op7 in all 5 headline comparisons by 20 to 62")
     assert lead < words.index("op28 beats op7 at RND 4KiB 0/100 by 62 %")
     assert (
         words.index("op28 beats op7 at RND")
@@ -159,12 +164,19 @@ def test_plotly_is_there_only_for_charts(html: str, charted: str) -> None:
     assert json.loads(unpacked(chart)) == CHART
 
 
-def test_a_download_has_every_digit(html: str, tables: dict[str, pd.DataFrame]) -> None:
-    (link,) = (one for one in Page(html).all("a") if one.get("download") == "summary.csv.gz")
-    rows = list(csv.DictReader(io.StringIO(unpacked(str(link["href"]).partition(",")[2]))))
-    assert [float(row["value"]) for row in rows] == list(tables["summary"]["value"])
-    assert rows[0]["recordings"] == "op7/pts-iops/1a2b3c4d5e6f-run1"
-    assert rows[0]["evidence"].count(" | ") == 4
+def test_a_table_is_downloaded_as_it_is_or_named_with_the_reason_why_not(report: Report) -> None:
+    tables = (
+        Download("cells", "every cell", 1368, 420_000, b"PAR1 cells"),
+        Download("series", "second by second", 7_000_000, 90_000_000, b""),
+        Download("telemetry", "temperature", 0, 0, b""),
+    )
+    page = Page(render(replace(report, downloads=tables)))
+    (link,) = (one for one in page.all("a") if one.get("download"))
+    assert link["download"] == "cells.parquet"
+    assert base64.b64decode(str(link["href"]).partition("base64,")[2]) == b"PAR1 cells"
+    assert "cells.parquet (1,368 rows, 10 B): every cell" in page.words
+    assert "series (7,000,000 rows, 90 MB): second by second; it is in the files" in page.words
+    assert "Without a row in this study: telemetry." in page.words
 
 
 def test_each_number_of_the_results_leads_to_what_it_stands_on(html: str, tables: dict[str, pd.DataFrame]) -> None:

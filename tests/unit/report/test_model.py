@@ -50,7 +50,9 @@ def test_headlines_are_the_tracked_variables_then_one_metric_for_each_other_test
         "op28 beats op7 in access time of the replay sqlite by 20 % (508.3 against 612.4 µs; "
         "Δ +16 % to +24 %, 95 % confidence), within one recording.",
     ]
-    assert report.lead == ("op28 beats op7 in all 5 headline comparisons, within one recording.",)
+    assert [plain(one) for one in report.lead] == [
+        "op28 beats op7 in all 5 headline comparisons by 20 to 62 %, within one recording."
+    ]
     assert report.headlines[3].context == "pts-write-saturation; post-saturation average"
 
 
@@ -77,10 +79,10 @@ def test_a_loss_a_draw_and_what_cannot_be_told_are_each_told_as_such(
         elif row.measurement == "trace-replay":
             deltas.at[place, "verdict"], deltas.at[place, "delta_pct"] = WORSE, -17.4
     report = build(tables, study, plans, {}, None)
-    assert report.lead == (
-        "op28 beats op7 in 2 and trails op7 in 1 of 5 headline comparisons, within one recording; 1 the same, "
-        "1 cannot be told.",
-    )
+    assert [plain(one) for one in report.lead] == [
+        "op28 beats op7 in 2 (by 62 %) and trails op7 in 1 (by 17 %) of 5 headline comparisons, within one recording; "
+        "1 the same, 1 cannot be told."
+    ]
     told = [plain(one.sentence) for one in report.headlines]
     assert told[1].startswith("op28 against op7 at RND 64KiB 65/35: +62 % (574.5 against 355.2 IOPS; ")
     assert told[1].endswith("), cannot tell: op7: tainted.")
@@ -111,7 +113,19 @@ def test_a_delta_without_a_value_is_not_a_tie(tables: Tables, study: dict[str, A
     tables["deltas"] = tables["deltas"].assign(delta_pct=float("nan"), verdict=CANNOT_TELL, doubts=doubts)
     report = build(tables, study, plans, {}, None)
     assert report.headlines[0].sentence == "op28 and op7 cannot be compared at RND 4KiB 0/100: op7 has no value."
-    assert report.lead == ("op28 and op7 cannot be told apart in all 5 headline comparisons.",)
+    assert report.lead == (
+        "No verdict on op28 against op7: none of 5 headline comparisons could be tested (op7 has no value).",
+    )
+
+
+def test_printed_values_are_neither_alike_nor_adjusted_for(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    doubts = [["a printed value, without any word of its scatter"] for _ in range(len(tables["deltas"]))]
+    unknown = dict.fromkeys(("p_value", "p_adjusted"), float("nan"))
+    tables["deltas"] = tables["deltas"].assign(verdict=CANNOT_TELL, doubts=doubts, **unknown)
+    report = build(tables, study, plans, {}, None)
+    assert report.lead == ("No verdict on op28 against op7: 5 printed values, whose scatter is not known.",)
+    assert "after adjustment" not in report.verdict_terms
+    assert "14 could not be tested" in report.verdict_terms
 
 
 def test_a_study_of_one_drive_has_pages_and_no_comparison(tables: Tables, plans: Plans) -> None:
@@ -242,6 +256,50 @@ def test_write_saturation_counts_drive_fills(report: Report) -> None:
     assert part[4] == "12,856"
 
 
+def test_the_drives_are_told_by_what_they_are(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    changed = tables["drives"][tables["drives"]["drive"] == "op28"].assign(firmware="2")
+    drives = pd.concat([tables["drives"], changed], ignore_index=True)
+    told = {one.name: one.value.replace("\u00a0", " ") for one in
+            build({**tables, "drives": drives}, study, plans, {}, None).identities}  # fmt: skip
+    of_both = "drivelab virtual drive, 64 MiB, 512 B blocks, {} % over-provisioning, firmware {}"
+    assert told == {"op7": f"{of_both.format('7.0', '1')}, the basis", "op28": of_both.format("28", "1 or 2")}
+    unknown = build({**tables, "drives": drives.iloc[:0]}, study, plans, {}, None)
+    assert [one.value for one in unknown.identities] == ["not recorded, the basis", "not recorded"]
+
+
+def test_of_a_drive_or_host_that_changed_all_that_it_was_is_told(
+    tables: Tables, study: dict[str, Any], plans: Plans, figures: Any
+) -> None:
+    changed = (
+        tables["drives"].iloc[[0]].assign(capacity_bytes=32 << 20, logical_block_bytes=4096, over_provisioning_pct=28.0)
+    )
+    host = tables["hosts"].iloc[[0]].assign(memory_bytes=2 << 30, cores=64)
+    tables["drives"] = pd.concat([tables["drives"], changed], ignore_index=True)
+    tables["hosts"] = pd.concat([tables["hosts"], host], ignore_index=True)
+    report = build(tables, study, plans, figures, None)
+    told = facts(page(report, "op7", "pts-write-saturation"))
+    assert told["Capacity"] == "64 MiB (67,108,864 bytes) or 32 MiB (33,554,432 bytes)"
+    assert told["Logical block"] == "512 B or 4 KiB"
+    assert told["Over-provisioning"].endswith(" or 28 %")
+    assert told["Memory"].endswith(" or 2 GiB")
+    assert told["CPU"].endswith(" or 64 cores)")
+    assert "64 MiB or 32 MiB" in plain(next(one.value for one in report.identities if one.name == "op7"))
+    written = sum(int(1428.4 * (9 if n < 9 else 1 + 8 / (n - 7) ** 1.5)) * 4096 for n in range(1, 41))
+    fills = rows(page(report, "op7", "pts-write-saturation").tables[0])["Part 1"][3]
+    assert [float(one) for one in fills.split(" or ")] == pytest.approx(
+        [written / (64 << 20), written / (32 << 20)], rel=1e-3
+    )
+
+
+def test_the_header_says_whether_the_evidence_has_checksums(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    told = [{**one, "evidence": "checksummed"} if one["drive"] == "op7" else one for one in plans]
+    report = build(tables, study, told, {}, None)
+    assert facts(page(report, "op7", "pts-iops"))["Evidence"] == "checksummed"
+    assert "Evidence" not in facts(page(report, "op28", "pts-iops"))
+
+
 def test_every_replay_shows_what_was_not_issued(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     tables["replays"].loc[1, ["planned_write_ios", "dropped"]] = [5230, "41 of operation flush"]
     report = build(tables, study, plans, {}, None)
@@ -295,7 +353,9 @@ def test_what_rests_on_one_recording_is_said_until_there_are_several(
     (banner,) = report.banners
     assert (banner.label, banner.reasons) == ("one recording per drive", ("op28 against op7: pts-iops",))
     assert [link.text for link in banner.affected] == ["op7 · pts-iops", "op28 · pts-iops"]
-    assert report.lead == ("op28 beats op7 in all 5 headline comparisons (3 of the 5 verdicts within one recording).",)
+    assert [plain(one) for one in report.lead] == [
+        "op28 beats op7 in all 5 headline comparisons by 20 to 62 % (3 of the 5 verdicts within one recording)."
+    ]
     narrow = [one.sentence.endswith(", within one recording.") for one in report.headlines]
     assert narrow == [True, True, True, False, False]
     doubtful = {**quiet, "deltas": quiet["deltas"].assign(scope=scopes, verdict=CANNOT_TELL)}
@@ -307,7 +367,9 @@ def test_metrics_of_one_finding_count_once(tables: Tables, study: dict[str, Any]
     tables["steady_state"] = pd.concat([windows, windows.assign(metric="mean_latency_us")], ignore_index=True)
     report = build(tables, study, plans, {}, None)
     assert len(report.headlines) == 7  # two more of pts-iops, of which the first five stand here
-    assert report.lead == ("op28 beats op7 in all 5 headline comparisons, within one recording.",)
+    assert [plain(one) for one in report.lead] == [
+        "op28 beats op7 in all 5 headline comparisons by 20 to 62 %, within one recording."
+    ]
 
 
 LOAD, STEAL = "load: others used {} % of the host's CPU time", "steal: {} % of the CPU time was stolen"
@@ -458,12 +520,12 @@ def test_a_remark_is_a_footnote_and_a_doubt_is_not(tables: Tables, study: dict[s
     assert replay.note == f"{SCORE_FORMULA[0].upper()}{SCORE_FORMULA[1:]}."
 
 
-def test_the_direction_of_an_uncertain_delta_is_open(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_the_direction_of_an_uncertain_delta_is_undecided(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     tables["deltas"].loc[0, "verdict"] = CANNOT_TELL
     found = build(tables, study, plans, {}, None).comparison_tables
     table = next(one for one in found if one.id == "deltas-1")
-    assert [row[5].text for row in table.rows].count("open") == 1
-    assert {row[5].text for row in table.rows} == {"open", "op28 faster", "op28 quicker"}
+    assert [row[-1].text for row in table.rows].count("undecided") == 1
+    assert {row[-1].text for row in table.rows} == {"undecided", "op28 faster", "op28 quicker"}
 
 
 def test_a_delta_has_its_interval_and_its_full_value(report: Report) -> None:

@@ -15,6 +15,7 @@ from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, TIMES
 from drivelab.report.recovery_tables import recovery_tables
 from drivelab.report.scores import best_runs_table, merit_table, nines_table
+from drivelab.report.steadiness import steadiness
 from drivelab.report.verdict import first_headlines_of_each
 from drivelab.report.view import Headline, Table
 
@@ -190,3 +191,25 @@ def test_a_sweep_does_not_flood_the_headlines() -> None:
     found = tuple(Headline("+1 %", str(number), "ahead", "test", place) for place in ("a", "b") for number in range(9))
     kept = first_headlines_of_each(found)
     assert [one.sentence for one in kept] == ["0", "1", "2", "3", "4"] * 2
+
+
+def test_soaks_that_look_for_steady_state_say_whether_they_found_it() -> None:
+    columns = ["drive", "measurement", "recording", "cell_label", "round", "ended_by", "in_window"]
+
+    def told(reason: str) -> dict[str, str]:
+        rows = [("a", "m", "r", "writes", number, reason, number > 2) for number in range(1, 6)]
+        rows.append(("a", "m", "r", "writes, wait 3s", 1, None, False))
+        summary = pd.DataFrame(
+            [("a", "m", "writes", "steady"), ("a", "m", "writes, wait 3s", "two runs")],
+            columns=["drive", "measurement", "cell_label", "verdict"],
+        )
+        inputs = Inputs.of(
+            {"cells": pd.DataFrame(rows, columns=columns).assign(unsound=None), "summary": summary}, {}, ()
+        )
+        return {fact.name: fact.value for fact in steadiness(inputs, ("a", "m"))}
+
+    assert told("steady state") == {
+        "Reached": "YES", "Window": "slices 3 to 5 of 5",
+        "Values: steady": "writes", "Values: two runs": "writes, wait 3s",
+    }  # fmt: skip
+    assert told("time")["Reached"] == "NO"

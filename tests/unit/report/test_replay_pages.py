@@ -153,7 +153,7 @@ def test_what_the_kernel_saw_of_a_run_that_does_not_count_is_shown_as_such() -> 
     report = build({**tables, "replays": runs, "replay_operations": operations}, STUDY, [], {}, None)
     (seen,) = by_name(table(page(report, "op7"), "-fidelity"))["The kernel's own view"]
     assert seen.small.startswith("of run 1, cold, which does not count; issue error, µs: 50 % 2.100")
-    assert by_name(table(page(report, "op7"), "-operations"))["read"][4].text == "500"
+    assert by_name(table(page(report, "op7"), "-operations"))["read"][3].text == "500"
 
 
 def test_in_flight_stands_beside_the_trace_and_the_wake_up_only_where_it_is_known() -> None:

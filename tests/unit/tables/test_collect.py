@@ -121,6 +121,7 @@ def test_points_and_the_rest_of_a_cell_from_the_plan_to_the_summary(tmp_path: Pa
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("nothing_undone")
 def test_the_gap_of_an_interrupted_soak_is_before_the_part_that_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 from made_plans import made_plan
+from made_recordings import without_checksums
 
+from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.measure import measure
@@ -49,12 +53,20 @@ def test_every_facet_of_a_recording(tmp_path: Path) -> None:
         "serial": "MINE-1", "capacity": "16,777,216 B", "over-provisioning": "28 %", "protocol": "made-up",
         "class": "client", "active range": "75 %", "fill": "none", "data pattern": "random", "clock": "virtual",
         "reduced": "no: full length", "scenario": "real-world", "traces": "none", "fio": "virtual clock",
-        "virtual drive: slc_cache": "0B", "temperature": "not recorded", "LBA format": "not recorded",
+        "virtual drive: slc cache": "0B", "temperature": "not recorded", "LBA format": "not recorded",
         "purge": "reset of the flash model",
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
     host = json.loads((plan.recording_path / "host.json").read_text())
     assert (found["kernel"], found["CPU"]) == (host["kernel"], host["cpu"])
+
+
+def test_a_recording_of_before_checksums_says_so_and_differs_as_two_dates_do(tmp_path: Path) -> None:
+    plan = recorded(tmp_path)
+    assert facets(plan)["evidence"] == "checksummed"
+    without_checksums(plan.recording_path)
+    table = conditions([plan.recording_path], {}).set_index("facet")
+    assert tuple(table.loc["evidence", ["kind", "value"]]) == ("time", "not checksummed")
 
 
 def test_what_is_changed_shows_in_its_facet_alone(tmp_path: Path) -> None:
@@ -105,6 +117,24 @@ def test_settings_of_host_and_drive_are_told_apart(tmp_path: Path) -> None:
     (plan.recording_path / "settings.json").write_text(json.dumps(rows))
     found = facets(plan)
     assert (found["setting: CPU governor"], found["drive setting: scheduler"]) == ("performance", "none")
+
+
+@pytest.mark.parametrize(
+    ("text", "lacking"),
+    [
+        ('[{"name": "CPU governor", "scope": "host"}]', "state"),
+        ('[{"state": "performance"}]', "name, scope"),
+        ('["CPU governor"]', "rows"),
+        ("{", "rows"),
+        ("7", "rows"),
+    ],
+)
+def test_altered_settings_are_named(tmp_path: Path, text: str, lacking: str) -> None:
+    plan = recorded(tmp_path)
+    path = plan.recording_path / "settings.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=re.escape(f"{path}: has been altered, it lacks {lacking}; put the file back")):
+        facets(plan)
 
 
 def test_no_recording_gives_an_empty_table(tmp_path: Path) -> None:

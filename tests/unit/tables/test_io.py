@@ -147,7 +147,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     before = path.read_bytes()
 
     def broken(*_: Any, **__: Any) -> None:
-        (path.parent / f".d.{io.os.getpid()}").write_text("half")
+        (path.parent / ".d.part").write_text("half")
         raise OSError("disk full")
 
     monkeypatch.setattr(pq, "write_table", broken)

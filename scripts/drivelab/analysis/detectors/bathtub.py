@@ -19,15 +19,15 @@ LEAST_BELOW_SHARING_PCT = 5.0
 
 @dataclass(frozen=True)
 class Bathtub:
-    """The mix that lies deepest below the line between pure reads and pure writes.
+    """A mix beside the line between pure reads and pure writes.
 
-    With X(r) the IOPS at read share r, the line is L(r) = X(0) + r (X(1) - X(0)), and the index is the largest
-    1 - X(r) / L(r). A drive that does one I/O at a time, each kind at its own cost, has the harmonic mean
+    With X(r) the IOPS at read share r, the line is L(r) = X(0) + r (X(1) - X(0)), and the index is 1 - X(r) / L(r).
+    A drive that does one I/O at a time, each kind at its own cost, has the harmonic mean
     1 / (r / X(1) + (1 - r) / X(0)) instead, which lies below the line too.
     """
 
     index_pct: float
-    """100 (1 - X(r) / L(r)) of that mix; negative where all lie above the line."""
+    """100 (1 - X(r) / L(r)); negative above the line."""
     read_share_pct: int
     iops: float
     line_iops: float
@@ -40,38 +40,42 @@ class Bathtub:
     def below_sharing_pct(self) -> float:
         return 100 * (1 - self.iops / self.sharing_iops)
 
+    @property
+    def is_one(self) -> bool:
+        """Whether the mix makes a bathtub: it lies below the line, and sharing the time does not explain it."""
+        return self.index_pct >= LEAST_INDEX_PCT and self.below_sharing_pct >= LEAST_BELOW_SHARING_PCT
 
-def bathtub_index(mixes: pd.DataFrame) -> Bathtub | None:
-    """Of cells that differ in read_share_pct only (columns read_share_pct, iops); the last of equal shares counts.
 
-    None without pure reads, pure writes and a mix, or where either pure workload has no I/O.
+def of_mixes(mixes: pd.DataFrame) -> list[Bathtub]:
+    """Each mix of cells that differ in read_share_pct only (columns read_share_pct, iops); the last of equal shares
+    counts. Empty without pure reads and pure writes, or where either has no I/O.
     """
     rates = {int(share): float(iops) for share, iops in zip(mixes["read_share_pct"], mixes["iops"], strict=True)}
     reads, writes = rates.get(100, 0.0), rates.get(0, 0.0)
-    between = {share: iops for share, iops in rates.items() if 0 < share < 100}
-    if not between or reads <= 0 or writes <= 0:
-        return None
-    line = {share: writes + share / 100 * (reads - writes) for share in between}
-    deepest = max(between, key=lambda share: 1 - between[share] / line[share])
-    return Bathtub(
-        index_pct=100 * (1 - between[deepest] / line[deepest]),
-        read_share_pct=deepest,
-        iops=between[deepest],
-        line_iops=line[deepest],
-        sharing_iops=1 / (deepest / 100 / reads + (1 - deepest / 100) / writes),
-        below_both=between[deepest] < min(reads, writes),
-    )
+    if reads <= 0 or writes <= 0:
+        return []
+    found = []
+    for share, iops in rates.items():
+        if 0 < share < 100:
+            line = writes + share / 100 * (reads - writes)
+            sharing = 1 / (share / 100 / reads + (1 - share / 100) / writes)
+            found.append(Bathtub(100 * (1 - iops / line), share, iops, line, sharing, iops < min(reads, writes)))
+    return found
+
+
+def bathtub_index(mixes: pd.DataFrame) -> Bathtub | None:
+    """Of `of_mixes` the one deepest below the line, of those that make a bathtub if there are any: a slow pure write
+    alone puts other mixes deeper. None without mixes."""
+    return max(of_mixes(mixes), key=lambda one: (one.is_one, one.index_pct), default=None)
 
 
 def bathtub(recording: Recording) -> Iterator[Finding]:
     """Of each size and demand with both pure workloads and mixes: `value` is the index in percent."""
     found, looked = [], []
     for mixes in alike_but(recording.levels, "read_share_pct"):
+        looked += of_mixes(mixes)
         one = bathtub_index(mixes)
-        if one is None:
-            continue
-        looked.append(one)
-        if one.index_pct >= LEAST_INDEX_PCT and one.below_sharing_pct >= LEAST_BELOW_SHARING_PCT:
+        if one is not None and one.is_one:
             label = str(mixes.loc[mixes["read_share_pct"] == one.read_share_pct, "cell_label"].iloc[-1])
             strict = ", and slower than either alone" if one.below_both else ""
             words = (
@@ -81,10 +85,11 @@ def bathtub(recording: Recording) -> Iterator[Finding]:
             found.append(Finding(True, words, label, "iops", one.index_pct, LEAST_INDEX_PCT, "%"))
     nothing = None
     if looked:
-        deepest = max(looked, key=lambda one: one.index_pct)
+        deepest_pct = max(one.index_pct for one in looked)
+        below_sharing_pct = max(one.below_sharing_pct for one in looked)
         words = (
-            f"no bathtub: at most {deepest.index_pct:.0f} % below the line, "
-            f"{deepest.below_sharing_pct:.0f} % below what sharing the time explains"
+            f"no bathtub: mixes lie at most {max(deepest_pct, 0.0):.0f} % below the line, and at most "
+            f"{max(below_sharing_pct, 0.0):.0f} % below what sharing the time explains"
         )
-        nothing = Finding(False, words, None, "iops", deepest.index_pct, LEAST_INDEX_PCT, "%")
+        nothing = Finding(False, words, None, "iops", deepest_pct, LEAST_INDEX_PCT, "%")
     yield from told_or_nothing(found, nothing)

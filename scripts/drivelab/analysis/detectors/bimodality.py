@@ -160,12 +160,11 @@ def _us(latency_us: float) -> str:
 
 
 def _bins(recording: Recording) -> dict[tuple[str, str], pd.DataFrame]:
-    """Merged latency bins by label and direction, of what counts."""
+    """Latency bins by label and direction, of what counts."""
     place = ["step", "round", "cell"]
     if not recording.counted or recording.latency_bins.empty:
         return {}
     labels = pd.concat([one[[*place, "cell_label"]] for one in recording.counted])
-    bins = recording.latency_bins.merge(labels, on=place)
-    merged = bins.groupby(["cell_label", "direction", "latency_ns"], as_index=False)["count"].sum()
-    groups = merged.groupby(["cell_label", "direction"], sort=False)
+    bins = recording.latency_bins[[*place, "direction", "latency_ns", "count"]].merge(labels, on=place)
+    groups = bins.astype({"direction": object}).groupby(["cell_label", "direction"])
     return {(str(label), str(direction)): one for (label, direction), one in groups}

@@ -17,16 +17,22 @@ SLOWEST_SAMPLE_S = 5.0
 Floats = npt.NDArray[np.float64]
 
 
-def seconds(soak: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
+_PLACE = ["step", "round", "cell"]
+
+
+def rates_of_soaks(series: pd.DataFrame) -> pd.DataFrame:
+    """Columns step, round, cell, time_s and iops (reads and writes) of the soaks in the table of a recording."""
+    soaks = series[series["kind"] == "soak"]
+    return soaks.groupby([*_PLACE, "time_s"], as_index=False)["iops"].sum()
+
+
+def seconds(soak: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
     """Columns begin_s, end_s (of the measurement) and iops (reads and writes) of a soak, in the order of time.
 
-    `soak` are its rows of table `cells`, `series` the table of its recording. From the one-second series, else from
+    `soak` are its rows of table `cells`, `rates` those of the recording's soaks. From the one-second series, else from
     slices of up to `SLOWEST_SAMPLE_S`, else without rows.
     """
-    place = ["step", "round", "cell"]
-    starts = soak[[*place, "elapsed_s"]]
-    rates = series[series["kind"] == "soak"].groupby([*place, "time_s"], as_index=False)["iops"].sum()
-    found = rates.merge(starts, on=place).sort_values(["elapsed_s", "time_s"])
+    found = rates.merge(soak[[*_PLACE, "elapsed_s"]], on=_PLACE).sort_values(["elapsed_s", "time_s"])
     if len(found):
         end_s = found["elapsed_s"] + found["time_s"]
         return pd.DataFrame({"begin_s": end_s - 1.0, "end_s": end_s, "iops": found["iops"]}).reset_index(drop=True)
@@ -39,6 +45,12 @@ def local_median(values: Floats, width: int = LOCAL) -> Floats:
     """Of the `width` values around each, fewer at both ends."""
     rolling = pd.Series(values).rolling(width, center=True, min_periods=1)
     return np.asarray(rolling.median(), dtype=float)
+
+
+def local_quantile(values: Floats, quantile: float, width: int = LOCAL) -> Floats:
+    """As `local_median`, of another part of the values."""
+    rolling = pd.Series(values).rolling(width, center=True, min_periods=1)
+    return np.asarray(rolling.quantile(quantile, interpolation="higher"), dtype=float)
 
 
 def relative_course(loops: pd.DataFrame, courses: Iterable[pd.DataFrame]) -> pd.DataFrame:

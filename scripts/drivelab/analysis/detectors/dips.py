@@ -7,15 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from drivelab.analysis.detectors.courses import local_median, robust_sigma, spells
+from drivelab.analysis.detectors.courses import Floats, local_quantile, spells
 from drivelab.analysis.detectors.finding import Finding, told_or_nothing
 from drivelab.analysis.detectors.recording import Recording
 
 LEAST_DEPTH_PCT = 10.0
 """A second this much below what is usual is a dip: the PTS lets a steady rate be so far off its average either way."""
+USUAL = 0.6
+"""Quantile of the minute around that is usual: the median would be the bottom of dips that take half of the time."""
 SIGMAS = 3.5
-"""It must stand out from the noise too: of normal noise one second in 4000 does."""
+"""It must stand out from the noise too: of normal noise one second in 2000 does."""
 LEAST_DIPS = 6
 """Five distances: with fewer, dips by chance look regular too often (ours, measured in the tests)."""
 MOST_VARIATION = 0.2
@@ -41,11 +44,11 @@ class Clock:
 def clock_of_dips(course: pd.DataFrame) -> Clock | None:
     """The dips of a course (begin_s, end_s, iops), or None if there are fewer than `LEAST_DIPS`."""
     iops = course["iops"].to_numpy(dtype=float)
-    usual = local_median(iops)
+    usual = local_quantile(iops, USUAL)
     relative = np.divide(iops, usual, out=np.ones_like(iops), where=usual > 0)
     if not len(relative):
         return None
-    least = max(LEAST_DEPTH_PCT / 100, SIGMAS * robust_sigma(relative))
+    least = max(LEAST_DEPTH_PCT / 100, SIGMAS * _sigma_above(relative))
     found = spells(relative < 1 - least)
     if len(found) < LEAST_DIPS:
         return None
@@ -60,6 +63,13 @@ def clock_of_dips(course: pd.DataFrame) -> Clock | None:
         begin_s=float(begins_s[0]),
         end_s=float(course["end_s"].iloc[found[-1][1] - 1]),
     )
+
+
+def _sigma_above(relative: Floats) -> float:
+    """Standard deviation of normal values by those above their quantile `USUAL`, which is 1: dips are not of them."""
+    above = relative[relative >= 1] - 1
+    middle, usual = stats.norm.ppf([(1 + USUAL) / 2, USUAL])
+    return float(np.median(above) / (middle - usual)) if len(above) else 0.0
 
 
 def periodic_dips(recording: Recording) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 import pandas as pd
@@ -31,6 +32,9 @@ def cell_levels(counted: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def alike_but(levels: pd.DataFrame, *columns: str) -> list[pd.DataFrame]:
-    """Groups of cells whose loads differ in `columns` only."""
-    same = [one for one in LOAD if one not in columns]
-    return [group for _, group in levels.groupby(same, sort=False, dropna=False)]
+    """Groups of several cells whose loads differ in `columns` only."""
+    same = levels[[one for one in LOAD if one not in columns]].astype(object)
+    places: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for place, load in enumerate(same.where(same.notna(), None).itertuples(index=False, name=None)):
+        places[load].append(place)
+    return [levels.iloc[one] for one in places.values() if len(one) > 1]

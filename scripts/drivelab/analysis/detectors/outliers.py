@@ -15,11 +15,15 @@ from drivelab.analysis.detectors.recording import Recording
 MODIFIED_Z = 3.5
 """0.6745 times the distance from the median, in median absolute deviations (Iglewicz and Hoaglin, How to Detect and
 Handle Outliers, ASQC 1993)."""
+MODIFIED_Z_OF_OTHERS = 5.0
+"""The same with the largest of the deviations of all cells of the recording (ours, measured: see docs/detectors.md)."""
 LEAST_OFF_PCT = 5.0
 """What is nearer to the median changes no result: half of what the steady-state rule of the PTS lets pass (ours)."""
 FALSE_ALARM = 0.01
 """Chance that a recording of undisturbed normal values has an outlier. With five rounds the modified z alone would call
-one in six of them so; an outlier must also be out of the reach of what the others predict (Student's t)."""
+one in six of them so; an outlier must also be out of the reach of what the others predict (`chances`)."""
+MOST_SHARE = 1 / 3
+"""Of the rounds of a cell: more than these are no outliers, but another level (ours)."""
 LEAST_VALUES = 5
 """With fewer, nothing can be told to be apart."""
 SLOW_PCT = 20.0
@@ -37,22 +41,29 @@ def modified_z(values: Floats) -> Floats:
     return np.where(distance == 0, 0.0, np.copysign(np.inf, distance))
 
 
-def beyond_prediction(values: Floats) -> Floats:
-    """For each value, the chance (two-sided) of one so far from the mean of all others, were all normal and alike.
+def chances(values: Floats) -> Floats:
+    """For each value, the chance that normal values have an outlier as far off as it; 1 for all but the farthest third.
 
-    The externally studentised residual, t with n - 2 degrees of freedom (Cook and Weisberg, Residuals and Influence in
-    Regression, 1982).
+    By the generalised extreme studentised deviates of Rosner (Technometrics 25, 1983): the value farthest from the mean
+    is put beside all others, by Student's t for each of as many as there are; then the next one, without the first, and
+    so on. A value is an outlier if it or one that is taken out after it is one: so two cannot hide each other.
     """
-    chances = np.ones(len(values))
-    for index, value in enumerate(values):
-        others = np.delete(values, index)
+    found, left = np.ones(len(values)), np.arange(len(values))
+    taken: list[int] = []
+    steps: list[float] = []
+    while len(taken) < max(int(MOST_SHARE * len(values)), 1) and len(left) > 3:
+        rest = values[left]
+        off = np.abs(rest - rest.mean())
+        place = int(np.argmax(off >= (1 - 1e-9) * off.max()))  # the first of equals, whatever the rounding
+        others = np.delete(rest, place)
+        distance = abs(float(rest[place] - others.mean()))
         spread = float(others.std(ddof=1)) * np.sqrt(1 + 1 / len(others))
-        distance = abs(float(value - others.mean()))
-        if spread > 0:
-            chances[index] = 2 * float(stats.t.sf(distance / spread, len(others) - 1))
-        elif distance > 0:
-            chances[index] = 0.0
-    return chances
+        one = 2 * float(stats.t.sf(distance / spread, len(others) - 1)) if spread > 0 else float(distance == 0)
+        steps.append(min(len(rest) * one, 1.0))
+        taken.append(int(left[place]))
+        left = np.delete(left, place)
+    found[taken] = np.minimum.accumulate(steps[::-1])[::-1]
+    return found
 
 
 def outlier_runs(recording: Recording) -> Iterator[Finding]:
@@ -60,7 +71,10 @@ def outlier_runs(recording: Recording) -> Iterator[Finding]:
     groups = {label: one for label, one in recording.rounds.items() if len(one) >= LEAST_VALUES}
     courses = {label: one for label, one in recording.counted_seconds.items() if len(one) > 2 * LEAST_SLOW_S}
     tested = sum(len(one) for one in groups.values())
-    found = [row for label, one in groups.items() for row in _outliers(label, one, FALSE_ALARM / max(tested, 1))]
+    rates = [one["iops"].to_numpy(dtype=float) for one in groups.values()]
+    widest = max((_relative_mad(one) for one in rates), default=0.0)
+    chance = FALSE_ALARM / 2 / max(len(groups), 1)  # half of it is for cells that are judged beside the others
+    found = [row for label, one in groups.items() for row in _outliers(label, one, chance, widest)]
     found += [row for label, one in courses.items() for row in _slow_spells(label, one)]
     looked = [f"{tested} values of rounds"] * bool(groups)
     looked += [f"{sum(len(one) for one in courses.values())} seconds of soaks"] * bool(courses)
@@ -68,11 +82,21 @@ def outlier_runs(recording: Recording) -> Iterator[Finding]:
     yield from told_or_nothing(found, nothing)
 
 
-def _outliers(label: str, rounds: pd.DataFrame, chance: float) -> Iterator[Finding]:
+def _relative_mad(values: Floats) -> float:
+    """Median absolute deviation of the median."""
+    usual = float(np.median(values))
+    return float(np.median(np.abs(values - usual))) / usual if usual > 0 else 0.0
+
+
+def _outliers(label: str, rounds: pd.DataFrame, chance: float, widest: float) -> Iterator[Finding]:
+    """An outlier is one for all cells together (`chance`), or for its own and beside `widest`, the largest relative MAD
+    of them: five rounds alone tell too little of their scatter."""
     values = rounds["iops"].to_numpy(dtype=float)
     usual = float(np.median(values))
-    scores, chances = modified_z(values), beyond_prediction(values)
-    for index in np.flatnonzero((np.abs(scores) > MODIFIED_Z) & (chances < chance)):
+    scores, by_chance = modified_z(values), chances(values)
+    apart = 0.6745 * np.abs(values - usual) > MODIFIED_Z_OF_OTHERS * widest * usual
+    is_outlier = (by_chance < chance) | ((by_chance < FALSE_ALARM) & apart)
+    for index in np.flatnonzero((np.abs(scores) > MODIFIED_Z) & is_outlier):
         off_pct = 100 * (values[index] / usual - 1) if usual > 0 else 0.0
         if abs(off_pct) < LEAST_OFF_PCT:
             continue

@@ -9,10 +9,10 @@ from functools import cached_property
 import pandas as pd
 
 from drivelab.analysis.counted_slices import counted_slices, saturating
-from drivelab.analysis.detectors.courses import relative_course, seconds
+from drivelab.analysis.detectors.courses import rates_of_soaks, relative_course, seconds
 from drivelab.analysis.detectors.levels import cell_levels
 from drivelab.analysis.detectors.rounds import repeated_rounds
-from drivelab.analysis.labels import named
+from drivelab.analysis.soundness import sound
 from drivelab.tables.schemas import SCHEMAS
 
 
@@ -21,7 +21,7 @@ class Recording:
     """The tables of one recording; those that it does not have are empty."""
 
     cells: pd.DataFrame
-    """Sound rows of loops and soaks in table `cells`, with the columns of `named` and `saturates`."""
+    """Sound rows of table `cells`, with the column `saturates`."""
     series: pd.DataFrame = field(default_factory=lambda: _empty("series"))
     telemetry: pd.DataFrame = field(default_factory=lambda: _empty("telemetry"))
     latency_bins: pd.DataFrame = field(default_factory=lambda: _empty("latency_bins"))
@@ -30,10 +30,12 @@ class Recording:
     def of(cls, tables: Mapping[str, pd.DataFrame]) -> Recording:
         """From tables of one recording; `cells` must be there."""
         cells = tables["cells"]
-        measured = named(cells)
-        saturates = saturating(measured) if len(measured) else False
+        measured = sound(cells)
+        # to choose rows, which detectors do all the time, takes long with the strings of Arrow and with many blocks
+        strings = {name: object for name, kind in measured.dtypes.items() if kind == "str"}
+        measured = measured.astype(strings).copy()
         others = {name: tables[name] for name in ("series", "telemetry", "latency_bins") if name in tables}
-        return cls(measured.assign(saturates=saturates), **others)
+        return cls(measured.assign(saturates=saturating(measured)), **others)
 
     @cached_property
     def loops(self) -> pd.DataFrame:
@@ -49,7 +51,8 @@ class Recording:
     @cached_property
     def seconds(self) -> dict[str, pd.DataFrame]:
         """The course of each soak: begin_s and end_s of the measurement, iops; by `cell_label`."""
-        return {label: seconds(soak, self.series) for label, soak in self.soaks.items()}
+        rates = rates_of_soaks(self.series)
+        return {label: seconds(soak, rates) for label, soak in self.soaks.items()}
 
     @cached_property
     def rounds(self) -> dict[str, pd.DataFrame]:

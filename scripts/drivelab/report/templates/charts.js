@@ -1,8 +1,10 @@
 
 const NARROWEST_PX = 480; // below this a chart is drawn as if it were so wide, and made smaller with its letters
 const LEAST_CONTRAST = 4.2; // against a dark ground; so it is 3 or more against a band on it as well
-const BAND_SHARE = 0.08; // of the colour of a pale band, on a dark ground
+const BAND_SHARE = 0.05; // of the full colour of a white band, on a dark ground
+const BAND_SHARE_OF_DEPTH = 0.22; // and of a deeper one the more, so that two bands are told apart
 const colours = matchMedia("(prefers-color-scheme: dark)");
+const pointed = matchMedia("(hover: hover) and (pointer: fine)"); // else the tools of a chart would lie on its text
 const near = new Set();
 const drawn = new Set();
 let busy = false;
@@ -42,11 +44,17 @@ function shown(colour, ink, ground) {
   return light === rgb ? colour : `rgb(${light.join(", ")})`;
 }
 
-/** The colour of a band: one that is pale on white is nearly the ground on a dark page, else what is on it is lost. */
+/**
+ * The colour of a band: one that is pale on white is nearly the ground on a dark page, else what is on it is lost.
+ * Its hue stays, at its fullest.
+ */
 function band(colour, ink, ground) {
   const [rgb, behind] = [channels(colour), channels(ground)];
   if (!rgb || !behind || luminance(behind) >= 0.2 || luminance(rgb) < 0.4) return shown(colour, ink, ground);
-  return `rgb(${behind.map((one, place) => Math.round(one + (rgb[place] - one) * BAND_SHARE)).join(", ")})`;
+  const [low, high] = [Math.min(...rgb), Math.max(...rgb)];
+  const full = rgb.map((one) => (high - low < 8 ? 255 : 255 * (one - low) / (high - low)));
+  const share = BAND_SHARE + BAND_SHARE_OF_DEPTH * (1 - low / 255);
+  return `rgb(${behind.map((one, place) => Math.round(one + (full[place] - one) * share)).join(", ")})`;
 }
 
 function adapted(value, ink, ground) {
@@ -121,7 +129,7 @@ async function draw(card) {
       if (/^[xy]axis\d*$/.test(name)) Object.assign(axis, {gridcolor: line, linecolor: quiet, zerolinecolor: line});
     }
     card.append(plot);
-    await Plotly.newPlot(sheet, data, layout, {displaylogo: false, modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]]});
+    await Plotly.newPlot(sheet, data, layout, {displaylogo: false, displayModeBar: pointed.matches ? "hover" : false, modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]]});
     card.classList.add("drawn");
   } catch (error) {
     undraw(card); // the picture that is there already says the same

@@ -131,15 +131,6 @@ function answerQuestions() {
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
 
-function offerDownloads() {
-  for (const link of document.querySelectorAll(".downloads a")) {
-    const name = link.download.replace(/\.gz$/, "");
-    const button = element("button", {type: "button", className: "csv", ariaLabel: `Download ${name}`}, "CSV");
-    button.addEventListener("click", async () => save(name, await unpacked(link.href.split(",")[1])));
-    link.before(button, " ");
-  }
-}
-
 function navigate() {
   const contents = document.getElementById("contents");
   const details = contents.querySelector("details");
@@ -179,5 +170,4 @@ function navigate() {
 
 document.querySelectorAll("main table").forEach(equip);
 answerQuestions();
-offerDownloads();
 navigate();

@@ -1,0 +1,63 @@
+"""One value of all drives of a fleet, in the order of the drives: a dot for each, with median and outliers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from drivelab.figures import style
+from drivelab.figures.quantities import AXES, quantity, short_name
+
+_NAMED = 6
+"""Outliers that are named: the farthest."""
+_OUTLIER = "#c23b22"
+_FAULTY = "#8a8a8a"
+_DOT = "#0a5c9e"
+
+
+@style.styled
+def fleet_order(deviations: pd.DataFrame) -> Figure:
+    """The rows of one value of the table `fleet_deviations`, from the lowest to the highest.
+
+    The band is from the 5 % to the 95 % quantile of the values that count; faulty values are hollow, whatever they are,
+    outliers are red diamonds, the farthest of them named. Raises ValueError for rows of no value or of several.
+    """
+    if deviations[["measurement", "cell_label", "metric"]].drop_duplicates().shape[0] != 1:
+        raise ValueError("a figure of one value of a fleet needs the rows of one value")
+    rows = deviations.sort_values("value", kind="stable").reset_index(drop=True)
+    metric, first = str(rows["metric"].iloc[0]), rows.iloc[0]
+    scale = quantity(metric, float(rows["value"].max())) if metric in AXES else None
+    values = rows["value"].to_numpy(dtype=float) / (scale.divisor if scale else 1.0)
+    counts, outlier = rows["place"].notna().to_numpy(), rows["outlier"].to_numpy(dtype=bool)
+    number = np.arange(1, len(rows) + 1)
+    figure = style.new_figure(f"{first['measurement']}: {len(rows)} drives in order", height_in=3.4)
+    axes = figure.subplots()
+    size = max(3.0, min(6.0, 300 / len(rows)))
+    if counts.any():
+        low, median, high = np.percentile(values[counts], (5, 50, 95))
+        axes.axhspan(low, high, color="#dfe8f1", zorder=0, label="5 % to 95 % of the drives")
+        axes.axhline(median, color=style.INK, linewidth=1.0, zorder=1, label="median")
+    marks = (
+        (counts & ~outlier, "o", _DOT, _DOT, "drive"),
+        (~counts, "o", "none", _FAULTY, "not to be relied on"),
+        (outlier, "D", _OUTLIER, _OUTLIER, "outlier"),
+    )
+    for chosen, marker, face, edge, name in marks:
+        if chosen.any():
+            axes.plot(number[chosen], values[chosen], linestyle="none", marker=marker, markersize=size,
+                      markerfacecolor=face, markeredgecolor=edge, label=name)  # fmt: skip
+    farthest = rows.loc[outlier, "modified_z"].abs().sort_values(ascending=False, kind="stable").index[:_NAMED]
+    for place in farthest:
+        left = number[place] > len(rows) / 2
+        axes.annotate(str(rows["drive"][place]), (number[place], values[place]), fontsize=style.SMALL_PT,
+                      textcoords="offset points", xytext=(-6 if left else 6, 0), ha="right" if left else "left",
+                      va="center")  # fmt: skip
+    axes.set_xlim(0, len(rows) + 1)
+    axes.set_xlabel("Drives, from the lowest value")
+    axes.set_ylabel(scale.label if scale else f"{short_name(metric)} ({first['unit']})")
+    axes.legend(loc="best", ncols=2)
+    clock = "virtual" if (rows["clock"] == "virtual").any() else "wall"
+    style.label(figure, reduced=bool(rows["reduced"].any()), virtual=bool(rows["virtual"].any()), clock=clock,
+                subject=f"all drives, {first['cell_label']}")  # fmt: skip
+    return figure

@@ -1,0 +1,135 @@
+"""The tables of a fleet from those of its parts, part by part: memory holds what is written and little more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drivelab.analysis.deltas import deltas_table, readjusted
+from drivelab.analysis.differences import differences_table
+from drivelab.analysis.exclusions import counted
+from drivelab.analysis.fleet import FROM_SUMMARY, deviations_table, drive_columns, hosts_table, spread_table
+from drivelab.analysis.multiple import adjusted
+from drivelab.plan.plan import drive_in_sheet
+from drivelab.tables import io
+from drivelab.tables.inventory import UNKNOWN
+from drivelab.tables.schemas import SCHEMAS
+
+_P_VALUES = ("p_value", "equivalence_p")
+_COUNTS = ("values", "faulty", "not_steady", "tainted", "outlying")
+
+
+def fleet_tables(outcomes: Sequence[Mapping[str, Any]], margin_pct: float) -> dict[str, pd.DataFrame]:
+    """The tables `fleet_drives`, `fleet_spread`, `fleet_deviations` and `fleet_hosts`.
+
+    `outcomes` are those of `drivelab.stages.fleet_part`, one for each drive of the study. Values count of drives whose
+    part ended; a part that failed may have tables of an earlier time, which are none of this study's any more.
+    """
+    parts = measured(outcomes)
+    values = io.read_columns([part / "tables/summary.parquet" for part in parts.values()], "summary", FROM_SUMMARY)
+    deviations = deviations_table(values, margin_pct)
+    facts = pd.DataFrame([row for one in outcomes for row in _facts(one, parts.get(one["drive"]))])
+    drives = facts.merge(drive_columns(deviations), how="left", left_on="drive", right_index=True)
+    for name in _COUNTS:
+        drives[name] = drives[name].fillna(0).astype(int)
+    for name in ("reduced", "virtual"):
+        drives[name] = drives[name] == True  # noqa: E712 - null where there is no value
+    return {
+        "fleet_drives": drives[SCHEMAS["fleet_drives"].names],
+        "fleet_spread": spread_table(deviations),
+        "fleet_deviations": deviations,
+        "fleet_hosts": hosts_table(deviations, drives.set_index("drive")["hosts"]),
+    }
+
+
+def measured(outcomes: Iterable[Mapping[str, Any]]) -> dict[str, Path]:
+    """Results folder of each drive whose part of the study ended well."""
+    return {one["drive"]: Path(one["results"]) for one in outcomes if one["state"] == "measured"}
+
+
+def write_deltas(
+    outcomes: Iterable[Mapping[str, Any]], basis: str, output: Path, comparison: Mapping[str, Any], intended: Any
+) -> None:
+    """Write the tables `deltas` and `differences` of every drive against the basis, as `output`/DRIVE/deltas.parquet.
+
+    `comparison` and `intended` are as of `drivelab.analysis.deltas` and `differences`. p-values are adjusted for the
+    findings of all drives together: so each table is made, and decided when all are there. Of a basis that has not
+    been measured there are no deltas.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    parts = measured(outcomes)
+    home = parts.get(drive_in_sheet(basis))
+    reference = None if home is None else _side(home, basis)
+    if reference is None or reference[0].empty:
+        return
+    written, families = [], []
+    for drive, part in parts.items():
+        summary, conditions = _side(part, basis, others=True)
+        if summary.empty:
+            continue
+        pairs = [(basis, one) for one in dict.fromkeys(summary["drive"])]
+        differences = differences_table(pd.concat([reference[1], conditions], ignore_index=True), pairs, intended)
+        both = pd.concat([reference[0], summary], ignore_index=True)
+        table = deltas_table(both, basis, differences=differences, **comparison)
+        io.write(differences, output / drive / "differences.parquet", "differences")
+        io.write(table, output / drive / "deltas.parquet", "deltas")
+        written.append(output / drive / "deltas.parquet")
+        families.append(_family(table))
+    if written:
+        _decide(written, pd.concat(families, ignore_index=True), comparison["confidence_pct"])
+
+
+def _side(part: Path, basis: str, others: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Tables `summary` and `conditions` of the basis, or of the others of a part."""
+    exclusions = io.read(part / "tables/exclusions.parquet", "exclusions")
+    tables = [io.read(part / f"tables/{name}.parquet", name) for name in ("summary", "conditions")]
+    summary, conditions = (one[(one["drive"] == basis) ^ others].reset_index(drop=True) for one in tables)
+    return summary, counted(conditions, exclusions)
+
+
+def _family(deltas: pd.DataFrame) -> pd.DataFrame:
+    """What the adjustment needs of a table `deltas`: p-values only of pairs that can be called."""
+    can_be_called = deltas["p_adjusted"].notna()
+    p_values = {name: deltas[name].where(can_be_called).astype(np.float64) for name in _P_VALUES}
+    return deltas[["comparison", "measurement", "cell_label", "metric"]].assign(**p_values)
+
+
+def _decide(written: Sequence[Path], family: pd.DataFrame, confidence_pct: float) -> None:
+    cells = [family[name] for name in ("comparison", "measurement", "cell_label")]
+    of_all = {name: adjusted(family[name], cells, family["metric"]) for name in _P_VALUES}
+    begin = 0
+    for path in written:
+        table = io.read(path, "deltas")
+        here = slice(begin, begin + len(table))
+        p_value, equivalence_p = (of_all[name].iloc[here].set_axis(table.index) for name in _P_VALUES)
+        io.write(readjusted(table, p_value, equivalence_p, confidence_pct), path, "deltas")
+        begin += len(table)
+
+
+def _facts(outcome: Mapping[str, Any], part: Path | None) -> list[dict[str, Any]]:
+    """What `fleet_drives` says of the subjects of a part whatever their values: the drive, or it on each platform."""
+    known = {
+        "state": outcome["state"],
+        "reason": "; ".join(outcome["reasons"]) or None,
+        "recordings": outcome["recordings"],
+        "planned": outcome["planned"],
+    }
+    if part is None:
+        unknown = dict.fromkeys(("hosts", "model", "serial", "firmware"), UNKNOWN)
+        return [{**known, **unknown, "drive": outcome["drive"], "excluded": 0}]
+    drives, hosts = (io.read(part / f"tables/{name}.parquet", name) for name in ("drives", "hosts"))
+    exclusions = io.read(part / "tables/exclusions.parquet", "exclusions")
+    of_drive = {name: _joined(drives[name]) for name in ("model", "serial", "firmware")}
+    return [
+        {**known, **of_drive, "drive": one, "hosts": _joined(hosts["host"]),
+         "excluded": int((exclusions["drive"] == one).sum())}
+        for one in outcome["subjects"]
+    ]  # fmt: skip
+
+
+def _joined(values: pd.Series) -> str:
+    return " and ".join(dict.fromkeys(str(one) for one in values if pd.notna(one))) or UNKNOWN

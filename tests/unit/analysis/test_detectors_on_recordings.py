@@ -1,0 +1,153 @@
+"""What a drive is like, told from recordings on the virtual clock of drives whose model says what must be found."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from scipy import stats
+
+from drivelab.analysis.detectors import DETECTORS, findings_table
+from drivelab.fio.result import read_slices
+from drivelab.plan.cell import Cell
+from drivelab.recording.writer import read_journal
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.stages.planning import Campaign
+from drivelab.tables.collect import collect
+
+MODEL: dict[str, Any] = {"serial": "V-OWN", "capacity": "16MiB", "over_provisioning": "100%", "logical_block": "512B",
+                         "copy_us": 1, "erase_us": 1}  # fmt: skip
+"""Garbage collection costs next to nothing, so that the rest of the model says what comes out."""
+PENALTY_OF_THE_BUS = {"transfer_us": 200, "command_us": 10, "read_us": 20}
+WAITING_READS = {"pages_per_block": 64, "dies": 64, "program_us": 5000, "read_us": 100, "command_us": 85,
+                 "transfer_us": 20, "write_buffer": "4MiB"}  # fmt: skip
+
+
+def recorded(measurement: str, **model: Any) -> Path:
+    """The recording of a measurement of a drive of one's own, or of op7 without a `model`."""
+    drive = "own" if model else "op7"
+    if model:
+        Path("config/virtual_drives.yaml").write_text(yaml.safe_dump({"own": {**MODEL, **model}}))
+        Path("config/drives.tsv").write_text(
+            "drive\tdevice\tserial\tdestructive\tnote\nown\tvirtual:own\tV-OWN\tyes\t\n"
+        )
+    Path("config/one.yaml").write_text(
+        f"name: one\nresults: results\nclock: virtual\ndrives: [{drive}]\nmeasurements:\n  - {{{measurement}}}\n"
+    )
+    plan = Campaign.load("config/one.yaml").plans[0].plan
+    purge(plan, Path("purged.json"))
+    precondition(plan, Path("purged.json"), Path("conditioned.json"))
+    measure(plan, Path("conditioned.json"))
+    return plan.recording_path
+
+
+def findings(recording: Path, detector: str) -> list[dict[str, Any]]:
+    found = findings_table(collect(recording, reduced=True), {detector: DETECTORS[detector]})
+    return [dict(row) for row in found.to_dict("records")]
+
+
+def loop(**fields: str) -> str:
+    return "set: {loop: {" + ", ".join(f"{name}: {value}" for name, value in fields.items()) + "}}"
+
+
+def test_unaligned_reads_cost_the_bus_two_pages_for_one(project: Path) -> None:
+    """Where the bus is the limit it carries each page of both."""
+    place = recorded("protocol: stec-alignment, scale: demo", **PENALTY_OF_THE_BUS)
+    (reads,) = [row for row in findings(place, "alignment") if "100/0" in row["cell_label"]]
+    assert reads["found"]
+    assert reads["value"] == pytest.approx(50, abs=1)
+
+
+def test_the_knee_is_where_outstanding_reads_keep_the_controller_busy(project: Path) -> None:
+    """A read takes 8 times as long as the controller's part of it, and there are dies enough for all."""
+    until = "{steady_state: {track: [{read_share: 100, block_size: 4KiB, queue_depth: 32, metric: iops}]}}"
+    cells = "{read_share: [100], queue_depth: [1, 2, 4, 8, 16, 32], block_size: [4KiB], alignment_offset: [0B]}"
+    sweep = loop(cells=cells, runtime="1s", until=until)
+    place = recorded(f"protocol: stec-queue-depths, scale: demo, {sweep}",
+                     dies=64, pages_per_block=64, command_us=100, read_us=690, transfer_us=5)  # fmt: skip
+    (knee,) = findings(place, "queue-depth knee")
+    assert (knee["found"], knee["value"]) == (True, 8)
+    crossing = float(knee["words"].rsplit(" ", 1)[1])
+    assert crossing == pytest.approx(8, rel=0.05)
+
+
+def test_reads_that_wait_for_long_programs_make_a_bathtub(project: Path) -> None:
+    """One I/O at a time, 64 dies: a write is done when it is buffered, and keeps a die busy for S = 5000 us.
+
+    Half of the I/Os are reads, each of a die that is busy with probability S / 64 T where T is the time of a pair, and
+    then for S / 2: T = write + read + S² / 128 T.
+    """
+    mixes = loop(cells="{read_share: [100, 50, 0]}", runtime="1s")
+    place = recorded(f"protocol: stec-read-shares, scale: demo, {_one_at_a_time(mixes)}", **WAITING_READS)
+    write_us, read_us, program_us = 85 + 20, 85 + 100 + 20, 5000
+    both_us = write_us + read_us
+    pair_us = (both_us + math.sqrt(both_us**2 + 4 * program_us**2 / 128)) / 2
+    mixed, line = 2e6 / pair_us, (1e6 / write_us + 1e6 / read_us) / 2
+    (row,) = findings(place, "bathtub")
+    assert (row["found"], "50/50" in row["cell_label"]) == (True, True)
+    assert row["value"] == pytest.approx(100 * (1 - mixed / line), abs=5)
+    assert "slower than either alone" in row["words"]
+
+
+def test_mixes_of_a_drive_whose_controller_is_the_limit_are_no_bathtub(project: Path) -> None:
+    place = recorded("protocol: stec-read-shares, scale: demo", command_us=500, program_us=50, write_buffer="4MiB")
+    (row,) = findings(place, "bathtub")
+    assert (row["found"], row["value"]) == (False, pytest.approx(0, abs=0.1))
+
+
+def test_idle_time_gives_back_the_cache_once_the_drive_knows_that_it_is_idle(project: Path) -> None:
+    """op7 takes 5 s to know it, then a burst goes to the SLC cache at the rate of the controller, 85 us a command."""
+    place = recorded("protocol: pts-idle-recovery, scale: demo, set: {repeat: {over: {time: [3s, 8s]}, "
+                     "loop: {runtime: 500ms}}}")  # fmt: skip
+    (row,) = findings(place, "recovery")
+    assert row["words"].startswith("after 8 s ")
+    before = np.mean([one["iops"] for one in _slices(place, 2)])
+    assert row["value"] == pytest.approx(100 * (1e6 / 85 / before - 1), rel=0.1)
+
+
+def test_a_stimulus_is_over_with_the_first_slice_that_is_as_fast_as_before_it(project: Path) -> None:
+    """op7 writes at random, then in sequence again: told by fio's own evidence of the three soaks."""
+    place = recorded("protocol: pts-cross-stimulus-recovery, scale: demo")
+    first, _, third = (_slices(place, step) for step in range(3))
+    usual = np.mean([one["bandwidth_mib_s"] for one in first])
+    back_s = next(number for number, one in enumerate(third, 1) if one["bandwidth_mib_s"] >= usual)
+    (row,) = findings(place, "recovery")
+    assert (row["found"], row["unit"], row["value"]) == (True, "s", pytest.approx(back_s, abs=0.1))
+    assert back_s > 5
+
+
+def test_a_drive_that_is_filled_while_it_is_read_drifts(project: Path) -> None:
+    """One I/O at a time, every other one a read, which waits for a die only where something was written before: of N
+    pages 1 - exp(-n / N) after n random writes.
+    """
+    filling = "set: {fill: {capacity_multiple: 0.01}, soak: {read_share: 50, active_range: 100%, until: {time: 40s}}}"
+    place = recorded(f"protocol: qos-nines, scale: demo, {filling}",
+                     capacity="256MiB", read_us=400, program_us=10, command_us=85, transfer_us=15)  # fmt: skip
+    pages, waits_us, command_us, written = (256 << 20) / 4096, 400.0, 100.0, 0.01
+    course, step_s = [], 0.01
+    for _ in range(round(40 / step_s)):
+        course.append(1e6 / (command_us + written * waits_us / 2))
+        written += (1 - written) * step_s * course[-1] / 2 / pages
+    seconds = np.array(course).reshape(40, -1).mean(axis=1)
+    slope = stats.theilslopes(seconds, np.arange(40)).slope
+    (row,) = findings(place, "drift")
+    assert row["found"]
+    # of twenty blocks of 2 s, from the first to the last
+    assert row["value"] == pytest.approx(100 * 38 * slope / np.median(seconds), abs=2)
+    assert [one["iops"] for one in _slices(place)] == pytest.approx(list(seconds), rel=0.03)
+
+
+def _one_at_a_time(measurement: str) -> str:
+    return measurement.replace("set: {", "set: {class: {enterprise: {queue_depth: 1}, client: {queue_depth: 1}}, ")
+
+
+def _slices(place: Path, step: int = 0) -> list[dict[str, float]]:
+    """IOPS and bandwidth of the slices of a soak, by fio's documents."""
+    lines = [line for line in read_journal(place) if line["event"] == "soak" and line["step"] == step]
+    return [{"iops": one.iops, "bandwidth_mib_s": one.bandwidth_mib_s}
+            for line in lines for one in read_slices(place / line["directory"], Cell(**line["workload"]))]  # fmt: skip

@@ -1,0 +1,114 @@
+"""Drives beside each other: known spreads, drives that are put apart, hosts that make a difference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from drivelab.analysis.fleet import deviations_table, drive_columns, hosts_table, key_values, spread_table
+
+
+def rows(values: Any, metric: str = "iops", kind: str = "speed", **more: Any) -> pd.DataFrame:
+    fixed = {"measurement": "m", "protocol": "p", "cell_label": "RND 4KiB 0/100", "metric": metric, "kind": kind,
+             "unit": "IOPS", "verdict": "steady", "taint_reason": None, "reduced": False, "virtual": False,
+             "clock": "wall"}  # fmt: skip
+    numbers = list(values)
+    return pd.DataFrame({"drive": [f"d{one}" for one in range(len(numbers))], "value": numbers, **fixed, **more})
+
+
+def normal(count: int, seed: int = 1, spread: float = 0.02) -> Any:
+    return 1000 * np.exp(np.random.default_rng(seed).normal(0, spread, count))
+
+
+def test_spread_is_that_of_the_values() -> None:
+    values = normal(200)
+    spread = spread_table(deviations_table(rows(values), 5.0)).iloc[0]
+    assert spread["median"] == pytest.approx(np.median(values))
+    assert [spread["p5"], spread["p95"]] == pytest.approx(np.percentile(values, (5, 95)))
+    assert [spread["min"], spread["max"]] == [values.min(), values.max()]
+    assert spread["robust_cv_pct"] == pytest.approx(2.0, rel=0.2)
+    assert spread["robust_cv_pct"] == pytest.approx(
+        100 * 1.4826 * stats.median_abs_deviation(values) / np.median(values)
+    )
+
+
+@pytest.mark.parametrize("kind", ["speed", "time"])
+def test_a_drive_apart_is_an_outlier_and_better_is_positive(kind: str) -> None:
+    values = normal(50)
+    values[7] = 800
+    found = deviations_table(rows(values, "x", kind), 5.0).set_index("drive")
+    assert list(found.index[found["outlier"]]) == ["d7"]
+    better = kind == "time"
+    assert (found.loc["d7", "deviation_pct"] > 0) == better
+    assert (found.loc["d7", "modified_z"] > 3.5) == better
+    assert found.loc["d7", "place"] == (1 if better else 50)
+
+
+def test_deviations_are_those_of_deltas() -> None:
+    speed = deviations_table(rows([100.0, 100, 125, 100, 100]), 5.0)
+    time = deviations_table(rows([100.0, 100, 125, 100, 100], "mean_latency_us", "time"), 5.0)
+    assert speed["deviation_pct"][2] == pytest.approx(25)
+    assert time["deviation_pct"][2] == pytest.approx(-20)
+
+
+def test_what_is_within_the_margin_is_no_outlier() -> None:
+    values = normal(50, spread=0.001)
+    values[7] = 970
+    assert not deviations_table(rows(values), 5.0)["outlier"].any()
+    assert deviations_table(rows(values), 2.0)["outlier"].sum() == 1
+
+
+def test_undisturbed_fleets_rarely_have_outliers_however_large() -> None:
+    found = [deviations_table(rows(normal(1000, seed)), 0.0)["outlier"].any() for seed in range(40)]
+    assert sum(found) <= 2  # 1 % of them, by the rule; of the modified z alone it were two in five
+
+
+def test_faulty_values_count_nowhere_and_are_kept() -> None:
+    values = normal(20)
+    table = rows(values)
+    table.loc[3, ["value", "verdict"]] = [5000.0, "not steady"]
+    table.loc[4, "value"] = 0.0
+    found = deviations_table(table, 5.0)
+    assert found.loc[[3, 4], "place"].isna().all()
+    assert not found["outlier"].any()
+    assert found["place"].max() == 18
+    spread = spread_table(found).iloc[0]
+    assert (spread["drives"], spread["faulty"]) == (18, 2)
+    assert spread["max"] < 2000
+    of_drives = drive_columns(found)
+    assert of_drives.loc["d3", ["faulty", "not_steady"]].tolist() == [1, 1]
+    assert pd.isna(of_drives.loc["d3", "key_deviation_pct"])
+
+
+def test_of_few_drives_none_is_an_outlier() -> None:
+    assert not deviations_table(rows([100.0, 101, 99, 500]), 5.0)["outlier"].any()
+
+
+def test_the_key_value_is_tracked_and_of_the_first_metric() -> None:
+    parts = [
+        rows([1.0, 2], "mean_latency_us", "time", verdict="in steady window", cell_label="a"),
+        rows([1.0, 2], "iops", verdict="in steady window", cell_label="a"),
+        rows([1.0, 2], "mean_latency_us", "time", cell_label="b"),
+        rows([1.0, 2], "iops", cell_label="b"),
+        rows([1.0, 2], "score", "score", measurement="n", verdict="repeats agree"),
+        rows([1.0, 2], "iops", measurement="n", verdict="repeats agree"),
+    ]
+    found = key_values(pd.concat(parts, ignore_index=True))
+    assert found[["measurement", "cell_label", "metric"]].to_numpy().tolist() == [
+        ["m", "b", "iops"],
+        ["n", "RND 4KiB 0/100", "score"],
+    ]
+
+
+def test_a_slow_host_is_told_from_chance() -> None:
+    values = normal(40)
+    hosts = pd.Series([f"h{one % 4}" for one in range(40)], index=[f"d{one}" for one in range(40)])
+    values[::4] *= 0.97
+    found = hosts_table(deviations_table(rows(values), 5.0), hosts).set_index("host")
+    assert list(found.index[found["p_adjusted"] < 0.05]) == ["h0"]
+    assert found.loc["h0", "difference_pct"] == pytest.approx(-3, abs=1.5)
+    assert hosts_table(deviations_table(rows(values), 5.0), hosts.map(lambda _: "one")).empty

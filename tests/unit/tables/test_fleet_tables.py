@@ -1,0 +1,88 @@
+"""What is joined of a fleet is what a study in one piece would say, whichever part it comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from made_fleet import made_fleet
+
+from drivelab.analysis.deltas import deltas_table
+from drivelab.tables import io
+from drivelab.tables.fleet import fleet_tables, write_deltas
+
+TERMS: dict[str, Any] = {"margin_pct": 1.0, "confidence_pct": 95.0, "unintended": "show"}
+COUNT = 8
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("fleet")
+    return [*made_fleet(folder, COUNT, cells=2), failed(folder)]
+
+
+def failed(folder: Path) -> dict[str, Any]:
+    return {"drive": "d9", "subjects": ["d9"], "state": "failed", "reasons": ["it hangs"], "recordings": 1,
+            "planned": 30, "results": str(folder / "drives/d9")}  # fmt: skip
+
+
+def test_deltas_are_those_of_all_drives_together(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
+    write_deltas(outcomes, "d1", tmp_path / "deltas", TERMS, None)
+    parts = [Path(one["results"]) / "tables/summary.parquet" for one in outcomes if one["state"] == "measured"]
+    whole = deltas_table(io.read(parts, "summary"), "d1", **TERMS)
+    written = [tmp_path / f"deltas/d{number}/deltas.parquet" for number in range(2, COUNT + 1)]
+    key = ["comparison", "measurement", "cell_label", "metric"]
+    joined, expected = (one.sort_values(key, ignore_index=True) for one in (io.read(written, "deltas"), whole))
+    lists = ["doubts", "remarks"]
+    pd.testing.assert_frame_equal(joined.drop(columns=lists), expected.drop(columns=lists), check_dtype=False)
+    for name in lists:
+        assert [list(one) for one in joined[name]] == [list(one) for one in expected[name]]
+    alone = deltas_table(io.read([parts[0], parts[3]], "summary"), "d1", **TERMS)
+    of_one = joined[joined["comparison"] == "d4"].reset_index(drop=True)
+    assert not of_one["p_adjusted"].equals(alone.sort_values(key, ignore_index=True)["p_adjusted"])  # it does matter
+
+
+def test_differences_from_the_basis_stand_beside_them(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
+    write_deltas(outcomes, "d1", tmp_path, TERMS, None)
+    found = io.read(tmp_path / "d2/differences.parquet", "differences")
+    assert set(found["facet"]) == {"serial", "host"}
+    assert found.set_index("facet").loc["host", "intended"].tolist() == [False] * 10
+
+
+def test_without_the_basis_nothing_is_compared(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
+    write_deltas(outcomes, "d9", tmp_path / "deltas", TERMS, None)
+    assert list((tmp_path / "deltas").iterdir()) == []
+
+
+def test_every_drive_has_a_row_also_one_that_failed(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
+    tables = fleet_tables(outcomes, 5.0)
+    for name, table in tables.items():
+        io.write(table, tmp_path / f"{name}.parquet", name)
+    drives = tables["fleet_drives"].set_index("drive")
+    assert list(drives.index) == [f"d{number}" for number in range(1, 10)]
+    assert drives.loc["d9", ["state", "reason", "recordings", "planned", "values"]].tolist() == [
+        "failed", "it hangs", 1, 30, 0
+    ]  # fmt: skip
+    assert drives.loc["d7", "place"] == COUNT
+    assert drives.loc["d7", "outlying"] == drives.loc["d7", "values"] == 60
+    assert drives["outlying"].sum() == 60
+    assert drives.loc["d2", ["hosts", "model", "firmware"]].tolist() == ["host-2", "Made 1", "F1"]
+    assert (tables["fleet_spread"]["drives"] == COUNT).all()
+
+
+def test_tables_of_a_part_that_failed_count_nowhere(outcomes: list[dict[str, Any]]) -> None:
+    without = [{**one, "state": "failed"} if one["drive"] == "d7" else one for one in outcomes]
+    tables = fleet_tables(without, 5.0)
+    assert "d7" not in set(tables["fleet_deviations"]["drive"])
+    assert tables["fleet_drives"]["outlying"].sum() == 0
+
+
+def test_a_fleet_of_failures_has_tables_too(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
+    tables = fleet_tables([{**one, "state": "failed"} for one in outcomes], 5.0)
+    for name, table in tables.items():
+        io.write(table, tmp_path / f"{name}.parquet", name)
+    assert {name: len(table) for name, table in tables.items()} == {
+        "fleet_drives": 9, "fleet_spread": 0, "fleet_deviations": 0, "fleet_hosts": 0
+    }  # fmt: skip
