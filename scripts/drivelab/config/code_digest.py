@@ -12,13 +12,14 @@ from drivelab.config.schema import ROOT
 _LIBRARY = Path(__file__).resolve().parents[1]
 
 
-def code_digest(*modules: str) -> str:
-    """Digest of modules of this library and all that they import of it, such as `analysis.steady_state`.
+def code_digest(*sources: str) -> str:
+    """Digest of scripts of the workflow, such as `summary.py`, of modules of this library, such as
+    `analysis.steady_state`, and of all that they import of it.
 
     Comments, formatting and docstrings do not count: what is hashed is the syntax tree.
     """
     found: dict[str, str] = {}
-    waiting = [_path(module) for module in modules]
+    waiting = [_LIBRARY.with_name(one) if one.endswith(".py") else _path(one) for one in sources]
     while waiting:
         path = waiting.pop()
         if path is not None and str(path) not in found:
@@ -36,6 +37,7 @@ def files_digest(*paths: str) -> str:
     return digest.hexdigest()[:16]
 
 
+@cache
 def _path(module: str) -> Path | None:
     base = _LIBRARY.joinpath(*module.split("."))
     return next((p for p in (base.with_suffix(".py"), base / "__init__.py") if p.exists()), None)

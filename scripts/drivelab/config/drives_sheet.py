@@ -14,10 +14,16 @@ ENDURANCE = "endurance_tbw"
 """A column that may be left out: bytes that the maker lets be written, in units of 10^12."""
 OVER_PROVISIONING = "over_provisioning_pct"
 """A column that may be left out: flash beyond the capacity, in percent of the capacity."""
-OPTIONAL = (ENDURANCE, OVER_PROVISIONING)
+HOST = "host"
+"""A column that may be left out: the machine that the drive is attached to, as `uname -n` or Slurm calls it."""
+FIRMWARE = "firmware"
+"""A column that may be left out: pins the firmware. A drive that tells another one is refused; an update that is
+entered here has the drive measured anew."""
+OPTIONAL = (ENDURANCE, OVER_PROVISIONING, HOST, FIRMWARE)
 _MOST_OVER_PROVISIONING_PCT = 400
 """Beyond any drive: a larger number is a capacity, or bytes."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+_HOST = re.compile(r"(?!any$)[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _DEVICE = re.compile(r"virtual:[a-z0-9][a-z0-9-]{0,40}|/dev/disk/by-id/[A-Za-z0-9_.:+=@-]+")
 
@@ -27,17 +33,25 @@ class SheetRow:
     """One drive under test, pinned by path and serial."""
 
     drive: str
+    """What it is called: lower-case letters, digits and hyphens."""
     device: str
     """A by-id path, or `virtual:NAME` for a model of config/virtual_drives.yaml."""
     serial: str
+    """What the drive itself tells."""
     destructive: bool
+    """Whether all its data may be destroyed: yes or no."""
     note: str
+    """Anything."""
     source: str
     """File and line, for errors."""
     endurance_bytes: float | None = None
     """Rated endurance: host bytes written over the drive's life; None where the sheet does not say."""
     over_provisioning: float | None = None
     """Flash beyond the capacity, as a fraction of the capacity; None where the sheet does not say."""
+    host: str | None = None
+    """The machine that the drive is attached to; None for whichever host the study is run on."""
+    firmware: str | None = None
+    """The firmware that the drive is pinned to; None where the sheet does not say."""
 
     @property
     def virtual(self) -> str | None:
@@ -60,8 +74,8 @@ def load_sheet(path: Path) -> dict[str, SheetRow]:
     more = columns[len(COLUMNS) :]
     if columns[: len(COLUMNS)] != COLUMNS or len(set(more)) < len(more) or not set(more) <= set(OPTIONAL):
         raise UserError(
-            f"{path} line 1: the columns must be {', '.join(COLUMNS)} and perhaps {' and '.join(OPTIONAL)}, separated "
-            "by tabs; mend the line"
+            f"{path} line 1: the columns must be {', '.join(COLUMNS)} and perhaps {', '.join(OPTIONAL)}, separated by "
+            "tabs; mend the line"
         )
     rows: dict[str, SheetRow] = {}
     for number, fields in enumerate(lines[1:], start=2):
@@ -91,6 +105,7 @@ def _row(fields: list[str], columns: tuple[str, ...], source: str) -> SheetRow:
     return SheetRow(
         drive, device, serial, destructive == "yes", note, source,
         _endurance_bytes(more.get(ENDURANCE, ""), source), _over_provisioning(more.get(OVER_PROVISIONING, ""), source),
+        _host(more.get(HOST, ""), source), more.get(FIRMWARE) or None,
     )  # fmt: skip
 
 
@@ -111,6 +126,15 @@ def _over_provisioning(text: str, source: str) -> float | None:
             f"such as 28, at most {_MOST_OVER_PROVISIONING_PCT}"
         )
     return float(text) / 100
+
+
+def _host(text: str, source: str) -> str | None:
+    if text and not _HOST.fullmatch(text):
+        raise UserError(
+            f"{source}: {HOST} is '{text}'; write the name of the machine as uname -n says it there, or leave the "
+            "field empty for whichever host the study is run on"
+        )
+    return text or None
 
 
 def _refuse_twice(rows: dict[str, SheetRow], row: SheetRow) -> None:

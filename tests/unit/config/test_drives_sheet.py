@@ -12,7 +12,7 @@ from drivelab.errors import UserError
 from drivelab.stages.drive_subject import drive_subject
 from drivelab.virtual.model import DriveModel
 
-VALUES = {"endurance_tbw": "600", "over_provisioning_pct": "28.5"}
+VALUES = {"endurance_tbw": "600", "over_provisioning_pct": "28.5", "host": "bench-a.lab", "firmware": "EDA7 202Q"}
 RAW_FILL = {"condition": {"purge": "none", "fill": [{"raw_capacity_multiple": 2.0}]}}
 
 
@@ -24,19 +24,33 @@ def row(path: Path, **more: str) -> SheetRow:
     return load_sheet(path)["fast"]
 
 
-@pytest.mark.parametrize("columns", [c for n in range(3) for c in permutations(OPTIONAL, n)], ids="-".join)
+@pytest.mark.parametrize("columns", [c for n in range(5) for c in permutations(OPTIONAL, n)], ids="-".join)
 def test_in_any_order_and_number(tmp_path: Path, columns: tuple[str, ...]) -> None:
     found = row(tmp_path / "drives.tsv", **{name: VALUES[name] for name in columns})
     assert found.endurance_bytes == (600e12 if "endurance_tbw" in columns else None)
     assert found.over_provisioning == (0.285 if "over_provisioning_pct" in columns else None)
+    assert found.host == ("bench-a.lab" if "host" in columns else None)
+    assert found.firmware == ("EDA7 202Q" if "firmware" in columns else None)
     empty = row(tmp_path / "drives.tsv", **dict.fromkeys(columns, ""))
-    assert (empty.endurance_bytes, empty.over_provisioning) == (None, None)
+    assert (empty.endurance_bytes, empty.over_provisioning, empty.host, empty.firmware) == (None, None, None, None)
 
 
 @pytest.mark.parametrize("wrong", ["28%", "-1", "0.28x", "480000"])
 def test_over_provisioning_is_a_percentage(tmp_path: Path, wrong: str) -> None:
     with pytest.raises(UserError, match=r"drives\.tsv line 2: over_provisioning_pct is.*such as 28"):
         row(tmp_path / "drives.tsv", over_provisioning_pct=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["any", "bench a", "-x", "a/b"])
+def test_a_host_is_a_name(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(UserError, match=r"drives\.tsv line 2: host is.*uname -n"):
+        row(tmp_path / "drives.tsv", host=wrong)
+
+
+def test_a_firmware_is_part_of_what_is_measured_only_where_it_is_pinned(tmp_path: Path) -> None:
+    steps = {"condition": {"purge": "none"}}
+    assert drive_subject(row(tmp_path / "a", firmware=""), None, steps) == {"serial": "S1"}
+    assert drive_subject(row(tmp_path / "a", firmware="F2"), None, steps) == {"serial": "S1", "firmware": "F2"}
 
 
 def test_a_column_twice(tmp_path: Path) -> None:

@@ -1,0 +1,33 @@
+"""The digest of code: of what runs, through all that it imports, and of nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drivelab.config import code_digest as module
+from drivelab.config.code_digest import code_digest
+
+
+def _tampered(monkeypatch: pytest.MonkeyPatch, wanted: Path) -> None:
+    """As if one file had a statement more."""
+    read = module._read
+    monkeypatch.setattr(module, "_read", lambda path: (read(path)[0] + "changed" * (path == wanted), read(path)[1]))
+
+
+@pytest.mark.parametrize(
+    ("file", "counts"),
+    [
+        ("scripts/summary.py", True),
+        ("scripts/drivelab/analysis/summary.py", True),
+        ("scripts/drivelab/tables/schemas.py", True),  # by way of tables.io
+        ("scripts/deltas.py", False),
+        ("scripts/drivelab/analysis/deltas.py", False),
+        ("scripts/drivelab/stages/measure.py", False),
+    ],
+)
+def test_a_script_counts_with_all_that_it_imports(monkeypatch: pytest.MonkeyPatch, file: str, counts: bool) -> None:
+    before = code_digest("summary.py")
+    _tampered(monkeypatch, module._LIBRARY.parents[1] / file)
+    assert (code_digest("summary.py") != before) is counts

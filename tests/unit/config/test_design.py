@@ -1,0 +1,189 @@
+"""`exclude` and `include`: what is left of the matrix, what is refused, and that nothing else changes."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivelab.config.design import NO_PLATFORM, Design
+from drivelab.config.study import load_study
+from drivelab.config.study_parts import MeasurementChoice
+from drivelab.errors import UserError
+from drivelab.stages.planning import Campaign
+
+DRIVES, MEASUREMENTS, PLATFORMS = ("a", "b", "c"), ("m", "n"), ("p", "q")
+
+
+def choice(name: str, drives: tuple[str, ...] = DRIVES) -> MeasurementChoice:
+    return MeasurementChoice("pts-iops", name, None, (), drives, {}, "key")
+
+
+def laid_out(
+    exclude: list[dict[str, list[str]]] = [],  # noqa: B006 - never changed
+    include: list[dict[str, object]] = [],  # noqa: B006
+    *,
+    choices: tuple[MeasurementChoice, ...] = (choice("m"), choice("n")),
+    platforms: tuple[str, ...] = (),
+) -> dict[tuple[str, str, str], int]:
+    found = Design("s.yaml", choices, DRIVES, platforms, 1).laid_out(exclude, include)
+    return {(one.name, drive, platform): runs for one in found for (drive, platform), runs in one.runs.items()}
+
+
+def subsets(names: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(names), min_size=1, unique=True)
+
+
+entries = st.fixed_dictionaries(
+    {}, optional={"drives": subsets(DRIVES), "measurements": subsets(MEASUREMENTS), "platforms": subsets(PLATFORMS)}
+)
+
+
+@given(entries)
+def test_an_exclusion_takes_away_what_fits_all_it_names_and_nothing_else(entry: dict[str, list[str]]) -> None:
+    whole = set(product(MEASUREMENTS, DRIVES, PLATFORMS))
+    gone = {
+        (m, d, p)
+        for m, d, p in whole
+        if m in entry.get("measurements", [m]) and d in entry.get("drives", [d]) and p in entry.get("platforms", [p])
+    }
+    if gone == whole:
+        with pytest.raises(UserError, match="takes away all"):
+            laid_out([entry], platforms=PLATFORMS)
+    else:
+        assert laid_out([entry], platforms=PLATFORMS) == dict.fromkeys(whole - gone, 1)
+
+
+@given(entries)
+def test_more_runs_change_nothing_but_the_runs_that_are_named(entry: dict[str, list[str]]) -> None:
+    found = laid_out(include=[{**entry, "runs": 3}], platforms=PLATFORMS)
+    assert found == {
+        (m, d, p): 3
+        if m in entry.get("measurements", [m]) and d in entry.get("drives", [d]) and p in entry.get("platforms", [p])
+        else 1
+        for m, d, p in product(MEASUREMENTS, DRIVES, PLATFORMS)
+    }
+
+
+def test_what_is_included_is_added_where_it_is_not() -> None:
+    narrow = (choice("m", ("a",)), choice("n"))
+    assert ("m", "b", NO_PLATFORM) not in laid_out(choices=narrow)
+    found = laid_out(include=[{"measurements": ["m"], "drives": ["b"]}], choices=narrow)
+    assert found[("m", "b", NO_PLATFORM)] == 1
+    assert ("m", "c", NO_PLATFORM) not in found
+
+
+def test_what_is_not_named_stays_where_it_is() -> None:
+    narrow = (choice("m", ("a",)), choice("n"))
+    found = laid_out(include=[{"measurements": ["m"], "runs": 5}], choices=narrow)
+    assert {drive for name, drive, _ in found if name == "m"} == {"a"}
+    assert found[("m", "a", NO_PLATFORM)] == 5
+
+
+def test_what_was_excluded_can_be_included_on_one_platform() -> None:
+    found = laid_out(
+        [{"drives": ["a"], "measurements": ["m"]}],
+        [{"drives": ["a"], "measurements": ["m"], "platforms": ["q"], "runs": 3}],
+        platforms=PLATFORMS,
+    )
+    assert {key: runs for key, runs in found.items() if key[:2] == ("m", "a")} == {("m", "a", "q"): 3}
+
+
+@pytest.mark.parametrize(
+    ("exclude", "include", "sentence"),
+    [
+        ([{"drives": ["x"]}], [], r"'exclude\[0\]\.drives' names 'x', which is none.*there are: a, b, c"),
+        ([{"platforms": ["p"]}], [], r"'exclude\[0\]\.platforms' names 'p'.*there are: none"),
+        ([], [{"measurements": ["x"]}], r"'include\[0\]\.measurements' names 'x'"),
+        ([{"drives": ["a"]}, {"drives": ["a"], "measurements": ["m"]}], [], r"'exclude\[1\]' takes nothing away"),
+        ([], [{"drives": ["a"]}], r"'include\[0\]' adds nothing.*1 times already"),
+        ([], [{"drives": ["a"], "runs": 2}], r"'include\[0\]\.runs' is 2; a median takes an odd number"),
+        ([{"drives": ["a", "b", "c"]}], [], "takes away all"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    exclude: list[dict[str, list[str]]], include: list[dict[str, object]], sentence: str
+) -> None:
+    with pytest.raises(UserError, match=sentence):
+        laid_out(exclude, include)
+
+
+STUDY = """\
+name: mine
+results: results
+clock: virtual
+drives: [op7, op28]
+measurements: [{protocol: pts-write-saturation, scale: demo}, {protocol: pts-throughput, scale: demo}]
+"""
+
+
+def plans(more: str) -> list[tuple[str, str, int]]:
+    Path("config/mine.yaml").write_text(STUDY + more)
+    return [(one.plan.drive, one.plan.measurement, one.plan.run) for one in Campaign.load("config/mine.yaml").plans]
+
+
+def test_plans_follow(project: Path) -> None:
+    whole = plans("")
+    without = plans("exclude: [{drives: [op28], measurements: [pts-throughput]}]\n")
+    assert without == [one for one in whole if not (one[0] == "op28" and one[1].startswith("pts-throughput"))]
+    more = plans("include: [{drives: [op7], measurements: [pts-write-saturation], runs: 3}]\n")
+    assert set(more) - set(whole) == {("op7", "pts-write-saturation", 2), ("op7", "pts-write-saturation", 3)}
+
+
+def test_plans_of_what_stays_are_the_same(project: Path) -> None:
+    Path("config/mine.yaml").write_text(STUDY)
+    before = {one.plan.recording: one.plan.to_json() for one in Campaign.load("config/mine.yaml").plans}
+    Path("config/mine.yaml").write_text(
+        STUDY + "exclude: [{drives: [op28]}]\norder: {random: 3}\nconcurrency: {bench: 2}\nbudget: {written: 1PB}\n"
+    )
+    after = {one.plan.recording: one.plan.to_json() for one in Campaign.load("config/mine.yaml").plans}
+    assert 0 < len(after) < len(before)
+    assert after.items() <= before.items()
+
+
+def test_the_basis_must_be_left(project: Path) -> None:
+    with pytest.raises(UserError, match="basis' is 'op7', which no measurement is made on"):
+        plans("exclude: [{drives: [op7]}]\n")
+
+
+def test_a_part_is_one_drive_with_results_of_its_own(project: Path) -> None:
+    plans("")
+    whole, part = Campaign.load("config/mine.yaml"), Campaign.load("config/mine.yaml", drive="op28")
+    assert part.study.results == Path("results/drives/op28")
+    assert part.study.basis == "op28"
+    assert [one.plan.recording for one in part.plans] == [
+        one.plan.recording for one in whole.plans if one.plan.drive == "op28"
+    ]
+    with pytest.raises(UserError, match="does not name 'op9'"):
+        Campaign.load("config/mine.yaml", drive="op9")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("budget: {time: soon}", r"'budget\.time': 'soon' is not a duration"),
+        ("budget: {written: 20T}", r"'budget\.written': '20T' is not a volume of data"),
+        ("budget: {endurance: 5}", "budget"),
+        ("order: random", "order"),
+        ("order: {random: -1}", "order"),
+        ("concurrency: {bench: 0}", "concurrency"),
+        ("concurrency: {}", "concurrency"),
+        ("exclude: [{}]", "exclude"),
+        ("include: [{run: 3}]", "include"),
+        ("fleet: maybe", "fleet"),
+    ],
+)
+def test_a_key_that_is_wrong_is_refused(project: Path, line: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=rf"config/mine\.yaml.*{sentence}"):
+        plans(line + "\n")
+
+
+def test_concurrency_by_host(project: Path) -> None:
+    plans("concurrency: {bench-a: 2}\n")
+    study = load_study(Path("config/mine.yaml"))
+    assert (study.concurrency_of("bench-a"), study.concurrency_of("other"), study.concurrency_of("any")) == (2, 1, 1)
+    plans("concurrency: 3\n")
+    assert load_study(Path("config/mine.yaml")).concurrency_of("other") == 3
