@@ -7,10 +7,11 @@ import os
 from dataclasses import dataclass
 
 from drivelab.config.drives_sheet import SheetRow
-from drivelab.drives import holders, signatures, sysfs
+from drivelab.drives import holders, identity, signatures, sysfs
 from drivelab.drives.holders import Host
 from drivelab.errors import UserError
 from drivelab.virtual import manage
+from drivelab.virtual.model import FIRMWARE
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
     """The device of a row of the drive sheet, if all its data may be destroyed; `device` is its path here and now.
 
     Raises UserError naming the drive, the reason and the remedy: the sheet does not say `destructive: yes`, the
-    serial is another or missing, or something holds the device (see `holder`). Nothing is written.
+    serial is another or missing, the firmware is not the one that the sheet pins, or something holds the device (see
+    `holder`). Nothing is written.
     """
     where = f"{row.source}: drive '{row.drive}'"
     if not row.destructive:
@@ -53,6 +55,11 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
             f"{where} has serial {serial} at {device}, the sheet says {row.serial}. Nothing was written. "
             "Run drivelab drives to see what is attached."
         )
+    if row.firmware is not None and (firmware := actual_firmware(f"/dev/{name}", name)) != row.firmware:
+        raise UserError(
+            f"{where} has firmware {firmware or 'that it does not tell'}, the sheet pins it to {row.firmware}; enter "
+            "the other one to measure the drive with it, anew. Nothing was written."
+        )
     reason = holder(f"/dev/{name}", name)
     if reason is not None:
         raise UserError(f"{where} at /dev/{name} may not be used: {reason}; release it first. Nothing was written.")
@@ -63,6 +70,12 @@ def actual_serial(device: str, name: str) -> str | None:
     """Serial of the device behind a path: a virtual drive's own record, else the kernel's word."""
     record = manage.find_by_device(device)
     return record.serial if record is not None else sysfs.serial(name)
+
+
+def actual_firmware(device: str, name: str) -> str | None:
+    """Firmware of the device behind a path, as `actual_serial`."""
+    record = manage.find_by_device(device)
+    return FIRMWARE if record is not None else identity.describe(name)["firmware"]
 
 
 def holder(device: str, name: str, host: Host = Host()) -> str | None:  # noqa: B008 - an immutable value

@@ -44,6 +44,12 @@ def contradiction_of_slice(part: FioResult, before: FioResult | None, cell: Cell
     return None
 
 
+def least_below_zero(result: FioResult) -> str | None:
+    """That the smallest latency of a direction is below zero, in words; None if it is not."""
+    below = ((name, one.min_latency_us) for name, one in _directions(result) if one.min_latency_us < 0)
+    return next((f"smallest latency of the {name} {least_us:.6g} us" for name, least_us in below), None)
+
+
 def _of_run(name: str, one: Direction, cell: Cell) -> Iterator[str]:
     if one.runtime_s > 0:
         yield from _rates(name, one)
@@ -60,6 +66,8 @@ def _of_run(name: str, one: Direction, cell: Cell) -> Iterator[str]:
         yield f"mean latency of the {name} {mean_us:.6g} us, smallest {least_us:.6g} us"
     if mean_us > most_us + slack_us:
         yield f"mean latency of the {name} {mean_us:.6g} us, largest {most_us:.6g} us"
+    if not one.bins:  # another's output may be JSON without them
+        return
     yield from _mean_against_bins(name, one, 0)
     lowest_us, highest_us = min(one.bins) / 1000, max(one.bins) / 1000
     if math.isfinite(least_us) and least_us > lowest_us * (1 + _BIN_SHARE) + 0.001:
@@ -70,6 +78,8 @@ def _of_run(name: str, one: Direction, cell: Cell) -> Iterator[str]:
 
 def _of_slice(name: str, one: Direction, cell: Cell, uncounted: float) -> Iterator[str]:
     yield from _sizes(name, one, one.latencies, cell, uncounted)
+    if -one.uncounted > uncounted:
+        yield f"a status counts {-one.uncounted} {name} less than have a latency"
     if one.latencies and one.bins:
         yield from _mean_against_bins(name, one, uncounted)
 
@@ -126,6 +136,7 @@ def all_numbers(result: FioResult) -> bool:
     for _, one in _directions(result):
         numbers = [one.ios, one.bytes, one.runtime_s, one.iops, one.bandwidth_mib_s, *one.bins]
         numbers += [one.mean_latency_us, one.max_latency_us] if one.latencies else []
+        numbers += [one.min_latency_us] if not math.isnan(one.min_latency_us) else []
         if not all(math.isfinite(number) and number >= 0 for number in numbers):
             return False
     return True

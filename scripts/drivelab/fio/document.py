@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -35,7 +35,9 @@ class Direction:
     latencies: int
     """I/Os in `bins` and in the mean; in a status printed midway a few less than `ios`."""
     min_latency_us: float = math.nan
-    """nan of a slice, too: only of a whole run is it known."""
+    """nan of a slice, too: only of a whole run is it known; below zero where one of its status documents has that."""
+    uncounted: float = 0
+    """Of a slice: I/Os that its status documents have beyond `latencies`, of the two the number farther from zero."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class FioResult:
     """Run time of all threads added up; what the CPU percentages refer to."""
     user_cpu_pct: float
     system_cpu_pct: float
+    options: Mapping[str, str] = field(default_factory=dict)
+    """The options of the job that fio says it ran."""
 
     @property
     def ios(self) -> int:
@@ -162,6 +166,7 @@ def from_document(document: Mapping[str, Any]) -> FioResult:
             thread_time_s=job["job_runtime"] / 1000,
             user_cpu_pct=float(job["usr_cpu"]),
             system_cpu_pct=float(job["sys_cpu"]),
+            options={**document.get("global options", {}), **job.get("job options", {})},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CellFailed(f"fio's JSON is not as expected: {error!r}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from drivelab.fio.result import CellFailed
 from drivelab.process import TICK_S, Tick, Timing, run_program
 
 OLDEST = (3, 33)
+COMMAND = "command"
+"""File with fio's command line beside its job."""
 GRACE_S = 60.0
 """How long fio may take beyond the runtime that it was asked for, and how long a drive may complete nothing."""
 
@@ -73,6 +76,8 @@ def run_fio(
     command = ["fio", "--output-format=json+", "--output=fio.json", "--eta=never"]
     if slice_s is not None:
         command.append(f"--status-interval={slice_s:g}")
+    command.append("job.fio")
+    (directory / COMMAND).write_text(shlex.join(command) + "\n")
     watchdog = _Watchdog(name, runtime_s, idles)
 
     def tick(elapsed_s: float) -> None:
@@ -80,10 +85,10 @@ def run_fio(
         on_tick(elapsed_s)
 
     if until is None:
-        return run_program([*command, "job.fio"], directory, tick, on_hang)
+        return run_program(command, directory, tick, on_hang)
     early = EarlyEnd(directory, until)
     look_s = min(TICK_S, (slice_s or TICK_S) / 4)
-    return run_program([*command, "job.fio"], directory, tick, on_hang, until=early.due, look_s=look_s)
+    return run_program(command, directory, tick, on_hang, until=early.due, look_s=look_s)
 
 
 class _Watchdog:

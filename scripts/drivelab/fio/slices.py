@@ -17,7 +17,8 @@ def slices(results: Iterable[FioResult], minimum_s: float = 0.0) -> list[FioResu
     The largest latency of a slice is exact when it exceeds all before it; else it is the middle of the
     highest bin that gained I/Os, true to 0.8 %. A document that adds less than `minimum_s` is skipped,
     never the last: its I/Os belong to the longer slice then; likewise one that was printed after the last I/O had been
-    issued, while fio waited for those in flight. A slice may be without I/O. Raises CellFailed when a count goes back.
+    issued, while fio waited for those in flight. A slice may be without I/O. A rate that is no number, or a latency
+    below zero, is in both slices that its document ends and begins. Raises CellFailed when a count goes back.
     """
     found = list(results)
     found = [one for one in found[:-1] if not _draining(one, found[-1])] + found[-1:]
@@ -35,7 +36,9 @@ def completed(result: FioResult) -> FioResult:
 
 def _completed(direction: Direction) -> Direction:
     iops = direction.latencies / direction.runtime_s if direction.runtime_s > 0 else 0.0
-    return replace(direction, ios=direction.latencies, iops=iops)
+    told = math.isfinite(direction.iops) and math.isfinite(direction.ios)
+    uncounted = direction.ios - direction.latencies
+    return replace(direction, ios=direction.latencies, iops=iops if told else math.nan, uncounted=uncounted)
 
 
 def _draining(result: FioResult, last: FioResult) -> bool:
@@ -76,6 +79,7 @@ def difference(first: FioResult, old: FioResult, new: FioResult) -> FioResult:
         thread_time_s=thread_time_s,
         user_cpu_pct=cpu_pct(old.user_cpu_pct, new.user_cpu_pct),
         system_cpu_pct=cpu_pct(old.system_cpu_pct, new.system_cpu_pct),
+        options=new.options,
     )
 
 
@@ -87,14 +91,17 @@ def _direction_difference(old: Direction, new: Direction) -> Direction:
     runtime_s = round(new.runtime_s - old.runtime_s, 6)
     risen = bool(new.latencies) and not (old.latencies and new.max_latency_us <= old.max_latency_us)
     highest_us = min(max(bins) / 1000, new.max_latency_us) if bins else math.nan
+    known = all(math.isfinite(rate) for one in (old, new) for rate in (one.iops, one.bandwidth_mib_s))
     return Direction(
         ios=ios,
         bytes=size,
         runtime_s=runtime_s,
-        iops=ios / runtime_s if runtime_s > 0 else 0.0,
+        iops=(ios / runtime_s if runtime_s > 0 else 0.0) if known else math.nan,
         bandwidth_mib_s=size / MIB / runtime_s if runtime_s > 0 else 0.0,
         mean_latency_us=weighted_mean((new.latencies, new.mean_latency_us), (-old.latencies, old.mean_latency_us)),
         max_latency_us=new.max_latency_us if risen else highest_us,
         bins=bins,
         latencies=latencies,
+        min_latency_us=next((one.min_latency_us for one in (old, new) if one.min_latency_us < 0), math.nan),
+        uncounted=max(old.uncounted, new.uncounted, key=abs),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.plan.plan import Plan, canonical
+from drivelab.recording import checksums
 
-MANIFEST = "recording.json"
+MANIFEST = checksums.MANIFEST
 UNFINISHED = re.compile(r"\.(part|abandoned-\d+)$")
 """Names of what a measurement leaves beside its recording."""
 
@@ -35,7 +37,20 @@ class Recording:
         """Whether the finished recording is there; its manifest may have been deleted and is written anew then."""
         return any(line["event"] == "complete" for line in read_journal(self.final))
 
+    @property
+    def measured(self) -> bool:
+        """Whether all is in the unfinished recording, and only `finish` is left to be done."""
+        return any(line["event"] == "complete" for line in self.journal())
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether measuring has begun and not come to its end: `measure` finds out whether it can go on."""
+        return any(line["event"] == "measure" for line in self.journal())
+
     def open(self) -> None:
+        """Go on with the recording, or begin it."""
+        if any(line["event"] == "abandoned" for line in self.journal()):  # killed before it was aside
+            self.part.rename(self._aside())
         self.part.mkdir(parents=True, exist_ok=True)
         drop_half_line(self.part / "journal.jsonl")
         self.write("plan.json", json.loads(self.plan.to_json()))
@@ -43,6 +58,14 @@ class Recording:
     def journal(self) -> list[dict[str, Any]]:
         """Lines so far, oldest first."""
         return list(read_journal(self.part))
+
+    def lines_of_use(self) -> int:
+        """Number of lines so far but those of failures: what has failed left nothing that counts."""
+        try:
+            text = (self.part / "journal.jsonl").read_bytes()
+        except FileNotFoundError:
+            return 0
+        return text.count(b"\n") - text.count(b'"event":"failed"')
 
     def append(self, event: str, **fields: Any) -> None:
         """Add one line to the journal and force it to disk."""
@@ -82,8 +105,14 @@ class Recording:
         return aside
 
     def finish(self) -> None:
-        """Rename to the final place and write the manifest, the file that the workflow waits for."""
-        self.append("complete")
+        """Write the manifest, which the workflow waits for, take the checksums of all and rename to the final place.
+
+        Killed before the name is there, it is done once more; afterwards nothing is missing.
+        """
+        if not self.measured:
+            self.append("complete")
+        self._write_manifest(self.part, is_checksummed=True)
+        checksums.write_checksums(self.part)
         if self.final.exists():  # the workflow makes it, and somebody may have put something there
             (self.final / MANIFEST).unlink(missing_ok=True)
             if any(self.final.iterdir()):
@@ -94,13 +123,18 @@ class Recording:
         directory = os.open(self.final.parent, os.O_RDONLY)
         os.fsync(directory)
         os.close(directory)
-        self.write_manifest()
 
     def write_manifest(self) -> None:
-        """recording.json: what the workflow's output names, derived from the journal alone."""
-        lines = list(read_journal(self.final))
+        """Write the manifest of a finished recording anew: Snakemake removes the output of a job before it runs it.
+
+        It is derived from the recording alone and always the same, as its checksum is taken.
+        """
+        self._write_manifest(self.final, is_checksummed=checksums.checksummed(self.final))
+
+    def _write_manifest(self, folder: Path, *, is_checksummed: bool) -> None:
+        lines = list(read_journal(folder))
         write_json(
-            self.final / MANIFEST,
+            folder / MANIFEST,
             {
                 "recording": self.plan.recording,
                 "digest": self.plan.digest,
@@ -108,6 +142,7 @@ class Recording:
                 "finished": lines[-1]["at"],
                 "cells": sum(line["event"] == "cell" for line in lines),
                 "gaps": [line["reason"] for line in lines if line["event"] == "gap"],
+                **({"checksums": checksums.CHECKSUMS} if is_checksummed else {}),
             },
         )
 
@@ -132,11 +167,24 @@ def drop_half_line(path: Path) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:
-    """Write a JSON file atomically."""
+    """Write a JSON file atomically.
+
+    Writers wait for one another; what one that was killed has left, the next takes up.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    while True:
+        with part.open("a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
+                continue  # another writer had it meanwhile
+            try:
+                file.truncate(0)
+                file.write(text)
+                file.flush()
+                part.replace(path)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+            return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from drivelab.replay.composite_run import run_composite
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.prepare import Prepared
-from drivelab.stages.device import reset_of_model
+from drivelab.stages.device import LastUser, reset_of_model
 from drivelab.telemetry.host import siblings
 from drivelab.telemetry.power import Meter
 from drivelab.telemetry.source import Source
@@ -44,8 +44,10 @@ from drivelab.virtual.model import DriveModel
 class BlockDevice:
     """Implements `drivelab.stages.device.Device`."""
 
-    def __init__(self, approved: ApprovedDevice, plan: Plan, last_user: str | None, hold: Hold) -> None:
-        self.last_user = last_user
+    undoes = False
+
+    def __init__(self, approved: ApprovedDevice, plan: Plan, user: LastUser, hold: Hold) -> None:
+        self.last_user, self.take_over = user.before, user.enter
         self._approved, self._drive, self._hold = approved, plan.drive, hold
         self._sheet = Path(plan.context["drives_sheet"])
         self._diskseq = sysfs.wear(approved.name).diskseq
@@ -153,6 +155,9 @@ class BlockDevice:
             return sources_for(self._approved.name, self._meter, servers, siblings)
         record = manage.find_by_device(self._approved.device)
         return sources_for(self._approved.name, self._meter, [record.pid] if record is not None else ())
+
+    def telling(self, recording: Path) -> AbstractContextManager[None]:
+        return nullcontext()
 
     @property
     def _target(self) -> Target:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,12 @@ from drivelab.fio.early_end import StopRule
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.process import Tick
-from drivelab.recording.writer import write_json
+from drivelab.recording.writer import Recording, write_json
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import FACTS, Manner
 from drivelab.replay.prepare import Prepared
 from drivelab.replay.records import FUA, open_schedule
-from drivelab.stages.device import reset_of_model
+from drivelab.stages.device import LastUser, reset_of_model
 from drivelab.telemetry.source import Source
 from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.model import DriveModel
@@ -27,17 +27,24 @@ if TYPE_CHECKING:
     from drivelab.application.timed import Run
     from drivelab.trace.application import Application
 
+_DAY_US = 86400e6
+"""From one run of a measurement to the next: at the same time of the same day they would be the same I/O by I/O."""
+
 
 class ClockDevice:
     """Implements `drivelab.stages.device.Device`; the drive's state lives in a file between stages."""
 
     name = ""
     engine = "virtual clock"
+    undoes = True
 
-    def __init__(self, plan: Plan, state_file: Path, last_user: str | None) -> None:
-        self.last_user = last_user
+    def __init__(self, plan: Plan, state_file: Path, user: LastUser) -> None:
+        self.last_user, self.take_over = user.before, user.enter
         self._model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
-        self._drive = VirtualClockDrive(self._model, state_file)
+        recording = Recording(plan)
+        place = (lambda: f"{plan.recording} {recording.lines_of_use()}") if self.undoes else (lambda: None)
+        self._drive = VirtualClockDrive(self._model, state_file, place)
+        self._begin_us = (plan.run - 1) * _DAY_US
         self.serial = self._model.serial
         self.capacity_bytes = self._model.capacity_bytes
         self.logical_block_bytes = self._model.logical_block_bytes
@@ -61,7 +68,7 @@ class ClockDevice:
         self._drive.idle(seconds)
 
     def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
-        self._drive.purge()
+        self._drive.purge(self._begin_us)
         return reset_of_model(self._drive.counters())
 
     def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None) -> None:
@@ -93,3 +100,6 @@ class ClockDevice:
 
     def telemetry_sources(self) -> list[Source]:
         return []
+
+    def telling(self, recording: Path) -> AbstractContextManager[None]:
+        return self._drive.telling(recording)

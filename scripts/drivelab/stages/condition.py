@@ -16,57 +16,65 @@ from drivelab.recording.writer import Recording, now_iso, write_json
 from drivelab.stages.device import Device, open_device
 from drivelab.stages.fill import Pass, passes, rest
 from drivelab.stages.fitting import refuse_unfit
+from drivelab.stages.places import place
 from drivelab.stages.progress import Progress
 from drivelab.stages.scenario import note_scenario, require_scenario
 
 NOTHING_TO_DO = "nothing"
-"""Stage named by the seal file of a measurement that is recorded already."""
+"""Stage named by the seal file of a measurement that is recorded already, or begun."""
 
 
 def purge(plan: Plan, seal_out: Path) -> None:
-    """Bring the drive back to as if never written, and seal that."""
+    """Bring the drive back to as if never written, and seal that; what `measure` may go on with is left to it."""
     recording = Recording(plan)
-    if recording.complete:
+    if recording.complete or recording.interrupted:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
         return
-    with open_device(plan) as device:
+    with Progress(plan, "purge") as progress, place(plan, progress, last=False), open_device(plan) as device:
         refuse_unfit(plan, device.capacity_bytes, device.logical_block_bytes)
         scenario = require_scenario(plan, device)
         recording.set_aside("the drive was purged for a new start")
         recording.open()
         note_scenario(recording, "purge", scenario)
-        write_json(seal_out, _purge(plan, device, recording).to_mapping())
+        write_json(seal_out, _purge(plan, device, recording, progress).to_mapping())
 
 
 def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
     """Fill the drive as the protocol says, after making sure that it is purged, and seal that."""
     recording = Recording(plan)
-    if recording.complete:
+    if recording.complete or recording.interrupted:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
         return
-    with open_device(plan) as device:
+    with Progress(plan, "precondition") as progress, place(plan, progress, last=False), open_device(plan) as device:
         scenario = require_scenario(plan, device)
         recording.open()
         note_scenario(recording, "precondition", scenario)
         if not check_seal(plan, device, recording, seal_in, "purge"):
-            _purge(plan, device, recording)
-        write_json(seal_out, _precondition(plan, device, recording).to_mapping())
+            _purge(plan, device, recording, progress)
+        write_json(seal_out, _precondition(plan, device, recording, progress).to_mapping())
 
 
-def prepare(plan: Plan, device: Device, recording: Recording) -> None:
+def prepare(plan: Plan, device: Device, recording: Recording, progress: Progress) -> None:
     """Purge and precondition in one go: what a measurement does that finds the drive in another state."""
-    _purge(plan, device, recording)
-    _precondition(plan, device, recording)
+    _purge(plan, device, recording, progress)
+    _precondition(plan, device, recording, progress)
+    progress.begin("measure")
 
 
 def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, stage: str) -> bool:
-    """Whether the seal in a file vouches for the drive as it is now; the verdict goes into the journal."""
+    """Whether the seal in a file vouches for the drive as it is now; the verdict goes into the journal.
+
+    Counters tell of writes and discards, but not of a purge by the drive itself: another recording's chain, broken off
+    after its purge, is known by its name.
+    """
     try:
         seal = Seal.from_mapping(json.loads(path.read_text()))
     except (OSError, ValueError, TypeError, KeyError):
         verdict = Verdict(False, "there is no readable seal")
     else:
         verdict = judge(seal, stage, device.serial, plan.digest, device.wear())
+        if device.last_user not in (None, plan.recording):
+            verdict = Verdict(False, f"the drive was used for {device.last_user} since")
     recording.append("verdict", stage=stage, intact=verdict.intact, reason=verdict.reason)
     if not verdict.intact:
         print(
@@ -81,8 +89,9 @@ def _seal(plan: Plan, device: Device, recording: Recording, stage: str) -> Seal:
     return seal
 
 
-def _purge(plan: Plan, device: Device, recording: Recording) -> Seal:
-    progress = Progress(plan, "purge")
+def _purge(plan: Plan, device: Device, recording: Recording, progress: Progress) -> Seal:
+    progress.begin("purge")
+    device.take_over()
     condition = plan.subject["condition"]
     if condition["purge"] == "none":
         recording.append("purge", method="none", verified="the protocol wants none")
@@ -92,12 +101,12 @@ def _purge(plan: Plan, device: Device, recording: Recording) -> Seal:
             progress.say(f"idle for {settle_s:g} s", 0.99)
             device.idle(settle_s)
             recording.append("settle", idle_s=settle_s)
-    progress.say("done", 1.0)
     return _seal(plan, device, recording, "purge")
 
 
-def _precondition(plan: Plan, device: Device, recording: Recording) -> Seal:
-    progress = Progress(plan, "precondition")
+def _precondition(plan: Plan, device: Device, recording: Recording, progress: Progress) -> Seal:
+    progress.begin("precondition")
+    device.take_over()
     condition = plan.subject["condition"]
     for one in passes(plan, device.capacity_bytes):
         with _evidence_kept(plan, recording, one.folder):
@@ -106,7 +115,6 @@ def _precondition(plan: Plan, device: Device, recording: Recording) -> Seal:
         with _evidence_kept(plan, recording, "condition"):
             rest(plan, device, progress, condition["rest_s"])
         recording.append("rest", rest_s=condition["rest_s"], flushed=True)
-    progress.say("done", 1.0)
     return _seal(plan, device, recording, "precondition")
 
 

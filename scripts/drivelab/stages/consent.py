@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from drivelab.config.study import Study
+from drivelab.config.study import PARTS, Study
 from drivelab.errors import UserError
 from drivelab.recording.writer import now_iso, write_json
 
@@ -35,7 +35,8 @@ def require(study: Study, serials: Mapping[str, str], yes: bool) -> None:
 
 def check(results: Path, drive: str, serial: str) -> None:
     """Raise UserError if nobody has agreed to lose a drive's data: a stage may be called without `drivelab run`."""
-    if serial not in _known(results / _FILE):
+    folders = (results, results.parent.parent) if results.parent.name == PARTS else (results,)  # a part of a fleet
+    if not any(serial in _known(folder / _FILE) for folder in folders):
         raise UserError(
             f"drive '{drive}' ({serial}): nobody has agreed to lose its data in this study; begin it with "
             "'drivelab run STUDY --yes'. Nothing was written."

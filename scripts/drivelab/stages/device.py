@@ -38,10 +38,17 @@ class Device(Protocol):
     serial: str
     last_user: str | None
     """The recording that this drive was last used for by drivelab, before it was opened now."""
+    undoes: bool
+    """Whether what was done to the drive and has no line in the journal is undone when it is opened: where a
+    measurement was interrupted, nothing has happened to the drive then, and there is no gap."""
     engine: str
     """What issues the I/Os of cells: an ioengine of fio, or `virtual clock`."""
     capacity_bytes: int
     logical_block_bytes: int
+
+    def take_over(self) -> None:
+        """Enter the plan's recording as the last user: from here on something is done to the drive for it."""
+        ...
 
     def identity(self) -> dict[str, Any]:
         """Columns of the table `drives`."""
@@ -95,6 +102,26 @@ class Device(Protocol):
         """What can be read of drive and host while it is measured; nothing where no real time passes."""
         ...
 
+    def telling(self, recording: Path) -> AbstractContextManager[None]:
+        """Where no real time passes, have the drive keep its telemetry in the recording meanwhile."""
+        ...
+
+
+class LastUser:
+    """The file that says which recording a drive was last used for."""
+
+    def __init__(self, path: Path, recording: str) -> None:
+        self._path, self._recording = path, recording
+        self.before = path.read_text(encoding="utf-8") if path.exists() else None
+
+    def enter(self) -> None:
+        """From here on it is this recording. Not before it is judged what the one before means: killed in between,
+        the next would take itself for that."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        part = self._path.with_name(f"{self._path.name}.part")
+        part.write_text(self._recording, encoding="utf-8")
+        part.replace(self._path)
+
 
 def reset_of_model(counters: Mapping[str, int]) -> dict[str, Any]:
     """What is recorded of the purge of a virtual drive by its model."""
@@ -126,7 +153,7 @@ def open_device(plan: Plan) -> Iterator[Device]:
         state = Path(plan.context["results"]) / KEPT_DRIVES / f"{row.serial}.state"
         state.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(state.with_suffix(".lock"), plan.drive):
-            yield ClockDevice(plan, state, _take_over(state.with_suffix(".user"), plan))
+            yield ClockDevice(plan, state, LastUser(state.with_suffix(".user"), plan.recording))
     else:
         _ready_for_applications(plan)
         device = _device_path(plan)
@@ -140,7 +167,7 @@ def open_device(plan: Plan) -> Iterator[Device]:
         ):
             user = run_directory() / "users" / approved.serial.replace("/", "_")
             assert hold is not None
-            yield BlockDevice(approved, plan, _take_over(user, plan), hold)
+            yield BlockDevice(approved, plan, LastUser(user, plan.recording), hold)
 
 
 def _ready_for_applications(plan: Plan) -> None:
@@ -153,16 +180,6 @@ def _ready_for_applications(plan: Plan) -> None:
     application.recover_mounts()
     if "application" in plan.subject:
         application.refuse_unready(application.of_plan(plan))
-
-
-def _take_over(path: Path, plan: Plan) -> str | None:
-    """Enter the plan's recording as the last user of a drive; returns the one before it."""
-    before = path.read_text(encoding="utf-8") if path.exists() else None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(plan.recording, encoding="utf-8")
-    part.replace(path)
-    return before
 
 
 def _device_path(plan: Plan) -> str:

@@ -9,11 +9,12 @@ from drivelab.config.drives_sheet import OVER_PROVISIONING, SheetRow
 from drivelab.config.study import MeasurementChoice
 from drivelab.errors import UserError
 from drivelab.protocol.plan_fields import needs_over_provisioning
-from drivelab.virtual.model import DriveModel
+from drivelab.virtual.model import FIRMWARE, DriveModel
 
 
 def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, Any]) -> dict[str, Any]:
-    """Serial, the model of a virtual drive, and the over-provisioning (a fraction) where the plan's fill needs it.
+    """Serial, the firmware if the sheet pins it, the model of a virtual drive, and the over-provisioning (a fraction)
+    where the plan's fill needs it.
 
     Raises UserError when the drive may not be written to, is not the one of its model, or tells nothing of its
     over-provisioning.
@@ -30,7 +31,14 @@ def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, A
                 f"{row.source}: drive '{row.drive}' has serial {row.serial}, "
                 f"virtual drive '{row.virtual}' says {model.serial}; make them agree"
             )
+        if row.firmware not in (None, FIRMWARE):
+            raise UserError(
+                f"{row.source}: drive '{row.drive}' is pinned to firmware {row.firmware}, virtual drives have "
+                f"{FIRMWARE}; make them agree"
+            )
         subject["virtual"] = model.to_mapping()
+    if row.firmware is not None:
+        subject["firmware"] = row.firmware
     if needs_over_provisioning(steps):
         known = row.over_provisioning if model is None else model.over_provisioning
         if known is None:

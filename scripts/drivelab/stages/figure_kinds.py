@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from drivelab.config.code_digest import code_digest
 from drivelab.figures.registry import FIGURES
+from drivelab.virtual.effects import TELLING
 
 Fields = Mapping[str, Any]
 """What a step of a plan says: of a loop its cells and when it ends."""
@@ -111,11 +113,15 @@ _BESIDES = {"block_sizes", "block_size_max_bytes", "beside", "zones", "zipf"}
 _FEWEST_ON_AXIS = 3
 
 
-def figure_modules(kinds: Iterable[str]) -> list[str]:
-    """Modules that draw the figures of these kinds, for `code_digest`: a change of others must not draw them anew."""
-    names = [name for kind in kinds for name in FIGURES_OF[kind]]
-    found = [f"figures.{FIGURES[name].module}" for name in names if name in FIGURES]  # a trace has its own registry
-    return list(dict.fromkeys(["figures.sheets" if found else "figures.trace_sheet", *found]))
+def figure_code(kinds: Iterable[str]) -> dict[str, str]:
+    """Digest of the code that draws each figure of these kinds: a change of others must not draw it anew."""
+    return {
+        name: code_digest("figures.py", f"figures.{FIGURES[name].module}")
+        if name in FIGURES
+        else code_digest("trace_figures.py", f"figures.{name}")  # a trace has its own registry
+        for kind in kinds
+        for name in FIGURES_OF[kind]
+    }
 
 
 def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
@@ -134,7 +140,7 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
         found.add("replay")
     if "application" in steps:
         found.add("application")
-    if (loops or soaks) and subject.get("clock") == "wall":
+    if (loops or soaks) and (subject.get("clock") == "wall" or TELLING & _virtual_model(subject).keys()):
         found.add("telemetry")  # of the host, and of a drive that tells its temperature
     if "demand" in found and subject.get("clock") == "wall":
         found.add("demand_cpu")  # on the virtual clock no CPU works for the I/Os
@@ -143,6 +149,10 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
     elif "idle_recovery" not in found and any("phase_value" in one for one in soaks):
         found.add("turns")
     return found
+
+
+def _virtual_model(subject: Mapping[str, Any]) -> Mapping[str, Any]:
+    return subject.get("drive", {}).get("virtual") or {}
 
 
 def _of_loops(loops: Sequence[Fields]) -> set[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
 from drivelab.plan.plan import Plan
 from drivelab.stages.figure_kinds import (
@@ -39,15 +40,27 @@ class FigureLayout:
         return [
             f"{self.results}/{pattern.replace('RECORDING', one.plan.recording)}"
             for one in self.campaign.plans
-            if kind is None or kind in kinds(one)
+            if kind is None or kind in self.kinds_of[one.plan.recording]
         ]
+
+    @cached_property
+    def kinds_of(self) -> Mapping[str, tuple[str, ...]]:
+        """Kinds of figures that each recording has, in the order of OF_A_RECORDING; told once, many paths ask."""
+        found = ((one.plan.recording, kinds(one)) for one in self.campaign.plans)
+        return {recording: tuple(kind for kind in OF_A_RECORDING if kind in of_one) for recording, of_one in found}
+
+    @cached_property
+    def by_measurement(self) -> Mapping[str, list[Plan]]:
+        """Plans of each measurement."""
+        found: dict[str, list[Plan]] = {}
+        for one in self.campaign.plans:
+            found.setdefault(one.plan.measurement, []).append(one.plan)
+        return found
 
     def of_measurement(self, pattern: str, measurement: str) -> list[str]:
         """The path for every recording of one measurement."""
         return [
-            f"{self.results}/{pattern.replace('RECORDING', one.plan.recording)}"
-            for one in self.campaign.plans
-            if one.plan.measurement == measurement
+            f"{self.results}/{pattern.replace('RECORDING', one.recording)}" for one in self.by_measurement[measurement]
         ]
 
     def traces(self) -> dict[str, str]:
@@ -56,17 +69,16 @@ class FigureLayout:
 
     def figure_sets(self) -> list[tuple[str, ...]]:
         """The combinations of kinds of figures that recordings of the study have."""
-        return sorted({found for one in self.campaign.plans if (found := _in_order(one))})
+        return sorted({found for found in self.kinds_of.values() if found})
 
     def with_figures(self, of_kinds: tuple[str, ...]) -> dict[str, str]:
         """Regular expressions for the wildcards of the recordings that have just these kinds of figures.
 
         The measurement tells them, but where it differs from drive to drive: there the key does.
         """
-        chosen = [one for one in self.campaign.plans if _in_order(one) == of_kinds]
+        chosen = [one for one in self.campaign.plans if self.kinds_of[one.plan.recording] == of_kinds]
         found = {"measurement": any_of(chosen)}
-        names = {one.plan.measurement for one in chosen}
-        if any(one.plan.measurement in names and _in_order(one) != of_kinds for one in self.campaign.plans):
+        if sum(len(self.by_measurement[name]) for name in {one.plan.measurement for one in chosen}) > len(chosen):
             found["key"] = "|".join(sorted({one.plan.recording.rpartition("/")[2] for one in chosen}))
         return found
 
@@ -75,11 +87,14 @@ class FigureLayout:
         names = dict.fromkeys(name for kind in of_kinds for name in TABLES_OF[kind])
         return {name: self.path(f"tables/{'' if name == 'drives' else 'RECORDING/'}{name}.parquet") for name in names}
 
-    def figures(self, place: str, of_kinds: Iterable[str], report: Callable[..., str]) -> dict[str, str]:
+    def figures(
+        self, place: str, of_kinds: Iterable[str], update: Callable[[str], str], report: Callable[..., str]
+    ) -> dict[str, str]:
         """Output files of a rule that draws kinds of figures, of a recording, of the comparison, or of a trace.
 
-        `report` is Snakemake's, handed in because this library does not import it: it marks the SVG files for
-        Snakemake's own report, with caption and category.
+        `update` and `report` are Snakemake's, handed in because this library does not import it: the one marks files
+        that are there while their job runs, the other the SVG files for Snakemake's own report, with caption and
+        category.
         """
         files: dict[str, str] = {}
         for kind, name in ((one, figure) for one in of_kinds for figure in FIGURES_OF[one]):
@@ -90,15 +105,15 @@ class FigureLayout:
                 drive = "all" if kind in (*OVER_DRIVES, *OVER_SIZES) else "{drive}"
                 subject, labels = "{measurement}", {"test": "{measurement}", "drive": drive, "figure": name}
             files[name] = report(
-                f"{stem}.svg",
+                update(f"{stem}.svg"),
                 caption=f"../report/{name}.rst",
                 category="Figures",
                 subcategory=subject,
                 labels=labels,
             )
             if self.png:
-                files[f"{name}_png"] = f"{stem}.png"
-            files[f"{name}_json"] = f"{stem}.json"
+                files[f"{name}_png"] = update(f"{stem}.png")
+            files[f"{name}_json"] = update(f"{stem}.json")
         return files
 
     def all_figures(self, ending: str = "svg") -> list[str]:
@@ -113,13 +128,13 @@ class FigureLayout:
         ]
         files += [
             self.path(f"figures/comparison/{measurement}/{name}.{ending}")
-            for measurement, of_kinds in self.over_drives().items()
+            for measurement, of_kinds in self.over_drives.items()
             for kind in of_kinds
             for name in FIGURES_OF[kind]
         ]
         files += [
             self.path(f"figures/comparison/{name}/{figure}.{ending}")
-            for name in self.by_size()
+            for name in self.by_size
             for kind in OVER_SIZES
             for figure in FIGURES_OF[kind]
         ]
@@ -128,28 +143,21 @@ class FigureLayout:
         ]
         return files
 
-    def compared(self) -> list[str]:
-        """Measurements that are there of the basis and of something to compare with it."""
-        made: dict[str, set[str]] = {}
-        for one in self.campaign.plans:
-            made.setdefault(one.plan.measurement, set()).add(one.plan.drive)
-        return [name for name, subjects in made.items() if self.campaign.study.basis in subjects and len(subjects) > 1]
-
-    def over_drives(self) -> dict[str, tuple[str, ...]]:
+    @cached_property
+    def over_drives(self) -> Mapping[str, tuple[str, ...]]:
         """Kinds of figures over several drives that each measurement has, for those that have any."""
-        plans: dict[str, list[Plan]] = {}
-        for one in self.campaign.plans:
-            plans.setdefault(one.plan.measurement, []).append(one.plan)
-        found = {name: kinds_over_drives(of_one, self.campaign.study.basis) for name, of_one in plans.items()}
+        basis = self.campaign.study.basis
+        found = {name: kinds_over_drives(plans, basis) for name, plans in self.by_measurement.items()}
         return {name: of_kinds for name, of_kinds in found.items() if of_kinds}
 
-    def by_size(self) -> dict[str, tuple[str, ...]]:
+    @cached_property
+    def by_size(self) -> Mapping[str, tuple[str, ...]]:
         """Measurements that differ in their block size, by what the study calls them all."""
         return measurements_by_size(one.plan for one in self.campaign.plans)
 
     def names_by_size(self) -> str:
         """Regular expression for the keys of `by_size`; matches nothing if there is none."""
-        return "|".join(map(re.escape, self.by_size())) or "(?!)"
+        return "|".join(map(re.escape, self.by_size)) or "(?!)"
 
     def tables_over_sizes(self) -> dict[str, Callable[..., list[str]]]:
         """Input files of the rule that draws figures over block sizes, by table: of its wildcards."""
@@ -157,14 +165,14 @@ class FigureLayout:
             name: (lambda wildcards, name=name: [self.path(f"tables/{name}.parquet")])
             if name in OF_THE_STUDY
             else (lambda wildcards, name=name: [
-                path for one in self.by_size()[wildcards.measurement]
+                path for one in self.by_size[wildcards.measurement]
                 for path in self.of_measurement(f"tables/RECORDING/{name}.parquet", one)])
             for name in tables_over_drives(OVER_SIZES)
         }  # fmt: skip
 
     def measurements_with(self, of_kinds: tuple[str, ...]) -> str:
         """Regular expression for the measurements that have just these kinds of figures over several drives."""
-        return "|".join(re.escape(name) for name, found in self.over_drives().items() if found == of_kinds)
+        return "|".join(re.escape(name) for name, found in self.over_drives.items() if found == of_kinds)
 
     def tables_over_drives(self, of_kinds: Iterable[str]) -> dict[str, Callable[..., list[str]]]:
         """Input files of the rule that draws these kinds of figures over several drives, by table: of its wildcards."""
@@ -175,11 +183,6 @@ class FigureLayout:
                 f"tables/RECORDING/{name}.parquet", wildcards.measurement))
             for name in tables_over_drives(of_kinds)
         }  # fmt: skip
-
-
-def _in_order(planned: Planned) -> tuple[str, ...]:
-    found = kinds(planned)
-    return tuple(kind for kind in OF_A_RECORDING if kind in found)
 
 
 def kinds(planned: Planned) -> set[str]:

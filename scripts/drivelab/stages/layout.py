@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from drivelab.errors import UserError
-from drivelab.plan.plan import drive_in_sheet
 from drivelab.recording.writer import UNFINISHED
 from drivelab.stages.figure_kinds import REPLAY_TABLES
 from drivelab.stages.figure_layout import FigureLayout, any_of
+from drivelab.stages.places import announce
 from drivelab.stages.planning import Planned
 from drivelab.stages.simultaneous import Simultaneous, simultaneous_jobs
 from drivelab.virtual.kept import KEPT_DRIVES
@@ -62,6 +61,18 @@ class Layout(FigureLayout):
 
     def targets(self) -> list[str]:
         """All that a finished study has: what is deleted of it is made again."""
+        return [
+            self.path("report/index.html"),
+            self.path("report/pts-pages.pdf"),
+            *self.of_every_recording("recordings/RECORDING/recording.json"),
+            *self.tables(),
+            *self.all_figures("svg"),
+            *self.all_figures("png"),
+            *self.all_figures("json"),
+        ]
+
+    def tables(self) -> list[str]:
+        """All tables: of the study, of its recordings, of its traces."""
         study = ("exclusions", "summary", "conditions", "differences", "deltas", "drives", "hosts", "traces")
         recording = (
             "cells",
@@ -75,15 +86,9 @@ class Layout(FigureLayout):
             "saturation",
         )
         return [
-            self.path("report/index.html"),
-            self.path("report/pts-pages.pdf"),
-            *self.of_every_recording("recordings/RECORDING/recording.json"),
             *(self.path(f"tables/{name}.parquet") for name in study),
             *(path for name in recording for path in self.of_every_recording(f"tables/RECORDING/{name}.parquet")),
             *(path for name in TRACE_TABLES for path in self.of_every_trace(name)),
-            *self.all_figures("svg"),
-            *self.all_figures("png"),
-            *self.all_figures("json"),
         ]
 
     def compared_pairs(self) -> list[tuple[str, str]]:
@@ -143,31 +148,9 @@ class Layout(FigureLayout):
         """Regular expression for the measurements that use traces; matches nothing if none does."""
         return any_of(one for one in self.campaign.plans if "traces" in one.plan.subject)
 
-    def host_limits(self) -> dict[str, int]:
-        """Snakemake resources with their limits: a resource without a limit is unlimited."""
-        return {
-            "measuring": self.campaign.study.concurrency,
-            **{_resource(d): 1 for d in self.campaign.study.drives},
-        }
-
-    def all_cores(self, cores: int | None) -> int:
-        """Cores that a measuring job claims, so that no analysis disturbs it: its share of all there are."""
-        return max(1, (cores or 1) // self.campaign.study.concurrency)
-
-    def drive_resources(self) -> dict[str, int | Callable[..., int]]:
-        """Resources of a job that uses a drive: one place on the host, and the drive."""
-        uses: dict[str, int | Callable[..., int]] = {"measuring": 1}
-        for drive in self.campaign.study.drives:
-            uses[_resource(drive)] = lambda wildcards, drive=drive: int(drive_in_sheet(wildcards.drive) == drive)
-        return uses
-
     def simultaneous(self) -> list[Simultaneous]:
         """Jobs of this host that measure several drives at the same time."""
         return simultaneous_jobs(self.campaign.here, self.path)
-
-    def resources_of(self, drives: Iterable[str]) -> dict[str, int]:
-        """Resources of a job that uses several drives at the same time: one place on the host, and the drives."""
-        return {"measuring": 1, **{_resource(drive): 1 for drive in drives}}
 
     def keys_of_single(self) -> str:
         """Regular expression for the keys of recordings that are made alone."""
@@ -187,11 +170,23 @@ class Layout(FigureLayout):
                 f"{study.path}: key 'results' is {self.results}, which holds study '{found}'; name another folder"
             )
 
+    def drop_stale_plans(self) -> None:
+        """Remove files of plans, left by a run that failed, that say of a drive what no longer holds, such as its host.
+
+        Snakemake does not write them again by itself; their digest is of what is measured alone.
+        """
+        plans = Path(self.results) / "plans"
+        for path in plans.rglob("*.json"):
+            planned = self.campaign.by_recording.get(str(path.relative_to(plans).with_suffix("")))
+            if planned is not None and path.read_text() != planned.plan.to_json() + "\n":
+                path.unlink()
+
     def claim(self) -> None:
         """Mark the results folder as this study's."""
         owner = Path(self.results) / _OWNER
         owner.parent.mkdir(parents=True, exist_ok=True)
         owner.write_text(self.campaign.study.name + "\n")
+        announce(self.campaign)
 
     def virtual_drives(self) -> list[str]:
         """Names of the virtual drives that the study runs in real time."""
@@ -207,7 +202,3 @@ class Layout(FigureLayout):
         names = self.virtual_drives()
         option = f" --keep {shlex.quote(str(self.kept_drives()))}" if keep else ""
         return f"drivelab virtual stop {' '.join(names)}{option} > /dev/null 2>&1 || true" if names else "true"
-
-
-def _resource(drive: str) -> str:
-    return f"drive_{drive.replace('-', '_')}"

@@ -72,6 +72,13 @@ class _Loop:
         done = [line["cell"] for line in journal if line["event"] == "cell" and line["step"] == self.step]
         return self.pause_after(self.cells[done[-1]]) if done else 0.0
 
+    def place(self, place: Place) -> dict[str, int]:
+        """For `Progress.note`."""
+        number, cold = place[0], self.history.cold_rounds
+        if self.history.is_cold(number):
+            return {"round": number, "rounds_at_most": cold}
+        return {"round": number - cold, "rounds_at_most": rounds_at_most(self.fields["until"])}
+
     def words(self, place: Place) -> str:
         """For people."""
         round_number, index = place
@@ -89,6 +96,7 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
     fraction = loop.history.cells_done / loop.history.most_cells
     after_s = loop.pause_after(cell)
     kept_s = pauses.keep(f"before {text}", fraction, index)
+    progress.note(**loop.place(place))
     progress.say(text, fraction)
     numbers = {"step": loop.step, "round": round_number, "cell": index}
 
@@ -109,5 +117,6 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
             marks["idle_ms"] = idle_ms
         pauses.owe(after_s)
     found = metrics(result)
+    progress.note(iops=round(found["iops"], 1))
     bench.recording.append("cell", **numbers, workload=cell.to_mapping(), metrics=found, **marks, **facts)
     loop.history.add(index, found)

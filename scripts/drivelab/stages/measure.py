@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import drivelab
 from drivelab.drives.host import describe_host
@@ -20,9 +22,10 @@ from drivelab.stages.condition import check_seal, prepare
 from drivelab.stages.device import Device, open_device
 from drivelab.stages.idle import run_idle
 from drivelab.stages.loop import run_loop
+from drivelab.stages.places import place
 from drivelab.stages.progress import Progress
 from drivelab.stages.replay import run_replay
-from drivelab.stages.resume import lost_state
+from drivelab.stages.resume import lost_state, other_versions
 from drivelab.stages.scenario import note_scenario, require_scenario
 from drivelab.stages.schedules import Schedules
 from drivelab.stages.soak import run_soak
@@ -52,31 +55,36 @@ def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
     if recording.complete:
         recording.write_manifest()
         return
-    with open_device(plan) as device:
+    if recording.measured and barrier is None:
+        recording.finish()
+        return
+    with Progress(plan, "measure") as progress, place(plan, progress, last=True), open_device(plan) as device:
         scenario = require_scenario(plan, device)
         recording.open()
         note_scenario(recording, "measure", scenario)
-        _ready(plan, device, recording, seal_in, alone=barrier is None)
+        host = {**describe_host(), "scenario": plan.subject["scenario"],
+                "fio": fio_version() if plan.clock == "wall" else "virtual clock",
+                "engine": device.engine, "drivelab": drivelab.__version__}  # fmt: skip
+        _ready(plan, device, recording, seal_in, host, progress, alone=barrier is None)
         recording.write(
             "identity.json",
             {"drive": plan.drive, "serial": device.serial, "device": plan.context["device"], **device.identity()},
         )
-        recording.write("host.json", {**describe_host(), "scenario": plan.subject["scenario"],
-                                      "fio": fio_version() if plan.clock == "wall" else "virtual clock",
-                                      "engine": device.engine, "drivelab": drivelab.__version__})  # fmt: skip
+        recording.write("host.json", host)
         if plan.clock == "wall":
             recording.write("settings.json", snapshot([device.name], plan.subject["scenario"]))
         recording.append("measure", wear=asdict(device.wear()))
-        progress = Progress(plan, "measure")
         with Schedules(plan, device, recording) as schedules:
             _take_steps(Bench(plan, device, recording, schedules), progress, barrier)
         if barrier is not None:
             start_together(barrier, recording, len(plan.subject["measure"]))
-        progress.say("done", 1.0)
         recording.finish()
 
 
-def _ready(plan: Plan, device: Device, recording: Recording, seal_in: Path, *, alone: bool) -> None:
+def _ready(
+    plan: Plan, device: Device, recording: Recording, seal_in: Path, host: Mapping[str, Any], progress: Progress,
+    *, alone: bool,
+) -> None:  # fmt: skip
     """Resume, or make sure that the drive is in the state to start from."""
     journal = recording.journal()
     if any(line["event"] == "measure" for line in journal):
@@ -84,21 +92,26 @@ def _ready(plan: Plan, device: Device, recording: Recording, seal_in: Path, *, a
         reason = ANEW if not alone else lost_state(
             plan.recording, device.last_user, journal, samples, device.wear(), virtual_clock=plan.clock == "virtual"
         )  # fmt: skip
+        reason = reason or other_versions(recording.part, {**host, **device.identity()})
         if reason is None:
-            recording.append("gap", reason="the measurement was interrupted and resumed")
+            device.take_over()
+            recording.append(
+                "resumed" if device.undoes else "gap", reason="the measurement was interrupted and resumed"
+            )
             print(f"drive '{plan.drive}': resuming {plan.measurement} where it was interrupted")
             return
         print(f"drive '{plan.drive}': cannot resume {plan.measurement}: {reason}; beginning anew")
         recording.set_aside(reason)
         recording.open()
-        prepare(plan, device, recording)
+        prepare(plan, device, recording, progress)
     elif not check_seal(plan, device, recording, seal_in, "precondition"):
-        prepare(plan, device, recording)
+        prepare(plan, device, recording, progress)
+    device.take_over()
 
 
 def _take_steps(bench: Bench, progress: Progress, barrier: Barrier | None) -> None:
     plan, recording = bench.plan, bench.recording
-    with bench.telemetry:
+    with bench.telemetry, bench.device.telling(recording.part):
         for number, step in enumerate(plan.subject["measure"]):
             ((kind, fields),) = step.items()
             if barrier is not None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+from drivelab.config.study import ANY_HOST
 from drivelab.drives import holders, identity, signatures, sysfs
+from drivelab.plan.plan import Plan
 from drivelab.stages.ceilings import fastest_mib_s
 from drivelab.stages.estimate import Estimate, assumed_mib_s, estimate
 from drivelab.stages.planning import Campaign
+from drivelab.stages.platforms import host_of, is_recorded, this_host
 from drivelab.units import format_amount, format_duration
+
+ASSUMED_CAPACITY_BYTES = 10**12
+"""Of a drive that is not attached here."""
 
 
 @dataclass(frozen=True)
@@ -31,20 +38,37 @@ class Outlook:
     endurance_bytes: float | None
     applications: tuple[str, ...] = ()
     """Names of those that will run; how long they take and how much they write is not known beforehand."""
+    attached: bool = True
+    """Whether its capacity and what it holds are known; the capacity is ASSUMED_CAPACITY_BYTES else."""
+    by_host: Mapping[str, Estimate] = field(default_factory=dict)
+    """The estimate by the host that is to do it."""
+    firmware: str | None = None
+    """That the drive sheet pins it to."""
+
+    @property
+    def assumption(self) -> str:
+        """In words, what the estimate rests on besides; empty if it is nothing."""
+        return "" if self.attached else f" (if its capacity is {format_amount(self.capacity_bytes)})"
 
     def lines(self) -> list[str]:
         """For people."""
-        head = f"{self.drive}: {self.model}, serial {self.serial}, {format_amount(self.capacity_bytes)}, {self.device}"
+        pinned = f", pinned to firmware {self.firmware}" if self.firmware else ""
+        capacity = format_amount(self.capacity_bytes) if self.attached else "capacity not known here"
+        head = f"{self.drive}: {self.model}, serial {self.serial}{pinned}, {capacity}, {self.device}"
+        hosts = [host for host in self.by_host if host != ANY_HOST]
+        head += f" of host {', '.join(hosts)}" if hosts else "" if self.attached else ", which is not attached"
         if self.to_do == 0:
             return [f"{head}: all is recorded, nothing will be written"]
         span = self.estimate
         written = _span(format_amount(span.least_bytes), format_amount(span.most_bytes))
         time = _span(format_duration(span.least_s), format_duration(span.most_s))
-        holds = ", ".join(self.holds) or "all that it holds; no file system or partition table was found"
+        holds = ", ".join(self.holds) or "all that it holds"
+        if self.attached and not self.holds:
+            holds += "; no file system or partition table was found"
         return [
             f"{head}",
             f"    will be erased: {'the content of the virtual drive' if self.virtual else holds}",
-            f"    will be written: {written}{self._share()}",
+            f"    will be written: {written}{self._share()}{self.assumption}",
             f"    will take: {time} at an assumed {self.bandwidth_mib_s:.0f} MiB/s"
             f"{', in simulated time' if self.device == 'virtual clock' else ''}",
             *(f"    not known beforehand: time and writes of the application {one}" for one in self.applications),
@@ -68,29 +92,73 @@ def _span(least: str, most: str) -> str:
 
 def outlook(campaign: Campaign) -> list[Outlook]:
     """A row for each drive of the study; reads the drives that are attached, writes nothing."""
-    return [_outlook(campaign, drive) for drive in dict.fromkeys(plan.sheet_drive for plan in campaign.here)]
+    plans: dict[str, list[Plan]] = {}
+    for plan in campaign.here:
+        plans.setdefault(plan.sheet_drive, []).append(plan)
+    estimates = Estimates(campaign)
+    return [_outlook(campaign, drive, of_drive, estimates) for drive, of_drive in plans.items()]
 
 
-def _outlook(campaign: Campaign, drive: str) -> Outlook:
+class Estimates:
+    """Estimates of a campaign's plans; what drives have in common is reckoned once."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+        self._known: dict[tuple[object, ...], Estimate] = {}
+
+    def of(self, plan: Plan, capacity_bytes: int, bandwidth_mib_s: float, fastest_mib_s: float | None) -> Estimate:
+        """As `drivelab.stages.estimate.estimate`."""
+        drive = plan.subject["drive"]
+        key = (
+            id(plan.subject["measure"]), plan.subject["condition"]["purge"], plan.measurement,
+            str(drive.get("virtual")), drive.get("over_provisioning"), capacity_bytes, bandwidth_mib_s, fastest_mib_s,
+        )  # fmt: skip
+        if key not in self._known:
+            traces = self._campaign.traces_of(plan)
+            self._known[key] = estimate(plan, capacity_bytes, bandwidth_mib_s, traces, fastest_mib_s)
+        return self._known[key]
+
+
+def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estimates) -> Outlook:
     row = campaign.sheet[drive]
-    plans = [plan for plan in campaign.here if plan.sheet_drive == drive]
-    left = [plan for plan in plans if not (plan.recording_path / "recording.json").exists()]
-    name = None if row.virtual is not None else sysfs.kernel_name(row.device)
-    facts = identity.describe(name) if name else {"model": "virtual drive", "transport": None, "link": None}
-    capacity_bytes = campaign.capacity_bytes(plans[0])
+    left = [plan for plan in plans if not is_recorded(plan)]
+    name = None if row.virtual is not None else _attached(row.device, plans)
+    facts = _facts(row.virtual is not None, name)
+    attached = row.virtual is not None or name is not None
+    capacity_bytes = campaign.capacity_bytes(plans[0]) if attached else ASSUMED_CAPACITY_BYTES
     transport = str(facts["transport"])
     fastest = fastest_mib_s(plans[0], transport, str(facts["link"]))
     bandwidth_mib_s = min(assumed_mib_s(plans[0], transport), fastest)
-    spans = (estimate(plan, capacity_bytes, bandwidth_mib_s, campaign.traces_of(plan), fastest) for plan in left)
-    total = sum(spans, Estimate())
+    by_host: dict[str, Estimate] = {}
+    for plan in left:
+        one = estimates.of(plan, capacity_bytes, bandwidth_mib_s, fastest)
+        by_host[host_of(plan)] = by_host.get(host_of(plan), Estimate()) + one
+    total = sum(by_host.values(), Estimate())
     applications = tuple(
         dict.fromkeys(plan.subject["application"]["name"] for plan in left if "application" in plan.subject)
     )
     device = f"/dev/{name}" if name else "virtual clock" if plans[0].clock == "virtual" else row.device
     return Outlook(
         drive, device, row.serial, row.virtual is not None, str(facts["model"] or "unknown model"), capacity_bytes,
-        _holds(name), len(left), total, bandwidth_mib_s, row.endurance_bytes, applications,
+        _holds(name), len(left), total, bandwidth_mib_s, row.endurance_bytes, applications, attached, by_host,
+        row.firmware,
     )  # fmt: skip
+
+
+def _facts(virtual: bool, name: str | None) -> Mapping[str, object]:
+    if name is not None:
+        return identity.describe(name)
+    return {"model": "virtual drive" if virtual else "model not known here", "transport": None, "link": None}
+
+
+def _attached(device: str, plans: Iterable[Plan]) -> str | None:
+    """Kernel name of a drive; None where it is not attached here."""
+    if not {host_of(plan) for plan in plans} & {ANY_HOST, this_host()}:
+        return None
+    try:
+        return sysfs.kernel_name(device)
+    except OSError:
+        return None
 
 
 def _holds(name: str | None) -> tuple[str, ...]:

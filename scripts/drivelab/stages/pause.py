@@ -25,12 +25,12 @@ class Pauses:
     def __init__(self, bench: Bench, progress: Progress, owed_s: float = 0.0) -> None:
         """`owed_s` is the pause after a cell of an interrupted measurement: it begins anew, now.
 
-        How long the drive was idle altogether is known then from the next cell on only.
+        Where that is not undone, how long the drive was idle altogether is known from the next cell on only.
         """
         self._bench, self._progress = bench, progress
         self._virtual = bench.plan.clock == "virtual"
         self._owed_s = owed_s
-        self._idle_known = not owed_s
+        self._idle_known = not owed_s or bench.device.undoes
         self._leads_s: dict[int, list[float]] = {}
         """From the end of a wait to the first I/O, for each cell of the loop: more threads take longer to start."""
         self._woke_s = self._last_io_s = 0.0 if self._virtual else bench.telemetry.now_s()

@@ -1,4 +1,4 @@
-"""The application of a measurement in its plan: checked as far as that goes without touching a drive."""
+"""The application and the traces of a measurement in its plan: checked as far as that goes without touching a drive."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from drivelab.application import stand_in
 from drivelab.config.study import MeasurementChoice
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
+from drivelab.protocol.grammar import Protocol
 from drivelab.trace import application
 from drivelab.virtual.model import DriveModel
 
@@ -58,3 +59,16 @@ def refuse_on_drive(plan: Plan, capacity_bytes: int) -> None:
     """Raise UserError when the application of a plan does not fit a real drive; nothing for a plan without one."""
     if "application" in plan.subject:
         application.refuse_small_drive(application.of_plan(plan), capacity_bytes, f"drive '{plan.drive}'")
+
+
+def check_traces(choice: MeasurementChoice, protocol: Protocol) -> None:
+    """Raise UserError unless a measurement names traces just where its protocol uses them."""
+    if protocol.replays and not choice.traces:
+        raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays a trace; give it a 'trace'")
+    if protocol.takes_streams and len(choice.traces) != 1:
+        raise UserError(
+            f"{choice.source}: protocol '{choice.protocol}' takes the streams of one trace, "
+            f"{len(choice.traces)} are named; give it one 'trace'"
+        )
+    if choice.traces and not (protocol.replays or protocol.takes_streams):
+        raise UserError(f"{choice.source}: protocol '{choice.protocol}' uses no trace; leave out its 'trace'")

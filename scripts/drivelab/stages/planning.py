@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from drivelab.config.design import NO_PLATFORM
 from drivelab.config.drives_sheet import SheetRow, load_sheet
 from drivelab.config.study import MeasurementChoice, Platform, Study, load_study
 from drivelab.config.yaml_file import load_yaml
-from drivelab.drives import guard, sysfs
+from drivelab.drives import sysfs
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.protocol.grammar import Protocol, Resolved, load, resolve
+from drivelab.stages.approval import approve
 from drivelab.stages.drive_subject import drive_subject, simultaneous
 from drivelab.stages.estimate import Trace
 from drivelab.stages.fitting import refuse_unfit
-from drivelab.stages.planned_application import APPLICATIONS, add_application, check_application, refuse_on_drive
+from drivelab.stages.fleet_kind import in_part, is_fleet
+from drivelab.stages.order import positions
+from drivelab.stages.planned_application import add_application, check_application, check_traces
+from drivelab.stages.planned_trace import trace_subject
 from drivelab.stages.platforms import is_here, is_recorded, scenarios, still_elsewhere, this_host
-from drivelab.stages.write_cache import known_state
-from drivelab.trace import application, capture, catalogue
+from drivelab.trace import capture, catalogue
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
@@ -44,8 +49,9 @@ class Planned:
 class Campaign:
     """A study with everything that it refers to, checked whole: making one raises UserError for the first fault."""
 
-    def __init__(self, study: Study) -> None:
-        self.study = study
+    def __init__(self, study: Study, *, everywhere: bool = False) -> None:
+        """With `everywhere` the plans of all hosts are carried out, by jobs that are sent there."""
+        self.study, self.everywhere = study, everywhere
         self.sheet = load_sheet(study.drives_sheet)
         for drive in study.drives:
             if drive not in self.sheet:
@@ -55,9 +61,15 @@ class Campaign:
                 )
         self._protocols: dict[str, Protocol] = {}
         wanted = [one for choice in study.measurements for one in self._plans(choice)]
-        self.plans = tuple(one for one in wanted if is_here(one.plan) or is_recorded(one.plan))
+        self.fleet = is_fleet(
+            study, [one.plan for one in wanted], lambda: filter(self.trace_is_captured, self.study.traces)
+        )
+        """Whether it is run drive by drive, each drive with results of its own."""
+        if self.fleet:
+            wanted = [replace(one, plan=in_part(one.plan, study)) for one in wanted]
+        self.plans = tuple(one for one in wanted if self.is_here(one.plan) or is_recorded(one.plan))
         """What is measured here, and what was measured on another host and is recorded here too."""
-        self.elsewhere = tuple(one for one in wanted if not (is_here(one.plan) or is_recorded(one.plan)))
+        self.elsewhere = tuple(one for one in wanted if not (self.is_here(one.plan) or is_recorded(one.plan)))
         """What is still to be measured on another host, and left out until then."""
         if not self.plans:
             raise UserError(
@@ -67,8 +79,22 @@ class Campaign:
         self.scenarios = scenarios(study, (one.plan for one in self.plans))
 
     @classmethod
-    def load(cls, path: str | Path) -> Campaign:
-        return cls(load_study(Path(path)))
+    def load(cls, path: str | Path, *, drive: str | None = None, everywhere: bool = False) -> Campaign:
+        """With `drive` the part of the study that is this drive, see `Study.part`; `everywhere` as in making one."""
+        study = load_study(Path(path))
+        return cls(study if drive is None else study.part(drive), everywhere=everywhere)
+
+    def is_here(self, plan: Plan) -> bool:
+        """Whether this process has a plan carried out."""
+        return self.everywhere or is_here(plan)
+
+    def order(self, plan: Plan) -> int:
+        """Position of a plan's chain among those of its host, from 0."""
+        return self._positions[plan.recording]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return positions((one.plan for one in (*self.plans, *self.elsewhere)), self.study.order)
 
     @cached_property
     def by_recording(self) -> dict[str, Planned]:
@@ -90,10 +116,10 @@ class Campaign:
     def models(self) -> Mapping[str, Any]:
         return load_yaml(VIRTUAL_DRIVES)
 
-    @property
+    @cached_property
     def here(self) -> list[Plan]:
-        """Plans that this host carries out."""
-        return [one.plan for one in self.plans if is_here(one.plan)]
+        """Plans that this host carries out, or has carried out elsewhere."""
+        return [one.plan for one in self.plans if self.is_here(one.plan)]
 
     @property
     def basis_is_there(self) -> bool:
@@ -105,23 +131,9 @@ class Campaign:
         """Whether anything is measured in real time."""
         return any(plan.clock == "wall" for plan in self.here)
 
-    def approve_drives(self) -> None:
-        """Let the guard look at every real drive that is to be measured; raises UserError, touches nothing.
-
-        Also when a cell is smaller than the logical block of its drive, or a drive tells nothing of its write cache.
-        """
-        approved = {
-            drive: guard.approve(self.sheet[drive], self.sheet[drive].device)
-            for drive in dict.fromkeys(plan.sheet_drive for plan in self.here)
-            if self.sheet[drive].virtual is None
-        }
-        for drive, wanted in dict.fromkeys((plan.sheet_drive, plan.subject["write_cache"]) for plan in self.here):
-            if drive in approved and wanted is not None:
-                known_state(approved[drive], wanted)
-        for plan in self.here:
-            if (device := approved.get(plan.sheet_drive)) is not None:
-                refuse_on_drive(plan, sysfs.capacity_bytes(device.name))
-                refuse_unfit(plan, sysfs.capacity_bytes(device.name), sysfs.logical_block_bytes(device.name))
+    def approve_drives(self, *, attached_only: bool = False) -> None:
+        """As `drivelab.stages.approval.approve`."""
+        approve(self, attached_only=attached_only)
 
     def real_drives(self) -> list[str]:
         """Kernel names of the attached real drives that are to be measured."""
@@ -193,16 +205,21 @@ class Campaign:
 
     def _plans(self, choice: MeasurementChoice) -> list[Planned]:
         protocol = self._protocol(choice.protocol, choice.source)
-        _check_traces(choice, protocol)
+        check_traces(choice, protocol)
         check_application(choice, runs_one=protocol.applications)
         resolved = resolve(protocol, self.study.drive_class, choice.scale, choice.settings, choice.source)
-        return [
+        plans = [
             Planned(self._plan(choice, self.sheet[drive], platform, one, run), protocol, one.altered)
             for drive in choice.drives
+            if drive in self.study.drives
             for platform in self.study.platforms or (None,)
             for one in resolved
-            for run in range(1, self.study.runs + 1)
+            for run in range(1, choice.runs.get((drive, _name(platform)), 0) + 1)
         ]
+        for first, then in pairwise(plans):  # runs differ in nothing; most of the time of a large study is its digests
+            if then.plan.subject == first.plan.subject:
+                then.plan.__dict__["digest"] = first.plan.digest
+        return plans
 
     def _plan(
         self, choice: MeasurementChoice, row: SheetRow, platform: Platform | None, resolved: Resolved, run: int
@@ -219,8 +236,10 @@ class Campaign:
         }
         if platform is not None:
             subject["platform"] = {"name": platform.name, "host": platform.host}
-        if self._protocols[choice.protocol].body.get("simultaneous", False) and len(choice.drives) > 1:
-            subject["simultaneous"] = simultaneous([self.sheet[drive] for drive in choice.drives], choice, self.clock)
+        if self._protocols[choice.protocol].body.get("simultaneous", False):
+            together = choice.drives_in(_name(platform), run)
+            if len(together) > 1:
+                subject["simultaneous"] = simultaneous([self.sheet[drive] for drive in together], choice, self.clock)
         if self.study.taint["remeasure"]:
             subject["taint"] = dict(self.study.taint)
         context: dict[str, Any] = {
@@ -233,6 +252,8 @@ class Campaign:
             "taint": dict(self.study.taint),
             "meter": dict(self.study.meter),
         }
+        if row.host is not None:
+            context["host"] = row.host
         if choice.traces:
             subject["traces"] = [self._trace(name) for name in choice.traces]
             context["trace_paths"] = [str(self.trace_path(name)) for name in choice.traces]
@@ -252,28 +273,14 @@ class Campaign:
 
     def _trace(self, name: str) -> dict[str, Any]:
         """What a replay depends on: the content of a trace that is there, or how a captured one is made."""
-        source = self.study.traces[name]
-        if source.file is not None:
-            return {"name": name, "sha256": self._digest(source.file, f"{self.study.path}: key 'traces.{name}.file'")}
-        assert source.shipped is not None
-        shipped = catalogue.entry(source.shipped, TRACES)
-        if not shipped.path.is_file():
-            raise UserError(f"{self.study.path}: key 'traces.{name}': {shipped.path} is missing; restore it with git")
-        if source.capture is None or source.origin is None:
-            return {"name": name, "sha256": shipped.sha256}
-        spec = application.load(APPLICATIONS, source.capture)  # checked also where this host cannot trace
-        origin = self.model(source.origin, f"{self.study.path}: key 'traces.{name}.origin'")
-        if not self.trace_is_captured(name):
-            return {"name": name, "sha256": shipped.sha256}
-        return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
+        return trace_subject(
+            name, self.study.traces[name], TRACES, f"{self.study.path}: key 'traces.{name}",
+            self.model, lambda: self.trace_is_captured(name),
+        )  # fmt: skip
 
-    @staticmethod
-    @cache
-    def _digest(path: Path, source: str) -> str:
-        try:
-            return catalogue.sha256_of(path)
-        except UserError as error:
-            raise UserError(f"{source}: {error}") from None
+
+def _name(platform: Platform | None) -> str:
+    return NO_PLATFORM if platform is None else platform.name
 
 
 def model_among(models: Mapping[str, Any], name: str, source: str) -> DriveModel:
@@ -283,15 +290,3 @@ def model_among(models: Mapping[str, Any], name: str, source: str) -> DriveModel
             f"{source}: there is no virtual drive '{name}' in {VIRTUAL_DRIVES}; it has: {', '.join(models)}"
         )
     return DriveModel.from_mapping(name, models[name])
-
-
-def _check_traces(choice: MeasurementChoice, protocol: Protocol) -> None:
-    if protocol.replays and not choice.traces:
-        raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays a trace; give it a 'trace'")
-    if protocol.takes_streams and len(choice.traces) != 1:
-        raise UserError(
-            f"{choice.source}: protocol '{choice.protocol}' takes the streams of one trace, "
-            f"{len(choice.traces)} are named; give it one 'trace'"
-        )
-    if choice.traces and not (protocol.replays or protocol.takes_streams):
-        raise UserError(f"{choice.source}: protocol '{choice.protocol}' uses no trace; leave out its 'trace'")

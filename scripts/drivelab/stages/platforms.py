@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterable
 
@@ -12,8 +13,8 @@ from drivelab.recording.writer import MANIFEST
 
 
 def this_host() -> str:
-    """As in the table `hosts`."""
-    return platform.node()
+    """As in the table `hosts`; within a job of Slurm, what Slurm calls the node."""
+    return os.environ.get("SLURMD_NODENAME") or platform.node()
 
 
 def is_here(plan: Plan) -> bool:
@@ -22,8 +23,9 @@ def is_here(plan: Plan) -> bool:
 
 
 def host_of(plan: Plan) -> str:
-    """The host that a plan is for; ANY_HOST in a study without platforms."""
-    return str(plan.subject.get("platform", {}).get("host", ANY_HOST))
+    """The host that a plan is for: its platform's, else the one that the drive is attached to, else ANY_HOST."""
+    of_platform = str(plan.subject.get("platform", {}).get("host", ANY_HOST))
+    return of_platform if of_platform != ANY_HOST else str(plan.context.get("host", ANY_HOST))
 
 
 def is_recorded(plan: Plan) -> bool:

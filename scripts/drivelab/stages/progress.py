@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from types import TracebackType
+from typing import Any
 
+from drivelab.config.study import PARTS
+from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import write_json
+from drivelab.stages.platforms import refuse_elsewhere, this_host
+from drivelab.trace.capturing.processes import alive, boot_id, started
+
+HEARTBEAT_S = 10.0
+"""A stage shows that it is alive at least so often, whatever it is doing."""
+_MISSED = 3
+"""Heartbeats after which a stage on another machine is called silent: its clock and the file system's may be late."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """One line of progress."""
+    """What a stage said last."""
 
     recording: str
     stage: str
@@ -23,20 +38,132 @@ class Status:
     """Share of the stage that is done, as far as one can know; 1 at the end."""
     pid: int
     at_s: float
-    """Time of day, seconds since 1970."""
+    """Last sign of life, time of day, seconds since 1970."""
+    state: str = "running"
+    """`running`, `done`, `failed` or `interrupted`, as the stage itself said; what became of it: `state_now`."""
+    reason: str | None = None
+    """Why it failed, in a sentence."""
+    since_s: float = 0.0
+    """When the stage began, seconds since 1970."""
+    host: str = ""
+    boot_id: str = ""
+    """Of the host's kernel: with another one, the process is gone."""
+    process: str = ""
+    """Start of the process in ticks since boot, as numbers of processes come again, and its PID namespace."""
+    round: int | None = None
+    """Of a loop, from 1; cold rounds count for themselves."""
+    rounds_at_most: int | None = None
+    iops: float | None = None
+    """Of the last cell that is finished."""
+
+    @property
+    def drive(self) -> str:
+        """As in `Plan.drive`."""
+        return self.recording.partition("/")[0]
 
 
 class Progress:
-    """Writes `status/DRIVE.json` in the results folder; a reader always finds a whole file."""
+    """Writes `status/DRIVE.json` in the results folder; a reader always finds a whole file.
+
+    From entering to leaving it shows that the process is alive. A failure stays there until the drive's next stage.
+    """
 
     def __init__(self, plan: Plan, stage: str) -> None:
-        self._path = Path(plan.context["results"]) / "status" / f"{plan.drive}.json"
-        self._recording = plan.recording
-        self._stage = stage
-        self.say("begins", 0.0)
+        self._plan = plan
+        self._path = status_path(plan)
+        now_s = time.time()
+        self._status = Status(plan.recording, stage, "begins", 0.0, os.getpid(), now_s, since_s=now_s)
+        self._lock, self._ending = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Progress:
+        """Raises UserError where the plan is for another host: the status there is not to be lost."""
+        refuse_elsewhere(self._plan)
+        self._put(host=this_host(), boot_id=boot_id(), process=_process(os.getpid()))
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        self._thread.join()
+        if error is None:
+            self._put(state="done", text="done", fraction=1.0)
+            return
+        with suppress(OSError):  # on a full disk the error that is under way counts
+            if isinstance(error, UserError):
+                self._put(state="failed", reason=str(error))
+            elif isinstance(error, Exception):
+                self._put(state="failed", reason=f"{type(error).__name__}: {error}")
+            else:
+                self._put(state="interrupted")
+
+    def begin(self, stage: str) -> None:
+        """Another stage within the same process."""
+        self._put(stage=stage, since_s=time.time(), text="begins", fraction=0.0, round=None, rounds_at_most=None)
 
     def say(self, text: str, fraction: float) -> None:
-        write_json(
-            self._path,
-            asdict(Status(self._recording, self._stage, text, round(min(fraction, 1.0), 4), os.getpid(), time.time())),
-        )
+        """What is being done; see `Status`."""
+        self._put(text=text, fraction=round(min(fraction, 1.0), 4))
+
+    def note(self, **facts: Any) -> None:
+        """Take down `round`, `rounds_at_most` or `iops`, told with what is said next."""
+        with self._lock:
+            self._status = replace(self._status, **facts)
+
+    def _beat(self) -> None:
+        while not self._ending.wait(HEARTBEAT_S):
+            with suppress(OSError):
+                self._put()
+
+    def _put(self, **changes: Any) -> None:
+        with self._lock:
+            self._status = replace(self._status, at_s=time.time(), **changes)
+            write_json(self._path, asdict(self._status))
+
+
+def status_path(plan: Plan) -> Path:
+    """Where the status of the drive of a plan is."""
+    return Path(plan.context["results"]) / "status" / f"{plan.drive}.json"
+
+
+def read_status(results: Path) -> list[Status]:
+    """The statuses in a results folder, those of a fleet's drives included; files that hold none are left out."""
+    return sorted(_read(results), key=lambda status: status.drive)
+
+
+def _read(results: Path) -> Iterator[Status]:
+    known = {field.name for field in fields(Status)}
+    for pattern in ("status/*.json", f"{PARTS}/*/status/*.json"):
+        for path in results.glob(pattern):
+            try:
+                body = json.loads(path.read_text(encoding="utf-8"))
+                yield Status(**{key: value for key, value in body.items() if key in known})
+            except (OSError, ValueError, TypeError, AttributeError):
+                continue
+
+
+def state_now(status: Status, now_s: float | None = None) -> str:
+    """`running`, `done`, `failed`, `interrupted` or `silent`, as far as this machine can tell.
+
+    Of a process of this machine the kernel knows whether it runs. Of one elsewhere there are only its signs of life:
+    without any for some heartbeats it is silent, which may be its host, the network or the file system.
+    """
+    if status.state != "running":
+        return status.state
+    if status.boot_id == boot_id() and status.process.endswith(_namespace()):
+        return "running" if alive(status.pid, status.process.partition("@")[0]) else "interrupted"
+    if status.host == this_host() and status.boot_id != boot_id():
+        return "interrupted"
+    now_s = time.time() if now_s is None else now_s
+    return "silent" if now_s - status.at_s > _MISSED * HEARTBEAT_S else "running"
+
+
+def _process(pid: int) -> str:
+    return f"{started(pid)}{_namespace()}"
+
+
+def _namespace() -> str:
+    """PID namespace: numbers of processes of another container mean nothing here."""
+    return f"@{Path('/proc/self/ns/pid').stat().st_ino}"

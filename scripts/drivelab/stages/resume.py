@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from drivelab.analysis.exclusions import VERSIONS
 from drivelab.drives.seal import counters_lost
 from drivelab.drives.sysfs import SECTOR_BYTES, Wear
 from drivelab.units import format_amount
@@ -42,6 +45,23 @@ def lost_state(
         return None
     foreign = foreign_bytes(lines, before.sectors_written, before.sectors_written + written_bytes // SECTOR_BYTES)
     return f"others wrote about {format_amount(foreign)} since" if foreign else None
+
+
+def other_versions(part: Path, now: Mapping[str, Any]) -> str | None:
+    """What the unfinished recording in `part` began with and is another one now, in words; None where all is the same.
+
+    `now` has what host.json and identity.json have; cells of several versions are never one recording.
+    """
+    begun: dict[str, Any] = {}
+    for name in ("host.json", "identity.json"):
+        if (part / name).exists():
+            begun |= json.loads((part / name).read_text(encoding="utf-8"))
+    changed = (
+        f"{words} was {begun[name]} and is {now[name]}"
+        for name, words in VERSIONS.items()
+        if name in begun and name in now and begun[name] != now[name]
+    )
+    return next(changed, None)
 
 
 def _written_bytes(sealed: Wear, live: Wear, lost: bool) -> int | None:

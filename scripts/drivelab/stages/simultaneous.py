@@ -12,6 +12,7 @@ from drivelab.plan.plan import Plan
 class Simultaneous:
     """Files of one such job, drive by drive in one order, and its drives."""
 
+    recordings: list[str]
     plans: list[str]
     seals: list[str]
     traces: list[str]
@@ -35,6 +36,7 @@ def _job(plans: list[Plan], path: Callable[[str], str]) -> Simultaneous:
         return [path(pattern.replace("RECORDING", plan.recording)) for plan in plans]
 
     return Simultaneous(
+        recordings=[plan.recording for plan in plans],
         plans=paths("plans/RECORDING.json"),
         seals=paths("seals/RECORDING.precondition.json"),
         traces=list(plans[0].context.get("trace_paths", [])),

@@ -22,12 +22,13 @@ def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
     """Run one fio process for the whole soak; its cumulative status documents are the slices.
 
     An interrupted soak keeps the slices that fio had printed and goes on with what is left in a further process, so
-    `parts` may be several; the journal has a gap between them. A steady state ends the process before its time; its
-    window lies within one part. Raises CellFailed when the evidence does not hold.
+    `parts` may be several; the journal has a gap between them. On the virtual clock it was undone, and begins anew.
+    A steady state ends the process before its time; its window lies within one part. Raises CellFailed when the
+    evidence does not hold.
     """
     fields = resolved(bench, fields)
     plan, device, recording = bench.plan, bench.device, bench.recording
-    parts = _recover(recording, step)
+    parts = _recover(recording, step, undone=device.undoes)
     if any(part["finished"] for part in parts):
         return
     cell = soak_cell(fields, device.capacity_bytes, parts)
@@ -107,10 +108,13 @@ def _amount(slices: Sequence[FioResult]) -> dict[str, Any]:
     }
 
 
-def _recover(recording: Recording, step: int) -> list[dict[str, Any]]:
-    """Parts of this soak so far; one that was interrupted is entered into the journal with the slices it had."""
+def _recover(recording: Recording, step: int, *, undone: bool) -> list[dict[str, Any]]:
+    """Parts of this soak so far; one that was interrupted is entered into the journal with the slices it had, unless
+    it was undone."""
     journal = recording.journal()
     parts = [line for line in journal if line["event"] == "soak" and line["step"] == step]
+    if undone:
+        return parts
     known = {part["directory"] for part in parts}
     for line in journal:
         if line["event"] == "soak-begins" and line["step"] == step and line["directory"] not in known:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.errors import UserError
+from drivelab.parent import ending_with_parent
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.stages.barrier import Barrier, conduct, pair
@@ -104,7 +105,7 @@ def _processes(
 ) -> Iterator[tuple[dict[str, subprocess.Popen[bytes]], dict[str, socket.socket]]]:
     """A measuring process and the connection to it by drive; none is left at the end, nor if this process is killed.
 
-    They are in this one's process group, and end in order when it dies (prctl(2), PR_SET_PDEATHSIG).
+    They are in this one's process group, and end in order when it dies.
     """
     processes: dict[str, subprocess.Popen[bytes]] = {}
     with ExitStack() as stack:
@@ -114,7 +115,7 @@ def _processes(
                 connections[plan.drive], theirs = (stack.enter_context(one) for one in pair())
                 command = [sys.executable, "-c", _COMMAND, "measure", str(plan_file), "--after", str(seal)]
                 processes[plan.drive] = subprocess.Popen(
-                    ["setpriv", "--pdeathsig", "TERM", *command, "--barrier", str(theirs.fileno())],
+                    [*ending_with_parent("TERM"), *command, "--barrier", str(theirs.fileno())],
                     pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
                 )  # fmt: skip
                 theirs.close()

@@ -38,16 +38,22 @@ _ATA_STATISTICS = {
     (7, 8): ("percentage_used_pct", 1),
 }
 """Page and offset of the device statistics log (ATA Command Set, Device Statistics): our field and unit."""
+_STAT_FIELDS = {
+    0: "reads", 2: "sectors_read", 3: "read_ms", 4: "writes", 6: "sectors_written", 7: "write_ms", 8: "in_flight",
+    13: "sectors_discarded",
+}  # fmt: skip
+"""Place in a block device's `stat`: our field (Documentation/block/stat.rst). Requests are counted as the drive gets
+them, merged or split; `read_ms` and `write_ms` are the sums of their times in the block layer and the drive."""
 
 
 def sectors_source(name: str, sys_root: Path) -> Source:
-    """Sectors of 512 bytes written and discarded since the device was attached (Documentation/block/stat.rst)."""
+    """What the kernel counts of a block device since it was attached: requests completed and their times, sectors of
+    512 bytes read, written and discarded; and the requests that are under way."""
     file = sysfs.block_dir(name, sys_root) / "stat"
 
     def read() -> dict[str, float]:
         fields = file.read_text().split()
-        values = {"sectors_written": float(fields[6])}
-        return {**values, "sectors_discarded": float(fields[13])} if len(fields) > 13 else values
+        return {field: float(fields[place]) for place, field in _STAT_FIELDS.items() if place < len(fields)}
 
     return Source("sectors", read, prompt=True)
 

@@ -38,7 +38,9 @@ class Application:
 
     name: str
     title: str
+    """What it is, for people."""
     file_system: str
+    """Made at the start of the drive, whose data is lost."""
     size_bytes: int
     """Of the file system, which begins at the start of the drive."""
     command: tuple[str, ...]

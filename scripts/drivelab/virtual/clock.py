@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
 from drivelab.errors import UserError
+from drivelab.fio.document import CellFailed
 from drivelab.fio.early_end import StopRule
 from drivelab.fio.job import job_text
 from drivelab.plan.cell import Cell
 from drivelab.replay.records import MOST_IN_FLIGHT
 from drivelab.replay.streams import composite_text
 from drivelab.virtual.evidence import write_evidence
+from drivelab.virtual.faults import Answering, DriveFailed, FaultyDrive, read_faults
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual.replaying import replay_schedule
+from drivelab.virtual.telemetry import Telemetry
 from drivelab.virtual.workload import Completion, closed_loop
 
 ENGINE = "virtual-clock"
 _FORMAT = 1
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """What a fault has hit fails as a cell of fio does."""
+    try:
+        yield
+    except DriveFailed as failure:
+        raise CellFailed(str(failure)) from None
 
 
 class VirtualClockDrive:
@@ -29,15 +42,23 @@ class VirtualClockDrive:
 
     A file with the state of another model is that of another drive: this one starts as never used.
     Raises UserError if the file cannot be read as a state.
+
+    `place` says after which line of a journal the drive is used, if it is for one. The state before all that was done
+    after the same line is kept beside the file, and it counts when the drive is taken up again at that very place:
+    what was done then has no line, so it is as if it had never been.
     """
 
-    def __init__(self, model: DriveModel, state_file: Path) -> None:
+    def __init__(self, model: DriveModel, state_file: Path, place: Callable[[], str | None] = lambda: None) -> None:
         self.model = model
-        self._file = state_file
+        self._file, self._before, self._place = state_file, state_file.with_suffix(".before"), place
         self._flash = FlashDrive(model)
         self._now_us = 0.0
+        self.left_at: str | None = None
+        """Place at which the state in the file was reached."""
+        self._telemetry: Telemetry | None = None
         if state_file.exists():
             self._load()
+            self._undo_what_has_no_line()
 
     @property
     def now_us(self) -> float:
@@ -47,6 +68,19 @@ class VirtualClockDrive:
     def counters(self) -> dict[str, int]:
         """As `FlashDrive.counters`."""
         return self._flash.counters()
+
+    @contextmanager
+    def telling(self, recording: Path) -> Iterator[None]:
+        """Meanwhile keep the telemetry of the drive in a recording: nothing where no effect of the model tells any."""
+        if not self._flash.told(self._now_us):
+            yield
+            return
+        self._telemetry = Telemetry(self._flash, recording, self._now_us)
+        try:
+            yield
+        finally:
+            self._telemetry.close(self._now_us)
+            self._telemetry = None
 
     def run(self, cell: Cell, directory: Path, until: StopRule | None = None) -> None:
         """Run a cell and leave in `directory` (which exists) what fio would leave; with `until`, to the end of the
@@ -58,7 +92,7 @@ class VirtualClockDrive:
         text = job_text if cell.streams is None else composite_text
         place = (self.model.capacity_bytes, self.model.logical_block_bytes)
         job = text(cell, self.model.serial, ENGINE, *place, self.model.seed)
-        completions = closed_loop(self._flash, cell, self._now_us, Random(seed))
+        completions = closed_loop(self._answering, cell, self._now_us, Random(seed))
         rated = cell.rate_iops is not None and cell.volume_bytes is None
         least_s = cell.runtime_s if rated and cell.runtime_s is not None else 0.0
         self._record(
@@ -78,21 +112,28 @@ class VirtualClockDrive:
 
         The limits and the errors are those of `drivelab.virtual.replaying.replay_schedule`.
         """
-        course = replay_schedule(
-            self._flash, schedule, directory / "results.bin", self._now_us,
-            depth_limit=depth_limit, runtime_s=runtime_s, requests=requests,
-        )  # fmt: skip
+        with _failing():
+            course = replay_schedule(
+                self._answering, schedule, directory / "results.bin", self._now_us,
+                depth_limit=depth_limit, runtime_s=runtime_s, requests=requests,
+            )  # fmt: skip
         self._now_us = max(self._now_us + course.end_ns / 1000, self._flash.active_until_us)
         self._save()
 
-    def purge(self) -> None:
-        """As if never written."""
+    def purge(self, now_us: float = 0.0) -> None:
+        """As new but for the counters of its lifetime, and it is `now_us` from here on.
+
+        So what comes after a purge depends on nothing that was before it.
+        """
         self._flash.purge(self._now_us)
+        self._flash.begin_anew(now_us)
+        self._now_us = now_us
         self._save()
 
     def flush(self) -> None:
-        """Have what is in the write buffer programmed."""
-        self._now_us = self._flash.submit(self._now_us, "flush", 0, 0)
+        """Have what is in the write buffer programmed. Raises CellFailed when a fault hits that."""
+        with _failing():
+            self._now_us = self._answering.submit(self._now_us, "flush", 0, 0)
         self._save()
 
     def idle(self, seconds: float) -> None:
@@ -113,16 +154,42 @@ class VirtualClockDrive:
         least_s: float = 0.0,
     ) -> None:
         """Let time pass as the completions say; a replay may end with a flush, which is none of them."""
-        end_us = write_evidence(directory, completions, start_us=self._now_us, threads=threads, job=job,
-                                slice_s=slice_s, until_s=until_s, until=until, least_s=least_s)  # fmt: skip
+        with _failing():
+            end_us = write_evidence(directory, completions, start_us=self._now_us, threads=threads, job=job,
+                                    slice_s=slice_s, until_s=until_s, until=until, least_s=least_s)  # fmt: skip
         self._now_us = max(end_us, self._flash.active_until_us)
         self._save()
 
+    @property
+    def _answering(self) -> Answering:
+        """The drive with the faults that are set now."""
+        faults = read_faults(self._file)
+        return FaultyDrive(self._flash, faults) if faults else self._flash
+
     def _save(self) -> None:
-        head = {"format": _FORMAT, "model": self.model.to_mapping(), "now_us": self._now_us}
-        temporary = self._file.with_name(f".{self._file.name}.{os.getpid()}")
+        place = self._place()
+        head = {"format": _FORMAT, "model": self.model.to_mapping(), "now_us": self._now_us, "left_at": place}
+        temporary = self._file.with_name(f".{self._file.name}.part")
         temporary.write_bytes(json.dumps(head).encode() + b"\n" + self._flash.dump())
+        if place != self.left_at:  # killed anywhere from here to the last line, it is the old state or the new one
+            self._before.unlink(missing_ok=True)
+            if self._file.exists():
+                os.link(self._file, self._before)
+            self.left_at = place
         temporary.replace(self._file)
+        if self._telemetry is not None:
+            self._telemetry.keep(self._now_us)
+
+    def _undo_what_has_no_line(self) -> None:
+        """Go back to before what was done at the last place; without a file of that the drive was new."""
+        if self.left_at is None or self.left_at != self._place():
+            return
+        self._flash, self._now_us, self.left_at = FlashDrive(self.model), 0.0, None
+        if self._before.exists():
+            self._before.replace(self._file)
+            self._load()
+        else:
+            self._file.unlink()
 
     def _load(self) -> None:
         head, _, flash = self._file.read_bytes().partition(b"\n")
@@ -132,7 +199,7 @@ class VirtualClockDrive:
                 raise ValueError(f"it is of format {facts['format']}, not {_FORMAT}")
             if facts["model"] == self.model.to_mapping():
                 self._flash.load(flash)
-                self._now_us = float(facts["now_us"])
+                self._now_us, self.left_at = float(facts["now_us"]), facts.get("left_at")
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{self._file}: is no state of a virtual drive ({error}); delete it, and the drive counts as new"

@@ -1,6 +1,7 @@
 """What disturbs a virtual drive, where its model asks for it: heat, housekeeping by the clock, neighbours.
 
-Each has a truth that is known, for what looks for it in measurements to be tried against. Standard library only.
+Each has a truth that is known, for what looks for it in measurements to be tried against. Heat and stolen time are told
+as telemetry too, in the fields of real drives and hosts. Standard library only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
+TELLING = frozenset({"throttle", "disturb"})
+"""Keys of a model whose effects are told of by telemetry, on the virtual clock too."""
 _MIB = 1 << 20
 
 
@@ -42,6 +45,7 @@ class Throttle(Effect):
     """A drive that warms up with what it transfers, and slows down while it is too hot."""
 
     ambient_c: float
+    """Temperature around it, with which it begins."""
     limit_c: float
     """From here on it slows down."""
     resume_c: float
@@ -65,7 +69,9 @@ class Recurring(Effect):
     """Something that comes back by the clock, at the end of each period."""
 
     every_s: float
+    """Period."""
     for_s: float
+    """How long at the end of each period."""
 
     def check(self) -> None:
         if self.for_s >= self.every_s:
@@ -91,6 +97,7 @@ class Disturbance(Recurring):
     by as much."""
 
     stolen_pct: float
+    """Share of the time that others have."""
 
     def check(self) -> None:
         super().check()
@@ -101,6 +108,12 @@ class Disturbance(Recurring):
         """Share of the CPU time that others have at a time."""
         return self.stolen_pct if self.under_way(at_us) else 0.0
 
+    def told(self, at_us: float) -> dict[str, float]:
+        """CPU time of a host of one processor until a time, and what others had of it."""
+        periods, within_s = divmod(at_us / 1e6, self.every_s)
+        taken_s = periods * self.for_s + max(within_s - (self.every_s - self.for_s), 0.0)
+        return {"cpu_total_s": round(at_us / 1e6, 6), "cpu_steal_s": round(taken_s * self.stolen_pct / 100, 6)}
+
 
 class Heat:
     """The temperature of a drive that may throttle; times are microseconds, in their order."""
@@ -110,23 +123,48 @@ class Heat:
         self.temperature_c = throttle.ambient_c
         self.at_us = now_us
         self.slowed = False
+        self._slowed_times = 0
+        self._slowed_s = 0.0
 
     def command(self, now_us: float, length: int) -> float:
         """Factor on the time of a command of `length` bytes that begins now, which warms the drive."""
         one = self._throttle
         if now_us > self.at_us:
-            left = math.exp((self.at_us - now_us) / (1e6 * one.cooling_s))
-            self.temperature_c = one.ambient_c + left * (self.temperature_c - one.ambient_c)
+            self.temperature_c, self.slowed, self._slowed_s = self._later(now_us)
             self.at_us = now_us
         self.temperature_c += one.heat_c_per_mib * length / _MIB
-        if self.slowed:
-            self.slowed = self.temperature_c > one.resume_c
-        else:
-            self.slowed = self.temperature_c >= one.limit_c
+        if not self.slowed and self.temperature_c >= one.limit_c:
+            self.slowed = True
+            self._slowed_times += 1
         return one.slowdown if self.slowed else 1.0
 
+    def told(self, at_us: float) -> dict[str, float]:
+        """What the drive says of its heat at a time after its last command; to ask it changes nothing.
+
+        The counters, of transitions and whole seconds, are those of thermal management temperature 2, at which a drive
+        slows down whatever it costs (NVM Express base specification, host controlled thermal management).
+        """
+        temperature_c, _, slowed_s = self._later(at_us)
+        return {
+            "temperature_c": round(temperature_c, 3),
+            "temperature_limit_c": self._throttle.limit_c,
+            "thermal_2_transitions": float(self._slowed_times),
+            "thermal_2_s": float(math.floor(slowed_s)),
+        }
+
+    def _later(self, at_us: float) -> tuple[float, bool, float]:
+        """Temperature, whether it is slowed down, and seconds that it was in all, if no command comes until then."""
+        one, passed_s = self._throttle, max(at_us - self.at_us, 0.0) / 1e6
+        above_c = self.temperature_c - one.ambient_c
+        temperature_c = one.ambient_c + math.exp(-passed_s / one.cooling_s) * above_c
+        if not self.slowed:
+            return temperature_c, False, self._slowed_s
+        left_s = one.cooling_s * math.log(above_c / (one.resume_c - one.ambient_c))
+        return temperature_c, passed_s < left_s, self._slowed_s + min(passed_s, left_s)
+
     def state(self) -> list[float]:
-        return [self.temperature_c, self.at_us, float(self.slowed)]
+        return [self.temperature_c, self.at_us, float(self.slowed), float(self._slowed_times), self._slowed_s]
 
     def restore(self, state: list[float]) -> None:
-        self.temperature_c, self.at_us, self.slowed = float(state[0]), float(state[1]), bool(state[2])
+        self.temperature_c, self.at_us, slowed, times, self._slowed_s = map(float, state)
+        self.slowed, self._slowed_times = bool(slowed), int(times)

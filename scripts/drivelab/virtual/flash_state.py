@@ -40,6 +40,11 @@ class FlashState:
         self._heat = Heat(model.throttle, 0.0) if model.throttle is not None else None
         self._forget(0.0)
 
+    def begin_anew(self, now_us: float) -> None:
+        """Whatever the drive remembers but the counters of its lifetime is forgotten, its temperature too."""
+        self._heat = Heat(self.model.throttle, now_us) if self.model.throttle is not None else None
+        self._forget(now_us)
+
     def _forget(self, now_us: float) -> None:
         """No page is mapped, every block is erased, nothing is busy after `now_us`."""
         self._controller_free = self._bus_free = self._active_until = now_us

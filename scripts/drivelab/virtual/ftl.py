@@ -9,6 +9,7 @@ and times of moved pages accounted for evenly over the dies that a block is stri
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from drivelab.virtual.flash_state import NONE, OPEN, FlashState
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
@@ -34,6 +35,8 @@ class FlashDrive(FlashState):
         self._erase_us = scale * model.erase_us
         self._suspend_us = self._program_us or math.inf
         self._is_disturbed = model.enabled and any((model.throttle, model.housekeeping, model.disturb))
+        self.before_command: Callable[[float], None] | None = None
+        """Called with the time of each command of a drive with effects, before it warms the drive."""
 
     def submit(self, now_us: float, operation: str, offset: int, length: int) -> float:
         """Time when the drive acknowledges `read`, `write`, `trim` or `flush` of bytes; never before `now_us`.
@@ -71,6 +74,8 @@ class FlashDrive(FlashState):
         housekeeping, disturb = self.model.housekeeping, self.model.disturb
         if housekeeping is not None:
             start = housekeeping.free_from(start)
+        if self.before_command is not None:
+            self.before_command(start)
         stretched_us = self._command_us
         if self._heat is not None:
             stretched_us *= self._heat.command(start, length)
@@ -78,10 +83,10 @@ class FlashDrive(FlashState):
             stretched_us /= 1 - disturb.stolen_pct_at(start) / 100
         return start + stretched_us - self._command_us
 
-    @property
-    def temperature_c(self) -> float | None:
-        """After the last command; None for a drive that does not warm up."""
-        return None if self._heat is None else self._heat.temperature_c
+    def told(self, at_us: float) -> dict[str, float]:
+        """Telemetry of drive and host at a time after the last command; empty where no effect tells any."""
+        telling = (self._heat, self.model.disturb) if self._is_disturbed else ()
+        return {field: value for one in telling if one is not None for field, value in one.told(at_us).items()}
 
     def advance(self, now_us: float) -> None:
         """Do what an idle drive does until `now_us`: move the SLC cache into the main area and erase it.

@@ -23,10 +23,11 @@ from drivelab.drives.lock import is_held
 from drivelab.errors import UserError
 from drivelab.run_directory import run_directory
 from drivelab.virtual import daemon, fuse
+from drivelab.virtual.faults import Fault
 from drivelab.virtual.keeping import keep_drive
 from drivelab.virtual.kept import discard, discard_part, kept_file
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual.server import XATTR, Fault
+from drivelab.virtual.server import XATTR
 from drivelab.virtual.support import possible as possible
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")

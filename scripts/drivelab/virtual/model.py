@@ -26,15 +26,21 @@ class DriveModel:
     """All that the behaviour of a virtual drive depends on."""
 
     serial: str
+    """Serial number, as it stands in the drive sheet."""
     capacity_bytes: int
+    """User capacity, a multiple of 4 KiB."""
     over_provisioning: float
     """Flash beyond the capacity, as a fraction of the capacity; holds open and free blocks too."""
     pages_per_block: int = 64
     """Pages that are erased together; a block is striped page by page over all dies."""
     dies: int = 4
+    """Units that read, program and erase at the same time."""
     read_us: float = 100.0
+    """Time of a die to read a page."""
     program_us: float = 680.0
+    """Time of a die to program a page."""
     erase_us: float = 1000.0
+    """Time of a die to erase its part of a block."""
     copy_us: float = 230.0
     """Time of a die for a page that is moved within the drive. Less than a read and a program, because a controller
     moves pages past the bus and programs several planes together, which it cannot do with scattered host writes."""
@@ -43,7 +49,9 @@ class DriveModel:
     transfer_us: float = 20.0
     """Time of the host bus for a page: the ceiling of bandwidth."""
     slc_cache_bytes: int = 0
+    """Size of the SLC cache, beyond the over-provisioning; an idle drive empties it."""
     slc_program_us: float = 150.0
+    """Time of a die to program a page of the SLC cache."""
     write_buffer_bytes: int = 64 * PAGE_BYTES
     """Data that may be acknowledged before it is programmed."""
     idle_after_us: float = 300_000.0
@@ -51,12 +59,16 @@ class DriveModel:
     enabled: bool = True
     """False: nothing takes any time, so that a measurement shows the ceiling of what serves the drive."""
     seed: int = 1
+    """Of what the model draws by chance."""
     logical_block_bytes: int = PAGE_BYTES
     """Unit of addresses, a page or a sector of 512 bytes. What is smaller than a page or does not begin with one is
     written by reading the rest of the page first."""
     throttle: Throttle | None = None
+    """The drive warms up, and slows down while it is too hot."""
     housekeeping: Housekeeping | None = None
+    """The drive is busy with itself by the clock."""
     disturb: Disturbance | None = None
+    """Others on the host take time by the clock."""
 
     @property
     def user_pages(self) -> int:
@@ -93,7 +105,7 @@ class DriveModel:
         Every parameter is present, but for a logical block of a page and effects that the drive does not have.
         """
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        found = {_KEYS[name].key: _KEYS[name].write(value) for name, value in values.items() if value is not None}
+        found = {KEYS[name].key: KEYS[name].write(value) for name, value in values.items() if value is not None}
         if self.logical_block_bytes == PAGE_BYTES:
             del found["logical_block"]
         return found
@@ -101,7 +113,7 @@ class DriveModel:
     @classmethod
     def from_mapping(cls, name: str, mapping: Mapping[str, Any]) -> DriveModel:
         """The model in one entry of the configuration; raises UserError that names the key that is wrong."""
-        by_key = {one.key: field for field, one in _KEYS.items()}
+        by_key = {one.key: field for field, one in KEYS.items()}
         for key in mapping:
             if key not in by_key:
                 raise UserError(f"virtual drive '{name}': there is no key '{key}'; known are {', '.join(by_key)}")
@@ -111,7 +123,7 @@ class DriveModel:
         values: dict[str, Any] = {}
         for key, value in mapping.items():
             try:
-                values[by_key[key]] = _KEYS[by_key[key]].read(value)
+                values[by_key[key]] = KEYS[by_key[key]].read(value)
             except (UserError, ValueError) as error:
                 raise UserError(f"virtual drive '{name}': key '{key}': {error}") from None
         model = cls(**values)
@@ -193,7 +205,7 @@ def _serial(value: Any) -> str:
     return value
 
 
-_KEYS: dict[str, _Key] = {
+KEYS: dict[str, _Key] = {
     "serial": _Key("serial", _serial),
     "capacity_bytes": _Key("capacity", _size(256), format_size),
     "over_provisioning": _Key("over_provisioning", _share, lambda share: f"{round(100 * share, 4):g}%"),

@@ -35,7 +35,7 @@ from drivelab.replay.records import (
 from drivelab.trace.schema import OPERATIONS
 from drivelab.units import format_size
 from drivelab.virtual.evidence import EPOCH_MS
-from drivelab.virtual.ftl import FlashDrive
+from drivelab.virtual.faults import Answering
 
 AS_MODELLED = {
     "fua": "as a plain write: the model's write buffer survives a power cut",
@@ -64,7 +64,7 @@ class Course:
 
 
 def replay_schedule(
-    drive: FlashDrive,
+    drive: Answering,
     schedule: Path,
     results: Path,
     start_us: float,
@@ -150,7 +150,7 @@ class _Replay:
     """The state between two issues."""
 
     def __init__(
-        self, drive: FlashDrive, start_us: float, depth_limit: int, records: Records, results: mmap.mmap
+        self, drive: Answering, start_us: float, depth_limit: int, records: Records, results: mmap.mmap
     ) -> None:
         self._drive, self._start_us, self._depth_limit = drive, start_us, depth_limit
         self._records, self._results = records, results

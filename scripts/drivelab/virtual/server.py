@@ -15,12 +15,13 @@ import os
 import select
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from heapq import heappop, heappush
 from pathlib import Path
 
 from drivelab.virtual import fuse, kept
 from drivelab.virtual.daemon import daemonize
+from drivelab.virtual.faults import Fault
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
 
@@ -39,30 +40,6 @@ at each start would give two drives started at different times different speeds.
 XATTR = "user.drivelab."
 
 Reply = tuple[bytes | memoryview, ...]
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A disturbance of the drive's I/O until it is cleared."""
-
-    kind: str
-    """`error`, `delay`, `hang` (no answer) or `gone` (every I/O fails as on a drive that was pulled)."""
-    operation: str | None = None
-    """`read`, `write`, `trim` or `flush`; None for all."""
-    offset_bytes: int = 0
-    length_bytes: int | None = None
-    """Length of the range of addresses; None to the end of the drive. A flush touches every range."""
-    errno: int = errno.EIO
-    """For `error`; ENODATA becomes a medium error (errno_to_blk_status in the kernel's block/blk-core.c)."""
-    delay_us: float = 0.0
-
-    def hits(self, operation: str, offset_bytes: int, length_bytes: int) -> bool:
-        if self.operation not in (None, operation):
-            return False
-        if operation == "flush":
-            return True
-        before_end = self.length_bytes is None or offset_bytes < self.offset_bytes + self.length_bytes
-        return before_end and offset_bytes + length_bytes > self.offset_bytes
 
 
 class _Ended(Exception):  # noqa: N818

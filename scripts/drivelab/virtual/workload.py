@@ -14,7 +14,7 @@ from drivelab.fio.ranges import parts_of
 from drivelab.plan.cell import Cell
 from drivelab.replay.streams import streams_of
 from drivelab.virtual.access import Draw, beside, draw_of
-from drivelab.virtual.ftl import FlashDrive
+from drivelab.virtual.faults import Answering
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual.pacing import paced_loop
 
@@ -22,9 +22,7 @@ Completion = tuple[float, float, bool, int]
 """Time of completion and of submission in microseconds, whether it reads, length in bytes."""
 
 
-def closed_loop(
-    drive: FlashDrive, cell: Cell, start_us: float, rng: Random
-) -> Generator[Completion, bool | None, None]:
+def closed_loop(drive: Answering, cell: Cell, start_us: float, rng: Random) -> Generator[Completion, bool | None, None]:
     """Run a cell from `start_us` on: every thread keeps its queue full and issues anew on each completion.
 
     Yields in the order of completion; I/Os in flight at the end of the runtime are waited for and count, as with fio.

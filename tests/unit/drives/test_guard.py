@@ -258,3 +258,18 @@ def test_another_or_no_serial_is_refused(monkeypatch: pytest.MonkeyPatch, serial
     monkeypatch.setattr(guard, "actual_serial", lambda device, name: serial)
     with pytest.raises(UserError, match=words):
         guard.approve(SheetRow("a", "/dev/disk/by-id/x", "S1", True, "", "drives.tsv line 2"), "/dev/sdz")
+
+
+@pytest.mark.parametrize("tells", ["F2", None])
+def test_a_firmware_that_the_sheet_does_not_pin_is_refused(monkeypatch: pytest.MonkeyPatch, tells: str | None) -> None:
+    monkeypatch.setattr(guard.sysfs, "kernel_name", lambda device: "sdz")
+    monkeypatch.setattr(guard, "actual_serial", lambda device, name: "S1")
+    monkeypatch.setattr(guard.identity, "describe", lambda name: {"firmware": tells})
+    monkeypatch.setattr(guard, "holder", lambda device, name: None)
+    row = SheetRow("a", "/dev/disk/by-id/x", "S1", True, "", "drives.tsv line 2", firmware="F1")
+    with pytest.raises(UserError, match=r"drives.tsv line 2: drive 'a' has firmware .*pins it to F1.*Nothing was writ"):
+        guard.approve(row, "/dev/sdz")
+    assert guard.approve(SheetRow("a", "x", "S1", True, "", "line 2"), "/dev/sdz").name == "sdz"
+    if tells is not None:
+        row = SheetRow("a", "x", "S1", True, "", "line 2", firmware=tells)
+        assert guard.approve(row, "/dev/sdz").serial == "S1"

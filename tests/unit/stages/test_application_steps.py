@@ -66,6 +66,7 @@ def test_a_number_of_passes_is_all_that_counts() -> None:
     assert [line["cold"] for line in lines] == [False, False]
 
 
+@pytest.mark.usefixtures("nothing_undone")
 @pytest.mark.parametrize("cold_runs", [0, 1, 2])
 def test_an_interrupted_run_is_repeated_and_finished_ones_count(
     monkeypatch: pytest.MonkeyPatch, cold_runs: int

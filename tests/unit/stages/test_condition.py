@@ -62,6 +62,22 @@ def test_a_single_fill_is_what_it_was(tmp_path: Path) -> None:
     assert one.seed == 1, "the seed that single fills always had"
 
 
+def test_a_purge_for_another_recording_in_between_is_noticed(tmp_path: Path) -> None:
+    """It moves no counter of writes: the drive is empty, and the seal after the fill would still fit."""
+    mine, counters = conditioned(tmp_path, {**SEQUENTIAL, "capacity_multiple": 1})
+    other = Plan(mine.subject, {**mine.context, "run": 3})
+    purge(other, tmp_path / "other.json")
+    assert drive_of(mine).counters()["mapped_pages"] == 0
+    assert drive_of(mine).counters()["host_write_bytes"] == counters["host_write_bytes"]
+    measure(mine, tmp_path / "conditioned.json")
+    lines = list(read_journal(mine.recording_path))
+    assert [(line["stage"], line["intact"], line["reason"]) for line in lines if line["event"] == "verdict"][-1] == (
+        "precondition", False, f"the drive was used for {other.recording} since",
+    )  # fmt: skip
+    assert sum(line["event"] == "fill" for line in lines) == 2
+    assert drive_of(mine).counters()["mapped_pages"] == PAGES
+
+
 @pytest.mark.parametrize(("share", "multiple"), [(0.5, 1), (0.25, 3)])
 def test_a_partial_fill_leaves_the_rest_unwritten(tmp_path: Path, share: float, multiple: float) -> None:
     _, counters = conditioned(tmp_path, {**SEQUENTIAL, "capacity_multiple": multiple, "range_share": share})

@@ -86,6 +86,16 @@ def test_cpu_use_is_drawn_where_a_cpu_works() -> None:
     assert "demand_cpu" not in figure_kinds(sweep | {"clock": "virtual"})
 
 
+@pytest.mark.parametrize(
+    ("clock", "model", "is_drawn"),
+    [("wall", {}, True), ("virtual", {}, False), ("virtual", {"throttle": {}}, True),
+     ("virtual", {"disturb": {}}, True), ("virtual", {"housekeeping": {}}, False)],
+)  # fmt: skip
+def test_telemetry_is_drawn_where_something_is_told(clock: str, model: dict[str, Any], is_drawn: bool) -> None:
+    subject = {"measure": [loop(demands((1, 1)))], "clock": clock, "drive": {"virtual": model}}
+    assert ("telemetry" in figure_kinds(subject)) == is_drawn
+
+
 def test_no_figure_is_of_two_kinds() -> None:
     """Two rules that make one file are an ambiguity to Snakemake."""
     names = [name for kind in OF_A_RECORDING for name in FIGURES_OF[kind]]

@@ -79,6 +79,14 @@ class Interrupter:
         monkeypatch.setattr(clock_device.ClockDevice, "run", run)
 
 
+def interrupt(monkeypatch: pytest.MonkeyPatch, plan: Plan, seal: Path, *, at: int) -> None:
+    """Measure until Ctrl-C at the n-th cell."""
+    with monkeypatch.context() as patch:
+        Interrupter(patch, at, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            measure(plan, seal)
+
+
 @pytest.mark.parametrize("measurement", [LOOP, SOAK, REPLAY], ids=["loop", "soak", "replay"])
 def test_the_chain_ends_in_a_recording_and_is_not_run_twice(project: Path, measurement: str) -> None:
     plan = plan_of(measurement)
@@ -120,13 +128,11 @@ def test_foreign_writes_break_the_seal_and_the_drive_is_conditioned_again(projec
     assert order[order.index("cell") - 2 : order.index("cell")] == ["purge", "fill"]
 
 
+@pytest.mark.usefixtures("nothing_undone")
 def test_a_killed_loop_goes_on_behind_a_gap(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(LOOP)
     seal = condition(plan)
-    with monkeypatch.context() as patch:
-        Interrupter(patch, 8, KeyboardInterrupt())  # the second cell of round 4
-        with pytest.raises(KeyboardInterrupt):
-            measure(plan, seal)
+    interrupt(monkeypatch, plan, seal, at=8)  # the second cell of round 4
     finished = list(plan.recording_path.with_name(plan.recording_path.name + ".part").glob("cells/*/fio.json"))
     kept = {p.parent.name: p.stat().st_mtime_ns for p in finished}
     measure(plan, seal)
@@ -141,13 +147,11 @@ def test_a_killed_loop_goes_on_behind_a_gap(project: Path, monkeypatch: pytest.M
     assert (plan.recording_path / "cells/0-round04-cell01.interrupted-1/fio.json").exists()
 
 
+@pytest.mark.usefixtures("nothing_undone")
 def test_a_killed_soak_keeps_its_slices_and_does_the_rest(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(SOAK)
     seal = condition(plan)
-    with monkeypatch.context() as patch:
-        Interrupter(patch, 1, KeyboardInterrupt())
-        with pytest.raises(KeyboardInterrupt):
-            measure(plan, seal)
+    interrupt(monkeypatch, plan, seal, at=1)
     evidence = next(plan.recording_path.parent.glob("*.part")) / "cells/0-soak-part1/fio.json"
     text = evidence.read_text()
     evidence.write_text(text[: len(text) // 2])  # as if fio had been killed half-way
@@ -166,12 +170,9 @@ def test_the_very_first_cell_may_be_the_one_that_is_interrupted(
 ) -> None:
     plan = plan_of(measurement)
     seal = condition(plan)
-    with monkeypatch.context() as patch:
-        Interrupter(patch, 1, KeyboardInterrupt())
-        with pytest.raises(KeyboardInterrupt):
-            measure(plan, seal)
+    interrupt(monkeypatch, plan, seal, at=1)
     measure(plan, seal)
-    assert (events(plan)["gap"], events(plan)["purge"]) == (1, 1)
+    assert (events(plan)["resumed"], events(plan)["gap"], events(plan)["purge"]) == (1, 0, 1)
 
 
 @pytest.mark.parametrize("measurement", [LOOP, SOAK], ids=["loop", "soak"])
@@ -180,10 +181,7 @@ def test_a_drive_that_another_measurement_used_is_measured_anew(
 ) -> None:
     other, plan = plan_of(SOAK if measurement == LOOP else LOOP), plan_of(measurement)
     seal = condition(plan)
-    with monkeypatch.context() as patch:
-        Interrupter(patch, 1, KeyboardInterrupt())
-        with pytest.raises(KeyboardInterrupt):
-            measure(plan, seal)
+    interrupt(monkeypatch, plan, seal, at=1)
     purge(other, Path("other.json"))
     measure(plan, seal)
     assert (events(plan)["gap"], events(plan)["purge"]) == (0, 1)
@@ -201,22 +199,34 @@ def test_a_cell_that_fails_is_a_sentence_and_is_run_again(project: Path, monkeyp
     assert not (plan.recording_path / "recording.json").exists()
     measure(plan, seal)
     assert events(plan)["failed"] == 1
-    assert events(plan)["gap"] == 1
+    assert events(plan)["resumed"] == 1
 
 
 def test_a_drive_that_is_not_the_one_left_is_measured_anew(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(LOOP)
     seal = condition(plan)
-    with monkeypatch.context() as patch:
-        Interrupter(patch, 3, KeyboardInterrupt())
-        with pytest.raises(KeyboardInterrupt):
-            measure(plan, seal)
+    interrupt(monkeypatch, plan, seal, at=3)
     Path("results/virtual/VIRTUAL-OP7.state").unlink()  # a new drive under the old serial
     measure(plan, seal)
     assert events(plan)["gap"] == 0
     assert events(plan)["purge"] == 1
     aside = plan.recording_path.with_name(plan.recording_path.name + ".abandoned-1")
     assert "went back" in list(read_journal(aside))[-1]["reason"]
+
+
+def test_another_kernel_than_the_recording_began_with_begins_anew(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = plan_of(LOOP)
+    seal = condition(plan)
+    interrupt(monkeypatch, plan, seal, at=3)
+    host = plan.recording_path.with_name(plan.recording_path.name + ".part") / "host.json"
+    begun = json.loads(host.read_text())
+    host.write_text(json.dumps({**begun, "kernel": "1.0"}))
+    measure(plan, seal)
+    assert (events(plan)["gap"], events(plan)["purge"]) == (0, 1)
+    assert f"kernel was 1.0 and is {begun['kernel']}; beginning anew" in capsys.readouterr().out
+    assert json.loads((plan.recording_path / "host.json").read_text())["kernel"] == begun["kernel"]
 
 
 def test_another_trace_than_the_recording_began_with_is_refused(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from drivelab.drives import write_cache as drives_write_cache
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.errors import UserError
-from drivelab.stages import planning
+from drivelab.stages import approval, planning
 from drivelab.stages.layout import Layout
 from drivelab.stages.planning import Campaign
 
@@ -26,7 +26,7 @@ def campaign(project: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
     )
     Path("config/mine.yaml").write_text("name: mine\ndrives: [fast]\nmeasurements: [{protocol: pts-iops}]\n")
     monkeypatch.setattr(
-        planning.guard, "approve", lambda row, device: ApprovedDevice("/dev/nvme9n1", "nvme9n1", row.serial, None)
+        approval.guard, "approve", lambda row, device: ApprovedDevice("/dev/nvme9n1", "nvme9n1", row.serial, None)
     )
     monkeypatch.setattr(drives_write_cache, "state", lambda name: "on")
     monkeypatch.setattr(planning.sysfs, "capacity_bytes", lambda name: 10**12)

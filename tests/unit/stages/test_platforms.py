@@ -9,10 +9,10 @@ import pytest
 from drivelab.errors import UserError
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.headline import headline
-from drivelab.stages.layout import Layout
 from drivelab.stages.measure import measure
 from drivelab.stages.outlook import outlook
 from drivelab.stages.planning import Campaign
+from drivelab.stages.scheduling import Scheduling
 
 STUDY = """\
 name: mine
@@ -79,12 +79,7 @@ def test_the_drive_is_one_wherever_it_is_measured() -> None:
     assert names(campaign)[1] == []
     (first, second) = outlook(campaign)
     assert (first.drive, first.to_do, second.drive, second.to_do) == ("op7", 2, "op28", 2)
-    layout = Layout(campaign)
-    assert layout.host_limits() == {"measuring": 1, "drive_op7": 1, "drive_op28": 1}
-    wildcards = type("Wildcards", (), {"drive": "op7@bench-b"})
-    uses = {name: use if isinstance(use, int) else use(wildcards) for name, use in layout.drive_resources().items()}
-    assert uses == {"measuring": 1, "drive_op7": 1, "drive_op28": 0}
-    assert layout.compared() == ["pts-write-saturation"]
+    assert Scheduling(campaign).limits() == {"host_host_a": 1}
 
 
 def test_a_recording_from_another_host_is_used_once_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivelab.drives.sysfs import Wear
-from drivelab.stages.resume import BLIND_S, foreign_bytes, lost_state
+from drivelab.stages.resume import BLIND_S, foreign_bytes, lost_state, other_versions
 
 WEAR = Wear("boot", "7", 1000, 0)
 JOURNAL = [{"event": "measure", "wear": asdict(WEAR)}]
@@ -36,6 +38,17 @@ def lost(live: Wear, lines: list[dict[str, Any]], last_user: str | None = "a/b/c
 )
 def test_why_it_begins_anew(live: Wear, last_user: str | None, words: str) -> None:
     assert words in str(lost(live, [], last_user))
+
+
+def test_other_versions_than_it_began_with_are_told(tmp_path: Path) -> None:
+    now = {"fio": "3.33", "kernel": "6.1", "firmware": "A", "capacity_bytes": 10, "host": "bench"}
+    assert other_versions(tmp_path, now) is None, "nothing is known of how it began"
+    (tmp_path / "host.json").write_text(json.dumps({"fio": "3.33", "kernel": "6.1", "host": "other"}))
+    (tmp_path / "identity.json").write_text(json.dumps({"firmware": "A", "capacity_bytes": 10}))
+    assert other_versions(tmp_path, now) is None
+    assert other_versions(tmp_path, {**now, "kernel": "6.2"}) == "kernel was 6.1 and is 6.2"
+    assert other_versions(tmp_path, {**now, "fio": "3.36"}) == "fio was 3.33 and is 3.36"
+    assert other_versions(tmp_path, {**now, "firmware": "B"}) == "firmware was A and is B"
 
 
 def test_a_counter_of_the_drive_lets_it_go_on_after_a_reboot() -> None:

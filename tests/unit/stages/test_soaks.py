@@ -162,6 +162,7 @@ def test_a_soak_that_may_never_end_is_refused(folders: Iterator[Path]) -> None:
         run(plan, folder)
 
 
+@pytest.mark.usefixtures("nothing_undone")
 def test_after_an_interruption_the_window_lies_behind_the_gap(
     folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

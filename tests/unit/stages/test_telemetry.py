@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_recordings import without_checksums
 
 from drivelab.analysis.taint import Limits
 from drivelab.plan.plan import Plan
@@ -193,6 +194,7 @@ def test_on_the_virtual_clock_there_is_no_telemetry_and_no_taint(project: Path) 
 def test_stolen_time_noted_before_there_was_telemetry_still_taints(project: Path) -> None:
     plan = plan_of(LOOP)
     measured(plan)
+    without_checksums(plan.recording_path)
     path = plan.recording_path / "journal.jsonl"
     path.write_text(path.read_text().replace('"event":"cell",', '"event":"cell","steal_pct":17.2,', 1))
     cells = collect(plan.recording_path, reduced=False)["cells"]

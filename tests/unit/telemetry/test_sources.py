@@ -84,9 +84,18 @@ def test_frequency_is_the_mean_of_the_policies(host: Any) -> None:
     assert not source.prompt
 
 
-def test_sectors_are_fields_7_and_14(host: Any) -> None:
+def test_the_counters_of_stat_are_by_the_kernels_order(host: Any) -> None:
     host.block("sdz", "scsi0")
-    assert drive.sectors_source("sdz", host.sys).read() == {"sectors_written": 7000.0, "sectors_discarded": 1400.0}
+    assert drive.sectors_source("sdz", host.sys).read() == {
+        "reads": 1.0, "sectors_read": 3.0, "read_ms": 4.0, "writes": 5.0, "sectors_written": 7000.0, "write_ms": 8.0,
+        "in_flight": 9.0, "sectors_discarded": 1400.0,
+    }  # fmt: skip
+
+
+def test_a_kernel_that_counts_no_discards_leaves_them_out(host: Any) -> None:
+    host.block("sdz", "scsi0")
+    (host.sys / "class/block/sdz/stat").write_text("1 2 3 4 5 6 7 8 9 10 11\n")
+    assert "sectors_discarded" not in drive.sectors_source("sdz", host.sys).read()
 
 
 @pytest.mark.parametrize("place", ["hwmon3", "device/hwmon/hwmon3"])

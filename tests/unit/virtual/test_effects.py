@@ -39,7 +39,7 @@ def test_absent_effects_leave_the_mapping_and_the_state_as_they_were() -> None:
     plain = DriveModel.from_mapping("d", GOOD)
     assert not {"throttle", "housekeeping", "disturb"} & plain.to_mapping().keys()
     assert b"temperature" not in FlashDrive(plain).dump()
-    assert drive().temperature_c is None
+    assert drive().told(0.0) == drive(housekeeping=HOUSEKEEPING).told(0.0) == {}
 
 
 def test_effects_survive_a_round_trip() -> None:
@@ -95,12 +95,16 @@ def test_a_drive_throttles_between_its_two_temperatures() -> None:
     one, now, temperatures, slowed = drive(throttle=THROTTLE), 0.0, [], []
     while now < 200e6:
         now = one.submit(now, "read", 0, 4096)
-        temperatures.append(one.temperature_c)
+        told = one.told(one._controller_free)
+        temperatures.append(told["temperature_c"])
         slowed.append(one._heat is not None and one._heat.slowed)
     assert max(temperatures) == pytest.approx(70, abs=0.01)
     after = temperatures[slowed.index(True) :]
     assert min(after) == pytest.approx(60, abs=0.01)
-    assert np.count_nonzero(np.diff(np.array(slowed).astype(int)) > 0) >= 3  # it gets hot again and again
+    times = np.count_nonzero(np.diff(np.array(slowed).astype(int)) > 0)
+    assert times >= 3  # it gets hot again and again
+    assert told["thermal_2_transitions"] == times
+    assert told["thermal_2_s"] == pytest.approx(200 * np.mean(np.repeat(slowed, np.where(slowed, 4, 1))), abs=2)
 
 
 def test_a_drive_cools_towards_its_surroundings() -> None:
@@ -111,13 +115,40 @@ def test_a_drive_cools_towards_its_surroundings() -> None:
     assert heat.temperature_c == pytest.approx(30 + 30 / np.e)
 
 
+def test_to_ask_a_drive_for_its_heat_changes_nothing_and_tells_when_it_has_cooled() -> None:
+    heat = Heat(Throttle(**{name: float(value) for name, value in THROTTLE.items()}), 0.0)
+    heat.command(0.0, 150 << 20)  # 75 °C: slowed down until it is at 60 °C
+    until_s = 40 * np.log((75 - 30) / (60 - 30))
+    before = heat.state()
+    assert heat.told(5e6)["thermal_2_s"] == 5
+    told = heat.told(100e6)
+    assert told["thermal_2_s"] == int(until_s)  # whole seconds, as in the log of a real drive
+    assert (told["thermal_2_transitions"], told["temperature_limit_c"]) == (1, 70)
+    assert heat.state() == before
+    assert heat.command(1e6 * until_s - 1000, 0) == 4
+    assert heat.command(1e6 * until_s + 1000, 0) == 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 100))
+def test_stolen_time_adds_up(begin_s: int, seconds: int) -> None:
+    """Of whole seconds, in which the share is one and the same."""
+    one = DriveModel.from_mapping("d", {**GOOD, "disturb": DISTURB}).disturb
+    assert one is not None
+    before, after = one.told(1e6 * begin_s), one.told(1e6 * (begin_s + seconds))
+    shares = [one.stolen_pct_at(1e6 * (begin_s + number + 0.5)) for number in range(seconds)]
+    assert after["cpu_total_s"] - before["cpu_total_s"] == seconds
+    assert after["cpu_steal_s"] - before["cpu_steal_s"] == pytest.approx(sum(shares) / 100, abs=1e-4)
+
+
 def test_a_kept_state_has_the_temperature_and_goes_on_alike() -> None:
     one, other = drive(**ALL), drive(**ALL)
     now = 0.0
     for _ in range(5000):
         now = one.submit(now, "write", 0, 4096)
     other.load(one.dump())
-    assert other.temperature_c == one.temperature_c
+    assert other.told(now) == one.told(now)
+    assert other.dump() == one.dump()
     assert other.submit(now, "write", 0, 4096) == one.submit(now, "write", 0, 4096)
     with pytest.raises(ValueError, match="not the state"):
         drive().load(one.dump())

@@ -1,0 +1,201 @@
+"""A study that is run drive by drive: each drive is a part with results of its own, a last step joins what they found.
+
+Snakemake plans a job in half a millisecond, and one of its outputs in no less: 30,000 recordings with their seals,
+tables and figures would take it a quarter of an hour and gigabytes before the first drive is touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from drivelab.config.code_digest import code_digest, files_digest
+from drivelab.config.study import PARTS
+from drivelab.errors import UserError
+from drivelab.plan.plan import canonical
+from drivelab.recording.writer import MANIFEST
+from drivelab.stages.layout import Layout
+from drivelab.stages.planning import Planned
+from drivelab.stages.scheduling import STAGES, Scheduling, Use
+
+OUTCOME = "outcome.{turn}.json"
+"""File of a part: whether it ended well, and what it was made by. Snakemake judges by existence alone what it has no
+record of; so a part that there is something to do for has a file that is not there yet, that of its next turn."""
+_NAMED = 3
+"""Failed drives that are named in a sentence."""
+_MADE = ("tables/summary.parquet", "tables/exclusions.parquet", "tables/conditions.parquet", "tables/drives.parquet",
+         "tables/hosts.parquet", "tables/traces.parquet", "report/index.html", "report/pts-pages.pdf")  # fmt: skip
+"""What a part has made at the last, and what is joined."""
+_CODE = ("tables.collect", "tables.inventory", "tables.conditions", "analysis.summary", "analysis.exclusions",
+         "analysis.differences", "analysis.windows", "analysis.detectors", "analysis.saturation_table",
+         "trace.statistics.count", "figures.sheets", "report.study", "report.pdf", "report.typeset")  # fmt: skip
+_PAGES = ("report", "parts", "reading", "charts", "pages")
+_TEMPLATES = (*(f"scripts/drivelab/report/templates/{name}.*" for name in _PAGES), "workflow/report/*.rst")
+
+
+class Fleet:
+    """The jobs of a fleet for the workflow, and which of them there is something to do for."""
+
+    def __init__(self, layout: Layout, *, judges: bool = True) -> None:
+        """Without `judges` the outcomes that are there are taken as they are: by jobs of a run that has judged."""
+        self.judges = judges
+        self.campaign, self.layout = layout.campaign, layout
+        self.results = self.campaign.study.results
+
+    def path(self, pattern: str) -> str:
+        """A path in the results folder."""
+        return f"{self.results}/{pattern}"
+
+    @cached_property
+    def plans(self) -> Mapping[str, list[Planned]]:
+        """Plans by drive, of those that are measured here, and of others that were and lie here."""
+        found: dict[str, list[Planned]] = {}
+        for one in self.campaign.plans:
+            found.setdefault(one.plan.sheet_drive, []).append(one)
+        for one in self.campaign.elsewhere:
+            drive = one.plan.sheet_drive
+            if drive in found or self._last_turn(drive):
+                found.setdefault(drive, []).append(one)
+        return {drive: found[drive] for drive in self.campaign.study.drives if drive in found}
+
+    @cached_property
+    def stamps(self) -> Mapping[str, str]:
+        """Digest by drive of all that its part depends on: plans, settings of the analysis, its code."""
+        facts = {name: value for name, value in self.layout.report_facts().items() if name not in ("altered", "basis")}
+        common = canonical(
+            {
+                "facts": facts,
+                "scores": self.layout.scores(),
+                "limits": self.layout.taint_limits(),
+                "png": self.layout.png,
+                "code": code_digest(*_CODE),
+                "templates": files_digest(*_TEMPLATES),
+            }
+        )
+        return {drive: _digest(common, *(_mark(one) for one in plans)) for drive, plans in self.plans.items()}
+
+    def outcomes(self) -> list[str]:
+        """Outcome files of all drives, in the study's order; of a drive that there is something to do for, the next."""
+        return [str(self._outcome(drive, turn)) for drive, turn in self._turns.items()]
+
+    def stale(self) -> list[str]:
+        """Drives that there is something to do for: because of plans, analysis, lost files, or a failure."""
+        return [drive for drive in self.plans if not self._is_current(drive)]
+
+    @cached_property
+    def _turns(self) -> Mapping[str, int]:
+        stale = set(self.stale()) if self.judges else ()
+        return {drive: self._last_turn(drive) + (drive in stale) for drive in self.plans}
+
+    def targets(self) -> list[str]:
+        """What a finished fleet has besides its parts."""
+        names = ("fleet_drives", "fleet_spread", "fleet_deviations", "fleet_hosts")
+        tables = [self.path(f"tables/{name}.parquet") for name in names]
+        return [*tables, self.path("tables/deltas"), self.path("report/index.html"), self.path("complete.txt")]
+
+    def resources(self, scheduling: Scheduling) -> dict[str, Use]:
+        """Resources of a job that carries out a part, with the wildcard `drive`: those of its chains, their times."""
+        by_stage = {stage: scheduling.chain(stage) for stage in STAGES}
+
+        def of_first(use: Callable[..., int | str]) -> Use:
+            return lambda wildcards: use(_Recording(self.plans[wildcards.drive][0]))
+
+        def runtime(wildcards: Any, attempt: int) -> int:
+            times = [uses["runtime"] for uses in by_stage.values()]
+            plans = [_Recording(one) for one in self.plans[wildcards.drive]]
+            return attempt * sum(int(time(one, 1)) for one in plans for time in times if callable(time))
+
+        uses = by_stage["measure"]
+        found = {name: of_first(use) if callable(use) else use for name, use in uses.items() if not _is_drive(name)}
+        return found | ({"runtime": runtime} if "runtime" in uses else {})
+
+    def limits(self, scheduling: Scheduling) -> dict[str, int]:
+        """Limits of these resources. One job for each drive there is anyway, so drives are no resource."""
+        return {name: limit for name, limit in scheduling.limits().items() if not _is_drive(name)}
+
+    def report_facts(self) -> dict[str, Any]:
+        """What the fleet's tables and report need to know of the study."""
+        study, plans = self.campaign.study, self.campaign.plans
+        return {
+            "name": study.name,
+            "title": study.title,
+            "basis": study.basis,
+            "comparison": self.layout.comparison(),
+            "intended": study.intended,
+            "clock_reason": self.campaign.clock[1] if any(one.plan.virtual for one in plans) else None,
+            "altered": sorted({f"{one.protocol.name}: {words}" for one in plans for words in one.altered}),
+            "elsewhere": sorted({one.plan.sheet_drive for one in self.campaign.elsewhere} - self.plans.keys()),
+        }
+
+    def _outcome(self, drive: str, turn: int) -> Path:
+        return self.results / PARTS / drive / OUTCOME.format(turn=turn)
+
+    def _last_turn(self, drive: str) -> int:
+        return max(turns_of(self.results / PARTS / drive), default=0)
+
+    def _is_current(self, drive: str) -> bool:
+        outcome = read_outcome(self._outcome(drive, self._last_turn(drive)))
+        if outcome is None or outcome["state"] != "measured" or outcome["stamp"] != self.stamps[drive]:
+            return False
+        part = self.results / PARTS / drive
+        recordings = (one.plan.recording_path / MANIFEST for one in self.plans[drive])
+        return all(path.exists() for path in (*(part / name for name in _MADE), *recordings))
+
+
+class _Recording:
+    """Stands for the wildcards of a recording."""
+
+    def __init__(self, planned: Planned) -> None:
+        self.drive, self.measurement, self.key = planned.plan.recording.split("/")
+
+
+def _is_drive(resource: str) -> bool:
+    return resource.startswith("drive_")
+
+
+def turns_of(part: Path) -> list[int]:
+    """Turns that a part has outcomes of."""
+    return [int(one.name.split(".")[1]) for one in part.glob(OUTCOME.format(turn="*"))]
+
+
+def read_outcome(path: Path) -> dict[str, Any] | None:
+    """The outcome of a part; None for one that is not there, or broke off."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
+
+
+def _mark(planned: Planned) -> str:
+    return f"{planned.plan.recording} {'; '.join(planned.altered)}"
+
+
+def _digest(common: str, *marks: str) -> str:
+    return hashlib.sha256("\n".join((common, *sorted(marks))).encode()).hexdigest()[:16]
+
+
+def outcomes_of(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """Outcomes from their files; raises UserError for one that cannot be read."""
+    found = []
+    for path in paths:
+        outcome = read_outcome(path)
+        if outcome is None:
+            raise UserError(f"{path}: cannot be read; delete it and run again")
+        found.append(outcome)
+    return found
+
+
+def require_complete(outcomes: Sequence[Mapping[str, Any]], report: str) -> None:
+    """Raise UserError with the drives that failed and why, the first of them by name."""
+    failed = {one["drive"]: "; ".join(one["reasons"]) for one in outcomes if one["state"] != "measured"}
+    if failed:
+        told = ". ".join(f"Drive '{drive}': {reason}" for drive, reason in list(failed.items())[:_NAMED])
+        more = f" And {len(failed) - _NAMED} more, see {report}." if len(failed) > _NAMED else ""
+        raise UserError(
+            f"{len(failed)} of {len(outcomes)} drives were not measured; mend that and run again, the others "
+            f"are kept. {told}.{more}"
+        )

@@ -1,0 +1,161 @@
+"""What each job of the workflow asks of the host, and of a cluster: places, cores, wall time, the drive's own host."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import Any
+
+from drivelab.config.study import ANY_HOST
+from drivelab.plan.plan import Plan
+from drivelab.stages.cluster import Cluster
+from drivelab.stages.estimate import Estimate, assumed_mib_s, estimate
+from drivelab.stages.planning import Campaign
+from drivelab.stages.platforms import host_of, this_host
+
+STAGES = ("purge", "precondition", "measure")
+"""In the order of a chain: what is further on comes first."""
+LARGEST_BYTES = 32 * 10**12
+"""Capacity reckoned for a drive that is on another host, where nobody can look: more than most have."""
+_MARGIN = 1.5
+_START_MIN = 10.0
+"""What a job needs besides, on a slow file system."""
+
+Use = int | str | Callable[..., int | str]
+
+
+class Scheduling:
+    """Resources, priorities and limits of a study's jobs, for the workflow's rules."""
+
+    def __init__(self, campaign: Campaign, cluster: Cluster | None = None) -> None:
+        """With a `cluster` jobs say there where and how long they run; raises UserError for what it cannot do."""
+        self.campaign, self.cluster = campaign, cluster
+        if cluster is not None:
+            cluster.refuse(campaign)
+
+    def limits(self) -> dict[str, int]:
+        """Snakemake resources with their limits: a resource without a limit is unlimited."""
+        places = {_name("host", host): self.campaign.study.concurrency_of(host) for host in self._hosts}
+        return places | {_name("drive", drive): 1 for drive in self._side_by_side}
+
+    def cores(self, cores: int | None) -> int:
+        """Cores that a measuring job claims, so that no analysis disturbs it: its share of all there are."""
+        places = max((self.campaign.study.concurrency_of(host) for host in self._hosts), default=1)
+        return max(1, (cores or 1) // places)
+
+    def priority(self, stage: str) -> Callable[[object], int]:
+        """Earlier chains come first, and within a chain what is further on: a chain goes on without a break."""
+        place = STAGES.index(stage)
+        return lambda wildcards: self._priority(self._planned(wildcards), place)
+
+    def priority_together(self, recordings: Iterable[str]) -> int:
+        """Of a job that measures several drives at the same time."""
+        return max(self._priority(self.campaign.by_recording[one].plan, len(STAGES) - 1) for one in recordings)
+
+    @property
+    def first(self) -> int:
+        """Above every chain."""
+        return len(STAGES) * (len(self.campaign.plans) + 1)
+
+    def chain(self, stage: str) -> dict[str, Use]:
+        """Resources of a stage: a place on the drive's host, there the drive if several are in use, and the cluster's.
+
+        For jobs with the wildcards of a recording.
+        """
+        uses: dict[str, Use] = {}
+        for host in self._hosts:
+            uses[_name("host", host)] = lambda wildcards, host=host: int(self._place(self._planned(wildcards)) == host)
+        for drive in self._side_by_side:
+            uses[_name("drive", drive)] = lambda wildcards, drive=drive: int(
+                self._planned(wildcards).sheet_drive == drive
+            )
+        if self.cluster is not None:
+            uses |= {
+                "gres": lambda wildcards: self._gres(self._planned(wildcards)),
+                "slurm_extra": lambda wildcards: self._extra(self._planned(wildcards)),
+                "cpus_per_task": self.cluster.cpus_per_task,
+                "runtime": lambda wildcards, attempt: attempt * self._runtime_min(self._planned(wildcards), stage),
+            }
+        return uses
+
+    def together(self, recordings: Iterable[str]) -> dict[str, Use]:
+        """Resources of a job that uses several drives of a host at the same time: one place there, and the drives."""
+        plans = [self.campaign.by_recording[one].plan for one in recordings]
+        uses: dict[str, Use] = {_name("host", self._place(plans[0])): 1}
+        uses |= {_name("drive", plan.sheet_drive): 1 for plan in plans if plan.sheet_drive in self._side_by_side}
+        if self.cluster is not None:
+            longest_min = max(self._runtime_min(plan, "measure") for plan in plans)
+            uses |= {
+                "gres": self._gres(plans[0]),
+                "slurm_extra": self._extra(plans[0]),
+                "cpus_per_task": self.cluster.cpus_per_task,
+                "runtime": lambda wildcards, attempt: attempt * longest_min,
+            }
+        return uses
+
+    def here(self) -> dict[str, int]:
+        """Resources of a job that keeps this host busy with no drive of the study: one of its places, whoever's."""
+        return {_name("host", host): 1 for host in self._hosts} if self.cluster is None else {}
+
+    def _place(self, plan: Plan) -> str:
+        """Where a plan is carried out; what may be anywhere is, without a cluster."""
+        host = host_of(plan)
+        return this_host() if host == ANY_HOST and self.cluster is None else host
+
+    @cached_property
+    def _hosts(self) -> list[str]:
+        return list(dict.fromkeys(self._place(plan) for plan in self.campaign.here))
+
+    @cached_property
+    def _side_by_side(self) -> list[str]:
+        """Drives whose host measures several at once: one job for each."""
+        used = [plan for plan in self.campaign.here if self.campaign.study.concurrency_of(self._place(plan)) > 1]
+        return list(dict.fromkeys(plan.sheet_drive for plan in used))
+
+    def _planned(self, wildcards: Any) -> Plan:
+        return self.campaign.by_recording[f"{wildcards.drive}/{wildcards.measurement}/{wildcards.key}"].plan
+
+    def _priority(self, plan: Plan, place: int) -> int:
+        return len(STAGES) * (len(self.campaign.plans) - self.campaign.order(plan)) + place
+
+    def _gres(self, plan: Plan) -> str:
+        """The drive as a generic resource. Drives that are measured together have none: a job can name one alone."""
+        assert self.cluster is not None
+        return "" if "simultaneous" in plan.subject else self.cluster.gres_of(plan)
+
+    def _extra(self, plan: Plan) -> str:
+        """The same for all stages of a chain, or they could not be one submission."""
+        assert self.cluster is not None
+        return self.cluster.extra_of(plan, sum(self._runtime_min(plan, stage) for stage in STAGES))
+
+    def _runtime_min(self, plan: Plan, stage: str) -> int:
+        """At the most, with a margin: a measurement may have to purge and precondition anew, so it has time for all."""
+        whole, conditioning = self._estimates(plan.recording)
+        most_s = (whole if stage == "measure" else conditioning).most_s
+        return math.ceil(_START_MIN + _MARGIN * most_s / 60)
+
+    @cache  # noqa: B019 - lives as long as the process
+    def _estimates(self, recording: str) -> tuple[Estimate, Estimate]:
+        """Of a whole plan, and of its purge and preconditioning alone."""
+        plan = self.campaign.by_recording[recording].plan
+        capacity_bytes = reckoned_capacity_bytes(self.campaign, plan)
+        conditioning = replace(plan, subject={**plan.subject, "measure": []})
+        bandwidth_mib_s, traces = assumed_mib_s(plan, None), self.campaign.traces_of(plan)
+        return (
+            estimate(plan, capacity_bytes, bandwidth_mib_s, traces),
+            estimate(conditioning, capacity_bytes, bandwidth_mib_s, ()),
+        )
+
+
+def reckoned_capacity_bytes(campaign: Campaign, plan: Plan) -> int:
+    """Capacity of the drive of a plan, or the largest for a drive of another host."""
+    if plan.virtual or host_of(plan) in (ANY_HOST, this_host()):
+        return campaign.capacity_bytes(plan)
+    return LARGEST_BYTES
+
+
+def _name(kind: str, what: str) -> str:
+    return f"{kind}_{re.sub('[^A-Za-z0-9]', '_', what)}"

@@ -1,0 +1,191 @@
+"""What was changed in a finished recording is named, whatever it is; nothing of it counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from made_recordings import SOAK, made_recording, without_checksums
+
+from drivelab.analysis.exclusions import exclusions_table, left_out
+from drivelab.cli.main import main
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
+from drivelab.recording import checksums
+from drivelab.recording.checksums import CHECKSUMS, altered, checksummed, digests
+from drivelab.recording.writer import MANIFEST, Recording
+from drivelab.tables import io
+from drivelab.tables.collect import collect
+from drivelab.tables.facts import recording_facts
+
+READ = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
+        "runtime_s": 0.3}  # fmt: skip
+UNTIL = {"window": 5, "max_rounds": 5, "data_excursion": 0.2, "slope_excursion": 0.1,
+         "track": [{"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "metric": "iops"}]}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    steps = [{"loop": {"cells": [READ], "until": UNTIL}}, {"soak": {"cell": SOAK, "until": {"time_s": 0.3}}}]
+    return made_recording(tmp_path_factory.mktemp("made"), steps)
+
+
+@pytest.fixture
+def recording(made: Path, tmp_path: Path) -> Path:
+    place = tmp_path / "recordings" / Path(*made.parts[-3:])
+    shutil.copytree(made, place)
+    return place
+
+
+def test_a_recording_as_it_was_made_is_so_wherever_it_is_copied(made: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(made, tmp_path / "copy", copy_function=shutil.copy)  # with other times
+    os.utime(copy / "plan.json", (0, 0))
+    for one in (made, copy):
+        assert checksummed(one)
+        assert altered(one) == {}
+    names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
+    assert digests(made).keys() == names - {CHECKSUMS}
+    assert MANIFEST in names
+
+
+def test_sha256sum_reads_them(made: Path) -> None:
+    done = subprocess.run(
+        ["sha256sum", "--check", "--strict", CHECKSUMS], cwd=made, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(done.stdout.splitlines()) == len(digests(made))
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_byte_that_is_not_as_it_was_is_named(recording: Path, data: st.DataObject) -> None:
+    names = sorted([*digests(recording), CHECKSUMS])
+    name = data.draw(st.sampled_from([one for one in names if (recording / one).stat().st_size]))
+    whole = (recording / name).read_bytes()
+    place = data.draw(st.integers(0, len(whole) - 1))
+    bits = data.draw(st.integers(1, 255))
+    (recording / name).write_bytes(whole[:place] + bytes([whole[place] ^ bits]) + whole[place + 1 :])
+    found = altered(recording)
+    (recording / name).write_bytes(whole)
+    if name == CHECKSUMS:  # a digest, or name, that is another one is that of a file
+        assert found
+    else:
+        assert found == {name: "altered"}
+
+
+def test_what_is_missing_or_added_is_named(recording: Path) -> None:
+    shutil.rmtree(recording / "cells/0-round02-cell00")
+    (recording / "cells/notes.txt").write_text("mine")
+    (recording / "host.json").unlink()
+    found = altered(recording)
+    assert found.pop("cells/notes.txt") == "added"
+    assert found.pop("host.json") == "missing"
+    assert set(found.values()) == {"missing"}
+    assert all(name.startswith("cells/0-round02-cell00/") for name in found)
+
+
+def test_checksums_that_are_gone_are_missing(recording: Path) -> None:
+    (recording / CHECKSUMS).unlink()
+    assert altered(recording) == {CHECKSUMS: "missing"}
+
+
+def test_a_manifest_that_is_written_anew_is_the_same(recording: Path) -> None:
+    """Snakemake removes the output of a job before it runs it, and the stage then finds the recording complete."""
+    plan = Plan.read(recording / "plan.json")
+    plan = Plan(plan.subject, {**plan.context, "results": str(recording.parents[3])})
+    (recording / MANIFEST).unlink()
+    Recording(plan).write_manifest()
+    assert altered(recording) == {}
+
+
+def test_an_interruption_before_the_name_is_there_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan({"drive": {"serial": "S"}, "clock": "wall"},
+                {"drive": "a", "measurement": "m", "run": 1, "results": str(tmp_path)})  # fmt: skip
+    one = Recording(plan)
+    one.open()
+    (one.directory("cells/x") / "fio.json").write_text("{}")
+    one.append("cell", step=0)
+
+    def killed(folder: Path) -> None:
+        (folder / CHECKSUMS).write_text("half a li")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checksums, "write_checksums", killed)
+        with pytest.raises(KeyboardInterrupt):
+            one.finish()
+    assert not one.complete
+    assert not one.final.exists()
+    again = Recording(plan)
+    again.open()
+    again.append("gap", reason="interrupted")
+    again.finish()
+    assert again.complete
+    assert altered(again.final) == {}
+    assert "cells/x/fio.json" in digests(again.final)
+    assert [path.name for path in again.final.parent.iterdir()] == [again.final.name]
+
+
+def test_nothing_of_an_altered_recording_counts(recording: Path, tmp_path: Path) -> None:
+    log = next((recording / "cells").glob("0-round03-cell00/series_iops.1.log"))
+    log.write_text(log.read_text() + "2000, 1, 0, 0, 0\n")
+    tables = collect(recording, reduced=False)
+    assert tables["latency_bins"].empty
+    assert tables["series"].empty
+    (reason,) = tables["cells"]["unsound"].unique()
+    assert reason == "altered evidence: since it was measured, cells/0-round03-cell00/series_iops.1.log altered"
+    found = exclusions_table(tables["cells"], recording_facts([recording]))
+    assert found[["place", "fault"]].values.tolist() == [["recording", "altered evidence"]]
+    assert left_out(found) == {"/".join(recording.parts[-3:])}
+    for name, table in tables.items():
+        io.write(table, tmp_path / f"{name}.parquet", name)
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "host.json", "identity.json", MANIFEST])
+def test_a_description_that_cannot_be_read_any_more_is_refused_by_name(recording: Path, name: str) -> None:
+    (recording / name).write_bytes((recording / name).read_bytes().replace(b'"', b"'", 1))
+    with pytest.raises(UserError, match=f"since it was measured, {name} altered, and it cannot be read"):
+        collect(recording, reduced=False)
+
+
+def test_a_recording_of_before_checksums_counts(recording: Path) -> None:
+    without_checksums(recording)
+    assert altered(recording) == {}
+    assert collect(recording, reduced=False)["cells"]["unsound"].isna().all()
+
+
+def test_verify_names_what_is_not_as_it_was(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    top = str(recording.parents[2])
+    unfinished = recording.with_name(f"{recording.name}.part")
+    shutil.copytree(recording, unfinished)
+    (unfinished / "plan.json").write_text("{")
+    assert main(["verify", top]) == 0
+    files = len(digests(recording))
+    assert capsys.readouterr().out == f"1 of 1 recordings are as they were measured, {files} files\n"
+    (recording / "host.json").write_text("{}")
+    (recording / "stranger").write_text("")
+    assert main(["verify", str(recording)]) == 1
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert lines == [f"{recording}/host.json: altered", f"{recording}/stranger: added"]
+    assert last == "0 of 1 recordings are as they were measured, 0 files"
+    assert main(["verify", top, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["altered"] == {str(recording): {"host.json": "altered", "stranger": "added"}}
+    assert (found["as_measured"], found["not_checksummed"]) == (0, [])
+    (recording / "host.json").unlink()
+    (recording / "stranger").unlink()
+    without_checksums(recording)
+    assert main(["verify", top]) == 0
+    told = capsys.readouterr().out
+    assert "not checksummed" in told
+    assert told.endswith("0 of 1 recordings are as they were measured, 0 files; of 1 nobody can tell\n")
+    assert main(["verify", str(recording / "cells")]) == 2
+    assert "holds no finished recordings" in capsys.readouterr().err

@@ -1,0 +1,166 @@
+"""A chain on the virtual clock is killed before each of its changes of a file, and run again: nothing shows it.
+
+Killed by SIGKILL in a process of its own, so that no handler runs and nothing is flushed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chaos_results import essence, interrupted, unfinished
+from made_plans import made_plan
+
+from drivelab.plan.plan import Plan
+from drivelab.recording.checksums import altered
+from drivelab.recording.writer import read_journal
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.virtual.clock import VirtualClockDrive
+from drivelab.virtual.model import DriveModel
+
+WRITE = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 4}
+STEPS: list[dict[str, Any]] = [
+    {"loop": {"cells": [{**WRITE, "runtime_s": 0.02}, {**WRITE, "read_share": 100, "runtime_s": 0.02}],
+              "until": {"rounds": 2}, "cold_rounds": 1, "pause_s": 1.5}},
+    {"soak": {"cell": {**WRITE, "slice_s": 0.02}, "until": {"time_s": 0.06}}},
+    {"idle": {"time_s": 2.5}},
+]  # fmt: skip
+CONDITION = {"fill": {"pattern": "sequential", "block_size_bytes": 131072, "queue_depth": 8, "capacity_multiple": 0.5},
+             "settle_s": 0.5, "rest_s": 0.5}  # fmt: skip
+MODEL = {
+    "capacity": "1MiB", "over_provisioning": "50%", "pages_per_block": 16, "slc_cache": "128KiB",
+    "throttle": {"ambient_c": 30, "limit_c": 31, "resume_c": 30.5, "heat_c_per_mib": 1, "cooling_s": 40, "slowdown": 4},
+}  # fmt: skip
+CHANGES = {"os.rename", "os.remove", "os.link", "os.truncate", "os.mkdir", "os.rmdir"}
+
+
+def plan_in(folder: Path) -> Plan:
+    folder.mkdir()
+    return made_plan(folder, STEPS, CONDITION, model=MODEL)
+
+
+def chain(plan: Plan, folder: Path) -> None:
+    """Stage after stage as the workflow has it: one that ended is not run again, the output of one that did not end
+    is removed before it is."""
+    purged, conditioned, manifest = folder / "purged.json", folder / "conditioned.json", folder / "manifest"
+    stages: list[tuple[Path, Callable[[], None]]] = [
+        (purged, lambda: purge(plan, purged)),
+        (conditioned, lambda: precondition(plan, purged, conditioned)),
+        (manifest, lambda: measure(plan, conditioned)),
+    ]
+    for output, act in stages:
+        ended = folder / f"{output.name}.ended"
+        if not ended.exists():
+            output.unlink(missing_ok=True)
+            act()
+            ended.touch()
+
+
+def in_a_process(act: Callable[[], None]) -> int:
+    """Its wait status."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            act()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1]
+
+
+def killed_at(plan: Plan, folder: Path, number: int) -> bool:
+    """Kill the chain before the change of a file of that number, from 0; False when it has not so many."""
+
+    def act() -> None:
+        count = 0
+        results = str(folder / "results")
+
+        def look(event: str, arguments: tuple[Any, ...]) -> None:
+            nonlocal count
+            writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+            if not writes and event not in CHANGES:
+                return
+            if not str(arguments[0]).startswith(results) or "/status" in str(arguments[0]):
+                return
+            if count == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count += 1
+
+        sys.addaudithook(look)
+        chain(plan, folder)
+
+    status = in_a_process(act)
+    assert status in (0, signal.SIGKILL)
+    return status == signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("undisturbed") / "study"
+    plan = plan_in(folder)
+    chain(plan, folder)
+    return essence(plan.recording_path)
+
+
+def test_killed_anywhere_it_is_as_if_it_had_not_been(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+    number = 0
+    while True:
+        folder = tmp_path / str(number)
+        plan = plan_in(folder)
+        if not killed_at(plan, folder, number):
+            break
+        chain(plan, folder)
+        assert essence(plan.recording_path) == undisturbed, f"killed before change {number}"
+        assert len([one for one in interrupted(plan.recording_path) if one.startswith("cells")]) <= 1
+        assert unfinished(folder / "results") == []
+        assert altered(plan.recording_path) == {}
+        number += 1
+    assert number > 100, "the chain changes files so often"
+    events = [line["event"] for line in read_journal(plan.recording_path)]
+    assert "resumed" not in events
+
+
+def test_killed_twice_in_the_same_place_at_every_cell(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+    """Each run gets one cell further at the most."""
+    folder = tmp_path / "study"
+    plan = plan_in(folder)
+    kills = 0
+    for number in range(40, 400, 9):
+        if not killed_at(plan, folder, number % 60):
+            break
+        kills += 1
+    chain(plan, folder)
+    assert kills > 5
+    assert essence(plan.recording_path) == undisturbed
+    assert unfinished(folder / "results") == []
+
+
+def test_what_is_measured_after_a_purge_depends_on_nothing_before_it(
+    tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    folder = tmp_path / "study"
+    plan = plan_in(folder)
+    state = folder / "results/virtual/MINE-1.state"
+    state.parent.mkdir(parents=True)
+    drive = VirtualClockDrive(DriveModel.from_mapping("mine", plan.subject["drive"]["virtual"]), state)
+    drive.idle(12.34)
+    chain(plan, folder)
+    assert essence(plan.recording_path) == undisturbed
+    assert drive.now_us == 12.34e6
+
+
+def test_another_run_is_not_the_same_again(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+    folder = tmp_path / "study"
+    first = plan_in(folder)
+    second = Plan(first.subject, {**first.context, "run": 2})
+    chain(second, folder)
+    told, before = essence(second.recording_path), undisturbed
+    assert told["evidence"].keys() == before["evidence"].keys()
+    assert told["journal"] != before["journal"]

@@ -1,0 +1,142 @@
+"""What jobs ask of hosts and of a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
+from drivelab.stages.cluster import Cluster
+from drivelab.stages.planning import Campaign
+from drivelab.stages.platforms import this_host
+from drivelab.stages.scheduling import STAGES, Scheduling
+
+STUDY = """\
+name: mine
+results: results
+clock: virtual
+drives_sheet: config/mine.tsv
+drives: [op7, op28-512e, op28]
+measurements: [{protocol: pts-iops, scale: demo}]
+"""
+SHEET = """\
+drive\tdevice\tserial\tdestructive\tnote\thost
+op7\tvirtual:op7\tVIRTUAL-OP7\tyes\t\tleft
+op28\tvirtual:op28\tVIRTUAL-OP28\tyes\t\tright
+op28-512e\tvirtual:op28-512e\tVIRTUAL-OP28-512E\tyes\t\tleft
+"""
+REAL = SHEET.replace("virtual:", "/dev/disk/by-id/")
+CAPTURE = "traces: {one: {capture: sqlite-inserts, origin: trace-origin, shipped: sqlite-inserts}}\n"
+CLUSTER = Cluster(gres="nvme:{drive}:1", options="--nodelist={host} --exclusive --deadline=now+{latest_min}minutes")
+
+
+def load(project: Path, text: str = STUDY, sheet: str = SHEET) -> Campaign:
+    (project / "config/mine.tsv").write_text(sheet)
+    (project / "config/mine.yaml").write_text(text)
+    return Campaign.load("config/mine.yaml", everywhere=True)
+
+
+def wildcards(plan: Plan) -> Any:
+    drive, measurement, key = plan.recording.split("/")
+    return SimpleNamespace(drive=drive, measurement=measurement, key=key)
+
+
+def asked(scheduling: Scheduling, stage: str, plan: Plan, attempt: int = 1) -> dict[str, Any]:
+    known = {"wildcards": wildcards(plan), "attempt": attempt}
+    return {
+        name: use(**{key: known[key] for key in use.__code__.co_varnames[: use.__code__.co_argcount] if key in known})
+        if callable(use) else use
+        for name, use in scheduling.chain(stage).items()
+    }  # fmt: skip
+
+
+def test_a_job_takes_a_place_on_the_host_of_its_drive(project: Path) -> None:
+    campaign = load(project)
+    scheduling = Scheduling(campaign)
+    assert scheduling.limits() == {"host_left": 1, "host_right": 1}
+    uses = {plan.drive: asked(scheduling, "measure", plan) for plan in campaign.here}
+    assert uses["op7"] == uses["op28-512e"] == {"host_left": 1, "host_right": 0}
+    assert uses["op28"] == {"host_left": 0, "host_right": 1}
+
+
+def test_where_a_host_measures_several_at_once_each_drive_is_used_by_one_job(project: Path) -> None:
+    campaign = load(project, STUDY + "concurrency: {left: 2, right: 1}\n")
+    scheduling = Scheduling(campaign)
+    assert scheduling.limits() == {"host_left": 2, "host_right": 1, "drive_op7": 1, "drive_op28_512e": 1}
+    assert asked(scheduling, "purge", campaign.here[0])["drive_op7"] == 1
+    assert asked(scheduling, "purge", campaign.here[1])["drive_op7"] == 0
+    assert scheduling.cores(8) == 4
+
+
+def test_a_drive_of_any_host_has_its_place_on_this_one(project: Path) -> None:
+    sheet = SHEET.replace("left", "").replace("right", this_host())
+    assert list(Scheduling(load(project, sheet=sheet)).limits().values()) == [1]
+
+
+def test_chains_go_on_without_a_break_in_their_order(project: Path) -> None:
+    campaign = load(project)
+    scheduling = Scheduling(campaign)
+    left = [plan for plan in campaign.here if plan.drive != "op28"]
+    rank = {
+        (campaign.order(one), stage): scheduling.priority(stage)(wildcards(one)) for one in left for stage in STAGES
+    }
+    assert sorted(rank, key=lambda one: rank[one], reverse=True) == [
+        (order, stage) for order in (0, 1) for stage in reversed(STAGES)
+    ]
+    assert scheduling.first > max(rank.values())
+
+
+def test_a_chain_is_sent_to_the_host_that_holds_its_drive_with_time_for_all(project: Path) -> None:
+    campaign = load(project)
+    scheduling = Scheduling(campaign, CLUSTER)
+    plan = next(one for one in campaign.here if one.drive == "op28-512e")
+    stages = [asked(scheduling, stage, plan) for stage in STAGES]
+    assert {one["gres"] for one in stages} == {"nvme:op28_512e:1"}
+    assert {one["cpus_per_task"] for one in stages} == {-1}
+    walltime_min = sum(one["runtime"] for one in stages)
+    assert {one["slurm_extra"] for one in stages} == {
+        f"--nodelist=left --exclusive --deadline=now+{walltime_min + 1440}minutes"
+    }
+    assert stages[2]["runtime"] > stages[1]["runtime"], "a measurement may have to purge and precondition, too"
+    assert asked(scheduling, "measure", plan, attempt=2)["runtime"] == 2 * stages[2]["runtime"]
+
+
+def test_the_options_that_name_a_host_are_left_out_for_a_drive_without_one(project: Path) -> None:
+    campaign = load(project, sheet=SHEET.replace("left", "").replace("right", ""))
+    extra = asked(Scheduling(campaign, CLUSTER), "purge", campaign.here[0])["slurm_extra"]
+    assert extra.startswith("--exclusive --deadline=")
+
+
+@pytest.mark.parametrize(
+    ("study", "sheet", "words"),
+    [
+        (STUDY.replace("clock: virtual", "clock: auto"), SHEET, "give the study 'clock: virtual'"),
+        (STUDY, REAL.replace("left", ""), "has no 'host'"),
+        (STUDY.replace("protocol: pts-iops, scale: demo", "protocol: sqlio-head-to-head, scale: demo"), SHEET,
+         "attach them to one host"),
+        (STUDY.replace("virtual", "auto") + CAPTURE, REAL, "name its file"),
+        (STUDY.replace("virtual", "auto") + "host_settings: apply\n", REAL, "on a cluster use 'check'"),
+    ],
+)  # fmt: skip
+def test_what_a_cluster_cannot_do_is_refused_with_the_remedy(project: Path, study: str, sheet: str, words: str) -> None:
+    campaign = load(project, study, sheet)
+    with pytest.raises(UserError, match=words):
+        Scheduling(campaign, CLUSTER)
+
+
+@pytest.mark.parametrize("body", [{"gress": ""}, {"wait_min": "1d"}])
+def test_a_setting_that_is_none_is_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=next(iter(body))):
+        Cluster.from_mapping(body)
+
+
+def test_the_shipped_profile_is_one_of_a_cluster_and_the_default_is_not() -> None:
+    profiles = Path(__file__).resolve().parents[3] / "profiles"
+    found = Cluster.of_profile(profiles / "slurm")
+    assert found is not None
+    assert "{host}" in found.options
+    assert Cluster.of_profile(profiles / "default") is None

@@ -1,0 +1,254 @@
+"""How far a study is, from its files alone: whatever became of processes, hosts and files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivelab.cli.study import status_lines
+from drivelab.config.study import load_study
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import write_json
+from drivelab.stages import progress
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.stages.progress import HEARTBEAT_S, Progress, Status, read_status, state_now, status_path
+from drivelab.stages.status import DriveStatus, campaign_of, study_status
+from drivelab.trace.capturing.processes import started
+
+STUDY = """\
+name: mine
+results: results
+clock: auto
+drives: [op7, op28]
+measurements:
+  - protocol: pts-iops
+    scale: demo
+    set:
+      loop:
+        runtime: 50ms
+        cells: {read_share: [100, 0], block_size: [4KiB]}
+        until: {steady_state: {track: [{read_share: 0, block_size: 4KiB, metric: iops}]}}
+"""
+
+
+@pytest.fixture
+def plans(project: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: "it is a test")
+    Path("config/mine.yaml").write_text(STUDY)
+    return [one.plan for one in campaign_of(load_study(Path("config/mine.yaml"))).plans]
+
+
+def rows() -> dict[str, DriveStatus]:
+    found = study_status(campaign_of(load_study(Path("config/mine.yaml"))))
+    return {row.drive: row for row in found}
+
+
+def run(plan: Plan) -> None:
+    purge(plan, Path("purged"))
+    precondition(plan, Path("purged"), Path("sealed"))
+    measure(plan, Path("sealed"))
+
+
+def a_status(plan: Plan, **changes: Any) -> Status:
+    with Progress(plan, "measure"):
+        pass
+    (status,) = (one for one in read_status(Path("results")) if one.drive == plan.drive)
+    return replace(status, **{"state": "running", "text": "round 2 of at most 25", "fraction": 0.1, **changes})
+
+
+def put(plan: Plan, **changes: Any) -> None:
+    write_json(status_path(plan), asdict(a_status(plan, **changes)))
+
+
+@contextmanager
+def ended_process() -> Iterator[tuple[int, str]]:
+    """Number and start of a process that is gone."""
+    process = subprocess.Popen(["sleep", "60"])
+    start = started(process.pid)
+    process.kill()
+    process.wait()
+    yield process.pid, start
+
+
+def test_nothing_begun(plans: list[Plan]) -> None:
+    assert {(row.state, row.done, row.planned) for row in rows().values()} == {("to do", 0, 1)}
+    assert all((row.left_s or 0) > 0 for row in rows().values())
+
+
+def test_done_and_to_do(plans: list[Plan]) -> None:
+    run(plans[0])
+    found = rows()
+    assert (found["op7"].state, found["op7"].done, found["op7"].left_s) == ("done", 1, 0)
+    assert found["op28"].state == "to do"
+
+
+def test_the_clock_is_that_of_the_recordings_on_a_machine_with_another_one(
+    plans: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(plans[0])
+    monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
+    assert rows()["op7"].state == "done"
+
+
+def test_running_with_round_iops_and_what_is_left(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[DriveStatus] = []
+    say = Progress.say
+
+    def spy(self: Progress, text: str, fraction: float) -> None:
+        say(self, text, fraction)
+        if text.startswith("round 3"):
+            seen.append(rows()["op7"])
+
+    monkeypatch.setattr(Progress, "say", spy)
+    run(plans[0])
+    row = seen[0]
+    assert (row.state, row.stage, row.round) == ("running", "measure", 3)
+    assert row.rounds_at_most is not None
+    assert row.rounds_at_most >= 3
+    assert (row.iops or 0) > 0
+    assert row.recording == plans[0].recording
+    assert 0 < (row.left_s or 0) < (rows()["op28"].left_s or 0) + 60
+    (line,) = status_lines("mine", [row], time.time())[1:]
+    assert "running" in line
+    assert "IOPS" in line
+    assert "left" in line
+
+
+def test_live_iops_come_from_the_kernels_counts(plans: list[Plan]) -> None:
+    put(plans[0], iops=7.0)
+    part = plans[0].recording_path.with_name(plans[0].recording_path.name + ".part")
+    part.mkdir(parents=True)
+    samples = [{"at_s": float(at), "reads": 100.0 * at, "writes": 50.0 * at} for at in range(1000)]
+    (part / "telemetry.jsonl").write_text("".join(json.dumps(one) + "\n" for one in samples) + '{"at_s": 1000, "re')
+    assert rows()["op7"].iops == 150.0
+    (part / "telemetry.jsonl").write_bytes(b"\0\xff" * 100)
+    assert rows()["op7"].iops == 7.0
+
+
+def test_failed_says_why_until_the_next_stage_of_that_drive(plans: list[Plan]) -> None:
+    with pytest.raises(UserError), Progress(plans[0], "purge"):
+        raise UserError("drive 'op7': the purge failed; mend it")
+    row = rows()["op7"]
+    assert (row.state, row.stage, row.reason) == ("failed", "purge", "drive 'op7': the purge failed; mend it")
+    assert rows()["op28"].state == "to do"
+    assert "1 failed, 1 to do" in status_lines("mine", list(rows().values()), time.time())[0]
+    with Progress(plans[0], "purge"):
+        assert rows()["op7"].state == "running"
+
+
+def test_a_fault_of_its_own_is_told_too(plans: list[Plan]) -> None:
+    with pytest.raises(ZeroDivisionError), Progress(plans[0], "measure"):
+        1 / 0  # noqa: B018
+    assert "ZeroDivisionError" in (rows()["op7"].reason or "")
+
+
+def test_interrupted_by_the_user(plans: list[Plan]) -> None:
+    with pytest.raises(KeyboardInterrupt), Progress(plans[0], "measure"):
+        raise KeyboardInterrupt
+    assert rows()["op7"].state == "interrupted"
+
+
+def test_a_process_that_was_killed_here(plans: list[Plan]) -> None:
+    with ended_process() as (pid, start):
+        namespace = a_status(plans[0]).process.partition("@")[2]
+        put(plans[0], pid=pid, process=f"{start}@{namespace}")
+        assert rows()["op7"].state == "interrupted"
+        put(plans[0], pid=os.getpid(), process=f"{start}@{namespace}")  # the number has come again
+        assert rows()["op7"].state == "interrupted"
+
+
+def test_the_last_words_of_a_killed_stage_are_in_its_log(plans: list[Plan]) -> None:
+    with ended_process() as (pid, start):
+        put(plans[0], pid=pid, process=f"{start}@{a_status(plans[0]).process.partition('@')[2]}")
+    log = Path(f"results/logs/measure/{plans[0].recording}.log")
+    log.parent.mkdir(parents=True)
+    log.write_text("something\ndrivelab: results: No space left on device; make room\n")
+    assert rows()["op7"].reason == "results: No space left on device; make room"
+
+
+def test_a_host_that_was_restarted(plans: list[Plan]) -> None:
+    put(plans[0], boot_id="of the last boot")
+    assert rows()["op7"].state == "interrupted"
+
+
+@pytest.mark.parametrize(("age", "state"), [(1, "running"), (2.9, "running"), (3.1, "silent"), (1000, "silent")])
+def test_of_another_host_only_signs_of_life_are_known(plans: list[Plan], age: float, state: str) -> None:
+    now_s = time.time()
+    with ended_process() as (pid, _):  # a process of that number means nothing here
+        status = a_status(plans[0], host="bench-b", boot_id="theirs", pid=pid, at_s=now_s - age * HEARTBEAT_S)
+    assert state_now(status, now_s) == state
+    write_json(status_path(plans[0]), asdict(status))
+    row = rows()["op7"]
+    assert row.host == "bench-b"
+    assert ("nothing heard" in status_lines("mine", [row], now_s)[1]) == (row.state == "silent")
+
+
+def test_a_process_of_another_container_of_this_machine_is_not_looked_for(plans: list[Plan]) -> None:
+    with ended_process() as (pid, start):
+        assert state_now(a_status(plans[0], pid=pid, process=f"{start}@1", host="container")) == "running"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"recording": 1}', "\0" * 64])
+def test_a_broken_status_hides_nothing_else(plans: list[Plan], text: str) -> None:
+    run(plans[0])
+    status_path(plans[0]).write_text(text)
+    status_path(plans[1]).write_text(text)
+    assert {name: row.state for name, row in rows().items()} == {"op7": "done", "op28": "to do"}
+
+
+def test_half_a_measurement_that_no_process_tells_of(plans: list[Plan]) -> None:
+    purge(plans[0], Path("purged"))
+    status_path(plans[0]).unlink()
+    row = rows()["op7"]
+    assert row.state == "interrupted"
+    assert "no process tells" in (row.reason or "")
+
+
+def test_a_broken_manifest_is_no_reason_to_fail(plans: list[Plan]) -> None:
+    run(plans[0])
+    (plans[0].recording_path / "recording.json").write_text("{")
+    assert rows()["op7"].state == "done"
+    assert (rows()["op28"].left_s or 0) > 0
+
+
+def test_a_status_that_an_older_drivelab_wrote(plans: list[Plan]) -> None:
+    old = {key: asdict(a_status(plans[0]))[key] for key in ("recording", "stage", "text", "fraction", "pid", "at_s")}
+    write_json(status_path(plans[0]), old | {"at_s": time.time() - 3600})
+    assert rows()["op7"].state == "silent"
+
+
+def test_the_drives_of_a_fleet(plans: list[Plan]) -> None:
+    part = replace(plans[0], context={**plans[0].context, "results": "results/drives/op7"})
+    run(part)
+    assert rows()["op7"].state == "done"
+    other = replace(plans[1], context={**plans[1].context, "results": "results/drives/op28"})
+    with Progress(other, "purge"):
+        assert rows()["op28"].state == "running"
+
+
+def test_a_stage_shows_that_it_is_alive(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "HEARTBEAT_S", 0.01)
+    with Progress(plans[0], "measure"):
+        first_s = rows()["op7"].seen_s or 0.0
+        deadline_s = time.monotonic() + 60
+        while (rows()["op7"].seen_s or 0.0) <= first_s and time.monotonic() < deadline_s:
+            pass
+        assert (rows()["op7"].seen_s or 0.0) > first_s
+
+
+def test_nothing_is_told_of_a_drive_of_another_host(plans: list[Plan]) -> None:
+    elsewhere = replace(plans[0], context={**plans[0].context, "host": "bench-b"})
+    with pytest.raises(UserError, match="bench-b"), Progress(elsewhere, "purge"):
+        pass
+    assert not Path("results").exists()
