@@ -39,7 +39,7 @@ def chromium() -> Iterator[Browser]:
     """The browser; ends the session with COULD_NOT_RUN where it cannot be had."""
     try:
         if not any(map(host.which, _NAMES)):
-            host.install(["chromium"])
+            host.install(["chromium", "fonts-dejavu-core"])  # it comes without a font
         program = next(filter(None, map(host.which, _NAMES)), None)
         if program is None:
             raise host.UnavailableError("the package chromium is missing, also after apt-get install")

@@ -216,13 +216,14 @@ def test_a_table_is_downloaded_in_full_precision(shown: Any) -> None:
 
 
 def test_the_tables_of_the_study_are_downloads(shown: Any, study: Path) -> None:
-    button = shown.page.locator(".downloads button.csv[aria-label*='summary']")
-    button.scroll_into_view_if_needed()
-    with shown.page.expect_download() as found:
-        button.click()
-    downloaded = pd.read_csv(found.value.path())
-    summary = pd.read_parquet(study / "results/tables/summary.parquet")
-    assert sorted(downloaded["value"].dropna()) == sorted(summary["value"].dropna())
+    files = study / "results/tables"
+    for name in ("summary", "cells", "latency_bins"):
+        link = shown.page.locator(f'.downloads a[download="{name}.parquet"]')
+        link.scroll_into_view_if_needed()
+        with shown.page.expect_download() as found:
+            link.click()
+        rows = sum(len(pd.read_parquet(one)) for one in files.rglob(f"{name}.parquet"))
+        assert len(pd.read_parquet(found.value.path())) == rows > 0
 
 
 def test_pointing_at_a_point_tells_the_value_of_the_table(shown: Any, study: Path) -> None:
@@ -277,6 +278,14 @@ def test_the_headline_table_of_four_drives_is_as_wide_as_its_box(shown: Any) -> 
     widths = page.locator("#verdict-table").evaluate(FOUR_DRIVES)
     assert widths["columns"] == 2 + 1 + 2 * 3
     assert widths["table"] <= widths["box"]
+
+
+def test_no_table_scrolls_sideways_on_a_desktop(shown: Any) -> None:
+    page = shown.page
+    page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
+    assert page.locator(".scroll").evaluate_all(
+        "all => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent.slice(0, 60))"
+    ) == []  # fmt: skip
 
 
 @pytest.mark.parametrize("opened", [False, True], ids=["as it loads", "all unfolded"])

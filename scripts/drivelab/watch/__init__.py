@@ -1,0 +1,1 @@
+"""What drives do while a study runs, second by second, read from the files of its results folder alone."""

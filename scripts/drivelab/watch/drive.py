@@ -1,0 +1,187 @@
+"""One drive of a study: what it does, what it has done, how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from drivelab.recording.writer import MANIFEST
+from drivelab.stages.progress import Status, state_now
+from drivelab.watch.follow import Follower, read_object
+from drivelab.watch.rates import Point
+from drivelab.watch.recording import Line, RecordingWatch
+
+_STAGES = ("purge", "precondition", "measure", "replay")
+_KEPT_RECORDINGS = 4
+RUNNING, WAITING = "running", "waiting"
+STANDINGS = {
+    RUNNING: "running",
+    "measured": "measured",
+    "between": "between two stages",
+    "failed": "failed",
+    "interrupted": "interrupted",
+    "silent": "no sign of life",
+    WAITING: "to do",
+}
+"""What may be said of a drive, and the words for it; the page has the same."""
+_LEAST_SHARE = 0.05
+"""Of a stage must be done before its end can be told from it."""
+
+
+@dataclass
+class News:
+    """What is new of a drive since it was last asked."""
+
+    points: dict[str, list[Point]] = field(default_factory=dict)
+    """By recording."""
+    anew: list[str] = field(default_factory=list)
+    """Recordings that have begun anew: points told of before are of no recording any more."""
+    lines: list[Line] = field(default_factory=list)
+
+
+class DriveWatch:
+    """Follows a drive from recording to recording by its status file, `status/DRIVE.json` in the results folder."""
+
+    def __init__(self, root: Path, drive: str, recordings: Sequence[str], most_points: int) -> None:
+        """`recordings` are all that the drive is to have in the study."""
+        self.root, self.drive = root, drive
+        self._names = recordings
+        self._most_points = most_points
+        self._status: Status | None = None
+        self._status_read: tuple[int, int] | None = None
+        self._recordings: dict[str, RecordingWatch] = {}
+        self._ended: set[str] = set()
+        """Complete and read to the end."""
+        self._logs: dict[Path, Follower] = {}
+        self._trouble: str | None = None
+        self.history: dict[str, deque[Point]] = {}
+        """Points so far by recording, oldest recording first."""
+
+    def poll(self) -> News:
+        """What is new; files that cannot be understood are told of in the state and hold up no other drive."""
+        news = News()
+        self._read_status()
+        if self._status is None:
+            return news
+        name = self._status.recording
+        try:
+            self._poll(name, news)
+        except Exception as error:  # of another version, or changed by hand
+            self._trouble = f"{name} cannot be read: {type(error).__name__}: {error}"
+        return news
+
+    def _read_status(self) -> None:
+        """Read anew only what has changed: a study may have a thousand drives."""
+        path = self.root / "status" / f"{self.drive}.json"
+        try:
+            at = path.stat()
+        except OSError:
+            return
+        if (read := (at.st_mtime_ns, at.st_ino)) != self._status_read:
+            self._status = _status(read_object(path)) or self._status
+            self._status_read = read
+
+    def _poll(self, name: str, news: News) -> None:
+        if name not in self._recordings:
+            for earlier in self._lately_measured():
+                self._follow(earlier)
+            self._follow(name)
+            self._logs = {self.root / "logs" / one / f"{name}.log": Follower(4096) for one in _STAGES}
+        for known, watch in self._recordings.items():
+            if known == name or known not in self._ended:
+                self._read(known, watch, news)
+        news.lines = sorted([*news.lines, *self._log_lines()])
+        while len(self._recordings) > _KEPT_RECORDINGS:
+            oldest = next(iter(self._recordings))
+            del self._recordings[oldest]
+            self.history.pop(oldest, None)
+
+    def _read(self, name: str, watch: RecordingWatch, news: News) -> None:
+        is_complete, beginnings = watch.is_complete, watch.beginnings
+        points, lines = watch.poll()
+        if watch.beginnings != beginnings and self.history.pop(name, None) is not None:
+            news.anew.append(name)
+        news.lines += lines
+        if points:
+            news.points[name] = points
+            self.history.setdefault(name, deque(maxlen=self._most_points)).extend(points)
+        elif is_complete and not lines:
+            self._ended.add(name)
+
+    def _follow(self, name: str) -> None:
+        """As the latest; one that is measured again begins anew."""
+        watch = self._recordings.pop(name, None) or RecordingWatch(self.root, name, self._most_points)
+        self._recordings[name] = watch
+        self._ended.discard(name)
+        self._trouble = None
+
+    def _lately_measured(self) -> list[str]:
+        """What was finished while nobody watched, oldest first, as far back as the history goes."""
+        found = []
+        for name in self._names:
+            try:
+                at_s = (self.root / "recordings" / name / MANIFEST).stat().st_mtime
+            except OSError:
+                continue
+            if name not in self._recordings and time.time() - at_s < self._most_points:
+                found.append((at_s, name))
+        return [name for _, name in sorted(found)[1 - _KEPT_RECORDINGS :]]
+
+    def _log_lines(self) -> list[Line]:
+        at_s = self._status.at_s if self._status is not None else 0.0
+        return [(at_s, line) for path, one in self._logs.items() for line in one.read(path) if line.strip()]
+
+    def state(self, now_s: float) -> dict[str, Any]:
+        """What there is to say of the drive now, JSON-able."""
+        status = self._status
+        if status is None:
+            return {"drive": self.drive, "standing": WAITING}
+        watch = self._recordings.get(status.recording)
+        state = watch.state() if watch is not None else {}
+        standing = self._standing(status, watch, now_s)
+        points = self.history.get(status.recording)
+        latest = points[-1] if points and standing == RUNNING else None
+        return {
+            **state,
+            "drive": self.drive,
+            "host": status.host,
+            "standing": standing,
+            "stage": status.stage,
+            "text": status.text,
+            "fraction": status.fraction,
+            "at_s": status.at_s,
+            "left_s": _left_s(status, now_s) if standing == RUNNING else None,
+            "failure": status.reason or state.get("failure"),
+            "trouble": self._trouble,
+            "latest": latest.to_list() if latest is not None else None,
+        }
+
+    def _standing(self, status: Status, watch: RecordingWatch | None, now_s: float) -> str:
+        """One of `STANDINGS`."""
+        state = state_now(status, now_s)
+        if state != "done":
+            return state
+        return "measured" if watch is not None and watch.is_complete else "between"
+
+
+def _left_s(status: Status, now_s: float) -> float | None:
+    """Until the stage ends, if it goes on as it has; where it may end early, the most."""
+    spent_s = now_s - status.since_s
+    if not _LEAST_SHARE <= status.fraction < 1 or spent_s <= 0:
+        return None
+    return float(round(spent_s * (1 / status.fraction - 1)))
+
+
+def _status(body: Mapping[str, Any]) -> Status | None:
+    """As in a status file; None where that has something else in it."""
+    known = {one.name for one in fields(Status)}
+    try:
+        status = Status(**{key: value for key, value in body.items() if key in known})
+    except TypeError:
+        return None
+    parts = status.recording.split("/")
+    return status if len(parts) == 3 and ".." not in parts else None

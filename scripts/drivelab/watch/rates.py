@@ -1,0 +1,109 @@
+"""Rates of a drive second by second, from what the kernel has counted at each sample of telemetry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drivelab.analysis.taint import Limits, taints
+from drivelab.drives.sysfs import SECTOR_BYTES
+from drivelab.telemetry.window import COUNTERS, CPU_COUNTERS, cpu_shares
+
+_LEAST_S = 0.9
+"""Samples are a second apart, and more of them lie at the edges of cells, too close together for a rate."""
+_MIB = 1 << 20
+_NEEDED = ("reads", "writes", "sectors_read", "sectors_written", "read_ms", "write_ms")
+_SLOW_COUNTERS = tuple(name for name in COUNTERS if "thermal" in name or "temperature" in name)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a drive did over about a second."""
+
+    at_s: float
+    """Unix time of its end; where there is only simulated time, of when it became known."""
+    since_s: float
+    """Time since the measurement began; of simulated time, the time with I/O."""
+    iops: float
+    """Requests completed, reads and writes together."""
+    bandwidth_mib_s: float
+    latency_us: float | None
+    """Mean; None without I/O."""
+    tainted: bool = False
+
+    def to_list(self) -> list[float | None]:
+        """Rounded, in the order of the fields: the form in which the page gets it."""
+        latency_us = None if self.latency_us is None else round(self.latency_us, 1)
+        return [round(self.at_s, 2), round(self.since_s, 2), round(self.iops, 1), round(self.bandwidth_mib_s, 2),
+                latency_us, int(self.tainted)]  # fmt: skip
+
+
+class Rates:
+    """Points from the samples of one recording, in their order.
+
+    The mean latency is that of the block layer: time that requests spent in it and in the drive by their number
+    (Documentation/block/stat.rst), so without what a program and the system call add.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._before: Mapping[str, float] | None = None
+        self._slow: dict[str, float] = {}
+        self._rises: dict[str, float] = {}
+        self.began_s: float | None = None
+        """When the measurement began; by default with the first sample."""
+        self.latest: dict[str, float] = {}
+        """Last value of each field that has been told, and `load_pct`, `steal_pct` and `cpu_pct` of the last second."""
+        self.taints: list[str] = []
+        """Why the numbers of the last second cannot be trusted."""
+
+    def restart(self) -> None:
+        """The sampler was started anew, so counters may have been, too."""
+        self._before, self._slow = None, {}
+
+    def add(self, sample: Mapping[str, float]) -> Point | None:
+        """The point that ends with this sample, if one does."""
+        self.latest.update(sample)
+        self._note_slow(sample)
+        if not all(name in sample for name in _NEEDED):
+            return None
+        if self.began_s is None:
+            self.began_s = sample["at_s"]
+        before = self._before
+        if before is None or sample["at_s"] < before["at_s"]:
+            self._before = sample
+            return None
+        seconds = sample["at_s"] - before["at_s"]
+        if seconds < _LEAST_S:
+            return None
+        self._before = sample
+        rise = {name: sample[name] - before[name] for name in _NEEDED}
+        if any(value < 0 for value in rise.values()):  # the counters began anew
+            return None
+        self._judge(sample, before)
+        requests = rise["reads"] + rise["writes"]
+        return Point(
+            at_s=sample["at_s"],
+            since_s=sample["at_s"] - self.began_s,
+            iops=requests / seconds,
+            bandwidth_mib_s=(rise["sectors_read"] + rise["sectors_written"]) * SECTOR_BYTES / _MIB / seconds,
+            latency_us=1000 * (rise["read_ms"] + rise["write_ms"]) / requests if requests else None,
+            tainted=bool(self.taints),
+        )
+
+    def _note_slow(self, sample: Mapping[str, float]) -> None:
+        """A counter that is read every ten seconds counts for the second in which it is told to have risen."""
+        for name in _SLOW_COUNTERS:
+            if name in sample:
+                self._rises[name] = max(sample[name] - self._slow.get(name, sample[name]), 0.0)
+                self._slow[name] = sample[name]
+
+    def _judge(self, sample: Mapping[str, float], before: Mapping[str, float]) -> None:
+        both = [name for name in CPU_COUNTERS if name in sample and name in before]
+        shares = cpu_shares({name: sample[name] - before[name] for name in both if sample[name] >= before[name]})
+        heat = {"temperature_max_c": "temperature_c", "temperature_limit_c": "temperature_limit_c",
+                "temperature_alarm": "temperature_alarm"}  # fmt: skip
+        told = {name: self.latest[field] for name, field in heat.items() if field in self.latest}
+        self.latest.update(shares)
+        self.taints = taints({**shares, **told, **self._rises}, self._limits)
+        self._rises = {}

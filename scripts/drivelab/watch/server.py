@@ -1,0 +1,208 @@
+"""The page and its stream of events over HTTP: GET only, a fixed set of files, on loopback unless told otherwise."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+import secrets
+import socket
+import threading
+from collections.abc import Iterator
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from urllib.parse import parse_qs, urlsplit
+
+from drivelab.errors import UserError
+from drivelab.watch.hub import Hub
+
+LOOPBACK = "127.0.0.1"
+_FILES = {
+    "/": ("watch.html", "text/html; charset=utf-8"),
+    "/watch.js": ("watch.js", "text/javascript; charset=utf-8"),
+    "/chart.js": ("chart.js", "text/javascript; charset=utf-8"),
+    "/watch.css": ("watch.css", "text/css; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+_EVENTS = "/events"
+_MOST_STREAMS = 64
+_OWN_NAMES = ("localhost", "127.0.0.1", "::1")
+"""Whatever else a browser on this host calls it by was made to lead here by somebody else (DNS rebinding)."""
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}")
+_TIMEOUT_S = 30.0
+"""A client that takes nothing for so long is gone."""
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def new_token() -> str:
+    """192 bits that nobody guesses."""
+    return secrets.token_urlsafe(24)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this host can reach an address. Raises UserError for what is no IP address."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        raise UserError(f"'{address}' is no IP address; give one of this host's, such as {LOOPBACK}") from None
+
+
+class WatchServer(ThreadingHTTPServer):
+    """Serves until `stop`; with a token it answers nobody who does not show it."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, hub: Hub, address: str = LOOPBACK, port: int = 0, token: str | None = None) -> None:
+        """`port` 0 is any that is free. Raises UserError for an address that cannot be listened at, and for one that
+        others can reach without a token."""
+        self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self._is_loopback = is_loopback(address)
+        if not self._is_loopback and not token:
+            raise UserError(f"'{address}' can be reached by others; a token is needed there")
+        if token is not None and not _TOKEN.fullmatch(token):
+            raise UserError("the token must be 16 letters, digits, - and _ or more; choose another one")
+        self.hub, self.token = hub, token
+        self.streams = threading.BoundedSemaphore(_MOST_STREAMS)
+        try:
+            super().__init__((address, port), _Handler)
+        except OSError as error:
+            raise UserError(
+                f"{address}, port {port}: cannot be listened at: {error.strerror}; choose another --port or --listen"
+            ) from None
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """Where to look; with the token, which the browser keeps as a cookie."""
+        address = str(self.server_address[0])
+        if ipaddress.ip_address(address).is_unspecified:
+            address = socket.gethostname()
+        host = f"[{address}]" if ":" in address else address
+        return f"http://{host}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+
+    def start(self) -> None:
+        threading.Thread(target=self.serve_forever, name="http", kwargs={"poll_interval": 0.1}, daemon=True).start()
+
+    def stop(self) -> None:
+        """Streams end, too."""
+        self.hub.close()
+        self.shutdown()
+        self.server_close()
+
+    def is_own_name(self, host: str) -> bool:
+        """Whether a browser may call this server so. With a token any name will do: another site has no cookie."""
+        return self.token is not None or urlsplit(f"//{host}").hostname in _OWN_NAMES
+
+    def is_token(self, shown: str | None) -> bool:
+        return self.token is None or (shown is not None and hmac.compare_digest(shown.encode(), self.token.encode()))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One request; other methods than GET are answered with 501 by the standard library."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "drivelab"
+    sys_version = ""
+    timeout = _TIMEOUT_S
+    server: WatchServer
+
+    def do_GET(self) -> None:
+        try:
+            self._get()
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
+            self.close_connection = True
+
+    def _get(self) -> None:
+        place = urlsplit(self.path)
+        if not self._is_own_name():
+            self._answer(403, "this server is for names of this host only; open the address that drivelab printed\n")
+            return
+        asked = parse_qs(place.query).get("token", [None])[-1]
+        if not any(self.server.is_token(shown) for shown in (asked, self._cookie(), self._bearer())):
+            self._answer(403, "a token is needed; open the address that drivelab printed\n")
+        elif place.path == "/" and asked is not None and self.server.token is not None:
+            self._keep_token(asked)
+        elif place.path == _EVENTS:
+            self._stream()
+        elif place.path in _FILES:
+            name, kind = _FILES[place.path]
+            self._answer(200, resources.files("drivelab.watch").joinpath("page", name).read_bytes(), kind)
+        else:
+            self._answer(404, "there is no such page\n")
+
+    def _is_own_name(self) -> bool:
+        try:
+            return self.server.is_own_name(self.headers.get("Host", ""))
+        except ValueError:  # no name of a host at all
+            return False
+
+    @property
+    def _cookie_name(self) -> str:
+        """Cookies are a host's, whatever the port."""
+        return f"drivelab-watch-{self.server.port}"
+
+    def _cookie(self) -> str | None:
+        try:
+            found = SimpleCookie(self.headers.get("Cookie", "")).get(self._cookie_name)
+        except CookieError:
+            return None
+        return None if found is None else found.value
+
+    def _bearer(self) -> str | None:
+        kind, _, shown = self.headers.get("Authorization", "").partition(" ")
+        return shown if kind == "Bearer" else None
+
+    def _keep_token(self, shown: str) -> None:
+        """Put it into a cookie and out of the address, which ends up in histories."""
+        self.send_response(303)
+        self.send_header("Location", "/")
+        self.send_header("Set-Cookie", f"{self._cookie_name}={shown}; HttpOnly; SameSite=Strict; Path=/")
+        self.send_header("Content-Length", "0")
+        self._end()
+
+    def _answer(self, status: int, body: bytes | str, kind: str = "text/plain; charset=utf-8") -> None:
+        data = body.encode() if isinstance(body, str) else body
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self._end()
+        self.wfile.write(data)
+
+    def _stream(self) -> None:
+        if not self.server.streams.acquire(blocking=False):
+            self._answer(503, f"{_MOST_STREAMS} watch already; close a page\n")
+            return
+        try:
+            self.close_connection = True
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self._end()
+            self.wfile.write(b"retry: 1000\n\n")
+            for data in self._events():
+                self.wfile.write(data)
+        finally:
+            self.server.streams.release()
+
+    def _events(self) -> Iterator[bytes]:
+        return self.server.hub.stream(self.headers.get("Last-Event-ID"))
+
+    def _end(self) -> None:
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the standard library's name
+        """Nothing: the terminal shows the address, and a token could be in a request."""

@@ -1,0 +1,122 @@
+"""The drives of a study together, and how much of it is done."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drivelab.config.study import PARTS
+from drivelab.recording.writer import MANIFEST
+from drivelab.watch.drive import RUNNING, WAITING, DriveWatch, News
+
+_MOST_POINTS = 200_000
+"""Of all drives together: a page that is opened gets them all."""
+_MOST_SECONDS = 3600
+_LINES = 200
+"""Of the log that are kept."""
+_PAUSE_S = 120.0
+"""From the end of a stage to the begin of the next; where it takes longer, nobody goes on."""
+_LOOKS_A_SECOND = 500
+"""For finished recordings: a study of thousands must not keep a shared file system busy."""
+
+
+@dataclass(frozen=True)
+class StudyFacts:
+    """What is known of a study from its configuration."""
+
+    name: str
+    title: str
+    results: Path
+    drives: tuple[str, ...]
+    recordings: Mapping[str, bool]
+    """All recordings that it is to have, and whether their protocol is reduced."""
+
+    @classmethod
+    def load(cls, path: Path) -> StudyFacts:
+        """Raises UserError when the configuration does not hold."""
+        from drivelab.stages.planning import Campaign
+
+        campaign = Campaign.load(path)
+        study = campaign.study
+        plans = [*campaign.plans, *campaign.elsewhere]
+        return cls(study.name, study.title, study.results, study.subjects,
+                   {one.plan.recording: bool(one.altered) for one in plans})  # fmt: skip
+
+
+class StudyWatch:
+    """Asks all drives of a study what is new."""
+
+    def __init__(self, facts: StudyFacts, clock_s: Callable[[], float] = time.time) -> None:
+        self.facts = facts
+        self._clock_s = clock_s
+        most = max(min(_MOST_SECONDS, _MOST_POINTS // max(len(facts.drives), 1)), 60)
+        names: dict[str, list[str]] = {drive: [] for drive in facts.drives}
+        for name in facts.recordings:
+            names[name.split("/")[0]].append(name)
+        self._names = names
+        self.drives = {drive: DriveWatch(facts.results, drive, names[drive], most) for drive in facts.drives}
+        self.lines: deque[tuple[float, str, str]] = deque(maxlen=_LINES)
+        """Time, drive, sentence."""
+        self._measured: set[str] = set()
+        self._looked_s = 0.0
+
+    def poll(self) -> dict[str, News]:
+        """What is new, by drive; drives without news are left out."""
+        self._look()
+        found = {drive: watch.poll() for drive, watch in self.drives.items()}
+        new = sorted((at_s, drive, text) for drive, news in found.items() for at_s, text in news.lines)
+        self.lines.extend(new)
+        return {drive: news for drive, news in found.items() if news.points or news.lines or news.anew}
+
+    def state(self) -> dict[str, Any]:
+        """The whole study and each drive, JSON-able."""
+        now_s = self._clock_s()
+        drives = [self._drive_state(watch, now_s) for watch in self.drives.values()]  # which counts what is measured
+        done, wanted = len(self._measured), len(self.facts.recordings)
+        standing = "finished" if done == wanted else _of_all(drives, now_s)
+        return {
+            "name": self.facts.name,
+            "title": self.facts.title,
+            "results": str(self.facts.results),
+            "standing": standing,
+            "done": done,
+            "recordings": wanted,
+            "drives": drives,
+        }
+
+    def _drive_state(self, watch: DriveWatch, now_s: float) -> dict[str, Any]:
+        wanted = self._names[watch.drive]
+        state = watch.state(now_s)
+        if state["standing"] == "measured" and state["recording"] in self.facts.recordings:
+            self._measured.add(state["recording"])
+        done = sum(name in self._measured for name in wanted)
+        reduced = self.facts.recordings.get(state.get("recording", ""), False)
+        return {**state, "done": done, "recordings": len(wanted), "reduced": reduced}
+
+    def _look(self) -> None:
+        """Which recordings are complete. A large study's drives have results folders of their own, once begun."""
+        left = [name for name in self.facts.recordings if name not in self._measured]
+        now_s = self._clock_s()
+        if 0 <= now_s - self._looked_s < max(2.0, len(left) / _LOOKS_A_SECOND):
+            return
+        self._looked_s = now_s
+        results = self.facts.results
+        for drive, watch in self.drives.items():
+            watch.root = own if (own := results / PARTS / drive).is_dir() else results
+        self._measured.update(
+            name for name in left
+            if (self.drives[name.split("/")[0]].root / "recordings" / name / MANIFEST).is_file()
+        )  # fmt: skip
+
+
+def _of_all(drives: Sequence[Mapping[str, Any]], now_s: float) -> str:
+    """What may be said of an unfinished study: `running`, `failed`, `stopped` or `waiting`."""
+    told = {drive["standing"] for drive in drives}
+    ended_s = max((drive["at_s"] for drive in drives if drive["standing"] in ("between", "measured")), default=0.0)
+    if RUNNING in told or now_s - ended_s < _PAUSE_S:
+        return RUNNING
+    return "failed" if "failed" in told else WAITING if told == {WAITING} else "stopped"

@@ -1,0 +1,73 @@
+"""Lines of a journal as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from drivelab.plan.cell import Cell
+from drivelab.units import format_amount
+
+
+def at_s(line: Mapping[str, Any]) -> float:
+    """Unix time of a line of a journal."""
+    return datetime.fromisoformat(line["at"]).timestamp()
+
+
+def sentence(line: Mapping[str, Any]) -> str | None:
+    """What a line says to people; None of one that only machines need."""
+    event = str(line.get("event"))
+    if event in ("cell", "tainted"):
+        again = f", measured again: {'; '.join(line['reasons'])}" if event == "tainted" else ""
+        return f"{'cold ' if line.get('cold') else ''}round {line['round']}: {_cell(line['workload'])}, " + (
+            metrics_words(line["metrics"]) + again
+        )
+    words: dict[str, Callable[[], str | None]] = {
+        "purge": lambda: f"purged: {line.get('title', line.get('method'))}",
+        "fill": lambda: f"preconditioned: {format_amount(line['bytes'])} written, {_cell(line['cell'])}",
+        "verdict": lambda: None if line["intact"] else f"conditioned anew: {line['reason']}",
+        "measure": lambda: "measurement begins",
+        "gap": lambda: str(line["reason"]),
+        "soak-begins": lambda: f"soak begins: {_cell(line['workload'])}",
+        "soak": lambda: f"soak {_soak_end(line)}: {format_amount(line['bytes'])} in {line['runtime_s']:.0f} s",
+        "loop": lambda: f"loop ended after {line['rounds']} rounds" + _loop_end(line),
+        "replay": lambda: f"replayed {line.get('trace', 'the trace')}",
+        "application": lambda: "application run",
+        "failed": lambda: f"failed: {line['reason']}",
+        "abandoned": lambda: f"set aside: {line['reason']}",
+        "complete": lambda: "recording complete",
+    }  # fmt: skip
+    return words[event]() if event in words else None
+
+
+def metrics_words(metrics: Mapping[str, float]) -> str:
+    """IOPS, bandwidth and mean latency of a cell."""
+    rates = f"{metrics['iops']:,.0f} IOPS, {metrics['bandwidth_mib_s']:,.1f} MiB/s"
+    return f"{rates}, {latency_words(metrics['mean_latency_us'])}"
+
+
+def latency_words(latency_us: float | None) -> str:
+    """To three digits, in the unit that suits."""
+    if latency_us is None:
+        return "-"
+    if latency_us < 999.5:
+        return f"{latency_us:.3g} µs"
+    return f"{latency_us / 1e3:.3g} ms" if latency_us < 999.5e3 else f"{latency_us / 1e6:.3g} s"
+
+
+def _cell(workload: Mapping[str, Any]) -> str:
+    return Cell(**workload).label
+
+
+def _soak_end(line: Mapping[str, Any]) -> str:
+    if not line["finished"]:
+        return "interrupted"
+    return f"ended by {line['ended_by']}" if "ended_by" in line else "ended"
+
+
+def _loop_end(line: Mapping[str, Any]) -> str:
+    for key, good, bad in (("steady", "steady", "not steady"), ("agreed", "they agree", "they do not agree")):
+        if key in line:
+            return f", {good if line[key] else bad}"
+    return ""

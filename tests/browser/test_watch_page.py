@@ -1,0 +1,221 @@
+"""The live page while a results folder grows, the server goes and comes, and a reader uses it."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from watched import MadeDrive, facts
+
+from drivelab.figures.style import colours
+from drivelab.watch.hub import Hub
+from drivelab.watch.server import WatchServer
+from drivelab.watch.study import StudyWatch
+
+PICTURES = Path(__file__).resolve().parents[2] / "results/test-artefacts/browser"
+PATIENCE_MS = 60_000
+PHONE = {"width": 360, "height": 740}
+LOST = "net::ERR_"  # what the browser says of a server that is gone
+# Points of the canvas that are of a colour, as a share of all.
+PAINTED = """(canvas, wanted) => {
+  const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4)
+    if (wanted.every((value, index) => Math.abs(data[at + index] - value) < 12)) found += 1;
+  return found / (data.length / 4);
+}"""
+
+
+class Growing:
+    """Two drives in a study; a thread lets a second of theirs pass in a tenth of one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.drives = [MadeDrive(folder, name, at_s=time.time() - 240).begin() for name in ("op7", "op28")]
+        self.folder, self._ending, self._seconds = folder, threading.Event(), 0
+        for number in range(1, 6):
+            for drive, iops in zip(self.drives, (2000 - 30 * number, 4000), strict=True):
+                drive.cell(number, 0, iops)
+                drive.cell(number, 1, 9000)
+        for _ in range(240):
+            self.grow()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def grow(self) -> None:
+        self._seconds += 1
+        for drive, settled in zip(self.drives, (1800, 3600), strict=True):
+            writes = settled + 9000 * math.exp(-self._seconds / 40) + 300 * math.sin(self._seconds * settled)
+            drive.second(round(writes), latency_ms=16_000 / writes, temperature_c=45.0)
+            drive.status("round 6 of at most 25, cell 1 of 2, RND 4KiB 0/100 T2Q8", 0.2)
+
+    def _run(self) -> None:
+        while not self._ending.wait(0.1):
+            self.grow()
+
+    def stop(self) -> None:
+        self._ending.set()
+        self._thread.join()
+
+    def server(self, port: int = 0) -> WatchServer:
+        server = WatchServer(Hub([StudyWatch(facts(self.folder, *self.drives))], 0.1), port=port)
+        server.start()
+        return server
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> Iterator[Growing]:
+    found = Growing(tmp_path)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def server(growing: Growing) -> Iterator[WatchServer]:
+    server = growing.server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def open_page(chromium: Browser, complaints: list[str]) -> Iterator[Callable[..., Page]]:
+    contexts = []
+
+    def opened(url: str, **options: Any) -> Page:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(url)
+        expect(page.locator("#link")).to_have_text("live", timeout=PATIENCE_MS)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def rate(page: Page, drive: str) -> str:
+    return page.get_by_role("article", name=drive, exact=True).locator(".iops b").inner_text()
+
+
+def choose(page: Page, field: str, label: str) -> None:
+    page.locator(f"#{field} label", has_text=label).click()
+
+
+def test_numbers_come_by_themselves(server: WatchServer, open_page: Callable[..., Page], complaints: list[str]) -> None:
+    page = open_page(server.url)
+    expect(page.locator("h1")).to_have_text("A made study")
+    expect(page.locator("#studies")).to_contain_text("reduced protocol", ignore_case=True)
+    for drive in ("op7", "op28"):
+        card = page.get_by_role("article", name=drive, exact=True)
+        expect(card.locator(".standing")).to_have_text("running")
+        expect(card.locator(".doing")).to_contain_text("round 6 of at most 25")
+        expect(card.locator(".facts")).to_contain_text("45 °C")
+        before = rate(page, drive)
+        expect(card.locator(".iops b")).not_to_have_text(before)
+        assert 1000 < float(rate(page, drive).replace(",", "")) < 13_000
+    expect(page.locator("#log li")).to_have_count(22)
+    assert complaints == []
+
+
+def test_both_drives_are_in_one_chart_in_their_colours(
+    server: WatchServer, open_page: Callable[..., Page], complaints: list[str]
+) -> None:
+    page = open_page(server.url)
+    canvas = page.locator("#chart")
+    shades = [[round(255 * part) for part in shade] for shade in colours(2)]
+    assert all(canvas.evaluate(PAINTED, shade) > 0.0005 for shade in shades)
+    for field, label in (("metric", "MiB/s"), ("metric", "Latency"), ("axis", "Since start"), ("span", "1 h")):
+        choose(page, field, label)
+        assert all(canvas.evaluate(PAINTED, shade) > 0.0002 for shade in shades), label
+    button = page.locator("#legend button", has_text="op28")
+    button.press("Enter")
+    expect(button).to_have_attribute("aria-pressed", "false")
+    assert canvas.evaluate(PAINTED, shades[1]) == 0
+    canvas.press("ArrowLeft")
+    expect(page.locator("#readout")).to_contain_text("op7")
+    expect(page.locator("#readout")).not_to_contain_text("op28")
+    assert complaints == []
+
+
+def test_the_palette_is_that_of_the_figures(server: WatchServer, open_page: Callable[..., Page]) -> None:
+    script = open_page(server.url).evaluate("fetch('/watch.js').then((answer) => answer.text())")
+    listed = script.partition("COLOURS = [")[2].partition("]")[0].replace('"', "").split(", ")
+    assert listed == ["#" + "".join(f"{round(255 * part):02x}" for part in shade) for shade in colours(10)]
+
+
+def test_steady_state_is_told_as_it_is(server: WatchServer, open_page: Callable[..., Page]) -> None:
+    page = open_page(server.url)
+    variables = page.locator("#steady .variable")
+    expect(variables).to_have_count(2)
+    expect(variables.nth(0)).to_contain_text("steady. average 1,910 IOPS, range 6.3 % (at most 20 %), slope 6.3 %")
+    expect(variables.nth(1)).to_contain_text("steady. average 4,000 IOPS, range 0.0 %")
+    expect(variables.nth(0).locator("circle.in")).to_have_count(5)
+
+
+def test_it_comes_back_after_the_server(
+    growing: Growing, open_page: Callable[..., Page], complaints: list[str]
+) -> None:
+    server = growing.server()
+    page = open_page(server.url)
+    server.stop()
+    expect(page.locator("#link")).to_contain_text("connection lost", timeout=PATIENCE_MS)
+    server = growing.server(server.port)
+    try:
+        expect(page.locator("#link")).to_have_text("live", timeout=PATIENCE_MS)
+        before = rate(page, "op7")
+        expect(page.get_by_role("article", name="op7", exact=True).locator(".iops b")).not_to_have_text(before)
+        expect(page.locator("#log li")).to_have_count(22)  # none twice
+    finally:
+        server.stop()
+    assert [words for words in complaints if LOST not in words] == []
+
+
+def test_the_end_and_a_failure_are_told(
+    growing: Growing, server: WatchServer, open_page: Callable[..., Page], complaints: list[str]
+) -> None:
+    page = open_page(server.url)
+    growing.stop()
+    growing.drives[0].status(state="failed", reason="fio ended with exit status 1")
+    card = page.get_by_role("article", name="op7", exact=True)
+    expect(card.locator(".standing")).to_have_text("failed")
+    expect(card).to_contain_text("fio ended with exit status 1")
+    expect(page.locator("#announce")).to_contain_text("op7: failed, fio ended with exit status 1")
+    for drive in growing.drives:
+        drive.complete()
+    expect(page.locator("#studies")).to_contain_text("finished · 2 of 2 measurements done")
+    expect(page.locator("#announce")).to_contain_text("finished")
+    expect(page.locator("#link")).to_have_text("live")
+    assert complaints == []
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("light", {}),
+        ("dark", {"color_scheme": "dark"}),
+        ("phone", {"viewport": PHONE, "reduced_motion": "reduce"}),
+    ],
+)
+def test_it_fits_and_is_pictured(
+    server: WatchServer, open_page: Callable[..., Page], complaints: list[str], name: str, options: dict[str, Any]
+) -> None:
+    page = open_page(server.url, **options)
+    expect(page.locator("#steady .variable")).to_have_count(2)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=PICTURES / f"watch-{name}.png", full_page=True)
+    assert complaints == []

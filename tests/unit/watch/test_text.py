@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from watched import MadeDrive, facts
+
+from drivelab.watch.rates import Point
+from drivelab.watch.study import StudyWatch
+from drivelab.watch.text import changes, screen, sparkline
+from drivelab.watch.words import latency_words
+
+
+def running(folder: Path) -> tuple[MadeDrive, StudyWatch]:
+    made = MadeDrive(folder, "op7").begin()
+    made.cell(1, 0, 1500)
+    made.second()
+    made.second(1500, cpu_steal_s=0)
+    made.status("round 1 of at most 25, cell 2 of 2")
+    watch = StudyWatch(facts(folder, made))
+    watch.poll()
+    return made, watch
+
+
+def shown(watch: StudyWatch, columns: int) -> str:
+    console = Console(file=StringIO(), width=columns)
+    console.print(screen([watch], columns))
+    file = console.file
+    assert isinstance(file, StringIO)
+    return file.getvalue()
+
+
+def test_a_screen_has_rates_sparks_labels_and_the_log(tmp_path: Path) -> None:
+    _, watch = running(tmp_path)
+    text = shown(watch, 100)
+    for words in ("A made study: running, 0 of 1", "1,500 IOPS", "5.9 MiB/s", "2 ms", "█", "[reduced]", "round 1: RND"):
+        assert words in text
+
+
+def test_a_narrow_screen_is_no_wider_than_it_is(tmp_path: Path) -> None:
+    _, watch = running(tmp_path)
+    assert max(len(line) for line in shown(watch, 50).splitlines()) <= 50
+
+
+def test_in_a_pipe_a_line_for_each_change(tmp_path: Path) -> None:
+    made, watch = running(tmp_path)
+    said: dict[str, tuple[str, float]] = {}
+    first = list(changes([watch.state()], said, 0.0))
+    assert first[0].startswith("op7: pts-iops, measure: round 1 of at most 25, cell 2 of 2, 0 of 1 steady, about")
+    assert first[0].endswith("[reduced], 1,500 IOPS, 5.9 MiB/s, 2 ms")
+    assert first[1] == "A made study: running, 0 of 1 measurements done"
+    made.second(10)
+    watch.poll()
+    assert list(changes([watch.state()], said, 1.0)) == []
+    assert "10 IOPS" in next(changes([watch.state()], said, 11.0))
+    made.complete()
+    watch.poll()
+    assert list(changes([watch.state()], said, 12.0)) == [
+        "op7: pts-iops: measured, [reduced]",
+        "A made study: finished, 1 of 1 measurements done",
+    ]
+
+
+def test_a_failure_is_told_in_words(tmp_path: Path) -> None:
+    made, watch = running(tmp_path)
+    made.status(state="failed", reason="fio ended with 1")
+    watch.poll()
+    assert "failed, fio ended with 1" in shown(watch, 100)
+
+
+def test_sparks_reach_from_zero_to_the_highest() -> None:
+    points = [Point(0, 0, iops, 0, None) for iops in (0, 50, 100)]
+    assert sparkline(points) == " ▄█"
+    assert sparkline([]) == ""
+    assert sparkline(points[:1]) == " "
+
+
+def test_latency_in_the_unit_that_suits() -> None:
+    assert [latency_words(one) for one in (None, 8.25, 999.6, 1500.0, 1.2e6)] == [
+        "-",
+        "8.25 µs",
+        "1 ms",
+        "1.5 ms",
+        "1.2 s",
+    ]
