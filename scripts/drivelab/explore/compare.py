@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from drivelab.analysis.delta_doubts import LOAD
 from drivelab.analysis.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
 from drivelab.analysis.differences import NOT_RECORDED, differences_table
 from drivelab.analysis.exclusions import WHOLE, exclusions_table, left_out
+from drivelab.analysis.multiple import one_of_each
 from drivelab.analysis.repeats import THRESHOLD_PCT
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.verdict import DELTA_VERDICTS, NOT_COMPARED
 from drivelab.config.schema import ROOT
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
+from drivelab.explore.asked import asked
 from drivelab.explore.selection import Selector, catalogue, select
 from drivelab.imported import IMPORTED
+from drivelab.recording.places import home
 from drivelab.tables import io
 from drivelab.tables.conditions import conditions
 from drivelab.tables.schemas import SCHEMAS
@@ -63,17 +67,24 @@ class Comparison:
     unknown: tuple[str, ...]
     """Facets that are recorded on neither side: nobody knows whether they differ."""
     alone: Mapping[str, tuple[str, ...]]
-    """By side, values that the other side has not, or not of the same statistic: cell and metric, after the measurement
-    where there are several."""
+    """By side, values that the other side has not: cell and metric, after the measurement where there are several."""
     measurements: Mapping[str, str]
     """By side, its one measurement, where they differ: they are compared cell by cell. Empty else."""
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of values by verdict; all verdicts that there can be, but for those that nothing was forbidden by."""
-        found = self.deltas["verdict"].value_counts()
+        """Number of findings by verdict, twins counted by the first of them: see `drivelab.analysis.multiple`.
+
+        All verdicts that there can be, but for those that nothing was forbidden by.
+        """
+        found = _findings(self.deltas)["verdict"].value_counts()
         wanted = [one for one in DELTA_VERDICTS if one != NOT_COMPARED or one in found]
         return {one: int(found.get(one, 0)) for one in wanted}
+
+    @property
+    def findings(self) -> int:
+        """Number of findings that p-values are adjusted for."""
+        return len(_findings(self.deltas[self.deltas["p_adjusted"].notna()]))
 
     @property
     def unintended(self) -> pd.DataFrame:
@@ -87,6 +98,13 @@ class _Side:
     summary: pd.DataFrame
     conditions: pd.DataFrame
     exclusions: pd.DataFrame
+    asked: pd.DataFrame
+    """Columns of `drivelab.analysis.delta_doubts.ASKED`, with the index of `summary`."""
+
+
+def _findings(deltas: pd.DataFrame) -> pd.DataFrame:
+    """The rows that stand for their findings."""
+    return deltas.iloc[one_of_each(zip(*(deltas[name] for name in _PLACE), strict=True))]
 
 
 def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) -> Comparison:
@@ -113,7 +131,10 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
     names = (basis.text, comparison.text)
     differences = differences_table(known, [names], [one for one in meant if one in facets])
     summary = pd.concat([one.summary for one in sides], ignore_index=True)
-    deltas = _deltas(summary, basis.text, terms, differences)
+    paired = _paired(names_of)
+    found = pd.concat([one.asked for one in sides], ignore_index=True)
+    # within a measurement, conditions that differ are told apart, and forbidden by whoever forbids them
+    deltas = _deltas(summary, basis.text, terms, differences, found if paired else found[[LOAD]])
     if deltas.empty:
         raise UserError(_nothing_in_common(sides))
     return Comparison(
@@ -125,8 +146,8 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         pd.concat([one.exclusions for one in sides], ignore_index=True),
         {one.name: tuple(dict.fromkeys(one.summary["recordings"].explode())) for one in sides},
         _unknown(known, names),
-        {one.name: _alone(one.summary, deltas) for one in sides},
-        _paired(names_of),
+        _alone(sides),
+        paired,
     )
 
 
@@ -152,38 +173,39 @@ def _unknown(known: pd.DataFrame, sides: tuple[str, str]) -> tuple[str, ...]:
     return tuple(one for one in dict.fromkeys(shared["facet"]) if one not in recorded)
 
 
-def _alone(summary: pd.DataFrame, deltas: pd.DataFrame) -> tuple[str, ...]:
+def _alone(sides: list[_Side]) -> dict[str, tuple[str, ...]]:
+    places = {one.name: _named(one.summary) for one in sides}
+    common = set.intersection(*map(set, places.values()))
+    return {side: tuple(name for place, name in of.items() if place not in common) for side, of in places.items()}
+
+
+def _named(summary: pd.DataFrame) -> dict[tuple[str, str, str], str]:
+    """Name of each value by measurement, cell and metric."""
     several = summary["measurement"].nunique() > 1
-    compared = set(zip(*(deltas[name] for name in _PLACE), strict=True))
     places = dict.fromkeys(zip(*(summary[name] for name in _PLACE), strict=True))
-    return tuple(" ".join(one if several else one[1:]) for one in places if one not in compared)
+    return {one: " ".join(one if several else one[1:]) for one in places}
 
 
 def _nothing_in_common(sides: list[_Side]) -> str:
-    """Of values that both sides have, but each in its own way, say so."""
+    """Why there is nothing to compare, and what to choose."""
     both = sides[0].summary.merge(sides[1].summary, on=_PLACE, suffixes=("_basis", "_comparison"))
     names = f"'{sides[0].name}' and '{sides[1].name}'"
-    differing = both[both["statistic_basis"] != both["statistic_comparison"]]
-    if len(both) and differing.empty:
+    if len(both):
         first = both.iloc[0]
         words = " and ".join(dict.fromkeys((first["protocol_basis"], first["protocol_comparison"])))
         return (
             f"{names} have measurements of one name, {first['measurement']}, by different protocols, {words}; choose "
             "one measurement on each side, and they are compared cell by cell"
         )
-    if both.empty:
-        return (
-            f"{names} have no value in common; choose the same measurements, such as measurement=pts-iops on both, or "
-            "one on each side, which are then compared cell by cell"
-        )
-    first = differing.iloc[0]
     return (
-        f"{names} have no value that came about alike: {first['cell_label']} is a {first['statistic_basis']} and a "
-        f"{first['statistic_comparison']}; choose as many recordings on both sides, such as run=1"
+        f"{names} have no value in common; choose the same measurements, such as measurement=pts-iops on both, or "
+        "one on each side, which are then compared cell by cell"
     )
 
 
-def _deltas(summary: pd.DataFrame, basis: str, terms: Terms, differences: pd.DataFrame) -> pd.DataFrame:
+def _deltas(
+    summary: pd.DataFrame, basis: str, terms: Terms, differences: pd.DataFrame, asked_of: pd.DataFrame
+) -> pd.DataFrame:
     return deltas_table(
         summary,
         basis,
@@ -191,6 +213,7 @@ def _deltas(summary: pd.DataFrame, basis: str, terms: Terms, differences: pd.Dat
         confidence_pct=terms.confidence_pct,
         differences=differences,
         unintended="forbid" if terms.forbid else "show",
+        asked=asked_of,
     )
 
 
@@ -203,10 +226,12 @@ def _side(selector: Selector, results: Path, chosen: pd.DataFrame, terms: Terms)
         summary = summary[[bool(names & set(one)) for one in summary["recordings"]]]
         of = tables["conditions"][tables["conditions"]["recording"].isin(names)]
         nothing = pd.DataFrame(columns=SCHEMAS["exclusions"].names)
-        return _Side(name, summary.assign(drive=name), of.assign(drive=name), nothing)
+        cells = io.read([path for path in [results / "tables/cells.parquet"] if path.exists()], "cells")
+        found = asked(summary, cells[cells["recording"].isin(names)], of, measured=False)
+        return _Side(name, summary.assign(drive=name), of.assign(drive=name), nothing, found)
     other_plans = _by_other_plans(chosen)
     kept = chosen[~chosen["recording"].isin({row["recording"] for row in other_plans})]
-    paths = {one: results / "tables" / one for one in kept["recording"]}
+    paths = {one: home(results, one) / "tables" / one for one in kept["recording"]}
     tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in _TABLES}
     exclusions = exclusions_table(
         tables["cells"], kept, other_plans, **{name: tables[name] for name in ("replays", "application_runs")}
@@ -223,8 +248,9 @@ def _side(selector: Selector, results: Path, chosen: pd.DataFrame, terms: Terms)
     summary = summary_table(**tables, rse_threshold_pct=terms.rse_threshold_pct, soak_bins=bins, scores=scores)
     reduced = tables["cells"].groupby("recording")["reduced"].any()
     altered = {one: ["shortened or altered"] for one in reduced.index[reduced]}
-    of = conditions([results / "recordings" / one for one in counted], altered, tables["cells"])
-    return _Side(name, summary.assign(drive=name), of.assign(drive=name), exclusions)
+    of = conditions([home(results, one) / "recordings" / one for one in counted], altered, tables["cells"])
+    found = asked(summary, tables["cells"], of, measured=True)
+    return _Side(name, summary.assign(drive=name), of.assign(drive=name), exclusions, found)
 
 
 def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:
@@ -252,10 +278,13 @@ def _of_one_measurement(sides: list[_Side]) -> list[_Side]:
         return sides
     key = firsts[0].iloc[0].to_dict()
     return [
-        _Side(one.name, one.summary.assign(**key), one.conditions.assign(measurement=key["measurement"]),
-              one.exclusions)
+        replace(
+            one,
+            summary=one.summary.assign(**key),
+            conditions=one.conditions.assign(measurement=key["measurement"]),
+        )
         for one in sides
-    ]  # fmt: skip
+    ]
 
 
 def _score(protocol: str) -> dict[str, str]:

@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from drivelab.errors import UserError
+from drivelab.recording.places import homes
 from drivelab.tables.io import METADATA_KEY
 from drivelab.tables.schemas import SCHEMAS, VERSION
 
@@ -52,14 +53,14 @@ class Results:
 def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
     """The tables below `folder`, or those of them in `names`; raises UserError where there is none.
 
-    A table that no file is there of is empty.
+    Of a fleet those of its drives, too. A table that no file is there of is empty.
     """
-    root = folder / "tables"
-    if not root.is_dir():
+    roots = [root for one in homes(folder) if (root := one / "tables").is_dir()]
+    if not roots:
         raise UserError(f"{folder}: holds no tables; name a study's results folder with --results")
     files: dict[str, list[str]] = {name: [] for name in SCHEMAS if names is None or name in names}
     outdated = 0
-    for path in sorted(root.rglob("*.parquet")):
+    for path in (path for root in roots for path in sorted(root.rglob("*.parquet"))):
         if path.stem in files and not path.name.startswith("."):
             if _version(path) == VERSION:
                 files[path.stem].append(str(path))

@@ -10,10 +10,12 @@ from typing import Any
 
 import pandas as pd
 
+from drivelab.analysis.exclusions import VERSIONS
 from drivelab.errors import UserError
 from drivelab.imported import IMPORTED
 from drivelab.plan.plan import Plan, drive_in_sheet
-from drivelab.recording.writer import MANIFEST, read_journal
+from drivelab.recording.places import homes
+from drivelab.recording.writer import MANIFEST, UNFINISHED, read_journal
 from drivelab.tables import io
 from drivelab.tables.facts import recording_facts
 from drivelab.tables.inventory import UNKNOWN
@@ -21,8 +23,8 @@ from drivelab.tables.inventory import UNKNOWN
 _FEW = 8
 KEYS = ("drive", "host", "firmware", "kernel", "fio", "measurement", "run", "since", "until", "recording")
 COLUMNS = (
-    "recording", "drive", "measurement", "run", "host", "firmware", "kernel", "fio", "started", "finished", "digest",
-    "digests", "cells", "journalled",
+    "recording", "drive", "measurement", "run", "host", *VERSIONS, "started", "finished", "digest", "digests", "cells",
+    "journalled",
 )  # fmt: skip
 
 
@@ -64,7 +66,8 @@ def catalogue(results: Path) -> pd.DataFrame:
     """
     if (results / IMPORTED).exists():
         return _imported(results)
-    manifests = sorted(results.glob(f"recordings/*/*/*/{MANIFEST}"))
+    found = [path for one in homes(results) for path in sorted(one.glob(f"recordings/*/*/*/{MANIFEST}"))]
+    manifests = [one for one in found if not UNFINISHED.search(one.parent.name)]
     if not manifests:
         raise UserError(f"{results}: holds no finished recordings; name a folder of results as FOLDER:SELECTOR")
     paths = [one.parent for one in manifests]
@@ -120,7 +123,7 @@ def _imported(results: Path) -> pd.DataFrame:
     rows = []
     for (recording, drive, measurement), of in conditions.groupby(["recording", "drive", "measurement"], sort=False):
         known = dict(zip(of["facet"], of["value"], strict=True))
-        facts = {name: known.get(name, UNKNOWN) for name in ("host", "firmware", "kernel", "fio")}
+        facts = {name: known.get(name, UNKNOWN) for name in ("host", *VERSIONS)}
         date = known.get("date", UNKNOWN)
         rows.append(
             {**facts, "recording": recording, "drive": drive, "measurement": measurement, "run": 1, "started": date,

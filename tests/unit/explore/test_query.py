@@ -171,3 +171,22 @@ def test_the_command_prints_tables_csv_and_json(results: Path, capsys: pytest.Ca
                    "list": [10.0, None]}  # fmt: skip
     assert main(["query", "DROP VIEW cells", "--results", str(results)]) == 2
     assert capsys.readouterr().err.startswith("drivelab: DROP is not allowed")
+
+
+@pytest.mark.parametrize("watched", [True, False])
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_the_terminal_is_given_no_orders(
+    results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str, watched: bool
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")  # it is given no styles either
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: watched)
+    sql = "SELECT chr(27) || '[31mred' || chr(155) || chr(127) AS \"a\x1b\", 'é' AS b"
+    assert main(["query", sql, "--results", str(results), "--format", form]) == 0
+    out = capsys.readouterr().out
+    assert "é" in out
+    if form == "csv" and not watched:
+        assert "\x1b[31mred\x9b\x7f" in out, "what reads it wants the data"
+    else:
+        assert not set(out) & {"\x1b", "\x9b", "\x7f"}
+        assert r"\u001b[31mred\u009b\u007f" in out
+        assert r"a\u001b" in out

@@ -1,0 +1,239 @@
+"""Writing a study into an archive, or into a folder that is a crate."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import drivelab
+from drivelab.archive.container import CHUNK_BYTES, DamagedError, Writer
+from drivelab.archive.contents import REQUIREMENTS, Item, archived_name
+from drivelab.archive.crate import METADATA, PREVIEW, crate
+from drivelab.archive.preview import preview
+from drivelab.archive.publication import Publication
+from drivelab.config.study import Study
+from drivelab.errors import UserError
+from drivelab.recording.checksums import CHECKSUMS, lines_of, parse
+from drivelab.recording.writer import UNFINISHED
+
+README = "README.txt"
+OF_THE_ARCHIVE = (README, METADATA, PREVIEW, CHECKSUMS)
+"""Files that an archive has beside those of the study."""
+SIDE_FILE = ".sha256"
+
+Watch = Callable[[int], None]
+
+
+class Sink(Protocol):
+    """What takes files."""
+
+    def add(self, name: str, source: BinaryIO, size: int, mtime_s: int) -> str:
+        """Take a file; returns the SHA-256 of its content. Raises DamagedError if it is not of that size."""
+
+
+@dataclass
+class Written:
+    """What came of it."""
+
+    files: int = 0
+    size_bytes: int = 0
+    """Of all files, before compression."""
+    altered: list[str] = field(default_factory=list)
+    """Files of recordings that are not as they were measured, by the recording's own checksums."""
+    digest: str = ""
+    """SHA-256 of the archive; of a folder, of its checksums."""
+
+
+def write_archive(
+    study: Study, items: Sequence[Item], output: Path, publication: Publication, watch: Watch = lambda size: None
+) -> Written:
+    """Write an archive and `….sha256` beside it, whole or not at all.
+
+    Raises UserError if there is something already, the disk is full, or a file changes meanwhile.
+    """
+    refuse_existing(output)
+    with _whole(output) as file:
+        sink = Writer(file)
+        written = _fill(_Below(sink, study.name), study, items, publication, watch)
+        written.digest = sink.close()
+    output.with_name(output.name + SIDE_FILE).write_text(f"{written.digest}  {output.name}\n")
+    return written
+
+
+def write_folder(
+    study: Study, items: Sequence[Item], output: Path, publication: Publication, watch: Watch = lambda size: None
+) -> Written:
+    """Write a crate as a folder, whole or not at all; raises UserError as `write_archive`."""
+    refuse_existing(output)
+    part = output.with_name(output.name + ".part")
+    with _named(part):
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        try:
+            written = _fill(_Folder(part), study, items, publication, watch)
+            written.digest = hashlib.sha256((part / CHECKSUMS).read_bytes()).hexdigest()
+            part.rename(output)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return written
+
+
+def refuse_existing(output: Path) -> None:
+    """Raise UserError if there is something: nothing is ever overwritten."""
+    for path in (output, output.with_name(output.name + SIDE_FILE)):
+        if path.exists():
+            raise UserError(f"{path}: is there already, and nothing is overwritten; name another, or remove it")
+
+
+@contextmanager
+def _named(output: Path) -> Iterator[None]:
+    """Say what could not be written: a full disk does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        words = f"{output}: cannot be written: {error.strerror}; nothing of it is kept, make room and begin again"
+        raise UserError(words) from None
+
+
+@contextmanager
+def _whole(output: Path) -> Iterator[BinaryIO]:
+    """A file that gets its name when it is complete and on disk. A process that is killed leaves `….part`."""
+    part = output.with_name(output.name + ".part")
+    with _named(output), part.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{part}: is being written by another process; wait for it, or name another") from None
+        try:
+            file.truncate(0)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            part.rename(output)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+
+
+@dataclass(frozen=True)
+class _Below:
+    """A folder in an archive: it is unpacked into one folder, not into many files."""
+
+    sink: Sink
+    folder: str
+
+    def add(self, name: str, source: BinaryIO, size: int, mtime_s: int) -> str:
+        return self.sink.add(f"{self.folder}/{name}", source, size, mtime_s)
+
+
+@dataclass(frozen=True)
+class _Folder:
+    folder: Path
+
+    def add(self, name: str, source: BinaryIO, size: int, mtime_s: int) -> str:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256()
+        with path.open("xb") as file:
+            while chunk := source.read(CHUNK_BYTES):
+                digest.update(chunk)
+                file.write(chunk)
+        if path.stat().st_size != size:
+            raise DamagedError(name)
+        os.utime(path, (mtime_s, mtime_s))
+        return digest.hexdigest()
+
+
+def _fill(sink: Sink, study: Study, items: Sequence[Item], publication: Publication, watch: Watch) -> Written:
+    written, digests, sums, latest_s = Written(), {}, {}, 0
+    sizes: dict[str, int] = {}
+    for item in items:
+        with item.path.open("rb") as source:
+            status = os.fstat(source.fileno())
+            try:
+                digests[item.name] = sink.add(item.name, source, status.st_size, int(status.st_mtime))
+            except DamagedError:
+                raise UserError(
+                    f"{item.path}: changed while it was archived; wait until the study is at rest"
+                ) from None
+        if item.path.name == CHECKSUMS:
+            sums[item.name.removesuffix(CHECKSUMS)] = item.path.read_bytes()
+        sizes[item.name] = status.st_size
+        latest_s = max(latest_s, int(status.st_mtime))
+        watch(status.st_size)
+    written.altered = sorted(_altered(digests, sums))
+    graph = crate(study, items, digests, sizes, publication)
+    texts = {README: _readme(study), METADATA: graph, PREVIEW: preview(graph)}
+    for name, text in texts.items():
+        digests[name] = _add(sink, name, text.encode(), latest_s)
+    _add(sink, CHECKSUMS, lines_of(digests), latest_s)
+    written.files, written.size_bytes = len(digests) + 1, sum(sizes.values())
+    return written
+
+
+def _add(sink: Sink, name: str, data: bytes, mtime_s: int) -> str:
+    return sink.add(name, io.BytesIO(data), len(data), mtime_s)
+
+
+def _altered(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[str]:
+    """Files of finished recordings that are not as their recordings' checksums have them, or not there."""
+    of: dict[str, set[str]] = {prefix: set() for prefix in sums}
+    for name in digests:
+        if (prefix := _recording_of(name, sums)) is not None:
+            of[prefix].add(name)
+    for prefix, names in of.items():
+        if UNFINISHED.search(prefix.rstrip("/")):
+            continue
+        wanted, sound = parse(sums[prefix])
+        if not sound:
+            yield prefix + CHECKSUMS
+        expected = {prefix + name: digest for name, digest in wanted.items()}
+        for name in {*expected, *names} - {prefix + CHECKSUMS}:
+            if digests.get(name) != expected.get(name):
+                yield name
+
+
+def _recording_of(name: str, prefixes: Collection[str]) -> str | None:
+    parts = name.split("/")
+    tops = ("/".join(parts[:end]) + "/" for end in range(1, len(parts)))
+    return next((one for one in tops if one in prefixes), None)
+
+
+def _readme(study: Study) -> str:
+    return f"""{study.title}
+
+This folder holds the whole of the study '{study.name}': a measurement of storage drives by drivelab. It was packed by
+drivelab {drivelab.__version__}. Nothing but common tools is needed to read it.
+
+    sha256sum --check --quiet {CHECKSUMS}      says whether all files are as they were; silence is yes
+
+{PREVIEW}      what is here, for a browser
+{METADATA}     the same for programs: RO-Crate 1.1, JSON-LD
+{_places(study)}
+"""
+
+
+def _places(study: Study) -> str:
+    """Where things are, in words."""
+    results = archived_name(study.results)
+    rows = {
+        archived_name(study.path): "the study: drives, protocols, and what is compared",
+        archived_name(study.drives_sheet): "the drives",
+        "config/protocols/": "the procedures",
+        f"{results}/recordings/": "raw evidence, a folder for each measurement: plan.json, journal.jsonl, the drive's "
+        "identity.json, host.json,\n    and for each cell fio's job, JSON output and exit status",
+        f"{results}/tables/": "the numbers, Parquet; summary.parquet has the results",
+        f"{results}/report/index.html": "the report, one file",
+        REQUIREMENTS: "versions of all Python packages",
+    }
+    return "\n".join(f"{name}\n    {words}" for name, words in rows.items())

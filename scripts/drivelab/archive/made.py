@@ -1,0 +1,144 @@
+"""How a recording was made, from what it says of itself: what ran, on which drive and host, and when."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan, canonical
+from drivelab.recording.writer import UNFINISHED, read_journal
+
+Entity = dict[str, Any]
+
+_DRIVE = ("firmware", "capacity_bytes", "logical_block_bytes", "lba_format", "transport", "link",
+          "over_provisioning_pct", "write_cache", "virtual")  # fmt: skip
+_HOST = ("cpu", "cores", "memory_bytes", "os")
+_FIO = "https://github.com/axboe/fio"
+_LINUX = "https://www.kernel.org/"
+
+
+@dataclass(frozen=True)
+class Made:
+    """A recording as the result of an action."""
+
+    prefix: str
+    """Folder of the recording in the archive, ending with a slash."""
+    name: str
+    protocol: str
+    words: str
+    started: str
+    """ISO 8601, as `finished`; empty where nothing was begun."""
+    finished: str
+    fault: str | None
+    """Why it is not finished."""
+    traces: tuple[str, ...]
+    """Paths, as the plan has them."""
+    software: tuple[Entity, ...]
+    things: tuple[Entity, ...]
+    """The drive and the host, and the properties of each."""
+
+    @property
+    def entities(self) -> tuple[Entity, ...]:
+        return (*self.software, *self.things)
+
+    def action(self, inputs: Sequence[str]) -> Entity:
+        """The CreateAction, with the files that it was made by. Who began it is not recorded: it has no agent."""
+        objects = [*inputs, *(one["@id"] for one in self.things if one["@type"] == "IndividualProduct")]
+        ended = "FailedActionStatus" if self.fault else "CompletedActionStatus"
+        times = {"startTime": self.started, "endTime": self.finished}
+        return {
+            "@id": f"#measurement/{quote(self.name, safe='/@')}",
+            "@type": "CreateAction",
+            "name": f"Measurement {self.name}",
+            "description": self.words,
+            **{key: value for key, value in times.items() if value},
+            "instrument": [{"@id": one["@id"]} for one in self.software],
+            "object": [{"@id": one} for one in objects],
+            "result": {"@id": quote(self.prefix, safe="/@+,=!~")},
+            "actionStatus": f"http://schema.org/{ended}",
+            **({"error": self.fault} if self.fault else {}),
+        }
+
+
+def made(folder: Path, prefix: str) -> Made | None:
+    """What the recording in a folder says; None if its plan cannot be read, or was edited: it is none then."""
+    try:
+        plan = Plan.read(folder / "plan.json")
+    except UserError:
+        return None
+    identity, host = _read(folder / "identity.json"), _read(folder / "host.json")
+    journal = list(read_journal(folder))
+    name = plan.recording + (found[0] if (found := UNFINISHED.search(folder.name)) else "")
+    return Made(
+        prefix,
+        name,
+        str(plan.subject["protocol"]),
+        f"Protocol {plan.subject['protocol']} on drive {plan.drive}, run {plan.run}, plan {plan.digest}, "
+        f"{plan.clock} clock, scenario {plan.subject['scenario']}. The job of each cell is its job.fio.",
+        journal[0]["at"] if journal else "",
+        journal[-1]["at"] if journal else "",
+        _fault(journal),
+        tuple(plan.context.get("trace_paths", ())),
+        tuple(_software(host)),
+        (*_thing("drive", str(identity.get("serial") or plan.drive), identity.get("model"), identity, _DRIVE),
+         *_thing("host", str(host.get("host") or "unknown"), None, host, _HOST)),
+    )  # fmt: skip
+
+
+def _fault(journal: Sequence[dict[str, Any]]) -> str | None:
+    events = {line["event"]: line for line in journal}
+    if "complete" in events and "abandoned" not in events:
+        return None
+    return str(events["abandoned"]["reason"]) if "abandoned" in events else "interrupted, and not resumed so far"
+
+
+def _software(host: dict[str, Any]) -> list[Entity]:
+    fio = str(host.get("fio") or "unknown")
+    named = [("drivelab", host.get("drivelab"), None), ("Linux", host.get("kernel"), _LINUX)]
+    if fio == "virtual clock":
+        named.append(("drivelab's model of drives, on the virtual clock", host.get("drivelab"), None))
+    else:
+        named.append(("fio", fio, _FIO))
+    return [
+        {
+            "@id": f"#software-{quote(f'{name}-{version}', safe='')}",
+            "@type": "SoftwareApplication",
+            "name": name,
+            "softwareVersion": str(version or "unknown"),
+            **({"url": url} if url else {}),
+        }
+        for name, version, url in named
+    ]
+
+
+def _thing(kind: str, name: str, model: str | None, facts: dict[str, Any], keys: Sequence[str]) -> list[Entity]:
+    """A drive or a host with what was told of it then: with another firmware it is another entity."""
+    known = {key: facts[key] for key in keys if facts.get(key) is not None}
+    place = f"#{kind}-{quote(name, safe='')}-{hashlib.sha256(canonical([model, known]).encode()).hexdigest()[:8]}"
+    values = [
+        {"@id": f"{place}-{key}", "@type": "PropertyValue", "name": key, "value": _told(value)}
+        for key, value in known.items()
+    ]
+    one: Entity = {
+        "@id": place,
+        "@type": "IndividualProduct",
+        "name": f"{model} {name}" if model else f"{kind} {name}",
+        **({"additionalProperty": [{"@id": value["@id"]} for value in values]} if values else {}),
+    }
+    if kind == "drive":
+        one |= {"serialNumber": name, **({"model": model} if model else {})}
+    return [one, *values]
+
+
+def _told(value: Any) -> Any:
+    return value if isinstance(value, str | int | float) else canonical(value)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}

@@ -1,0 +1,78 @@
+"""What only the publisher of a study knows: who made it, under which licence, since when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from urllib.parse import quote
+
+from drivelab.errors import UserError
+
+_AUTHOR = re.compile(r"\s*([^<>]*[^<>\s])\s*(?:<\s*(?:https?://orcid\.org/)?([0-9Xx-]+)\s*>)?\s*")
+_ORCID = re.compile(r"(\d{4}-){3}\d{3}[\dX]")
+_SPDX = re.compile(r"[A-Za-z0-9.+-]+")
+_NO_LICENCE = "No licence was given: ask the authors before the data are used."
+
+
+@dataclass(frozen=True)
+class Publication:
+    """As RO-Crate has it: references of the root data entity, and the entities that they are about."""
+
+    authors: tuple[dict[str, Any], ...] = ()
+    licence: str | None = None
+    """URL of the licence of the data."""
+    published: str | None = None
+    """Date; None: when the last recording was finished."""
+
+    @property
+    def entities(self) -> list[dict[str, Any]]:
+        """Persons, and the licence."""
+        if self.licence is None:
+            return list(self.authors)
+        name = self.licence.rstrip("/").rpartition("/")[2]
+        one = {"@id": self.licence, "@type": "CreativeWork", "name": name, "description": f"Licence {name}"}
+        return [*self.authors, one]
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """Of the root data entity."""
+        licence: Any = _NO_LICENCE if self.licence is None else {"@id": self.licence}
+        authors = [{"@id": one["@id"]} for one in self.authors]
+        return {"license": licence, **({"author": authors} if authors else {})}
+
+
+def publication(authors: Sequence[str], licence: str | None, published: str | None) -> Publication:
+    """From what a user gives: `Name <ORCID>`, a name of SPDX or a URL, a date; raises UserError for anything else."""
+    if published is not None:
+        try:
+            date.fromisoformat(published)
+        except ValueError:
+            raise UserError(f"'{published}' is no date; write it as 2026-05-01") from None
+    if licence is not None and not licence.startswith(("http://", "https://")):
+        if not _SPDX.fullmatch(licence):
+            raise UserError(f"'{licence}' is no licence; give a name of the SPDX list, such as CC-BY-4.0, or a URL")
+        licence = f"https://spdx.org/licenses/{licence}"
+    return Publication(tuple(map(_author, authors)), licence, published)
+
+
+def _author(text: str) -> dict[str, Any]:
+    match = _AUTHOR.fullmatch(text)
+    if match is None or (match[2] and not _is_orcid(match[2].upper())):
+        raise UserError(f"'{text}' is no author; write 'Name', or with an ORCID 'Name <0000-0002-1825-0097>'")
+    name = match[1]
+    place = f"https://orcid.org/{match[2].upper()}" if match[2] else f"#author-{quote(name, safe='')}"
+    return {"@id": place, "@type": "Person", "name": name}
+
+
+def _is_orcid(text: str) -> bool:
+    """Whether its check digit is right (ISO/IEC 7064, MOD 11-2)."""
+    if not _ORCID.fullmatch(text):
+        return False
+    total = 0
+    for digit in text.replace("-", "")[:-1]:
+        total = (total + int(digit)) * 2
+    check = (12 - total % 11) % 11
+    return text[-1] == ("X" if check == 10 else str(check))

@@ -1,0 +1,50 @@
+"""A published number among those of a study: its row in the table `summary` or `deltas`, by what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from drivelab.errors import UserError
+
+KEYS = {
+    "summary": ("drive", "measurement", "protocol", "cell_label", "metric"),
+    "deltas": ("comparison", "basis", "measurement", "protocol", "cell_label", "metric"),
+}
+"""Columns that say what a number is of, by table."""
+_FEW = 12
+
+
+def choose(rows: pd.DataFrame, table: str, words: Sequence[str]) -> pd.DataFrame:
+    """Rows of a table of KEYS that fit all words, each with its place in the table as index.
+
+    A word is COLUMN=VALUE, or a value of any column, whole or in part; where it is the whole value of a row, others
+    that have it in part do not fit. Capital letters do not matter. Raises UserError for a word that fits no row, with
+    what there is.
+    """
+    chosen = rows
+    for word in words:
+        column, equals, value = word.partition("=")
+        if equals and column in KEYS[table]:
+            fit = chosen[column].str.casefold() == value.strip().casefold()
+        else:
+            texts = [chosen[name].astype(str).str.casefold() for name in KEYS[table]]
+            fit = _any(text == word.casefold() for text in texts)
+            if not fit.any():
+                fit = _any(text.str.contains(word.casefold(), regex=False) for text in texts)
+        if not fit.any():
+            names = [column] if equals and column in KEYS[table] else list(KEYS[table])
+            there = "; ".join(f"{name}: {_listed(chosen[name])}" for name in names)
+            raise UserError(f"'{word}' fits no number of {table}; there is {there}")
+        chosen = chosen[fit]
+    return chosen
+
+
+def _any(masks: object) -> pd.Series:
+    return pd.concat(list(masks), axis=1).any(axis=1)  # type: ignore[call-overload]
+
+
+def _listed(values: pd.Series) -> str:
+    found = list(dict.fromkeys(values.astype(str)))
+    return ", ".join(found[:_FEW]) + (f" and {len(found) - _FEW} more" if len(found) > _FEW else "")

@@ -1,0 +1,214 @@
+"""Archives are written whole or not at all, and have all of a study."""
+
+from __future__ import annotations
+
+import base64
+import os
+import resource
+import signal
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from drivelab.archive.contents import Item, contents
+from drivelab.archive.create import write_archive, write_folder
+from drivelab.archive.publication import Publication, publication
+from drivelab.archive.verify import verify
+from drivelab.config.study import Study, load_study
+from drivelab.errors import UserError
+from drivelab.recording.checksums import write_checksums
+
+NOW = Publication(published="2026-05-01")
+
+
+@pytest.fixture
+def study(project: Path) -> Study:
+    """The demo study, in the current folder, with a recording of two files and one that was not finished."""
+    study = load_study(Path("config/demo.yaml"))
+    recording = study.results / "recordings/op7/pts-iops/0123456789ab-run1"
+    for folder in (recording, recording.with_name(f"{recording.name}.part")):
+        (folder / "cells").mkdir(parents=True)
+        (folder / "plan.json").write_text("{}")
+        (folder / "cells/fio.json").write_bytes(os.urandom(200_000))
+    write_checksums(recording)
+    for name in ("study.txt", "tables/summary.parquet", "other/study.txt", "other/recordings/x"):
+        (study.results / name).parent.mkdir(parents=True, exist_ok=True)
+        (study.results / name).write_text(study.name)
+    return study
+
+
+def names(study: Study, *without: str) -> set[str]:
+    return {one.name for one in contents(study, without)}
+
+
+@contextmanager
+def nothing_left(folder: Path) -> Iterator[None]:
+    before = set(folder.iterdir())
+    yield
+    assert set(folder.iterdir()) == before
+
+
+def test_all_of_a_study_is_in_it_and_nothing_of_another(study: Study) -> None:
+    results, found = str(study.results), names(study)
+    recording = f"{results}/recordings/op7/pts-iops/0123456789ab-run1"
+    assert {
+        "config/demo.yaml",
+        "config/drives.tsv",
+        "config/protocols/pts-iops.yaml",
+        "config/virtual_drives.yaml",
+    } < found
+    assert {f"{recording}/plan.json", f"{recording}/SHA256SUMS", f"{recording}.part/cells/fio.json"} < found
+    assert {f"{results}/study.txt", f"{results}/tables/summary.parquet", "traces/sqlite-inserts.parquet"} < found
+    assert not any(one.startswith(f"{results}/other/") for one in found)
+
+
+def test_kinds_are_left_out(study: Study) -> None:
+    gone = names(study) - names(study, "unfinished", "tables", "traces")
+    assert gone
+    assert all(".part/" in one or "/tables/" in one or one.startswith("traces/") for one in gone)
+
+
+def test_a_study_without_recordings_is_refused(project: Path) -> None:
+    study = load_study(Path("config/demo.yaml"))
+    study.results.mkdir(parents=True)
+    with pytest.raises(UserError, match="no recordings; run the study first"):
+        contents(study)
+
+
+def test_links_are_followed_once_and_what_is_no_file_is_refused(study: Study, tmp_path: Path) -> None:
+    (study.results / "tables/loop").symlink_to((study.results / "tables").absolute())
+    (study.results / "tables/file").symlink_to(Path("config/drives.tsv").absolute())
+    assert f"{study.results}/tables/file" in names(study)
+    os.mkfifo(study.results / "tables/pipe")
+    with pytest.raises(UserError, match="pipe: is no file and no folder"):
+        contents(study)
+
+
+def test_what_lies_elsewhere_keeps_its_whole_path(
+    study: Study, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("elsewhere") / "mine.yaml"
+    place.write_text((tmp_path / "config/demo.yaml").read_text())
+    assert f"elsewhere{place}" in names(load_study(place))
+
+
+def test_only_snakemakes_records_of_the_study_are_in_it(study: Study) -> None:
+    metadata = Path(".snakemake/metadata")
+    metadata.mkdir(parents=True)
+    for output in (f"{study.results}/tables/summary.parquet", "results/another/tables/summary.parquet"):
+        (metadata / base64.urlsafe_b64encode(output.encode()).decode()).write_text("{}")
+    output = study.results / ("long/" * 60) / "file"
+    output.parent.mkdir(parents=True)
+    output.touch()
+    long = base64.urlsafe_b64encode(str(output).encode()).decode()
+    (metadata / f"@{long[:250]}").mkdir()
+    (metadata / f"@{long[:250]}" / long[250:]).write_text("{}")
+    (metadata / "no record").write_text("{}")
+    assert sum(one.startswith(".snakemake/") for one in names(study)) == 2
+
+
+def test_an_archive_and_a_folder_have_the_same_files(study: Study, tmp_path: Path) -> None:
+    items = contents(study)
+    archive, folder = tmp_path / "a.tar.gz", tmp_path / "crate"
+    told: list[int] = []
+    assert not write_archive(study, items, archive, NOW, told.append).altered
+    assert sum(told) == sum(one.path.stat().st_size for one in items)
+    write_folder(study, items, folder, NOW)
+    with tarfile.open(archive) as tar:
+        packed = {one.name.partition("/")[2]: one.mtime for one in tar}
+    there = {str(one.relative_to(folder)): int(one.stat().st_mtime) for one in folder.rglob("*") if one.is_file()}
+    assert packed == there
+    assert {"README.txt", "ro-crate-metadata.json", "ro-crate-preview.html", "SHA256SUMS"} < set(packed)
+    assert not verify(archive).altered
+    assert not verify(folder).altered
+    (folder / "config/drives.tsv").write_text("other")
+    assert verify(folder).altered == {"config/drives.tsv": "altered"}
+
+
+def test_an_altered_recording_is_told_and_archived_as_it_is(study: Study, tmp_path: Path) -> None:
+    recording = study.results / "recordings/op7/pts-iops/0123456789ab-run1"
+    (recording / "cells/fio.json").write_text("better")
+    (recording / "more").touch()
+    (recording / "plan.json").unlink()
+    written = write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
+    assert written.altered == [f"{recording}/{name}" for name in ("cells/fio.json", "more", "plan.json")]
+    assert not verify(tmp_path / "a.tar.gz").altered
+
+
+def test_nothing_is_overwritten(study: Study, tmp_path: Path) -> None:
+    for name in ("a.tar.gz", "b.tar.gz.sha256"):
+        (tmp_path / name).write_text("mine")
+        with pytest.raises(UserError, match="nothing is overwritten"):
+            write_archive(study, contents(study), tmp_path / name.removesuffix(".sha256"), NOW)
+        assert (tmp_path / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("write", [write_archive, write_folder])
+def test_an_interrupted_one_leaves_nothing(write: object, study: Study, tmp_path: Path) -> None:
+    def interrupt(size: int) -> None:
+        raise KeyboardInterrupt
+
+    items = contents(study)
+    with nothing_left(tmp_path), pytest.raises(KeyboardInterrupt):
+        write(study, items, tmp_path / "a", NOW, interrupt)  # type: ignore[operator]
+
+
+def test_a_full_disk_is_told_and_nothing_is_left(study: Study, tmp_path: Path) -> None:
+    items, limits = contents(study), resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+        with nothing_left(tmp_path), pytest.raises(UserError, match=r"a\.tar\.gz: cannot be written: File too large"):
+            write_archive(study, items, tmp_path / "a.tar.gz", NOW)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_two_at_once_do_not_write_into_one_file(study: Study, tmp_path: Path) -> None:
+    def again(size: int) -> None:
+        write_archive(study, items, tmp_path / "a.tar.gz", NOW)
+
+    items = contents(study)
+    with pytest.raises(UserError, match="is being written by another process"):
+        write_archive(study, items, tmp_path / "a.tar.gz", NOW, again)
+
+
+def test_what_a_killed_process_left_is_no_hindrance(study: Study, tmp_path: Path) -> None:
+    (tmp_path / "a.tar.gz.part").write_bytes(b"x" * 1_000_000)
+    write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
+    assert not verify(tmp_path / "a.tar.gz").altered
+    assert not (tmp_path / "a.tar.gz.part").exists()
+
+
+def test_a_file_that_changes_meanwhile_is_refused(study: Study, tmp_path: Path) -> None:
+    growing = Path("/proc/self/status")  # has a size of 0, and content
+    with nothing_left(tmp_path), pytest.raises(UserError, match="changed while it was archived"):
+        write_archive(study, [*contents(study), Item("growing", growing)], tmp_path / "a.tar.gz", NOW)
+
+
+def test_authors_and_licences() -> None:
+    one = publication(["Ada Lovelace <0000-0002-1825-0097>", "A. N. Other"], "CC-BY-4.0", None)
+    assert [author["@id"] for author in one.authors] == [
+        "https://orcid.org/0000-0002-1825-0097",
+        "#author-A.%20N.%20Other",
+    ]
+    assert one.licence == "https://spdx.org/licenses/CC-BY-4.0"
+    assert publication([], "https://example.org/terms", None).licence == "https://example.org/terms"
+
+
+@pytest.mark.parametrize(
+    ("authors", "licence", "published", "words"),
+    [
+        (["Ada <0000-0002-1825-0098>"], None, None, "is no author"),
+        (["<0000-0002-1825-0097>"], None, None, "is no author"),
+        ([], "no licence", None, "is no licence"),
+        ([], None, "May 2026", "is no date"),
+    ],
+)
+def test_what_is_none_is_refused(authors: list[str], licence: str, published: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        publication(authors, licence, published)

@@ -1,0 +1,136 @@
+"""Restoring writes what was verified, where it was, and over nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+import zlib
+from pathlib import Path
+
+import pytest
+
+from drivelab.archive.container import Writer, seal
+from drivelab.archive.restore import restore
+from drivelab.errors import UserError
+from drivelab.recording.checksums import CHECKSUMS, lines_of
+
+FILES = {"config/study.yaml": b"name: a\n", "results/recordings/a": os.urandom(5000), "results/tables/b": b""}
+OWN = {"README.txt": b"read me", "versions/requirements.txt": b"numpy"}
+MTIME_S = 1_700_000_000
+
+
+def archive(folder: Path, files: dict[str, bytes]) -> Path:
+    path = folder / "archive.tar.gz"
+    digests = {}
+    with path.open("wb") as file:
+        writer = Writer(file)
+        for name, data in files.items():
+            digests[name] = writer.add(f"study/{name}", io.BytesIO(data), len(data), MTIME_S)
+        sums = lines_of(digests)
+        writer.add(f"study/{CHECKSUMS}", io.BytesIO(sums), len(sums), MTIME_S)
+        writer.close()
+    return path
+
+
+def there(folder: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+
+
+def test_files_of_the_study_come_back_with_their_times(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    done = restore(archive(tmp_path, {**FILES, **OWN}), folder)
+    assert (done.written, done.there, done.elsewhere) == (3, 0, 0)
+    assert there(folder) == FILES
+    assert {one.stat().st_mtime for one in folder.rglob("*") if one.is_file()} == {MTIME_S}
+
+
+def test_what_is_there_already_stays_and_is_not_newer_afterwards(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    (folder / "config").mkdir(parents=True)
+    (folder / "config/study.yaml").write_bytes(FILES["config/study.yaml"])
+    done = restore(archive(tmp_path, FILES), folder)
+    assert (done.written, done.there) == (2, 1)
+    assert (folder / "config/study.yaml").stat().st_mtime == MTIME_S
+    os.utime(folder / "config/study.yaml", (1, 1))
+    assert restore(archive(tmp_path, FILES), folder).written == 0
+    assert (folder / "config/study.yaml").stat().st_mtime == 1
+
+
+@pytest.mark.parametrize("kind", ["other", "folder", "link", "blocked"])
+def test_anything_else_in_the_place_of_a_file_is_kept_and_nothing_written(kind: str, tmp_path: Path) -> None:
+    folder, name = tmp_path / "new", "results/tables/b"
+    (folder / "results").mkdir(parents=True)
+    if kind == "blocked":
+        (folder / "results/tables").write_text("mine")
+    else:
+        (folder / "results/tables").mkdir()
+        if kind == "other":
+            (folder / name).write_text("mine")
+        elif kind == "folder":
+            (folder / name).mkdir()
+        else:
+            (folder / name).symlink_to("nowhere")
+    before = there(folder)
+    with pytest.raises(UserError, match="nothing is overwritten; restore with --to another folder"):
+        restore(archive(tmp_path, FILES), folder)
+    assert there(folder) == before
+
+
+def test_of_an_altered_archive_nothing_is_written(tmp_path: Path) -> None:
+    path = archive(tmp_path, FILES)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=r"not as it was written .* nothing was restored"):
+        restore(path, tmp_path / "new")
+    path = archive(tmp_path, FILES)
+    with pytest.raises(UserError, match="not as it was written"):
+        restore(path, tmp_path / "new", "0" * 64)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/etc/evil", "a//b"])
+def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="leads out of its folder"):
+        restore(archive(tmp_path, {**FILES, name: b"evil"}), tmp_path / "deep/new")
+    assert not (tmp_path / "deep").exists()
+    assert not (tmp_path / "evil").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE])
+def test_links_devices_and_folders_are_no_part_of_an_archive(kind: bytes, tmp_path: Path) -> None:
+    info = tarfile.TarInfo("study/results/link")
+    info.type, info.linkname = kind, "/etc/passwd"
+    sums = lines_of({"results/link": hashlib.sha256(b"").hexdigest()})
+    plain = tarfile.TarInfo(f"study/{CHECKSUMS}")
+    plain.size = len(sums)
+    tar = info.tobuf() + plain.tobuf() + sums + bytes(-len(sums) % 512) + bytes(1024)
+    packer = zlib.compressobj(wbits=31)
+    data = packer.compress(tar) + packer.flush()
+    path = tmp_path / "archive.tar.gz"
+    path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
+    with pytest.raises(UserError, match=r"not as it was written \(results/link\)"):
+        restore(path, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_interrupted_one_leaves_whole_files_and_goes_on(tmp_path: Path) -> None:
+    folder, told = tmp_path / "new", []
+
+    def interrupt(count: int) -> None:
+        told.append(count)
+        if sum(told) > 1.5 * size:
+            raise KeyboardInterrupt
+
+    files = {f"results/{number}": os.urandom(100_000) for number in range(6)}
+    path = archive(tmp_path, files)
+    size = path.stat().st_size
+    with pytest.raises(KeyboardInterrupt):
+        restore(path, folder, watch=interrupt)
+    kept = there(folder)
+    assert 0 < len(kept) < len(files)
+    assert kept.items() < files.items()
+    assert restore(path, folder).there == len(kept)
+    assert there(folder) == files
