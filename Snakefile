@@ -4,24 +4,38 @@ One study a run: snakemake --config study=config/demo.yaml
 With `--config png=no` figures are not made as PNG, which the report needs none of: a third less time for them.
 """
 
+import shlex
+
 from snakemake.exceptions import WorkflowError
+from snakemake.script import PythonScript
 
 from drivelab.config.code_digest import code_digest, files_digest
 from drivelab.config.study import DEFAULT_STUDY
 from drivelab.errors import UserError
+from drivelab.forks import Forks
+from drivelab.parent import ending_with_parent
+from drivelab.stages.cluster import Cluster
+from drivelab.stages.fleet import Fleet
 from drivelab.stages.layout import KEY, Layout
 from drivelab.stages.planning import Campaign
+from drivelab.stages.scheduling import Scheduling
 
 try:
     png = str(config.get("png", "yes")).lower() in ("yes", "true")  # what is given by --config is text
-    layout = Layout(Campaign.load(config.get("study", DEFAULT_STUDY)), png=png)
+    cluster = Cluster.from_mapping(config["cluster"]) if "cluster" in config else None
+    study, drive = config.get("study", DEFAULT_STUDY), config.get("drive")
+    layout = Layout(Campaign.load(study, drive=drive, everywhere=cluster is not None), png=png)
     layout.check_owner()
+    if workflow.is_main_process:
+        layout.drop_stale_plans()
+    scheduling = Scheduling(layout.campaign, cluster)
+    fleet = Fleet(layout, judges=workflow.is_main_process) if layout.campaign.fleet else None
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
-workflow.global_resources.update(layout.host_limits())
-# A Snakemake that is killed takes the stage with it: nothing goes on with a drive that nobody watches (prctl(2)).
-STAGE = "exec setpriv --pdeathsig TERM drivelab"
+workflow.global_resources.update(fleet.limits(scheduling) if fleet else scheduling.limits())
+# A Snakemake that is killed takes the stage with it: nothing goes on with a drive that nobody watches.
+STAGE = shlex.join(["exec", *ending_with_parent("TERM"), "drivelab"])
 
 
 report: "workflow/report/workflow.rst"
@@ -33,23 +47,49 @@ wildcard_constraints:
     key=KEY,
 
 
+localrules:
+    all,
+    plan,
+    capture,
+    exclusions,
+    summary,
+    differences,
+    deltas,
+
+
 rule all:
     input:
-        layout.targets(),
+        fleet.targets() if fleet else layout.targets(),
 
 
-include: "workflow/rules/plan.smk"
-include: "workflow/rules/condition.smk"
-include: "workflow/rules/measure.smk"
-include: "workflow/rules/trace.smk"
-include: "workflow/rules/tables.smk"
-include: "workflow/rules/analysis.smk"
-include: "workflow/rules/figures.smk"
-include: "workflow/rules/report.smk"
+include: "workflow/rules/records.smk"
+
+
+if fleet:
+
+    include: "workflow/rules/fleet.smk"
+
+else:
+
+    include: "workflow/rules/plan.smk"
+    include: "workflow/rules/condition.smk"
+    include: "workflow/rules/measure.smk"
+    include: "workflow/rules/trace.smk"
+    include: "workflow/rules/tables.smk"
+    include: "workflow/rules/analysis.smk"
+    include: "workflow/rules/figures.smk"
+    include: "workflow/rules/report.smk"
 
 
 onstart:
     layout.claim()
+    if workflow.local_exec and workflow.is_main_process:
+        # What the scripts of each recording import.
+        forks = Forks(["snakemake.script", "drivelab.tables.collect", "drivelab.figures.sheets"])
+        PythonScript.execute_script = lambda script, path, edit=False: forks.run(path)
+        # Snakemake's limit of jobs a second has it look for jobs once a second for each job that has ended (its pull
+        # request 3744): hours into a study that is a core of the host that measures.
+        workflow.scheduler.job_rate_limiter = None
 
 
 onsuccess:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from drivelab.errors import reported
-from drivelab.report.pdf import write_pdf
+from drivelab.report.pdf import pages, write_pdf
 from drivelab.report.study import gathered
 
 NOT_TABLES = ("manifests", "figures")
@@ -11,5 +11,6 @@ NOT_TABLES = ("manifests", "figures")
 with reported(snakemake.log[0]):
     tables = {name: paths for name, paths in snakemake.input.items() if name not in NOT_TABLES}
     recordings = [Path(manifest).parent for manifest in snakemake.input.manifests]
-    report, _ = gathered(tables, recordings, map(Path, snakemake.input.figures), snakemake.params.study)
-    write_pdf(report, Path(snakemake.output[0]))
+    figures = [Path(figure) for figure in snakemake.input.figures]
+    report, _ = gathered(tables, recordings, figures, snakemake.params.study)
+    write_pdf(pages(report), Path(snakemake.output[0]))

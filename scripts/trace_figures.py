@@ -3,10 +3,12 @@
 from pathlib import Path
 
 from drivelab.errors import reported
-from drivelab.figures import trace_sheet
+from drivelab.figures import kept, trace_sheet
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):
+    files = [Path(path) for path in snakemake.output]
+    made_from = kept.origins(snakemake.params.code, dict(snakemake.input.items()), trace_sheet.tables_of)
+    stems = kept.not_right(files, made_from)
     tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
-    stems = {Path(path).stem: Path(path).with_suffix("") for path in snakemake.output}
-    trace_sheet.draw(stems, tables, png=any(path.endswith(".png") for path in snakemake.output))
+    trace_sheet.draw(stems, tables, png=any(one.suffix == ".png" for one in files), made_from=made_from)

@@ -6,7 +6,7 @@ rule steady_state:
     log:
         layout.path("logs/steady_state/RECORDING.log"),
     params:
-        code=code_digest("analysis.windows"),
+        code=code_digest("steady_state.py"),
         steps=lambda wildcards: layout.planned(wildcards).plan.subject["measure"],
     script:
         "../../scripts/steady_state.py"
@@ -23,7 +23,7 @@ rule exclusions:
     log:
         layout.path("logs/exclusions.log"),
     params:
-        code=code_digest("analysis.exclusions", "tables.facts"),
+        code=code_digest("exclusions.py"),
         others=layout.other_folders(),
         drives=list(layout.campaign.study.subjects),
         measurements=layout.measurements(),
@@ -45,7 +45,7 @@ rule summary:
     log:
         layout.path("logs/summary.log"),
     params:
-        code=code_digest("analysis.summary", "analysis.exclusions"),
+        code=code_digest("summary.py"),
         scores=layout.scores(),
         rse_threshold_pct=layout.campaign.study.rse_threshold_pct,
     script:
@@ -63,7 +63,7 @@ rule differences:
     log:
         layout.path("logs/differences.log"),
     params:
-        code=code_digest("analysis.differences", "analysis.exclusions", "tables.conditions"),
+        code=code_digest("differences.py"),
         altered=layout.altered(),
         pairs=layout.compared_pairs(),
         intended=layout.campaign.study.intended,
@@ -80,7 +80,7 @@ rule deltas:
     log:
         layout.path("logs/deltas.log"),
     params:
-        code=code_digest("analysis.deltas"),
+        code=code_digest("deltas.py"),
         basis=layout.campaign.study.basis,
         basis_is_there=layout.campaign.basis_is_there,
         comparison=layout.comparison(),
@@ -102,6 +102,6 @@ rule findings:
     log:
         layout.path("logs/findings.log"),
     params:
-        code=code_digest("analysis.detectors", "analysis.saturation_table"),
+        code=code_digest("findings.py"),
     script:
         "../../scripts/findings.py"

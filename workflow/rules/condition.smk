@@ -1,3 +1,4 @@
+# Purge, precondition and measure are a group: to a cluster they are one job, so that nothing comes between.
 rule purge:
     input:
         plan=ancient(layout.path("plans/RECORDING.json")),
@@ -5,10 +6,12 @@ rule purge:
         seal=temp(layout.path("seals/RECORDING.purge.json")),
     log:
         layout.path("logs/purge/RECORDING.log"),
-    priority: 10
-    threads: layout.all_cores(workflow.cores)
+    priority: scheduling.priority("purge")
+    group:
+        "chain"
+    threads: scheduling.cores(workflow.cores)
     resources:
-        **layout.drive_resources(),
+        **scheduling.chain("purge"),
     shell:
         "{STAGE} purge {input.plan:q} --seal {output.seal:q} > {log:q} 2>&1"
 
@@ -21,9 +24,11 @@ rule precondition:
         seal=temp(layout.path("seals/RECORDING.precondition.json")),
     log:
         layout.path("logs/precondition/RECORDING.log"),
-    priority: 20
-    threads: layout.all_cores(workflow.cores)
+    priority: scheduling.priority("precondition")
+    group:
+        "chain"
+    threads: scheduling.cores(workflow.cores)
     resources:
-        **layout.drive_resources(),
+        **scheduling.chain("precondition"),
     shell:
         "{STAGE} precondition {input.plan:q} --after {input.seal:q} --seal {output.seal:q} > {log:q} 2>&1"

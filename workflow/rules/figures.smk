@@ -1,6 +1,7 @@
-from drivelab.stages.figure_kinds import OVER_SIZES, figure_modules
+from drivelab.stages.figure_kinds import OVER_SIZES, figure_code
 
-# A recording has the figures that its plan leads to, all drawn by one job: a rule for each combination there is.
+# A recording has the figures that its plan leads to, all drawn by one job: a rule for each combination there is. What
+# is right already is kept, so the files are there while a job runs (update).
 for number, kinds in enumerate(layout.figure_sets(), start=1):
 
     rule:
@@ -9,19 +10,19 @@ for number, kinds in enumerate(layout.figure_sets(), start=1):
         input:
             **layout.figure_tables(kinds),
         output:
-            **layout.figures("RECORDING", kinds, report),
+            **layout.figures("RECORDING", kinds, update, report),
         log:
             layout.path("logs/figures/RECORDING.log"),
         wildcard_constraints:
             **layout.with_figures(kinds),
         params:
-            code=code_digest(*figure_modules(kinds)),
+            code=figure_code(kinds),
         script:
             "../../scripts/figures.py"
 
 
 # So have measurements of several drives: one job draws all that compares them.
-for number, kinds in enumerate(sorted(set(layout.over_drives().values())), start=1):
+for number, kinds in enumerate(sorted(set(layout.over_drives.values())), start=1):
 
     rule:
         name:
@@ -29,13 +30,13 @@ for number, kinds in enumerate(sorted(set(layout.over_drives().values())), start
         input:
             **layout.tables_over_drives(kinds),
         output:
-            **layout.figures("comparison/{measurement}", kinds, report),
+            **layout.figures("comparison/{measurement}", kinds, update, report),
         log:
             layout.path("logs/comparison_figures/{measurement}.log"),
         wildcard_constraints:
             measurement=layout.measurements_with(kinds),
         params:
-            code=code_digest("analysis.exclusions", *figure_modules(kinds)),
+            code=figure_code(kinds),
         script:
             "../../scripts/figures.py"
 
@@ -45,13 +46,13 @@ rule size_figures:
     input:
         **layout.tables_over_sizes(),
     output:
-        **layout.figures("comparison/{measurement}", OVER_SIZES, report),
+        **layout.figures("comparison/{measurement}", OVER_SIZES, update, report),
     log:
         layout.path("logs/comparison_figures/{measurement}.log"),
     wildcard_constraints:
         measurement=layout.names_by_size(),
     params:
-        code=code_digest("analysis.exclusions", *figure_modules(OVER_SIZES)),
+        code=figure_code(OVER_SIZES),
     script:
         "../../scripts/figures.py"
 
@@ -60,12 +61,12 @@ rule trace_figures:
     input:
         **layout.trace_tables(),
     output:
-        **layout.figures("traces/{trace}", ["trace"], report),
+        **layout.figures("traces/{trace}", ["trace"], update, report),
     log:
         layout.path("logs/trace_figures/{trace}.log"),
     wildcard_constraints:
         trace=layout.trace_names(),
     params:
-        code=code_digest(*figure_modules(["trace"])),
+        code=figure_code(["trace"]),
     script:
         "../../scripts/trace_figures.py"

@@ -9,10 +9,12 @@ rule measure:
     wildcard_constraints:
         measurement=f"(?!({layout.traced_measurements()})/)[A-Za-z0-9.-]+",
         key=layout.keys_of_single(),
-    priority: 30
-    threads: layout.all_cores(workflow.cores)
+    priority: scheduling.priority("measure")
+    group:
+        "chain"
+    threads: scheduling.cores(workflow.cores)
     resources:
-        **layout.drive_resources(),
+        **scheduling.chain("measure"),
     shell:
         "{STAGE} measure {input.plan:q} --after {input.seal:q} > {log:q} 2>&1"
 
@@ -42,9 +44,11 @@ for number, group in enumerate(layout.simultaneous(), start=1):
             manifests=group.manifests,
         log:
             group.log,
-        priority: 30
-        threads: layout.all_cores(workflow.cores)
+        priority: scheduling.priority_together(group.recordings)
+        group:
+            "chain"
+        threads: scheduling.cores(workflow.cores)
         resources:
-            **layout.resources_of(group.drives),
+            **scheduling.together(group.recordings),
         shell:
             "{STAGE} measure-together {input.plans:q} --after {input.seals:q} > {log:q} 2>&1"

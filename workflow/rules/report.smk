@@ -21,12 +21,13 @@ rule report:
         hosts=layout.path("tables/hosts.parquet"),
         traces=layout.path("tables/traces.parquet"),
         figures=layout.all_figures(),
+        every_table=layout.tables(),
     output:
         report(layout.path("report/index.html"), caption="../report/report.rst", category="Report"),
     log:
         layout.path("logs/report.log"),
     params:
-        code=code_digest("report.study"),
+        code=code_digest("report.py"),
         templates=files_digest(
             *(f"scripts/drivelab/report/templates/{name}*" for name in ("report.", "parts.", "reading.", "charts.")),
             "workflow/report/*.rst",
@@ -39,13 +40,13 @@ rule report:
 # The pages of the tests for print, from the same files.
 rule report_pdf:
     input:
-        **dict(rules.report.input.items()),
+        **{name: paths for name, paths in rules.report.input.items() if name != "every_table"},
     output:
         report(layout.path("report/pts-pages.pdf"), caption="../report/pts-pages.rst", category="Report"),
     log:
         layout.path("logs/report_pdf.log"),
     params:
-        code=code_digest("report.study", "report.pdf"),
+        code=code_digest("report_pdf.py"),
         templates=files_digest("scripts/drivelab/report/templates/pages.*", "workflow/report/*.rst"),
         study=layout.report_facts(),
     script:

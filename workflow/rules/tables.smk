@@ -11,7 +11,7 @@ rule tables:
     log:
         layout.path("logs/tables/RECORDING.log"),
     params:
-        code=code_digest("tables.collect"),
+        code=code_digest("tables.py"),
         reduced=lambda wildcards: bool(layout.planned(wildcards).altered),
         limits=layout.taint_limits(),
     script:
@@ -31,7 +31,7 @@ rule inventory:
     log:
         layout.path("logs/inventory.log"),
     params:
-        code=code_digest("tables.inventory", "trace.characterise"),
+        code=code_digest("inventory.py"),
         traces=list(layout.traces()),
     script:
         "../../scripts/inventory.py"

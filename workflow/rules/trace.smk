@@ -3,10 +3,10 @@ rule capture:
         trace=layout.path("traces/{trace}.parquet"),
     log:
         layout.path("logs/capture/{trace}.log"),
-    priority: 40
-    threads: layout.all_cores(workflow.cores)
+    priority: scheduling.first
+    threads: scheduling.cores(workflow.cores)
     resources:
-        measuring=1,
+        **scheduling.here(),
     params:
         study=str(layout.campaign.study.path),
     shell:
@@ -23,6 +23,6 @@ rule trace_statistics:
     wildcard_constraints:
         trace=layout.trace_names(),
     params:
-        code=code_digest("trace.statistics.count", "tables.io"),
+        code=code_digest("trace_statistics.py"),
     script:
         "../../scripts/trace_statistics.py"

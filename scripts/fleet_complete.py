@@ -1,0 +1,11 @@
+"""Whether every drive of a fleet was measured."""
+
+from pathlib import Path
+
+from drivelab.errors import reported
+from drivelab.stages.fleet import outcomes_of, require_complete
+
+with reported(snakemake.log[0]):
+    outcomes = outcomes_of(map(Path, snakemake.input.outcomes))
+    require_complete(outcomes, snakemake.input.report)
+    Path(snakemake.output.complete).write_text(f"{len(outcomes)} drives\n")

@@ -1,0 +1,14 @@
+"""The report of a fleet, one self-contained HTML file."""
+
+from pathlib import Path
+
+from drivelab.errors import reported
+from drivelab.report.fleet import write_report
+from drivelab.stages.fleet import outcomes_of
+
+TABLES = ("fleet_drives", "fleet_spread", "fleet_deviations", "fleet_hosts", "deltas")
+
+with reported(snakemake.log[0]):
+    outcomes = outcomes_of(map(Path, snakemake.input.outcomes))
+    tables = {name: Path(snakemake.input[name]) for name in TABLES}
+    write_report(tables, outcomes, snakemake.params.study, Path(snakemake.output[0]))

@@ -1,0 +1,13 @@
+"""How the values of all drives of a fleet are spread, and which drives stand apart."""
+
+from pathlib import Path
+
+from drivelab.errors import reported
+from drivelab.stages.fleet import outcomes_of
+from drivelab.tables import io
+from drivelab.tables.fleet import fleet_tables
+
+with reported(snakemake.log[0]):
+    outcomes = outcomes_of(map(Path, snakemake.input.outcomes))
+    for name, table in fleet_tables(outcomes, snakemake.params.margin_pct).items():
+        io.write(table, snakemake.output[name], name)
