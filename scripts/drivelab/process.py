@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.fio.document import CellFailed
+from drivelab.parent import ending_with_parent
 
 TICK_S = 1.0
 """How often a program that runs is looked after."""
@@ -49,13 +50,12 @@ def run_program(
     end in order. `on_hang` is called when killing is in vain (a process in uninterruptible sleep ends only when the
     drive answers). An interruption (KeyboardInterrupt) is passed on to the program, which has `patience_s` to end in
     order. The exit status is not judged here.
-    If this process is killed, the program is killed with it: setpriv(1) asks the kernel for that (prctl(2),
-    PR_SET_PDEATHSIG), which costs less than running Python code between fork and exec.
+    If this process is killed, the program is killed with it.
     """
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
         started_s = time.monotonic()
         process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *command],
+            [*ending_with_parent("KILL"), *command],
             cwd=directory,
             stdin=subprocess.DEVNULL,
             stdout=out,

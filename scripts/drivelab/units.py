@@ -7,6 +7,7 @@ import re
 from drivelab.errors import UserError
 
 _SIZE = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+_AMOUNT = {**_SIZE, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 _DURATION_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z%]*)\s*")
 
@@ -24,6 +25,11 @@ def parse_size(text: object) -> int:
     if value != int(value):
         raise UserError(f"'{text}' is not a whole number of bytes")
     return int(value)
+
+
+def parse_amount(text: object) -> float:
+    """Bytes of an amount such as `20TB` or `18TiB`: makers count in powers of ten; raises UserError for another."""
+    return _parse(text, _AMOUNT, "volume of data")
 
 
 def parse_duration(text: object) -> float:
@@ -64,3 +70,16 @@ def format_duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {int(seconds % 60):02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def format_percentage(value_pct: float, signed: bool = False) -> str:
+    """For people, without the sign of percent: `62`, `3.1`, `0.42`; signed ones with a plus or a true minus.
+
+    What rounds to nothing has no sign.
+    """
+    size = abs(value_pct)
+    shown = f"{size:,.{0 if size >= 9.95 else 1 if size >= 0.995 else 2}f}"
+    if not float(shown.replace(",", "")):
+        return shown
+    sign = "\N{MINUS SIGN}" if value_pct < 0 else "+" if signed else ""
+    return sign + shown

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.errors import UserError
+from drivelab.units import format_percentage
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 DIFFERENCES_FORBIDDEN = 3
 """Exit status where something differs that was not meant to, and that was forbidden."""
+_STEPS = "the steps of the protocol"
+"""Of which the table `conditions` has a digest, which says nothing to people."""
 _MOST = 12
 """Differences, and values that one side has alone, that are told in full; the others are counted."""
 
@@ -99,6 +102,7 @@ def as_mapping(found: Comparison) -> dict[str, Any]:
         "meant_to_differ": list(found.meant),
         "recordings": found.recordings,
         "recorded_on_neither_side": found.unknown,
+        "adjusted_for_findings": found.findings,
         "only_on_one_side": found.alone,
         "different_measurements": found.measurements,
         **{
@@ -112,17 +116,20 @@ def as_mapping(found: Comparison) -> dict[str, Any]:
 def headline(found: Comparison) -> str:
     """How many values of each verdict there are."""
     counts = ", ".join(f"{number} {verdict}" for verdict, number in found.counts.items())
+    number = found.findings
+    adjusted = f"adjusted for {number} finding{'' if number == 1 else 's'}" if number else "nothing could be tested"
     return (
         f"{found.comparison} against {found.basis}: {counts} (margin {found.terms.margin_pct:g} %, confidence "
-        f"{found.terms.confidence_pct:g} %, adjusted for {len(found.deltas)} values)"
+        f"{found.terms.confidence_pct:g} %, {adjusted})"
     )
 
 
 def _show(found: Comparison) -> None:
-    from rich.console import Console
     from rich.markup import escape
 
-    console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=100_000)
+    from drivelab.cli.wide import wide_console
+
+    console = wide_console()
     console.print(f"[bold]{escape(headline(found))}[/]")
     console.print(escape(f"Meant to differ: {_told(found.differences[found.differences['intended'].astype(bool)])}"))
     if found.measurements:
@@ -147,8 +154,11 @@ def _show(found: Comparison) -> None:
 
 def _told(differences: Any, nothing: str = "nothing") -> str:
     """Each facet once, with the values of both sides."""
+    from drivelab.analysis.differences import STEPS
+
     words = dict.fromkeys(
-        f"{row.facet} ({row.basis_value} / {row.comparison_value})" for row in differences.itertuples()
+        _STEPS if one.facet == STEPS else f"{one.facet} ({one.basis_value} / {one.comparison_value})"
+        for one in differences.itertuples()
     )
     return _first(tuple(words)) or nothing
 
@@ -163,6 +173,9 @@ def _table(found: Comparison, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from drivelab.cli.wide import print_table
+    from drivelab.report.numbers import unit_of
+
     colours = {"better": "green", "worse": "red"}
     several = found.deltas["measurement"].nunique() > 1
     shown = Table(box=None, pad_edge=False)
@@ -172,7 +185,7 @@ def _table(found: Comparison, console: Console) -> None:
         shown.add_column(Text(name), justify="right")
     shown.add_column("verdict")
     for row in found.deltas.itertuples():
-        values = [f"{value:.6g} {row.unit}" for value in (row.basis_value, row.comparison_value)]
+        values = [f"{value:.6g} {unit_of('', row.unit)}".rstrip() for value in (row.basis_value, row.comparison_value)]
         verdict = Text(row.verdict, style=colours.get(row.verdict, ""))
         doubts = "; ".join(row.doubts)
         shown.add_row(
@@ -180,12 +193,13 @@ def _table(found: Comparison, console: Console) -> None:
             Text(row.cell_label),
             row.metric,
             *values,
-            "" if row.delta_pct != row.delta_pct else f"{row.delta_pct:+.2f} %",
+            "" if row.delta_pct != row.delta_pct else f"{format_percentage(row.delta_pct, signed=True)} %",
             _interval(row.interval_low_pct, row.interval_high_pct),
             verdict + Text(f": {doubts}") if doubts else verdict,
         )
-    console.print(shown, crop=sys.stdout.isatty())
+    print_table(shown, console)
 
 
 def _interval(low_pct: float, high_pct: float) -> str:
-    return "" if low_pct != low_pct else f"{low_pct:+.2f} to {high_pct:+.2f} %"
+    low, high = format_percentage(low_pct, signed=True), format_percentage(high_pct, signed=True)
+    return "" if low_pct != low_pct else f"{low} to {high} %"

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 
 import drivelab
 from drivelab.cli import (
+    archive,
     capture,
     compare,
     doctor,
     drives,
+    evidence,
     import_results,
     plan,
     protocol,
@@ -23,9 +25,12 @@ from drivelab.cli import (
     run,
     stage,
     steady_state,
+    study,
     testing,
     trace,
+    verify,
     virtual,
+    watch,
 )
 from drivelab.errors import UserError
 
@@ -40,7 +45,9 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (
         run,
+        watch,
         plan,
+        study,
         protocol,
         drives,
         doctor,
@@ -50,8 +57,11 @@ def parser() -> argparse.ArgumentParser:
         replay,
         steady_state,
         query,
+        evidence,
         compare,
         import_results,
+        verify,
+        archive,
         testing,
         stage,
     ):

@@ -9,9 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from drivelab.recording.places import home
 from drivelab.stages.estimate import assumed_mib_s, estimate
 from drivelab.stages.planning import Campaign, Planned
-from drivelab.stages.platforms import is_here
+from drivelab.stages.platforms import host_of
+from drivelab.stages.scheduling import reckoned_capacity_bytes
 from drivelab.units import format_duration
 
 _EVERY_S = 10.0
@@ -23,8 +25,9 @@ class ProgressView:
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
-        self._status = campaign.study.results / "status"
-        self._expected = {one.plan.recording: _expected_s(campaign, one) for one in campaign.plans if is_here(one.plan)}
+        self._expected = {
+            one.plan.recording: _expected_s(campaign, one) for one in campaign.plans if campaign.is_here(one.plan)
+        }
         self._width = max(8, *map(len, campaign.study.subjects))
         self._began: dict[str, float] = {}
         self._seen: dict[str, tuple[str, float]] = {}
@@ -75,7 +78,7 @@ class ProgressView:
 
     def _read(self, drive: str) -> dict[str, Any] | None:
         try:
-            return dict(json.loads((self._status / f"{drive}.json").read_text()))
+            return dict(json.loads((home(self._campaign.study.results, drive) / f"status/{drive}.json").read_text()))
         except (OSError, ValueError):
             return None
 
@@ -90,7 +93,8 @@ class ProgressView:
             expected_s = self._observed_s(one) or self._expected[recording]
             spent_s = time.time() - self._began[recording] if recording in self._began else 0.0
             left_s += max(expected_s - spent_s, 0.1 * expected_s)
-        left_s /= self._campaign.study.concurrency
+        hosts = {host_of(plan) for plan in self._campaign.here}
+        left_s /= sum(map(self._campaign.study.concurrency_of, hosts)) or 1
         return f"{done} of {len(self._campaign.plans)} measurements done, about {format_duration(left_s)} left"
 
     def _observed_s(self, one: Planned) -> float | None:
@@ -116,5 +120,7 @@ def _duration_s(recording: Path) -> float | None:
 def _expected_s(campaign: Campaign, one: Planned) -> float:
     """Between the least and the most, nearer to the least: steady state usually comes early."""
     bandwidth_mib_s = assumed_mib_s(one.plan, None)
-    span = estimate(one.plan, campaign.capacity_bytes(one.plan), bandwidth_mib_s, campaign.traces_of(one.plan))
+    span = estimate(
+        one.plan, reckoned_capacity_bytes(campaign, one.plan), bandwidth_mib_s, campaign.traces_of(one.plan)
+    )
     return span.least_s + 0.15 * (span.most_s - span.least_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from drivelab.explore.query import Results
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Characters that a terminal obeys, but for tabs and line ends: names may come from anywhere."""
 
 
 def add_parser(commands: Any) -> None:
@@ -53,7 +58,7 @@ def _list(results: Results, form: str) -> None:
     found = columns(results)
     if form == "table":
         for name, rows, fields in found:
-            print(f"{name} ({rows} rows): {', '.join(column for column, _ in fields)}")
+            print(f"{name} ({rows} row{'' if rows == 1 else 's'}): {', '.join(column for column, _ in fields)}")
         return
     rows_of = [(name, column, kind) for name, _, fields in found for column, kind in fields]
     _show(pa.table(dict(zip(("table", "column", "type"), zip(*rows_of, strict=True), strict=True))), form)
@@ -63,31 +68,36 @@ def _show(table: pa.Table, form: str) -> None:
     from drivelab.explore.query import records
 
     if form == "json":
-        json.dump(records(table), sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        print(_escaped(json.dumps(records(table), indent=1, ensure_ascii=False)))
     elif form == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(table.column_names)
-        writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        rows = [table.column_names, *zip(*(column.to_pylist() for column in table.columns), strict=True)]
+        if sys.stdout.isatty():  # a program that reads it gets every character as it is
+            rows = [[_escaped(one) if isinstance(one, str) else one for one in row] for row in rows]
+        writer.writerows(rows)
     else:
         _print(table)
 
 
 def _print(table: pa.Table) -> None:
-    """As wide as it takes where nobody watches: what reads it must not find its lines cut."""
     from pyarrow.types import is_floating, is_integer
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from drivelab.cli.wide import print_table, wide_console
+
     shown = Table(box=None, pad_edge=False)
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
-        shown.add_column(name, justify="right" if is_floating(kind) or is_integer(kind) else "left")
+        shown.add_column(Text(_escaped(name)), justify="right" if is_floating(kind) or is_integer(kind) else "left")
     for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        shown.add_row(*(Text(_text(value)) for value in row))
-    console = Console(highlight=False) if sys.stdout.isatty() else Console(width=100_000)
-    console.print(shown, crop=sys.stdout.isatty())
+        shown.add_row(*(Text(_escaped(_text(value))) for value in row))
+    print_table(shown, wide_console())
     print(f"({table.num_rows} row{'' if table.num_rows == 1 else 's'})")
+
+
+def _escaped(text: str) -> str:
+    """Control characters as JSON and Python write them."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _text(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from drivelab.config.schema import ROOT
 from drivelab.config.study import DEFAULT_STUDY
+from drivelab.errors import UserError
 
 DEMO_STUDY = "config/demo.yaml"
 
@@ -26,6 +27,7 @@ def add_parser(commands: Any) -> None:
 def _common(one: argparse.ArgumentParser) -> None:
     one.add_argument("--yes", action="store_true", help="the data on the study's drives may be destroyed")
     one.add_argument("--cores", type=_count, default=os.cpu_count() or 1, help="CPU cores for the analysis")
+    one.add_argument("--profile", type=Path, help="Snakemake profile, such as profiles/slurm")
     one.set_defaults(handler=_run)
 
 
@@ -38,7 +40,10 @@ def _count(text: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     from drivelab.cli.runner import run_study
 
-    return run_study(in_project(options.study), options.cores, options.yes)
+    profile = options.profile
+    if profile is not None and not profile.is_dir() and not (profile := ROOT / profile).is_dir():
+        raise UserError(f"{options.profile}: is no folder of a Snakemake profile; drivelab has profiles/slurm")
+    return run_study(in_project(options.study), options.cores, options.yes, profile and profile.resolve())
 
 
 def in_project(study: str) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -14,16 +13,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from drivelab.cli import cluster, locks
 from drivelab.cli.progress_view import ProgressView
 from drivelab.errors import UserError
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
-from drivelab.stages import consent
+from drivelab.parent import ending_with_parent
+from drivelab.stages import consent, failures
+from drivelab.stages.budget import require_within
+from drivelab.stages.cluster import Cluster
 from drivelab.stages.engines import check_engines
 from drivelab.stages.headline import headline
 from drivelab.stages.layout import Layout
 from drivelab.stages.outlook import outlook
 from drivelab.stages.planning import Campaign
+from drivelab.stages.platforms import host_of, this_host
 from drivelab.units import format_duration
 from drivelab.virtual import manage
 
@@ -32,18 +36,25 @@ _RELEASE_S = 30.0
 """How long a stage that was told to end may take to let go of its drive."""
 _LEAST_FREE_BYTES = 2**20
 """Less than a cell's evidence takes."""
-_FAILED_JOB = re.compile(r"^Error in rule (\w+):\n(?:    .*\n)*?    log: (\S+)", re.MULTILINE)
+_NAMED = 3
+"""Recordings that are named in the end of a run."""
 
 
-def run_study(path: Path, cores: int, yes: bool) -> int:
+def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) -> int:
     """Run what is left of a study; returns 0 when all is done and up to date, 1 when something failed.
 
-    Raises UserError before anything is touched when the configuration does not hold, or consent is missing.
+    With the `profile` of a cluster its jobs are sent to the hosts that hold the drives. Raises UserError before
+    anything is touched when the configuration does not hold, or consent is missing.
     """
-    campaign = Campaign.load(path)
+    hosts = Cluster.of_profile(profile) if profile else None
+    campaign = Campaign.load(path, everywhere=hosts is not None)
     layout = Layout(campaign)
     layout.check_owner()
-    check_engines(campaign.here)
+    submission = None
+    if profile is not None and hosts is not None:
+        hosts.refuse(campaign)
+        submission = cluster.Submission(profile, campaign)
+    check_engines(plan for plan in campaign.here if host_of(plan) == this_host() or submission is None)
     campaign.approve_drives()
     _show_and_agree(campaign, yes)
     logs = campaign.study.results / "logs"
@@ -55,13 +66,16 @@ def run_study(path: Path, cores: int, yes: bool) -> int:
             raise UserError(
                 f"study '{campaign.study.name}' is being run already; wait for it, or end it first"
             ) from None
-        _unlock(path)
+        if locks.clear(path, campaign.study.results):
+            print("The last run was cut short; going on where it stopped.")
+        for words in submission.clear_queue() if submission else ():
+            _say(words)
         print(headline(campaign), flush=True)
         started_s = time.monotonic()
         with _host_as_wanted(campaign):
             status = None
             try:
-                status = _snakemake(campaign, path, cores, logs / "snakemake.log")
+                status = _snakemake(campaign, path, cores, logs / "snakemake.log", profile, submission)
             finally:
                 ended = status is not None and status >= 0  # else stages may still be letting go
                 _release(
@@ -75,8 +89,10 @@ def run_study(path: Path, cores: int, yes: bool) -> int:
 
 
 def _show_and_agree(campaign: Campaign, yes: bool) -> None:
-    """What is about to be lost, for real drives that something is left to be measured on."""
-    rows = [row for row in outlook(campaign) if not row.virtual and row.to_do]
+    """What is about to be lost, for real drives that something is left to be measured on; none beyond the budget."""
+    found = outlook(campaign)
+    require_within(campaign, found)
+    rows = [row for row in found if not row.virtual and row.to_do]
     for row in rows:
         print("\n".join(row.lines()), flush=True)
     consent.require(campaign.study, {row.drive: row.serial for row in rows}, yes)
@@ -87,7 +103,7 @@ def _host_as_wanted(campaign: Campaign) -> Iterator[None]:
     """What killed studies and stages left is put back first; what the study asks for is set while it runs."""
     for words in recover_all():
         _say(words)
-    if not campaign.needs_fio:
+    if not campaign.needs_fio or campaign.everywhere:
         yield
         return
     change = campaign.study.host_settings == "apply"  # to a single scenario then
@@ -99,45 +115,21 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
-def _unlock(study: Path) -> None:
-    """Remove the lock that a killed Snakemake left, after making sure that none is at work here.
-
-    Raises UserError when one is, or the lock cannot be removed.
-    """
-    locks = Path(".snakemake/locks")
-    if not locks.is_dir() or not any(locks.iterdir()):
-        return
-    if (pid := _other_snakemake()) is not None:
-        raise UserError(f"Snakemake (process {pid}) is at work in this folder; wait for it to end, or end it")
-    command = [sys.executable, "-m", "snakemake", "--unlock", "--cores", "1", "--config", f"study={study}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        words = (done.stderr.strip().splitlines() or ["no word"])[-1]
-        raise UserError(
-            f"{locks}: the lock that a killed Snakemake left cannot be removed ({words}); remove the folder"
-        )
-    print("The last run was cut short; going on where it stopped.")
-
-
-def _other_snakemake() -> int | None:
-    here = Path.cwd()
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (directory / "cmdline").read_bytes().split(b"\0")
-            if any(Path(os.fsdecode(w)).name == "snakemake" for w in words) and (directory / "cwd").resolve() == here:
-                return int(directory.name)
-        except OSError:
-            continue
-    return None
-
-
-def _snakemake(campaign: Campaign, path: Path, cores: int, log: Path) -> int:
-    """Snakemake's exit status. It ends when this process is killed (prctl(2), PR_SET_PDEATHSIG).
+def _snakemake(
+    campaign: Campaign, path: Path, cores: int, log: Path, profile: Path | None, submission: cluster.Submission | None
+) -> int:
+    """Snakemake's exit status. It ends when this process is killed.
 
     It has a process group of its own with its jobs: a signal to this process alone must reach the stages too, or
     Snakemake waits for them to finish.
     """
-    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "snakemake", "--cores", str(cores),
+    if submission is not None:
+        arguments, environment = submission.arguments(cores), submission.environment(_environment())
+    else:
+        arguments, environment = ["--cores", str(cores)], _environment()
+        if profile is not None:
+            arguments += ["--profile", str(profile)]
+    command = [*ending_with_parent("KILL"), sys.executable, "-m", "snakemake", *arguments,
                "--config", f"study={path}", "--nocolor"]  # fmt: skip
     view = ProgressView(campaign)
     with log.open("w") as output:
@@ -146,7 +138,7 @@ def _snakemake(campaign: Campaign, path: Path, cores: int, log: Path) -> int:
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env=_environment(),
+            env=environment,
             process_group=0,
         )
         try:
@@ -155,7 +147,8 @@ def _snakemake(campaign: Campaign, path: Path, cores: int, log: Path) -> int:
                     view.update()
                     time.sleep(_POLL_S)
         except BaseException:
-            os.killpg(process.pid, signal.SIGTERM)
+            # On SIGTERM Snakemake waits for jobs on other hosts to finish; on SIGINT it cancels them.
+            os.killpg(process.pid, signal.SIGINT if submission else signal.SIGTERM)
             process.wait()
             raise
     return process.returncode
@@ -188,9 +181,7 @@ def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
 def _explain(logs: Path, status: int) -> None:
     """The sentences with which stages failed, or which of them ended without any; else where to look."""
     whole = (logs / "snakemake.log").read_text(errors="replace")
-    sentences: list[str] = []
-    for rule, log in dict.fromkeys(_FAILED_JOB.findall(whole)):
-        sentences += _words_of(rule, Path(log))
+    sentences = [*failures.sentences(whole), *cluster.ended_jobs(whole)]
     if shutil.disk_usage(logs).free < _LEAST_FREE_BYTES:
         sentences = [f"drivelab: {logs.parent}: No space left on device; make room and run again to go on"]
     if status < 0:
@@ -204,25 +195,17 @@ def _explain(logs: Path, status: int) -> None:
     )
 
 
-def _words_of(rule: str, log: Path) -> list[str]:
-    """What a failed job says of itself; a fault of drivelab's own ends in a traceback, a killed process in nothing."""
-    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    sentences = [line for line in lines if line.startswith("drivelab: ")]
-    if sentences:
-        return sentences
-    if any(line.startswith("Traceback ") for line in lines):
-        return [f"drivelab: rule {rule} failed by a fault of drivelab's own: {lines[-1]}; please report it with {log}"]
-    return [
-        f"drivelab: rule {rule} ended without a word, as a process does that is killed (log {log}); "
-        "what is finished is kept, run again to go on"
-    ]
-
-
 def _result(campaign: Campaign, seconds: float) -> None:
     from drivelab.report.headline import first_headlines
 
     print(f"Done in {format_duration(seconds)}. Report: {campaign.study.results / 'report/index.html'}")
     tables = campaign.study.results / "tables"
+    if campaign.fleet:
+        from drivelab.report.fleet import verdict
+
+        for sentence in verdict(tables, campaign.study.basis):
+            print(f"  {sentence}")
+        return
     recorded = [tables / one.plan.recording for one in campaign.plans]
     paths: dict[str, Path | list[Path]] = {
         "summary": tables / "summary.parquet",
@@ -236,7 +219,10 @@ def _result(campaign: Campaign, seconds: float) -> None:
 
 
 def left_out_words(exclusions: Path) -> str:
-    """How much evidence is in no result, from the study's table `exclusions`, and where to read which and why."""
+    """How much evidence is in no result, from the study's table `exclusions`, which recordings are not at all, and
+    where to read more.
+    """
+    from drivelab.analysis.exclusions import WHOLE
     from drivelab.tables import io
 
     left_out = io.read(exclusions, "exclusions")
@@ -245,7 +231,10 @@ def left_out_words(exclusions: Path) -> str:
     counts = left_out["fault"].value_counts(sort=False)
     faults = ", ".join(f"{fault} {count}" for fault, count in counts.items())
     things = "1 thing was" if len(left_out) == 1 else f"{len(left_out)} things were"
+    whole = list(dict.fromkeys(left_out.loc[left_out["place"] == WHOLE, "recording"]))
+    more = f" and {len(whole) - _NAMED} more" if len(whole) > _NAMED else ""
+    named = f", among them all of {', '.join(whole[:_NAMED])}{more}" if whole else ""
     return (
-        f"{things} left out of the results ({faults}): see the top of the report, or "
+        f"{things} left out of the results ({faults}){named}: see the top of the report, or "
         f'drivelab query "FROM exclusions" --results {exclusions.parent.parent}'
     )

@@ -37,6 +37,15 @@ def add_parser(commands: Any) -> None:
     one.add_argument("-o", "--output", type=Path, required=True)
     one.set_defaults(handler=_capture_trace)
 
+    one = commands.add_parser("part", help="stage: all of a large study that is one drive, by a workflow of its own")
+    one.add_argument("study", type=Path)
+    one.add_argument("drive")
+    one.add_argument("--stamp", required=True, help="digest of what it depends on")
+    one.add_argument("--cores", type=int, required=True)
+    one.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="setting of the workflow")
+    one.add_argument("-o", "--output", type=Path, required=True, help="file for its outcome")
+    one.set_defaults(handler=_part)
+
 
 def _purge(options: argparse.Namespace) -> int:
     from drivelab.plan.plan import Plan
@@ -79,3 +88,9 @@ def _capture_trace(options: argparse.Namespace) -> int:
 
     capture_trace(Campaign.load(options.study), options.trace, options.output)
     return 0
+
+
+def _part(options: argparse.Namespace) -> int:
+    from drivelab.stages.fleet_part import carry_out
+
+    return carry_out(options.study, options.drive, options.stamp, options.cores, options.output, options.config)

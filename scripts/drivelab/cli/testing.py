@@ -40,6 +40,11 @@ def run_emulated(arguments: Sequence[str]) -> int:
     return _pytest("tests/emulated", *arguments)
 
 
+def run_cluster(arguments: Sequence[str]) -> int:
+    """Tests on a Slurm of two hosts on this machine; status 77 where it cannot be had, with the reason."""
+    return _pytest("tests/cluster", *arguments)
+
+
 def run_browser(arguments: Sequence[str]) -> int:
     """Tests of the report in Chromium; status 77 where it cannot be had, with the reason."""
     return _pytest("tests/browser", *arguments)
@@ -69,6 +74,7 @@ class Tier:
 TIERS = {
     "default": Tier("unit, workflow and device tests; further arguments go to pytest", run_default),
     "browser": Tier("the report in a browser (Chromium; two minutes)", run_browser),
+    "cluster": Tier("studies on a Slurm of two hosts on this machine (root; four minutes)", run_cluster),
     "emulated": Tier("NVMe and SATA drives of emulated machines (QEMU, root; two minutes)", run_emulated),
     "fresh": Tier("set-up, demo and tests in minimal Debian systems (root; takes half an hour)", run_fresh),
 }

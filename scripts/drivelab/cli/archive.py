@@ -1,0 +1,133 @@
+"""`drivelab archive`: a study in one file, as a crate in a folder, verified, and restored."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drivelab.archive import KINDS
+from drivelab.cli.run import in_project
+from drivelab.units import format_amount
+
+if TYPE_CHECKING:
+    from drivelab.archive.create import Written
+    from drivelab.archive.verify import Verdict
+
+
+def add_parser(commands: Any) -> None:
+    """Register `archive`."""
+    one = commands.add_parser("archive", help="pack a study into one file, verify and restore it")
+    actions = one.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for name, words, what in (
+        ("create", "all of a study in one file, a tar in gzip with checksums", "FILE"),
+        ("crate", "the same as a folder, an RO-Crate", "FOLDER"),
+    ):
+        create = actions.add_parser(name, help=words)
+        create.add_argument("study", metavar="STUDY", help="study file")
+        create.add_argument("-o", "--output", type=Path, required=True, metavar=what)
+        create.add_argument("--license", metavar="NAME", help="of the data: a name of the SPDX list, or a URL")
+        create.add_argument(
+            "--author", action="append", default=[], metavar="AUTHOR", help='"Name <ORCID>", repeatable'
+        )
+        create.add_argument("--date", help="of publication (default: when the last recording was finished)")
+        create.add_argument("--without", action="append", default=[], choices=KINDS, help="leave out; repeatable")
+        create.set_defaults(handler=_create, folder=name == "crate")
+    check = actions.add_parser("verify", help="whether archives are as they were written, to the byte; status 1 if not")
+    check.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive, or a folder that is a crate")
+    check.add_argument("--digest", metavar="SHA256", help="that 'create' printed, kept apart from the archive")
+    check.add_argument("--json", action="store_true", help="print what was found as JSON")
+    check.set_defaults(handler=_verify)
+    back = actions.add_parser("restore", help="put the files of an archive back; overwrites nothing")
+    back.add_argument("file", type=Path, metavar="FILE")
+    back.add_argument("--to", type=Path, metavar="FOLDER", help="(default: the project's folder)")
+    back.add_argument("--digest", metavar="SHA256", help="that 'create' printed, kept apart from the archive")
+    back.set_defaults(handler=_restore)
+
+
+def _create(options: argparse.Namespace) -> int:
+    from drivelab.archive.contents import contents
+    from drivelab.archive.create import refuse_existing, write_archive, write_folder
+    from drivelab.archive.publication import publication
+    from drivelab.config.study import load_study
+
+    output = options.output.absolute()
+    published = publication(options.author, options.license, options.date)
+    refuse_existing(output)
+    study = load_study(in_project(options.study))
+    items = contents(study, options.without)
+    write = write_folder if options.folder else write_archive
+    with _progress("archiving", sum(one.path.stat().st_size for one in items)) as watch:
+        written = write(study, items, output, published, watch)
+    _tell(options.output, written, options.folder)
+    return 0
+
+
+def _tell(output: Path, written: Written, folder: bool) -> None:
+    for name in written.altered:
+        print(f"{name}: not as it was measured, by the checksums of its recording; it is archived as it is")
+    packed = "" if folder else f", packed into {format_amount(output.absolute().stat().st_size)}"
+    print(f"{output}: {written.files} files of {format_amount(written.size_bytes)}{packed}")
+    print(f"SHA-256 {'of SHA256SUMS ' * folder}{written.digest}; keep it apart, it tells of any alteration")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from drivelab.archive.verify import verify
+
+    if options.digest and len(options.files) > 1:
+        from drivelab.errors import UserError
+
+        raise UserError("--digest is of one archive, several are named; verify them one by one")
+    verdicts = []
+    for path in options.files:
+        with _progress(f"verifying {path.name}", path.stat().st_size) as watch:
+            verdicts.append(verify(path, options.digest, watch))
+    if options.json:
+        facts = [
+            {"archive": str(one.path), "sha256": one.digest, "files": len(one.digests), "altered": one.altered,
+             "compared": one.compared}
+            for one in verdicts
+        ]  # fmt: skip
+        print(json.dumps(facts, indent=1))
+    else:
+        for one in verdicts:
+            _tell_verdict(one)
+    return 1 if any(one.altered for one in verdicts) else 0
+
+
+def _tell_verdict(verdict: Verdict) -> None:
+    for name, what in verdict.altered.items():
+        print(f"{verdict.path}: {name}: {what}")
+    if not verdict.altered:
+        apart = "and by the one kept apart" if verdict.compared else "compare it with the one that was printed"
+        print(f"{verdict.path}: as it was written, {len(verdict.digests)} files; SHA-256 {verdict.digest}, {apart}")
+
+
+def _restore(options: argparse.Namespace) -> int:
+    from drivelab.archive.contents import ELSEWHERE
+    from drivelab.archive.restore import restore
+    from drivelab.config.schema import ROOT
+
+    folder = options.to or ROOT
+    with _progress("verifying and restoring", 2 * options.file.stat().st_size) as watch:
+        done = restore(options.file, folder, options.digest, watch)
+    print(f"{folder}: {done.written} files restored, {done.there} were there already")
+    if done.elsewhere:
+        print(f"{done.elsewhere} files lay outside the project's folder and are in {folder / ELSEWHERE} now; move them")
+    return 0
+
+
+@contextmanager
+def _progress(words: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, silence elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(words, total=total_bytes)
+        yield lambda size: bar.advance(task, size)

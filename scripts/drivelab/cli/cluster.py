@@ -1,0 +1,80 @@
+"""A study whose jobs are sent to a cluster: what `drivelab run` does otherwise there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from drivelab.config.yaml_file import load_yaml
+from drivelab.errors import UserError
+from drivelab.stages.planning import Campaign
+
+_PACKAGES = Path(sys.prefix) / "cluster"
+"""Where './drivelab setup cluster' puts the executor, out of the way of studies that are run here."""
+_ENDED = re.compile(r"SLURM-job '(\d+)' failed.*?SLURM status is: '(\w+)'")
+_CHAIN = "rule_chain_"
+"""How the comment of a submission begins that uses a drive."""
+_SQUEUE = ("squeue", "--me", "--noheader", "--format", "%i|%T|%j|%Z|%k")
+
+
+class Submission:
+    """Snakemake with the profile of a cluster."""
+
+    def __init__(self, profile: Path, campaign: Campaign) -> None:
+        """Raises UserError where the profile is none, or its executor is not installed."""
+        self._is_slurm = load_yaml(profile / "config.yaml").get("executor") == "slurm"
+        if self._is_slurm and not (_PACKAGES / "stamp").exists():
+            raise UserError(
+                f"{profile}: jobs are given to Slurm by packages that are not installed; run './drivelab setup cluster'"
+            )
+        self._profile = profile
+        # Slurm's jobs bear it, so that those of a run that was killed are known again.
+        self._prefix = f"drivelab-{re.sub('[^A-Za-z0-9-]', '-', campaign.study.name)}"[:50]
+
+    def arguments(self, cores: int) -> list[str]:
+        """Of snakemake; `cores` are for what runs here."""
+        named = ["--slurm-jobname-prefix", self._prefix] if self._is_slurm else []
+        return ["--profile", str(self._profile), "--local-cores", str(cores), *named]
+
+    def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """With the executor's packages."""
+        before = environment.get("PYTHONPATH")
+        return {**environment, "PYTHONPATH": f"{_PACKAGES}:{before}" if before else str(_PACKAGES)}
+
+    def clear_queue(self) -> list[str]:
+        """Cancel what a killed run has left in the queue but for chains at work, which go on; says so in sentences.
+
+        Two analyses of the same would write the same files, and a chain that has not begun is submitted again.
+        """
+        if not self._is_slurm:
+            return []
+        done = subprocess.run(_SQUEUE, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            words = (done.stderr.strip().splitlines() or ["no word"])[-1]
+            raise UserError(f"Slurm does not answer ({words}); see that 'squeue' works here, and run again")
+        at_work: list[str] = []
+        others: list[str] = []
+        for line in done.stdout.splitlines():
+            job, state, name, folder, comment = line.split("|", 4)
+            if re.fullmatch(rf"{self._prefix}_[0-9a-f-]{{36}}", name) and Path(folder) == Path.cwd():
+                (at_work if comment.startswith(_CHAIN) and state == "RUNNING" else others).append(job)
+        if others:
+            subprocess.run(["scancel", *others], check=False)
+        said = (
+            [f"Left in the queue by a run that was killed, and cancelled: jobs {', '.join(others)}."] if others else []
+        )
+        if at_work:
+            said.append(f"Still at work from a run that was killed, and waited for: jobs {', '.join(at_work)}.")
+        return said
+
+
+def ended_jobs(log: str) -> list[str]:
+    """A sentence for each job that the cluster ended, from Snakemake's log."""
+    return [
+        f"drivelab: job {job} of Slurm ended as {status}; what is finished is kept, run again to go on"
+        for job, status in dict.fromkeys(_ENDED.findall(log))
+        if status != "FAILED"  # says so itself
+    ]

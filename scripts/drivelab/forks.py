@@ -1,0 +1,137 @@
+"""Runs scripts in forks of one Python that has imported what they need.
+
+A Python of its own imports pandas and matplotlib for longer than most scripts of the workflow work. The server waits
+without a cost worth a word until the first script comes, then imports, and forks for each script: still one process a
+script, with its own memory, but started in milliseconds. A script ends with the server, and all end with the client,
+however that ends: nothing may write what the next client's script writes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from socketserver import ForkingMixIn, StreamRequestHandler, UnixStreamServer
+
+from drivelab.parent import ending_with_parent
+
+_PR_SET_PDEATHSIG = 1
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class Forks:
+    """The server as its client sees it; to be made in the main thread, with which the server ends (prctl(2))."""
+
+    def __init__(self, modules: Sequence[str]) -> None:
+        """`modules` are imported before the first script runs."""
+        with (
+            tempfile.TemporaryDirectory(prefix="drivelab-") as folder,  # for its owner alone
+            socket.socket(socket.AF_UNIX) as listener,
+        ):
+            place = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+            name = f"/proc/self/fd/{place}/scripts"  # an address has room for 107 bytes, and TMPDIR may be deep
+            listener.bind(name)
+            listener.listen(socket.SOMAXCONN)
+            self._socket = os.open(name, os.O_PATH | os.O_CLOEXEC)  # outlives its name, which nobody has to clear away
+            os.close(place)
+            self._server = subprocess.Popen(
+                [*ending_with_parent("TERM"), sys.executable, "-m", __name__, str(listener.fileno()), *modules],
+                pass_fds=[listener.fileno()],
+                env={**os.environ, **_ONE_THREAD},
+            )  # fmt: skip
+        atexit.register(self.end)
+
+    def run(self, script: str) -> None:
+        """Run a script as Python runs a file; raises CalledProcessError if it fails, also if it or the server dies."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            try:
+                connection.connect(f"/proc/self/fd/{self._socket}")
+                connection.sendall(f"{Path(script).resolve()}\n".encode())
+                told = connection.makefile().read()
+            except OSError:
+                told = ""
+        if told != "0":
+            raise subprocess.CalledProcessError(int(told or 1), script)
+
+    def end(self) -> None:
+        """End the server, after the scripts that it runs."""
+        self._server.terminate()
+        self._server.wait()
+        os.close(self._socket)
+        atexit.unregister(self.end)
+
+
+class _Handler(StreamRequestHandler):
+    def handle(self) -> None:
+        _end_with(self.server.pid)  # type: ignore[attr-defined]
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        script = self.rfile.readline().decode().rstrip("\n")
+        status = _status(script)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.wfile.write(str(status).encode())
+
+
+class _Server(ForkingMixIn, UnixStreamServer):
+    max_children = sys.maxsize  # who asks decides how many run at a time
+    modules: Sequence[str] = ()
+    pid = 0
+
+    def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        for module in self.modules:
+            import_module(module)
+        super().process_request(request, client_address)
+
+
+def _end_with(parent: int) -> None:
+    """Have this process killed when its parent ends (prctl(2))."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _status(script: str) -> int:
+    """Exit status of a script."""
+    sys.argv = [script]
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def main() -> None:
+    """Serve on a listening socket; the arguments are its descriptor and the modules."""
+    client = os.getppid()
+
+    def end(*_: object) -> None:
+        if os.getppid() != client:
+            os._exit(1)  # and its forks with it
+        sys.exit()  # having waited for them
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when its client does
+    signal.signal(signal.SIGTERM, end)
+    with _Server("", _Handler, bind_and_activate=False) as server:
+        server.socket.close()
+        server.socket = socket.socket(fileno=int(sys.argv[1]))
+        server.modules = sys.argv[2:]
+        server.pid = os.getpid()
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""`python -m drivelab.reference [FOLDER]`: write the pages, to docs/reference if no folder is given."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from drivelab.config.schema import ROOT
+from drivelab.reference.pages import pages
+
+
+def main(folder: Path) -> None:
+    """Write every page, and remove those that are made no longer."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = pages()
+    for name, text in made.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    for old in folder.glob("*.md"):
+        if old.name not in made:
+            old.unlink()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/reference")

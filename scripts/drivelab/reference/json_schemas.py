@@ -1,0 +1,141 @@
+"""Tables of the keys that a JSON schema of workflow/schemas allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from drivelab.config.schema import ROOT
+from drivelab.config.yaml_file import load_yaml
+from drivelab.reference.markdown import anchor, code, table
+
+_HEAD = ("key", "value", "default", "meaning")
+_KINDS = {
+    "string": "text", "integer": "whole number", "boolean": "yes or no", "object": "a mapping", "array": "a list"
+}  # fmt: skip
+Node = dict[str, Any]
+
+
+def sections(name: str) -> str:
+    """Headings and tables of the schema `name`: its own keys first, then what stands in them, in their order."""
+    schema = load_yaml(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml")
+    reader = _Reader(schema.get("$defs", {}))
+    parts = [reader.table(schema, "")]
+    done: set[str] = set()
+    waiting = list(reader.inner(schema, ""))
+    while waiting:
+        heading, node = waiting.pop(0)
+        if heading in done:
+            continue
+        done.add(heading)
+        about = node.get("description", "")
+        parts.append(
+            f"## {heading}\n\n"
+            + (f"{about[:1].upper()}{about[1:]}.\n\n" if about else "")
+            + reader.table(node, heading)
+        )
+        waiting[:0] = list(reader.inner(node, heading))
+    return "\n\n".join(parts)
+
+
+class _Reader:
+    def __init__(self, definitions: dict[str, Node]) -> None:
+        self.definitions = definitions
+
+    def resolved(self, node: Node) -> Node:
+        """With what it refers to; what stands beside the reference goes before."""
+        if "$ref" not in node:
+            return node
+        return {**self.resolved(self.definitions[node["$ref"].rpartition("/")[2]]), **node}
+
+    def table(self, node: Node, above: str) -> str:
+        required = node.get("required", [])
+        rows = []
+        for key, value in node.get("properties", {}).items():
+            default = _default(value) or ("required" if key in required else "")
+            rows.append((code(key), self.linked(key, value, above), default, self.meaning(value)))
+        return table(_HEAD, rows)
+
+    def meaning(self, node: Node) -> str:
+        found = self.resolved(node)
+        for part in (found, found.get("else", {}), found.get("then", {})):
+            if about := self.resolved(part).get("description"):
+                return str(about)
+        return ""
+
+    def linked(self, key: str, value: Node, above: str) -> str:
+        """What may stand there, with links to the sections of objects."""
+        if several := self.resolved(value).get("anyOf"):
+            return " or ".join(self.linked(key, one, above) for one in several)
+        parts = [heading for heading, _ in self.of_key(key, value, above)]
+        return " or ".join(f"[{one}](#{anchor(one)})" for one in dict.fromkeys(parts)) or self.value(value)
+
+    def value(self, node: Node) -> str:
+        """What may stand there, in words."""
+        found = self.resolved(node)
+        if "enum" in found or "const" in found:
+            return ", ".join(code(_word(one)) for one in found.get("enum", [found.get("const")]))
+        if "if" in found and "then" in found:
+            listed = self.resolved(found["then"])
+            if listed.get("type") == "array":
+                return f"{self.value(found['else'])}, or a list of such"
+        kind = found.get("type", "")
+        if kind == "array":
+            inner = self.value(found.get("items", {}))
+            return f"list of {inner}" if inner else "list"
+        if kind == "object":
+            entry = found.get("additionalProperties")
+            return f"a mapping of names to {self.value(entry)}" if isinstance(entry, dict) else "a mapping"
+        if isinstance(kind, list):
+            return " or ".join(map(_kind, kind))
+        return _kind(kind) + _bounds(found)
+
+    def heading(self, node: Node) -> str:
+        """The section of an object that has one: those that the schema names."""
+        name = node.get("$ref", "").rpartition("/")[2]
+        return name.replace("_", " ") if name and "properties" in self.resolved(node) else ""
+
+    def inner(self, node: Node, above: str) -> Iterator[tuple[str, Node]]:
+        """Objects with keys of their own within `node`: heading, and the object."""
+        for key, value in node.get("properties", {}).items():
+            yield from self.of_key(key, value, above)
+
+    def of_key(self, key: str, value: Node, above: str) -> Iterator[tuple[str, Node]]:
+        """The same of one key: NAME stands for any name of a mapping."""
+        for part, end in self.objects(value):
+            own = f"{above}.{key}".lstrip(".")
+            yield self.heading(part) or (f"{own}{end}" if end[:1] in ("", ".", " ") else end), self.resolved(part)
+
+    def objects(self, node: Node, end: str = "") -> Iterator[tuple[Node, str]]:
+        found = self.resolved(node)
+        if "properties" in found:
+            yield node, end
+            return
+        if "$ref" in node:
+            end = node["$ref"].rpartition("/")[2].replace("_", " ")
+        for key, more in (("then", ""), ("else", ""), ("items", " entry"), ("additionalProperties", ".NAME")):
+            if isinstance(found.get(key), dict):
+                yield from self.objects(found[key], end + more)
+        for part in (*found.get("oneOf", ()), *found.get("anyOf", ())):
+            yield from self.objects(part, end)
+
+
+def _default(node: Node) -> str:
+    if "default" not in node or node["default"] in ({}, [], ""):
+        return ""
+    return code(_word(node["default"]))
+
+
+def _word(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _kind(kind: str) -> str:
+    return _KINDS.get(kind, kind)
+
+
+def _bounds(node: Node) -> str:
+    low, high, above = node.get("minimum"), node.get("maximum"), node.get("exclusiveMinimum")
+    parts = [f"above {above}"] if above is not None else [f"from {low}"] if low is not None else []
+    parts += [f"to {high}"] if high is not None else []
+    return (", " + " ".join(parts)) if parts else ""

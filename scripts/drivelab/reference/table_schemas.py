@@ -1,0 +1,90 @@
+"""The columns of every table, with type, unit and what the schema's comments say of them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from drivelab.reference.markdown import anchor, code, table
+from drivelab.reference.source import comments, docstrings
+from drivelab.tables import application_schemas, columns, replay_schemas, result_schemas, schemas
+
+UNITS = {
+    "_mib_s": "MiB/s", "_mb_s": "MB/s", "_per_s": "1/s", "_us": "µs", "_ms": "ms", "_ns": "ns", "_s": "s",
+    "_bytes": "B", "_pct": "%", "_c": "°C", "_w": "W", "_j": "J", "_mhz": "MHz", "_min": "min", "iops": "1/s",
+}  # fmt: skip
+"""By the end of a column's name; the first that fits."""
+_MODULES = (schemas, result_schemas, replay_schemas, application_schemas)
+_HEAD = ("columns", "type", "meaning")
+_COMMON = {
+    "KEY_LINES": "columns of every table of a recording",
+    "PLACE_LINES": "place in the plan",
+    "WORKLOAD_LINES": "workload",
+    "TELEMETRY_LINES": "telemetry",
+}
+
+
+def sections() -> str:
+    """What is common to many tables first, then each table by its name."""
+    parts = []
+    abouts = docstrings(columns)
+    for name, heading in _COMMON.items():
+        parts.append(_section(heading, abouts.get(name, ""), _rows(columns, _assigned(columns)[name])))
+    names = {id(schema): name for name, schema in schemas.SCHEMAS.items()}
+    for module in _MODULES:
+        for constant, node in _assigned(module).items():
+            table_name = names.get(id(getattr(module, constant)))
+            if table_name is not None and isinstance(node, ast.Call):
+                first = min((one.lineno for one in node.args), default=node.lineno)
+                notes = comments(module)
+                about = " ".join(notes[line][0] for line in range(node.lineno + 1, first) if line in notes)
+                parts.append(_section(code(table_name), about, _rows(module, node)))
+    return "\n\n".join(parts)
+
+
+def _section(heading: str, about: str, rows: Iterator[tuple[str, str, str]]) -> str:
+    return f"## {heading}\n\n" + (f"{about}\n\n" if about else "") + table(_HEAD, rows)
+
+
+def _assigned(module: ModuleType) -> dict[str, ast.expr]:
+    body = ast.parse(inspect.getsource(module)).body
+    return {
+        target.id: one.value
+        for one in body
+        if isinstance(one, ast.Assign)
+        for target in one.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _rows(module: ModuleType, node: ast.expr) -> Iterator[tuple[str, str, str]]:
+    """Rows of a schema's lines, or of a tuple of lines; of lines that others have too, a link to them."""
+    parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
+    notes = comments(module)
+    for part in parts:
+        text, _alone = notes.get(part.end_lineno or 0, ("", True))
+        if isinstance(part, ast.Starred):
+            if isinstance(part.value, ast.Name) and part.value.id in _COMMON:
+                heading = _COMMON[part.value.id]
+                yield f"[{heading}](#{anchor(heading)})", "", text
+                continue
+            lines = tuple(_evaluated(module, part.value))
+        else:
+            lines = (_evaluated(module, part),)
+        for line in lines:
+            kind, names = line.split(":")
+            yield ", ".join(map(_column, names.split())), kind, text
+
+
+def _evaluated(module: ModuleType, node: ast.expr) -> Any:
+    """The value of a part of the module's own source."""
+    return eval(compile(ast.Expression(node), module.__name__, "eval"), vars(module))
+
+
+def _column(name: str) -> str:
+    bare = name.rstrip("?")
+    unit = next((unit for end, unit in UNITS.items() if bare.endswith(end)), "")
+    return code(bare) + ("?" if name.endswith("?") else "") + (f" {unit}" if unit else "")
