@@ -2,9 +2,19 @@
 
 python tests/benchmarks/report_study.py [FOLDER]
 
-FOLDER keeps the study, which is measured on the virtual clock if it is not there yet. The workflow's own rules and
-scripts run, by Snakemake, one after another; but in one process, so that what is told is the work and not the start of
-a Python for each of its jobs, which is told apart.
+FOLDER keeps the study, which is measured on the virtual clock if it is not there yet. Snakemake runs the workflow as it
+does for a user, one job after another. Each step says its seconds by the clock and of CPU (of all its processes), the
+memory of the largest process and the number of jobs:
+
+* all that is not there yet: recordings where they are missing, then all targets with PNG and PDF;
+* report from recordings: nothing but recordings is there, all tables and figures are made;
+* report from tables, all figures drawn: all tables are there, no figure;
+* report from tables of recordings and figures: what is made of single recordings and drives is there, and the figures;
+  what is made of all of them (summary, differences, exclusions …) is not;
+* report alone: all tables and figures are there;
+* PDF alone: the PDF of the PTS pages, with all else there.
+
+Beside a figure stands its bar, if it has one; the exit status is 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -17,6 +27,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("config", "traces", "workflow", "profiles", "scripts")
@@ -42,28 +53,21 @@ measurements:
   - {protocol: trace-replay, scale: demo, trace: sqlite}
 """
 REPORT, PDF = "results/report/index.html", "results/report/pts-pages.pdf"
-ONE_PROCESS = """\
-import runpy, sys
-from snakemake.cli import main
-from snakemake.script import PythonScript
-
-def execute_script(self, name, edit=False):
-    paths = list(sys.path)  # every script adds to them, which is nothing in a process of its own
-    try:
-        runpy.run_path(name, run_name="__main__")
-    finally:
-        sys.path[:] = paths
-
-PythonScript.execute_script = execute_script
-main(sys.argv[1:])
-"""
 
 
-def workflow(project: Path, *targets: str, one_process: bool = True, png: bool = False) -> tuple[float, float, str]:
-    """Seconds, MiB at most, and what Snakemake said; of a run on the first core that this process may use."""
-    head = ["-c", ONE_PROCESS] if one_process else ["-m", "snakemake"]
+class Run(NamedTuple):
+    """Of Snakemake."""
+
+    wall_s: float
+    most_mb: float
+    said: str
+    cpu_s: float
+
+
+def workflow(project: Path, *targets: str, png: bool = False) -> Run:
+    """A run on the first core that this process may use."""
     config = ["study=config/study.yaml", *(() if png else ("png=no",))]
-    command = [sys.executable, *head, "--cores", "1", "--nocolor", "--config", *config, "--", *targets]
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--nocolor", "--config", *config, "--", *targets]
     environment = {**os.environ, "PYTHONPATH": str(project / "scripts"),
                    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # fmt: skip
     core = min(os.sched_getaffinity(0))
@@ -82,7 +86,7 @@ def workflow(project: Path, *targets: str, one_process: bool = True, png: bool =
     _, status, used = os.wait4(done.pid, 0)
     if status:
         sys.exit(said)
-    return time.perf_counter() - began_s, used.ru_maxrss / 1024, said
+    return Run(time.perf_counter() - began_s, used.ru_maxrss * 1024 / 1e6, said, used.ru_utime + used.ru_stime)
 
 
 def jobs(said: str) -> int:
@@ -105,30 +109,43 @@ def remove(results: Path, *names: str) -> None:
         shutil.rmtree(results / name, ignore_errors=True)
 
 
-def told(what: str, run: tuple[float, float, str]) -> None:
-    seconds, most_mib, said = run
-    print(f"{what:<58}{seconds:8.1f} s {most_mib:7.0f} MiB {jobs(said):6d} jobs", flush=True)
+def judged(figure: float, unit: str, bar: float | None) -> tuple[str, bool]:
+    """A figure with its bar, in words, and whether it is below it."""
+    met = bar is None or figure < bar
+    against = "" if bar is None else f" ({'<' if met else 'MISSES'} {bar:g})"
+    return f"{f'{figure:.1f} {unit}{against}':<22}", met
+
+
+def told(what: str, run: Run, most_s: float | None = None, most_mb: float | None = None) -> bool:
+    """Print a step; whether it keeps to its bars."""
+    wall, in_time = judged(run.wall_s, "s", most_s)
+    memory, in_memory = judged(run.most_mb, "MB", most_mb)
+    print(f"{what:<52}{wall} {run.cpu_s:7.1f} s CPU   {memory} {jobs(run.said):5d} jobs", flush=True)
+    return in_time and in_memory
 
 
 def main() -> None:
+    met = []
     with tempfile.TemporaryDirectory() as temporary:
         study = project(Path(sys.argv[1] if len(sys.argv) > 1 else temporary))
         results = study / "results"
-        told("all that is not there yet, a process for each job", workflow(study, "all", one_process=False, png=True))
+        told("all that is not there yet", workflow(study, "all", png=True))
         remove(results, "tables", "figures", "report")
-        told("report from recordings", workflow(study, REPORT))
+        met.append(told("report from recordings", workflow(study, REPORT), most_s=60, most_mb=600))
         remove(results, "figures", "report")
         told("report from tables, all figures drawn", workflow(study, REPORT))
         for name in ("summary", "deltas", "conditions", "differences", "exclusions"):
             (results / f"tables/{name}.parquet").unlink()
         remove(results, "report")
-        told("report from tables of recordings and figures", workflow(study, REPORT))
+        met.append(told("report from tables of recordings and figures", workflow(study, REPORT), most_s=15))
         remove(results, "report")
-        told("report alone", workflow(study, REPORT))
-        told("PDF alone", workflow(study, PDF))
-        size_mb = (results / "report/index.html").stat().st_size / 1e6
-        figures = len(list((results / "figures").rglob("*.svg")))
-        print(f"report: {size_mb:.1f} MB with {figures} figures")
+        met.append(told("report alone", workflow(study, REPORT), most_s=15))
+        met.append(told("PDF alone", workflow(study, PDF), most_mb=600))
+        size, small = judged((results / "report/index.html").stat().st_size / 1e6, "MB", 10)
+        met.append(small)
+        print(f"report: {size.rstrip()} with {len(list((results / 'figures').rglob('*.svg')))} figures")
+    if not all(met):
+        sys.exit("a bar was missed")
 
 
 if __name__ == "__main__":

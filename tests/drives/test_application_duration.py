@@ -84,7 +84,7 @@ def test_a_shipped_application_runs_and_is_timed() -> None:
 def test_what_is_not_yet_on_the_drive_when_the_command_ends_counts_too() -> None:
     (line,) = measured(plan_of(shell("dd if=/dev/zero of=data bs=1M count=8"), "wall", **ONCE))
     assert line["write_bytes"] >= 8 << 20
-    assert line["sync_s"] > line["command_s"], "the drive takes 40 ms for 8 MiB at the least, memory does not"
+    assert line["sync_s"] > 0.03, "the drive takes 41 ms for 8 MiB at the least, whatever else the host does"
 
 
 def test_runs_do_not_discard_what_the_drive_was_conditioned_with() -> None:

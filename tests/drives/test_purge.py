@@ -142,7 +142,9 @@ def test_auto_falls_back_on_overwriting_where_there_is_no_trim(attach: Attach, t
 
 def test_drive_that_keeps_everything_is_found_out(attach: Attach) -> None:
     device = attach()
-    with pytest.raises(UserError, match=rf"{device.device} is not purged by lie .*66 of 66 canaries still read back"):
+    # One in each of 64 parts, the first chunk and the last, of which chance may take one twice.
+    told = rf"{device.device} is not purged by lie .*: (6[456]) of \1 canaries still read back"
+    with pytest.raises(UserError, match=told):
         purge_verified(a_method(lambda one: None, Promise.NOTHING), device, silent)
 
 

@@ -21,7 +21,7 @@ from drivelab.replay import native
 from drivelab.replay.outcome import read_outcome
 from drivelab.replay.records import open_results
 from drivelab.virtual import manage
-from drivelab.virtual.server import Fault
+from drivelab.virtual.faults import Fault
 
 pytestmark = pytest.mark.device
 MIB = 1 << 20

@@ -17,8 +17,8 @@ from drivelab.replay import native
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.records import COMPLETED, ISSUED, NOT_ISSUED, Records
 from drivelab.virtual import manage
+from drivelab.virtual.faults import Fault
 from drivelab.virtual.manage import VirtualDrive
-from drivelab.virtual.server import Fault
 
 pytestmark = pytest.mark.device
 

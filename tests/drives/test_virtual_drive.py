@@ -23,9 +23,9 @@ import pytest
 from drivelab.cli.main import main
 from drivelab.errors import UserError
 from drivelab.virtual import fuse, manage
+from drivelab.virtual.faults import Fault
 from drivelab.virtual.manage import VirtualDrive
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual.server import Fault
 
 pytestmark = pytest.mark.device
 

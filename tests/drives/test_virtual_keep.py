@@ -21,10 +21,10 @@ import pytest
 from drivelab.cli.main import main
 from drivelab.errors import UserError
 from drivelab.virtual import fuse, keeping, kept, manage
+from drivelab.virtual.faults import Fault
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.manage import VirtualDrive
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual.server import Fault
 
 pytestmark = pytest.mark.device
 

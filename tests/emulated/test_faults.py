@@ -12,7 +12,7 @@ from emulation.machine import Machine, Result
 
 from drivelab.errors import UserError
 from drivelab.virtual import manage
-from drivelab.virtual.server import Fault
+from drivelab.virtual.faults import Fault
 
 pytestmark = pytest.mark.emulated
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-PROGRESS = SimpleNamespace(say=lambda text, fraction: None)
+PROGRESS = SimpleNamespace(say=lambda text, fraction: None, note=lambda **facts: None)
 
 
 class Bench:
@@ -24,7 +24,7 @@ class Bench:
         self.plan = SimpleNamespace(
             clock=clock, subject=subject, context=context, recording="a/m/0-run1", measurement="m"
         )
-        self.device = SimpleNamespace(idle=self.idled.append, logical_block_bytes=4096)
+        self.device = SimpleNamespace(idle=self.idled.append, logical_block_bytes=4096, undoes=False)
         self.recording = SimpleNamespace(
             journal=lambda: list(self.lines), append=self.append, part=Path("a.part"), plan=self.plan
         )

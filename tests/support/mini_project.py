@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import re
 import shutil
 import subprocess
 import sys
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,8 +40,35 @@ analysis:
 """
 
 
+_JOB = re.compile(r"^( *)(?:localrule|rule) (\w+):\n((?:\1    .*\n)+)", re.M)
+"""A job in what Snakemake says of a dry run; those of a group are indented."""
+
+
+def _planners() -> multiprocessing.context.ForkServerContext:
+    """Processes that have imported what others wrote, which is half of a dry run; our library is the copy's."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["snakemake.cli", "pandas"])
+    return context
+
+
+def _plan(folder: Path, environment: dict[str, str], study: str, said: Path) -> None:
+    """A dry run in a folder; what it says is written to `said`."""
+    from snakemake.cli import main
+
+    with said.open("w") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.path.insert(0, str(folder / "scripts"))
+    assert not any(name.partition(".")[0] == "drivelab" for name in sys.modules)
+    main(["--cores", "2", "--config", f"study={study}", "--nocolor", "--dry-run"])
+
+
 class Project:
     """A copy of the project with a study `config/mini.yaml`."""
+
+    study = "config/mini.yaml"
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,15 +84,30 @@ class Project:
         again.folder = folder
         return again
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """With the copy's library, not the installed one: some tests edit it."""
+        return {**os.environ, "PYTHONPATH": str(self.folder / "scripts"),
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # fmt: skip
+
     def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        # The copy's library, not the installed one: some tests edit it.
-        environment = {**os.environ, "PYTHONPATH": str(self.folder / "scripts"),
-                       "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # fmt: skip
-        command = [sys.executable, "-m", "snakemake", "--cores", "2", "--config", "study=config/mini.yaml"]
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", "--config", f"study={self.study}"]
         return subprocess.run(
             [*command, "--nocolor", *arguments],
             cwd=self.folder,
-            env=environment,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def drivelab(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The command, with the copy's library."""
+        code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
+        return subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            cwd=self.folder,
+            env=self.environment,
             capture_output=True,
             text=True,
             check=False,
@@ -80,6 +124,26 @@ class Project:
         table = re.search(r"^Job stats:\njob +count\n-[- ]+\n(.*?)^total", dry.stdout + dry.stderr, re.M | re.S)
         rows = (line.split() for line in table[1].splitlines()) if table else []
         return {rule: int(count) for rule, count in rows if rule != "all"}
+
+    def jobs(self) -> dict[str, list[str]]:
+        """What each job of a run would be of, by rule: of a recording as `op7/pts-iops`, of the study as ``.
+
+        Numbers that tell rules of one kind apart, such as `figures_1`, are left out.
+        """
+        said = self.folder.parent / f"{self.folder.name}.said"
+        planner = _planners().Process(target=_plan, args=(self.folder, self.environment, self.study, said))
+        assert isinstance(planner, ForkServerProcess)
+        planner.start()
+        planner.join()
+        assert planner.exitcode == 0, said.read_text()
+        found: dict[str, list[str]] = {}
+        for _, rule, facts in _JOB.findall(said.read_text()):
+            told = re.search(r"^ +wildcards: (.*)$", facts, re.M)
+            values = dict(pair.split("=", 1) for pair in told[1].split(", ")) if told else {}
+            run = values.pop("key", "-run1").rpartition("-run")[2]
+            place = "/".join([*values.values(), *([f"run{run}"] if run != "1" else [])])
+            found.setdefault(re.sub(r"_\d+$", "", rule), []).append(place)
+        return {rule: sorted(places) for rule, places in found.items() if rule != "all"}
 
     def edit(self, file: str, old: str, new: str) -> None:
         path = self.folder / file

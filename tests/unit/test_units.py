@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivelab.errors import UserError
-from drivelab.units import format_duration, format_size, parse_duration, parse_share, parse_size
+from drivelab.units import format_duration, format_percentage, format_size, parse_duration, parse_share, parse_size
 
 
 @given(st.integers(min_value=1, max_value=1 << 50))
@@ -33,3 +33,18 @@ def test_durations_and_shares() -> None:
 def test_what_is_no_size(text: object) -> None:
     with pytest.raises(UserError):
         parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("value_pct", "signed", "shown"),
+    [
+        (61.6, False, "62"),
+        (-61.6, False, "\N{MINUS SIGN}62"),
+        (3.14, True, "+3.1"),
+        (-0.416, True, "\N{MINUS SIGN}0.42"),
+        (-0.001, True, "0.00"),
+        (12345.6, True, "+12,346"),
+    ],
+)
+def test_a_percentage_has_the_digits_that_its_size_calls_for(value_pct: float, signed: bool, shown: str) -> None:
+    assert format_percentage(value_pct, signed) == shown

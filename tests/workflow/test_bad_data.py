@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from made_recordings import without_checksums
 from mini_project import Project
 
 from drivelab.analysis.soundness import sound
@@ -40,6 +41,7 @@ def table(project: Project, name: str) -> str:
 
 def test_a_bad_value_and_a_strangers_recording_are_named_and_in_no_result(copy: Project) -> None:
     iops = recording(copy, "op7", "pts-iops")
+    without_checksums(iops)
     windows = io.read(table(copy, f"op7/pts-iops/{iops.name}/steady_state"), "steady_state")
     inside = int(windows["window_end"].iloc[0])
     bad = writes_of_round(iops, inside)
@@ -80,6 +82,37 @@ def test_a_bad_value_and_a_strangers_recording_are_named_and_in_no_result(copy: 
     assert copy.to_do() == {}
 
 
+def test_evidence_that_was_altered_is_named_to_the_end_of_the_run(copy: Project) -> None:
+    """A digit in a file that no number is taken from, and a replay of which a file is gone."""
+    iops, replay = recording(copy, "op7", "pts-iops"), recording(copy, "op28", "trace-replay")
+    job = writes_of_round(iops, 2) / "job.fio"
+    job.write_text(f"{job.read_text()}; looked at\n")
+    gone = next(replay.glob("condition/**/stdout"))
+    gone.unlink()
+    for one in (iops, replay):
+        analysed_anew(copy, one)
+    done = copy.drivelab("run", "config/mini.yaml")
+    assert done.returncode == 0, done.stderr
+    names = ["/".join(one.parts[-3:]) for one in (iops, replay)]
+    assert done.stdout.splitlines()[-1].startswith(
+        f"2 things were left out of the results (altered evidence 2), among them all of {', '.join(names)}: "
+    )
+    exclusions = io.read(table(copy, "exclusions"), "exclusions")
+    assert exclusions[["recording", "place"]].values.tolist() == [[name, "recording"] for name in names]
+    for words, file, what in zip(
+        exclusions["words"], (job.relative_to(iops), gone.relative_to(replay)), ("altered", "missing"), strict=True
+    ):
+        assert words == f"since it was measured, {file} {what}"
+    summary = io.read(table(copy, "summary"), "summary")
+    assert not any(one in names for row in summary["recordings"] for one in row)
+    assert set(summary.loc[summary["measurement"] == "pts-iops", "drive"]) == {"op28"}
+    assert str(job.relative_to(iops)) in (copy.folder / "results/report/index.html").read_text()
+    verified = copy.drivelab("verify", "results/recordings")
+    assert verified.returncode == 1
+    assert f"{'/'.join(iops.parts[-4:])}/{job.relative_to(iops)}: altered" in verified.stdout
+    assert "4 of 6 recordings are as they were measured" in verified.stdout
+
+
 def test_a_recording_in_the_place_of_another_is_refused(copy: Project) -> None:
     place, other = (recording(copy, drive, "pts-iops") for drive in ("op7", "op28"))
     shutil.rmtree(place)
@@ -95,6 +128,8 @@ def test_a_recording_in_the_place_of_another_is_refused(copy: Project) -> None:
 def test_a_recording_without_any_sound_cell_has_figures_that_say_so(copy: Project) -> None:
     """And the study goes on: the other drive has its results, nothing compares it with what is not there."""
     soak, replay = recording(copy, "op28", "pts-write-saturation"), recording(copy, "op28", "trace-replay")
+    for one in (soak, replay):
+        without_checksums(one)
     for path in soak.glob("cells/*/fio.json"):
         path.write_text("")
     report = sorted(replay.glob("cells/*/report.json"))[-1]

@@ -18,24 +18,14 @@ from drivelab.tables import io
 pytestmark = pytest.mark.xdist_group("workflow")
 
 
-def environment(project: Project) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(project.folder / "scripts")}
-
-
-def drivelab(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())", *arguments]
-    return subprocess.run(
-        command, cwd=project.folder, env=environment(project), capture_output=True, text=True, check=False
-    )
-
-
 def test_a_second_run_says_the_result_and_does_nothing(copy: Project) -> None:
     before = copy.recordings()
-    done = drivelab(copy, "run", "config/mini.yaml")
+    done = copy.drivelab("run", "config/mini.yaml")
     assert done.returncode == 0, done.stderr
     assert "Virtual clock, not real time" in done.stdout
     assert "Report: results/report/index.html" in done.stdout
     assert sum(line.startswith("  ") for line in done.stdout.splitlines()) == 3
+    assert done.stdout.splitlines()[-1] == "Nothing was left out of the results."
     assert copy.recordings() == before
 
 
@@ -54,7 +44,7 @@ def test_snakemakes_own_report(copy: Project) -> None:
 
 def test_the_plan_touches_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
-    shown = drivelab(project, "plan", "config/mini.yaml")
+    shown = project.drivelab("plan", "config/mini.yaml")
     assert shown.returncode == 0, shown.stderr
     assert "reduced: loop runtime: 100ms instead of 60s" in shown.stdout
     assert not (project.folder / "results").exists()
@@ -72,7 +62,7 @@ def test_the_plan_touches_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_sentences(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
-    refused = drivelab(Project(tmp_path / "project"), *arguments)
+    refused = Project(tmp_path / "project").drivelab(*arguments)
     assert refused.returncode == 2
     assert words in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -91,7 +81,7 @@ def test_a_missing_or_old_fio_is_refused_before_anything(tmp_path: Path) -> None
     )
     for path, words in ((str(tmp_path / "bin"), "fio is fio-3.10"), (str(tmp_path), "fio is not installed")):
         refused = subprocess.run(
-            [sys.executable, "-c", code], cwd=project.folder, env={**environment(project), "PATH": path},
+            [sys.executable, "-c", code], cwd=project.folder, env={**project.environment, "PATH": path},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert refused.returncode != 0
@@ -103,7 +93,7 @@ def test_after_a_kill_the_next_run_completes_and_measures_nothing_twice(tmp_path
     project = Project(tmp_path / "project")
     command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())", "run"]
     running = subprocess.Popen(
-        [*command, "config/mini.yaml"], cwd=project.folder, env=environment(project), start_new_session=True,
+        [*command, "config/mini.yaml"], cwd=project.folder, env=project.environment, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     while running.poll() is None and len(project.recordings()) < 2:
@@ -112,7 +102,7 @@ def test_after_a_kill_the_next_run_completes_and_measures_nothing_twice(tmp_path
     running.wait()
     kept = project.evidence()
     assert kept
-    done = drivelab(project, "run", "config/mini.yaml")
+    done = project.drivelab("run", "config/mini.yaml")
     assert done.returncode == 0, done.stderr
     assert project.evidence().items() >= kept.items()
     assert len(project.recordings()) == 6
@@ -125,7 +115,7 @@ def test_after_a_kill_the_next_run_completes_and_measures_nothing_twice(tmp_path
 
 def test_the_study_as_shipped_runs_throughput_and_latency(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
-    done = drivelab(project, "run")
+    done = project.drivelab("run")
     assert done.returncode == 0, done.stderr
     tables = project.folder / "results/first/tables"
     windows = io.read(sorted(tables.glob("*/*/*/steady_state.parquet")), "steady_state")

@@ -26,9 +26,11 @@ def test_what_is_deleted_of_them_is_made_again(copy: Project) -> None:
     assert copy.to_do() == {"report_pdf": 1}
 
 
-@pytest.mark.parametrize(("template", "rule"), [("report.css", "report"), ("pages.css", "report_pdf")])
-def test_a_template_is_of_one_of_them_only(copy: Project, template: str, rule: str) -> None:
-    copy.edit(f"scripts/drivelab/report/templates/{template}", "a {", "a  {")
+@pytest.mark.parametrize(
+    ("template", "text", "rule"), [("report.css", "a {", "report"), ("pages.typ", "#set page(", "report_pdf")]
+)
+def test_a_template_is_of_one_of_them_only(copy: Project, template: str, text: str, rule: str) -> None:
+    copy.edit(f"scripts/drivelab/report/templates/{template}", text, f"{text} ")
     assert copy.to_do() == {rule: 1}
 
 

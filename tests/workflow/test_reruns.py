@@ -1,22 +1,18 @@
-"""What runs again after which change: measurements only when their plan changed, analysis only where it depends."""
+"""What a run does with what is there: nothing twice, no figure drawn that is right, nothing of another study taken.
+
+Which jobs a change leads to is in test_rerun_truth.py.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from mini_project import Project
 
 pytestmark = pytest.mark.xdist_group("workflow")
-
-MEASURING = {"purge", "precondition", "measure", "replay", "capture"}
-
-
-def measured(jobs: dict[str, int]) -> dict[str, int]:
-    return {rule: count for rule, count in jobs.items() if rule in MEASURING}
 
 
 def test_a_dry_run_plans_the_whole_chain(tmp_path: Path) -> None:
@@ -34,106 +30,56 @@ def test_everything_is_there_and_a_second_run_does_nothing(finished: Project) ->
     assert finished.to_do() == {}
 
 
-def test_an_rse_threshold_reruns_analysis_only(copy: Project) -> None:
-    copy.edit("config/mini.yaml", "relative_standard_error: 5%", "relative_standard_error: 0.001%")
-    jobs = copy.to_do()
-    assert jobs
-    assert not measured(jobs)
-    assert "tables" not in jobs
-    assert jobs["summary"] == 1
-    before = copy.recordings()
+MARK = "<!-- drawn before -->"
+
+
+def marked(project: Project) -> list[Path]:
+    """All figures, each with a mark that is gone when it is drawn anew."""
+    figures = sorted((project.folder / "results/figures").rglob("*.svg"))
+    for path in figures:
+        times = path.stat()
+        path.write_text(path.read_text() + MARK)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    return figures
+
+
+def drawn_anew(figures: list[Path]) -> list[Path]:
+    return [path for path in figures if MARK not in path.read_text()]
+
+
+def test_a_figures_code_draws_it_alone(copy: Project) -> None:
+    figures = marked(copy)
+    for name in ("saturation_time", "trace_heat"):
+        path = copy.folder / f"scripts/drivelab/figures/{name}.py"
+        path.write_text(path.read_text() + "\nEXTRA = 1\n")
+    assert set(copy.to_do()) <= {"figures_1", "figures_2", "figures_3", "trace_figures", "report", "report_pdf"}
     copy.run()
-    assert copy.recordings() == before
+    anew = drawn_anew(figures)
+    assert anew == [path for path in figures if path.stem in ("saturation_time", "trace_heat")]
+    assert anew
     assert copy.to_do() == {}
 
 
-def test_a_margin_reruns_the_deltas_and_what_shows_them_only(copy: Project) -> None:
+def test_a_table_draws_the_figures_that_read_it(copy: Project) -> None:
+    figures = marked(copy)
     copy.edit("config/mini.yaml", "relative_standard_error: 5%", "margin: 1%")
-    jobs = copy.to_do()
-    assert jobs["deltas"] == 1
-    assert not {"tables", "steady_state", "summary", "differences", "exclusions"} & set(jobs)
-    assert not measured(jobs)
-
-
-def test_a_block_size_reruns_that_drive_and_protocol_only(copy: Project) -> None:
-    entry = copy.folder / "config/mini.yaml"
-    text = entry.read_text()
-    head, one, rest = text.partition("  - protocol: pts-iops\n")
-    body, _, rest = rest.partition("  - protocol: pts-write")
-    entry.write_text(
-        head + one + "    drives: [op28]\n" + body + one + "    drives: [op7]\n"
-        + body.replace("&short", "").replace("block_size: [4KiB]", "block_size: [8KiB, 4KiB]")
-        + "  - protocol: pts-write" + rest
-    )  # fmt: skip
-    jobs = copy.to_do()
-    assert measured(jobs) == {"purge": 1, "precondition": 1, "measure": 1}
-    assert jobs["tables"] == 1
-    before = copy.recordings()
     copy.run()
-    assert copy.recordings().items() > before.items(), "the old recording stays, nothing else is touched"
+    assert {path.stem for path in drawn_anew(figures)} == {"comparison", "normalised"}
     assert copy.to_do() == {}
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("config/protocols/pts-iops.yaml", "  - loop:", "  # a remark\n  - loop:"),
-        ("config/protocols/pts-iops.yaml", "runtime: 60s", "runtime: 60s   # one minute"),
-        ("config/mini.yaml", "basis: op7\n", "basis: op7   # the smaller one\n"),
-        ("scripts/drivelab/stages/loop.py", '"""The loop step', '"""The loop step, edited'),
-        ("workflow/rules/measure.smk", "rule measure:", "# measuring\nrule measure:"),
-        ("Snakefile", "rule all:", "# everything\nrule all:"),
-    ],
-)
-def test_comments_rerun_nothing(copy: Project, file: str, old: str, new: str) -> None:
-    copy.edit(file, old, new)
-    assert copy.to_do() == {}
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("title: IOPS", "title: Input and output"), ("runtime: 60s", "runtime: 61s")],
-    ids=["title", "parameter that the study overrides"],
-)
-def test_words_of_a_protocol_measure_nothing(copy: Project, old: str, new: str) -> None:
-    copy.edit("config/protocols/pts-iops.yaml", old, new)
-    assert not measured(copy.to_do())
-
-
-def test_a_checkout_reruns_nothing(copy: Project) -> None:
-    for path in copy.folder.rglob("*"):
-        if path.is_file() and "results" not in path.parts and ".snakemake" not in path.parts:
-            os.utime(path)
-    assert copy.to_do() == {}
-
-
-def test_losing_snakemakes_memory_measures_nothing(copy: Project) -> None:
-    shutil.rmtree(copy.folder / ".snakemake")
-    assert measured(copy.to_do()) == {}
-
-
-def test_imported_code_of_an_analysis_reruns_it(copy: Project) -> None:
-    path = copy.folder / "scripts/drivelab/analysis/deltas.py"
-    path.write_text(path.read_text() + "\nEXTRA = 1\n")
-    jobs = copy.to_do()
-    assert jobs["deltas"] == 1
-    assert not measured(jobs)
-    assert "summary" not in jobs
-
-
-def test_deleted_tables_come_back_from_recordings(copy: Project) -> None:
-    shutil.rmtree(copy.folder / "results/tables")
-    jobs = copy.to_do()
-    assert not measured(jobs)
-    assert jobs["tables"] == 6
+def test_a_missing_file_of_a_figure_is_drawn_alone(copy: Project) -> None:
+    figures = marked(copy)
+    svg, png = (
+        next(path for path in figures if path.stem == "convergence"),
+        next(path.with_suffix(".png") for path in figures if path.stem == "window"),
+    )
+    svg.unlink()
+    png.unlink()
     copy.run()
+    assert png.exists()
+    assert drawn_anew(figures) == sorted([svg, png.with_suffix(".svg")])
     assert copy.to_do() == {}
-
-
-def test_a_deleted_recording_is_measured_again_alone(copy: Project) -> None:
-    manifest = next(iter(sorted(copy.recordings())))
-    shutil.rmtree((copy.folder / manifest).parent)
-    assert measured(copy.to_do()) == {"purge": 1, "precondition": 1, "measure": 1}
 
 
 def test_a_deleted_manifest_measures_nothing(copy: Project) -> None:

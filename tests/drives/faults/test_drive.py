@@ -21,7 +21,7 @@ from faults import (
 from leftovers import leftovers
 
 from drivelab.virtual import manage
-from drivelab.virtual.server import Fault
+from drivelab.virtual.faults import Fault
 
 pytestmark = pytest.mark.device
 

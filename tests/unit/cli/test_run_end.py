@@ -28,3 +28,11 @@ def test_how_many_were_left_out_why_and_where_to_read_it(tmp_path: Path) -> None
     assert said.startswith("3 things were left out of the results (no I/O 2, missing round 1): ")
     assert said.endswith(f'drivelab query "FROM exclusions" --results {tmp_path / "results"}')
     assert left_out_words(exclusions(tmp_path, "no I/O")).startswith("1 thing was left out")
+
+
+def test_recordings_that_are_left_out_as_a_whole_are_named(tmp_path: Path) -> None:
+    path = exclusions(tmp_path, *["duplicated run"] * 5)
+    table = io.read(path, "exclusions").assign(place="recording", recording=list("aabcd"))
+    io.write(table, path, "exclusions")
+    said = left_out_words(path)
+    assert said.startswith("5 things were left out of the results (duplicated run 5), among them all of a, b, c and 1 ")

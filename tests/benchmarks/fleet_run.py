@@ -1,0 +1,58 @@
+"""A fleet of virtual drives from nothing to its report, on the virtual clock: time and memory.
+
+    python tests/benchmarks/fleet_run.py [DRIVES [FOLDER]]
+
+100 drives if not told; two short measurements each. FOLDER keeps the project, and a run that was cut short goes on.
+The outer Snakemake and the workflow of one drive must each stay below a bar of memory, and when all is done there must
+be nothing left to do; the exit status is 1 if not.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
+sys.path.insert(0, str(SUPPORT))
+
+from fleet_project import fleet_project  # noqa: E402
+from mini_project import Project  # noqa: E402
+
+MOST_MIB = 500
+
+
+def main(count: int, folder: Path) -> int:
+    project = Project.__new__(Project)
+    project.folder = folder
+    if not (folder / "Snakefile").exists():
+        project = fleet_project(folder, count, slow=7)
+    began_s, cpu_s = time.monotonic(), _cpu_s()
+    done = project.snakemake("--quiet")
+    print(f"run: exit status {done.returncode}, {time.monotonic() - began_s:.0f} s, {_cpu_s() - cpu_s:.0f} s of CPU")
+    most_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"largest process: {most_mib:.0f} MiB (bar {MOST_MIB})")
+    outcomes = [json.loads(one.read_text()) for one in (folder / "results/drives").glob("*/outcome.*.json")]
+    measured = sum(one["state"] == "measured" for one in outcomes)
+    report = folder / "results/report/index.html"
+    print(f"{measured} of {count} drives measured, report of {report.stat().st_size / 2**20:.2f} MiB: {report}")
+    began_s = time.monotonic()
+    to_do = project.to_do()
+    print(f"afterwards: {to_do or 'nothing'} to do, told in {time.monotonic() - began_s:.1f} s")
+    return int(done.returncode != 0 or measured < count or bool(to_do) or most_mib > MOST_MIB)
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    if len(sys.argv) > 2:
+        sys.exit(main(wanted, Path(sys.argv[2])))
+    with tempfile.TemporaryDirectory() as temporary:
+        sys.exit(main(wanted, Path(temporary) / "project"))

@@ -1,0 +1,70 @@
+"""A study on a real Slurm: three drives on two hosts, while processes, jobs and hosts are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from cluster_project import DRIVES, ClusterProject
+from slurm import Slurm
+from waiting import wait_until
+
+
+def test_a_study_goes_on_when_it_is_killed_and_nothing_is_measured_twice(project: ClusterProject, slurm: Slurm) -> None:
+    first = project.start()
+    held = [project.hold_in_the_middle(drive) for drive in ("op7", "op28")]
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate()
+
+    second = project.start()
+    wait_until(lambda: slurm.ask("squeue", "-h", "-t", "PENDING").count("\n") == 2, "the same chains to be submitted")
+    for pid in held:
+        os.kill(pid, signal.SIGCONT)
+    status, output = project.ended(second)
+    assert status == 0, output
+    assert "Still at work from a run that was killed" in output
+    assert "Done in" in output
+    assert (project.folder / "results/report/index.html").exists()
+    for drive in DRIVES:
+        assert project.is_recorded(drive)
+        cells = [one["directory"] for one in project.journal(drive, "cell")]
+        assert len(cells) == len(set(cells))
+        for event in ("purge", "measure"):
+            assert len(project.journal(drive, event)) == 1, f"{drive} has been through '{event}' again"
+        assert not project.journal(drive, "gap")
+    assert project.to_do() == {}
+    # The two that were held, and those that waited for them, are chains of one submission each.
+    assert {job["NodeList"] for job in slurm.completed()[:2]} == {"host0", "host1"}
+    assert all(job["JobState"] == "COMPLETED" for job in slurm.completed())
+
+
+def test_a_drive_whose_job_or_host_dies_is_measured_by_the_next_run_wherever_it_is_then(
+    project: ClusterProject, slurm: Slurm
+) -> None:
+    first = project.measure()
+    for drive in ("op7", "op28"):
+        project.hold_in_the_middle(drive)
+    (job,) = slurm.ask("squeue", "-h", "-w", "host0", "-o", "%i").split()
+    slurm.ask("scancel", job)
+    slurm.kill_host("host1")
+    status, output = project.ended(first)
+    assert status != 0
+    assert {"CANCELLED", "NODE_FAIL"} <= {one["JobState"] for one in slurm.completed()}, output
+    assert project.is_recorded("op7-512e"), "the failures of others have kept it from being measured"
+    assert not project.is_recorded("op7")
+    assert not project.is_recorded("op28")
+
+    finished, jobs = project.evidence(), len(slurm.completed())
+    begun = {drive: project.journal(drive, "cell") for drive in DRIVES}
+    project.move("op28", "host0")
+    status, output = project.ended(project.measure())
+    slurm.start_host("host1")
+    assert status == 0, output
+    assert [job["NodeList"] for job in slurm.completed()[jobs:]] == ["host0", "host0"]
+    assert finished.items() <= project.evidence().items()
+    for drive in DRIVES:
+        assert project.is_recorded(drive)
+        cells = project.journal(drive, "cell")
+        assert cells[: len(begun[drive])] == begun[drive]
+        assert len({one["directory"] for one in cells}) == len(cells)
+        assert len(project.journal(drive, "purge")) == 1

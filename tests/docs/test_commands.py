@@ -1,0 +1,236 @@
+"""Every command, query, script and example of configuration in README and docs is run, or held against what reads it.
+
+Blocks of a page are taken in their order, in a copy of the project with a finished study. What the tables of
+`doc_commands` name is not run here: the arguments are parsed, and the tests that run it are named. Comments before a
+block say more, where that is needed:
+
+* `<!-- test: file PATH -->`: the block is the file PATH of the project (a drive sheet or a study is changed as
+  `doc_commands` says, so that virtual drives stand in for real ones)
+* `<!-- test: status N -->`: the command ends with that status
+* `<!-- test: output -->`: the lines are printed by the block before, … stands for anything
+* `<!-- test: protocol|steps|applications|virtual drives|profile -->`: what an example of YAML is, if it is no part of a
+  study
+* `<!-- test: query FOLDER -->`: of a block of SQL, the results folder, if it is not the demo's
+* `<!-- test: serve -->`: the command goes on until it is interrupted
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from doc_commands import (
+    ELSEWHERE,
+    NOT_RUN,
+    Command,
+    classified,
+    named_test_exists,
+    parse,
+    shortened_study,
+    stand_in_sheet,
+    unknown_words,
+)
+from doc_files import given
+from doc_pages import Block, blocks, mentions, pages
+from mini_project import Project
+
+from drivelab.config.schema import validate
+from drivelab.config.yaml_file import load_yaml
+from drivelab.trace import application
+from drivelab.virtual.model import DriveModel
+
+PAGES = [page for page in pages() if blocks(page)]
+LANGUAGES = {"sh", "yaml", "tsv", "csv", "sql", "python", "json", "text"}
+HANGS_S = 300
+
+
+def test_every_block_says_what_it_is(record_property: Any) -> None:
+    found: Counter[str] = Counter()
+    for page in PAGES:
+        for block in blocks(page):
+            assert block.language in LANGUAGES, f"{block.place}: no language of {', '.join(sorted(LANGUAGES))}"
+            if block.language == "sh":
+                commands = [classified(one) for one in block.commands()]
+                found.update(one.kind for one in commands)
+                for one in commands:
+                    assert one.kind != "parsed" or named_test_exists(one.reason), f"{block.place}: {one}"
+            else:
+                found[block.language] += 1
+    print(dict(found))
+    record_property("commands", dict(found))
+    assert found["run"] > found["parsed"] + found["elsewhere"]
+
+
+def test_the_tables_name_nothing_that_no_page_has() -> None:
+    lines = [one for page in PAGES for block in blocks(page) if block.language == "sh" for one in block.commands()]
+    patterns = [row[0] for row in (*NOT_RUN, *ELSEWHERE)]
+    assert [one for one in patterns if not any(re.search(one, line) for line in lines)] == []
+
+
+@pytest.mark.parametrize("page", pages())
+def test_what_sentences_call_commands_are_some(page: str) -> None:
+    unknown = {mention: words for mention in mentions(page) if (words := unknown_words(mention))}
+    assert not unknown
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_of_a_page_do_what_it_says(page: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    runner = Page(page, request, tmp_path)
+    for block in blocks(page):
+        try:
+            getattr(runner, block.language)(block)
+        except SystemExit:
+            pytest.fail(f"{block.place}: the command does not take these arguments", pytrace=False)
+        except Exception as error:
+            raise AssertionError(f"{block.place}: {error}") from error
+
+
+class Page:
+    """A page's copy of the project, and what its blocks do there."""
+
+    def __init__(self, page: str, request: pytest.FixtureRequest, folder: Path) -> None:
+        self.page = page
+        self._request = request
+        self._folder = folder / "drivelab"
+        self._project: Project | None = None
+        self.printed = ""
+
+    @property
+    def project(self) -> Project:
+        """Made when it is needed first: a page may have no command to run."""
+        if self._project is None:
+            self._project = self._request.getfixturevalue("demo").copied(self._folder)
+            given(self.page, self._folder)
+        return self._project
+
+    def sh(self, block: Block) -> None:
+        self.printed = ""
+        for command in map(classified, block.commands()):
+            if command.kind == "parsed":
+                parse(command.line)
+            elif command.kind == "run":
+                if block.directive == "serve":
+                    self._serve(command)
+                else:
+                    words = block.directive.split()
+                    self._run(command, int(words[1]) if words[:1] == ["status"] else 0)
+
+    def _line(self, command: Command) -> str:
+        """The command with the digest of a recording, and the study's name, in the place of the words."""
+        line = re.sub(r"(?<!\.)\bNAME\b", "demo", command.line)
+        if "DIGEST" in line:
+            place = next((self._folder / "results/recordings/op7/pts-iops").iterdir()).name.removesuffix("-run1")
+            line = line.replace("DIGEST", place)
+        return line
+
+    def _run(self, command: Command, status: int) -> None:
+        project = self.project
+        done = subprocess.run(
+            ["sh", "-c", self._line(command)],
+            cwd=project.folder,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=HANGS_S,
+        )
+        assert done.returncode == status, f"{command.line} ended with {done.returncode}\n{done.stdout}{done.stderr}"
+        self.printed += done.stdout + done.stderr
+
+    def _environment(self) -> dict[str, str]:
+        own = {"DRIVELAB_RUN_DIR": str(self._folder.parent / "run"), "COLUMNS": "120", "NO_COLOR": "1"}
+        return {**self.project.environment, **own}
+
+    def _serve(self, command: Command) -> None:
+        with subprocess.Popen(
+            ["sh", "-c", f"exec {self._line(command)}"],
+            cwd=self.project.folder,
+            env={**self._environment(), "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            assert process.stdout is not None
+            try:
+                self.printed += process.stdout.readline()
+                assert self.printed.strip(), f"{command.line} printed nothing"
+            finally:
+                os.killpg(process.pid, signal.SIGINT)
+                try:
+                    process.communicate(timeout=HANGS_S)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    raise
+            assert process.returncode in (0, 130, -signal.SIGINT), process.returncode
+
+    def text(self, block: Block) -> None:
+        if block.directive == "output":
+            lines = [re.escape(line.rstrip()).replace("…", ".*?") for line in block.text.splitlines()]
+            printed = "\n".join(line.rstrip() for line in self.printed.replace("\xa0", " ").splitlines())
+            assert re.search("\n".join(lines), printed, re.S), f"printed was\n{self.printed}"
+
+    def csv(self, block: Block) -> None:
+        self._file(block)
+
+    def tsv(self, block: Block) -> None:
+        self._file(block)
+
+    def json(self, block: Block) -> None:
+        self._file(block)
+
+    def _file(self, block: Block) -> bool:
+        kind, _, name = block.directive.partition(" ")
+        if kind != "file":
+            return False
+        changed = block.text
+        if name.endswith("drives.tsv"):
+            changed = stand_in_sheet(changed)
+        elif block.language == "yaml" and "measurements" in yaml.safe_load(changed):
+            validate(yaml.safe_load(changed), "study", block.place)
+            changed = shortened_study(changed)
+        (self.project.folder / name).write_text(changed, encoding="utf-8")
+        return True
+
+    def yaml(self, block: Block) -> None:
+        if self._file(block):
+            return
+        path = self._folder.parent / "example.yaml"
+        path.write_text(block.text, encoding="utf-8")
+        part = yaml.safe_load(block.text) if block.directive == "steps" else load_yaml(path)
+        match block.directive:
+            case "profile":  # of Snakemake, whose plugins may not be here
+                assert "executor" in part
+            case "steps":
+                base = load_yaml(Path("config/protocols/pts-iops.yaml"))
+                validate({**base, "measure": part}, "protocol", block.place)
+            case "protocol":
+                validate(part, "protocol", block.place)
+            case "applications":
+                for name, body in part.items():
+                    application.from_mapping(name, body, block.place)
+            case "virtual drives":
+                for name, body in part.items():
+                    DriveModel.from_mapping(name, body)
+            case _:
+                base = {"name": "example", "drives": ["op7"], "measurements": [{"protocol": "pts-iops"}]}
+                validate({**base, **part}, "study", block.place)
+
+    def sql(self, block: Block) -> None:
+        place = block.directive.removeprefix("query ") or "results"
+        self._run(Command(f"./drivelab query --results {place} {shlex.quote(block.text)}", "run"), 0)
+
+    def python(self, block: Block) -> None:
+        path = self._folder.parent / "example.py"
+        path.write_text(self._line(Command(block.text, "run")), encoding="utf-8")
+        self._run(Command(f"python {path}", "run"), 0)

@@ -1,0 +1,35 @@
+"""Links between pages lead somewhere: to a file, to a heading of it, to a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from doc_pages import ROOT, anchors, links, pages
+
+
+@pytest.mark.parametrize("page", pages())
+def test_links_lead_somewhere(page: str) -> None:
+    for target, picture in links(page):
+        if target.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (ROOT / page).parent / path if path else ROOT / page
+        assert found.exists(), f"{page}: there is no {target}"
+        assert not picture or found.suffix in (".png", ".svg"), f"{page}: {target} is no picture"
+        if anchor:
+            other = str(found.resolve().relative_to(ROOT))
+            assert anchor in anchors(other), f"{page}: {other} has no heading for #{anchor}"
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    seen: set[str] = set()
+    waiting = ["README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in seen:
+            seen.add(page)
+            targets = (target.partition("#")[0] for target, _ in links(page) if "://" not in target)
+            found = [((ROOT / page).parent / one).resolve() for one in targets if Path(one).suffix == ".md"]
+            waiting += [str(one.relative_to(ROOT)) for one in found]
+    assert seen == set(pages())

@@ -1,0 +1,389 @@
+"""A study on the virtual clock whose processes are killed at random, and its drives disturbed, until it is complete.
+
+`python tests/support/chaos.py --kills 500 --seed 7` does it for longer than the test does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from chaos_results import essence, interrupted, unfinished
+from faults import FaultStudy, Outcome
+from leftovers import leftovers
+
+from drivelab.recording.checksums import altered
+from drivelab.stages.progress import read_status, state_now
+from drivelab.virtual.faults import Fault, set_faults
+
+DRIVES = ("left", "right")
+_MODELS = """\
+left: &one
+  serial: VIRTUAL-LEFT
+  capacity: 8MiB
+  over_provisioning: 12%
+  pages_per_block: 16
+  slc_cache: 1MiB
+right:
+  <<: *one
+  serial: VIRTUAL-RIGHT
+  over_provisioning: 28%
+"""
+_SHEET = "drive\tdevice\tserial\tdestructive\tnote\n" + "".join(
+    f"{one}\tvirtual:{one}\tVIRTUAL-{one.upper()}\tyes\t\n" for one in DRIVES
+)
+_STUDY = """\
+name: chaos
+results: results/chaos
+clock: virtual
+basis: left
+drives: [left, right]
+traces: {sqlite: {shipped: sqlite-inserts}}
+measurements:
+  - protocol: pts-iops
+    scale: demo
+    set:
+      settle: 2s
+      loop:
+        runtime: 300ms
+        pause: 1500ms
+        cells: {read_share: [100, 0], block_size: [4KiB]}
+        until: {steady_state: {max_rounds: 8, track: [{read_share: 0, block_size: 4KiB, metric: iops}]}}
+  - protocol: pts-idle-recovery
+    scale: demo
+    set:
+      repeat: {over: {time: [3s, 8s]}, loop: {runtime: 500ms, until: {rounds: 2}}, soak: {until: {time: 2s}}}
+      soak: {until: {time: 8s}}
+  - protocol: trace-replay
+    scale: demo
+    trace: sqlite
+    set: {replay: {until: {passes: 1}}}
+"""
+MEASUREMENTS = 3
+KINDS = {
+    "run": 6, "snakemake": 7, "measure": 20, "precondition": 4, "purge": 2, "server": 3, "fork": 4, "any": 2, "all": 2,
+}  # fmt: skip
+"""Kills of each kind of process in fifty: `all` is the whole tree at once, `any` one of it, whichever it is."""
+_SIGNALS = ([signal.SIGKILL], [signal.SIGKILL], [signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT],
+            [signal.SIGSTOP, signal.SIGKILL])  # fmt: skip
+_FAULTS = (Fault("error", "write"), Fault("error", "read", 4 << 20, 1 << 20), Fault("hang"), Fault("gone"))
+_WORDS = {"error": "Input/output error", "hang": "does not complete", "gone": "No such device"}
+_GENEROUS_S = 600.0
+"""After which something hangs."""
+
+
+@dataclass
+class Told:
+    """What was done to the study."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    faults: int = 0
+    runs: int = 0
+    rounds: int = 0
+    """Times that the study was completed."""
+    interrupted: int = 0
+    """Cells and fills that a kill or a fault had begun to be measured again."""
+    signals: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def killed(self) -> int:
+        return sum(self.kills.values())
+
+
+class ChaosStudy(FaultStudy):
+    """A copy of the project with the study `chaos`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        for target in ('self.path("report/pts-pages.pdf"),', '*self.all_figures("json"),'):  # tables tell all
+            self.edit("scripts/drivelab/stages/layout.py", f"            {target}\n", "")
+        (folder / "config/virtual_drives.yaml").write_text(_MODELS)
+        (folder / "config/drives.tsv").write_text(_SHEET)
+        (folder / "config/chaos.yaml").write_text(_STUDY)
+        self.results = folder / "results/chaos"
+        self.undisturbed = folder / "undisturbed"
+
+    def run(self, act: Callable[[Any], None] = lambda process: None) -> Outcome:
+        """Run the study; `act` is given the process. Fails unless all processes are gone soon after it."""
+        log = self.folder / "chaos.log"
+        with log.open("w") as output:
+            process = self.start_in("run", "config/chaos.yaml", output=output)
+            try:
+                act(process)
+                process.wait(_GENEROUS_S)
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+        self.no_process_is_left()
+        return Outcome(process.returncode, log.read_text())
+
+    def start_in(self, *arguments: str, output: Any) -> Any:
+        import subprocess
+
+        code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "scripts"),
+                       "TMPDIR": str(self.folder / "tmp")}  # fmt: skip
+        (self.folder / "tmp").mkdir(exist_ok=True)
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *arguments], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
+            stdout=output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def no_process_is_left(self) -> None:
+        """Nobody ends them: they end by themselves."""
+        deadline_s = time.monotonic() + 60
+        while found := leftovers():
+            assert time.monotonic() < deadline_s, found
+            time.sleep(0.02)
+
+    def keep_as_undisturbed(self) -> None:
+        done = self.run()
+        assert done.status == 0, done.output
+        assert unfinished(self.results) == []
+        self.results.rename(self.undisturbed)
+
+    def check_equal(self) -> int:
+        """Fails unless the complete study is the undisturbed one; returns how many cells were interrupted."""
+        recordings = [path.parent for path in self.undisturbed.glob("recordings/*/*/*/recording.json")]
+        assert len(recordings) == len(DRIVES) * MEASUREMENTS
+        lost = 0
+        for one in recordings:
+            again = self.results / one.relative_to(self.undisturbed)
+            assert altered(again) == {}
+            _same(essence(one), essence(again), again)
+            lost += len(interrupted(again))
+        wanted, found = (
+            {str(path.relative_to(top)): path for path in top.glob("tables/**/*.parquet")}
+            for top in (self.undisturbed, self.results)
+        )
+        assert wanted.keys() == found.keys()
+        for name, path in wanted.items():
+            pd.testing.assert_frame_equal(_table(path), _table(found[name]), check_exact=True, obj=name)
+        assert unfinished(self.results) == []
+        assert list((self.folder / "tmp").glob("drivelab-*")) == []  # Snakemake leaves folders of its own
+        assert "running" not in map(state_now, read_status(self.results))
+        return lost
+
+    def begin_anew(self) -> None:
+        shutil.rmtree(self.results)
+        shutil.rmtree(self.folder / ".snakemake")
+
+
+def _same(wanted: Mapping[str, Any], found: Mapping[str, Any], where: Path) -> None:
+    for key in wanted:
+        apart = [(one, other) for one, other in zip_longest(wanted[key], found[key]) if one != other]
+        assert found[key] == wanted[key], f"{where}: {key}: {apart[:3]}"
+
+
+def _table(path: Path) -> pd.DataFrame:
+    return pd.read_parquet(path).drop(columns=["recorded"], errors="ignore")
+
+
+class Monkey:
+    """Kills what it is told to, at moments by chance. What it does next is by the seed, when is the machine's."""
+
+    def __init__(self, study: ChaosStudy, seed: int, kills: int) -> None:
+        self.study, self._random = study, random.Random(seed)
+        deck = [kind for kind, often in KINDS.items() for _ in range(often)]
+        self._deck: list[str] = []
+        while len(self._deck) < kills:
+            self._random.shuffle(deck)
+            self._deck += deck
+        del self._deck[kills:]
+        self._faults = list(range(5, kills, 10))
+        self.told = Told()
+
+    def play(self) -> Told:
+        """Run the study over and over, and kill, until the deck is played; then to its end."""
+        killed_of_round = 0
+        while True:
+            before = self.told.killed
+            faulty = self._fault()
+            done = self.study.run(self._kill_from_the_deck if faulty is None else lambda process: None)
+            self.told.runs += 1
+            killed_of_round += self.told.killed - before
+            if faulty is not None:
+                killed_of_round += self._judge(faulty, done)
+            if done.status != 0:
+                assert self.told.killed > before or faulty is not None, done.output
+                continue
+            self.told.rounds += 1
+            lost = self.study.check_equal()
+            assert lost <= killed_of_round, f"{lost} cells were begun again after {killed_of_round} kills"
+            self.told.interrupted += lost
+            if not self._deck:
+                return self.told
+            self.study.begin_anew()
+            killed_of_round = 0
+
+    def _state(self, drive: str) -> Path:
+        return self.study.results / f"virtual/VIRTUAL-{drive.upper()}.state"
+
+    def _fault(self) -> Fault | None:
+        """Disturb a drive during this run if it is the turn of that, and something is left to be measured on one."""
+        measured = Counter(path.parts[-4] for path in self.study.results.glob("recordings/*/*/*/recording.json"))
+        at_work = [drive for drive in DRIVES if self._state(drive).parent.exists() and measured[drive] < MEASUREMENTS]
+        if not (self._faults and self._faults[0] <= self.told.killed and at_work):
+            return None
+        del self._faults[0]
+        fault, drive = self._random.choice(_FAULTS), self._random.choice(at_work)
+        set_faults(self._state(drive), fault)
+        return fault
+
+    def _judge(self, fault: Fault, done: Outcome) -> int:
+        for drive in DRIVES:
+            set_faults(self._state(drive))
+        hit = _WORDS[fault.kind] in done.output
+        if hit:
+            assert re.search(r"drivelab: drive '\w+'.*" + _WORDS[fault.kind] + ".*run again", done.output), done.output
+        self.told.faults += hit
+        return done.output.count(_WORDS[fault.kind])
+
+    def _kill_from_the_deck(self, process: Any) -> None:
+        """Kill one after another until the run ends."""
+        while self._deck and process.poll() is None:
+            kind, signals = self._deck[-1], self._random.choice(_SIGNALS)
+            if self._find_and_kill(kind, signals, process):
+                self._deck.pop()
+                self.told.kills[kind] += 1
+                self.told.signals["+".join(one.name for one in signals)] += 1
+                if kind in ("run", "snakemake", "all"):
+                    return
+            else:
+                return
+
+    def _find_and_kill(self, kind: str, signals: list[signal.Signals], process: Any) -> bool:
+        moment = self._random.choice(["measure", "measure", "precondition", "server"])
+        if kind in ("run", "snakemake", "any", "all") and self._await(moment, process) is None:
+            return False
+        victims = self._await(kind, process)
+        if victims is None:
+            return False
+        if kind == "measure":
+            self._await_lines(victims[0], self._random.randrange(12), process)
+        delay_s = self._random.uniform(0, 0.05 if kind in ("measure", "fork") else 0.4)
+        end_s = time.monotonic() + delay_s
+        while time.monotonic() < end_s and process.poll() is None:
+            time.sleep(0.001)
+        alive = [pid for pid in victims if Path(f"/proc/{pid}").exists()]
+        if not alive:
+            return False if process.poll() is not None else self._find_and_kill(kind, signals, process)
+        for number in signals:
+            for pid in alive:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            if number == signal.SIGSTOP:
+                time.sleep(0.05)
+        return True
+
+    def _await(self, kind: str, process: Any) -> list[int] | None:
+        """Processes of a kind once there are any; None when the run ends before."""
+        while process.poll() is None:
+            if found := self._of_kind(kind, process.pid):
+                return found
+            time.sleep(0.01)
+        return None
+
+    def _of_kind(self, kind: str, run: int) -> list[int]:
+        tree = _tree(run)
+        if kind == "all":
+            return list(tree)
+        if kind == "any":
+            return [self._random.choice(list(tree))] if tree else []
+        named = {pid: _kind(words, tree.get(_parent(pid), [])) for pid, words in tree.items() if pid != run}
+        named[run] = "run"
+        found = [pid for pid, one in named.items() if one == kind]
+        return found[:1] if kind != "fork" else found[-1:]
+
+    def _await_lines(self, pid: int, lines: int, process: Any) -> None:
+        """Wait until the journal of a measuring process has so many lines more, or it ends."""
+        words = _words(pid)
+        plan = next((one for one in words if one.endswith(".json")), None)
+        if plan is None:
+            return
+        _, drive, measurement, key = Path(plan).with_suffix("").parts[-4:]
+        part = self.study.results / f"recordings/{drive}/{measurement}/{key}.part/journal.jsonl"
+        begun = _count(part)
+        while _count(part) < begun + lines and Path(f"/proc/{pid}").exists() and process.poll() is None:
+            time.sleep(0.001)
+
+
+def _count(path: Path) -> int:
+    try:
+        return path.read_bytes().count(b"\n")
+    except FileNotFoundError:
+        return 0
+
+
+def _words(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")[:-1]
+    except OSError:
+        return []
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
+def _tree(top: int) -> dict[int, list[str]]:
+    """Words of each process below one, and of itself."""
+    found: dict[int, list[str]] = {}
+    left = [top]
+    while left:
+        pid = left.pop()
+        if words := _words(pid):
+            found[pid] = words
+        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+            with suppress(OSError):
+                left += map(int, task.read_text().split())
+    return found
+
+
+def _kind(words: list[str], of_parent: list[str]) -> str:
+    if "drivelab.forks" in words:
+        return "fork" if "drivelab.forks" in of_parent and words[0] == of_parent[0] else "server"
+    if "snakemake" in words:
+        return "snakemake"
+    for stage in ("measure", "precondition", "purge"):
+        if stage in words:
+            return stage
+    return "other"
+
+
+def main() -> int:
+    """Exit status 0 when nothing was wrong."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--kills", type=int, default=500)
+    options.add_argument("--seed", type=int, default=random.randrange(10**6))
+    chosen = options.parse_args()
+    print(f"seed {chosen.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="drivelab-chaos-") as folder:
+        os.environ["DRIVELAB_RUN_DIR"] = folder
+        study = ChaosStudy(Path(folder) / "project")
+        study.keep_as_undisturbed()
+        print(Monkey(study, chosen.seed, chosen.kills).play())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

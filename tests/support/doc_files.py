@@ -1,0 +1,83 @@
+"""Files that the pages speak of as the reader's own: results of other tools, traces, captures."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+
+import import_origins as origins
+from trace_files import write_capture
+
+
+def given(page: str, folder: Path) -> None:
+    """Put what a page's commands read into the copy of the project."""
+    for make in _OF.get(page, ()):
+        make(folder)
+
+
+def _tkperf(folder: Path) -> None:
+    for name in ("old.xml", "s4600.xml"):
+        origins.tkperf(folder / name)
+
+
+def _fio(folder: Path) -> None:
+    for second in range(3):
+        one = origins.job(1000.0 + second, 0.0, origins.options())
+        origins.write(folder / f"runs/{second}.json", origins.document(one, second=100 * second))
+
+
+def _bench_fio(folder: Path) -> None:
+    for depth in (1, 16):
+        one = origins.job(1000.0 * depth, 0.0, origins.options(depth=depth))
+        origins.write(folder / f"bench/sdx/4k/randread-{depth}-1.json", origins.document(one, second=100 * depth))
+
+
+def _printed(folder: Path) -> None:
+    (folder / "iops.csv").write_text("block_size,100/0,65/35,0/100\n4k,80928.6,66664.6,61265.2\n")
+
+
+def _log(folder: Path) -> None:
+    (folder / "job_lat.1.log").write_text("0, 81000, 0, 4096, 0\n1, 82000, 0, 4096, 0\n")
+
+
+def _msr(folder: Path) -> None:
+    lines = [f"{128166372003061629 + 10000 * i},usr,0,Read,{4096 * i},4096,{1000 + i}" for i in range(50)]
+    for name in ("web.csv.gz", "usr_0.csv.gz"):
+        with gzip.open(folder / name, "wt") as file:
+            file.write("\n".join(lines) + "\n")
+
+
+def _alibaba(folder: Path) -> None:
+    with gzip.open(folder / "io_traces.csv.gz", "wt") as file:
+        file.writelines(f"{419 + i % 2},R,{4096 * i},4096,{1577808000000000 + 100 * i}\n" for i in range(50))
+
+
+def _capture(folder: Path) -> None:
+    events = []
+    for i in range(20):
+        at, sector = 1_000_000 * i, 8 * i
+        events += [(at + 1000 * step, letter, "R", sector, 4096) for step, letter in enumerate("QDC")]
+    write_capture(folder / "raw", events)
+
+
+def _other_results(folder: Path) -> None:
+    shutil.copytree(folder / "results/tables", folder / "results/first/tables")
+
+
+def _demo_as_study(folder: Path) -> None:
+    shutil.copy(folder / "config/demo.yaml", folder / "config/study.yaml")
+
+
+_OF = {
+    "README.md": (_tkperf, _msr, _capture),
+    "docs/traces.md": (_capture,),
+    "docs/traces_capture.md": (_capture,),
+    "docs/archive.md": (_demo_as_study,),
+    "docs/cluster.md": (_demo_as_study,),
+    "docs/exploring.md": (_other_results,),
+    "docs/importing.md": (_tkperf, _fio, _bench_fio, _printed, _log),
+    "docs/how-to/import.md": (_tkperf,),
+    "docs/how-to/trace.md": (_capture, _msr),
+    "docs/trace_formats.md": (_alibaba, _msr),
+}

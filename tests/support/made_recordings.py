@@ -1,0 +1,67 @@
+"""Recordings of made plans on the virtual clock, and copies of them to tamper with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from made_plans import made_plan
+
+from drivelab.fio.document import documents
+from drivelab.plan.plan import canonical
+from drivelab.recording.checksums import CHECKSUMS, MANIFEST
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+
+Job = dict[str, Any]
+FILL = {"block_size_bytes": 131072, "capacity_multiple": 1, "pattern": "sequential", "queue_depth": 32}
+SOAK = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 4, "slice_s": 0.1}
+
+
+def made_recording(folder: Path, steps: Sequence[Mapping[str, Any]]) -> Path:
+    """The recording of these steps on the made-up drive, filled once."""
+    plan = made_plan(folder, steps, {"fill": FILL})
+    purge(plan, folder / "purged.json")
+    precondition(plan, folder / "purged.json", folder / "conditioned.json")
+    measure(plan, folder / "conditioned.json")
+    return plan.recording_path
+
+
+def copied(recording: Path, results: Path) -> Path:
+    """A copy in another folder of results, without checksums: whatever is changed in it is as if it was measured so."""
+    place = results / "recordings" / Path(*recording.parts[-3:])
+    shutil.copytree(recording, place)
+    without_checksums(place)
+    return place
+
+
+def without_checksums(recording: Path) -> None:
+    """As versions of before checksums made it."""
+    (recording / CHECKSUMS).unlink(missing_ok=True)
+    manifest = json.loads((recording / MANIFEST).read_text())
+    manifest.pop("checksums", None)
+    (recording / MANIFEST).write_text(json.dumps(manifest))
+
+
+def change_job(cell: Path, change: Callable[[Job], None]) -> None:
+    """Change the job in fio's document in the folder of a cell."""
+    change_documents(cell, lambda found: change(found[0]["jobs"][0]))
+
+
+def change_documents(cell: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Change fio's documents in the folder of a cell or soak."""
+    path = cell / "fio.json"
+    found = list(documents(path.read_text()))
+    change(found)
+    path.write_text("\n".join(json.dumps(one) for one in found))
+
+
+def change_journal(recording: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Change the lines of the journal."""
+    path = recording / "journal.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    change(lines)
+    path.write_text("".join(canonical(line) + "\n" for line in lines))

@@ -1,0 +1,234 @@
+"""The truth table of reruns: what is changed in a finished study, and exactly which jobs a run then has.
+
+The study is `mini_project.STUDY`: two drives, three measurements. The tests hold Snakemake to each row, and
+docs/reruns.md shows the table: `python tests/support/rerun_cases.py` writes it there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import rerun_changes as after
+from rerun_changes import Change
+
+Jobs = dict[str, list[str]]
+"""By rule, what each job is of, as `Project.jobs` has them."""
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/reruns.md"
+IOPS, SATURATION, REPLAY = "pts-iops", "pts-write-saturation", "trace-replay"
+MEASUREMENTS = (IOPS, SATURATION, REPLAY)
+
+
+def of(drives: Iterable[str] = ("op28", "op7"), measurements: Iterable[str] = MEASUREMENTS, run: str = "") -> list[str]:
+    """Recordings as jobs name them."""
+    return sorted(f"{drive}/{one}{run}" for drive in drives for one in measurements)
+
+
+def study(*rules: str) -> Jobs:
+    """One job of the study for each of these rules."""
+    return {rule: [""] for rule in rules}
+
+
+def chains(recordings: list[str]) -> Jobs:
+    """What uses the drives for these recordings, and their tables."""
+    replays = [one for one in recordings if REPLAY in one]
+    others = [one for one in recordings if one not in replays]
+    chain = dict.fromkeys(("plan", "purge", "precondition", "tables", "steady_state"), recordings)
+    return chain | {rule: which for rule, which in (("measure", others), ("replay", replays)) if which}
+
+
+def comparisons(*measurements: str) -> Jobs:
+    return {"comparison_figures": sorted(measurements)}
+
+
+def measured(recordings: list[str], *measurements: str) -> Jobs:
+    """Jobs after which these recordings are new, and the study has these measurements."""
+    of_inventory = of(measurements=[SATURATION])  # they show what the inventory says of the drives
+    return (
+        chains(recordings)
+        | {"figures": sorted({*recordings, *of_inventory})}
+        | {**JUDGED, **study("inventory")}
+        | comparisons(*(measurements or MEASUREMENTS))
+    )
+
+
+REPORT = study("report", "report_pdf")
+DELTAS = study("deltas") | comparisons(*MEASUREMENTS) | REPORT
+JUDGED = study("exclusions", "findings", "differences", "summary") | DELTAS
+"""All that follows from tables of recordings."""
+TRACE = {rule: ["sqlite"] for rule in ("trace_statistics", "trace_figures")}
+TABLES = {rule: of() for rule in ("tables", "steady_state", "figures")} | JUDGED
+ANALYSIS = TABLES | TRACE | study("inventory")
+"""All but what uses drives."""
+OF_TRACE = TRACE | study("inventory", "findings") | {"figures": of(measurements=[SATURATION])} | REPORT
+OP7_IOPS = ["op7/pts-iops"]
+ITS_TABLES = dict.fromkeys(("tables", "steady_state", "figures"), OP7_IOPS) | JUDGED
+OF_OP7 = (
+    {rule: of(["op7"]) for rule in ("tables", "steady_state", "figures")}
+    | study("inventory", "exclusions", "findings", "differences", "summary", "deltas")
+    | TRACE
+    | REPORT
+)
+NOTHING: Jobs = {}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A change, and the jobs of the run that follows it."""
+
+    change: str
+    make: Change
+    jobs: Jobs
+    runs: bool = False
+    """Whether the tests run it, too: the same jobs and nothing to do after them."""
+
+
+CASES = (
+    Case("nothing", lambda project: None, NOTHING),
+    Case("threshold (`relative_standard_error`)", after.THRESHOLD, study("summary") | DELTAS),
+    Case("`margin` of the deltas", after.MARGIN, DELTAS),
+    Case("limit of taint (`taint: {load: 30%}`)", after.mini("basis:", "taint: {load: 30%}\nbasis:"), TABLES),
+    Case("`basis` of the deltas", after.mini("basis: op7", "basis: op28"), study("differences") | DELTAS),
+    Case(
+        "code of one figure",
+        after.append("scripts/drivelab/figures/saturation_time.py"),
+        {"figures": of(measurements=[SATURATION])} | REPORT,
+    ),
+    Case("module that an analysis imports", after.append("scripts/drivelab/analysis/deltas.py"), DELTAS),
+    Case("script of an analysis", after.append("scripts/summary.py"), study("summary") | DELTAS),
+    Case("template of the report", after.append("scripts/drivelab/report/templates/report.css", "\n"), study("report")),
+    Case("title of the study", after.mini("name: mini\n", "name: mini\ntitle: Two drives\n"), REPORT),
+    Case("title of a protocol", after.edit(after.PROTOCOL, "title: IOPS", "title: Operations"), REPORT),
+    Case(
+        "parameter of a protocol that the study overrides",
+        after.edit(after.PROTOCOL, "runtime: 60s", "runtime: 61s"),
+        study("differences") | DELTAS,
+    ),
+    Case("comment in a protocol", after.edit(after.PROTOCOL, "  - loop:", "  # a remark\n  - loop:"), NOTHING),
+    Case("comment in the study", after.mini("basis: op7\n", "basis: op7   # the smaller one\n"), NOTHING),
+    Case(
+        "comment in the code of an analysis",
+        after.append("scripts/drivelab/analysis/deltas.py", "# a remark\n"),
+        NOTHING,
+    ),
+    Case("comment in rules", after.comment_in_rules, NOTHING),
+    Case("code of a measurement", after.append("scripts/drivelab/stages/loop.py"), NOTHING),
+    Case(
+        "version of drivelab",
+        after.edit("scripts/drivelab/__init__.py", '__version__ = "', '__version__ = "9'),
+        NOTHING,
+    ),
+    Case("order of keys in study and protocol", after.key_order, NOTHING),
+    Case("name of the study's file", after.renamed_study, REPORT),
+    Case("`concurrency`", after.mini("basis:", "concurrency: 2\nbasis:"), NOTHING),
+    Case("`order`", after.mini("basis:", "order: {random: 7}\nbasis:"), NOTHING),
+    Case("file times after a checkout", after.checkout, NOTHING),
+    Case("checkout of another commit and back", after.other_commit_and_back, NOTHING),
+    Case("project moved", after.moved, NOTHING),
+    Case("results from an archive with times in seconds (`tar`)", after.archived_in_seconds, NOTHING),
+    Case("results copied without their times (`cp -r`)", after.copied_without_times, ANALYSIS),
+    Case("clock set back by a day", after.clock_set_back, NOTHING),
+    Case(
+        "clock set back by a day, and the threshold",
+        after.both(after.clock_set_back, after.THRESHOLD),
+        study("summary") | DELTAS,
+    ),
+    Case("`.snakemake` lost", after.gone(".snakemake"), ANALYSIS),
+    Case(
+        "`.snakemake` lost, and the threshold",
+        after.both(after.gone(".snakemake"), after.THRESHOLD),
+        ANALYSIS,
+        runs=True,
+    ),
+    Case("`.snakemake` lost, and a drive removed", after.both(after.gone(".snakemake"), after.WITHOUT_OP28), OF_OP7),
+    Case("records of Snakemake in an older format", after.records_of_format(5), ANALYSIS),
+    Case("records of Snakemake in a newer format", after.records_of_format(7), ANALYSIS),
+    Case("records of another Snakemake in the same format", after.records_with_more, NOTHING),
+    Case("another checkout made a table of the same results", after.another_checkout_ran, study("summary") | DELTAS),
+    Case("all tables deleted", after.gone("results/tables"), ANALYSIS),
+    Case("one table of a recording deleted", after.gone("results/tables/op7/pts-iops/*/cells.parquet"), ITS_TABLES),
+    Case("a table of the study deleted", after.gone("results/tables/deltas.parquet"), DELTAS),
+    Case(
+        "a figure deleted", after.gone("results/figures/op7/pts-iops/*/convergence.svg"), {"figures": OP7_IOPS} | REPORT
+    ),
+    Case("the report deleted", after.gone("results/report/index.html"), study("report")),
+    Case("all logs deleted", after.gone("results/logs"), NOTHING),
+    Case("a recording deleted", after.gone("results/recordings/op7/pts-iops/*"), measured(OP7_IOPS)),
+    # The chain finds all cells done and writes the manifest.
+    Case(
+        "only the manifest of a recording deleted",
+        after.gone("results/recordings/op7/pts-iops/*/recording.json"),
+        measured(OP7_IOPS),
+    ),
+    Case("a manifest touched", after.same_manifest_touched, NOTHING),
+    Case("a recording replaced, with an older time", after.replaced_recording, ITS_TABLES, runs=True),
+    Case("evidence altered under its manifest", after.altered_evidence, NOTHING),
+    Case(
+        "one more drive",
+        after.mini("drives: [op7, op28]", "drives: [op7, op28, op28-512e]"),
+        measured(of(["op28-512e"])),
+    ),
+    Case(
+        "a drive removed",
+        after.WITHOUT_OP28,
+        {"figures": of(["op7"], [SATURATION])} | study("inventory", *(JUDGED.keys() - {"comparison_figures"})),
+    ),
+    Case(
+        "two more replicates (`runs: 3`)",
+        after.mini("basis:", "runs: 3\nbasis:"),
+        measured(sorted([*of(run="/run2"), *of(run="/run3")])),
+    ),
+    Case("block size of one protocol", after.one_block_size, measured(of(measurements=[IOPS]))),
+    Case("block size of one protocol for one drive", after.one_block_size_of_op7, measured(OP7_IOPS), runs=True),
+    Case(
+        "a measurement removed, perhaps to a study of its own",
+        after.mini(after.REPLAY_ENTRY, ""),
+        {"figures": of(measurements=[SATURATION])} | study("inventory") | JUDGED | comparisons(IOPS, SATURATION),
+    ),
+    Case("measurements listed in another order", after.reordered, study("differences", "summary") | DELTAS),
+    Case(
+        "a measurement renamed",
+        after.mini("  - protocol: pts-iops\n", "  - protocol: pts-iops\n    name: iops\n"),
+        measured(of(measurements=["iops"]), "iops", SATURATION, REPLAY),
+    ),
+    Case(
+        "a protocol renamed",
+        after.renamed_protocol,
+        measured(of(measurements=["own-iops"]), "own-iops", SATURATION, REPLAY),
+    ),
+    Case("file of a trace moved", after.moved_trace, OF_TRACE),
+    Case("sheet of drives renamed", after.renamed_sheet, NOTHING),
+    Case("note in the sheet of drives", after.sheet("7 % over-provisioning\n", "the first one\n"), NOTHING),
+    Case("`host` of a drive", after.column("host", "elsewhere"), NOTHING),
+    Case("`firmware` of a drive", after.column("firmware", "VFTL0001"), measured(of(["op7"]))),
+)
+_CHAIN = ("plan", "purge", "precondition", "measure", "replay")
+_ORDER = (*_CHAIN, "tables", "steady_state", "trace_statistics", "inventory", "exclusions", "findings", "differences",
+          "summary", "deltas", "figures", "comparison_figures", "trace_figures", "report", "report_pdf")  # fmt: skip
+_MOST_NAMED = 3
+
+
+def row(case: Case) -> str:
+    """The case as a row of the page's table: the change, what is measured, the jobs after it."""
+    new = sorted([*case.jobs.get("measure", []), *case.jobs.get("replay", [])])
+    recordings = ", ".join(new) if len(new) <= _MOST_NAMED else f"{len(new)} recordings"
+    names = [f"{rule} ({len(case.jobs[rule])})" for rule in _ORDER if rule in case.jobs and rule not in _CHAIN]
+    jobs = "all of the analysis" if case.jobs == ANALYSIS else ", ".join(names)
+    return f"| {case.change} | {recordings or 'nothing'} | {jobs or 'none'} |"
+
+
+def table() -> str:
+    """The table of docs/reruns.md."""
+    return "\n".join(["| change | measured | other jobs |", "|---|---|---|", *map(row, CASES)]) + "\n"
+
+
+def with_table(page: str) -> str:
+    """The page with the table as the cases have it, between its marks."""
+    return re.sub(r"(?s)(<!-- cases -->\n).*(<!-- end of cases -->)", lambda found: found[1] + table() + found[2], page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,222 @@
+"""What is changed in a finished study, its code or its surroundings, for the truth table of reruns."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from mini_project import Project
+
+Change = Callable[[Project], None]
+DAY_NS = 24 * 3600 * 10**9
+HOUR_NS = 3600 * 10**9
+MINUTE_NS = 60 * 10**9
+
+
+def edit(file: str, old: str, new: str) -> Change:
+    return lambda project: project.edit(file, old, new)
+
+
+def mini(old: str, new: str) -> Change:
+    return edit("config/mini.yaml", old, new)
+
+
+def sheet(old: str, new: str) -> Change:
+    return edit("config/drives.tsv", old, new)
+
+
+def append(file: str, text: str = "\nEXTRA = 1\n") -> Change:
+    def make(project: Project) -> None:
+        path = project.folder / file
+        path.write_text(path.read_text() + text)
+
+    return make
+
+
+def gone(pattern: str) -> Change:
+    """The first file or folder that the pattern finds is deleted."""
+
+    def make(project: Project) -> None:
+        path = min(project.folder.glob(pattern))
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    return make
+
+
+def both(*changes: Change) -> Change:
+    def make(project: Project) -> None:
+        for change in changes:
+            change(project)
+
+    return make
+
+
+THRESHOLD = mini("relative_standard_error: 5%", "relative_standard_error: 0.001%")
+WITHOUT_OP28 = mini("drives: [op7, op28]", "drives: [op7]")
+MARGIN = mini("relative_standard_error: 5%", "relative_standard_error: 5%\n  margin: 1%")
+
+
+def _sources(project: Project) -> list[Path]:
+    outside = {"results", ".snakemake"}
+    return [one for one in project.folder.rglob("*") if one.is_file() and not outside & set(one.parts)]
+
+
+def checkout(project: Project) -> None:
+    for path in _sources(project):
+        os.utime(path)
+
+
+def other_commit_and_back(project: Project) -> None:
+    """As git writes files: those that differ, with the time of now."""
+    for path in _sources(project):
+        if path.suffix in (".py", ".smk", ".yaml"):
+            text = path.read_text()
+            path.write_text("# another commit\n")
+            path.write_text(text)
+
+
+def comment_in_rules(project: Project) -> None:
+    project.edit("workflow/rules/measure.smk", "rule measure:", "# measuring\nrule measure:")
+    project.edit("Snakefile", "rule all:", "# everything\nrule all:")
+
+
+def key_order(project: Project) -> None:
+    project.edit("config/mini.yaml", "name: mini\nresults: results\n", "results: results\nname: mini\n")
+    project.edit(
+        "config/protocols/pts-iops.yaml", "  purge: required\n  settle: 30s\n", "  settle: 30s\n  purge: required\n"
+    )
+
+
+def _records(project: Project) -> list[Path]:
+    """Files of Snakemake's records of what each file was made with."""
+    return [path for path in (project.folder / ".snakemake/metadata").rglob("*") if path.is_file()]
+
+
+def records_of_format(version: int) -> Change:
+    def make(project: Project) -> None:
+        for path in _records(project):
+            path.write_text(json.dumps({**json.loads(path.read_text()), "record_format_version": version}))
+
+    return make
+
+
+def records_with_more(project: Project) -> None:
+    """As another version of the same format would have them: a field more, one less."""
+    for path in _records(project):
+        record = json.loads(path.read_text())
+        del record["software_stack_hash"]
+        path.write_text(json.dumps({**record, "of_the_future": [1]}))
+
+
+def copied_without_times(project: Project) -> None:
+    """As `cp -r` leaves files: each with the time when it was copied, in the order of the folder."""
+    for number, path in enumerate(sorted((project.folder / "results").rglob("*"))):
+        os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns + 10**10 - number))
+
+
+def archived_in_seconds(project: Project) -> None:
+    """As tar keeps times: whole seconds, in the order that they had."""
+    for path in (project.folder / "results").rglob("*"):
+        os.utime(path, ns=(0, path.stat().st_mtime_ns // 10**9 * 10**9))
+
+
+def clock_set_back(project: Project) -> None:
+    """All that was made has times of tomorrow, and so have Snakemake's records."""
+    for path in (project.folder / "results").rglob("*"):
+        os.utime(path, ns=(0, path.stat().st_mtime_ns + DAY_NS))
+    for path in _records(project):
+        record = json.loads(path.read_text())
+        path.write_text(json.dumps({**record, "endtime": record["endtime"] + DAY_NS / 1e9}))
+
+
+def moved(project: Project) -> None:
+    project.folder = project.folder.rename(project.folder.with_name("moved"))
+
+
+def another_checkout_ran(project: Project) -> None:
+    """Somebody else's checkout, with records of its own, made a table of the same results with other settings."""
+    path = project.folder / "results/tables/summary.parquet"
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + MINUTE_NS))
+
+
+def renamed_sheet(project: Project) -> None:
+    sheet_of = project.folder / "config/drives.tsv"
+    sheet_of.rename(sheet_of.with_name("bench.tsv"))
+    mini("name: mini\n", "name: mini\ndrives_sheet: config/bench.tsv\n")(project)
+
+
+def moved_trace(project: Project) -> None:
+    """The same trace, from another file."""
+    shutil.copy(project.folder / "traces/sqlite-inserts.parquet", project.folder / "own.parquet")
+    mini("{shipped: sqlite-inserts}", "{file: own.parquet}")(project)
+
+
+def renamed_study(project: Project) -> None:
+    project.study = "config/renamed.yaml"
+    (project.folder / "config/mini.yaml").rename(project.folder / project.study)
+
+
+def _one_recording(project: Project) -> Path:
+    return min((project.folder / "results/recordings/op7/pts-iops").iterdir())
+
+
+def replaced_recording(project: Project) -> None:
+    """A recording of the same plan from another host, copied with its times, which are before those of the tables."""
+    manifest = _one_recording(project) / "recording.json"
+    times = manifest.stat()
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()), indent=4))
+    os.utime(manifest, ns=(times.st_atime_ns, times.st_mtime_ns - HOUR_NS))
+
+
+def altered_evidence(project: Project) -> None:
+    path = min(_one_recording(project).rglob("fio.json"))
+    path.write_text(path.read_text().replace("1", "2"))
+
+
+def same_manifest_touched(project: Project) -> None:
+    os.utime(_one_recording(project) / "recording.json")
+
+
+def one_block_size(project: Project) -> None:
+    """Of one protocol, for both drives."""
+    project.edit("config/mini.yaml", "block_size: [4KiB]", "block_size: [8KiB, 4KiB]")
+
+
+def one_block_size_of_op7(project: Project) -> None:
+    path = project.folder / "config/mini.yaml"
+    head, entry, rest = path.read_text().partition("  - protocol: pts-iops\n")
+    settings, following, rest = rest.partition("  - protocol: pts-write")
+    other = settings.replace("&short", "").replace("block_size: [4KiB]", "block_size: [8KiB, 4KiB]")
+    entries = f"{entry}    drives: [op28]\n{settings}{entry}    drives: [op7]\n{other}"
+    path.write_text(head + entries + following + rest)
+
+
+def renamed_protocol(project: Project) -> None:
+    old = project.folder / "config/protocols/pts-iops.yaml"
+    new = old.with_name("own-iops.yaml")
+    new.write_text(old.read_text().replace("name: pts-iops", "name: own-iops"))
+    mini("protocol: pts-iops", "protocol: own-iops")(project)
+
+
+def reordered(project: Project) -> None:
+    project.edit("config/mini.yaml", REPLAY_ENTRY, "")
+    project.edit("config/mini.yaml", "measurements:\n", "measurements:\n" + REPLAY_ENTRY)
+
+
+def column(name: str, of_op7: str) -> Change:
+    """The sheet gets a column."""
+
+    def make(project: Project) -> None:
+        path = project.folder / "config/drives.tsv"
+        head, *rows = path.read_text().splitlines()
+        filled = [f"{row}\t{of_op7 if row.startswith('op7' + chr(9)) else ''}" for row in rows]
+        path.write_text("\n".join([f"{head}\t{name}", *filled]) + "\n")
+
+    return make
+
+
+REPLAY_ENTRY = "  - protocol: trace-replay\n    scale: demo\n    trace: sqlite\n"
+PROTOCOL = "config/protocols/pts-iops.yaml"

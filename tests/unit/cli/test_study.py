@@ -1,0 +1,121 @@
+"""`drivelab study new` and `check`: drafts that hold, studies that do not, and studies that cannot stand together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drivelab.cli import locks
+from drivelab.config.study import load_study
+from drivelab.errors import UserError
+from drivelab.stages.check import check, clashes
+from drivelab.stages.new_study import write_study
+from drivelab.stages.planning import Campaign
+
+STUDY = """\
+name: {name}
+clock: {clock}
+drives: [{drive}]
+measurements: [{{protocol: pts-write-saturation, scale: demo}}]
+"""
+
+
+def write(name: str, drive: str = "op7", clock: str = "virtual", more: str = "") -> str:
+    path = f"config/{name}.yaml"
+    Path(path).write_text(STUDY.format(name=name, drive=drive, clock=clock) + more)
+    return path
+
+
+def test_a_draft_is_a_study_that_holds(project: Path) -> None:
+    path = write_study("mine", ["op28", "op7"], ["pts-throughput", "pts-write-saturation"])
+    study = load_study(path)
+    assert (study.name, study.drives, study.basis, study.runs, study.order) == (
+        "mine",
+        ("op28", "op7"),
+        "op28",
+        1,
+        None,
+    )
+    assert [one.protocol for one in study.measurements] == ["pts-throughput", "pts-write-saturation"]
+    assert study.results == Path("results/mine")
+    check(path)
+
+
+def test_what_a_draft_comments_out_holds_too(project: Path) -> None:
+    path = write_study("mine", ["op7", "op28"], ["pts-throughput", "pts-write-saturation"])
+    lines = path.read_text().splitlines()
+    keys = ("# budget:", "# exclude:", "# include:")
+    assert sum(line.startswith(keys) for line in lines) == 3
+    for key in keys:
+        path.write_text("\n".join(line.removeprefix("# ") if line.startswith(key) else line for line in lines) + "\n")
+        if "exclude" in key:
+            path.write_text(path.read_text().replace("basis: op7", "basis: op28"))
+        load_study(path)
+
+
+def test_a_draft_of_all_drives(project: Path) -> None:
+    assert len(load_study(write_study("mine", None, ["pts-throughput"])).drives) > 2
+
+
+@pytest.mark.parametrize(
+    ("name", "drives", "protocols", "sentence"),
+    [
+        ("study", None, ["pts-iops"], "config/study.yaml: is there already"),
+        ("My study", None, ["pts-iops"], "is no name of a study"),
+        ("../mine", None, ["pts-iops"], "is no name of a study"),
+        ("mine", ["op9"], ["pts-iops"], "has no drive 'op9'; it has: op7"),
+        ("mine", None, ["pts"], "there is no protocol 'pts'.*pts-iops"),
+        ("mine", ["op7"], ["trace-replay"], "config/mine.yaml \\(not written\\).*replays a trace"),
+    ],
+)
+def test_no_draft(project: Path, name: str, drives: list[str] | None, protocols: list[str], sentence: str) -> None:
+    before = sorted(Path("config").iterdir())
+    with pytest.raises(UserError, match=sentence):
+        write_study(name, drives, protocols)
+    assert sorted(Path("config").iterdir()) == before
+
+
+def test_a_study_beyond_its_budget_is_not_sound(project: Path) -> None:
+    with pytest.raises(UserError, match="budget' may be exceeded"):
+        check(write("mine", more="budget: {written: 1MB}\n"))
+
+
+def test_drives_that_are_not_here_are_remarked(project: Path) -> None:
+    Path("config/drives.tsv").write_text(
+        "drive\tdevice\tserial\tdestructive\tnote\thost\na\t/dev/disk/by-id/nvme-none\tS1\tyes\t\tbench-b\n"
+    )
+    path = write("mine", drive="a", clock="auto")
+    Path(path).write_text(Path(path).read_text().replace(", scale: demo", ""))
+    _, remarks = check(path)
+    assert "not attached here" in remarks[0]
+    assert "on host 'bench-b'" in remarks[1]
+
+
+def campaigns(*paths: str) -> list[Campaign]:
+    return [Campaign.load(path, everywhere=True) for path in paths]
+
+
+def test_studies_side_by_side(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
+    one = write("one", "op7", "wall")
+    clashes(campaigns(one, write("two", "op28", "wall")))
+    clashes(campaigns(one, write("two", "op7", "virtual")))
+    with pytest.raises(UserError, match=r"config/two.yaml: drive 'op7' \(VIRTUAL-OP7\) is measured by config/one.yaml"):
+        clashes(campaigns(one, write("two", "op7", "wall")))
+    with pytest.raises(UserError, match=r"config/two\.yaml: key 'results' is results/one/x"):
+        clashes(campaigns(one, write("two", "op28", more="results: results/one/x\n")))
+    with pytest.raises(UserError, match="named twice"):
+        clashes(campaigns(one, one))
+
+
+def test_only_the_locks_of_the_study_are_cleared(project: Path) -> None:
+    folder = Path(".snakemake/locks")
+    folder.mkdir(parents=True)
+    ours, theirs, torn = (folder / f"{number}.output.lock" for number in range(3))
+    ours.write_text("results/one/a\nresults/one/b\n")
+    theirs.write_text("results/one-more/a\n")
+    torn.write_bytes(b"\xff\xfe")
+    assert locks.clear(Path("config/one.yaml"), Path("results/one"))
+    assert [path.name for path in folder.iterdir()] == [theirs.name]
+    assert not locks.clear(Path("config/one.yaml"), Path("results/one"))

@@ -1,0 +1,42 @@
+"""Processes end with the one that started them, whenever that ends."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+
+from drivelab.parent import ending_with_parent
+
+START = """
+import os, subprocess, sys
+from drivelab.parent import ending_with_parent
+child = subprocess.Popen([*ending_with_parent("KILL"), "sleep", "600"])
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_command_is_run_as_it_is_given() -> None:
+    command = [*ending_with_parent("TERM"), "printf", "%s|", "a b", "$PPID", '"', "*", ""]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == 'a b|$PPID|"|*||'
+
+
+def test_it_ends_with_a_parent_that_is_killed() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = os.pidfd_open(int(parent.stdout.readline()))
+    parent.send_signal(signal.SIGKILL)
+    parent.communicate()
+    assert select.select([child], [], [], 60)[0], "it still runs"
+    os.close(child)
+
+
+def test_it_does_not_begin_when_the_parent_had_ended_before() -> None:
+    """Asked to end with its parent, it would wait for the end of whoever took the place of that."""
+    command = ending_with_parent("TERM")
+    command[-1] = str(os.getppid())  # as if the parent that started it had been another process
+    done = subprocess.run([*command, "echo", "begun"], capture_output=True, text=True, check=False)
+    assert (done.returncode != 0, done.stdout) == (True, "")

@@ -1,0 +1,29 @@
+"""A study is killed over and over and its drives fail, and it is the one that nothing happened to.
+
+With CHAOS_KILLS=50 every kind of process is killed, which takes five minutes of two cores.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from chaos import KINDS, ChaosStudy, Monkey
+
+KILLS = int(os.environ.get("CHAOS_KILLS", "12"))
+SEED = int(os.environ.get("CHAOS_SEED", "8"))
+
+
+def test_killed_over_and_over_it_is_the_undisturbed_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path))
+    print(f"CHAOS_SEED={SEED} CHAOS_KILLS={KILLS}")
+    study = ChaosStudy(tmp_path / "project")
+    study.keep_as_undisturbed()
+    told = Monkey(study, SEED, KILLS).play()
+    print(told)
+    assert told.killed == KILLS
+    if sum(KINDS.values()) <= KILLS:
+        assert told.interrupted >= KILLS // 10, "kills within cells, not only between them"
+        assert set(told.kills) == set(KINDS)
+        assert told.faults >= 1
