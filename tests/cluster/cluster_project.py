@@ -33,6 +33,13 @@ measurements:
         cells: {read_share: [100, 65, 35, 0], block_size: [4KiB, 8KiB, 16KiB, 32KiB, 64KiB]}
         until: {steady_state: {track: [{read_share: 0, block_size: 4KiB, metric: iops}]}}
 """
+_HOLD = """\
+            os.fsync(file.fileno())
+        if event == "cell" and (hold := Path("hold", self.plan.drive)).exists():
+            hold.unlink()
+            os.kill(os.getpid(), 19)
+"""
+"""What the library is made to do after a journal line: from outside no stage is stopped so surely between two cells."""
 _HEAD = "drive\tdevice\tserial\tdestructive\tnote\thost\n"
 
 
@@ -42,9 +49,12 @@ class ClusterProject(Project):
     def __init__(self, folder: Path, slurm: Slurm) -> None:
         super().__init__(folder)
         self.slurm = slurm
-        self._started: list[subprocess.Popen[str]] = []
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._log = folder / "run.log"
         (folder / "config/mini.yaml").write_text(_STUDY)
         self.edit("profiles/slurm/config.yaml", "status-checks: 10", "status-checks: 1")
+        self.edit("scripts/drivelab/recording/writer.py", "            os.fsync(file.fileno())\n", _HOLD)
+        (folder / "hold").mkdir()
         rows = (f"{one}\tvirtual:{one}\tVIRTUAL-{one.upper()}\tyes\t\t{host}\n" for one, host in DRIVES.items())
         (folder / "config/spread.tsv").write_text(_HEAD + "".join(rows))
 
@@ -55,55 +65,73 @@ class ClusterProject(Project):
         return {**mine, "SLURM_CONF": self.slurm.environment["SLURM_CONF"],
                 "PATH": f"{self.slurm.folder}/bin:{mine['PATH']}:/usr/sbin:/sbin"}  # fmt: skip
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self) -> subprocess.Popen[bytes]:
         """`drivelab run` with the profile of Slurm."""
         code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
         return self._start(["-c", code, "run", "--profile", "profiles/slurm", "config/mini.yaml"], self.environment)
 
-    def measure(self) -> subprocess.Popen[str]:
+    def measure(self) -> subprocess.Popen[bytes]:
         """Plain Snakemake with that profile, up to the recordings."""
         environment = self.environment
         environment["PYTHONPATH"] += f":{sys.prefix}/cluster"
         return self._start(["-m", "snakemake", "--profile", "profiles/slurm", "--config", "study=config/mini.yaml",
                             "--until", "measure", "--nocolor"], environment)  # fmt: skip
 
-    def _start(self, arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, *arguments], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        )  # fmt: skip
+    def _start(self, arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        with self._log.open("wb") as output:
+            process = subprocess.Popen([sys.executable, *arguments], cwd=self.folder, env=environment,
+                                       stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                       start_new_session=True)  # fmt: skip
         self._started.append(process)
         return process
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
     def end(self) -> None:
         """Kill what a test that has failed left at work."""
         for process in self._started:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
+                self.kill(process)
+        self.slurm.ask("scancel", "--user=root")
+        for drive in DRIVES:
+            for pid in self._stages(drive):
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not self.slurm.ask("squeue", "-h"), "an empty queue", self.tell)
 
     def move(self, drive: str, host: str) -> None:
         """Attach a drive to another host."""
         name = f"VIRTUAL-{drive.upper()}"
         self.edit("config/spread.tsv", f"{name}\tyes\t\t{DRIVES[drive]}\n", f"{name}\tyes\t\t{host}\n")
 
-    def ended(self, process: subprocess.Popen[str]) -> tuple[int, str]:
+    def ended(self, process: subprocess.Popen[bytes]) -> tuple[int, str]:
         """Exit status and output."""
-        output = process.communicate()[0]
-        return process.returncode, output
+        process.wait()
+        return process.returncode, self._log.read_text()
 
-    def hold_in_the_middle(self, drive: str) -> int:
-        """Wait until a drive is being measured, and stop the stage that does it between two cells; its process."""
+    def hold(self, *drives: str) -> None:
+        """Have the stages that will measure these drives stop after their first cell."""
+        for drive in drives:
+            (self.folder / "hold" / drive).touch()
+
+    def held(self, drive: str) -> int:
+        """Wait until the stage that measures a drive has been stopped; its process."""
         found: list[int] = []
 
-        def measuring() -> bool:
-            found[:] = self._stages(drive)
-            return bool(found and self.journal(drive, "cell"))
+        def is_stopped() -> bool:
+            found[:] = [pid for pid in self._stages(drive) if _state(pid) == "T"]
+            return bool(found)
 
-        wait_until(measuring, f"a cell of {drive}")
-        os.kill(found[0], signal.SIGSTOP)
-        assert not self.is_recorded(drive), "the measurement was over before it was stopped"
+        wait_until(is_stopped, f"{drive} to be measured", self.tell)
+        assert len(self.journal(drive, "cell")) == 1
         return found[0]
+
+    def tell(self) -> str:
+        """What the run and Slurm say, for a test that fails."""
+        controller = (self.slurm.folder / "slurmctld.log").read_text().splitlines()[-40:]
+        asked = [self.slurm.ask(*command) for command in (["squeue", "-l"], ["sinfo", "-N", "-l"])]
+        return "\n".join([self._log.read_text(), *asked, *controller])
 
     def journal(self, drive: str, event: str) -> list[dict[str, Any]]:
         """Lines of one kind in the journals of a drive, of finished recordings and of others."""
@@ -125,3 +153,11 @@ class ClusterProject(Project):
             if here and words[2:3] == ["measure"] and any(f"plans/{drive}/" in one for one in words):
                 found.append(int(directory.name))
         return found
+
+
+def _state(pid: int) -> str:
+    """Of a process, as the kernel writes it: T is stopped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""

@@ -11,13 +11,14 @@ from waiting import wait_until
 
 
 def test_a_study_goes_on_when_it_is_killed_and_nothing_is_measured_twice(project: ClusterProject, slurm: Slurm) -> None:
+    project.hold("op7", "op28")
     first = project.start()
-    held = [project.hold_in_the_middle(drive) for drive in ("op7", "op28")]
-    os.killpg(first.pid, signal.SIGKILL)
-    first.communicate()
+    held = [project.held(drive) for drive in ("op7", "op28")]
+    project.kill(first)
 
     second = project.start()
-    wait_until(lambda: slurm.ask("squeue", "-h", "-t", "PENDING").count("\n") == 2, "the same chains to be submitted")
+    pending = ["squeue", "-h", "-t", "PENDING"]
+    wait_until(lambda: slurm.ask(*pending).count("\n") == 2, "the same chains to be submitted", project.tell)
     for pid in held:
         os.kill(pid, signal.SIGCONT)
     status, output = project.ended(second)
@@ -41,9 +42,10 @@ def test_a_study_goes_on_when_it_is_killed_and_nothing_is_measured_twice(project
 def test_a_drive_whose_job_or_host_dies_is_measured_by_the_next_run_wherever_it_is_then(
     project: ClusterProject, slurm: Slurm
 ) -> None:
+    project.hold("op7", "op28")
     first = project.measure()
     for drive in ("op7", "op28"):
-        project.hold_in_the_middle(drive)
+        project.held(drive)
     (job,) = slurm.ask("squeue", "-h", "-w", "host0", "-o", "%i").split()
     slurm.ask("scancel", job)
     slurm.kill_host("host1")

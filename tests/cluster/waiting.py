@@ -10,9 +10,9 @@ _PATIENCE_S = 240.0
 _POLL_S = 0.05
 
 
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Raises AssertionError if it never happens."""
+def wait_until(condition: Callable[[], object], what: str, tell: Callable[[], str] = str) -> None:
+    """Raises AssertionError, with what `tell` knows of the reason, if it never happens."""
     deadline_s = time.monotonic() + _PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline_s, f"waited in vain for {what}"
+        assert time.monotonic() < deadline_s, f"waited in vain for {what}\n{tell()}"
         time.sleep(_POLL_S)
