@@ -41,8 +41,16 @@ def essence(recording: Path) -> dict[str, Any]:
 
 
 def interrupted(recording: Path) -> list[str]:
-    """Folders of cells and fills that were interrupted."""
-    return [str(one.relative_to(recording)) for one in recording.rglob("*") if INTERRUPTED.search(one.name)]
+    """Folders of cells and fills that were interrupted, or thrown away with the measurement that they belonged to."""
+    abandoned = recording.parent.glob(f"{recording.name}.abandoned-*")
+    thrown_away = (
+        f"{one.name}/{line['directory']}"
+        for one in abandoned
+        for line in read_journal(one)
+        if line["event"] in ("cell", "fill")
+    )
+    left = (str(one.relative_to(recording)) for one in recording.rglob("*") if INTERRUPTED.search(one.name))
+    return [*left, *thrown_away]
 
 
 def unfinished(results: Path) -> list[str]:

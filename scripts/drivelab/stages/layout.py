@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -175,14 +176,26 @@ class Layout(FigureLayout):
 
         Snakemake does not write them again by itself; their digest is of what is measured alone.
         """
-        plans = Path(self.results) / "plans"
-        for path in plans.rglob("*.json"):
-            planned = self.campaign.by_recording.get(str(path.relative_to(plans).with_suffix("")))
+        for recording, path in self._plan_files():
+            planned = self.campaign.by_recording.get(recording)
             if planned is not None and path.read_text() != planned.plan.to_json() + "\n":
                 path.unlink()
 
+    def _plan_files(self) -> Iterator[tuple[str, Path]]:
+        """Recordings with the files that their plans are in while they are to be made."""
+        plans = Path(self.results) / "plans"
+        for path in plans.rglob("*.json"):
+            yield str(path.relative_to(plans).with_suffix("")), path
+
     def claim(self) -> None:
-        """Mark the results folder as this study's."""
+        """Mark the results folder as this study's, and forget what a run that failed has planned and no longer counts.
+
+        At the start of a run, not of a look at one: another may be under way then, by the study as it was.
+        """
+        wanted = {one.plan.recording for one in (*self.campaign.plans, *self.campaign.elsewhere)}
+        for recording, path in self._plan_files():
+            if recording not in wanted:
+                path.unlink(missing_ok=True)
         owner = Path(self.results) / _OWNER
         owner.parent.mkdir(parents=True, exist_ok=True)
         owner.write_text(self.campaign.study.name + "\n")

@@ -16,7 +16,7 @@ from typing import Any
 from drivelab.config.study import PARTS
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import write_json
+from drivelab.recording.writer import Recording, write_json
 from drivelab.stages.platforms import refuse_elsewhere, this_host
 from drivelab.trace.capturing.processes import alive, boot_id, started
 
@@ -77,8 +77,10 @@ class Progress:
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Progress:
-        """Raises UserError where the plan is for another host: the status there is not to be lost."""
+        """Raises UserError where the plan is for another host: the status there is not to be lost; and where the drive
+        is to be left to a measurement that was killed."""
         refuse_elsewhere(self._plan)
+        _refuse_to_lose(self._plan)
         self._put(host=this_host(), boot_id=boot_id(), process=_process(os.getpid()))
         self._thread.start()
         return self
@@ -123,6 +125,28 @@ class Progress:
             write_json(self._path, asdict(self._status))
 
 
+def _refuse_to_lose(plan: Plan) -> None:
+    """Raises UserError where the drive was used last by a measurement of the study that was killed and can go on.
+
+    It would have to begin anew if the drive were purged for another one: a run that goes on after a kill would lose
+    all cells and fills that it has.
+    """
+    before = _status_in(status_path(plan))
+    if before is None or before.recording == plan.recording or state_now(before) != "interrupted":
+        return
+    planned = Path(plan.context["results"]) / "plans" / f"{before.recording}.json"
+    if not planned.exists():  # no longer part of the study
+        return
+    other = Recording(Plan.read(planned))
+    if "simultaneous" in other.plan.subject or other.measured:  # never resumed; needs the drive no more
+        return
+    if any(line["event"] in ("fill", "measure") for line in other.journal()):
+        raise UserError(
+            f"drive '{plan.drive}': is left to {before.recording}, which was interrupted and would have to begin anew; "
+            f"run again: it goes on first. To give it up, remove {other.part}."
+        )
+
+
 def status_path(plan: Plan) -> Path:
     """Where the status of the drive of a plan is."""
     return Path(plan.context["results"]) / "status" / f"{plan.drive}.json"
@@ -134,14 +158,19 @@ def read_status(results: Path) -> list[Status]:
 
 
 def _read(results: Path) -> Iterator[Status]:
-    known = {field.name for field in fields(Status)}
     for pattern in ("status/*.json", f"{PARTS}/*/status/*.json"):
         for path in results.glob(pattern):
-            try:
-                body = json.loads(path.read_text(encoding="utf-8"))
-                yield Status(**{key: value for key, value in body.items() if key in known})
-            except (OSError, ValueError, TypeError, AttributeError):
-                continue
+            if (status := _status_in(path)) is not None:
+                yield status
+
+
+def _status_in(path: Path) -> Status | None:
+    known = {field.name for field in fields(Status)}
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        return Status(**{key: value for key, value in body.items() if key in known})
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None
 
 
 def state_now(status: Status, now_s: float | None = None) -> str:

@@ -16,9 +16,11 @@ import pytest
 from chaos_results import essence, interrupted, unfinished
 from made_plans import made_plan
 
+from drivelab.errors import UserError
+from drivelab.fio.result import CellFailed
 from drivelab.plan.plan import Plan
 from drivelab.recording.checksums import altered
-from drivelab.recording.writer import read_journal
+from drivelab.recording.writer import Recording, read_journal
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.measure import measure
 from drivelab.virtual.clock import VirtualClockDrive
@@ -79,19 +81,19 @@ def killed_at(plan: Plan, folder: Path, number: int) -> bool:
     """Kill the chain before the change of a file of that number, from 0; False when it has not so many."""
 
     def act() -> None:
-        count = 0
+        changes = 0
         results = str(folder / "results")
 
         def look(event: str, arguments: tuple[Any, ...]) -> None:
-            nonlocal count
+            nonlocal changes
             writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
             if not writes and event not in CHANGES:
                 return
             if not str(arguments[0]).startswith(results) or "/status" in str(arguments[0]):
                 return
-            if count == number:
+            if changes == number:
                 os.kill(os.getpid(), signal.SIGKILL)
-            count += 1
+            changes += 1
 
         sys.addaudithook(look)
         chain(plan, folder)
@@ -164,3 +166,55 @@ def test_another_run_is_not_the_same_again(tmp_path: Path, undisturbed: dict[str
     told, before = essence(second.recording_path), undisturbed
     assert told["evidence"].keys() == before["evidence"].keys()
     assert told["journal"] != before["journal"]
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Plan:
+    """A measurement of the study that was killed when it had cells."""
+    plan = plan_in(tmp_path / "study")
+    planned = Path(plan.context["results"], "plans", f"{plan.recording}.json")
+    planned.parent.mkdir(parents=True)
+    planned.write_text(plan.to_json())
+
+    def act() -> None:
+        append = Recording.append
+
+        def and_die(recording: Recording, event: str, **fields: Any) -> None:
+            append(recording, event, **fields)
+            if event == "cell":
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        Recording.append = and_die  # type: ignore[method-assign]  # in a process that is about to end
+        chain(plan, tmp_path / "study")
+
+    assert in_a_process(act) == signal.SIGKILL
+    return plan
+
+
+def test_a_killed_measurement_keeps_the_drive(killed: Plan, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+    """A run goes on after a kill, and the drive's next measurement would purge it."""
+    other = Plan(killed.subject, {**killed.context, "run": 2})
+    with pytest.raises(UserError, match=f"is left to {killed.recording}, which was interrupted.*run again"):
+        purge(other, tmp_path / "other.json")
+    assert not other.recording_path.parent.joinpath(f"{other.recording_path.name}.part").exists()
+    chain(killed, tmp_path / "study")
+    assert essence(killed.recording_path) == undisturbed
+    assert [path.name for path in killed.recording_path.parent.iterdir()] == [killed.recording_path.name]
+    purge(other, tmp_path / "other.json")
+
+
+def test_one_that_nobody_wants_any_more_does_not(killed: Plan, tmp_path: Path) -> None:
+    Path(killed.context["results"], "plans", f"{killed.recording}.json").unlink()
+    purge(Plan(killed.subject, {**killed.context, "run": 2}), tmp_path / "other.json")
+
+
+def test_one_that_failed_does_not(killed: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would fail again, and keep all others of the drive from being measured."""
+
+    def fails(*arguments: object) -> None:
+        raise CellFailed("Input/output error")
+
+    monkeypatch.setattr(VirtualClockDrive, "run", fails)
+    with pytest.raises(UserError, match="Input/output error"):
+        chain(killed, tmp_path / "study")
+    purge(Plan(killed.subject, {**killed.context, "run": 2}), tmp_path / "other.json")
