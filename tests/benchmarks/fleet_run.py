@@ -2,7 +2,8 @@
 
     python tests/benchmarks/fleet_run.py [DRIVES [FOLDER]]
 
-100 drives if not told; two short measurements each. FOLDER keeps the project, and a run that was cut short goes on.
+100 drives if not told; two short measurements each, by `drivelab run`. FOLDER keeps the project with what the run said
+(`said.txt`), and a run that was cut short goes on.
 The outer Snakemake and the workflow of one drive must each stay below a bar of memory, and when all is done there must
 be nothing left to do; the exit status is 1 if not.
 """
@@ -31,7 +32,8 @@ def main(count: int, folder: Path) -> int:
     if not (folder / "Snakefile").exists():
         project = fleet_project(folder, count, slow=7)
     began_s, cpu_s = time.monotonic(), _cpu_s()
-    done = project.snakemake("--quiet")
+    done = project.drivelab("run", project.study, "--cores", "2")
+    (folder / "said.txt").write_text(done.stdout + done.stderr)
     print(f"run: exit status {done.returncode}, {time.monotonic() - began_s:.0f} s, {_cpu_s() - cpu_s:.0f} s of CPU")
     most_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"largest process: {most_mib:.0f} MiB (bar {MOST_MIB})")

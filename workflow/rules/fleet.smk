@@ -6,7 +6,8 @@ rule drive:
         fleet.path("logs/drives/{drive}.{turn}.log"),
     wildcard_constraints:
         turn="[0-9]+",
-    threads: scheduling.cores(workflow.cores)
+    priority: fleet.priority
+    threads: scheduling.part_cores(workflow.cores)
     resources:
         **fleet.resources(scheduling),
     params:

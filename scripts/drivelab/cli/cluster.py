@@ -15,8 +15,8 @@ from drivelab.stages.planning import Campaign
 _PACKAGES = Path(sys.prefix) / "cluster"
 """Where './drivelab setup cluster' puts the executor, out of the way of studies that are run here."""
 _ENDED = re.compile(r"SLURM-job '(\d+)' failed.*?SLURM status is: '(\w+)'")
-_CHAIN = "rule_chain_"
-"""How the comment of a submission begins that uses a drive."""
+_CHAINS = ("rule_chain_", "rule_drive_")
+"""How the comment of a submission begins that uses a drive: a chain, and a drive of a fleet with all its chains."""
 _SQUEUE = ("squeue", "--me", "--noheader", "--format", "%i|%T|%j|%Z|%k")
 
 
@@ -60,7 +60,7 @@ class Submission:
         for line in done.stdout.splitlines():
             job, state, name, folder, comment = line.split("|", 4)
             if re.fullmatch(rf"{self._prefix}_[0-9a-f-]{{36}}", name) and Path(folder) == Path.cwd():
-                (at_work if comment.startswith(_CHAIN) and state == "RUNNING" else others).append(job)
+                (at_work if comment.startswith(_CHAINS) and state == "RUNNING" else others).append(job)
         if others:
             subprocess.run(["scancel", *others], check=False)
         said = (

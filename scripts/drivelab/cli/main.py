@@ -10,28 +10,6 @@ import sys
 from collections.abc import Sequence
 
 import drivelab
-from drivelab.cli import (
-    archive,
-    capture,
-    compare,
-    doctor,
-    drives,
-    evidence,
-    import_results,
-    plan,
-    protocol,
-    query,
-    replay,
-    run,
-    stage,
-    steady_state,
-    study,
-    testing,
-    trace,
-    verify,
-    virtual,
-    watch,
-)
 from drivelab.errors import UserError
 
 _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST)
@@ -40,6 +18,29 @@ _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR,
 
 def parser() -> argparse.ArgumentParser:
     """All subcommands; each module of this package registers its own."""
+    from drivelab.cli import (
+        archive,
+        capture,
+        compare,
+        doctor,
+        drives,
+        evidence,
+        import_results,
+        plan,
+        protocol,
+        query,
+        replay,
+        run,
+        stage,
+        steady_state,
+        study,
+        testing,
+        trace,
+        verify,
+        virtual,
+        watch,
+    )
+
     top = argparse.ArgumentParser(prog="drivelab", description=drivelab.__doc__)
     top.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -70,10 +71,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 done, 1 something failed, 2 the user can mend it, 130 interrupted."""
-    options = parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Exit status: 0 done, 1 something failed, 2 the user can mend it, 130 interrupted.
+
+    The imports of the subcommands are part of it: Ctrl-C is answered the same way from the beginning.
+    """
     try:
+        options = parser().parse_args(arguments)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         return int(options.handler(options))
     except UserError as error:
         print(f"drivelab: {error}", file=sys.stderr)

@@ -80,8 +80,8 @@ def _serve(studies: Sequence[StudyWatch], address: str, port: int) -> None:
         hub.close()
         raise
     server.start()
-    print(f"{server.url}   (Ctrl-C ends)", flush=True)
     try:
+        print(f"{server.url}   (Ctrl-C ends)", flush=True)
         threading.Event().wait()
     finally:
         server.stop()

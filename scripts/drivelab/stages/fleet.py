@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from drivelab.plan.plan import canonical
 from drivelab.recording.writer import MANIFEST
 from drivelab.stages.layout import Layout
 from drivelab.stages.planning import Planned
-from drivelab.stages.scheduling import STAGES, Scheduling, Use
+from drivelab.stages.scheduling import Scheduling, Use
 
 OUTCOME = "outcome.{turn}.json"
 """File of a part: whether it ended well, and what it was made by. Snakemake judges by existence alone what it has no
@@ -52,15 +52,11 @@ class Fleet:
 
     @cached_property
     def plans(self) -> Mapping[str, list[Planned]]:
-        """Plans by drive, of those that are measured here, and of others that were and lie here."""
-        found: dict[str, list[Planned]] = {}
+        """Plans by drive, in the study's order, of what is measured here or recorded here."""
+        found: dict[str, list[Planned]] = {drive: [] for drive in self.campaign.study.drives}
         for one in self.campaign.plans:
-            found.setdefault(one.plan.sheet_drive, []).append(one)
-        for one in self.campaign.elsewhere:
-            drive = one.plan.sheet_drive
-            if drive in found or self._last_turn(drive):
-                found.setdefault(drive, []).append(one)
-        return {drive: found[drive] for drive in self.campaign.study.drives if drive in found}
+            found[one.plan.sheet_drive].append(one)
+        return {drive: plans for drive, plans in found.items() if plans}
 
     @cached_property
     def stamps(self) -> Mapping[str, str]:
@@ -98,24 +94,17 @@ class Fleet:
         return [*tables, self.path("tables/deltas"), self.path("report/index.html"), self.path("complete.txt")]
 
     def resources(self, scheduling: Scheduling) -> dict[str, Use]:
-        """Resources of a job that carries out a part, with the wildcard `drive`: those of its chains, their times."""
-        by_stage = {stage: scheduling.chain(stage) for stage in STAGES}
+        """Resources of a job that carries out a part, with the wildcard `drive`."""
+        return scheduling.part(lambda drive: [one.plan for one in self.plans[drive]])
 
-        def of_first(use: Callable[..., int | str]) -> Use:
-            return lambda wildcards: use(_Recording(self.plans[wildcards.drive][0]))
-
-        def runtime(wildcards: Any, attempt: int) -> int:
-            times = [uses["runtime"] for uses in by_stage.values()]
-            plans = [_Recording(one) for one in self.plans[wildcards.drive]]
-            return attempt * sum(int(time(one, 1)) for one in plans for time in times if callable(time))
-
-        uses = by_stage["measure"]
-        found = {name: of_first(use) if callable(use) else use for name, use in uses.items() if not _is_drive(name)}
-        return found | ({"runtime": runtime} if "runtime" in uses else {})
+    def priority(self, wildcards: Any) -> int:
+        """Of a part: a host comes to its drives in the order of the study."""
+        first = min(self.campaign.order(one.plan) for one in self.plans[wildcards.drive])
+        return len(self.campaign.plans) + len(self.campaign.elsewhere) - first
 
     def limits(self, scheduling: Scheduling) -> dict[str, int]:
         """Limits of these resources. One job for each drive there is anyway, so drives are no resource."""
-        return {name: limit for name, limit in scheduling.limits().items() if not _is_drive(name)}
+        return {name: limit for name, limit in scheduling.limits().items() if not name.startswith("drive_")}
 
     def report_facts(self) -> dict[str, Any]:
         """What the fleet's tables and report need to know of the study."""
@@ -144,17 +133,6 @@ class Fleet:
         part = self.results / PARTS / drive
         recordings = (one.plan.recording_path / MANIFEST for one in self.plans[drive])
         return all(path.exists() for path in (*(part / name for name in _MADE), *recordings))
-
-
-class _Recording:
-    """Stands for the wildcards of a recording."""
-
-    def __init__(self, planned: Planned) -> None:
-        self.drive, self.measurement, self.key = planned.plan.recording.split("/")
-
-
-def _is_drive(resource: str) -> bool:
-    return resource.startswith("drive_")
 
 
 def turns_of(part: Path) -> list[int]:

@@ -13,6 +13,13 @@ def headline(campaign: Campaign) -> str:
     study = campaign.study
     on = f" on {len(study.platforms)} platforms; this is host '{this_host()}'" if study.platforms else ""
     text = f"Study {study.name}: {len(study.drives)} drives{on}, {len(campaign.plans)} measurements."
+    if campaign.fleet:
+        text += " Drive by drive, as a fleet."
+    if campaign.fleet and study.order is not None:
+        text += (
+            " A host takes its drives in random order, each with all of its runs: not in blocks, so that a course of "
+            "time is a difference between drives ('fleet: false' measures in blocks)."
+        )
     if campaign.elsewhere:
         text += " " + still_elsewhere(one.plan for one in campaign.elsewhere)
     if not campaign.basis_is_there:

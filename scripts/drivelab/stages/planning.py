@@ -94,7 +94,8 @@ class Campaign:
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        return positions((one.plan for one in (*self.plans, *self.elsewhere)), self.study.order)
+        plans = (one.plan for one in (*self.plans, *self.elsewhere))
+        return positions(plans, self.study.order, self.study.drives if self.fleet else None)
 
     @cached_property
     def by_recording(self) -> dict[str, Planned]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from drivelab.plan.plan import Plan
 from drivelab.stages.cluster import Cluster
 from drivelab.stages.estimate import Estimate, assumed_mib_s, estimate
 from drivelab.stages.planning import Campaign
-from drivelab.stages.platforms import host_of, this_host
+from drivelab.stages.platforms import host_of, is_recorded, this_host
 
 STAGES = ("purge", "precondition", "measure")
 """In the order of a chain: what is further on comes first."""
@@ -23,6 +23,10 @@ LARGEST_BYTES = 32 * 10**12
 _MARGIN = 1.5
 _START_MIN = 10.0
 """What a job needs besides, on a slow file system."""
+_PART_CORES = 4
+"""A process of the analysis takes some 250 MB, and a job of profiles/slurm has 2 GB."""
+_ANALYSIS_MIN = 60
+"""For the analysis of a drive within its part, as a job of the analysis has by profiles/slurm."""
 
 Use = int | str | Callable[..., int | str]
 
@@ -45,6 +49,10 @@ class Scheduling:
         """Cores that a measuring job claims, so that no analysis disturbs it: its share of all there are."""
         places = max((self.campaign.study.concurrency_of(host) for host in self._hosts), default=1)
         return max(1, (cores or 1) // places)
+
+    def part_cores(self, cores: int | None) -> int:
+        """Cores for the part of a fleet; on a cluster as many as keep within the memory of a job there."""
+        return self.cores(cores) if self.cluster is None else min(self.cores(cores), _PART_CORES)
 
     def priority(self, stage: str) -> Callable[[object], int]:
         """Earlier chains come first, and within a chain what is further on: a chain goes on without a break."""
@@ -93,6 +101,33 @@ class Scheduling:
                 "slurm_extra": self._extra(plans[0]),
                 "cpus_per_task": self.cluster.cpus_per_task,
                 "runtime": lambda wildcards, attempt: attempt * longest_min,
+            }
+        return uses
+
+    def part(self, of_drive: Callable[[str], Sequence[Plan]]) -> dict[str, Use]:
+        """Resources of a job that carries out all plans of a drive, chain after chain, with the wildcard `drive`.
+
+        A place on the drive's host from the first chain to the last, and of a cluster the time of those that are not
+        recorded yet, one after another, and of the analysis. One job for each drive there is: drives are no resource.
+        """
+
+        def wall_min(drive: str) -> int:
+            left = [plan for plan in of_drive(drive) if not is_recorded(plan)]
+            return _ANALYSIS_MIN + sum(self._runtime_min(plan, stage) for plan in left for stage in STAGES)
+
+        uses: dict[str, Use] = {}
+        for host in self._hosts:
+            uses[_name("host", host)] = lambda wildcards, host=host: int(
+                self._place(of_drive(wildcards.drive)[0]) == host
+            )
+        if (cluster := self.cluster) is not None:
+            uses |= {
+                "gres": lambda wildcards: self._gres(of_drive(wildcards.drive)[0]),
+                "slurm_extra": lambda wildcards: cluster.extra_of(
+                    of_drive(wildcards.drive)[0], wall_min(wildcards.drive)
+                ),
+                "cpus_per_task": cluster.cpus_per_task,
+                "runtime": lambda wildcards, attempt: attempt * wall_min(wildcards.drive),
             }
         return uses
 
