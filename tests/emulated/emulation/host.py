@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from drivelab.virtual import manage
@@ -94,8 +96,18 @@ def install(packages: Iterable[str]) -> None:
             f"these packages are missing: {' '.join(names)}; run "
             f"'apt-get install --no-install-recommends {' '.join(names)}' as root"
         )
-    apt("update", may_fail=True)
-    apt("install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=600", *names)
+    with _one_at_a_time():
+        apt("update", may_fail=True)
+        apt("install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=600", *names)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Tiers run beside each other, and an update of the lists takes them from an installation under way."""
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "install.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def apt(*arguments: str, cwd: Path | None = None, may_fail: bool = False) -> None:
