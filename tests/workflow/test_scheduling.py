@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from mini_project import Project
 
+from drivelab.recording.writer import Recording
+from drivelab.stages.planning import Campaign
+
 pytestmark = pytest.mark.xdist_group("workflow")
 
 RUN_AND_TELL_OF_TIMERS = """\
@@ -19,6 +22,38 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 JobScheduler._schedule_reevalutation = lambda scheduler, delay: print("a timer was started")
 main(sys.argv[1:])
 """
+
+
+_ORDERED = """\
+name: mini
+results: results
+clock: virtual
+basis: op7
+drives: [op7, op28]
+order: {random: 5}
+runs: 3
+measurements:
+  - {protocol: pts-write-saturation, scale: demo, set: {soak: {slice: 1s, until: {time: 2s}}}}
+  - {protocol: pts-idle-recovery, scale: demo, set: {soak: {until: {time: 2s}},
+     repeat: {over: {time: [1s]}, loop: {runtime: 100ms, until: {rounds: 1}}, soak: {until: {time: 1s}}}}}
+"""
+
+
+@pytest.mark.parametrize("order", ["fixed", "{random: 5}"])
+def test_measurements_are_made_in_the_order_of_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """By when they began: whatever is ready first, no chain may overtake another."""
+    project = Project(tmp_path / "project")
+    monkeypatch.chdir(project.folder)
+    (project.folder / "config/mini.yaml").write_text(_ORDERED.replace("{random: 5}", order))
+    done = project.snakemake("--cores", "2", "--until", "purge")
+    assert done.returncode == 0, done.stdout + done.stderr
+    campaign = Campaign.load(project.study)
+    planned = sorted((one.plan for one in campaign.plans), key=campaign.order)
+    begun = {plan.recording: Recording(plan).journal()[0]["at"] for plan in planned}
+    assert sorted(begun, key=lambda recording: begun[recording]) == [plan.recording for plan in planned]
+    assert len(begun) == 12
 
 
 def test_no_timer_wakes_snakemake_while_jobs_wait_for_a_drive(tmp_path: Path) -> None:
