@@ -88,19 +88,18 @@ rule deltas:
         "../../scripts/deltas.py"
 
 
-# One job for all recordings: starting one for each would take longer than the work itself.
 rule findings:
     input:
-        cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
-        series=layout.of_every_recording("tables/RECORDING/series.parquet"),
-        telemetry=layout.of_every_recording("tables/RECORDING/telemetry.parquet"),
-        latency_bins=layout.of_every_recording("tables/RECORDING/latency_bins.parquet"),
-        drives=layout.path("tables/drives.parquet"),
+        manifest=layout.path("recordings/RECORDING/recording.json"),
+        cells=layout.path("tables/RECORDING/cells.parquet"),
+        series=layout.path("tables/RECORDING/series.parquet"),
+        telemetry=layout.path("tables/RECORDING/telemetry.parquet"),
+        latency_bins=layout.path("tables/RECORDING/latency_bins.parquet"),
     output:
-        findings=layout.of_every_recording("tables/RECORDING/findings.parquet"),
-        saturation=layout.of_every_recording("tables/RECORDING/saturation.parquet"),
+        findings=layout.path("tables/RECORDING/findings.parquet"),
+        saturation=layout.path("tables/RECORDING/saturation.parquet"),
     log:
-        layout.path("logs/findings.log"),
+        layout.path("logs/findings/RECORDING.log"),
     params:
         code=code_digest("findings.py"),
     script:
