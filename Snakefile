@@ -19,6 +19,7 @@ from drivelab.stages.fleet import Fleet
 from drivelab.stages.layout import KEY, Layout
 from drivelab.stages.planning import Campaign
 from drivelab.stages.scheduling import Scheduling
+from drivelab.stages.writable import require_writable
 
 try:
     png = str(config.get("png", "yes")).lower() in ("yes", "true")  # what is given by --config is text
@@ -27,6 +28,7 @@ try:
     layout = Layout(Campaign.load(study, drive=drive, everywhere=cluster is not None), png=png)
     layout.check_owner()
     if workflow.is_main_process:
+        require_writable(layout.campaign.study.results)
         layout.drop_stale_plans()
     scheduling = Scheduling(layout.campaign, cluster)
     fleet = Fleet(layout, judges=workflow.is_main_process) if layout.campaign.fleet else None

@@ -36,7 +36,7 @@ def chains(recordings: list[str]) -> Jobs:
     """What uses the drives for these recordings, and their tables."""
     replays = [one for one in recordings if REPLAY in one]
     others = [one for one in recordings if one not in replays]
-    chain = dict.fromkeys(("plan", "purge", "precondition", "tables", "steady_state"), recordings)
+    chain = dict.fromkeys(("plan", "purge", "precondition", "tables", "steady_state", "findings"), recordings)
     return chain | {rule: which for rule, which in (("measure", others), ("replay", replays)) if which}
 
 
@@ -57,21 +57,22 @@ def measured(recordings: list[str], *measurements: str) -> Jobs:
 
 REPORT = study("report", "report_pdf")
 DELTAS = study("deltas") | comparisons(*MEASUREMENTS) | REPORT
-JUDGED = study("exclusions", "findings", "differences", "summary") | DELTAS
+JUDGED = study("exclusions", "differences", "summary") | DELTAS
 """All that follows from tables of recordings."""
 TRACE = {rule: ["sqlite"] for rule in ("trace_statistics", "trace_figures")}
-TABLES = {rule: of() for rule in ("tables", "steady_state", "figures")} | JUDGED
+TABLES = {rule: of() for rule in ("tables", "steady_state", "findings", "figures")} | JUDGED
 ANALYSIS = TABLES | TRACE | study("inventory")
 """All but what uses drives."""
-OF_TRACE = TRACE | study("inventory", "findings") | {"figures": of(measurements=[SATURATION])} | REPORT
+OF_TRACE = TRACE | study("inventory") | {"figures": of(measurements=[SATURATION])} | REPORT
 OP7_IOPS = ["op7/pts-iops"]
-ITS_TABLES = dict.fromkeys(("tables", "steady_state", "figures"), OP7_IOPS) | JUDGED
+ITS_TABLES = dict.fromkeys(("tables", "steady_state", "findings", "figures"), OP7_IOPS) | JUDGED
 OF_OP7 = (
-    {rule: of(["op7"]) for rule in ("tables", "steady_state", "figures")}
-    | study("inventory", "exclusions", "findings", "differences", "summary", "deltas")
+    {rule: of(["op7"]) for rule in ("tables", "steady_state", "findings", "figures")}
+    | study("inventory", "exclusions", "differences", "summary", "deltas")
     | TRACE
     | REPORT
 )
+OF_RENAMED = measured(of(["left"])) | {"figures": sorted({*of(["left"]), *of(["op28"], [SATURATION])})}
 NOTHING: Jobs = {}
 
 
@@ -203,10 +204,13 @@ CASES = (
     Case("sheet of drives renamed", after.renamed_sheet, NOTHING),
     Case("note in the sheet of drives", after.sheet("7 % over-provisioning\n", "the first one\n"), NOTHING),
     Case("`host` of a drive", after.column("host", "elsewhere"), NOTHING),
-    Case("`firmware` of a drive", after.column("firmware", "VFTL0001"), measured(of(["op7"]))),
+    Case("path of a drive (`device`), of the same serial", after.moved_drive, NOTHING),
+    Case("a drive renamed in sheet and study", after.renamed_drive, OF_RENAMED),
+    Case("`firmware` of a drive entered", after.PINNED, measured(of(["op7"]))),
+    Case("firmware of a drive updated, and entered", after.both(after.PINNED, after.UPDATED), measured(of(["op7"]))),
 )
 _CHAIN = ("plan", "purge", "precondition", "measure", "replay")
-_ORDER = (*_CHAIN, "tables", "steady_state", "trace_statistics", "inventory", "exclusions", "findings", "differences",
+_ORDER = (*_CHAIN, "tables", "steady_state", "findings", "trace_statistics", "inventory", "exclusions", "differences",
           "summary", "deltas", "figures", "comparison_figures", "trace_figures", "report", "report_pdf")  # fmt: skip
 _MOST_NAMED = 3
 

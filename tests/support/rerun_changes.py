@@ -218,5 +218,24 @@ def column(name: str, of_op7: str) -> Change:
     return make
 
 
+def moved_drive(project: Project) -> None:
+    """The path of a drive is another one, as in another slot; it tells the same serial there."""
+    project.edit("config/virtual_drives.yaml", "op7: &op7\n", "slot2: &op7\n")
+    project.edit("config/drives.tsv", "\tvirtual:op7\t", "\tvirtual:slot2\t")
+
+
+def renamed_drive(project: Project) -> None:
+    project.edit("config/drives.tsv", "op7\tvirtual:op7\t", "left\tvirtual:op7\t")
+    mini("basis: op7\ndrives: [op7,", "basis: left\ndrives: [left,")(project)
+
+
+def updated(firmware: str) -> Change:
+    """The drive op7 has another firmware, whatever the sheet says."""
+    return edit("config/virtual_drives.yaml", "op28:\n", f"  firmware: {firmware}\nop28:\n")
+
+
+FIRMWARE_A, FIRMWARE_B = "VFTL0001", "VFTL0002"
+PINNED = column("firmware", FIRMWARE_A)
+UPDATED = both(updated(FIRMWARE_B), sheet(FIRMWARE_A, FIRMWARE_B))
 REPLAY_ENTRY = "  - protocol: trace-replay\n    scale: demo\n    trace: sqlite\n"
 PROTOCOL = "config/protocols/pts-iops.yaml"

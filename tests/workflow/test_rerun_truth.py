@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import rerun_changes as after
 from mini_project import Project
-from rerun_cases import CASES, PAGE, Case, with_table
+from rerun_cases import CASES, PAGE, Case, measured, of, with_table
+
+from drivelab.tables import io
 
 pytestmark = pytest.mark.xdist_group("workflow")
 
@@ -20,6 +23,29 @@ def test_exactly_these_jobs(case: Case, copy: Project) -> None:
         copy.run()
         assert copy.jobs() == {}, "all is there"
         assert copy.evidence().items() >= before.items(), "what was measured stays as it is"
+
+
+def test_a_firmware_update_keeps_the_recordings_of_the_former_and_mixes_nothing(copy: Project) -> None:
+    after.PINNED(copy)
+    copy.run()
+    after.updated(after.FIRMWARE_B)(copy)
+    refused = copy.snakemake("--dry-run")
+    assert f"drive 'op7' is pinned to firmware {after.FIRMWARE_A}" in refused.stdout + refused.stderr
+    before = copy.evidence()
+
+    after.sheet(after.FIRMWARE_A, after.FIRMWARE_B)(copy)
+    assert copy.jobs() == measured(of(["op7"]))
+    copy.run()
+    assert copy.jobs() == {}
+    assert copy.evidence().items() > before.items()
+    tables = copy.folder / "results/tables"
+    drives = io.read(tables / "drives.parquet", "drives")
+    assert dict(zip(drives["drive"], drives["firmware"], strict=True)) == {
+        "op7": after.FIRMWARE_B, "op28": after.FIRMWARE_A
+    }  # fmt: skip
+    conditions = io.read(tables / "conditions.parquet", "conditions")
+    of_op7 = conditions[(conditions["facet"] == "firmware") & (conditions["drive"] == "op7")]
+    assert set(of_op7["value"]) == {after.FIRMWARE_B}
 
 
 def test_the_page_shows_the_table() -> None:

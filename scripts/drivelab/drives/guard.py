@@ -11,7 +11,7 @@ from drivelab.drives import holders, identity, signatures, sysfs
 from drivelab.drives.holders import Host
 from drivelab.errors import UserError
 from drivelab.virtual import manage
-from drivelab.virtual.model import FIRMWARE
+from drivelab.virtual.model import DriveModel
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,10 @@ def actual_serial(device: str, name: str) -> str | None:
 def actual_firmware(device: str, name: str) -> str | None:
     """Firmware of the device behind a path, as `actual_serial`."""
     record = manage.find_by_device(device)
-    return FIRMWARE if record is not None else identity.describe(name)["firmware"]
+    if record is not None:
+        return DriveModel.from_mapping(record.name, record.model).firmware
+    told: str | None = identity.describe(name)["firmware"]
+    return told
 
 
 def holder(device: str, name: str, host: Host = Host()) -> str | None:  # noqa: B008 - an immutable value

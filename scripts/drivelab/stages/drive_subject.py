@@ -9,7 +9,7 @@ from drivelab.config.drives_sheet import OVER_PROVISIONING, SheetRow
 from drivelab.config.study import MeasurementChoice
 from drivelab.errors import UserError
 from drivelab.protocol.plan_fields import needs_over_provisioning
-from drivelab.virtual.model import FIRMWARE, DriveModel
+from drivelab.virtual.model import DriveModel
 
 
 def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,10 +31,10 @@ def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, A
                 f"{row.source}: drive '{row.drive}' has serial {row.serial}, "
                 f"virtual drive '{row.virtual}' says {model.serial}; make them agree"
             )
-        if row.firmware not in (None, FIRMWARE):
+        if row.firmware not in (None, model.firmware):
             raise UserError(
-                f"{row.source}: drive '{row.drive}' is pinned to firmware {row.firmware}, virtual drives have "
-                f"{FIRMWARE}; make them agree"
+                f"{row.source}: drive '{row.drive}' is pinned to firmware {row.firmware}, "
+                f"virtual drive '{row.virtual}' has {model.firmware}; make them agree"
             )
         subject["virtual"] = model.to_mapping()
     if row.firmware is not None:

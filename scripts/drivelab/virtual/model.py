@@ -19,6 +19,7 @@ LEAST_SPARE_BLOCKS = 4
 PRODUCT = "drivelab virtual drive"
 FIRMWARE = "VFTL0001"
 _SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_FIRMWARE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,7}")
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class DriveModel:
     idle_after_us: float = 300_000.0
     """Time without a request after which the drive takes itself to be idle."""
     enabled: bool = True
-    """False: nothing takes any time, so that a measurement shows the ceiling of what serves the drive."""
+    """If not, nothing takes any time, so that a measurement shows the ceiling of what serves the drive."""
     seed: int = 1
     """Of what the model draws by chance."""
     logical_block_bytes: int = PAGE_BYTES
@@ -69,6 +70,8 @@ class DriveModel:
     """The drive is busy with itself by the clock."""
     disturb: Disturbance | None = None
     """Others on the host take time by the clock."""
+    firmware: str = FIRMWARE
+    """Firmware that the drive tells; another one is an update to try."""
 
     @property
     def user_pages(self) -> int:
@@ -92,7 +95,7 @@ class DriveModel:
         return {
             "serial": self.serial,
             "model": PRODUCT,
-            "firmware": FIRMWARE,
+            "firmware": self.firmware,
             "transport": "virtual",
             "drive_write_cache": "as the model has it",
             "virtual": True,
@@ -102,12 +105,15 @@ class DriveModel:
     def to_mapping(self) -> dict[str, Any]:
         """JSON-able, in the words of the configuration; `from_mapping` reads it back.
 
-        Every parameter is present, but for a logical block of a page and effects that the drive does not have.
+        Every parameter is present, but for a logical block of a page, the usual firmware, and effects that the drive
+        does not have.
         """
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         found = {KEYS[name].key: KEYS[name].write(value) for name, value in values.items() if value is not None}
         if self.logical_block_bytes == PAGE_BYTES:
             del found["logical_block"]
+        if self.firmware == FIRMWARE:
+            del found["firmware"]
         return found
 
     @classmethod
@@ -205,6 +211,12 @@ def _serial(value: Any) -> str:
     return value
 
 
+def _firmware(value: Any) -> str:
+    if not isinstance(value, str) or not _FIRMWARE.fullmatch(value):
+        raise ValueError(f"'{value}' is no firmware; use letters, digits, dots, hyphens and underscores, 8 at the most")
+    return value
+
+
 KEYS: dict[str, _Key] = {
     "serial": _Key("serial", _serial),
     "capacity_bytes": _Key("capacity", _size(256), format_size),
@@ -227,4 +239,5 @@ KEYS: dict[str, _Key] = {
     "throttle": _Key("throttle", Throttle.read, Throttle.write),
     "housekeeping": _Key("housekeeping", Housekeeping.read, Housekeeping.write),
     "disturb": _Key("disturb", Disturbance.read, Disturbance.write),
+    "firmware": _Key("firmware", _firmware),
 }

@@ -29,9 +29,19 @@ def test_mapping_survives_a_round_trip(share: str) -> None:
     assert DriveModel.from_mapping("d", mapping).to_mapping() == mapping
 
 
+def test_an_update_of_the_firmware_is_another_model_that_tells_it() -> None:
+    before = DriveModel.from_mapping("d", GOOD)
+    after = DriveModel.from_mapping("d", {**GOOD, "firmware": "2.0"})
+    assert "firmware" not in before.to_mapping(), "plans are as they were"
+    assert DriveModel.from_mapping("d", after.to_mapping()) == after
+    assert (before.describe()["firmware"], after.describe()["firmware"]) == ("VFTL0001", "2.0")
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
+        ("firmware", 2.0),
+        ("firmware", "too-long-a-name"),
         ("capacity", "64"),
         ("capacity", 1 << 26),
         ("capacity", "4KiB"),

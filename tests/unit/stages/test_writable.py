@@ -1,0 +1,111 @@
+"""Results of another user: told in one sentence before anything is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+OTHER = "nobody"
+_STUDY = """\
+name: mini
+results: results
+clock: virtual
+basis: op7
+drives: [op7, op28]
+measurements:
+  - protocol: pts-iops
+    scale: demo
+"""
+_DRIVELAB = "import sys; from drivelab.cli.main import main; sys.exit(main())"
+
+
+class Checkout:
+    """A project that belongs to another user, who runs its commands; its results are ours."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "project"
+        for name in ("config", "traces", "workflow", "profiles", "scripts"):
+            shutil.copytree(ROOT / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "Snakefile", self.folder)
+        (self.folder / "config/mini.yaml").write_text(_STUDY)
+        for path in (folder, self.folder, *self.folder.rglob("*")):
+            shutil.chown(path, OTHER)
+        results = self.folder / "results"
+        (results / "tables").mkdir(parents=True)
+        (results / "tables/summary.parquet").touch()
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        packages = sysconfig.get_path("purelib")
+        beside = f"python3.{sys.version_info.minor}"  # the environment's own may be in a home that is closed to others
+        environment = {"PYTHONPATH": f"{self.folder}/scripts:{packages}", "HOME": str(self.folder), "PATH": os.defpath}
+        for program in (sys.executable, shutil.which(beside, path="/usr/local/bin:/usr/bin")):
+            command = ["setpriv", "--reuid", OTHER, "--clear-groups", str(program)]
+            tried = subprocess.run([*command, "-c", "import yaml"], env=environment, capture_output=True, check=False)
+            if tried.returncode == 0:
+                return subprocess.run([*command, *arguments], env=environment, cwd=self.folder, capture_output=True,
+                                      text=True, check=False)  # fmt: skip
+        pytest.skip("another user can start no Python with the packages")
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        return self.python("-c", _DRIVELAB, "run", "config/mini.yaml")
+
+
+@pytest.fixture
+def checkout() -> Iterator[Checkout]:
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        pytest.skip("to be another user needs root and setpriv")
+    with tempfile.TemporaryDirectory(prefix="drivelab-") as folder:  # pytest's own are closed to others
+        yield Checkout(Path(folder))
+
+
+def told(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode != 0
+    assert "Traceback" not in done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_folder_of_another_user_is_told_before_anything_is_written(checkout: Checkout) -> None:
+    before = sorted(checkout.folder.glob("results/**/*"))
+    assert told(checkout.run()) == (
+        "drivelab: results: belongs to user 'root', and you may not write to it; let one user run the study, or give "
+        "each a project folder and 'results' of their own\n"
+    )
+    assert sorted(checkout.folder.glob("results/**/*")) == before
+
+
+def test_a_file_of_another_user_is_told_by_snakemake_too(checkout: Checkout) -> None:
+    for folder in ("results", "results/tables"):
+        (checkout.folder / folder).chmod(0o777)
+    for done in (checkout.run(), checkout.python("-m", "snakemake", "-n", "--config", "study=config/mini.yaml")):
+        assert "results/tables/summary.parquet: belongs to user 'root'" in told(done)
+
+
+def test_snakemakes_records_of_another_user_are_told(checkout: Checkout) -> None:
+    shutil.rmtree(checkout.folder / "results")
+    (checkout.folder / ".snakemake/metadata").mkdir(parents=True)
+    (checkout.folder / ".snakemake").chmod(0o777)
+    assert ".snakemake/metadata: belongs to user 'root'" in told(checkout.run())
+
+
+def test_finished_recordings_of_another_user_and_a_plan_are_no_hindrance(checkout: Checkout) -> None:
+    shutil.rmtree(checkout.folder / "results/tables")
+    recording = checkout.folder / "results/recordings/op7/pts-iops/0123456789ab-run1"
+    recording.mkdir(parents=True)
+    (recording / "recording.json").touch()
+    (recording / "journal.jsonl").touch()
+    recording.chmod(0o777)
+    for folder in recording.parents[:4]:
+        folder.chmod(0o777)
+    dry = checkout.python("-m", "snakemake", "-n", "--quiet", "--config", "study=config/mini.yaml")
+    assert dry.returncode == 0, dry.stdout + dry.stderr
+    (checkout.folder / "results").chmod(0o755)
+    assert checkout.python("-c", _DRIVELAB, "plan", "config/mini.yaml").returncode == 0

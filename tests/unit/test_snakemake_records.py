@@ -1,0 +1,125 @@
+"""Snakemake's records: which of them speak of the files that are there. What follows from it is in the truth table of
+reruns."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from snakemake.io import IOFile
+from snakemake.iocontainers import Namedlist
+from snakemake.persistence import RECORD_FORMAT_VERSION, MetadataRecord
+
+from drivelab.snakemake_records import Records
+
+CODE = {"code": "digest of the code"}
+
+
+@pytest.fixture
+def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Records:
+    monkeypatch.chdir(tmp_path)
+    return Records()
+
+
+class Job:
+    """As far as Records look at one: a rule, and files, which are there."""
+
+    def __init__(self, rule: str, output: list[str], params: dict[str, Any], **files: str) -> None:
+        for path in (*output, *files.values()):
+            Path(path).write_text(path)
+        self.output = [IOFile(path) for path in output]
+        self.input = Namedlist(fromdict=files)
+        self.params = Namedlist(fromdict=params)
+        self.non_derived_params = list(params.values())
+        self.rule = SimpleNamespace(name=rule, params=self.params, input=self.input)
+
+
+def note(records: Records, job: Job, **facts: Any) -> None:
+    """The records of a job that has just made its files, but for some facts."""
+    for path in job.output:
+        made = MetadataRecord(
+            record_format_version=RECORD_FORMAT_VERSION, endtime=Path(path).stat().st_mtime,
+            params=records._params(job), input=[], input_checksums={},
+        )  # fmt: skip
+        for name, value in facts.items():
+            setattr(made, name, value)
+        records._write_record(str(path), made)
+    records._clear_cache()
+
+
+def table(records: Records, **facts: Any) -> Job:
+    job = Job("tables", ["cells", "series"], CODE, manifest="recording.json")
+    note(records, job, **facts)
+    return job
+
+
+def test_an_analysis_with_records_of_its_files_stays(records: Records) -> None:
+    assert not records.params_changed(table(records))
+
+
+def test_an_analysis_without_a_record_is_made_again(records: Records) -> None:
+    job = table(records)
+    records._delete_record("series")
+    records._clear_cache()
+    assert set(records.params_changed(job)) == {"series"}
+    assert not records.params_changed(job, file=job.output[0])
+
+
+@pytest.mark.parametrize("version", [RECORD_FORMAT_VERSION - 1, RECORD_FORMAT_VERSION + 1])
+def test_a_record_in_another_format_is_none(records: Records, version: int) -> None:
+    assert records.params_changed(table(records, record_format_version=version))
+
+
+def test_a_record_without_a_time_is_none(records: Records) -> None:
+    assert records.params_changed(table(records, endtime=None))
+
+
+@pytest.mark.parametrize(("by_s", "changed"), [(0.9, False), (1.5, True), (-1.5, True)])
+def test_a_record_of_another_file_is_none(records: Records, by_s: float, changed: bool) -> None:
+    job = table(records)
+    at_s = Path("cells").stat().st_mtime + by_s
+    os.utime("cells", (at_s, at_s))
+    assert bool(records.params_changed(job)) is changed
+
+
+def test_a_table_of_another_recording_is_made_again(records: Records) -> None:
+    assert records.params_changed(table(records, input_checksums={"recording.json": "sha256:another"}))
+
+
+def test_a_file_that_is_missing_is_left_to_snakemake(records: Records) -> None:
+    job = table(records)
+    Path("cells").unlink()
+    assert not records.params_changed(job)
+
+
+@pytest.mark.parametrize(
+    "job", [("plan", {}), ("purge", {"plan": "plan.json"}), ("measure_together_1", {"plans": "a"})]
+)
+def test_what_leads_to_a_measurement_never_changes(records: Records, job: tuple[str, dict[str, str]]) -> None:
+    name, files = job
+    made = Job(name, ["out"], {"plan": "one"}, **files)
+    note(records, made, params=["another"], input=["another"])
+    assert not records.params_changed(made)
+    assert not any(records.input_changed(made))
+
+
+def test_a_manifest_is_read_once_a_job(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = table(records)
+    right = hashlib.sha256(b"recording.json").hexdigest()
+    note(records, job, input_checksums={"recording.json": f"sha256:{right}"})
+    read: list[Path] = []
+    reading = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path) or reading(path))
+    assert not records.params_changed(job)
+    assert read == [Path("recording.json")]
+
+
+def test_the_command_does_not_import_snakemake() -> None:
+    code = "import sys, drivelab.cli.main; sys.exit('snakemake' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
