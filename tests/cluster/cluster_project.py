@@ -65,21 +65,22 @@ class ClusterProject(Project):
         return {**mine, "SLURM_CONF": self.slurm.environment["SLURM_CONF"],
                 "PATH": f"{self.slurm.folder}/bin:{mine['PATH']}:/usr/sbin:/sbin"}  # fmt: skip
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """`drivelab run` with the profile of Slurm."""
+    def start(self, *before: str) -> subprocess.Popen[bytes]:
+        """`drivelab run` with the profile of Slurm; `before` goes before the command."""
         code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
-        return self._start(["-c", code, "run", "--profile", "profiles/slurm", "config/mini.yaml"], self.environment)
+        command = [*before, sys.executable, "-c", code, "run", "--profile", "profiles/slurm", "config/mini.yaml"]
+        return self._start(command, self.environment)
 
     def measure(self) -> subprocess.Popen[bytes]:
         """Plain Snakemake with that profile, up to the recordings."""
         environment = self.environment
         environment["PYTHONPATH"] += f":{sys.prefix}/cluster"
-        return self._start(["-m", "snakemake", "--profile", "profiles/slurm", "--config", "study=config/mini.yaml",
-                            "--until", "measure", "--nocolor"], environment)  # fmt: skip
+        command = [sys.executable, "-m", "snakemake", "--profile", "profiles/slurm", "--nocolor"]
+        return self._start([*command, "--config", "study=config/mini.yaml", "--until", "measure"], environment)
 
-    def _start(self, arguments: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    def _start(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
         with self._log.open("wb") as output:
-            process = subprocess.Popen([sys.executable, *arguments], cwd=self.folder, env=environment,
+            process = subprocess.Popen(command, cwd=self.folder, env=environment,
                                        stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                                        start_new_session=True)  # fmt: skip
         self._started.append(process)
@@ -121,6 +122,7 @@ class ClusterProject(Project):
 
         def is_stopped() -> bool:
             found[:] = [pid for pid in self._stages(drive) if _state(pid) == "T"]
+            assert found or self._started[-1].poll() is None, self.tell()
             return bool(found)
 
         wait_until(is_stopped, f"{drive} to be measured", self.tell)

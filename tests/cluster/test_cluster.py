@@ -39,6 +39,24 @@ def test_a_study_goes_on_when_it_is_killed_and_nothing_is_measured_twice(project
     assert all(job["JobState"] == "COMPLETED" for job in slurm.completed())
 
 
+def test_an_interrupted_run_leaves_nothing_in_the_queue_and_says_so(project: ClusterProject, slurm: Slurm) -> None:
+    before = len(slurm.completed())
+    project.hold("op7", "op28")
+    run = project.start("env", "--ignore-signal=INT")  # as in the background of a script
+    for drive in ("op7", "op28"):
+        project.held(drive)
+    run.terminate()
+    status, output = project.ended(run)
+    assert status == 130
+    assert "Cancelled in Slurm: jobs " in output
+    assert "interrupted; what is finished is kept, run again to go on" in output
+    wait_until(lambda: not slurm.ask("squeue", "-h"), "an empty queue", project.tell)
+    chains = [job for job in slurm.completed()[before:] if job["JobState"] == "CANCELLED"]
+    assert {job["NodeList"] for job in chains} >= {"host0", "host1"}
+    assert not project.is_recorded("op7")
+    assert not project.is_recorded("op28")
+
+
 def test_a_drive_whose_job_or_host_dies_is_measured_by_the_next_run_wherever_it_is_then(
     project: ClusterProject, slurm: Slurm
 ) -> None:

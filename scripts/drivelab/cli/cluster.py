@@ -14,7 +14,6 @@ from drivelab.stages.planning import Campaign
 
 _PACKAGES = Path(sys.prefix) / "cluster"
 """Where './drivelab setup cluster' puts the executor, out of the way of studies that are run here."""
-_ENDED = re.compile(r"SLURM-job '(\d+)' failed.*?SLURM status is: '(\w+)'")
 _CHAINS = ("rule_chain_", "rule_drive_")
 """How the comment of a submission begins that uses a drive: a chain, and a drive of a fleet with all its chains."""
 _SQUEUE = ("squeue", "--me", "--noheader", "--format", "%i|%T|%j|%Z|%k")
@@ -49,32 +48,46 @@ class Submission:
 
         Two analyses of the same would write the same files, and a chain that has not begun is submitted again.
         """
-        if not self._is_slurm:
-            return []
-        done = subprocess.run(_SQUEUE, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            words = (done.stderr.strip().splitlines() or ["no word"])[-1]
-            raise UserError(f"Slurm does not answer ({words}); see that 'squeue' works here, and run again")
-        at_work: list[str] = []
-        others: list[str] = []
-        for line in done.stdout.splitlines():
-            job, state, name, folder, comment = line.split("|", 4)
-            if re.fullmatch(rf"{self._prefix}_[0-9a-f-]{{36}}", name) and Path(folder) == Path.cwd():
-                (at_work if comment.startswith(_CHAINS) and state == "RUNNING" else others).append(job)
+        jobs = self._queue()
+        at_work = [job for job, is_at_work in jobs.items() if is_at_work]
+        others = [job for job in jobs if job not in at_work]
+        said = []
         if others:
             subprocess.run(["scancel", *others], check=False)
-        said = (
-            [f"Left in the queue by a run that was killed, and cancelled: jobs {', '.join(others)}."] if others else []
-        )
+            said.append(f"Left in the queue by a run that was killed, and cancelled: jobs {', '.join(others)}.")
         if at_work:
             said.append(f"Still at work from a run that was killed, and waited for: jobs {', '.join(at_work)}.")
         return said
 
+    def cancel(self) -> list[str]:
+        """Cancel all that this run has in the queue, chains at work too; says so in a sentence.
 
-def ended_jobs(log: str) -> list[str]:
-    """A sentence for each job that the cluster ended, from Snakemake's log."""
-    return [
-        f"drivelab: job {job} of Slurm ended as {status}; what is finished is kept, run again to go on"
-        for job, status in dict.fromkeys(_ENDED.findall(log))
-        if status != "FAILED"  # says so itself
-    ]
+        An interrupted Snakemake leaves those there whose state it is just asking for.
+        """
+        try:
+            jobs = list(self._queue())
+        except UserError as error:
+            return [f"What is in the queue was not cancelled: {error}"]
+        if not jobs:
+            return []
+        subprocess.run(["scancel", *jobs], check=False)
+        return [f"Cancelled in Slurm: jobs {', '.join(jobs)}."]
+
+    def _queue(self) -> dict[str, bool]:
+        """Jobs of the study that have not ended, and whether each is a chain at work.
+
+        Raises UserError where Slurm does not answer.
+        """
+        if not self._is_slurm:
+            return {}
+        done = subprocess.run(_SQUEUE, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            words = (done.stderr.strip().splitlines() or ["no word"])[-1]
+            raise UserError(f"Slurm does not answer ({words}); see that 'squeue' works here, and run again")
+        jobs = {}
+        for line in done.stdout.splitlines():
+            job, state, name, folder, comment = line.split("|", 4)
+            ours = re.fullmatch(rf"{self._prefix}_[0-9a-f-]{{36}}", name) and Path(folder) == Path.cwd()
+            if ours and state != "COMPLETING":
+                jobs[job] = comment.startswith(_CHAINS) and state == "RUNNING"
+        return jobs

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from drivelab.cli import cluster, locks
+from drivelab.cli import cluster, cluster_log, locks
 from drivelab.cli.progress_view import ProgressView
 from drivelab.errors import UserError
 from drivelab.host.settings import for_study
@@ -28,6 +28,7 @@ from drivelab.stages.layout import Layout
 from drivelab.stages.outlook import outlook
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of, this_host
+from drivelab.stages.writable import require_writable
 from drivelab.units import format_duration
 from drivelab.virtual import manage
 
@@ -50,6 +51,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
     campaign = Campaign.load(path, everywhere=hosts is not None)
     layout = Layout(campaign)
     layout.check_owner()
+    require_writable(campaign.study.results)
     submission = None
     if profile is not None and hosts is not None:
         hosts.refuse(campaign)
@@ -129,8 +131,9 @@ def _snakemake(
         arguments, environment = ["--cores", str(cores)], _environment()
         if profile is not None:
             arguments += ["--profile", str(profile)]
-    command = [*ending_with_parent("KILL"), sys.executable, "-m", "snakemake", *arguments,
-               "--config", f"study={path}", "--nocolor"]  # fmt: skip
+    # In the background of a script SIGINT is ignored, and that is inherited: it is what ends Snakemake below.
+    command = ["env", "--default-signal=INT", *ending_with_parent("KILL"), sys.executable, "-m", "snakemake",
+               *arguments, "--config", f"study={path}", "--nocolor"]  # fmt: skip
     view = ProgressView(campaign)
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -147,9 +150,13 @@ def _snakemake(
                     view.update()
                     time.sleep(_POLL_S)
         except BaseException:
-            # On SIGTERM Snakemake waits for jobs on other hosts to finish; on SIGINT it cancels them.
+            said = submission.cancel() if submission else []
+            # On SIGTERM Snakemake waits for jobs on other hosts to finish.
             os.killpg(process.pid, signal.SIGINT if submission else signal.SIGTERM)
             process.wait()
+            said += submission.cancel() if submission else []  # what it has submitted meanwhile
+            for words in dict.fromkeys(said):
+                _say(words)
             raise
     return process.returncode
 
@@ -181,7 +188,8 @@ def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
 def _explain(logs: Path, status: int) -> None:
     """The sentences with which stages failed, or which of them ended without any; else where to look."""
     whole = (logs / "snakemake.log").read_text(errors="replace")
-    sentences = [*failures.sentences(whole), *cluster.ended_jobs(whole)]
+    together = {one for chain in cluster_log.failed_chains(whole) for one in chain.parts}
+    sentences = [*failures.sentences(whole, together), *cluster_log.ended_jobs(whole)]
     if shutil.disk_usage(logs).free < _LEAST_FREE_BYTES:
         sentences = [f"drivelab: {logs.parent}: No space left on device; make room and run again to go on"]
     if status < 0:

@@ -1,0 +1,94 @@
+"""What a run on a cluster does with the jobs of its study that are in Slurm's queue."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from drivelab.cli import cluster
+
+RUN = "drivelab-mini_00000000-0000-0000-0000-000000000000"
+CHAIN = "rule_chain_measure_precondition_purge"
+
+
+class Queue:
+    """Programs of Slurm that answer from a file, and note what is cancelled."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._write("squeue", f"cat {folder}/queue")
+        self._write("scancel", f'echo "$@" >> {folder}/cancelled')
+
+    def _write(self, name: str, line: str) -> None:
+        (self._folder / name).write_text(f"#!/bin/sh\n{line}\n")
+        (self._folder / name).chmod(0o755)
+
+    def has(self, *lines: str) -> None:
+        (self._folder / "queue").write_text("".join(f"{line}\n" for line in lines))
+
+    def fails(self) -> None:
+        self._write("squeue", "echo no controller >&2; exit 1")
+
+    @property
+    def cancelled(self) -> str:
+        path = self._folder / "cancelled"
+        return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Queue:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return Queue(tmp_path)
+
+
+@pytest.fixture
+def submission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> cluster.Submission:
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages/stamp").touch()
+    monkeypatch.setattr(cluster, "_PACKAGES", tmp_path / "packages")
+    (tmp_path / "config.yaml").write_text("executor: slurm\n")
+    campaign = SimpleNamespace(study=SimpleNamespace(name="mini"))
+    return cluster.Submission(tmp_path, cast(Any, campaign))
+
+
+def line(job: int, state: str, comment: str, *, name: str = RUN, folder: Path | None = None) -> str:
+    return f"{job}|{state}|{name}|{folder or Path.cwd()}|{comment}"
+
+
+def test_of_a_killed_run_chains_at_work_go_on_and_all_else_is_cancelled(
+    submission: cluster.Submission, queue: Queue
+) -> None:
+    queue.has(line(1, "RUNNING", CHAIN), line(2, "PENDING", CHAIN), line(3, "RUNNING", "rule_tables_x"))
+    assert submission.clear_queue() == [
+        "Left in the queue by a run that was killed, and cancelled: jobs 2, 3.",
+        "Still at work from a run that was killed, and waited for: jobs 1.",
+    ]
+    assert queue.cancelled == "2 3\n"
+
+
+def test_an_interrupted_run_cancels_all_of_its_own_and_says_so(submission: cluster.Submission, queue: Queue) -> None:
+    queue.has(
+        line(1, "RUNNING", CHAIN),
+        line(2, "PENDING", "rule_tables_x"),
+        line(3, "COMPLETING", CHAIN),
+        line(4, "RUNNING", CHAIN, name=RUN.replace("mini", "other")),
+        line(5, "RUNNING", CHAIN, folder=Path("/elsewhere")),
+    )
+    assert submission.cancel() == ["Cancelled in Slurm: jobs 1, 2."]
+    assert queue.cancelled == "1 2\n"
+
+
+def test_nothing_is_said_of_an_empty_queue(submission: cluster.Submission, queue: Queue) -> None:
+    queue.has()
+    assert submission.cancel() == submission.clear_queue() == []
+    assert queue.cancelled == ""
+
+
+def test_an_interrupted_run_tells_that_slurm_did_not_answer(submission: cluster.Submission, queue: Queue) -> None:
+    queue.fails()
+    (said,) = submission.cancel()
+    assert said.startswith("What is in the queue was not cancelled: Slurm does not answer (no controller)")
