@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from drivelab.config.study import DEFAULT_STUDY
+from drivelab.config.study_parts import IN_RESULTS
 from drivelab.errors import UserError
 
 _LOCKS = Path(".snakemake/locks")
@@ -20,16 +21,22 @@ def clear(study: Path, results: Path) -> bool:
     """
     if (pid := at_work(study)) is not None:
         raise UserError(f"Snakemake (process {pid}) is at work on {study}; wait for it to end, or end it")
-    prefix, found = f"{results}/", False
+    found = False
     for path in _LOCKS.glob("*.lock"):
         try:
-            ours = any(line.startswith(prefix) for line in path.read_text(encoding="utf-8").splitlines())
+            ours = any(_is_of(results, line) for line in path.read_text(encoding="utf-8").splitlines())
         except (OSError, UnicodeDecodeError):  # gone with its Snakemake, or cut short by a crash
             ours = path.exists()
         if ours:
             path.unlink(missing_ok=True)
             found = True
     return found
+
+
+def _is_of(results: Path, path: str) -> bool:
+    """Whether a path is below a results folder; other studies may be below it, too."""
+    below = path.removeprefix(f"{results}/")
+    return below != path and below.partition("/")[0] in IN_RESULTS
 
 
 def at_work(study: Path) -> int | None:

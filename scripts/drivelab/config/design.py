@@ -62,10 +62,17 @@ class Design:
 
     def _add(self, planned: dict[_Combination, int], entry: Mapping[str, Any], key: str) -> None:
         runs = self._odd(entry.get("runs", self.runs), f"{key}.runs")
-        more = [one for one in self._wanted(planned, self._names(entry, key)) if planned.get(one, 0) < runs]
-        if not more:
+        wanted = list(self._wanted(planned, self._names(entry, key)))
+        if not wanted:
             raise UserError(
-                f"{self.source}: key '{key}' adds nothing, as all it names is planned {runs} times already; ask for "
+                f"{self.source}: key '{key}' adds nothing, as none of what it names is planned, so that nobody can "
+                "tell what belongs together; name both its 'measurements' and its 'drives', or leave it out"
+            )
+        more = [one for one in wanted if planned.get(one, 0) < runs]
+        if not more:
+            least = min(planned[one] for one in wanted)
+            raise UserError(
+                f"{self.source}: key '{key}' adds nothing, as all it names is planned {least} times already; ask for "
                 "more 'runs' or leave it out"
             )
         planned.update(dict.fromkeys(more, runs))

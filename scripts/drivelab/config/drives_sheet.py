@@ -78,10 +78,11 @@ def load_sheet(path: Path) -> dict[str, SheetRow]:
             "tabs; mend the line"
         )
     rows: dict[str, SheetRow] = {}
+    seen: dict[tuple[str, str], SheetRow] = {}
     for number, fields in enumerate(lines[1:], start=2):
         if fields and any(field.strip() for field in fields) and not fields[0].startswith("#"):
             row = _row(fields, columns, f"{path} line {number}")
-            _refuse_twice(rows, row)
+            _refuse_twice(seen, row)
             rows[row.drive] = row
     return rows
 
@@ -137,11 +138,12 @@ def _host(text: str, source: str) -> str | None:
     return text or None
 
 
-def _refuse_twice(rows: dict[str, SheetRow], row: SheetRow) -> None:
-    for other in rows.values():
-        for what in ("drive", "device", "serial"):
-            if getattr(other, what) == getattr(row, what):
-                raise UserError(
-                    f"{row.source}: {what} '{getattr(row, what)}' stands on line {other.source.rsplit(' ', 1)[1]} "
-                    "already; every drive has one row of its own"
-                )
+def _refuse_twice(seen: dict[tuple[str, str], SheetRow], row: SheetRow) -> None:
+    """`seen` has the rows so far by each value that is theirs alone; this one is entered."""
+    for what in ("drive", "device", "serial"):
+        other = seen.setdefault((what, getattr(row, what)), row)
+        if other is not row:
+            raise UserError(
+                f"{row.source}: {what} '{getattr(row, what)}' stands on line {other.source.rsplit(' ', 1)[1]} "
+                "already; every drive has one row of its own"
+            )

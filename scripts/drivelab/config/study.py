@@ -17,6 +17,7 @@ from drivelab.config.study_parts import (
     measurement,
     platforms_of,
     refuse_twice,
+    results_of,
     taint_of,
     trace_source,
     write_cache_of,
@@ -118,7 +119,7 @@ def load_study(path: Path) -> Study:
             f"{path}: key 'basis' is '{basis}', which is none of the study's {what}; "
             f"choose one of {', '.join(subjects)}"
         )
-    results = Path(body.get("results", f"results/{body['name']}"))
+    results = results_of(path, body)
     traces = {name: trace_source(one, f"{path}: key 'traces.{name}'") for name, one in body["traces"].items()}
     measurements = tuple(
         measurement(entry, f"{path}: key 'measurements[{index}]", drives, traces)

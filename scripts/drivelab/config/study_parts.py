@@ -11,6 +11,11 @@ from drivelab.errors import UserError
 from drivelab.units import parse_amount, parse_duration, parse_share
 
 ANY_HOST = "any"
+IN_RESULTS = frozenset({
+    "recordings", "tables", "figures", "report", "logs", "plans", "seals", "status", "traces", "virtual", "drives",
+    "study.txt", "complete.txt", "concurrency.json", "consent.json", "imported.json",
+})  # fmt: skip
+"""What a study keeps in its results folder under names of its own. Folders of other names may be other studies'."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +110,21 @@ def platforms_of(
     return tuple(platforms)
 
 
+def results_of(path: Path, body: Mapping[str, Any]) -> Path:
+    """The results folder; raises UserError for one at a place that another study keeps something of its own at."""
+    results = Path(body.get("results", f"results/{body['name']}"))
+    for folder in (results, *results.parents):
+        if folder.name in IN_RESULTS:
+            key = "results" if "results" in body else "name"
+            raise UserError(
+                f"{path}: key '{key}' asks for the results folder {results}, but {folder} is where a study with "
+                f"results in {folder.parent} keeps its own {folder.name}; choose another name"
+            )
+    return results
+
+
 def budget_of(path: Path, body: Mapping[str, str]) -> Budget:
-    """Raises UserError for what is no duration, no amount or no share."""
+    """Raises UserError for what is no duration, no amount or no share, and for nothing at all."""
     known = {"time": parse_duration, "written": parse_amount, "endurance": parse_share}
     found = {}
     for key, text in body.items():
@@ -114,6 +132,10 @@ def budget_of(path: Path, body: Mapping[str, str]) -> Budget:
             found[key] = known[key](text)
         except UserError as error:
             raise UserError(f"{path}: key 'budget.{key}': {error}") from None
+        if found[key] == 0:
+            raise UserError(
+                f"{path}: key 'budget.{key}' is {text}, of which nothing can be measured; allow more, or leave it out"
+            )
     return Budget(found.get("time"), found.get("written"), found.get("endurance"))
 
 

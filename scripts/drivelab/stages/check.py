@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
+from drivelab.config.study import ANY_HOST
 from drivelab.errors import UserError
+from drivelab.recording.places import OWNER
 from drivelab.stages.budget import require_within
 from drivelab.stages.engines import check_engines
 from drivelab.stages.layout import Layout
 from drivelab.stages.outlook import outlook
 from drivelab.stages.planning import Campaign
-from drivelab.stages.platforms import is_here, still_elsewhere
+from drivelab.stages.platforms import host_of, is_here, still_elsewhere, this_host
+
+_NAMED = 5
+"""Things that a remark names."""
 
 
 def check(path: str | Path) -> tuple[Campaign, list[str]]:
@@ -22,7 +27,8 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
     its results folder, or a trace that cannot be read.
     """
     campaign = Campaign.load(path, everywhere=True)
-    Layout(campaign).check_owner()
+    layout = Layout(campaign)
+    layout.check_owner()
     here = [plan for plan in campaign.here if is_here(plan)]
     if here:
         Campaign(campaign.study).approve_drives(attached_only=True)
@@ -31,28 +37,61 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
         campaign.traces_of(plan)
     rows = outlook(campaign)
     require_within(campaign, rows)
-    remarks = []
+    remarks = list(_unowned(layout))
+    remarks += _hosts_of_none(campaign)
     if missing := [row.drive for row in rows if not row.attached]:
-        named = f"{', '.join(missing[:5])}{f' and {len(missing) - 5} more' if len(missing) > 5 else ''}"
-        remarks.append(f"not attached here, so the guard has not seen them: {named}")
+        remarks.append(f"not attached here, so the guard has not seen them: {_some(missing)}")
     if words := still_elsewhere(plan for plan in campaign.here if not is_here(plan)):
         remarks.append(words)
     return campaign, remarks
 
 
-def clashes(campaigns: Sequence[Campaign]) -> None:
-    """Raise UserError if studies cannot stand side by side: nested results folders, or one drive in two of them.
+def _unowned(layout: Layout) -> Iterator[str]:
+    if names := layout.unowned():
+        yield (
+            f"{layout.results} holds {_some(names)}, but no {OWNER}, which names the study that a folder is of: what "
+            "has a name that the study uses will count as its own, all else stays as it is"
+        )
 
-    On the virtual clock each study has drives of its own.
+
+def _hosts_of_none(campaign: Campaign) -> Iterator[str]:
+    """Hosts of `concurrency` that are none of the sheet's, the platforms' or this one; drives without any are apart."""
+    limits = campaign.study.concurrency
+    if isinstance(limits, int):
+        return
+    used = {host_of(plan) for plan in campaign.here}
+    known = {*used, *(row.host for row in campaign.sheet.values()), this_host(), ANY_HOST}
+    if unknown := [host for host in limits if host not in known]:
+        there = ", ".join(sorted(used - {ANY_HOST}))
+        yield (
+            f"key 'concurrency' names {_some(unknown)}, which no drive is attached to"
+            + (f"; the study's hosts are: {there}" if there else "")
+        )
+    if ANY_HOST in used and ANY_HOST not in limits:
+        yield (
+            f"key 'concurrency' is 1 for drives that {campaign.study.drives_sheet} names no host of, wherever they are "
+            f"measured; '{ANY_HOST}' in it is for them"
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:_NAMED])}{f' and {len(names) - _NAMED} more' if len(names) > _NAMED else ''}"
+
+
+def clashes(campaigns: Sequence[Campaign]) -> None:
+    """Raise UserError if studies cannot stand side by side: one results folder, or one drive, in two of them.
+
+    A results folder may lie below another study's: never at a place that a study has of its own (`results_of`). On the
+    virtual clock each study has drives of its own.
     """
     for left, right in combinations(campaigns, 2):
         one, other = left.study, right.study
         if one.path == other.path:
             raise UserError(f"{one.path}: is named twice; name each study once")
-        if one.results.is_relative_to(other.results) or other.results.is_relative_to(one.results):
+        if one.results == other.results:
             raise UserError(
-                f"{other.path}: key 'results' is {other.results}, of {one.path} {one.results}; give each study a "
-                "folder of its own, as results/NAME is"
+                f"{other.path}: key 'results' is {other.results}, as of {one.path}; give each study a folder of its "
+                "own, as results/NAME is"
             )
         ours, theirs = _serials(left), _serials(right)
         if both := ours.keys() & theirs.keys():

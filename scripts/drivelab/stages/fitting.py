@@ -16,29 +16,33 @@ LEAST_SLICE_S = 1.0
 """fio gives no status more often (its manual, --status-interval)."""
 
 
+class UnfitError(UserError):
+    """A plan asks of its drive what that cannot do; `fault` is the sentence without its remedy in the study."""
+
+    def __init__(self, plan: Plan, fault: str, remedy: str = "") -> None:
+        self.fault = f"drive '{plan.drive}', {plan.measurement}: {fault}"
+        super().__init__(f"{self.fault}{remedy and '; '}{remedy}. Nothing was written.")
+
+
 def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int) -> None:
-    """Raise UserError if I/O of a plan is no multiple of the logical block, its range is larger than the drive or
+    """Raise UnfitError if I/O of a plan is no multiple of the logical block, its range is larger than the drive or
     too small for its threads, or slices in real time are shorter than fio knows them.
 
     Sizes of streams are not looked at: they are rounded up to the block when the trace is there.
     """
     for what, size in _sizes(plan.subject):
         if size % logical_block_bytes:
-            raise _refusal(plan, f"{what} {format_size(size)} is no multiple of the drive's logical block of "
-                           f"{format_size(logical_block_bytes)}; leave it out with 'set' in the study")  # fmt: skip
+            raise UnfitError(plan, f"{what} {format_size(size)} is no multiple of the drive's logical block of "
+                        f"{format_size(logical_block_bytes)}", "leave it out with 'set' in the study")  # fmt: skip
     for mapping in _cells(plan.subject):
         cell = Cell(**{"threads": 1, "queue_depth": 1, **mapping})
         try:
             parts_of(cell, capacity_bytes, logical_block_bytes)
         except UserError as error:
-            raise _refusal(plan, str(error)) from None
+            raise UnfitError(plan, str(error)) from None
         if plan.clock == "wall" and cell.slice_s is not None and cell.slice_s < LEAST_SLICE_S:
-            raise _refusal(plan, f"slices of {cell.slice_s:g} s are shorter than fio can cut in real time; make them "
-                           f"{LEAST_SLICE_S:g} s or longer")  # fmt: skip
-
-
-def _refusal(plan: Plan, reason: str) -> UserError:
-    return UserError(f"drive '{plan.drive}', {plan.measurement}: {reason}. Nothing was written.")
+            raise UnfitError(plan, f"slices of {cell.slice_s:g} s are shorter than fio can cut in real time",
+                        f"make them {LEAST_SLICE_S:g} s or longer")  # fmt: skip
 
 
 def _cells(subject: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

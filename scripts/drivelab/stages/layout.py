@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from drivelab.config.study_parts import IN_RESULTS
 from drivelab.errors import UserError
+from drivelab.imported import IMPORTED
+from drivelab.recording.places import OWNER, owner, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED
 from drivelab.stages.figure_kinds import REPLAY_TABLES
 from drivelab.stages.figure_layout import FigureLayout, any_of
@@ -35,7 +39,6 @@ KEY = "[0-9a-f]{12}-run[0-9]+"
 """Regular expression for the last part of RECORDING."""
 APPLICATION_TABLES = ("application_runs",)
 """Tables of the applications that each recording ran, likewise; empty for one that ran none."""
-_OWNER = "study.txt"
 
 
 class Layout(FigureLayout):
@@ -163,13 +166,30 @@ class Layout(FigureLayout):
         return {one.plan.measurement: dict(one.protocol.body.get("analysis", {})) for one in self.campaign.plans}
 
     def check_owner(self) -> None:
-        """Raise UserError if the results folder is another study's."""
-        owner = Path(self.results) / _OWNER
+        """Raise UserError if the results folder is another study's, holds imported results, or cannot be a folder."""
         study = self.campaign.study
-        if owner.exists() and (found := owner.read_text().strip()) != study.name:
+        refuse_other_owner(study)
+        if (study.results / IMPORTED).exists():
             raise UserError(
-                f"{study.path}: key 'results' is {self.results}, which holds study '{found}'; name another folder"
+                f"{study.path}: key 'results' is {self.results}, which holds imported results; name another folder"
             )
+        for place in (study.results, *study.results.parents):
+            if os.path.lexists(place) and not place.is_dir():
+                raise UserError(
+                    f"{study.path}: key 'results' is {self.results}, but {place} is no folder; move it away, or name "
+                    "another folder"
+                )
+
+    def unowned(self) -> list[str]:
+        """Names of what lies in the results folder though no study has claimed it, but folders that may be studies'."""
+        results = Path(self.results)
+        if not results.is_dir() or owner(results) is not None:
+            return []
+        return sorted(
+            one.name
+            for one in results.iterdir()
+            if not one.name.startswith(".") and (one.name in IN_RESULTS or not one.is_dir())
+        )
 
     def drop_stale_plans(self) -> None:
         """Remove files of plans, left by a run that failed, that say of a drive what no longer holds, such as its host.
@@ -196,9 +216,9 @@ class Layout(FigureLayout):
         for recording, path in self._plan_files():
             if recording not in wanted:
                 path.unlink(missing_ok=True)
-        owner = Path(self.results) / _OWNER
-        owner.parent.mkdir(parents=True, exist_ok=True)
-        owner.write_text(self.campaign.study.name + "\n")
+        path = Path(self.results) / OWNER
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.campaign.study.name + "\n")
         announce(self.campaign)
 
     def virtual_drives(self) -> list[str]:

@@ -103,8 +103,8 @@ def test_studies_side_by_side(project: Path, monkeypatch: pytest.MonkeyPatch) ->
     clashes(campaigns(one, write("two", "op7", "virtual")))
     with pytest.raises(UserError, match=r"config/two.yaml: drive 'op7' \(VIRTUAL-OP7\) is measured by config/one.yaml"):
         clashes(campaigns(one, write("two", "op7", "wall")))
-    with pytest.raises(UserError, match=r"config/two\.yaml: key 'results' is results/one/x"):
-        clashes(campaigns(one, write("two", "op28", more="results: results/one/x\n")))
+    with pytest.raises(UserError, match=r"config/two\.yaml: key 'results' is results/one, as of config/one\.yaml"):
+        clashes(campaigns(one, write("two", "op28", more="results: results/one\n")))
     with pytest.raises(UserError, match="named twice"):
         clashes(campaigns(one, one))
 
@@ -112,10 +112,11 @@ def test_studies_side_by_side(project: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_only_the_locks_of_the_study_are_cleared(project: Path) -> None:
     folder = Path(".snakemake/locks")
     folder.mkdir(parents=True)
-    ours, theirs, torn = (folder / f"{number}.output.lock" for number in range(3))
-    ours.write_text("results/one/a\nresults/one/b\n")
-    theirs.write_text("results/one-more/a\n")
+    ours, theirs, torn, below = (folder / f"{number}.output.lock" for number in range(4))
+    ours.write_text("results/one/tables/a\nresults/one/tables/b\n")
+    theirs.write_text("results/one-more/tables/a\n")
+    below.write_text("results/one/other-study/tables/a\n")
     torn.write_bytes(b"\xff\xfe")
     assert locks.clear(Path("config/one.yaml"), Path("results/one"))
-    assert [path.name for path in folder.iterdir()] == [theirs.name]
+    assert sorted(path.name for path in folder.iterdir()) == [theirs.name, below.name]
     assert not locks.clear(Path("config/one.yaml"), Path("results/one"))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from drivelab.errors import UserError
-from drivelab.stages.budget import exceeded, require_within, written_in
+from drivelab.recording.writer import read_journal
+from drivelab.stages import spent
+from drivelab.stages.budget import exceeded, require_within
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.estimate import Trace
 from drivelab.stages.measure import measure
 from drivelab.stages.outlook import outlook
 from drivelab.stages.planning import Campaign
+from drivelab.stages.spent import measured_s, written_bytes, written_in
 from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.kept import KEPT_DRIVES
 from drivelab.virtual.model import DriveModel
@@ -27,10 +32,30 @@ measurements:
 """
 
 
-def words(more: str) -> list[str]:
-    Path("config/mine.yaml").write_text(STUDY + more)
+IN_REAL_TIME = STUDY.replace("clock: virtual", "clock: wall")
+
+
+def words(more: str, study: str = STUDY) -> list[str]:
+    Path("config/mine.yaml").write_text(study + more)
     campaign = Campaign.load("config/mine.yaml", everywhere=True)
     return exceeded(campaign, outlook(campaign))
+
+
+def measured(study: str = STUDY) -> Campaign:
+    """A study whose measurements were made."""
+    Path("config/mine.yaml").write_text(study)
+    campaign = Campaign.load("config/mine.yaml")
+    for one in campaign.plans:
+        purge(one.plan, Path("purged"))
+        precondition(one.plan, Path("purged"), Path("sealed"))
+        measure(one.plan, Path("sealed"))
+    return campaign
+
+
+@pytest.fixture
+def real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a host that can run virtual drives in real time; nothing is run."""
+    monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
 
 
 def test_without_a_budget_there_is_none(project: Path) -> None:
@@ -38,29 +63,48 @@ def test_without_a_budget_there_is_none(project: Path) -> None:
 
 
 def test_what_fits(project: Path) -> None:
-    assert words("budget: {time: 1d, written: 1TB}\n") == []
+    assert words("budget: {written: 1TB}\n") == []
 
 
+@pytest.mark.usefixtures("real_time")
 def test_time_is_the_busiest_hosts_shared_by_its_places(project: Path) -> None:
-    Path("config/mine.yaml").write_text(STUDY)
+    assert words("budget: {time: 1d, written: 1TB}\n", IN_REAL_TIME) == []
+    Path("config/mine.yaml").write_text(IN_REAL_TIME)
     campaign = Campaign.load("config/mine.yaml")
     most_s = sum(row.estimate.most_s for row in outlook(campaign))
-    (one,) = words(f"budget: {{time: {0.75 * most_s}s}}\n")
+    (one,) = words(f"budget: {{time: {0.75 * most_s}s}}\n", IN_REAL_TIME)
     assert "the host may take" in one
     assert "1.33 times" in one
-    assert words(f"budget: {{time: {0.75 * most_s}s}}\nconcurrency: 2\n") == []
+    assert words(f"budget: {{time: {0.75 * most_s}s}}\nconcurrency: 2\n", IN_REAL_TIME) == []
 
 
+def test_simulated_time_is_none_of_the_hosts(project: Path) -> None:
+    with pytest.raises(UserError, match=r"mine.yaml: key 'budget.time' .*all drives are simulated.*asks for it.*leave"):
+        words("budget: {time: 1d}\n")
+
+
+def test_beside_real_drives_what_is_simulated_takes_no_time(project: Path) -> None:
+    sheet = Path("config/drives.tsv")
+    sheet.write_text(sheet.read_text() + "real\t/dev/disk/by-id/nvme-none\tS1\tyes\t\n")
+    whole = STUDY.replace("op7, op28", "op7, real").replace("scale: demo, ", "")
+    Path("config/mine.yaml").write_text(whole)
+    rows = {row.drive: row.estimate.most_s for row in outlook(Campaign.load("config/mine.yaml"))}
+    assert rows["op7"] > 1
+    assert words(f"budget: {{time: {rows['real'] + 0.5}s}}\n", whole) == []
+    assert words(f"budget: {{time: {rows['real'] - 0.5}s}}\n", whole) != []
+
+
+@pytest.mark.usefixtures("real_time")
 def test_hosts_are_reckoned_one_by_one(project: Path) -> None:
     sheet = Path("config/drives.tsv")
     lines = [line.split("\t") for line in sheet.read_text().splitlines()]
     hosts = {"drive": "host", "op7": "bench-a", "op28": "bench-b"}
     sheet.write_text("".join("\t".join([*line, hosts.get(line[0], "")]) + "\n" for line in lines))
-    Path("config/mine.yaml").write_text(STUDY)
+    Path("config/mine.yaml").write_text(IN_REAL_TIME)
     rows = outlook(Campaign.load("config/mine.yaml", everywhere=True))
     longest_s, other_s = sorted((row.estimate.most_s for row in rows), reverse=True)
-    assert words(f"budget: {{time: {1.01 * longest_s}s}}\n") == []
-    found = words(f"budget: {{time: {0.99 * min(longest_s, other_s)}s}}\n")
+    assert words(f"budget: {{time: {1.01 * longest_s}s}}\n", IN_REAL_TIME) == []
+    found = words(f"budget: {{time: {0.99 * min(longest_s, other_s)}s}}\n", IN_REAL_TIME)
     assert len(found) == 2
     assert "host 'bench-a'" in found[0]
 
@@ -74,17 +118,108 @@ def test_every_drive_that_may_be_written_too_much_is_named(project: Path) -> Non
 
 
 def test_what_was_written_already_counts(project: Path) -> None:
-    Path("config/mine.yaml").write_text(STUDY)
-    for one in Campaign.load("config/mine.yaml").plans:
-        purge(one.plan, Path("purged"))
-        precondition(one.plan, Path("purged"), Path("sealed"))
-        measure(one.plan, Path("sealed"))
+    one = measured().plans[-1]
     model = one.plan.subject["drive"]["virtual"]
     state = Path("results") / KEPT_DRIVES / f"{model['serial']}.state"
     drive = VirtualClockDrive(DriveModel.from_mapping("op28", model), state)
     written_bytes = drive.counters()["host_write_bytes"]
     assert words(f"budget: {{written: {written_bytes * 1.02:.0f}B}}\n") == []
     assert any("op28" in one for one in words(f"budget: {{written: {written_bytes * 0.98:.0f}B}}\n"))
+
+
+def test_what_no_plan_leads_to_any_more_still_counts(project: Path) -> None:
+    campaign = measured()
+    before = written_bytes(campaign)
+    op7, op28 = (Path("results/recordings") / one.plan.recording for one in campaign.plans)
+    op7.rename(op7.with_name(f"{op7.name}.abandoned-1"))
+    op28.rename(op28.with_name(f"{op28.name}.part"))
+    Path("config/drives.tsv").write_text(Path("config/drives.tsv").read_text().replace("op7\t", "renamed\t", 1))
+    changed = STUDY.replace("op7", "renamed").replace("time: 2s", "time: 3s")
+    Path("config/mine.yaml").write_text(changed)
+    later = Campaign.load("config/mine.yaml")
+    assert not {one.plan.digest for one in later.plans} & {one.plan.digest for one in campaign.plans}
+    assert written_bytes(later) == before
+    assert min(before.values()) > 50e6
+    most_bytes = max(row.estimate.most_bytes for row in outlook(later))
+    assert words(f"budget: {{written: {most_bytes + 1:.0f}B}}\n", changed) != []
+
+
+def test_so_does_what_a_fleet_has_measured(project: Path) -> None:
+    campaign = measured()
+    before = written_bytes(campaign)
+    for drive in campaign.study.drives:
+        part = Path("results/drives") / drive
+        part.mkdir(parents=True)
+        shutil.move(f"results/recordings/{drive}", part / "recordings" / drive)
+    shutil.rmtree("results/recordings")
+    later = Campaign.load("config/mine.yaml")
+    assert later.fleet
+    assert written_bytes(later) == before
+
+
+def test_another_studys_recordings_below_do_not_count(project: Path) -> None:
+    campaign = measured(STUDY.replace("results: results", "results: results/one"))
+    Path("config/mine.yaml").write_text(STUDY)
+    assert written_bytes(campaign) != {}
+    assert written_bytes(Campaign.load("config/mine.yaml")) == {}
+
+
+@pytest.mark.usefixtures("real_time")
+def test_time_that_was_spent_is_that_of_real_time_alone(project: Path) -> None:
+    campaign = measured()
+    assert measured_s(campaign) == {}
+    for one in campaign.plans:
+        path = Path("results/recordings") / one.plan.recording / "plan.json"
+        path.write_text(path.read_text().replace('"clock": "virtual"', '"clock": "wall"'))
+    sheet = Path("config/drives.tsv")
+    lines = [line.split("\t") for line in sheet.read_text().splitlines()]
+    hosts = {"drive": "host", "op7": "bench-a"}
+    sheet.write_text("".join("\t".join([*line, hosts.get(line[0], "")]) + "\n" for line in lines))
+    Path("config/mine.yaml").write_text(IN_REAL_TIME)
+    found = measured_s(Campaign.load("config/mine.yaml", everywhere=True))
+    expected = {}
+    for host, one in zip(("bench-a", "any"), campaign.plans, strict=True):
+        times = [datetime.fromisoformat(line["at"]) for line in read_journal(one.plan.recording_path)]
+        expected[host] = pytest.approx((times[-1] - times[0]).total_seconds())
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "damage", [b"garbage\n", b"\xff\xfe\n", b"[1]\n", b"{}\n", b'{"at":3,"event":"cell"}\n'], ids=repr
+)
+@pytest.mark.usefixtures("real_time")
+def test_a_damaged_journal_is_named(project: Path, damage: bytes) -> None:
+    campaign = measured(STUDY.replace("op7, op28", "op7"))
+    journal = campaign.plans[0].plan.recording_path / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes() + damage)
+    told = rf"{journal}: line \d+ is none of a journal.*restore.*'drivelab verify {journal.parent}'"
+    with pytest.raises(UserError, match=told):
+        words("budget: {written: 1TB}\n")
+    plan = journal.with_name("plan.json")
+    plan.write_text(plan.read_text().replace('"clock": "virtual"', '"clock": "wall"'))
+    with pytest.raises(UserError, match=told):
+        words("budget: {time: 9d}\n", IN_REAL_TIME)
+    plan.write_text("[]")
+    with pytest.raises(UserError, match=rf"{plan}: is no plan.*restore"):
+        words("budget: {time: 9d}\n", IN_REAL_TIME)
+
+
+def test_journals_are_read_for_a_budget_only(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured()
+    monkeypatch.setattr(spent, "_told", lambda *_, **__: pytest.fail("a journal was read"))
+    assert words("") == []
+    with pytest.raises(pytest.fail.Exception):
+        words("budget: {written: 1TB}\n")
+
+
+def test_the_endurance_of_a_virtual_drive_counts_as_any(project: Path) -> None:
+    sheet = Path("config/drives.tsv")
+    rated = {"drive": "endurance_tbw", "op7": "600", "op28": "0.000001"}
+    lines = [line.split("\t") for line in sheet.read_text().splitlines()]
+    sheet.write_text("".join("\t".join([*line, rated.get(line[0], "")]) + "\n" for line in lines))
+    (one,) = words("budget: {endurance: 50%}\n")
+    assert "drive 'op28' may be written" in one
+    assert "50 % of its endurance, 488 KiB allowed" in one
 
 
 def test_a_share_of_an_endurance_that_nobody_knows(project: Path) -> None:
@@ -109,10 +244,14 @@ def test_lines_of_a_journal() -> None:
     mix = {"read_share": 65}
     span = {"io_started_s": 5.0, "io_ended_s": 15.0}
     cell = {"event": "cell", "workload": mix, "metrics": {"bandwidth_mib_s": 100.0}, **span}
-    assert written_in(cell, {}) == pytest.approx(1000 * 2**20 * 0.35)
-    assert written_in({**cell, "event": "tainted"}, {}) == written_in(cell, {})
-    assert written_in({"event": "soak", "bytes": 1000, "workload": mix}, {}) == pytest.approx(350)
-    assert written_in({"event": "fill", "bytes": 7}, {}) == 7
+    nothing: dict[str, Trace] = {}
+    assert written_in(cell, nothing.get) == pytest.approx(1000 * 2**20 * 0.35)
+    assert written_in({**cell, "event": "tainted"}, nothing.get) == written_in(cell, nothing.get)
+    assert written_in({"event": "soak", "bytes": 1000, "workload": mix}, nothing.get) == pytest.approx(350)
+    assert written_in({"event": "fill", "bytes": 7}, nothing.get) == 7
+    assert written_in({"event": "purge", "method": "overwrite", "written_bytes": 9}, nothing.get) == 9
+    assert written_in({"event": "purge", "method": "trim"}, nothing.get) == 0
     replay = {"event": "replay", "trace": "t", "metrics": {"bytes": 400}}
-    assert written_in(replay, {"t": Trace(1.0, write_bytes=30, read_bytes=10)}) == 300
-    assert written_in(replay, {"t": Trace(1.0, 0, 0)}) == written_in({"event": "seal"}, {}) == 0
+    assert written_in(replay, {"t": Trace(1.0, write_bytes=30, read_bytes=10)}.get) == 300
+    assert written_in(replay, nothing.get) == 400
+    assert written_in(replay, {"t": Trace(1.0, 0, 0)}.get) == written_in({"event": "seal"}, nothing.get) == 0

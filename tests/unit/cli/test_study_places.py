@@ -1,0 +1,144 @@
+"""Where studies have their results, and what `drivelab study new` and `check` say of it before anything is run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from drivelab.cli.main import main
+from drivelab.config.schema import ROOT
+from drivelab.config.study import load_study
+from drivelab.config.study_parts import IN_RESULTS
+from drivelab.errors import UserError
+from drivelab.stages.check import check, clashes
+from drivelab.stages.layout import Layout
+from drivelab.stages.new_study import write_study
+from drivelab.stages.planning import Campaign
+
+STUDY = """\
+name: {name}
+clock: virtual
+drives: [op7]
+measurements: [{{protocol: pts-write-saturation, scale: demo}}]
+"""
+
+
+def write(name: str, more: str = "") -> str:
+    path = f"config/{name}.yaml"
+    Path(path).write_text(STUDY.format(name=name) + more)
+    return path
+
+
+def test_the_shipped_studies_stand_beside_each_other(project: Path) -> None:
+    clashes([check(path)[0] for path in ("config/study.yaml", "config/demo.yaml")])
+
+
+def test_all_that_the_workflow_writes_is_a_name_of_its_own() -> None:
+    sources = [*(ROOT / "workflow/rules").glob("*.smk"), *(ROOT / "scripts/drivelab/stages").glob("*layout.py")]
+    found = {
+        re.split(r"[/{]", pattern)[0]
+        for source in sources
+        for pattern in re.findall(r"(?:layout|self)\.path\(f?[\"']([^\"']+)", source.read_text())
+    }
+    assert len(found) > 5
+    assert found <= IN_RESULTS
+
+
+@pytest.mark.parametrize("name", ["recordings", "tables", "report", "virtual", "drives", "status"])
+def test_no_study_is_where_another_has_its_own(project: Path, name: str) -> None:
+    with pytest.raises(UserError, match=f"'{name}' is what studies call a part of their own results"):
+        write_study(name, ["op7"], ["pts-throughput"])
+    with pytest.raises(UserError, match=f"key 'name' asks for .*results/{name} is where .* in results keeps its own"):
+        load_study(Path(write(name)))
+    with pytest.raises(UserError, match=f"key 'results' .* results/one/{name} is where .* in results/one keeps"):
+        load_study(Path(write("mine", f"results: results/one/{name}/deeper\n")))
+    load_study(Path(write(name, "results: results/mine\n")))
+
+
+def test_a_part_of_a_fleet_may_be(project: Path) -> None:
+    Layout(Campaign.load(write("mine"), drive="op7")).check_owner()
+
+
+def test_a_new_study_is_none_that_is_there(project: Path) -> None:
+    Path("config/study.yaml").write_text(STUDY.format(name="mine"))
+    with pytest.raises(UserError, match=r"config/study\.yaml: is a study of that name already; choose another"):
+        write_study("mine", ["op7"], ["pts-throughput"])
+    Path("config/study.yaml").write_text(STUDY.format(name="first") + "results: results/mine\n")
+    with pytest.raises(UserError, match=r"config/study\.yaml: has its results in results/mine already"):
+        write_study("mine", ["op7"], ["pts-throughput"])
+    Path("config/study.yaml").write_text("name: [mine\n")
+    write_study("mine", ["op7"], ["pts-throughput"])
+
+
+def test_advice_on_what_fits_can_be_followed(project: Path) -> None:
+    before = sorted(Path("config").iterdir())
+    with pytest.raises(UserError) as refused:
+        write_study("latency", ["op7"], ["pts-latency"])
+    told = str(refused.value)
+    assert "drive 'op7', pts-latency: block size 512B is no multiple" in told
+    assert "'set'" not in told
+    assert sorted(Path("config").iterdir()) == before
+    drives, protocols = (re.findall(rf"\({option} (.*?)\)", told)[0].split() for option in ("--drives", "--protocols"))
+    write_study("other-drives", drives, ["pts-latency"])
+    write_study("other-protocols", ["op7"], protocols)
+
+
+def test_what_is_printed_can_be_typed(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("drivelab.cli.run.ROOT", project)
+    assert main(["study", "new", "mine", "--drives", "op7"]) == 0
+    assert "./drivelab study check config/mine.yaml, ./drivelab run config/mine.yaml" in capsys.readouterr().out
+    assert "./drivelab plan config/mine.yaml" in Path("config/mine.yaml").read_text()
+
+
+@pytest.mark.parametrize("at", ["results", "results/mine", "results/mine/deep"])
+def test_a_file_is_no_results_folder(project: Path, at: str) -> None:
+    path = write("mine", "results: results/mine/deep\n")
+    Path(at).parent.mkdir(parents=True, exist_ok=True)
+    Path(at).write_text("mine\n")
+    with pytest.raises(UserError, match=f"key 'results' is results/mine/deep, but {at} is no folder"):
+        check(path)
+
+
+def test_imported_results_are_not_written_over(project: Path) -> None:
+    Path("results/mine").mkdir(parents=True)
+    Path("results/mine/imported.json").write_text("{}")
+    with pytest.raises(UserError, match="results/mine, which holds imported results"):
+        check(write("mine"))
+
+
+def test_what_lies_in_a_folder_that_is_no_studys_is_told(project: Path) -> None:
+    folder = Path("results/mine")
+    (folder / "another-study").mkdir(parents=True)
+    assert check(write("mine"))[1] == []
+    (folder / "notes.txt").write_text("")
+    (folder / "recordings").mkdir()
+    (remark,) = check("config/mine.yaml")[1]
+    assert "results/mine holds notes.txt, recordings, but no study.txt" in remark
+    (folder / "study.txt").write_text("mine\n")
+    assert check("config/mine.yaml")[1] == []
+
+
+def hosts(concurrency: str) -> list[str]:
+    return [one for one in check(write("mine", f"concurrency: {concurrency}\n"))[1] if "concurrency" in one]
+
+
+def test_a_misspelt_host_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drivelab.stages.check.this_host", lambda: "here")
+    sheet = Path("config/drives.tsv")
+    lines = [line.split("\t") for line in sheet.read_text().splitlines()]
+    of = {"drive": "host", "op7": "bench-a", "op28": "bench-b"}
+    sheet.write_text("".join("\t".join([*line, of.get(line[0], "")]) + "\n" for line in lines))
+    assert hosts("{bench-a: 2, bench-b: 2, here: 2}") == hosts("{any: 2}") == hosts("2") == []
+    (remark,) = hosts("{bench-a: 2, bnech-a: 3}")
+    assert "names bnech-a, which no drive is attached to; the study's hosts are: bench-a" in remark
+
+
+def test_a_limit_that_reaches_no_drive_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drivelab.stages.check.this_host", lambda: "here")
+    (remark,) = hosts("{here: 2}")
+    assert "is 1 for drives that config/drives.tsv names no host of" in remark
+    assert hosts("{any: 2}") == []
