@@ -91,7 +91,7 @@ LOST = """(card, least) => {
 # The table of headlines with the columns of its last drive twice more, and as wide as they make it.
 FOUR_DRIVES = """(table) => {
   for (const row of table.rows) {
-    const [value, delta] = [...row.cells].slice(-2);
+    const [delta, value] = [row.cells[1], row.cells[row.cells.length - 1]];
     for (let more = 0; more < 2; more++) row.append(value.cloneNode(true), delta.cloneNode(true));
   }
   return {columns: table.rows[0].cells.length, table: table.scrollWidth, box: table.closest(".scroll").clientWidth};
@@ -141,6 +141,18 @@ def column_with_numbers(page: Page) -> tuple[Locator, int]:
 def test_it_loads_without_a_complaint_and_fetches_nothing(shown: Any) -> None:
     expect(shown.page.locator("main h2").first).to_be_visible()
     expect(shown.page.locator("button.sort").first).to_be_attached()
+
+
+def test_no_reader_sees_how_a_letter_is_escaped(shown: Any) -> None:
+    """The lines above a chart are texts of the page: what Plotly would have decoded must not be left in them."""
+    page = shown.page
+    drawn(page, "Steady-state convergence")
+    read = page.evaluate("""() => {
+      const lines = headed({title: {text: "<b>Load</b><br><span>the host's a &lt; b &amp; c</span>"}}).lines;
+      return [...lines, document.body.innerText];
+    }""")
+    assert read[:2] == ["Load", "the host's a < b & c"]
+    assert re.findall(r"&(?:#\w+|amp|lt|gt|quot);", read[2]) == []
 
 
 def test_every_chart_is_drawn_in_the_place_of_its_picture(shown: Any) -> None:

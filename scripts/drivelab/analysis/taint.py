@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,10 @@ _COUNTED = (
     ("critical_temperature_min", "it was above its critical temperature for {0:.0f} min"),
 )
 """Counters of the NVMe SMART log that only rise while the drive is too hot."""
+
+
+_OF_SEVERAL = re.compile(" at worst(, in [0-9]+ cells)?$")
+"""What `digest` makes of several."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +81,20 @@ def told(reasons: Iterable[str]) -> str | None:
 
 
 def digest(texts: Iterable[str]) -> list[str]:
-    """The reasons of many cells in few words: of each cause the worst, with the number of cells that have it."""
+    """The reasons of many cells in few words: of each cause the worst, with the number of cells that have it.
+
+    Without that number where a text is of several cells already, as of a value that stands on them: values share cells.
+    """
     by_cause: dict[str, list[str]] = {}
     for text in texts:
         for reason in text.split("; "):
             by_cause.setdefault(reason.partition(":")[0], []).append(reason)
     return [_worst_of(found) for found in by_cause.values()]
+
+
+def worst(reasons: Iterable[str]) -> list[str]:
+    """The reasons of many values that may share cells: of each cause the worst, without a number of cells."""
+    return [_OF_SEVERAL.sub(" at worst", one) for one in digest(reasons)]
 
 
 def causes(texts: Iterable[str]) -> list[str]:
@@ -91,7 +104,11 @@ def causes(texts: Iterable[str]) -> list[str]:
 
 def _worst_of(reasons: list[str]) -> str:
     worst = max(reasons, key=_size)
-    return worst if len(reasons) == 1 else f"{worst} at worst, in {len(reasons)} cells"
+    if len(reasons) == 1:
+        return worst
+    if any(map(_OF_SEVERAL.search, reasons)):
+        return f"{_OF_SEVERAL.sub('', worst)} at worst"
+    return f"{worst} at worst, in {len(reasons)} cells"
 
 
 def _size(reason: str) -> float:

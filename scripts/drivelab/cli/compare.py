@@ -34,8 +34,8 @@ def add_parser(commands: Any) -> None:
         "op7@platform) or KEY=VALUE parts joined by commas: drive, host, firmware, kernel, fio, measurement, run, "
         "since, until, recording. FOLDER:SELECTOR takes another folder of results, or one that was imported.",
     )
-    one.add_argument("basis", metavar="A")
-    one.add_argument("comparison", metavar="B")
+    one.add_argument("basis", metavar="A", help="selection that B is compared with")
+    one.add_argument("comparison", metavar="B", help="selection that is compared")
     one.add_argument("--study", type=Path, metavar="FILE", help="take results folder, margin and confidence from it")
     one.add_argument("--results", type=Path, metavar="DIR", help="folder of results (default: the study's, or results)")
     one.add_argument("--margin", metavar="SHARE", help="differences within it are called the same (default: 5%%)")
@@ -127,6 +127,7 @@ def headline(found: Comparison) -> str:
 def _show(found: Comparison) -> None:
     from rich.markup import escape
 
+    from drivelab.analysis.doubt_notes import numbered
     from drivelab.cli.wide import wide_console
 
     console = wide_console()
@@ -147,7 +148,10 @@ def _show(found: Comparison) -> None:
             )
     for row in found.exclusions.itertuples():
         console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
-    _table(found, console)
+    marks, reasons = numbered(list(map(str, doubts)) for doubts in found.deltas["doubts"])
+    _table(found, marks, console)
+    for number, reason in enumerate(reasons, start=1):
+        console.print(escape(f"[{number}] {reason}"))
     for note in dict.fromkeys(note for row in found.deltas["remarks"] for note in row):
         console.print(escape(f"Note: {note}."), style="dim")
 
@@ -169,12 +173,14 @@ def _first(words: Sequence[str]) -> str:
     return f"{', '.join(words[:_MOST])}{rest}"
 
 
-def _table(found: Comparison, console: Console) -> None:
+def _table(found: Comparison, marks: Sequence[tuple[int, ...]], console: Console) -> None:
+    """A line for each value; `marks` are the numbers of the reasons why its verdict is no more."""
     from rich.table import Table
     from rich.text import Text
 
     from drivelab.cli.wide import print_table
-    from drivelab.report.numbers import unit_of
+    from drivelab.report.numbers import heading, is_missing, number
+    from drivelab.report.reasons import mark
 
     colours = {"better": "green", "worse": "red"}
     several = found.deltas["measurement"].nunique() > 1
@@ -184,18 +190,17 @@ def _table(found: Comparison, console: Console) -> None:
     for name in (found.basis, found.comparison, "delta", "interval"):
         shown.add_column(Text(name), justify="right")
     shown.add_column("verdict")
-    for row in found.deltas.itertuples():
-        values = [f"{value:.6g} {unit_of('', row.unit)}".rstrip() for value in (row.basis_value, row.comparison_value)]
+    for row, of_row in zip(found.deltas.itertuples(), marks, strict=True):
+        values = ["" if is_missing(one) else number(one) for one in (row.basis_value, row.comparison_value)]
         verdict = Text(row.verdict, style=colours.get(row.verdict, ""))
-        doubts = "; ".join(row.doubts)
         shown.add_row(
             *(Text(one) for one in ((row.measurement,) if several else ())),
             Text(row.cell_label),
-            row.metric,
+            heading(row.metric, row.unit),
             *values,
             "" if row.delta_pct != row.delta_pct else f"{format_percentage(row.delta_pct, signed=True)} %",
             _interval(row.interval_low_pct, row.interval_high_pct),
-            verdict + Text(f": {doubts}") if doubts else verdict,
+            verdict + Text(mark(of_row)),
         )
     print_table(shown, console)
 

@@ -16,7 +16,7 @@ from matplotlib.transforms import Bbox, BboxBase
 from drivelab.figures import hover_map, hover_room, hover_texts
 from drivelab.figures.hover_axes import Side, domain, side
 from drivelab.figures.hover_names import Names
-from drivelab.figures.hover_style import colour
+from drivelab.figures.hover_style import colour, escaped
 from drivelab.figures.hover_traces import Panel, traces
 
 _PX_PER_IN = 96
@@ -34,13 +34,16 @@ def plotly_figure(figure: Figure) -> dict[str, Any]:
     become a map with the same values.
     """
     names = Names.of(figure)
-    # a block of text is in the tables of the page; columns in three dimensions have no axes either
-    shown = [axes for axes in figure.axes if axes.axison or axes.name == "3d"]
+    # columns in three dimensions have no axes; of what else has none, only what is written there is shown
+    blocks = [axes for axes in figure.axes if not axes.axison and axes.name != "3d" and axes.texts]
+    shown = [axes for axes in figure.axes if axes.axison or axes.name == "3d" or axes in blocks]
     frame = Bbox.union([axes.get_position() for axes in shown]) if shown else Bbox.unit()
     data: list[dict[str, Any]] = []
     layout: dict[str, Any] = {"shapes": [], "annotations": []}
     keys: dict[int, tuple[str, str]] = {}
-    panels = [axes for axes in shown if not hasattr(axes, "_colorbar") and axes.get_visible()]
+    panels = [one for one in shown if one not in blocks and not hasattr(one, "_colorbar") and one.get_visible()]
+    for axes in blocks:
+        layout["annotations"] += hover_texts.block(axes, domain(axes, frame))
     for number, axes in enumerate(panels, start=1):
         ending = "" if number == 1 else str(number)
         keys[id(axes)] = (f"x{ending}", f"y{ending}")
@@ -137,7 +140,7 @@ def _second_axes(panel: Panel, frame: BboxBase, layout: dict[str, Any], panels: 
             "type": layout[main.layout_key]["type"],
             "tickmode": "array",
             "tickvals": [float(f"{to_main(tick):.7g}") for tick in second.ticks],
-            "ticktext": list(second.tick_labels),
+            "ticktext": list(map(escaped, second.tick_labels)),
             "overlaying": main.key,
             "matches": main.key,
             "side": "top" if own == "x" else "right",
@@ -151,13 +154,13 @@ def _second_axes(panel: Panel, frame: BboxBase, layout: dict[str, Any], panels: 
 def _columns(axes: Any, layout: dict[str, Any]) -> dict[str, Any]:
     layout |= {
         "xaxis": {
-            "title": {"text": axes.get_xlabel(), "font": {"size": 12}},
+            "title": {"text": escaped(axes.get_xlabel()), "font": {"size": 12}},
             "type": "category",
             "automargin": True,
             "showgrid": False,
         },
         "yaxis": {
-            "title": {"text": axes.get_ylabel(), "font": {"size": 12}},
+            "title": {"text": escaped(axes.get_ylabel()), "font": {"size": 12}},
             "type": "category",
             "automargin": True,
             "showgrid": False,
@@ -194,7 +197,7 @@ def _page(figure: Figure, frame: BboxBase, names: Names, layout: dict[str, Any])
         "margin": {"l": 12, "r": hover_room.right_px(layout), "t": above_px, "b": 8},
         "showlegend": bool(names.entries),
         "legend": {
-            "title": {"text": names.title.replace("\n", " "), "font": {"size": 12}, "side": "top"},
+            "title": {"text": escaped(names.title).replace("\n", " "), "font": {"size": 12}, "side": "top"},
             "orientation": "h",
             "xref": "container",
             "yref": "container",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from matplotlib.ticker import NullFormatter
 from matplotlib.transforms import BboxBase
 
 from drivelab.figures.hover_numbers import DIGITS, Floats, floats, number, placed
+from drivelab.figures.hover_style import escaped
 
 _LABEL = re.compile(r"^(?P<name>.*?)\s*(?:\((?P<unit>[^()]*)\))?(?P<rest>(?:,.*)?)$", re.DOTALL)
 _PREFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -81,18 +81,18 @@ class Side:
     def line(self, variable: str, *, worded: bool) -> str:
         """The line of a hover text that tells this axis' value: the name, then `variable`."""
         told = f"%{{{variable}}}" if worded else f"%{{{variable}:,.{DIGITS}~r}}{self.suffix}"
-        return f"{escape(self.name)}: {told}" if self.name else told
+        return f"{escaped(self.name)}: {told}" if self.name else told
 
     @property
     def suffix(self) -> str:
         """The unit as it stands behind a number, escaped."""
-        return f" {escape(self.unit)}" if self.unit else ""
+        return f" {escaped(self.unit)}" if self.unit else ""
 
     def _nearest(self, value: float) -> str:
         if value != value:
             return ""
         nearest = int(np.argmin(np.abs(np.asarray(self.ticks) - value)))
-        return escape(self.tick_labels[nearest].strip()) or f"{value:,.{DIGITS}g}"
+        return escaped(self.tick_labels[nearest].strip()) or f"{value:,.{DIGITS}g}"
 
     def layout(self, domain: tuple[float, float], anchor: str, **more: Any) -> dict[str, Any]:
         """Plotly's layout of this axis over the part `domain` of the page."""
@@ -105,7 +105,7 @@ class Side:
             "anchor": anchor,
             "type": "log" if self.scale == "log" else "linear",
             "range": [number(self.place(low), 7), number(self.place(high), 7)],
-            "title": {"text": escape(self.label).replace("\n", "<br>"), "standoff": 5, "font": {"size": 12}},
+            "title": {"text": escaped(self.label).replace("\n", "<br>"), "standoff": 5, "font": {"size": 12}},
             "automargin": True,
             "zeroline": False,
             "showgrid": _has_grid(self.axis),
@@ -128,7 +128,7 @@ class Side:
         return {
             "tickmode": "array",
             "tickvals": placed(self.transformed(self.ticks)),
-            "ticktext": [escape(text).replace("\n", "<br>") for text in self.tick_labels],
+            "ticktext": [escaped(text).replace("\n", "<br>") for text in self.tick_labels],
         }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from drivelab.figures.hover_axes import Side
 from drivelab.figures.hover_numbers import Floats, floats, listed, placed
-from drivelab.figures.hover_style import colour
+from drivelab.figures.hover_style import colour, escaped
 
 _SHADES = 17
 _DIGITS_OF_A_MAP = 4
@@ -44,7 +43,7 @@ def heat_map(mesh: Any, x_edges: Floats, y_edges: Floats, x: Side, y: Side) -> d
     value = "z"
     if is_log:
         trace["customdata"], value = [listed(row, _DIGITS_OF_A_MAP) for row in values], "customdata"
-    lines = (x.line("x", worded=False), y.line("y", worded=False), f"{escape(label)}: %{{{value}:,.4~r}}")
+    lines = (x.line("x", worded=False), y.line("y", worded=False), f"{escaped(label)}: %{{{value}:,.4~r}}")
     trace["hovertemplate"] = "<br>".join(lines) + "<extra></extra>"
     if bar is not None:
         trace["colorbar"] = _colour_bar(bar, label, is_log)
@@ -56,12 +55,12 @@ def _colour_bar(bar: Any, label: str, is_log: bool) -> dict[str, Any]:
     texts = bar.ax.yaxis.get_major_formatter().format_ticks(ticks)
     plain = not any("$" in text for text in texts)
     return {
-        "title": {"text": escape(label), "side": "right", "font": {"size": 12}},
+        "title": {"text": escaped(label), "side": "right", "font": {"size": 12}},
         "thickness": 14,
         "outlinewidth": 0,
         "tickmode": "array",
         "tickvals": [float(np.log10(tick)) if is_log else tick for tick in ticks],
-        "ticktext": [escape(text) for text in texts] if plain else [f"{tick:,.4g}" for tick in ticks],
+        "ticktext": [escaped(text) for text in texts] if plain else [f"{tick:,.4g}" for tick in ticks],
     }
 
 
@@ -87,7 +86,7 @@ def column_map(axes: Any, x: Side, y: Side, z: Side) -> dict[str, Any]:
     names_x = x.words(along) or [f"{value:g}" for value in along]
     names_y = y.words(up) or [f"{value:g}" for value in up]
     numbers = [["" if value is None else f"{value:,}" for value in listed(row)] for row in values]
-    unit = f" {escape(z.unit)}" if z.unit else ""
+    unit = f" {escaped(z.unit)}" if z.unit else ""
     return {
         "type": "heatmap",
         "x": names_x,
@@ -101,10 +100,10 @@ def column_map(axes: Any, x: Side, y: Side, z: Side) -> dict[str, Any]:
         "ygap": 1,
         "hoverongaps": False,
         "colorbar": {
-            "title": {"text": escape(z.label), "side": "right", "font": {"size": 12}},
+            "title": {"text": escaped(z.label), "side": "right", "font": {"size": 12}},
             "thickness": 14,
             "outlinewidth": 0,
         },
-        "hovertemplate": f"{escape(x.name)}: %{{x}}<br>{escape(y.name)}: %{{y}}<br>"
-        f"{escape(z.name)}: %{{customdata}}{unit}<extra></extra>",
+        "hovertemplate": f"{escaped(x.name)}: %{{x}}<br>{escaped(y.name)}: %{{y}}<br>"
+        f"{escaped(z.name)}: %{{customdata}}{unit}<extra></extra>",
     }

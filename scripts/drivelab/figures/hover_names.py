@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -14,7 +13,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from drivelab.figures.hover_style import colour, line_style, marker_style
+from drivelab.figures.hover_style import colour, escaped, line_style, marker_style
 
 _FIRST_RANK = 1000
 
@@ -47,7 +46,7 @@ class Names:
         name = self._name(artist)
         if not name:
             return "", {"name": "", "showlegend": False}
-        text = escape(name).replace("\n", " ")
+        text = escaped(name).replace("\n", " ")
         if name not in self.entries:
             return text, {"name": text, "showlegend": False}
         first = name not in self.shown
@@ -64,7 +63,7 @@ class Names:
         return [_key(*self._left(name), handle) for name, handle in self.entries.items() if name not in self.shown]
 
     def _left(self, name: str) -> tuple[str, int]:
-        return escape(name).replace("\n", " "), _FIRST_RANK + list(self.entries).index(name)
+        return escaped(name).replace("\n", " "), _FIRST_RANK + list(self.entries).index(name)
 
     def _name(self, artist: Artist) -> str:
         own = str(self.of_parts.get(id(artist)) or artist.get_label() or "")

@@ -36,6 +36,8 @@ def width_px(note: dict[str, Any]) -> float:
 
 def place(note: dict[str, Any], layout: dict[str, Any]) -> float:
     """Where an annotation is anchored, as a share of the width of all panels."""
+    if note["xref"] == "paper":
+        return float(note["x"])
     axis = layout[f"xaxis{str(note['xref']).removesuffix(' domain')[1:]}"]
     at = float(note["x"])
     if not str(note["xref"]).endswith("domain"):

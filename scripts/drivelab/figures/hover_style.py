@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 from matplotlib.colors import to_hex, to_rgba
@@ -30,6 +31,11 @@ _MARKERS = {
     "|": "line-ns-open",
     "_": "line-ew-open",
 }
+
+
+def escaped(text: str) -> str:
+    """Text as Plotly takes it, for which `&`, `<` and `>` alone mean more than themselves."""
+    return escape(text, quote=False)
 
 
 def colour(value: Any, alpha: float | None = None) -> str:

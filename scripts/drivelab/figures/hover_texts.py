@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from html import escape
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -13,10 +12,12 @@ from matplotlib.text import Annotation, Text
 
 from drivelab.figures.hover_axes import Side
 from drivelab.figures.hover_names import Names
-from drivelab.figures.hover_style import PX_PER_PT, colour
+from drivelab.figures.hover_style import PX_PER_PT, colour, escaped
 
 _WRAP = 92
 _SMALL_PX = 12
+_BLOCK_PX = 11
+"""Of a block of text, whose columns must have room where a chart is narrowest."""
 _X_ANCHORS = {"left": "left", "center": "center", "right": "right"}
 _Y_ANCHORS = {"top": "top", "center": "middle", "center_baseline": "middle", "bottom": "bottom", "baseline": "bottom"}
 
@@ -48,7 +49,7 @@ def _plain(text: Text) -> str:
 
 
 def _wrapped(text: str, width: int = _WRAP) -> list[str]:
-    return [escape(line) for line in textwrap.wrap(text, width)]
+    return [escaped(line) for line in textwrap.wrap(text, width)]
 
 
 def bands(axes: Axes, x: Side, y: Side, names: Names) -> list[dict[str, Any]]:
@@ -93,12 +94,41 @@ def notes(axes: Axes, x: Side, y: Side) -> list[dict[str, Any]]:
     return [*_titles(axes, x, y), *written]
 
 
+def block(axes: Axes, place: tuple[tuple[float, float], tuple[float, float]]) -> list[dict[str, Any]]:
+    """Texts of a panel without axes, such as a small table, at their places in the part `place` of the page.
+
+    They stand by shares of the panel, from which Plotly's letters, which do not shrink with the page, keep their
+    distance.
+    """
+    (left, right), (bottom, top) = place
+    found = []
+    for text in axes.texts:
+        if not text.get_visible() or not text.get_text().strip():
+            continue
+        x, y = text.get_position()
+        words = escaped(text.get_text().strip()).replace("\n", "<br>")
+        found.append(
+            {
+                "text": f"<b>{words}</b>" if text.get_fontweight() == "bold" else words,
+                "x": round(left + float(x) * (right - left), 4),
+                "y": round(bottom + float(y) * (top - bottom), 4),
+                "xref": "paper",
+                "yref": "paper",
+                "xanchor": _X_ANCHORS.get(text.get_horizontalalignment(), "left"),
+                "yanchor": _Y_ANCHORS.get(text.get_verticalalignment(), "bottom"),
+                "showarrow": False,
+                "font": {"color": colour(text.get_color()), "size": _BLOCK_PX},
+            }
+        )
+    return found
+
+
 def _titles(axes: Axes, x: Side, y: Side) -> list[dict[str, Any]]:
     """What stands over a panel."""
     places = {"left": (0.0, axes.get_title("left")), "center": (0.5, axes.get_title()),
               "right": (1.0, axes.get_title("right"))}  # fmt: skip
     return [
-        {"text": escape(title).replace("\n", "<br>"), "x": at, "y": 1,
+        {"text": escaped(title).replace("\n", "<br>"), "x": at, "y": 1,
          "xref": f"{x.key} domain", "yref": f"{y.key} domain", "xanchor": where, "yanchor": "bottom",
          "showarrow": False, "font": {"size": _SMALL_PX}}
         for where, (at, title) in places.items()
@@ -111,7 +141,7 @@ def _note(text: Text, axes: Axes, x: Side, y: Side) -> dict[str, Any]:
     x_in_data, y_in_data = _in_data(text, axes)
     turn = text.get_rotation()
     note: dict[str, Any] = {
-        "text": escape(text.get_text().strip()).replace("\n", "<br>"),
+        "text": escaped(text.get_text().strip()).replace("\n", "<br>"),
         "x": x.place(float(anchor[0])) if x_in_data else float(anchor[0]),
         "y": y.place(float(anchor[1])) if y_in_data else float(anchor[1]),
         "xref": x.key if x_in_data else f"{x.key} domain",

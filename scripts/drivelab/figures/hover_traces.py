@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import singledispatch
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from drivelab.figures.hover_axes import Side
 from drivelab.figures.hover_map import heat_map
 from drivelab.figures.hover_names import Names
 from drivelab.figures.hover_numbers import Floats, floats, listed, placed
-from drivelab.figures.hover_style import NOTHING, PX_PER_PT, colour, line_style, marker_style
+from drivelab.figures.hover_style import NOTHING, PX_PER_PT, colour, escaped, line_style, marker_style
 
 Trace = dict[str, Any]
 _POINTS_OF_A_RULE = 17  # a line across the panel can be pointed at along its whole length
@@ -173,7 +172,8 @@ def _on_a_base(artist: StepPatch, values: Floats, edges: Floats, base: Floats, p
     trace["customdata"] = pairs + pairs[::-1]
     name = f"<b>{trace['name']}</b><br>" if trace["name"] else ""
     trace["hovertemplate"] = (
-        f"{name}{escape(panel.x.name)}: %{{customdata[0]}}<br>{escape(panel.y.name)}: %{{customdata[1]}}<extra></extra>"
+        f"{name}{escaped(panel.x.name)}: %{{customdata[0]}}<br>"
+        f"{escaped(panel.y.name)}: %{{customdata[1]}}<extra></extra>"
     )
     return trace
 
@@ -245,5 +245,5 @@ def _bar(container: BarContainer, panel: Panel) -> Trace:
         places = where or [f"{value:,.5g}" for value in middles]
         trace["customdata"] = [[place, value] for place, value in zip(places, told, strict=True)]
         name = f"<b>{trace['name']}</b><br>" if trace["name"] else ""
-        trace["hovertemplate"] = f"{name}%{{customdata[0]}}<br>{escape(worth.name)}: %{{customdata[1]}}<extra></extra>"
+        trace["hovertemplate"] = f"{name}%{{customdata[0]}}<br>{escaped(worth.name)}: %{{customdata[1]}}<extra></extra>"
     return trace

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
@@ -22,8 +25,9 @@ _HOST = {
     "steal_pct": ("hypervisor", ":"),
 }
 _THROTTLED = "#f2c6b4"
+_WORKLOAD = re.compile(r"\w+ \w+ \d+/\d+")
 _MOST_NAMES = 7
-"""A legend of more is higher than its panel."""
+"""A column of more is higher than its panel."""
 
 
 @style.styled
@@ -61,8 +65,11 @@ def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.Dat
         name = "_throttled" if named else name  # one legend says it for all panels
         handles, names = axes.get_legend_handles_labels()
         once = dict(zip(names, handles, strict=True))
-        if 0 < len(once) <= _MOST_NAMES:
-            axes.legend(once.values(), once.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.05), borderaxespad=0.3)
+        if axes is panels[0] and len(once) > _MOST_NAMES:
+            once = {str(line.get_label()): line for line in _key(rates)}
+        if 0 < len(once) <= 2 * _MOST_NAMES + 2:
+            axes.legend(once.values(), once.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.05), borderaxespad=0.3,
+                        ncols=1 + (len(once) > _MOST_NAMES), columnspacing=0.8, handletextpad=0.4)  # fmt: skip
     if not heat and not host:
         style.note(figure, "no temperature and no load of the host were sampled")
     panels[-1].set_xlim(-0.01 * end_s / time.divisor, 1.01 * end_s / time.divisor)
@@ -88,19 +95,51 @@ def _rates(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 def _rate_panel(axes: Axes, rates: pd.DataFrame, divisor: float) -> None:
     scale = quantity("iops", float(rates["iops"].max()))
-    loads = list(rates["workload"].drop_duplicates())
-    palette = style.ordered_colours(len(loads))
+    looks = _looks(rates)
     many = len(rates) > 400
-    for place, load in enumerate(loads):
+    for load, (marker, shade) in looks.items():
         part = rates[rates["workload"] == load]
-        line = len(loads) == 1
+        line = len(looks) == 1
         axes.plot(part["at_s"] / divisor, part["iops"] / scale.divisor, linestyle="-" if line else "none",
-                  linewidth=0.9, marker="" if line and many else style.MARKERS[place % 10], markersize=3,
-                  color=style.colours(1)[0] if line else palette[place],
-                  label=load, gid="rate")  # fmt: skip
+                  linewidth=0.9, marker="" if line and many else marker, markersize=3,
+                  color=style.colours(1)[0] if line else shade, label=load, gid="rate")  # fmt: skip
     values = [float(one) / scale.divisor for one in rates["iops"]]
     ax.scale_y(axes, values, scale, log=ax.is_wide(values))
     axes.set_ylabel(scale.label)
+
+
+def _looks(rates: pd.DataFrame) -> dict[str, tuple[str, style.Colour]]:
+    """Marker and colour of each workload; where they are too many to name, of its mix and of its block size."""
+    loads = [str(one) for one in rates["workload"].drop_duplicates()]
+    sizes, mixes = _parts(loads)
+    if len(loads) > _MOST_NAMES and sizes:
+        shades = dict(zip(sizes, style.ordered_colours(len(sizes)), strict=True))
+        signs = {mix: style.MARKERS[place % len(style.MARKERS)] for place, mix in enumerate(mixes)}
+        return {one: (signs[one.rpartition(" ")[2]], shades[one.rpartition(" ")[0]]) for one in loads}
+    palette = style.ordered_colours(len(loads))
+    return {one: (style.MARKERS[place % len(style.MARKERS)], palette[place]) for place, one in enumerate(loads)}
+
+
+def _key(rates: pd.DataFrame) -> list[Line2D]:
+    """What the colours and then the markers of `_looks` stand for; nothing where the workloads have no two parts."""
+    looks = _looks(rates)
+    sizes, mixes = _parts(list(looks))
+    shades = {load.rpartition(" ")[0]: shade for load, (_, shade) in looks.items()}
+    signs = {load.rpartition(" ")[2]: marker for load, (marker, _) in looks.items()}
+    return [
+        *(Line2D([], [], linestyle="none", marker="_", markersize=8, markeredgewidth=3, color=shades[one], label=one)
+          for one in sizes),
+        *(Line2D([], [], linestyle="none", marker=signs[one], markersize=4, color=style.INK, label=one)
+          for one in mixes),
+    ]  # fmt: skip
+
+
+def _parts(loads: list[str]) -> tuple[list[str], list[str]]:
+    """Patterns with block sizes, and mixes, of workloads such as `RND 4KiB 0/100`; empty where one is called else."""
+    if not all(_WORKLOAD.fullmatch(one) for one in loads):
+        return [], []
+    sizes, mixes = (list(dict.fromkeys(one.rpartition(" ")[part] for one in loads)) for part in (0, 2))
+    return sizes, mixes
 
 
 def _heat_panel(axes: Axes, samples: pd.DataFrame, divisor: float) -> None:

@@ -34,8 +34,10 @@ _COLUMNS = (
 )
 _MOST_PANELS = 9
 _BANDS = (("data", "max \N{MINUS SIGN} min", "#dcecf9"), ("slope", "rise of the fit", "#a9dcc8"))
+_VALUES = 0.2
+"""Left end of the values of the determination block, in its width."""
 _MEASURED, _ALLOWED = 0.7, 1.0
-"""Right ends of the columns of the determination block, in its width."""
+"""Right ends of its columns."""
 _LINES = 5
 """Of that block."""
 
@@ -146,7 +148,7 @@ def _deviation_axis(axes: Axes, average: float, reach: float) -> None:
 
 
 def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
-    """The block that the PTS prints under its window; what broke the rule is red. Charts leave it to the table."""
+    """The block that the PTS prints under its window; what broke the rule is red."""
     block.axis("off")
 
     def number(column: str) -> str:
@@ -177,7 +179,10 @@ def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
     )
     for line, x, name, text in facts:
         write(x, line, name, colour=style.MUTED)
-        write(x + (0.26 if x else 0.2), line, text)
+        if x:
+            write(_ALLOWED, line, text, ha="right")
+        else:
+            write(_VALUES, line, text)
     write(0.0, 2, f"Excursion ({scale.unit})" if scale.unit else "Excursion", colour=style.MUTED)
     write(_MEASURED, 2, "measured", colour=style.MUTED, ha="right")
     write(_ALLOWED, 2, "allowed", colour=style.MUTED, ha="right")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from drivelab.analysis.doubt_notes import numbered
 from drivelab.analysis.verdict import FAULTS
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.number_cells import summary_cell
 from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order, number, percent, text
 from drivelab.report.proof import scatter
+from drivelab.report.reasons import mark
 from drivelab.report.replay_result import is_replay, score_formula
 from drivelab.report.taint import taint_mark
 from drivelab.report.view import Cell, Column, Table
@@ -28,8 +30,9 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
     by_cell: dict[tuple[str, str], dict[str, Row]] = {}
     for row in summary:
         by_cell.setdefault((row["cell_label"], row["statistic"]), {})[row["metric"]] = row
+    marks, reasons = numbered(_reasons(of_cell.values()) for of_cell in by_cell.values())
     rows = []
-    for (label, statistic), of_cell in by_cell.items():
+    for ((label, statistic), of_cell), marked in zip(by_cell.items(), marks, strict=True):
         verdicts = dict.fromkeys(text(row["verdict"]) for row in of_cell.values())
         counts = dict.fromkeys(number(row["n"]) for row in of_cell.values())
         scatters = dict.fromkeys(one for row in of_cell.values() if (one := scatter(row)))
@@ -38,11 +41,7 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
                 Cell(str(label), small=str(statistic)),
                 *(summary_cell(of_cell.get(metric), _spread(of_cell.get(metric))) for metric, _ in metrics),
                 Cell("; ".join(counts), small="; ".join(scatters)),
-                Cell(
-                    "; ".join(verdicts),
-                    small=_reasons(of_cell.values()),
-                    tone="bad" if verdicts.keys() & set(FAULTS) else "",
-                ),
+                Cell(f"{'; '.join(verdicts)}{mark(marked)}", tone="bad" if verdicts.keys() & set(FAULTS) else ""),
             )
         )
     return Table(
@@ -61,13 +60,16 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
         "relative standard error (RSE), as far as there are any."
         + _few(summary)
         + f" {score_formula(summary)}".rstrip(),
+        reasons=tuple(reasons),
         sources=inputs.sources(name for row in summary for name in row["recordings"]),
         collapsed=len(rows) > _MANY_ROWS,
     )
 
 
-def _reasons(rows: Iterable[Row]) -> str:
-    return "; ".join(dict.fromkeys(str(row["taint_reason"]) for row in rows if taint_mark(row)))
+def _reasons(rows: Iterable[Row]) -> list[str]:
+    """What taints the values of a cell, in the words of a doubt."""
+    reasons = dict.fromkeys(str(row["taint_reason"]) for row in rows if taint_mark(row))
+    return [f"tainted ({reason.replace('; ', ', ')})" for reason in reasons]
 
 
 def _spread(row: Row | None) -> str:

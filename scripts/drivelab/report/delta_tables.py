@@ -7,6 +7,7 @@ from drivelab.report.inputs import Inputs, Row
 from drivelab.report.number_cells import delta_cell, longest_of, side_cell, verdict_cell
 from drivelab.report.numbers import heading, metric_order, text
 from drivelab.report.outcome import footnote, outcome
+from drivelab.report.reasons import Reasons
 from drivelab.report.replay_result import score_formula
 from drivelab.report.view import Cell, Column, Table
 
@@ -30,6 +31,7 @@ def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
     ordered = sorted(
         deltas, key=lambda row: (metric_order(row["metric"]), places[row["cell_label"]], row["comparison"])
     )
+    reasons = Reasons(inputs, ordered)
     recordings = [
         name for row in inputs.tables["summary"] if row["measurement"] == measurement for name in row["recordings"]
     ]
@@ -49,7 +51,7 @@ def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
             (
                 Cell(str(row["cell_label"]), small=str(row["comparison"]) if several else ""),
                 delta_cell(inputs, row, longest),
-                verdict_cell(inputs, row),
+                verdict_cell(row, reasons),
                 Cell(heading(row["metric"], row["unit"]), small="lower is better" if row["kind"] == "time" else ""),
                 side_cell(inputs, row, "basis"),
                 side_cell(inputs, row, "comparison"),
@@ -58,6 +60,7 @@ def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
             for row in ordered
         ),
         note=f"{footnote(ordered)} {score_formula(deltas)}".strip(),
+        reasons=reasons.notes,
         sources=inputs.sources(recordings),
         collapsed=len(deltas) > _MANY_ROWS,
     )

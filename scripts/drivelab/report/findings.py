@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
-from drivelab.report.number_cells import number_cell
+from drivelab.report.number_cells import quantity_cell
 from drivelab.report.numbers import DASH, capital, duration, is_missing, quantity, unit_of
 from drivelab.report.view import Cell, Column, Table
 
@@ -76,7 +76,7 @@ def _fields(row: Row) -> tuple[Cell, ...]:
     unit = "" if is_missing(row["unit"]) else unit_of("", row["unit"])
     return (
         Cell(str(row["words"])),
-        Cell(DASH) if is_missing(row["value"]) else number_cell(row["value"], small=unit),
+        Cell(DASH) if is_missing(row["value"]) else quantity_cell(row["value"], unit),
         Cell(DASH) if is_missing(row["threshold"]) else Cell(quantity(row["threshold"], unit)),
         Cell(_when(row)),
     )

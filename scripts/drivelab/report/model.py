@@ -12,7 +12,7 @@ from drivelab.report.comparison import comparison_tables
 from drivelab.report.findings import findings_of, findings_table
 from drivelab.report.header import fact_groups, run_head
 from drivelab.report.inputs import Inputs, Key, each
-from drivelab.report.numbers import MISSING, is_missing, moment, names, percent, size, text
+from drivelab.report.numbers import MISSING, is_missing, moment, names, percent, quantity, size, text
 from drivelab.report.picture import picture
 from drivelab.report.replay_result import result_table
 from drivelab.report.results import determination, result_tables
@@ -31,7 +31,7 @@ _IDENTITY = (
     ("model", text, "{}"),
     ("capacity_bytes", size, "{}"),
     ("logical_block_bytes", size, "{} blocks"),
-    ("over_provisioning_pct", percent, "{} over-provisioning"),
+    ("over_provisioning_pct", lambda value: quantity(value, "%"), "{} over-provisioning"),
     ("firmware", text, "firmware {}"),
 )
 """Columns of table `drives` that tell one drive from another."""

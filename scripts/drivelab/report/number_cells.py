@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.numbers import DASH, duration, is_missing, number, percent, size
-from drivelab.report.outcome import TONES, also_differs, interval, outcome, why
+from drivelab.report.numbers import DASH, amount, duration, is_missing, number, percent, quantity
+from drivelab.report.outcome import TONES, interval, outcome
 from drivelab.report.proof import of_delta, of_value
+from drivelab.report.reasons import Reasons
 from drivelab.report.view import Cell, Proof
 
 
@@ -23,9 +24,14 @@ def number_cell(value: Any, small: str = "", tone: str = "") -> Cell:
     return Cell(number(value), small, tone, value=_exact(value))
 
 
+def quantity_cell(value: Any, unit: str) -> Cell:
+    """A number with its unit, and exactly."""
+    return Cell(quantity(value, unit), value=_exact(value))
+
+
 def size_cell(value: Any, small: str = "", tone: str = "") -> Cell:
-    """Bytes for people, and exactly."""
-    return Cell(size(value), small, tone, value=_exact(value))
+    """Bytes for people, in powers of two like throughput, and exactly."""
+    return Cell(amount(value), small, tone, value=_exact(value))
 
 
 def duration_cell(value: Any, small: str = "", tone: str = "") -> Cell:
@@ -74,16 +80,14 @@ def delta_cell(inputs: Inputs, delta: Row, longest: float) -> Cell:
     )
 
 
-def judged_cell(inputs: Inputs, delta: Row, longest: float) -> Cell:
+def judged_cell(inputs: Inputs, delta: Row, longest: float, reasons: Reasons) -> Cell:
     """A delta and its verdict in one field, where there is no room for two."""
-    difference, judged = delta_cell(inputs, delta, longest), verdict_cell(inputs, delta)
-    small = "; ".join(part for part in (difference.small, judged.small) if part)
-    return replace(difference, small=small, bar=None, verdict=judged.text)
+    return replace(delta_cell(inputs, delta, longest), bar=None, verdict=verdict_cell(delta, reasons).text)
 
 
-def verdict_cell(inputs: Inputs, delta: Row) -> Cell:
-    """The verdict in a word, why it is no more, and what else differs than was meant to; a star where remarks apply."""
+def verdict_cell(delta: Row, reasons: Reasons) -> Cell:
+    """The verdict in a word, with the numbers of the reasons why it is no more, and of what else differs than was meant
+    to; a star where remarks apply."""
     said = outcome(delta)
     star = " *" if len(delta["remarks"]) else ""
-    small = "; ".join(part for part in (why(delta), also_differs(inputs, delta)) if part)
-    return Cell(f"{said}{star}", small=small, tone=TONES.get(said, ""))
+    return Cell(f"{said}{star}{reasons.of(delta)}", tone=TONES.get(said, ""))

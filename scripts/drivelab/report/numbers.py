@@ -135,6 +135,16 @@ def size(size_bytes: Any) -> str:
     return f"{amount}{_NBSP}B"
 
 
+def amount(size_bytes: Any) -> str:
+    """Bytes that were moved, in powers of two so that those of a column can be compared: `256 MiB`, `66.09 MiB`."""
+    if is_missing(size_bytes):
+        return MISSING
+    for power, unit in ((50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size_bytes >= 1 << power:
+            return f"{number(size_bytes / (1 << power))}{_NBSP}{unit}"
+    return f"{int(size_bytes)}{_NBSP}B"
+
+
 def duration(seconds: Any) -> str:
     """Seconds for people: `12.4 s`, `3 min 05 s`, `2 h 10 min`."""
     if is_missing(seconds):

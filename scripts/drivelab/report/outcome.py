@@ -39,11 +39,16 @@ def footnote(deltas: Iterable[Row]) -> str:
 
 
 def why(delta: Row) -> str:
-    """Why a verdict is no more than it is; empty where there is nothing to explain."""
-    doubts = "; ".join(map(str, delta["doubts"]))
+    """Why a verdict is no more than it is, in one text; empty where there is nothing to explain."""
+    return "; ".join(whys(delta))
+
+
+def whys(delta: Row) -> list[str]:
+    """Why a verdict is no more than it is, part by part."""
+    doubts = list(map(str, delta["doubts"]))
     if doubts or outcome(delta) != CANNOT_TELL or is_missing(delta["delta_pct"]):
         return doubts
-    return f"neither significant nor wholly within ±{margin(delta)}"
+    return [f"neither significant nor wholly within ±{margin(delta)}"]
 
 
 def margin(delta: Row) -> str:

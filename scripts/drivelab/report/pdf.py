@@ -149,6 +149,7 @@ def _facts(facts: tuple[Fact, ...]) -> list[dict[str, str]]:
 
 def _table(table: Table, anchors: set[str]) -> dict[str, Any]:
     sources = f"From {'; '.join(table.sources)}" if table.sources else ""
+    reasons = [f"[{number}] {reason}" for number, reason in enumerate(table.reasons, start=1)]
     return {
         "caption": table.caption,
         "columns": [
@@ -160,7 +161,7 @@ def _table(table: Table, anchors: set[str]) -> dict[str, Any]:
             for place, column in enumerate(table.columns)
         ],
         "rows": [[_cell(cell, anchors) for cell in row] for row in table.rows],
-        "notes": [line for line in (table.note, sources, cells_of(table)) if line],
+        "notes": [line for line in (table.note, *reasons, sources, cells_of(table)) if line],
     }
 
 

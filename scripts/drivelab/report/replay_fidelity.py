@@ -10,11 +10,11 @@ from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.number_cells import number_cell
 from drivelab.report.numbers import (
     MISSING,
+    amount,
     capital,
     is_missing,
     number,
     percent,
-    size,
     text,
 )
 from drivelab.report.replay_runs import counted, name_of
@@ -183,7 +183,7 @@ def mapping_table(inputs: Inputs, key: Key) -> Table | None:
             (
                 Cell(str(row["trace"]), small=f"{number(row['requests_in_trace'])} requests"),
                 Cell(str(row["method"]), small=str(row["reason"])),
-                *(_before_after(size(row[f"{n}_before_bytes"]), size(row[f"{n}_after_bytes"])) for _, n in _MAPPED),
+                *(_before_after(amount(row[f"{n}_before_bytes"]), amount(row[f"{n}_after_bytes"])) for _, n in _MAPPED),
                 _before_after(percent(row["sequential_before_pct"]), percent(row["sequential_after_pct"])),
                 number_cell(row["requests_merged"]),
                 *(number_cell(row[f"requests_{name}"]) for name in counts),

@@ -9,10 +9,10 @@ from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.number_cells import number_cell, percent_cell, size_cell
 from drivelab.report.numbers import (
     DASH,
+    amount,
     capital,
     is_missing,
     number,
-    size,
 )
 from drivelab.report.replay_runs import median_runs, name_of
 from drivelab.report.view import Cell, Column, Table
@@ -61,7 +61,7 @@ def _stage(row: Row, stage: str) -> Cell:
 
 def _bytes(row: Row) -> Cell:
     same = row["issued_bytes"] == row["planned_bytes"]
-    return size_cell(row["issued_bytes"], small="" if same else f"{size(row['planned_bytes'])} planned",
+    return size_cell(row["issued_bytes"], small="" if same else f"{amount(row['planned_bytes'])} planned",
                 tone="" if same else "bad")  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def _fit(row: Row) -> Cell:
     if is_missing(row["slope"]) or is_missing(row["intercept"]):
         return Cell(MISSING, tone="missing")
     sign = MINUS if row["intercept"] < 0 else "+"
-    return Cell(f"{number(row['slope'])} * R {sign} {number(abs(row['intercept']))}")
+    return Cell(f"{number(row['slope'])} · R {sign} {number(abs(row['intercept']))}")
 
 
 def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from drivelab.analysis.delta_doubts import PRINTED
 from drivelab.analysis.multiple import one_of_each
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.report.inputs import Inputs, Row
+from drivelab.report.no_verdict import remedy, why_in_doubt, why_not_tested
 from drivelab.report.number_cells import judged_cell, longest_of, side_cell
 from drivelab.report.numbers import DASH, heading, is_missing, metric_name, number, percent, quantity, unit_of
 from drivelab.report.outcome import footnote, interval, margin, outcome, rests_on_one_recording, tested, why
+from drivelab.report.reasons import Reasons
 from drivelab.report.view import Cell, Column, Headline, Table
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
 _MOST_HEADLINES = 5
-_MOST_REASONS = 3
 _TIME_FIRST = ("access_time_us", "duration_s", "bandwidth_mib_s", "mean_latency_us", "iops")
 """For a replay with the application's own timing: the trace dictates the IOPS, the drive only how long each takes."""
 
@@ -148,9 +148,12 @@ def _lead(drive: str, deltas: list[Row]) -> str:
     if counts[NOT_COMPARED] == total:
         return f"{drive} and {basis} are not compared: something differs between them that the study forbids."
     if counts[_NOT_TESTED] + counts[NOT_COMPARED] == total:
-        return f"No verdict on {drive} against {basis}: {_why_not_tested(deltas)}."
+        return f"No verdict on {drive} against {basis}: {why_not_tested(deltas)}.{remedy(deltas)}"
     if counts[CANNOT_TELL] == total:
-        return f"{drive} and {basis} cannot be told apart in {every}."
+        if not any(len(row["doubts"]) for row in deltas):
+            return f"{drive} and {basis} cannot be told apart in {every}."
+        within = every if total == 1 else f"any of the {total} headline comparisons"
+        return f"No verdict on {drive} against {basis} in {within}: {why_in_doubt(deltas)}.{remedy(deltas)}"
     sizes = {one: _by([row for row in deltas if outcome(row) == one]) for one in _VERBS if counts[one]}
     rest = ", ".join(f"{counts[one]} {words}" for one, words in _OTHERWISE.items() if counts[one])
     if not sizes:
@@ -168,15 +171,6 @@ def _counted_as(delta: Row) -> str:
     """The verdict; of what cannot be told, apart from that, what nothing could be tested of."""
     said = outcome(delta)
     return _NOT_TESTED if said == CANNOT_TELL and not tested(delta) else said
-
-
-def _why_not_tested(deltas: list[Row]) -> str:
-    """How many values there are, and the reasons why nothing can be said of how they scatter."""
-    reasons = Counter(str(part) for row in deltas for part in row["doubts"])
-    if reasons and all(PRINTED in one for one in reasons):
-        return f"{len(deltas)} printed value{'s' if len(deltas) > 1 else ''}, whose scatter is not known"
-    told = f" ({'; '.join(one for one, _ in reasons.most_common(_MOST_REASONS))})" if reasons else ""
-    return f"none of {len(deltas)} headline comparisons could be tested{told}"
 
 
 def _by(deltas: list[Row]) -> str:
@@ -202,6 +196,7 @@ def _findings(deltas: list[Row]) -> list[Row]:
 
 
 _NOT_TESTED = "not tested"
+_NO_SCATTER = "of none of them the scatter is known on both sides"
 _OTHERWISE = {
     SAME: "the same",
     CANNOT_TELL: "cannot be told",
@@ -228,7 +223,8 @@ def terms(inputs: Inputs) -> str:
         f"by the first of them; {len(deltas):,} values are compared."
     )
     if not family:
-        return f"{counted} No verdict rests on a test: of none of them the scatter is known on both sides."
+        cause = "something speaks against each of them" if any(map(tested, found)) else _NO_SCATTER
+        return f"{counted} No verdict rests on a test: {cause}."
     return (
         f"{counted} Better or worse: the difference is significant "
         f"after adjustment for the {family:,} findings tested in {'the pair' if pairs == 1 else f'all {pairs} pairs'} "
@@ -239,29 +235,40 @@ def terms(inputs: Inputs) -> str:
 
 
 def verdict_table(inputs: Inputs) -> Table | None:
-    """The headlines as a table: a row for each cell, the basis, then every other drive with its delta."""
+    """The headlines as a table: a row for each cell with the delta of each drive, then the values, the basis first."""
     deltas = headline_deltas(inputs)
     if not deltas:
         return None
     basis = deltas[0]["basis"]
     others = list(dict.fromkeys(row["comparison"] for row in deltas))
     longest = longest_of(deltas)
-    columns = [Column("Workload", numeric=False), Column("Metric", numeric=False), Column(f"{basis} (basis)")]
-    for drive in others:
-        columns += [Column(drive), Column(f"Δ {drive}")]
+    reasons = Reasons(inputs, deltas)
+    columns = [
+        Column("Workload", numeric=False),
+        *(Column(f"Δ {drive}") for drive in others),
+        Column("Metric", numeric=False),
+        Column(f"{basis} (basis)"),
+        *map(Column, others),
+    ]
     by_subject: dict[tuple[str, str, str], dict[str, Row]] = {}
     for delta in deltas:
         by_subject.setdefault(_subject(delta), {})[delta["comparison"]] = delta
     rows = []
     for (measurement, label, metric), by_drive in by_subject.items():
         first = next(iter(by_drive.values()))
-        row = [Cell(label, small=measurement), Cell(heading(metric, first["unit"])), side_cell(inputs, first, "basis")]
-        for drive in others:
-            one = by_drive.get(drive)
-            row += [Cell("not measured", tone="missing"), Cell(DASH)] if one is None else [
-                side_cell(inputs, one, "comparison"), judged_cell(inputs, one, longest)
-            ]  # fmt: skip
-        rows.append(tuple(row))
+        of_others = [by_drive.get(drive) for drive in others]
+        rows.append(
+            (
+                Cell(label, small=measurement),
+                *(judged_cell(inputs, one, longest, reasons) if one else Cell(DASH) for one in of_others),
+                Cell(heading(metric, first["unit"])),
+                side_cell(inputs, first, "basis"),
+                *(
+                    side_cell(inputs, one, "comparison") if one else Cell("not measured", tone="missing")
+                    for one in of_others
+                ),
+            )
+        )
     recordings = [name for row in inputs.tables["summary"] if _subject(row) in by_subject for name in row["recordings"]]
     return Table(
         id="verdict-table",
@@ -275,6 +282,7 @@ def verdict_table(inputs: Inputs) -> Table | None:
                 footnote(deltas),
             ]
         ).strip(),
+        reasons=reasons.notes,
         sources=inputs.sources(recordings),
     )
 

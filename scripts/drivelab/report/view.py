@@ -66,6 +66,8 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+    reasons: tuple[str, ...] = ()
+    """Why verdicts are no more than they are; a field names them by number, as `[1]`."""
     sources: tuple[str, ...] = ()
     """Recordings that the numbers come from, with their paths."""
     collapsed: bool = False

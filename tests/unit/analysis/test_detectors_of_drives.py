@@ -65,7 +65,7 @@ def test_the_modes_of_a_drive_that_throttles_are_those_of_its_two_speeds() -> No
     hot = {"ambient_c": 30, "limit_c": 70, "resume_c": 60, "heat_c_per_mib": 0.3, "cooling_s": 40, "slowdown": 3}
     (row,) = of("bimodality", soak_tables(60, throttle=hot))
     assert row["found"]
-    assert "near 2,000 us" in row["words"]  # four outstanding at 500 us each
+    assert "near 2,000 µs" in row["words"]  # four outstanding at 500 us each
     (plain,) = of("bimodality", soak_tables(60))
     assert not plain["found"]
 

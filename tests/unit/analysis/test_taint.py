@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.analysis.taint import DEFAULT, Limits, causes, digest, taints, throttled, told
+from drivelab.analysis.taint import DEFAULT, Limits, causes, digest, taints, throttled, told, worst
 
 QUIET = {
     "temperature_min_c": 40.0, "temperature_mean_c": 41.0, "temperature_max_c": 42.0, "temperature_limit_c": 70.0,
@@ -76,6 +76,9 @@ def test_many_reasons_in_few_words() -> None:
         "load: others used 100 % of the host's CPU time at worst, in 3 cells",
         "steal: 6 % of the CPU time was stolen by the hypervisor",
     ]
+    of_values = [f"load: others used {n} % of the host's CPU time at worst, in 5 cells" for n in (30, 89)]
+    assert digest(of_values) == ["load: others used 89 % of the host's CPU time at worst"], "values share cells"
+    assert worst(texts)[0] == "load: others used 100 % of the host's CPU time at worst"
     assert causes(texts) == ["load", "steal"]
     assert told([]) is None
     assert told(["a", "b"]) == "a; b"

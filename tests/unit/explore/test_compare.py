@@ -408,6 +408,24 @@ def test_until_a_day_is_with_that_day(results: Path) -> None:
     assert len(select(recordings, parse(f"slow,since={day}"))) == 1
 
 
+def test_a_reason_is_told_once_below_and_numbers_are_readable(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a tainted recording each value is in doubt: the reason is not repeated in each line."""
+    for path in (results / "tables/slow").rglob("cells.parquet"):
+        load = "load: others used 40 % of the host's CPU time"
+        io.write(io.read(path, "cells").assign(tainted=True, taint_reason=load), path, "cells")
+    lines = printed(results, capsys, "slow", "fast")
+    rows = [line for line in lines if line.startswith("RND 4KiB 100/0")]
+    assert len(rows) == 10
+    assert all(line.endswith("cannot tell [1]") for line in rows)
+    (reason,) = [line for line in lines if line.startswith("[")]
+    assert reason.startswith("[1] slow: tainted (load: others used 40 % of the host's CPU time at worst")
+    assert max(map(len, rows)) < 120
+    assert sum("mean latency, µs" in line for line in rows) == 1
+    assert not any("_us" in line or "e+" in line for line in rows)
+
+
 def test_the_command_tells_all_and_ends_as_it_is_asked(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["compare", "slow", "fast", "--results", str(results)]
     assert main(arguments) == 0

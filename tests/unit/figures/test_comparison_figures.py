@@ -392,6 +392,19 @@ def test_a_panel_without_samples_is_left_out() -> None:
     assert "no temperature" in texts(none, "note")[0]
 
 
+def test_more_workloads_than_names_have_a_key_of_sizes_and_mixes() -> None:
+    tables = frames.heated(sampled=False)
+    loads = [f"RND {size} {mix}" for size in ("4KiB", "64KiB", "1024KiB") for mix in ("0/100", "65/35", "100/0")]
+    cell = tables["cells"].iloc[0].to_dict()
+    cells = pd.DataFrame([{**cell, "kind": "loop", "cell": n, "workload": load} for n, load in enumerate(loads)])
+    (axes,) = telemetry_strip(tables["telemetry"], tables["series"].iloc[:0], cells).axes
+    named = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert named == ["RND 4KiB", "RND 64KiB", "RND 1024KiB", "0/100", "65/35", "100/0"]
+    looks = {(line.get_color(), line.get_marker()) for line in axes.get_lines() if line.get_gid() == "rate"}
+    assert len(looks) == len(loads)
+    assert {len({look[part] for look in looks}) for part in (0, 1)} == {3}
+
+
 def test_cold_runs_of_an_application_move_no_median() -> None:
     figure = application_durations(frames.applications(("op7",)))
     assert drawn(figure, "median")[0][:, 0].tolist() == [11, 11]

@@ -150,10 +150,36 @@ def test_room_is_made_for_what_is_written_beside_a_panel() -> None:
     assert empty < over < chart(figure)["layout"]["margin"]["r"]
 
 
-def test_the_determination_block_is_left_to_the_table_of_the_page(made: ModuleType) -> None:
+def test_the_determination_block_stands_below_its_panel(made: ModuleType) -> None:
+    """Without its texts there would be an empty band."""
     figure = window(made.steady_state().iloc[:1])
-    assert {text.get_gid() for axes in figure.axes for text in axes.texts} == {"determination"}
-    assert chart(figure)["layout"]["annotations"] == []
+    layout = chart(figure)["layout"]
+    (texts,) = [axes.texts for axes in figure.axes if axes.texts]
+    assert {text.get_gid() for text in texts} == {"determination"}
+    assert [one["text"] for one in layout["annotations"]] == [text.get_text() for text in texts]
+    assert {(one["xref"], one["yref"]) for one in layout["annotations"]} == {("paper", "paper")}
+    assert all(0 <= one["x"] <= 1 and 0 <= one["y"] < layout["yaxis"]["domain"][0] for one in layout["annotations"])
+
+
+def test_a_quote_is_a_quote_for_a_reader() -> None:
+    """Of HTML's marks those alone are escaped that Plotly would read as such; so no text of a chart has a number's."""
+    figure = style.new_figure('The host\'s "own" title')
+    axes, empty = figure.subplots(2, 1)
+    axes.plot([1, 2], [3, 4], label="the host's")
+    axes.plot([1, 2], [4, 5], label="a < b & c's")
+    axes.set(xlabel="the drive's time (s)", ylabel="the host's share (%)")
+    axes.set_title("the panel's")
+    axes.set_xticks([1, 2], ["the first's", "the second's"])
+    axes.annotate("the point's", (1, 3))
+    empty.set_axis_off()
+    empty.text(0, 0.5, "the block's")
+    axes.legend(title="the legend's")
+    style.note(figure, "others used 89 % of the host's CPU time")
+    style.label(figure, reduced=True, virtual=True, clock="wall", subject="the drive's")
+    text = json.dumps(chart(figure), ensure_ascii=False)
+    assert text.count("'s") >= 10
+    assert "&#" not in text
+    assert "a &lt; b &amp; c's" in text
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -52,8 +52,9 @@ def test_what_else_differs_stands_beside_the_verdict_and_above_all_in_the_compar
     assert texts(table)[0] == ["kernel", "NO", "6.1.0-28", "6.12.1", "pts-iops"]
     assert texts(table)[1][-1] == "every test"
     assert report.verdict_table is not None
-    assert ["also differs: kernel" in row[-1].small for row in report.verdict_table.rows] == [True] * 3 + [False] * 2
-    proof = report.verdict_table.rows[0][-1].proof
+    assert report.verdict_table.reasons == ("also differs: kernel",)
+    assert [row[1].verdict.endswith(" [1]") for row in report.verdict_table.rows] == [True] * 3 + [False] * 2
+    proof = report.verdict_table.rows[0][1].proof
     assert proof is not None
     assert ("NOT meant to differ: kernel", "6.1.0-28 → 6.12.1") in proof.facts
     assert ("Meant to differ: over-provisioning", "7 % → 28 %") in proof.facts
@@ -82,7 +83,7 @@ def test_findings_stand_in_front_and_what_was_sought_in_vain_on_the_page(
     report = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None)
     assert report.findings is not None
     assert report.findings.caption == "1 finding in 3 checks, by 3 detectors"
-    assert texts(report.findings) == [["Periodic dips", "A dip every 12.5 s", "12.50", "3 s", "4 s to 40 s"]]
+    assert texts(report.findings) == [["Periodic dips", "A dip every 12.5 s", "12.50 s", "3 s", "4 s to 40 s"]]
     pages = {(one.drive, one.measurement): one for one in report.pages}
     page = pages["op7", "pts-write-saturation"]
     assert report.findings.rows[0][0].anchor == page.id
@@ -223,7 +224,7 @@ def test_values_have_interval_and_deviation_and_small_samples_are_told(
     few = tables["summary"].assign(samples=[[1.0]] * len(tables["summary"]), mad=None, interval_low=None)
     told = build({**tables, "summary": few}, study, plans, [], None).pages[0].tables[-1]
     assert "All values stand on fewer than 3 samples" in told.note
-    assert BETTER in {row[-1].verdict.removesuffix(" *") for row in report.verdict_table.rows}  # type: ignore[union-attr]
+    assert BETTER in {row[1].verdict.removesuffix(" *") for row in report.verdict_table.rows}  # type: ignore[union-attr]
 
 
 def test_repeats_are_told_apart_from_what_the_scatter_is_known_by(

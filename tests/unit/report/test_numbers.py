@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from drivelab.report.numbers import (
     MISSING,
+    amount,
     duration,
     heading,
     moment,
@@ -54,6 +55,15 @@ def test_signed_percent(value: object, shown: str) -> None:
 )  # fmt: skip
 def test_size(size_bytes: object, shown: str) -> None:
     assert size(size_bytes).replace("\u00a0", " ") == shown
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "shown"),
+    [(256 << 20, "256 MiB"), (69_300_224, "66.09 MiB"), (8404 << 10, "8.207 MiB"), (3 << 40, "3 TiB"), (512, "512 B"),
+     (0, "0 B"), (None, MISSING)],
+)  # fmt: skip
+def test_what_was_moved_is_told_in_powers_of_two(size_bytes: object, shown: str) -> None:
+    assert amount(size_bytes).replace("\u00a0", " ") == shown
 
 
 def test_times() -> None:

@@ -174,6 +174,16 @@ def test_a_table_of_few_rows_is_whole_on_a_page(report: Report) -> None:
         assert len(pages_with_rows(short, read(short))) == 1, notes
 
 
+def test_no_heading_and_no_caption_is_left_at_the_foot_of_a_page(report: Report) -> None:
+    long = longer(report, 40)
+    caption = long.pages[0].tables[0].caption
+    for notes in range(20, 60, 2):  # wherever on the page it comes
+        page = replace(long.pages[0], notes=("Note.",) * notes)
+        (first,) = [text for text in texts(read(replace(long, pages=(page,)))) if caption in text]
+        assert "row0" in first, notes
+        assert "Results" in first, notes
+
+
 def structure(document: PdfReader) -> list[DictionaryObject]:
     """The elements of the document's structure, as who has it read aloud hears them."""
     found: list[DictionaryObject] = []

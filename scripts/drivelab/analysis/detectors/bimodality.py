@@ -156,7 +156,7 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
 def _us(latency_us: float) -> str:
     """To the width of a bin of the modes, a tenth."""
     digits = max(1 - int(np.floor(np.log10(latency_us))), 0) if latency_us > 0 else 0
-    return f"{round(latency_us, 1 - int(np.floor(np.log10(latency_us)))):,.{digits}f} us"
+    return f"{round(latency_us, 1 - int(np.floor(np.log10(latency_us)))):,.{digits}f} µs"
 
 
 def _bins(recording: Recording) -> dict[tuple[str, str], pd.DataFrame]:

@@ -68,9 +68,12 @@ function adapted(value, ink, ground) {
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, entry(key, one)]));
 }
 
+/** What a reader sees of a text for Plotly, which has tags and escaped letters in it. */
+const plain = (text) => new DOMParser().parseFromString(text, "text/html").body.textContent.trim();
+
 /** The lines above a chart, as text of the page: it breaks where it must, and is not made smaller. */
 function headed(layout) {
-  const lines = (layout.title?.text ?? "").split("<br>").map((line) => line.replace(/<[^>]*>/g, "").trim()).filter(Boolean);
+  const lines = (layout.title?.text ?? "").split("<br>").map(plain).filter(Boolean);
   delete layout.title;
   layout.margin = {...layout.margin, t: Math.max(12, (layout.margin?.t ?? 80) - 18 * lines.length - 8)};
   return {lines, above: lines.length ? 18 * lines.length + 8 : 0};

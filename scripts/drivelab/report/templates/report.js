@@ -23,7 +23,9 @@ function save(name, text) {
 /** What is behind a field: the number in full, or else its words without what stands below them. */
 function valueOf(cell) {
   if (cell.dataset.v !== undefined) return cell.dataset.v;
-  const parts = [...cell.childNodes].filter((one) => one.nodeName !== "BUTTON" || one.classList.contains("sort"));
+  const told = cell.cloneNode(true);
+  for (const button of told.querySelectorAll("button:not(.sort)")) button.remove();
+  const parts = [...told.childNodes];
   const words = (kept) => kept.map((one) => one.textContent.trim()).filter(Boolean);
   const small = words(parts.filter((one) => one.nodeName === "SMALL"));
   const main = words(parts.filter((one) => one.nodeName !== "SMALL")).join(" ");
@@ -31,13 +33,16 @@ function valueOf(cell) {
   return cell.classList.contains("number") || !small.length ? main : `${main} (${small.join(" ")})`;
 }
 
-/** The table as text; the verdict beside a delta has a column of its own. */
+/** The table as text; the verdict beside a delta has a column of its own, with its reasons in full. */
 function csvOf(table) {
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const judged = new Set([...table.querySelectorAll(".said")].map((one) => one.closest("td").cellIndex));
   const said = (cell) => (cell.nodeName === "TH" ? "Verdict" : cell.querySelector(".said")?.textContent ?? "");
   const fields = (cell) => (judged.has(cell.cellIndex) ? [valueOf(cell), said(cell)] : [valueOf(cell)]);
-  return [...table.rows].map((row) => [...row.cells].flatMap(fields).map(quoted).join(",")).join("\n") + "\n";
+  const reasons = [...table.closest(".table").querySelectorAll(".reasons > li")].map((one) => one.textContent.trim());
+  const named = (numbers) => numbers.split(", ").map((one) => reasons[one - 1]).join("; ");
+  const whole = (text) => (reasons.length ? text.replace(/\[(\d+(?:, \d+)*)\]$/, (_, numbers) => `(${named(numbers)})`) : text);
+  return [...table.rows].map((row) => [...row.cells].flatMap(fields).map(whole).map(quoted).join(",")).join("\n") + "\n";
 }
 
 function compare(one, other) {
@@ -81,8 +86,17 @@ function equip(table) {
     if (!row.querySelector("[data-p]")) continue;
     const label = `Where the numbers of ${row.cells[0].firstChild.textContent.trim()} come from`;
     const button = element("button", {type: "button", className: "why", ariaLabel: label, title: label}, "i");
-    row.cells[0].insertBefore(button, row.cells[0].querySelector("small"));
+    putBehind(row.cells[0].firstChild, button);
   }
+}
+
+/** A button behind a text, on the line of its last word. */
+function putBehind(text, button) {
+  const words = text.textContent.trimEnd();
+  const last = words.slice(words.lastIndexOf(" ") + 1);
+  if (text.nodeType !== Node.TEXT_NODE) return text.replaceWith(element("span", {className: "kept"}, text.cloneNode(true), button));
+  text.textContent = words.slice(0, words.length - last.length);
+  return text.after(element("span", {className: "kept"}, last, button));
 }
 
 let evidence;
