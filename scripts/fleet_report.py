@@ -6,9 +6,10 @@ from drivelab.errors import reported
 from drivelab.report.fleet import write_report
 from drivelab.stages.fleet import outcomes_of
 
-TABLES = ("fleet_drives", "fleet_spread", "fleet_deviations", "fleet_hosts", "deltas")
+TABLES = ("fleet_drives", "fleet_spread", "fleet_deviations", "fleet_hosts")
 
 with reported(snakemake.log[0]):
     outcomes = outcomes_of(map(Path, snakemake.input.outcomes))
     tables = {name: Path(snakemake.input[name]) for name in TABLES}
+    tables["deltas"] = Path(snakemake.input.deltas).parent
     write_report(tables, outcomes, snakemake.params.study, Path(snakemake.output[0]))

@@ -40,7 +40,8 @@ def main(count: int, folder: Path) -> int:
     outcomes = [json.loads(one.read_text()) for one in (folder / "results/drives").glob("*/outcome.*.json")]
     measured = sum(one["state"] == "measured" for one in outcomes)
     report = folder / "results/report/index.html"
-    print(f"{measured} of {count} drives measured, report of {report.stat().st_size / 2**20:.2f} MiB: {report}")
+    size = f"of {report.stat().st_size / 2**20:.2f} MiB" if report.exists() else "is missing"
+    print(f"{measured} of {count} drives measured, report {size}: {report}")
     began_s = time.monotonic()
     to_do = project.to_do()
     print(f"afterwards: {to_do or 'nothing'} to do, told in {time.monotonic() - began_s:.1f} s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from mini_project import Project
@@ -49,12 +50,55 @@ MODEL = """\
 """
 
 
-def fleet_project(folder: Path, count: int, slow: int | None = None) -> Project:
+_HOLD = """\
+            os.fsync(file.fileno())
+        if event == "cell" and (hold := Path("hold", self.plan.drive)).exists():
+            hold.unlink()
+            os.kill(os.getpid(), 19)
+"""
+"""What the library is made to do after a journal line: from outside no stage is stopped so surely between two cells."""
+
+
+class FleetProject(Project):
+    """The project, and what its drives have."""
+
+    @property
+    def parts(self) -> Path:
+        """Folder of the results of the drives."""
+        return self.folder / "results/drives"
+
+    def outcomes(self) -> dict[str, str]:
+        """Name of each drive's outcome."""
+        return {one.parent.name: one.name for one in self.parts.glob("*/outcome.*.json")}
+
+    def evidence(self) -> dict[str, int]:
+        """Modification time of each finished recording's manifest, by drive and run, as d1/run1."""
+        found = self.parts.glob("*/recordings/*/*/*/recording.json")
+        return {f"{one.parents[2].name}/{one.parent.name.rpartition('-')[2]}": one.stat().st_mtime_ns for one in found}
+
+    def make_held(self) -> None:
+        """Have a stage stop after its first cell where there is a file hold/DRIVE; that file goes."""
+        self.edit("scripts/drivelab/recording/writer.py", "            os.fsync(file.fileno())\n", _HOLD)
+        (self.folder / "hold").mkdir()
+
+    def at_work(self) -> list[int]:
+        """Processes in the project's folder."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if (process / "cwd").resolve() == self.folder and int(process.name) != os.getpid():
+                    found.append(int(process.name))
+            except OSError:
+                continue
+        return found
+
+
+def fleet_project(folder: Path, count: int, slow: int | None = None) -> FleetProject:
     """The project with a study config/mini.yaml of drives d1, d2 …, whose flash differs by some 1 %.
 
     That of the drive `slow`, counted from 1, takes twice as long to be written.
     """
-    project = Project(folder)
+    project = FleetProject(folder)
     names = [f"d{number}" for number in range(1, count + 1)]
     rows = [f"{name}\tvirtual:{name}\tFLEET-{name}\tyes\t" for name in names]
     (project.folder / "config/fleet.tsv").write_text("\n".join(["drive\tdevice\tserial\tdestructive\tnote", *rows, ""]))

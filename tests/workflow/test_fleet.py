@@ -1,4 +1,7 @@
-"""A study that is run drive by drive, by the real Snakemake: a drive that fails, a lost recording, a killed run."""
+"""A study that is run drive by drive, by the real commands: a drive that fails, a killed run, a study that grows.
+
+Each test goes on with what those before it have left.
+"""
 
 from __future__ import annotations
 
@@ -7,125 +10,129 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fleet_project import fleet_project
-from mini_project import Project
+from fleet_project import FleetProject, fleet_project
 
+from drivelab.recording.writer import read_journal
 from drivelab.tables import io
 from drivelab.virtual.faults import Fault, set_faults
 
-JOINED = {"fleet_tables": 1, "fleet_deltas": 1, "fleet_report": 1, "fleet_complete": 1}
-PATIENCE_S = 120.0
+pytestmark = pytest.mark.xdist_group("fleet")
+JOINED = {"fleet_tables": [""], "fleet_deltas": [""], "fleet_report": [""], "fleet_complete": [""]}
+PATIENCE_S = 240.0
 """Only ends a test that has failed."""
+RUN = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Three drives, one short soak each; the tests go on with it one after another."""
+def project(tmp_path_factory: pytest.TempPathFactory) -> FleetProject:
+    """Two drives of three, one short loop each. PNG is left out: it is a third of the time."""
     made = fleet_project(tmp_path_factory.mktemp("fleet") / "project", 3)
-    study = made.folder / "config/mini.yaml"
-    first, second = (
-        study.read_text().index("  - protocol: pts-iops"),
-        study.read_text().index("  - protocol: pts-write"),
-    )
-    study.write_text(study.read_text()[:first] + study.read_text()[second:])
+    study = (made.folder / made.study).read_text().partition("  - protocol: pts-write-saturation")[0]
+    (made.folder / made.study).write_text(study.replace("drives: [d1, d2, d3]", "drives: [d1, d2]"))
+    made.edit("Snakefile", '"png", "yes"', '"png", "no"')
+    made.make_held()
     return made
 
 
-def outcomes(project: Project) -> dict[str, str]:
-    found = (project.folder / "results/drives").glob("*/outcome.*.json")
-    return {one.parent.name: one.name for one in found}
-
-
-def evidence(project: Project) -> dict[str, int]:
-    found = (project.folder / "results/drives").glob("*/recordings/*/*/*/recording.json")
-    return {one.relative_to(project.folder / "results/drives").parts[0]: one.stat().st_mtime_ns for one in found}
-
-
-def lose_recording(project: Project, drive: str) -> None:
-    (manifest,) = (project.folder / f"results/drives/{drive}").glob("recordings/*/*/*/recording.json")
-    for path in sorted(manifest.parent.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    manifest.parent.rmdir()
-
-
-def test_a_drive_that_fails_is_named_and_stops_no_other(project: Project) -> None:
-    state = project.folder / "results/drives/d2/virtual/FLEET-d2.state"
+def test_a_drive_that_fails_is_named_once_and_stops_no_other(project: FleetProject) -> None:
+    state = project.parts / "d2/virtual/FLEET-d2.state"
     state.parent.mkdir(parents=True)
     set_faults(state, Fault("gone"))
-    done = project.snakemake()
-    assert done.returncode != 0
-    assert "1 of 3 drives were not measured" in done.stdout + done.stderr
-    assert evidence(project).keys() == {"d1", "d3"}
+    done = project.drivelab("run", project.study)
+    set_faults(state)
+    assert done.returncode == 1
+    said = done.stderr.splitlines()
+    assert len(said) == 2, done.stderr
+    assert said[0].startswith("drivelab: ")
+    assert "1 of 2 drives were not measured; mend that and run again" in said[0]
+    assert said[0].count("the drive says") == 1
+    assert said[0].count("Drive 'd2'") == 1
+    assert "is not complete; what is finished is kept" in said[1]
+    assert project.evidence().keys() == {"d1/run1"}
     drives = io.read(project.folder / "results/tables/fleet_drives.parquet", "fleet_drives").set_index("drive")
-    assert drives["state"].to_dict() == {"d1": "measured", "d2": "failed", "d3": "measured"}
+    assert drives["state"].to_dict() == {"d1": "measured", "d2": "failed"}
     assert "the drive says" in drives.loc["d2", "reason"]
     report = (project.folder / "results/report/index.html").read_text()
-    assert "2 of 3 drives were measured" in report
+    assert "1 of 2 drives were measured" in report
     assert "d2: " in report
-    set_faults(state)
 
 
-def test_the_next_run_measures_that_drive_alone(project: Project) -> None:
-    before = evidence(project)
-    assert project.to_do() == {"drive": 1, **JOINED}
-    done = project.snakemake()
+def test_a_run_that_is_killed_goes_on_with_that_drive_alone_and_measures_nothing_twice(project: FleetProject) -> None:
+    assert project.jobs() == {"drive": ["d2/2"], **JOINED}
+    before = project.evidence()
+    (project.folder / "hold/d2").touch()
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, "run", project.study],
+        cwd=project.folder, env=project.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as run:  # fmt: skip
+        (held,) = wait(lambda: [pid for pid in project.at_work() if state_of(pid) == "T"])
+        run.kill()
+    os.kill(held, signal.SIGCONT)  # it has been told to end since, and can hear that now
+    wait(lambda: not project.at_work())
+    assert project.outcomes() == {"d1": "outcome.1.json", "d2": "outcome.1.json"}
+    (journal,) = (project.parts / "d2/recordings").glob("*/*/*.part/journal.jsonl")
+    assert sum(line["event"] == "cell" for line in read_journal(journal.parent)) == 1
+
+    done = project.drivelab("run", project.study)
     assert done.returncode == 0, done.stdout + done.stderr
-    after = evidence(project)
-    assert after.keys() == {"d1", "d2", "d3"}
-    assert before.items() <= after.items()
-    assert outcomes(project) == {"d1": "outcome.1.json", "d2": "outcome.2.json", "d3": "outcome.1.json"}
-    assert project.to_do() == {}
-    deltas = project.folder / "results/tables/deltas"
-    assert {one.name for one in deltas.glob("*/")} >= {"d2", "d3"}
+    assert "The last run was cut short; going on where it stopped." in done.stdout
+    assert "2 of 2 drives were measured" in done.stdout
+    assert not done.stderr
+    assert before.items() <= project.evidence().items()
+    assert project.outcomes() == {"d1": "outcome.1.json", "d2": "outcome.2.json"}
+    (journal,) = (project.parts / "d2/recordings").glob("*/*/*/journal.jsonl")
+    events = list(read_journal(journal.parent))
+    cells = [line["directory"] for line in events if line["event"] == "cell"]
+    assert len(cells) == len(set(cells)) > 1
+    assert sum(line["event"] == "purge" for line in events) == 1
+    assert project.jobs() == {}
 
 
-def test_commands_see_the_tables_and_recordings_of_every_drive(project: Project) -> None:
+def test_commands_see_the_tables_and_recordings_of_every_drive(project: FleetProject) -> None:
     sql = "SELECT count(DISTINCT drive) AS n FROM summary"
-    assert '"n": 3' in project.drivelab("query", sql, "--results", "results", "--format", "json").stdout
-    assert "d3 against d1" in project.drivelab("compare", "d1", "d3", "--results", "results").stdout
+    assert '"n": 2' in project.drivelab("query", sql, "--results", "results", "--format", "json").stdout
+    assert "d2 against d1" in project.drivelab("compare", "d1", "d2", "--results", "results").stdout
     verified = project.drivelab("verify", "results")
-    assert verified.stdout.startswith("3 of 3 recordings are as they were measured")
+    assert verified.stdout.startswith("2 of 2 recordings are as they were measured")
 
 
-def test_a_run_that_is_killed_goes_on_and_leaves_nothing_behind(project: Project) -> None:
-    """A recording is lost, and the run that makes it again is killed in the middle: only its drive is concerned."""
-    lose_recording(project, "d3")
-    before = evidence(project)
-    assert project.to_do() == {"drive": 1, **JOINED}
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--config", "study=config/mini.yaml"]
-    status = project.folder / "results/drives/d3/status/d3.json"
-    status.unlink()
-    with subprocess.Popen(command, cwd=project.folder, env=project.environment, stderr=subprocess.DEVNULL) as run:
-        wait(status.exists)
-        run.send_signal(signal.SIGKILL)
-    wait(lambda: not at_work(project.folder))
-    assert outcomes(project)["d3"] == "outcome.1.json"
-    assert project.snakemake("--unlock").returncode == 0
-    done = project.snakemake()
+def test_a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_its_seed(project: FleetProject) -> None:
+    """One more drive, more runs of d2, and a threshold, all at once: d1 is only analysed anew."""
+    before = project.evidence()
+    project.edit(project.study, "drives: [d1, d2]", "drives: [d1, d2, d3]")
+    project.edit(project.study, "concurrency: 2", "concurrency: 1\norder: {random: 6}")
+    more = "include: [{drives: [d2], measurements: [pts-iops], runs: 3}]\nanalysis: {relative_standard_error: 4%}\n"
+    with (project.folder / project.study).open("a") as study:
+        study.write(more)
+    assert project.jobs() == {"drive": ["d1/2", "d2/3", "d3/1"], **JOINED}
+    done = project.drivelab("run", project.study)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert before.items() <= evidence(project).items()
-    assert outcomes(project) == {"d1": "outcome.1.json", "d2": "outcome.2.json", "d3": "outcome.2.json"}
-    assert project.to_do() == {}
+    assert "A host takes its drives in random order" in done.stdout
+    assert project.evidence().keys() == {"d1/run1", "d2/run1", "d2/run2", "d2/run3", "d3/run1"}
+    assert before.items() <= project.evidence().items()
+    ended = sorted(project.parts.glob("*/outcome.*.json"), key=lambda outcome: outcome.stat().st_mtime_ns)
+    assert [outcome.parent.name for outcome in ended] == ["d3", "d1", "d2"]
+    assert "rule measure" not in (project.parts / "d1/logs/snakemake.log").read_text()
+    assert project.jobs() == {}
 
 
-def at_work(folder: Path) -> list[int]:
-    """Processes in the project's folder."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (process / "cwd").resolve() == folder and int(process.name) != os.getpid():
-                found.append(int(process.name))
-        except OSError:
-            continue
-    return found
+def state_of(pid: int) -> str:
+    """Of a process, as the kernel writes it: T is stopped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
-def wait(until: object) -> None:
-    assert callable(until)
+def wait(until: Callable[[], Any]) -> Any:
+    """What it finds, once that is something."""
     deadline_s = time.monotonic() + PATIENCE_S
-    while not until():
+    while not (found := until()):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
+    return found

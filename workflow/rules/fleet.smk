@@ -40,7 +40,7 @@ rule fleet_deltas:
     input:
         outcomes=fleet.outcomes(),
     output:
-        deltas=directory(fleet.path("tables/deltas")),
+        deltas=fleet.path("tables/deltas/drives.txt"),
     log:
         fleet.path("logs/fleet_deltas.log"),
     params:
@@ -57,7 +57,7 @@ rule fleet_report:
         fleet_spread=fleet.path("tables/fleet_spread.parquet"),
         fleet_deviations=fleet.path("tables/fleet_deviations.parquet"),
         fleet_hosts=fleet.path("tables/fleet_hosts.parquet"),
-        deltas=fleet.path("tables/deltas"),
+        deltas=fleet.path("tables/deltas/drives.txt"),
     output:
         report(fleet.path("report/index.html"), caption="../report/report.rst", category="Report"),
     log:

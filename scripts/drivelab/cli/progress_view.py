@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from drivelab.plan.plan import Plan
 from drivelab.recording.places import home
-from drivelab.stages.estimate import assumed_mib_s, estimate
-from drivelab.stages.planning import Campaign, Planned
+from drivelab.recording.writer import MANIFEST
+from drivelab.stages.estimate import assumed_mib_s
+from drivelab.stages.outlook import Estimates
+from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of
 from drivelab.stages.scheduling import reckoned_capacity_bytes
 from drivelab.units import format_duration
 
 _EVERY_S = 10.0
 """Where the output is no terminal, a line at least so far apart, unless the stage or the round changes."""
+_SHARE = 0.02
+"""Of a core that looking for what is done may take, however many recordings there are."""
+_LEAST_SHARE = 0.05
+"""Of a stage that must be done before its pace tells anything."""
+_LEAST_LEFT = 0.1
+"""Of the time that a measurement is expected to take, as long as it is not done."""
+_ANALYSIS = "making what is missing of tables, figures and report"
 
 
 class ProgressView:
@@ -25,11 +36,19 @@ class ProgressView:
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
-        self._expected = {
-            one.plan.recording: _expected_s(campaign, one) for one in campaign.plans if campaign.is_here(one.plan)
+        estimates = Estimates(campaign)
+        self._left = {
+            one.plan.recording: (one.plan, _expected_s(campaign, estimates, one.plan))
+            for one in campaign.plans
+            if campaign.is_here(one.plan)
         }
+        self._places = sum(campaign.study.concurrency_of(host) for host in {host_of(plan) for plan in campaign.here})
+        self._observed_s: dict[str, float | None] = {}
+        self._told, self._look_again_s = "", 0.0
         self._width = max(8, *map(len, campaign.study.subjects))
         self._began: dict[str, float] = {}
+        self._pace_s: dict[str, float] = {}
+        self._analysis_told = False
         self._seen: dict[str, tuple[str, float]] = {}
         self._live: Any = None
         self._started_s = time.time()
@@ -57,6 +76,7 @@ class ProgressView:
                 continue
             recording = status["recording"]
             self._began.setdefault(recording, status["at_s"])
+            self._pace_s[recording] = _pace_s(status, time.time())
             measurement = recording.split("/")[1]
             lines.append((drive, f"{drive:<{self._width}} {measurement:<22} {status['stage']:<12} {status['text']}"))
         if self._live is not None:
@@ -75,6 +95,11 @@ class ProgressView:
             if key != known and (now_s - said_s > _EVERY_S or key.split(",")[0] != known.split(",")[0]):
                 self._seen[drive] = (key, now_s)
                 print(f"{line}   [{self._outlook()}]", flush=True)
+                self._analysis_told = not self._left
+        outlook = self._outlook()
+        if not self._left and not self._analysis_told:
+            self._analysis_told = True
+            print(outlook, flush=True)
 
     def _read(self, drive: str) -> dict[str, Any] | None:
         try:
@@ -83,44 +108,59 @@ class ProgressView:
             return None
 
     def _outlook(self) -> str:
-        """Estimated time left: what measurements took on another drive, else a guess from the protocol."""
-        done, left_s = 0, 0.0
-        for one in self._campaign.plans:
-            recording = one.plan.recording
-            if (one.plan.recording_path / "recording.json").exists():
-                done += 1
-                continue
-            expected_s = self._observed_s(one) or self._expected[recording]
-            spent_s = time.time() - self._began[recording] if recording in self._began else 0.0
-            left_s += max(expected_s - spent_s, 0.1 * expected_s)
-        hosts = {host_of(plan) for plan in self._campaign.here}
-        left_s /= sum(map(self._campaign.study.concurrency_of, hosts)) or 1
-        return f"{done} of {len(self._campaign.plans)} measurements done, about {format_duration(left_s)} left"
+        """What is done and how long the rest takes, or what comes after the last measurement."""
+        began_s = time.monotonic()
+        if began_s >= self._look_again_s:
+            self._told = self._look()
+            now_s = time.monotonic()
+            self._look_again_s = now_s + (now_s - began_s) / _SHARE
+        return self._told
 
-    def _observed_s(self, one: Planned) -> float | None:
-        """Seconds that the same measurement took on a drive that is done."""
-        for other in self._campaign.plans:
-            if other.plan.measurement == one.plan.measurement:
-                seconds = _duration_s(other.plan.recording_path)
-                if seconds is not None:
-                    return seconds
-        return None
+    def _look(self) -> str:
+        for plan, _ in [one for one in self._left.values() if (one[0].recording_path / MANIFEST).exists()]:
+            del self._left[plan.recording]
+            if self._observed_s.get(plan.measurement) is None:
+                self._observed_s[plan.measurement] = _duration_s(plan.recording_path)
+        whole = len(self._campaign.plans)
+        done = f"{whole - len(self._left)} of {whole} measurements done"
+        if not self._left:
+            return f"{done}, {_ANALYSIS}"
+        return f"{done}{self._time_left()}"
+
+    def _time_left(self) -> str:
+        """Estimated: what measurements took on another drive, else a guess from the protocol. One that takes longer is
+        told by the pace of its stage, which is the most where a stop rule may end it earlier. In simulated time the
+        protocol tells nothing of the time that one waits.
+        """
+        now_s, left_s, word = time.time(), 0.0, "about"
+        for recording, (plan, guessed_s) in self._left.items():
+            expected_s = self._observed_s.get(plan.measurement) or (None if plan.clock == "virtual" else guessed_s)
+            if expected_s is None:
+                return ""
+            one_s, least_s = expected_s - (now_s - self._began.get(recording, now_s)), _LEAST_LEFT * expected_s
+            if one_s < least_s < self._pace_s.get(recording, 0.0):
+                one_s, word = self._pace_s[recording], "at most"
+            left_s += max(one_s, least_s)
+        return f", {word} {format_duration(left_s / (self._places or 1))} left"
+
+
+def _pace_s(status: Mapping[str, Any], now_s: float) -> float:
+    """Seconds until a stage ends if it goes on as it has, as far as its status tells; 0 where nothing can be told."""
+    share, spent_s = status.get("fraction", 0.0), now_s - status.get("since_s", now_s)
+    return spent_s * (1 / share - 1) if _LEAST_SHARE <= share < 1 and spent_s > 0 else 0.0
 
 
 def _duration_s(recording: Path) -> float | None:
     from datetime import datetime
 
     try:
-        manifest = json.loads((recording / "recording.json").read_text())
+        manifest = json.loads((recording / MANIFEST).read_text())
     except (OSError, ValueError):
         return None
     return (datetime.fromisoformat(manifest["finished"]) - datetime.fromisoformat(manifest["started"])).total_seconds()
 
 
-def _expected_s(campaign: Campaign, one: Planned) -> float:
+def _expected_s(campaign: Campaign, estimates: Estimates, plan: Plan) -> float:
     """Between the least and the most, nearer to the least: steady state usually comes early."""
-    bandwidth_mib_s = assumed_mib_s(one.plan, None)
-    span = estimate(
-        one.plan, reckoned_capacity_bytes(campaign, one.plan), bandwidth_mib_s, campaign.traces_of(one.plan)
-    )
+    span = estimates.of(plan, reckoned_capacity_bytes(campaign, plan), assumed_mib_s(plan, None), None)
     return span.least_s + 0.15 * (span.most_s - span.least_s)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -11,6 +14,8 @@ from drivelab.figures.quantities import AXES, quantity, short_name
 
 _NAMED = 6
 """Outliers that are named: the farthest."""
+_NEAR = 0.06
+"""Of the axes: names of points nearer to each other would cover each other, and are written in a row."""
 _OUTLIER = "#c23b22"
 _FAULTY = "#8a8a8a"
 _DOT = "#0a5c9e"
@@ -48,9 +53,10 @@ def fleet_order(deviations: pd.DataFrame) -> Figure:
             axes.plot(number[chosen], values[chosen], linestyle="none", marker=marker, markersize=size,
                       markerfacecolor=face, markeredgecolor=edge, label=name)  # fmt: skip
     farthest = rows.loc[outlier, "modified_z"].abs().sort_values(ascending=False, kind="stable").index[:_NAMED]
-    for place in farthest:
-        left = number[place] > len(rows) / 2
-        axes.annotate(str(rows["drive"][place]), (number[place], values[place]), fontsize=style.SMALL_PT,
+    for group in _groups(sorted(farthest), values):
+        left = number[group[0]] > len(rows) / 2
+        place = group[0] if left else group[-1]
+        axes.annotate(", ".join(rows["drive"][group]), (number[place], values[place]), fontsize=style.SMALL_PT,
                       textcoords="offset points", xytext=(-6 if left else 6, 0), ha="right" if left else "left",
                       va="center")  # fmt: skip
     axes.set_xlim(0, len(rows) + 1)
@@ -61,3 +67,16 @@ def fleet_order(deviations: pd.DataFrame) -> Figure:
     style.label(figure, reduced=bool(rows["reduced"].any()), virtual=bool(rows["virtual"].any()), clock=clock,
                 subject=f"all drives, {first['cell_label']}")  # fmt: skip
     return figure
+
+
+def _groups(places: Sequence[int], values: npt.NDArray[np.float64]) -> list[list[int]]:
+    """Places whose points are near to each other on axes that show all `values`, each with the next."""
+    span = float(np.ptp(values)) or 1.0
+    groups: list[list[int]] = []
+    for place in places:
+        before = groups[-1][-1] if groups else None
+        if before is not None and max((place - before) / len(values), (values[place] - values[before]) / span) < _NEAR:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return groups

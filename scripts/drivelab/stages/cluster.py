@@ -92,7 +92,7 @@ class Cluster:
             if len(hosts) > 1:
                 raise UserError(
                     f"{study.path}: drive '{drive}' is to be measured on the hosts {', '.join(sorted(hosts))}, and a "
-                    "drive of a fleet is one job; on a cluster use 'fleet: false', or a study for each host"
+                    "drive of a fleet is one job; on a cluster use 'fleet: no', or a study for each host"
                 )
         for job in simultaneous_jobs(campaign.here, str):
             hosts = {host_of(plan) for plan in campaign.here if plan.sheet_drive in job.drives}

@@ -91,7 +91,8 @@ class Fleet:
         """What a finished fleet has besides its parts."""
         names = ("fleet_drives", "fleet_spread", "fleet_deviations", "fleet_hosts")
         tables = [self.path(f"tables/{name}.parquet") for name in names]
-        return [*tables, self.path("tables/deltas"), self.path("report/index.html"), self.path("complete.txt")]
+        last = ("tables/deltas/drives.txt", "report/index.html", "complete.txt")
+        return [*tables, *map(self.path, last)]
 
     def resources(self, scheduling: Scheduling) -> dict[str, Use]:
         """Resources of a job that carries out a part, with the wildcard `drive`."""

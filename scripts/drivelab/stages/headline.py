@@ -18,7 +18,7 @@ def headline(campaign: Campaign) -> str:
     if campaign.fleet and study.order is not None:
         text += (
             " A host takes its drives in random order, each with all of its runs: not in blocks, so that a course of "
-            "time is a difference between drives ('fleet: false' measures in blocks)."
+            "time is a difference between drives ('fleet: no' measures in blocks)."
         )
     if campaign.elsewhere:
         text += " " + still_elsewhere(one.plan for one in campaign.elsewhere)

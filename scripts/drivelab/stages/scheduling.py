@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from drivelab.config.study import ANY_HOST
 from drivelab.plan.plan import Plan
 from drivelab.stages.cluster import Cluster
-from drivelab.stages.estimate import Estimate, assumed_mib_s, estimate
+from drivelab.stages.estimate import assumed_mib_s
+from drivelab.stages.outlook import Estimates
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of, is_recorded, this_host
 
@@ -23,6 +24,8 @@ LARGEST_BYTES = 32 * 10**12
 _MARGIN = 1.5
 _START_MIN = 10.0
 """What a job needs besides, on a slow file system."""
+_NOTHING: list[Mapping[str, Any]] = []
+"""Steps of a plan that is purged and preconditioned alone; one object, as estimates are kept by it."""
 _PART_CORES = 4
 """A process of the analysis takes some 250 MB, and a job of profiles/slurm has 2 GB."""
 _ANALYSIS_MIN = 60
@@ -62,6 +65,10 @@ class Scheduling:
     def priority_together(self, recordings: Iterable[str]) -> int:
         """Of a job that measures several drives at the same time."""
         return max(self._priority(self.campaign.by_recording[one].plan, len(STAGES) - 1) for one in recordings)
+
+    def priority_of_plan(self, wildcards: Any) -> int:
+        """All plans are written before the first chain begins, or it would be one whose plan happens to be there."""
+        return self.first + self._priority(self._planned(wildcards), 0)
 
     @property
     def first(self) -> int:
@@ -168,21 +175,15 @@ class Scheduling:
 
     def _runtime_min(self, plan: Plan, stage: str) -> int:
         """At the most, with a margin: a measurement may have to purge and precondition anew, so it has time for all."""
-        whole, conditioning = self._estimates(plan.recording)
-        most_s = (whole if stage == "measure" else conditioning).most_s
+        if stage != "measure":
+            plan = replace(plan, subject={**plan.subject, "measure": _NOTHING})
+        capacity_bytes = reckoned_capacity_bytes(self.campaign, plan)
+        most_s = self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).most_s
         return math.ceil(_START_MIN + _MARGIN * most_s / 60)
 
-    @cache  # noqa: B019 - lives as long as the process
-    def _estimates(self, recording: str) -> tuple[Estimate, Estimate]:
-        """Of a whole plan, and of its purge and preconditioning alone."""
-        plan = self.campaign.by_recording[recording].plan
-        capacity_bytes = reckoned_capacity_bytes(self.campaign, plan)
-        conditioning = replace(plan, subject={**plan.subject, "measure": []})
-        bandwidth_mib_s, traces = assumed_mib_s(plan, None), self.campaign.traces_of(plan)
-        return (
-            estimate(plan, capacity_bytes, bandwidth_mib_s, traces),
-            estimate(conditioning, capacity_bytes, bandwidth_mib_s, ()),
-        )
+    @cached_property
+    def _estimates(self) -> Estimates:
+        return Estimates(self.campaign)
 
 
 def reckoned_capacity_bytes(campaign: Campaign, plan: Plan) -> int:

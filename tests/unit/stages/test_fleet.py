@@ -11,11 +11,14 @@ import pytest
 
 from drivelab.errors import UserError
 from drivelab.stages import figure_layout
+from drivelab.stages.cluster import Cluster
 from drivelab.stages.consent import check
 from drivelab.stages.fleet import Fleet, outcomes_of, require_complete
 from drivelab.stages.fleet_part import reasons
+from drivelab.stages.headline import headline
 from drivelab.stages.layout import Layout
 from drivelab.stages.planning import Campaign
+from drivelab.stages.scheduling import STAGES, Scheduling
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "drive\tdevice\tserial\tdestructive\tnote\n"
@@ -149,11 +152,154 @@ def test_what_there_is_to_do_is_told_by_the_files_alone(project: Path) -> None:
     assert Fleet(Layout(campaign(project, 3, threshold))).stale() == ["d1", "d2", "d3"]
 
 
+CHANGES = [
+    pytest.param("", [], id="nothing"),
+    pytest.param("runs: 3", ["d1", "d2", "d3"], id="more runs"),
+    pytest.param("include: [{drives: [d2], measurements: [pts-iops], runs: 3}]", ["d2"], id="more runs of one drive"),
+    pytest.param("exclude: [{drives: [d3], measurements: [qos-nines]}]", ["d3"], id="less of one drive"),
+    pytest.param("class: client", ["d1", "d2", "d3"], id="protocols for another class"),
+    pytest.param("analysis: {margin: 7%}", ["d1", "d2", "d3"], id="a threshold"),
+    pytest.param("taint: {steal: 3%}", ["d1", "d2", "d3"], id="a limit of taint"),
+    pytest.param("basis: d2", [], id="the basis, which the join alone asks for"),
+    pytest.param("order: {random: 7}", [], id="order"),
+    pytest.param("concurrency: 2", [], id="concurrency"),
+    pytest.param("budget: {time: 9999d}", [], id="a budget"),
+]
+
+
+@pytest.mark.parametrize(("more", "expected"), CHANGES)
+def test_a_change_of_the_study_concerns_these_drives(project: Path, more: str, expected: list[str]) -> None:
+    fleet = Fleet(Layout(campaign(project, 3, "fleet: true")))
+    for drive in fleet.plans:
+        finished(fleet, drive)
+    assert Fleet(Layout(campaign(project, 3, f"fleet: true\n{more}"))).stale() == expected
+
+
 def test_one_more_drive_concerns_no_other(project: Path) -> None:
     fleet = Fleet(Layout(campaign(project, 2, "fleet: true")))
     for drive in ("d1", "d2"):
         finished(fleet, drive)
     assert Fleet(Layout(campaign(project, 3, "fleet: true"))).stale() == ["d3"]
+
+
+@pytest.mark.parametrize(("lost", "expected"), [
+    ("report/index.html", ["d2"]),
+    ("tables/summary.parquet", ["d2"]),
+    ("tables/d2/pts-iops/cells.parquet", []),
+    ("figures/d2/convergence.svg", []),
+])  # fmt: skip
+def test_of_lost_files_only_what_is_joined_or_last_has_a_part_made_again(
+    project: Path, lost: str, expected: list[str]
+) -> None:
+    fleet = Fleet(Layout(campaign(project, 3, "fleet: true")))
+    for drive in fleet.plans:
+        finished(fleet, drive)
+    (fleet.results / "drives/d2" / lost).unlink(missing_ok=True)
+    assert Fleet(fleet.layout).stale() == expected
+
+
+def test_a_change_of_a_protocol_concerns_the_drives_that_it_is_measured_on(project: Path) -> None:
+    more = "fleet: true\nexclude: [{drives: [d1], measurements: [pts-iops]}]"
+    fleet = Fleet(Layout(campaign(project, 3, more)))
+    for drive in fleet.plans:
+        finished(fleet, drive)
+    study = project / "study.yaml"
+    study.write_text(study.read_text().replace("protocol: pts-iops", "protocol: pts-iops, scale: demo"))
+    assert Fleet(Layout(Campaign.load("study.yaml"))).stale() == ["d2", "d3"]
+
+
+@pytest.mark.parametrize(("more", "first"), [("", ["d1", "d2", "d3", "d4"]), ("order: {random: 6}", ["d3", "d1"])])
+def test_a_host_comes_to_its_drives_in_the_order_of_the_study(project: Path, more: str, first: list[str]) -> None:
+    fleet = Fleet(Layout(campaign(project, 4, f"fleet: true\nruns: 3\n{more}")))
+    drives = sorted(fleet.plans, key=lambda drive: fleet.priority(SimpleNamespace(drive=drive)), reverse=True)
+    assert [drive for drive in drives if drive in first] == first
+    whole = sorted((one.plan for one in fleet.campaign.plans), key=fleet.campaign.order)
+    assert list(dict.fromkeys(plan.drive for plan in whole)) == drives, "drives are measured in turns"
+    part = Campaign.load("study.yaml", drive="d3")
+    alone = sorted((one.plan for one in part.plans), key=part.order)
+    assert [plan.recording for plan in alone] == [plan.recording for plan in whole if plan.drive == "d3"]
+
+
+def test_the_plan_says_that_a_fleet_is_in_no_blocks(project: Path) -> None:
+    words = "A host takes its drives in random order, each with all of its runs: not in blocks"
+    assert words in headline(campaign(project, 3, "fleet: true\norder: {random: 7}"))
+    assert words not in headline(campaign(project, 3, "fleet: true"))
+    assert "random order" not in headline(campaign(project, 3, "order: {random: 7}"))
+
+
+SHEET_OF_TWO = HEAD.replace("note", "note\thost") + "".join(
+    f"d{number}\t/dev/disk/by-id/d{number}\tS-d{number}\tyes\t\t{host}\n"
+    for number, host in ((1, "left"), (2, "right"))
+)
+
+
+def of_two_hosts(project: Path, more: str = "") -> str:
+    """The study with a drive on each of two hosts; its path."""
+    campaign(project, 2)
+    (project / "many.tsv").write_text(SHEET_OF_TWO)
+    (project / "study.yaml").write_text(STUDY.format(drives="d1, d2", more=f"fleet: true\n{more}"))
+    return "study.yaml"
+
+
+def test_a_drive_that_is_moved_away_with_something_left_is_not_tried_here(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURMD_NODENAME", "left")
+    study = of_two_hosts(project)
+    fleet = Fleet(Layout(Campaign.load(study)))
+    assert list(fleet.plans) == ["d1"]
+    assert fleet.report_facts()["elsewhere"] == ["d2"]
+    finished(fleet, "d1")
+    there = Fleet(Layout(Campaign.load(study, everywhere=True)))
+    finished(there, "d2", state="failed")
+    for one in there.plans["d2"][1:]:
+        (one.plan.recording_path / "recording.json").unlink()
+    copied = Fleet(Layout(Campaign.load(study)))
+    assert {drive: len(plans) for drive, plans in copied.plans.items()} == {"d1": 4, "d2": 1}
+    assert copied.stale() == ["d2"], "its failure is of another host; what was copied is analysed"
+    finished(copied, "d2")
+    (there.plans["d2"][0].plan.recording_path / "recording.json").unlink()
+    assert Fleet(Layout(Campaign.load(study))).stale() == []
+
+
+def uses(fleet: Fleet, cluster: Cluster, drive: str, attempt: int = 1) -> dict[str, Any]:
+    """What the job of a drive asks a cluster for."""
+    known = {"wildcards": SimpleNamespace(drive=drive), "attempt": attempt}
+    asked = fleet.resources(Scheduling(fleet.campaign, cluster))
+    return {
+        name: use(**{key: known[key] for key in use.__code__.co_varnames[: use.__code__.co_argcount] if key in known})
+        if callable(use) else use
+        for name, use in asked.items()
+    }  # fmt: skip
+
+
+def test_on_a_cluster_a_drive_is_one_job_on_its_host_with_time_for_all_its_chains(project: Path) -> None:
+    cluster = Cluster(gres="nvme:{drive}:1", options="--nodelist={host} --deadline=now+{latest_min}minutes")
+    fleet = Fleet(Layout(Campaign.load(of_two_hosts(project), everywhere=True)))
+    scheduling = Scheduling(fleet.campaign, cluster)
+    of_chains = 0
+    for one in fleet.plans["d2"]:
+        names = ("drive", "measurement", "key")
+        wildcards = SimpleNamespace(**dict(zip(names, one.plan.recording.split("/"), strict=True)))
+        of_chains += sum(scheduling.chain(stage)["runtime"](wildcards, 1) for stage in STAGES)
+    asked = uses(fleet, cluster, "d2")
+    assert (asked["host_left"], asked["host_right"], asked["gres"]) == (0, 1, "nvme:d2:1")
+    assert asked["runtime"] == of_chains + 60
+    assert asked["slurm_extra"] == f"--nodelist=right --deadline=now+{of_chains + 60 + 1440}minutes"
+    assert uses(fleet, cluster, "d2", attempt=2)["runtime"] == 2 * asked["runtime"]
+    assert scheduling.part_cores(64) == 4, "more would not keep within the memory of a job"
+    finished(fleet, "d2")
+    assert uses(fleet, cluster, "d2")["runtime"] == 60, "time for what is recorded"
+
+
+def test_a_drive_of_a_fleet_that_is_measured_on_two_hosts_is_refused_on_a_cluster(project: Path) -> None:
+    platforms = "platforms: {old: {host: left}, new: {host: right}}"
+    study = Path(of_two_hosts(project, platforms))
+    (project / "many.tsv").write_text(SHEET_OF_TWO.replace("left\n", "\n").replace("right\n", "\n"))
+    with pytest.raises(UserError, match=r"drive 'd1' is to be measured on the hosts left, right.*use 'fleet: no'"):
+        Scheduling(Campaign.load(study, everywhere=True), Cluster())
+    study.write_text(study.read_text().replace("fleet: true", "fleet: false"))
+    Scheduling(Campaign.load(study, everywhere=True), Cluster())
 
 
 def test_failed_drives_are_named_in_the_end(tmp_path: Path) -> None:

@@ -1,0 +1,140 @@
+"""Progress of a run on the terminal: right, and no more work than there are recordings."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from drivelab.cli import progress_view
+from drivelab.cli.progress_view import ProgressView
+from drivelab.plan.plan import Plan
+from drivelab.stages.planning import Campaign
+
+ROOT = Path(__file__).resolve().parents[3]
+HEAD = "drive\tdevice\tserial\tdestructive\tnote\n"
+DRIVES = [f"d{number}" for number in range(1, 9)]
+STUDY = f"""\
+name: many
+results: results
+fleet: true
+drives_sheet: many.tsv
+drives: [{", ".join(DRIVES)}]
+measurements: [{{protocol: pts-iops}}, {{protocol: qos-nines}}]
+"""
+
+
+@pytest.fixture
+def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
+    (tmp_path / "config").symlink_to(ROOT / "config")
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{name}\t/dev/disk/by-id/{name}\tS-{name}\tyes\t\n" for name in DRIVES]
+    Path("many.tsv").write_text(HEAD + "".join(rows))
+    Path("study.yaml").write_text(STUDY)
+    monkeypatch.setattr(progress_view, "reckoned_capacity_bytes", lambda campaign, plan: 10**12)
+    return Campaign.load("study.yaml")
+
+
+def recorded(plan: Plan) -> None:
+    """Leave a recording that took an hour."""
+    plan.recording_path.mkdir(parents=True)
+    times = {"started": "2026-05-01T10:00:00+00:00", "finished": "2026-05-01T11:00:00+00:00"}
+    (plan.recording_path / "recording.json").write_text(json.dumps(times))
+
+
+def at_work(plan: Plan, stage: str, **more: float) -> None:
+    path = Path(f"results/drives/{plan.drive}/status/{plan.drive}.json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    body = {"at_s": time.time() + 1, "recording": plan.recording, "stage": stage, "text": "begins", **more}
+    path.write_text(json.dumps(body))
+
+
+def test_it_counts_what_is_done_and_tells_what_is_left_by_what_it_took(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_view, "_SHARE", float("inf"))  # looks again each time
+    plans = [one.plan for one in campaign.plans]
+    iops, nines = ([plan for plan in plans if plan.measurement == name] for name in ("pts-iops", "qos-nines"))
+    view = ProgressView(campaign)
+    at_work(iops[1], "purge")
+    recorded(iops[0])
+    recorded(nines[0])
+    view.update()
+    assert "[2 of 16 measurements done, about 14 h" in capsys.readouterr().out
+    recorded(iops[1])
+    at_work(nines[1], "purge")
+    view.update()
+    assert "[3 of 16 measurements done, about 13 h" in capsys.readouterr().out
+
+
+def test_each_manifest_is_read_once_at_the_most(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
+    read: list[Path] = []
+    monkeypatch.setattr(progress_view, "_duration_s", lambda recording: read.append(recording))
+    for one in campaign.plans:
+        recorded(one.plan)
+    view = ProgressView(campaign)
+    for stage in ("purge", "precondition", "measure"):
+        at_work(campaign.plans[0].plan, stage)
+        view.update()
+    assert capsys.readouterr().out.count("[16 of 16 measurements done") == 3
+    assert len(read) == len(set(read)) == 16
+
+
+def test_after_the_last_measurement_it_says_once_what_is_made_of_them(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
+    plans = [one.plan for one in campaign.plans]
+    for plan in plans[1:]:
+        recorded(plan)
+    view = ProgressView(campaign)
+    at_work(plans[0], "measure")
+    view.update()
+    assert "tables, figures and report" not in capsys.readouterr().out
+    recorded(plans[0])  # no status changes any more
+    view.update()
+    said = "16 of 16 measurements done, making what is missing of tables, figures and report\n"
+    assert capsys.readouterr().out == said
+    view.update()
+    assert capsys.readouterr().out == ""
+
+
+def test_a_measurement_that_takes_longer_than_expected_is_told_by_the_pace_of_its_stage(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
+    plans = [one.plan for one in campaign.plans]
+    for plan in plans[1:]:
+        recorded(plan)  # in an hour
+    view = ProgressView(campaign)
+    now_s = time.time()
+    monkeypatch.setattr(view, "_started_s", 0.0)
+    begun = {"at_s": now_s - 7200, "since_s": now_s - 7200}
+    at_work(plans[0], "measure", **begun, fraction=0.0)
+    view.update()
+    assert "about 6 min" in capsys.readouterr().out  # a tenth of an hour: nothing tells how far it is
+    at_work(plans[0], "replay", **begun, fraction=0.25)
+    view.update()
+    assert "at most 6 h" in capsys.readouterr().out
+
+
+def test_in_simulated_time_only_what_was_measured_tells_how_long_it_takes(
+    campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
+    monkeypatch.setattr(Plan, "clock", property(lambda plan: "virtual"))
+    plans = [one.plan for one in campaign.plans]
+    view = ProgressView(campaign)
+    at_work(plans[0], "purge")
+    view.update()
+    assert "[0 of 16 measurements done]" in capsys.readouterr().out
+    recorded(next(plan for plan in plans if plan.measurement == "pts-iops"))
+    recorded(next(plan for plan in plans if plan.measurement == "qos-nines"))
+    at_work(plans[1], "measure")
+    view.update()
+    assert "[2 of 16 measurements done, about 14 h" in capsys.readouterr().out

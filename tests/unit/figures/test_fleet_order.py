@@ -1,0 +1,42 @@
+"""The figure of all drives in order of one value."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from drivelab.figures.fleet_order import fleet_order
+
+
+def deviations(low: list[float], high: list[float]) -> pd.DataFrame:
+    """A hundred drives: outliers below and above, and between them those within 1 % of 1,000."""
+    values = np.concatenate([low, np.linspace(990, 1010, 100 - len(low) - len(high)), high])
+    outlier = np.isin(values, low + high)
+    return pd.DataFrame(
+        {"drive": [f"d{number}" for number in range(1, 101)], "measurement": "pts-iops", "cell_label": "RND 4KiB",
+         "metric": "iops", "unit": "IOPS", "value": values, "place": 1.0, "outlier": outlier,
+         "modified_z": np.where(outlier, (values - 1000) / 5, 0.0), "clock": "virtual", "virtual": True,
+         "reduced": True}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "names"),
+    [
+        ([800.0, 940.0, 940.0, 941.0], [], ["d1", "d2, d3, d4"]),
+        ([800.0, 850.0], [], ["d1", "d2"]),
+        ([], [1100.0, 1101.0, 1300.0], ["d98, d99", "d100"]),
+    ],
+)
+def test_names_of_outliers_do_not_cover_each_other(low: list[float], high: list[float], names: list[str]) -> None:
+    figure = fleet_order(deviations(low, high))
+    axes = figure.axes[0]
+    shown = [text for text in axes.texts if text.get_text().startswith("d")]
+    assert [text.get_text() for text in shown] == names
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in shown]
+    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
+    assert all(axes.get_window_extent().x0 < box.x0 and box.x1 < axes.get_window_extent().x1 for box in boxes)
+    plt.close(figure)
