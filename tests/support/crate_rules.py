@@ -57,6 +57,8 @@ def _of_graph(graph: dict[str, dict[str, Any]], folder: Path) -> Iterator[str]:
             yield f"root: {name}"
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", root["datePublished"]):
         yield "root: datePublished"
+    yield from (f"{ref['@id']}: is not described" for ref in listed(root["hasPart"])
+                if not graph[ref["@id"]].get("description"))  # fmt: skip
     linked = set(_parts(graph, "./"))
     for name, one in graph.items():
         yield from (f"{name}: a list of one in {key}" for key, value in one.items()
@@ -119,8 +121,18 @@ def _flat(value: Any) -> bool:
 
 
 def _of_preview(folder: Path) -> Iterator[str]:
-    page = _Page()
-    page.feed((folder / "ro-crate-preview.html").read_text(encoding="utf-8"))
+    page, text = _Page(), (folder / "ro-crate-preview.html").read_text(encoding="utf-8")
+    page.feed(text)
+    if '<meta name="viewport" content="width=device-width' not in text or "prefers-color-scheme: dark" not in text:
+        yield "preview: not for phones, or not for dark screens"
+    yield from (
+        f"preview: {link} is not described"
+        for link in re.findall(r'<td><a href="([^"]+)">[^<]*</a></td><td></td>', text)
+    )
+    yield from (f"preview: {link} is a lock" for link in page.links if link.endswith(".lock"))
+    visible = text.partition("<header>")[2]
+    yield from (f"preview: {key} is no word" for key in set(re.findall(r">(\w+_(?:bytes|pct))<", visible)))
+    yield from (f"preview: {at} is not for people" for at in re.findall(r">[^<]*T\d\d:\d\d:\d\d\.\d+[^<]*<", visible))
     if json.loads(page.data) != json.loads((folder / "ro-crate-metadata.json").read_text(encoding="utf-8")):
         yield "preview: has no copy of the metadata in its head"
     for link in page.links:

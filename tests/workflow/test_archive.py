@@ -53,7 +53,7 @@ def test_after_restoring_nothing_is_to_do_and_what_changes_is_noticed(
     for name in ("report/index.html", "tables/summary.parquet"):
         assert (fresh.folder / "results" / name).read_bytes() == (finished.folder / "results" / name).read_bytes()
     assert fresh.recordings().keys() == finished.recordings().keys()
-    assert "0 files restored" in ran(fresh, "archive", "restore", str(archive))
+    assert "0 files of the study restored" in ran(fresh, "archive", "restore", str(archive))
     assert "6 of 6 recordings are as they were measured" in ran(fresh, "verify", "results/recordings")
     fresh.edit("config/mini.yaml", "relative_standard_error: 5%", "relative_standard_error: 4%")
     to_do = fresh.to_do()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from pathlib import Path
 from typing import Any
@@ -119,11 +120,20 @@ def test_the_command_finds_a_number_and_lists_several(finished: Project) -> None
     (recording,) = one["recordings"]
     assert recording["alterations"].startswith("class enterprise threads")
     text = finished.drivelab("evidence", "--row", str(one["row"])).stdout
-    for words in ("VIRTUAL-OP7", "checksums now: as measured", "seal of precondition: intact", "bs=4096"):
+    for words in (
+        "VIRTUAL-OP7",
+        "checksums now       as measured",
+        "seal, precondition  intact: nobody wrote",
+        "bs=4096",
+    ):
         assert words in text
+    assert text.count("bs=4096") == 1
+    assert "kernel's counters" not in text
     several = finished.drivelab("evidence", "op7", "measurement=pts-iops")
     assert several.returncode == 1
     assert "6 numbers fit" in several.stdout
+    delta = finished.drivelab("evidence", "--table", "deltas", "op28", "pts-iops", "RND 4KiB 0/100", "iops", "--json")
+    assert delta.returncode == 0, delta.stdout
     none = finished.drivelab("evidence", "drive=op9")
     assert none.returncode == 2
     assert "there is drive: op7, op28" in none.stderr
@@ -138,7 +148,9 @@ def test_altered_evidence_is_told(copy: Project) -> None:
     place = copy.folder / "results/recordings" / row["evidence"][0]
     (place / "fio.json").write_text("{}")
     done = copy.drivelab("evidence", "--row", "1")
-    assert "checksums now: altered; cells/" in done.stdout
+    assert done.returncode == 1
+    assert re.search(r"checksums now +altered\n +cells/\S+/fio\.json: altered\n", done.stdout)
+    assert copy.drivelab("evidence", "--row", "1", "--json").returncode == 1
     (copy.folder / "results/recordings" / row["recordings"][0] / "journal.jsonl").write_text("")
     assert "cannot be read" in copy.drivelab("evidence", "--row", "1").stderr
     for path in sorted((copy.folder / "results/recordings" / row["recordings"][0]).rglob("*"), reverse=True):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.config.study import Study
+from drivelab.config.study import PARTS, Study
 from drivelab.errors import UserError
+from drivelab.recording.places import OWNER, owner, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED
 from drivelab.trace import catalogue
 
-_OWNER = "study.txt"
 REQUIREMENTS = "versions/requirements.txt"
 ELSEWHERE = "elsewhere"
 """Folder of an archive for what does not lie in the project's folder, by its whole path."""
@@ -22,6 +23,8 @@ RECORDS = ".snakemake/metadata"
 _CONFIGURATION = ("config/applications.yaml", "config/virtual_drives.yaml")
 _PROTOCOLS = Path("config/protocols")
 _TRACES = Path("traces")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+"""In a name: what is no text, or not the same in checksums and on other systems."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +38,22 @@ class Item:
 def contents(study: Study, without: Collection[str] = ()) -> list[Item]:
     """All files of a study in the current folder, sorted by name, but those of the kinds `without`.
 
-    Raises UserError where there is nothing measured, for a file of the configuration that is not there, and for what
-    is neither file nor folder.
+    Raises UserError where there is nothing measured, or what another study measured, for a file of the configuration
+    that is not there, for what is neither file nor folder, and for a name that not every system can have. Links below
+    the results folder are refused as well: what they lead to may be anything, such as what nobody meant to publish.
     """
+    refuse_other_owner(study)
     if not any(study.results.glob("recordings/*/*/*/plan.json")) and not any(study.results.glob("drives/*/recordings")):
         raise UserError(f"{study.path}: {study.results} holds no recordings; run the study first")
     traces = () if "traces" in without else _traces(study)
-    paths = [*_configuration(study), *traces, *_results(study, without)]
+    paths = [*_configuration(study), *traces, *_results(study.results, study.name, without)]
     found = {archived_name(one): one for one in paths}
     found |= {archived_name(one): one for one in _records(found)}
     if Path("requirements.txt").is_file():
         found[REQUIREMENTS] = Path("requirements.txt")
+    for path in found.values():
+        if _UNSAFE.search(str(path)):
+            raise UserError(f"{str(path)!r}: has a backslash or what is no text in its name; rename it")
     return [Item(name, path) for name, path in sorted(found.items())]
 
 
@@ -77,18 +85,23 @@ def _traces(study: Study) -> Iterator[Path]:
             yield path
 
 
-def _results(study: Study, without: Collection[str]) -> Iterator[Path]:
-    """All below the results folder, but what other studies have below it."""
-    for path in sorted(study.results.iterdir()):
-        if path.is_file():
-            yield path
-        elif path.name not in without and not (path / _OWNER).exists():
-            yield from _below(path, set(), without)
+def _results(home: Path, study: str, without: Collection[str]) -> Iterator[Path]:
+    """All below a results folder, but what other studies have below it; the drives of a fleet have one each."""
+    for path in sorted(home.iterdir()):
+        if path.name == PARTS and path.is_dir() and not path.is_symlink():
+            for part in sorted(path.iterdir()):
+                if not part.is_dir() or part.is_symlink():
+                    yield from _below(part, without)
+                elif owner(part) in (None, study):
+                    yield from _results(part, study, without)
+        elif path.name not in without:
+            yield from _below(path, without)
 
 
 def _records(names: Collection[str]) -> Iterator[Path]:
     """Snakemake's records of outputs that are archived: named by the output in Base64, long names in folders."""
-    for path in _below(Path(RECORDS), set(), ()) if Path(RECORDS).is_dir() else ():
+    tops = sorted(Path(RECORDS).iterdir()) if Path(RECORDS).is_dir() else []
+    for path in (one for top in tops for one in _below(top, ())):
         name = "".join(part.removeprefix("@") for part in path.relative_to(RECORDS).parts)
         try:
             output = base64.urlsafe_b64decode(name).decode()
@@ -98,16 +111,14 @@ def _records(names: Collection[str]) -> Iterator[Path]:
             yield path
 
 
-def _below(folder: Path, seen: set[str], without: Collection[str]) -> Iterator[Path]:
-    """Files below a folder; links are followed, once each."""
-    real = os.path.realpath(folder)
-    if real in seen:
-        return
-    for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            if not ("unfinished" in without and UNFINISHED.search(path.name)):
-                yield from _below(path, {*seen, real}, without)
-        elif path.is_file():
-            yield path
-        else:
-            raise UserError(f"{path}: is no file and no folder, and cannot be archived; remove it")
+def _below(path: Path, without: Collection[str]) -> Iterator[Path]:
+    """The file at a path, or all files below it but those of another study."""
+    if path.is_symlink():
+        raise UserError(f"{path}: is a link, and an archive has none; put what it leads to in its place, or remove it")
+    if path.is_file():
+        yield path
+    elif not path.is_dir():
+        raise UserError(f"{path}: is no file and no folder, and cannot be archived; remove it")
+    elif not (path / OWNER).exists() and not ("unfinished" in without and UNFINISHED.search(path.name)):
+        for one in sorted(path.iterdir()):
+            yield from _below(one, without)

@@ -10,6 +10,7 @@ described as a whole, or the metadata of a large study could not be opened. SHA2
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,9 +18,10 @@ from urllib.parse import quote
 
 import drivelab
 from drivelab.archive.contents import RECORDS, Item, archived_name
+from drivelab.archive.described import words_of
 from drivelab.archive.made import Made, made
 from drivelab.archive.publication import Publication
-from drivelab.config.study import Study
+from drivelab.config.study import PARTS, Study
 
 METADATA = "ro-crate-metadata.json"
 PREVIEW = "ro-crate-preview.html"
@@ -35,18 +37,9 @@ _FORMATS = {
     ".svg": "image/svg+xml", ".png": "image/png", ".txt": "text/plain", ".log": "text/plain", ".csv": "text/csv",
     "": "text/plain",
 }  # fmt: skip
-_FOLDERS = {
-    "cells": "A folder for each cell: fio's job, its JSON output, stdout, stderr, exit status and one-second logs",
-    "condition": "What the drive was conditioned with, a folder for each job",
-    "tables": "Numbers made of the recordings, typed Parquet with units in the column names",
-    "figures": "Figures made of the tables",
-    "report": "The report, and its pages for print",
-    "logs": "What each job of the workflow said",
-    "traces": "Traces of block I/O",
-    "virtual": "State of virtual drives",
-    "metadata": "Snakemake's records of how each output came about",
-}
 _DERIVED = ("tables", "figures", "report")
+_MOST_NAMED = 12
+_PART = re.compile(f"{PARTS}/[^/]+/")
 
 
 def crate(
@@ -68,10 +61,12 @@ def crate(
             parts.setdefault(above, {})[below] = None
             if below not in described:
                 described[below] = (
-                    _folder(below, recordings)
+                    _folder(below, study, recordings)
                     if below.endswith("/")
                     else _file(item.name, digests[item.name], sizes_bytes[item.name])
                 )
+                if chain[0] not in recordings:
+                    described[below]["description"] = words_of(below, study)
     for name, own in parts.items():
         if name != "./":
             described[name]["hasPart"] = _references(map(_place, own))
@@ -84,8 +79,7 @@ def crate(
         "@id": "./",
         "@type": "Dataset",
         "name": study.title,
-        "description": f"Measurements of {', '.join(study.subjects)} by {len(recordings)} recordings of the protocols "
-        f"{', '.join(dict.fromkeys(one.protocol for one in study.measurements))}: raw evidence, tables and report",
+        "description": _words(study, len(recordings)),
         "datePublished": publication.published or _latest(recordings),
         **publication.properties,
         "conformsTo": {"@id": PROFILE},
@@ -99,6 +93,15 @@ def crate(
     graph = [about, root, profile, *publication.entities, *sorted(rest, key=lambda one: str(one["@id"]))]
     body = {"@context": CONTEXT, "@graph": [_compacted(one) for one in graph]}
     return json.dumps(body, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _words(study: Study, recordings: int) -> str:
+    named = ", ".join(study.subjects) if len(study.subjects) <= _MOST_NAMED else f"{len(study.subjects)} drives"
+    protocols = list(dict.fromkeys(one.protocol for one in study.measurements))
+    return (
+        f"Measurements of {named} by {recordings} recording{'s' * (recordings != 1)} of the protocol"
+        f"{'s' * (len(protocols) > 1)} {', '.join(protocols)}: raw evidence, tables and report"
+    )
 
 
 def _latest(recordings: Mapping[str, Made]) -> str:
@@ -121,6 +124,9 @@ def _chain(name: str, recordings: Mapping[str, Made], results: str) -> list[str]
     if name.startswith(RECORDS):
         return [f"{RECORDS}/"]
     below = name.removeprefix(results)
+    if (drive := _PART.match(below)) is not None:  # a drive of a fleet, which may have a thousand: its report alone
+        part = f"{results}{drive[0]}"
+        return [part, name] if below.startswith(f"{drive[0]}report/") else [part]
     top, slash, rest = below.partition("/")
     if below == name or not slash:
         return [name]
@@ -144,12 +150,11 @@ def _file(name: str, digest: str, size_bytes: int) -> Entity:
     }
 
 
-def _folder(name: str, recordings: Mapping[str, Made]) -> Entity:
+def _folder(name: str, study: Study, recordings: Mapping[str, Made]) -> Entity:
     one: Entity = {"@id": _place(name), "@type": "Dataset", "name": PurePosixPath(name).name}
     if name in recordings:
         return {**one, "name": recordings[name].name, "description": recordings[name].words}
-    words = _FOLDERS.get(PurePosixPath(name).name)
-    return {**one, "description": words} if words else one
+    return {**one, "description": words_of(name, study)}
 
 
 def _inputs(of: Made, study: Study, described: Mapping[str, Entity]) -> list[str]:

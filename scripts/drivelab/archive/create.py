@@ -21,13 +21,14 @@ from drivelab.archive.preview import preview
 from drivelab.archive.publication import Publication
 from drivelab.config.study import Study
 from drivelab.errors import UserError
-from drivelab.recording.checksums import CHECKSUMS, lines_of, parse
+from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MANIFEST, MISSING, lines_of, lost, parse
 from drivelab.recording.writer import UNFINISHED
 
 README = "README.txt"
 OF_THE_ARCHIVE = (README, METADATA, PREVIEW, CHECKSUMS)
 """Files that an archive has beside those of the study."""
 SIDE_FILE = ".sha256"
+_VERSIONS = REQUIREMENTS.rpartition("/")[0] + "/"
 
 Watch = Callable[[int], None]
 
@@ -44,10 +45,12 @@ class Written:
     """What came of it."""
 
     files: int = 0
+    """Of the study; those that the archive has beside them are counted apart, here and in all that is told of it."""
+    own_files: int = 0
     size_bytes: int = 0
-    """Of all files, before compression."""
-    altered: list[str] = field(default_factory=list)
-    """Files of recordings that are not as they were measured, by the recording's own checksums."""
+    """Of all files of the study, before compression."""
+    altered: dict[str, str] = field(default_factory=dict)
+    """ALTERED, MISSING or ADDED by the name of a file of a recording that is not as it was measured."""
     digest: str = ""
     """SHA-256 of the archive; of a folder, of its checksums."""
 
@@ -57,8 +60,10 @@ def write_archive(
 ) -> Written:
     """Write an archive and `….sha256` beside it, whole or not at all.
 
-    Raises UserError if there is something already, the disk is full, or a file changes meanwhile.
+    Raises UserError if there is something already, for a place in the study's results, if the disk is full, and if a
+    file changes meanwhile.
     """
+    refuse_place(output, study)
     refuse_existing(output)
     with _whole(output) as file:
         sink = Writer(file)
@@ -72,6 +77,7 @@ def write_folder(
     study: Study, items: Sequence[Item], output: Path, publication: Publication, watch: Watch = lambda size: None
 ) -> Written:
     """Write a crate as a folder, whole or not at all; raises UserError as `write_archive`."""
+    refuse_place(output, study)
     refuse_existing(output)
     part = output.with_name(output.name + ".part")
     with _named(part):
@@ -86,10 +92,24 @@ def write_folder(
     return written
 
 
+def of_the_study(name: str) -> bool:
+    """Whether a file of an archive is one of the study, not one that the archive has for itself."""
+    return name not in OF_THE_ARCHIVE and not name.startswith(_VERSIONS)
+
+
+def refuse_place(output: Path, study: Study) -> None:
+    """Raise UserError for a place in the study's own results: the next archive would hold this one."""
+    if output.resolve().is_relative_to(study.results.resolve()):
+        raise UserError(
+            f"{output}: is in the results of the study, {study.results}, and would become a part of them; name a place "
+            "elsewhere"
+        )
+
+
 def refuse_existing(output: Path) -> None:
     """Raise UserError if there is something: nothing is ever overwritten."""
     for path in (output, output.with_name(output.name + SIDE_FILE)):
-        if path.exists():
+        if os.path.lexists(path):
             raise UserError(f"{path}: is there already, and nothing is overwritten; name another, or remove it")
 
 
@@ -171,21 +191,30 @@ def _fill(sink: Sink, study: Study, items: Sequence[Item], publication: Publicat
         sizes[item.name] = status.st_size
         latest_s = max(latest_s, int(status.st_mtime))
         watch(status.st_size)
-    written.altered = sorted(_altered(digests, sums))
+    written.altered = dict(sorted({**dict(_altered(digests, sums)), **dict(_lost(items))}.items()))
     graph = crate(study, items, digests, sizes, publication)
-    texts = {README: _readme(study), METADATA: graph, PREVIEW: preview(graph)}
+    texts = {README: _readme(study), METADATA: graph, PREVIEW: preview(graph, _first(study))}
     for name, text in texts.items():
         digests[name] = _add(sink, name, text.encode(), latest_s)
     _add(sink, CHECKSUMS, lines_of(digests), latest_s)
-    written.files, written.size_bytes = len(digests) + 1, sum(sizes.values())
+    written.files = sum(map(of_the_study, digests))
+    written.own_files = len(digests) + 1 - written.files
+    written.size_bytes = sum(sizes.values())
     return written
+
+
+def _first(study: Study) -> list[str]:
+    """Names of the files to begin with."""
+    results = archived_name(study.results)
+    report = (f"{results}/report/index.html", f"{results}/report/pts-pages.pdf")
+    return [*report, archived_name(study.path), archived_name(study.drives_sheet)]
 
 
 def _add(sink: Sink, name: str, data: bytes, mtime_s: int) -> str:
     return sink.add(name, io.BytesIO(data), len(data), mtime_s)
 
 
-def _altered(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[str]:
+def _altered(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     """Files of finished recordings that are not as their recordings' checksums have them, or not there."""
     of: dict[str, set[str]] = {prefix: set() for prefix in sums}
     for name in digests:
@@ -196,11 +225,19 @@ def _altered(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[
             continue
         wanted, sound = parse(sums[prefix])
         if not sound:
-            yield prefix + CHECKSUMS
+            yield prefix + CHECKSUMS, ALTERED
         expected = {prefix + name: digest for name, digest in wanted.items()}
         for name in {*expected, *names} - {prefix + CHECKSUMS}:
             if digests.get(name) != expected.get(name):
-                yield name
+                yield name, MISSING if name not in digests else ADDED if name not in expected else ALTERED
+
+
+def _lost(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
+    """Checksums of finished recordings that are not there, though the recording says that there were some."""
+    for item in items:
+        folder = item.path.parent
+        if item.path.name == MANIFEST and not UNFINISHED.search(folder.name) and lost(folder):
+            yield item.name.removesuffix(MANIFEST) + CHECKSUMS, MISSING
 
 
 def _recording_of(name: str, prefixes: Collection[str]) -> str | None:

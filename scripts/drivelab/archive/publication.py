@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
+
+from packaging.licenses import canonicalize_license_expression
 
 from drivelab.errors import UserError
 
 _AUTHOR = re.compile(r"\s*([^<>]*[^<>\s])\s*(?:<\s*(?:https?://orcid\.org/)?([0-9Xx-]+)\s*>)?\s*")
 _ORCID = re.compile(r"(\d{4}-){3}\d{3}[\dX]")
-_SPDX = re.compile(r"[A-Za-z0-9.+-]+")
+_SPDX = re.compile(r"(?!LicenseRef-)[A-Za-z0-9.-]+")
+"""One name; packaging knows which are in the list, and takes expressions and names of one's own too."""
 _NO_LICENCE = "No licence was given: ask the authors before the data are used."
 
 
@@ -51,11 +54,22 @@ def publication(authors: Sequence[str], licence: str | None, published: str | No
             date.fromisoformat(published)
         except ValueError:
             raise UserError(f"'{published}' is no date; write it as 2026-05-01") from None
-    if licence is not None and not licence.startswith(("http://", "https://")):
-        if not _SPDX.fullmatch(licence):
-            raise UserError(f"'{licence}' is no licence; give a name of the SPDX list, such as CC-BY-4.0, or a URL")
-        licence = f"https://spdx.org/licenses/{licence}"
-    return Publication(tuple(map(_author, authors)), licence, published)
+    return Publication(tuple(map(_author, authors)), None if licence is None else _licence(licence), published)
+
+
+def _licence(text: str) -> str:
+    """URL of a licence."""
+    try:
+        url = urlsplit(text)
+        if url.scheme in ("http", "https") and url.netloc:
+            return text
+        if _SPDX.fullmatch(text):
+            return f"https://spdx.org/licenses/{canonicalize_license_expression(text)}"
+    except ValueError:  # neither
+        pass
+    raise UserError(
+        f"'{text}' is no licence; give a name of the list https://spdx.org/licenses/, such as CC-BY-4.0, or a URL"
+    )
 
 
 def _author(text: str) -> dict[str, Any]:

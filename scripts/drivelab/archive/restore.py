@@ -11,7 +11,8 @@ from pathlib import Path
 
 from drivelab.archive.container import CHUNK_BYTES, DamagedError, Member, Reader, plain_name
 from drivelab.archive.contents import ELSEWHERE, RECORDS
-from drivelab.archive.verify import Verdict, below_top, of_the_study, verify
+from drivelab.archive.create import of_the_study
+from drivelab.archive.verify import Verdict, below_top, verify
 from drivelab.errors import UserError
 
 _FEW = 5
@@ -33,16 +34,19 @@ def restore(path: Path, folder: Path, digest: str | None = None, watch: Watch = 
     """Write the files of an archive below a folder, with their times; those that are there already may be the same.
 
     The whole archive is verified before anything is written, and each file again while it is; `watch` is told the
-    bytes of both. Raises UserError for an archive that was altered, and if a file is there with another content.
+    bytes of both. Raises UserError for an archive that was altered, if a file is there with another content, and if
+    `folder` is no folder.
     """
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder, which needs no restoring; copy it")
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise UserError(f"{folder}: is no folder, and files cannot be restored into it; name another with --to")
     verdict = verify(path, digest, watch)
     if verdict.altered:
         raise UserError(
             f"{path}: is not as it was written ({_few(list(verdict.altered))}), nothing was restored; see "
             "'drivelab archive verify', and take another copy"
         )
-    if path.is_dir():
-        raise UserError(f"{path}: is a folder, which needs no restoring; copy it")
     there = _there(verdict, folder)
     written = 0
     with path.open("rb") as file:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from drivelab.archive.container import DamagedError, Member, Reader
-from drivelab.archive.create import OF_THE_ARCHIVE, SIDE_FILE
+from drivelab.archive.create import SIDE_FILE, of_the_study
 from drivelab.errors import UserError
 from drivelab.recording import checksums
 from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MISSING, UNREADABLE
@@ -37,13 +37,26 @@ class Verdict:
     digests: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 by name that the files should have."""
 
+    @property
+    def files(self) -> int:
+        """Number of files of the study."""
+        return sum(map(of_the_study, self.digests))
+
+    @property
+    def own_files(self) -> int:
+        """Number of those that the archive has for itself, with the one that has the checksums."""
+        return len(self.digests) + 1 - self.files
+
 
 def verify(path: Path, digest: str | None = None, watch: Watch = lambda size: None) -> Verdict:
     """Read an archive, or a crate in a folder, once, in bounded memory.
 
     It is compared with its own checksums, with `digest` if there is one, and with the file `….sha256` beside it if
-    that is there: who alters all of the former can be found out by the latter alone.
+    that is there: who alters all of the former can be found out by the latter alone. Raises UserError for a folder
+    without checksums, and for a `digest` that is no SHA-256.
     """
+    if digest is not None and not _SHA256.fullmatch(digest.lower()):
+        raise UserError(f"--digest '{digest}' is no SHA-256; give the 64 hexadecimal digits that 'create' printed")
     verdict = _folder(path) if path.is_dir() else _file(path, watch)
     side = path.with_name(path.name + SIDE_FILE)
     kept = [digest.lower()] if digest else []
@@ -132,8 +145,3 @@ def _differences(
         elif found[name] is None or (name in wanted and found[name] != wanted[name]):
             altered[name] = ALTERED
     return altered
-
-
-def of_the_study(name: str) -> bool:
-    """Whether a member is a file of the study, not one that the archive has for itself."""
-    return name not in OF_THE_ARCHIVE and not name.startswith("versions/")

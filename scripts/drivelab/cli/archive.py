@@ -28,7 +28,9 @@ def add_parser(commands: Any) -> None:
     ):
         create = actions.add_parser(name, help=words)
         create.add_argument("study", metavar="STUDY", help="study file")
-        create.add_argument("-o", "--output", type=Path, required=True, metavar=what)
+        create.add_argument(
+            "-o", "--output", type=Path, required=True, metavar=what, help="what is made; never overwritten"
+        )
         create.add_argument("--license", metavar="NAME", help="of the data: a name of the SPDX list, or a URL")
         create.add_argument(
             "--author", action="append", default=[], metavar="AUTHOR", help='"Name <ORCID>", repeatable'
@@ -42,7 +44,7 @@ def add_parser(commands: Any) -> None:
     check.add_argument("--json", action="store_true", help="print what was found as JSON")
     check.set_defaults(handler=_verify)
     back = actions.add_parser("restore", help="put the files of an archive back; overwrites nothing")
-    back.add_argument("file", type=Path, metavar="FILE")
+    back.add_argument("file", type=Path, metavar="FILE", help="an archive")
     back.add_argument("--to", type=Path, metavar="FOLDER", help="(default: the project's folder)")
     back.add_argument("--digest", metavar="SHA256", help="that 'create' printed, kept apart from the archive")
     back.set_defaults(handler=_restore)
@@ -67,10 +69,11 @@ def _create(options: argparse.Namespace) -> int:
 
 
 def _tell(output: Path, written: Written, folder: bool) -> None:
-    for name in written.altered:
-        print(f"{name}: not as it was measured, by the checksums of its recording; it is archived as it is")
+    for name, what in written.altered.items():
+        print(f"{name}: {what} since it was measured; the recording is archived as it is")
     packed = "" if folder else f", packed into {format_amount(output.absolute().stat().st_size)}"
-    print(f"{output}: {written.files} files of {format_amount(written.size_bytes)}{packed}")
+    amount = format_amount(written.size_bytes)
+    print(f"{output}: {written.files} files of the study, {amount}, and {written.own_files} about it{packed}")
     print(f"SHA-256 {'of SHA256SUMS ' * folder}{written.digest}; keep it apart, it tells of any alteration")
 
 
@@ -87,8 +90,8 @@ def _verify(options: argparse.Namespace) -> int:
             verdicts.append(verify(path, options.digest, watch))
     if options.json:
         facts = [
-            {"archive": str(one.path), "sha256": one.digest, "files": len(one.digests), "altered": one.altered,
-             "compared": one.compared}
+            {"archive": str(one.path), "sha256": one.digest, "files": one.files, "own_files": one.own_files,
+             "altered": one.altered, "compared": one.compared}
             for one in verdicts
         ]  # fmt: skip
         print(json.dumps(facts, indent=1))
@@ -103,7 +106,8 @@ def _tell_verdict(verdict: Verdict) -> None:
         print(f"{verdict.path}: {name}: {what}")
     if not verdict.altered:
         apart = "and by the one kept apart" if verdict.compared else "compare it with the one that was printed"
-        print(f"{verdict.path}: as it was written, {len(verdict.digests)} files; SHA-256 {verdict.digest}, {apart}")
+        counts = f"{verdict.files} files of the study and {verdict.own_files} about it"
+        print(f"{verdict.path}: as it was written, {counts}; SHA-256 {verdict.digest}, {apart}")
 
 
 def _restore(options: argparse.Namespace) -> int:
@@ -114,7 +118,7 @@ def _restore(options: argparse.Namespace) -> int:
     folder = options.to or ROOT
     with _progress("verifying and restoring", 2 * options.file.stat().st_size) as watch:
         done = restore(options.file, folder, options.digest, watch)
-    print(f"{folder}: {done.written} files restored, {done.there} were there already")
+    print(f"{folder}: {done.written} files of the study restored, {done.there} were there already")
     if done.elsewhere:
         print(f"{done.elsewhere} files lay outside the project's folder and are in {folder / ELSEWHERE} now; move them")
     return 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drivelab.drives.sysfs import SECTOR_BYTES, Wear
+from drivelab.drives.sysfs import SECTOR_BYTES, VIRTUAL_CLOCK, Wear
 from drivelab.units import format_size
 
 
@@ -43,7 +43,8 @@ def judge(seal: Seal, stage: str, serial: str, plan: str, live: Wear) -> Verdict
     """Compare a seal with what is wanted (`stage`, `serial`, `plan`) and with the live counters of the drive.
 
     The kernel's counters end with the host's uptime or the device's attachment; then only a drive with a counter of
-    its own can vouch for itself, to within `nvme.DATA_UNIT_BYTES`, and not for what was discarded.
+    its own can vouch for itself, to within `nvme.DATA_UNIT_BYTES`, and not for what was discarded. On the virtual
+    clock they are those of the drive's model.
     """
     if seal.stage != stage:
         return Verdict(False, f"the drive was left after {seal.stage}, not after {stage}")
@@ -64,7 +65,8 @@ def judge(seal: Seal, stage: str, serial: str, plan: str, live: Wear) -> Verdict
             f"others wrote {format_size(written * SECTOR_BYTES)} and discarded "
             f"{format_size(discarded * SECTOR_BYTES)} since",
         )
-    return Verdict(True, "nobody wrote or discarded anything since, by the kernel's counters")
+    whose = "the counters of the drive's model" if live.boot_id == VIRTUAL_CLOCK else "the kernel's counters"
+    return Verdict(True, f"nobody wrote or discarded anything since, by {whose}")
 
 
 def counters_lost(before: Wear, live: Wear) -> str | None:

@@ -11,6 +11,8 @@ from drivelab.errors import UserError
 
 SECTOR_BYTES = 512
 """Unit of /sys/block/*/size and stat, whatever the logical block (Documentation/block/stat.rst)."""
+VIRTUAL_CLOCK = "virtual clock"
+"""In the place of a boot: no kernel counts what is done on the virtual clock, the model of the drive does."""
 
 
 @dataclass(frozen=True)

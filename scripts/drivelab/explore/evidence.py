@@ -57,6 +57,13 @@ def of_delta(row: Mapping[str, Any], summary: pd.DataFrame, results: Path, reduc
     return facts
 
 
+def as_measured(facts: Mapping[str, Any]) -> bool:
+    """Whether no recording that a number stands on was altered, as far as checksums tell."""
+    sides = [one for side in ("basis", "comparison") for one in facts.get(f"{side}_evidence", ())]
+    recordings = [one for value in (facts, *sides) for one in value.get("recordings", ())]
+    return not any(one["altered"] for one in recordings)
+
+
 def _readable(name: str, results: Path, row: Mapping[str, Any], places: Sequence[str]) -> Facts:
     try:
         return _recording(name, results, row, places)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +17,10 @@ CHECKSUMS = "SHA256SUMS"
 MANIFEST = "recording.json"
 """Says whether there are checksums, should they be gone; one of the files that they are of."""
 ALTERED, MISSING, ADDED, UNREADABLE = "altered", "missing", "added", "unreadable"
+REPLACED = "replaced by a link"
+"""Of a file: its content is that of another place now, which may change at any time."""
+_JOURNAL = "journal.jsonl"
+_INTERRUPTED = re.compile(r"\.interrupted-\d+/")
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)", re.DOTALL)
 
 
@@ -24,7 +29,7 @@ def digests(folder: Path) -> dict[str, str]:
 
     Files are read as streams. Raises OSError for one that cannot be read.
     """
-    return {name: _digest(path) for name, path in _files(folder).items()}
+    return {name: _digest(path) for name, path in _files(folder)[0].items()}
 
 
 def write_checksums(folder: Path) -> None:
@@ -52,17 +57,23 @@ def checksummed(folder: Path) -> bool:
 
 
 def altered(folder: Path) -> dict[str, str]:
-    """What is not as it was when the checksums were taken: ALTERED, MISSING, ADDED or UNREADABLE by the file's path.
+    """What is not as it was when the checksums were taken: ALTERED, MISSING, ADDED, UNREADABLE or REPLACED by path.
 
-    Empty where all is as it was, and of a recording of before there were checksums.
+    Links are not followed: one that was added is named, wherever it leads to, and so are empty folders, with a slash
+    at the end of the name, but for those that a measurement leaves. Empty where all is as it was, and of a recording
+    of before there were checksums.
     """
     if not checksummed(folder):
-        manifest = folder / MANIFEST
-        return {CHECKSUMS: MISSING} if manifest.exists() and CHECKSUMS.encode() in manifest.read_bytes() else {}
+        return {CHECKSUMS: MISSING} if lost(folder) else {}
     wanted, sound = parse((folder / CHECKSUMS).read_bytes())
-    found = {} if sound else {CHECKSUMS: ALTERED}
-    present = _files(folder)
-    for name in sorted({*wanted, *present}):
+    present, others = _files(folder)
+    journal = _bytes(folder / _JOURNAL)
+    others = {name for name in others if not _left_empty(name, journal)}
+    found = {name: ADDED if name not in wanted else ALTERED for name in others}
+    if not sound:
+        found[CHECKSUMS] = ALTERED
+    found |= {name: REPLACED for name in (*others & wanted.keys(), CHECKSUMS) if (folder / name).is_symlink()}
+    for name in {*wanted, *present} - found.keys():
         if name not in present:
             found[name] = MISSING
         elif name not in wanted:
@@ -73,14 +84,41 @@ def altered(folder: Path) -> dict[str, str]:
                     found[name] = ALTERED
             except OSError:
                 found[name] = UNREADABLE
-    return found
+    return dict(sorted(found.items()))
 
 
-def _files(folder: Path) -> dict[str, str]:
-    """Paths by what they are relative to the folder."""
-    top = len(f"{folder}/")
-    found = [f"{place}/{name}" for place, _, names in os.walk(folder) for name in names]
-    return {path[top:]: path for path in sorted(found) if path[top:] != CHECKSUMS}
+def lost(folder: Path) -> bool:
+    """Whether a recording was given checksums, as its manifest says, and has none any more."""
+    manifest = folder / MANIFEST
+    return not checksummed(folder) and manifest.is_file() and CHECKSUMS.encode() in manifest.read_bytes()
+
+
+def _files(folder: Path) -> tuple[dict[str, str], set[str]]:
+    """Paths of regular files by what they are relative to the folder, and the names of what is none and no folder with
+    files: links, pipes and devices, and empty folders with a slash at the end."""
+    top, found, others = len(f"{folder}/"), {}, set()
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = f"{place}/{name}"
+            kind = os.lstat(path).st_mode
+            if stat.S_ISREG(kind):
+                found[path[top:]] = path
+            elif not stat.S_ISDIR(kind):
+                others.add(path[top:])
+        if not folders and not names and (below := place[top:]):
+            others.add(f"{below}/")
+    own = {CHECKSUMS}
+    return {name: found[name] for name in sorted(found.keys() - own)}, others - own
+
+
+def _left_empty(name: str, journal: bytes) -> bool:
+    """Whether a measurement leaves this folder empty, which no checksum can tell: of idle time there is nothing but the
+    line in the journal, and a cell that was killed at once has not even that."""
+    return bool(_INTERRUPTED.search(name)) or f'"directory":"{name.removesuffix("/")}"'.encode() in journal
+
+
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
 
 
 def _digest(path: str) -> str:

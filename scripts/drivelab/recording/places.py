@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drivelab.config.study import PARTS
+from drivelab.config.study import PARTS, Study
+from drivelab.errors import UserError
 from drivelab.plan.plan import drive_in_sheet
+
+OWNER = "study.txt"
+"""File of a results folder with the name of the study that it is of."""
 
 
 def homes(results: Path) -> list[Path]:
@@ -17,3 +21,17 @@ def home(results: Path, recording: str) -> Path:
     """The one of these that a recording, DRIVE/MEASUREMENT/KEY, belongs to."""
     part = results / PARTS / drive_in_sheet(recording.partition("/")[0])
     return part if part.is_dir() else results
+
+
+def owner(results: Path) -> str | None:
+    """Name of the study that a results folder is of; None where nothing was run yet."""
+    path = results / OWNER
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else None
+
+
+def refuse_other_owner(study: Study) -> None:
+    """Raise UserError if the study's results folder is another study's."""
+    if (found := owner(study.results)) not in (None, study.name):
+        raise UserError(
+            f"{study.path}: key 'results' is {study.results}, which holds study '{found}'; name another folder"
+        )

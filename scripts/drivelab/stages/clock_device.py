@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.drives.sysfs import SECTOR_BYTES, Wear
+from drivelab.drives.sysfs import SECTOR_BYTES, VIRTUAL_CLOCK, Wear
 from drivelab.fio.early_end import StopRule
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
@@ -55,7 +55,7 @@ class ClockDevice:
 
     def wear(self) -> Wear:
         counters = self._drive.counters()
-        return Wear("virtual clock", "virtual clock", counters["host_write_bytes"] // SECTOR_BYTES,
+        return Wear(VIRTUAL_CLOCK, VIRTUAL_CLOCK, counters["host_write_bytes"] // SECTOR_BYTES,
                     counters["trimmed_bytes"] // SECTOR_BYTES)  # fmt: skip
 
     def sectors_written(self) -> int:

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.archive import KINDS
 from drivelab.archive.contents import Item, contents
 from drivelab.archive.create import write_archive, write_folder
 from drivelab.archive.publication import Publication, publication
+from drivelab.archive.restore import restore
 from drivelab.archive.verify import verify
 from drivelab.config.study import Study, load_study
 from drivelab.errors import UserError
@@ -78,12 +80,54 @@ def test_a_study_without_recordings_is_refused(project: Path) -> None:
         contents(study)
 
 
-def test_links_are_followed_once_and_what_is_no_file_is_refused(study: Study, tmp_path: Path) -> None:
-    (study.results / "tables/loop").symlink_to((study.results / "tables").absolute())
-    (study.results / "tables/file").symlink_to(Path("config/drives.tsv").absolute())
-    assert f"{study.results}/tables/file" in names(study)
-    os.mkfifo(study.results / "tables/pipe")
+@pytest.mark.parametrize("kind", ["tables", "report", "figures", "logs", "virtual"])
+def test_kinds_are_left_out_of_the_drives_of_a_fleet_too(kind: str, study: Study) -> None:
+    for name in (
+        "study.txt",
+        "logs/drives/op7.1.log",
+        *(f"drives/op7/{one}/secret" for one in KINDS),
+        "drives/op7/study.txt",
+    ):
+        (study.results / name).parent.mkdir(parents=True, exist_ok=True)
+        (study.results / name).write_text(study.name)
+    told = {one for one in names(study, kind) if f"/{kind}/" in one}
+    assert told == set()
+    assert {f"{study.results}/drives/op7/{one}/secret" for one in KINDS if one != kind} <= names(study, kind)
+
+
+def test_results_of_another_study_are_left_out_wherever_they_are(study: Study) -> None:
+    for place in ("drives/op9", "deep/below"):
+        (study.results / place).mkdir(parents=True)
+        (study.results / place / "study.txt").write_text("another")
+        (study.results / place / "secret").touch()
+    assert not any("secret" in one for one in names(study))
+
+
+def test_a_results_folder_of_another_study_is_refused(study: Study) -> None:
+    (study.results / "study.txt").write_text("another\n")
+    with pytest.raises(UserError, match="which holds study 'another'; name another folder"):
+        contents(study)
+
+
+@pytest.mark.parametrize("to", ["..", "/etc", "config/drives.tsv", "nowhere"])
+@pytest.mark.parametrize("name", ["link", "tables/link", "recordings/op7/pts-iops/0123456789ab-run1/cells/link"])
+def test_a_link_is_refused_wherever_it_leads(name: str, to: str, study: Study) -> None:
+    (study.results / name).symlink_to(to)
+    with pytest.raises(UserError, match="link: is a link, and an archive has none; put what it leads to in its place"):
+        contents(study)
+
+
+@pytest.mark.parametrize("name", ["pipe", "tables/pipe"])
+def test_what_is_no_file_is_refused(name: str, study: Study) -> None:
+    os.mkfifo(study.results / name)
     with pytest.raises(UserError, match="pipe: is no file and no folder"):
+        contents(study)
+
+
+@pytest.mark.parametrize("name", [b"a\nb", b"a\\b", b"a\rb", b"\xff"])
+def test_a_name_that_checksums_cannot_have_is_refused(name: bytes, study: Study) -> None:
+    (study.results / "tables" / os.fsdecode(name)).touch()
+    with pytest.raises(UserError, match="in its name; rename it"):
         contents(study)
 
 
@@ -134,8 +178,39 @@ def test_an_altered_recording_is_told_and_archived_as_it_is(study: Study, tmp_pa
     (recording / "more").touch()
     (recording / "plan.json").unlink()
     written = write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
-    assert written.altered == [f"{recording}/{name}" for name in ("cells/fio.json", "more", "plan.json")]
+    assert written.altered == {
+        f"{recording}/cells/fio.json": "altered",
+        f"{recording}/more": "added",
+        f"{recording}/plan.json": "missing",
+    }
     assert not verify(tmp_path / "a.tar.gz").altered
+
+
+def test_checksums_that_a_recording_has_lost_are_told(study: Study, tmp_path: Path) -> None:
+    recording = study.results / "recordings/op7/pts-iops/0123456789ab-run1"
+    (recording / "recording.json").write_text('{"checksums": "SHA256SUMS"}')
+    (recording.with_name(f"{recording.name}.part") / "recording.json").write_text('{"checksums": "SHA256SUMS"}')
+    (recording / "SHA256SUMS").unlink()
+    written = write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
+    assert written.altered == {f"{recording}/SHA256SUMS": "missing"}
+
+
+@pytest.mark.parametrize("write", [write_archive, write_folder])
+def test_no_archive_is_written_into_the_study(write: object, study: Study) -> None:
+    with (
+        nothing_left(study.results),
+        pytest.raises(UserError, match="would become a part of them; name a place elsewhere"),
+    ):
+        write(study, contents(study), study.results.absolute() / "tables/../a", NOW)  # type: ignore[operator]
+
+
+def test_all_messages_count_alike(study: Study, tmp_path: Path) -> None:
+    written = write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
+    verdict, done = verify(tmp_path / "a.tar.gz"), restore(tmp_path / "a.tar.gz", tmp_path / "new")
+    assert written.files == verdict.files == done.written
+    assert written.own_files == verdict.own_files
+    with tarfile.open(tmp_path / "a.tar.gz") as tar:
+        assert len(tar.getnames()) == written.files + written.own_files
 
 
 def test_nothing_is_overwritten(study: Study, tmp_path: Path) -> None:
@@ -197,6 +272,7 @@ def test_authors_and_licences() -> None:
         "#author-A.%20N.%20Other",
     ]
     assert one.licence == "https://spdx.org/licenses/CC-BY-4.0"
+    assert publication([], "cc-by-4.0", None).licence == one.licence
     assert publication([], "https://example.org/terms", None).licence == "https://example.org/terms"
 
 
@@ -206,6 +282,10 @@ def test_authors_and_licences() -> None:
         (["Ada <0000-0002-1825-0098>"], None, None, "is no author"),
         (["<0000-0002-1825-0097>"], None, None, "is no author"),
         ([], "no licence", None, "is no licence"),
+        ([], "BOGUS-9", None, "is no licence"),
+        ([], "LicenseRef-mine", None, "is no licence"),
+        ([], "https://", None, "is no licence"),
+        ([], "http://[x", None, "is no licence"),
         ([], None, "May 2026", "is no date"),
     ],
 )

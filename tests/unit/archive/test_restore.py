@@ -78,6 +78,21 @@ def test_anything_else_in_the_place_of_a_file_is_kept_and_nothing_written(kind: 
     assert there(folder) == before
 
 
+def test_a_file_is_no_place_to_restore_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(
+        UserError, match="file: is no folder, and files cannot be restored into it; name another with --to"
+    ):
+        restore(archive(tmp_path, FILES), tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("digest", ["abc", "", "g" * 64, "0" * 63])
+def test_what_is_no_sha256_says_nothing_against_the_archive(digest: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is no SHA-256; give the 64 hexadecimal digits"):
+        restore(archive(tmp_path, FILES), tmp_path / "new", digest)
+
+
 def test_of_an_altered_archive_nothing_is_written(tmp_path: Path) -> None:
     path = archive(tmp_path, FILES)
     data = bytearray(path.read_bytes())

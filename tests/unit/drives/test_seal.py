@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivelab.drives.seal import Seal, judge
-from drivelab.drives.sysfs import Wear
+from drivelab.drives.sysfs import VIRTUAL_CLOCK, Wear
 
 WEAR = Wear(boot_id="b", diskseq="7", sectors_written=1000, sectors_discarded=10)
 NVME = replace(WEAR, lifetime_bytes_written=5_120_000)
@@ -15,9 +15,18 @@ SEAL = Seal("precondition", "S1", "abc", WEAR, "2026-01-01T00:00:00.000+00:00")
 
 
 def test_intact_when_nothing_happened() -> None:
-    assert judge(SEAL, "precondition", "S1", "abc", WEAR).intact
+    verdict = judge(SEAL, "precondition", "S1", "abc", WEAR)
+    assert verdict.intact
+    assert verdict.reason.endswith("by the kernel's counters")
     assert Seal.from_mapping(SEAL.to_mapping()) == SEAL
     assert Seal.from_mapping(replace(SEAL, wear=NVME).to_mapping()).wear == NVME
+
+
+def test_on_the_virtual_clock_no_kernel_counts() -> None:
+    wear = replace(WEAR, boot_id=VIRTUAL_CLOCK)
+    verdict = judge(replace(SEAL, wear=wear), "precondition", "S1", "abc", wear)
+    assert verdict.intact
+    assert verdict.reason.endswith("by the counters of the drive's model")
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,41 @@ def test_what_is_missing_or_added_is_named(recording: Path) -> None:
     assert all(name.startswith("cells/0-round02-cell00/") for name in found)
 
 
+def test_links_pipes_and_empty_folders_are_seen_and_not_followed(recording: Path, tmp_path: Path) -> None:
+    (recording / "cells/up").symlink_to("..")
+    (recording / "away").symlink_to("nowhere")
+    (recording / "cells/empty").mkdir()
+    os.mkfifo(recording / "cells/pipe")
+    same = tmp_path / "host.json"
+    (recording / "host.json").rename(same)
+    (recording / "host.json").symlink_to(same)
+    (recording / "identity.json").unlink()
+    os.mkfifo(recording / "identity.json")
+    assert altered(recording) == {
+        "away": "added",
+        "cells/empty/": "added",
+        "cells/pipe": "added",
+        "cells/up": "added",
+        "host.json": "replaced by a link",
+        "identity.json": "altered",
+    }
+
+
+def test_checksums_behind_a_link_are_others(recording: Path, tmp_path: Path) -> None:
+    (recording / CHECKSUMS).rename(tmp_path / "sums")
+    (recording / CHECKSUMS).symlink_to(tmp_path / "sums")
+    assert altered(recording) == {CHECKSUMS: "replaced by a link"}
+
+
+def test_empty_folders_that_a_measurement_leaves_are_no_alteration(tmp_path: Path) -> None:
+    recording = made_recording(
+        tmp_path, [{"idle": {"time_s": 0.2}}, {"soak": {"cell": SOAK, "until": {"time_s": 0.3}}}]
+    )
+    assert list((recording / "cells/0-idle").iterdir()) == []
+    (recording / "cells/1-soak.interrupted-1").mkdir()
+    assert altered(recording) == {}
+
+
 def test_checksums_that_are_gone_are_missing(recording: Path) -> None:
     (recording / CHECKSUMS).unlink()
     assert altered(recording) == {CHECKSUMS: "missing"}

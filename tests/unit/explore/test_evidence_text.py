@@ -1,0 +1,91 @@
+"""What a number stands on is told in lines that can be read: once what is the same, in units, without what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drivelab.explore.evidence import as_measured
+from drivelab.explore.evidence_text import lines
+
+WIDTH = 80
+JOB = "[cell]\nioengine=io_uring\nrandseed={}\nbs=4096\n"
+
+
+def cell(number: int, job: str | None = JOB) -> dict[str, Any]:
+    directory = f"results/recordings/a/m/k-run1/cells/{number}"
+    return {"directory": directory, "command": "fio job.fio\n", "job": job and job.format(1000 + number),
+            "engine": "io_uring", "choice": None, "exit_status": 0, "output": f"{directory}/fio.json",
+            "output_sha256": str(number) * 64}  # fmt: skip
+
+
+def recording(**changes: Any) -> dict[str, Any]:
+    return {
+        "folder": "results/recordings/a/m/k-run1",
+        "started": "2026-05-01T10:00:00.123+00:00", "finished": "2026-05-01T10:01:00.456+00:00",
+        "plan_digest": "k", "protocol": "m", "run": 1, "scenario": "synthetic", "clock": "wall",
+        "alterations": "runtime: 1s instead of 60s; rounds: 5 instead of 25",
+        "versions": {"fio": "3.33", "engine": None},
+        "drive": {"capacity_bytes": 67108864, "over_provisioning_pct": 28.0, "virtual": True, "link": None},
+        "host": {"memory_bytes": 8 << 30},
+        "settings": [{"name": "SMT", "state": "not available here"}, {"name": "Clock source", "state": "tsc"}],
+        "seals": [{"stage": "purge", "intact": True, "reason": "nobody wrote"}], "gaps": [],
+        "checksums": "as measured", "altered": {}, "cells": [cell(1), cell(2), cell(3)], **changes,
+    }  # fmt: skip
+
+
+def value(**changes: Any) -> dict[str, Any]:
+    return {"drive": "a", "measurement": "m", "cell_label": "RND 4KiB 0/100", "metric": "iops", "unit": "IOPS",
+            "value": 1924.8003039999999, "statistic": "window average", "n": 1, "samples": [1924.8003039999999] * 20,
+            "recordings": [recording(**changes)]}  # fmt: skip
+
+
+def text(facts: dict[str, Any]) -> str:
+    return "\n".join(lines(facts, WIDTH))
+
+
+def test_what_cells_share_is_told_once_and_their_seeds_each() -> None:
+    told = text(value())
+    assert told.count("bs=4096") == 1
+    assert told.count("fio job.fio") == 1
+    assert [told.count(f"cells/{number}, exit status 0, randseed {1000 + number}") for number in (1, 2, 3)] == [1, 1, 1]
+    other = text(value(cells=[cell(1), cell(2, JOB.replace("4096", "8192"))]))
+    assert (other.count("bs=4096"), other.count("bs=8192")) == (1, 1)
+
+
+def test_units_are_those_of_people_and_nothing_is_endless() -> None:
+    told = text(value())
+    for words in ("value      1924.800304 IOPS", "capacity: 64 MiB (67,108,864 bytes)", "over provisioning: 28 %",
+                  "virtual: yes", "memory: 8 GiB", "2026-05-01 10:00:00 UTC to 2026-05-01 10:01:00 UTC"):  # fmt: skip
+        assert words in told
+    assert max(len(line) for line in told.splitlines() if "SHA-256" not in line) <= WIDTH
+    assert not any(raw in told for raw in ("_bytes", "_pct", "None", "1924.80030399"))
+
+
+def test_what_is_not_available_is_counted_alone() -> None:
+    told = text(value())
+    assert "Clock source: tsc" in told
+    assert "SMT" not in told
+    assert "1 other is not available here" in told
+
+
+def test_a_replay_and_the_virtual_clock_ran_no_fio() -> None:
+    replay = {**cell(1, None), "engine": "native", "choice": {"timing": "original"}}
+    assert "native; timing original" in text(value(cells=[replay]))
+    assert "no fio ran" in text(value(cells=[{**cell(1), "engine": "virtual-clock"}]))
+
+
+@pytest.mark.parametrize("side", ["basis", "comparison"])
+def test_an_alteration_of_either_side_is_found(side: str) -> None:
+    altered = {"checksums": "altered", "altered": {"plan.json": "altered", "cells/up": "added"}}
+    delta = {"basis": "a", "comparison": "b", "measurement": "m", "cell_label": "c", "metric": "iops", "unit": "IOPS",
+             "delta_pct": 1.5, "basis_evidence": [value()], "comparison_evidence": [value()]}  # fmt: skip
+    assert as_measured(delta)
+    delta[f"{side}_evidence"] = [value(**altered)]
+    assert not as_measured(delta)
+    assert not as_measured(value(**altered))
+    told = text(delta)
+    assert "delta  1.5 %" in told
+    assert "plan.json: altered" in told
+    assert "cells/up: added" in told
