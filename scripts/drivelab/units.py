@@ -55,10 +55,11 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_amount(size_bytes: float) -> str:
-    """For people, to three digits: `7.45 TiB`, `512 KiB`."""
+    """For people, to three digits, or whole units: `7.45 TiB`, `512 KiB`, `1,010 MiB`."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if size_bytes >= 0.9995 * _SIZE[unit]:
-            return f"{size_bytes / _SIZE[unit]:.3g} {unit}"
+            amount = size_bytes / _SIZE[unit]
+            return f"{amount:.3g} {unit}" if amount < 999.5 else f"{amount:,.0f} {unit}"
     return f"{size_bytes:.0f} B"
 
 

@@ -6,6 +6,10 @@ block say more, where that is needed:
 
 * `<!-- test: file PATH -->`: the block is the file PATH of the project (a drive sheet or a study is changed as
   `doc_commands` says, so that virtual drives stand in for real ones)
+* `<!-- test: as it is PATH -->`: the same, without any change
+* `<!-- test: shipped PATH -->`: the block is what that file of the project has
+* `<!-- test: rows PATH -->`: the drive sheet as it is shipped with these rows, without any change
+* `<!-- test: entry PATH -->`: the file as it is shipped with this entry at its end
 * `<!-- test: status N -->`: the command ends with that status
 * `<!-- test: output -->`: the lines are printed by the block before, … stands for anything
 * `<!-- test: protocol|steps|applications|virtual drives|profile -->`: what an example of YAML is, if it is no part of a
@@ -37,9 +41,10 @@ from doc_commands import (
     shortened_study,
     stand_in_sheet,
     unknown_words,
+    with_rows,
 )
 from doc_files import given
-from doc_pages import Block, blocks, mentions, pages
+from doc_pages import ROOT, Block, blocks, mentions, pages
 from mini_project import Project
 
 from drivelab.config.schema import validate
@@ -172,7 +177,7 @@ class Page:
                 except subprocess.TimeoutExpired:
                     os.killpg(process.pid, signal.SIGKILL)
                     raise
-            assert process.returncode in (0, 130, -signal.SIGINT), process.returncode
+            assert process.returncode == 0, process.returncode
 
     def text(self, block: Block) -> None:
         if block.directive == "output":
@@ -190,16 +195,25 @@ class Page:
         self._file(block)
 
     def _file(self, block: Block) -> bool:
-        kind, _, name = block.directive.partition(" ")
-        if kind != "file":
+        kind, _, name = block.directive.rpartition(" ")
+        if kind not in ("file", "as it is", "shipped", "rows", "entry"):
             return False
-        changed = block.text
-        if name.endswith("drives.tsv"):
-            changed = stand_in_sheet(changed)
-        elif block.language == "yaml" and "measurements" in yaml.safe_load(changed):
-            validate(yaml.safe_load(changed), "study", block.place)
-            changed = shortened_study(changed)
-        (self.project.folder / name).write_text(changed, encoding="utf-8")
+        path, made = self.project.folder / name, block.text
+        is_study = block.language == "yaml" and "measurements" in yaml.safe_load(made)
+        if is_study:
+            validate(yaml.safe_load(made), "study", block.place)
+        match kind:
+            case "shipped":
+                assert made == (ROOT / name).read_text(encoding="utf-8"), f"is not what {name} has"
+            case "rows":
+                made = with_rows(made)
+            case "entry":
+                made = (ROOT / name).read_text(encoding="utf-8") + made
+            case "file" if name.endswith("drives.tsv"):
+                made = stand_in_sheet(made)
+            case "file" if is_study:
+                made = shortened_study(made)
+        path.write_text(made, encoding="utf-8")
         return True
 
     def yaml(self, block: Block) -> None:

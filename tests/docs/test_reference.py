@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from doc_pages import ROOT
 
 from drivelab.reference.pages import pages
+from drivelab.tables import application_schemas, columns, replay_schemas, result_schemas, schemas
 
 FOLDER = ROOT / "docs/reference"
 
@@ -24,3 +27,17 @@ def test_every_key_has_a_meaning(name: str) -> None:
     rows = [line for line in pages()[name].splitlines() if line.startswith("| `")]
     assert rows
     assert [row for row in rows if row.rstrip(" |").endswith("`") and row.count("|") > 3] == []
+
+
+def test_every_argument_of_a_command_has_a_meaning() -> None:
+    arguments = [line for line in pages()["commands.md"].splitlines() if line.startswith("| `")]
+    assert arguments
+    assert [line for line in arguments if line.rstrip(" |").endswith("`") and line.endswith("|  |")] == []
+    assert "| argument |\n" not in pages()["commands.md"]  # a table without any
+
+
+def test_no_table_is_told_by_the_name_that_it_has_in_the_source() -> None:
+    modules = (columns, schemas, result_schemas, replay_schemas, application_schemas)
+    constants = {name for module in modules for name in vars(module) if name.isupper()}
+    assert constants
+    assert constants & set(re.findall(r"\w+", pages()["tables.md"])) == set()

@@ -22,8 +22,9 @@ NOT_RUN = (
     (r"drivelab doctor .*--(apply|restore)", "tests/drives/test_host_settings.py", "changes this machine"),
     (r"drivelab doctor --json nvme0n1", "tests/unit/host/test_doctor.py", "a drive that is not here"),
     (r"drivelab test\b", "tests", "these tests"),
-    (r"drivelab compare .*(until|firmware)=", "tests/unit/explore", "recordings of other days and firmwares"),
+    (r"drivelab compare .*(until=|op7,firmware=)", "tests/unit/explore", "recordings of other days and firmwares"),
     (r"drivelab compare results/old:op7", "tests/unit/explore", "results of another time"),
+    (r"drivelab run config/mine.yaml", "tests/drives/faults", "takes real drives, and a day"),
     (r"drivelab evidence metric=p99", "tests/workflow/test_evidence.py", "a measurement that the demo does not have"),
     (r"drivelab .*(config/many.yaml|results/many)", "tests/workflow/test_fleet.py", "takes a fleet"),
     (r"drivelab (run|demo)\b.*--profile", "tests/cluster", "needs a cluster"),
@@ -113,10 +114,22 @@ def stand_in_sheet(text: str) -> str:
     return text
 
 
+def with_rows(text: str) -> str:
+    """The shipped drive sheet with the rows of `text`, and empty columns where `text` has more of them."""
+    head, *rows = text.splitlines()
+    shipped = (ROOT / "config/drives.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    filled = [row + "\t" * (head.count("\t") - row.count("\t")) for row in shipped]
+    return "\n".join([head, *filled, *rows]) + "\n"
+
+
 def shortened_study(text: str) -> str:
-    """A study that takes seconds: in simulated time, of the scale demo, and shorter still where SHORTER says so."""
+    """A study that takes seconds: in simulated time, of the scale demo, and shorter still where SHORTER says so.
+
+    What is simulated has no budget of time.
+    """
     study = yaml.safe_load(text)
     study["clock"] = "virtual"
+    study.get("budget", {}).pop("time", None)
     for one in study["measurements"]:
         one.setdefault("scale", "demo")
         if one["protocol"] in SHORTER:

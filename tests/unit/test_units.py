@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivelab.errors import UserError
-from drivelab.units import format_duration, format_percentage, format_size, parse_duration, parse_share, parse_size
+from drivelab.units import (
+    format_amount,
+    format_duration,
+    format_percentage,
+    format_size,
+    parse_duration,
+    parse_share,
+    parse_size,
+)
 
 
 @given(st.integers(min_value=1, max_value=1 << 50))
@@ -48,3 +56,8 @@ def test_what_is_no_size(text: object) -> None:
 )
 def test_a_percentage_has_the_digits_that_its_size_calls_for(value_pct: float, signed: bool, shown: str) -> None:
     assert format_percentage(value_pct, signed) == shown
+
+
+def test_amounts_have_no_exponent() -> None:
+    sizes = (7.449 * 2**40, 1010 * 2**20, 759 * 2**40, 1518 * 2**40)
+    assert [format_amount(size) for size in sizes] == ["7.45 TiB", "1,010 MiB", "759 TiB", "1,518 TiB"]

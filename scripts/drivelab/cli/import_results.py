@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
         "say stays unknown. " + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()) + ".",
     )
     one.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
-    one.add_argument("path", type=Path, metavar="PATH")
+    one.add_argument("path", type=Path, metavar="PATH", help="file or folder of the results")
     one.add_argument("--drive", metavar="NAME", help="what to call the drive; not for fio-log")
     one.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the tables; for fio-log a file"

@@ -21,7 +21,7 @@ _LARGE = 300
 def add_parser(commands: Any) -> None:
     """Register `plan`."""
     one = commands.add_parser("plan", help="show what a study would erase, write and measure; touches nothing")
-    one.add_argument("study", nargs="?", default=DEFAULT_STUDY)
+    one.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
     one.add_argument(
         "--commands", action="store_true", help="every measurement with its commands, of large studies too"
     )

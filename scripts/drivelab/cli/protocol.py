@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
     one.set_defaults(handler=_show)
 
     one = actions.add_parser("check", help="whether a file is a protocol, at full length and at all its scales")
-    one.add_argument("file", type=Path, metavar="FILE")
+    one.add_argument("file", type=Path, metavar="FILE", help="a protocol, such as config/protocols/pts-iops.yaml")
     one.set_defaults(handler=_check)
 
 

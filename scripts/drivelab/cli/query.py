@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
     )
     one.add_argument("sql", nargs="?", metavar="SQL", help='such as "SELECT drive, value FROM summary"')
     one.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="results folder of a study")
-    one.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    one.add_argument("--format", choices=("table", "csv", "json"), default="table", help="of the output (table)")
     one.set_defaults(handler=_query)
 
 

@@ -36,7 +36,12 @@ def add_parser(commands: Any) -> None:
     one.add_argument("--yes", action="store_true", help="what the target holds may be destroyed")
     one.add_argument("--drives", type=Path, default=Path("config/drives.tsv"), metavar="SHEET", help="the drive sheet")
     when = one.add_argument_group("when requests are issued")
-    when.add_argument("--timing", choices=("original", "scaled", "asap", "idle-capped"), default="original")
+    when.add_argument(
+        "--timing",
+        choices=("original", "scaled", "asap", "idle-capped"),
+        default="original",
+        help="as in the trace (original), scaled, as soon as possible, or with long gaps cut",
+    )
     when.add_argument("--factor", type=float, help="scaled: times between requests times this; 0.5 is twice as fast")
     when.add_argument("--idle-cap", metavar="TIME", help="idle-capped: the longest gap between requests, such as 100ms")
     when.add_argument("--depth", type=int, help="asap: requests in flight; else as many as in the trace at each time")
@@ -48,7 +53,7 @@ def add_parser(commands: Any) -> None:
     where.add_argument("--range-start", metavar="SIZE", help="begin of the active range, such as 1GiB")
     where.add_argument("--range", metavar="SIZE", help="length of the active range; else to the end of the target")
     how = one.add_argument_group("how they are issued")
-    how.add_argument("--engine", choices=("native", "fio"), default="native")
+    how.add_argument("--engine", choices=("native", "fio"), default="native", help="what replays (native)")
     how.add_argument("--prefill", action="store_true", help="write all that the trace reads beforehand")
     how.add_argument("--go-on", action="store_true", help="after a request that failed; else the replay ends there")
     how.add_argument("--depth-limit", type=int, metavar="N", help="requests in flight at the most")

@@ -6,42 +6,44 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+_PLAN = "plan of a measurement, in plans/ of the results folder"
+
 
 def add_parser(commands: Any) -> None:
     """Register the stages."""
     one = commands.add_parser("purge", help="stage: bring a drive back to as if never written")
-    one.add_argument("plan", type=Path)
+    one.add_argument("plan", type=Path, help=_PLAN)
     one.add_argument("--seal", type=Path, required=True, help="file for the seal that this stage leaves")
     one.set_defaults(handler=_purge)
 
     one = commands.add_parser("precondition", help="stage: fill a purged drive as its protocol says")
-    one.add_argument("plan", type=Path)
+    one.add_argument("plan", type=Path, help=_PLAN)
     one.add_argument("--after", type=Path, required=True, help="seal of the purge")
     one.add_argument("--seal", type=Path, required=True, help="file for the seal that this stage leaves")
     one.set_defaults(handler=_precondition)
 
     one = commands.add_parser("measure", help="stage: make the recording of a plan, or go on with it")
-    one.add_argument("plan", type=Path)
+    one.add_argument("plan", type=Path, help=_PLAN)
     one.add_argument("--after", type=Path, required=True, help="seal of the preconditioning")
     one.add_argument("--barrier", type=int, help=argparse.SUPPRESS)  # open connection of 'measure-together'
     one.set_defaults(handler=_measure)
 
     one = commands.add_parser("measure-together", help="stage: make recordings of several drives at the same time")
-    one.add_argument("plans", type=Path, nargs="+")
+    one.add_argument("plans", type=Path, nargs="+", help="of measurements that begin together")
     one.add_argument("--after", type=Path, nargs="+", required=True, help="seals of the preconditioning, in that order")
     one.set_defaults(handler=_measure_together)
 
     one = commands.add_parser("capture-trace", help="stage: trace an application as a study says")
-    one.add_argument("study", type=Path)
+    one.add_argument("study", type=Path, help="study file")
     one.add_argument("trace", help="key of the study's 'traces'")
-    one.add_argument("-o", "--output", type=Path, required=True)
+    one.add_argument("-o", "--output", type=Path, required=True, help="the trace that is made")
     one.set_defaults(handler=_capture_trace)
 
     one = commands.add_parser("part", help="stage: all of a large study that is one drive, by a workflow of its own")
-    one.add_argument("study", type=Path)
-    one.add_argument("drive")
+    one.add_argument("study", type=Path, help="study file")
+    one.add_argument("drive", help="the part of the study that is made")
     one.add_argument("--stamp", required=True, help="digest of what it depends on")
-    one.add_argument("--cores", type=int, required=True)
+    one.add_argument("--cores", type=int, required=True, help="CPU cores for the analysis")
     one.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="setting of the workflow")
     one.add_argument("-o", "--output", type=Path, required=True, help="file for its outcome")
     one.set_defaults(handler=_part)

@@ -21,7 +21,7 @@ def add_parser(commands: Any) -> None:
         description="Turns the files of blktrace or of 'drivelab capture' into one row per request.",
     )
     one.add_argument("source", type=Path, metavar="SOURCE", help="folder of a capture, or base name as for blkparse -i")
-    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet")
+    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="the trace that is made")
     one.add_argument("--device", metavar="MAJOR:MINOR", help="the one to decode, if the files have events of several")
     one.add_argument("--json", action="store_true", help="print the summary as JSON")
     one.set_defaults(handler=_decode)

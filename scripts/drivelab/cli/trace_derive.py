@@ -78,7 +78,9 @@ def add_actions(actions: Any) -> None:
         description="Writes a protocol whose cells are the trace's main I/O streams. See docs/trace_derive.md.",
     )
     one.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
-    one.add_argument("-o", "--output", type=Path, required=True, metavar="PROTOCOL.yaml")
+    one.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="PROTOCOL.yaml", help="the protocol that is made"
+    )
     one.add_argument("--streams", type=int, default=9, metavar="N", help="the most frequent streams (default: 9)")
     one.add_argument("--name", help="name of the protocol (default: the file's)")
     one.add_argument(
@@ -95,7 +97,7 @@ def _action(actions: Any, name: str, handler: Any, title: str, description: str,
     one = actions.add_parser(name, help=title, description=description)
     many = {"dest": "traces", "nargs": "+"} if several else {"dest": "trace"}
     one.add_argument(**many, metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
-    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet")
+    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="the trace that is made")
     one.add_argument("--json", action="store_true", help="print what was done as JSON")
     one.set_defaults(handler=handler)
     return one

@@ -16,18 +16,18 @@ def add_actions(actions: Any) -> None:
         help="trace of another format to Parquet",
         description="Imports one volume of a trace file; gzip, zstd and bzip2 are undone. See docs/trace_formats.md.",
     )
-    one.add_argument("file", type=Path, metavar="FILE")
+    one.add_argument("file", type=Path, metavar="FILE", help="a trace in a format of others")
     one.add_argument("--format", metavar="F", help="format of the file (default: told from its content)")
     one.add_argument("--volume", metavar="V", help="which volume, where the file holds several")
     one.add_argument(
         "--max-malformed", type=_count, default=0, metavar="N", help="malformed lines that are let go (default: 0)"
     )
-    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet")
+    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="the trace that is made")
     one.add_argument("--json", action="store_true", help="print the report as JSON")
     one.set_defaults(handler=_import)
 
     one = actions.add_parser("volumes", help="volumes of a trace of another format, and their requests")
-    one.add_argument("file", type=Path, metavar="FILE")
+    one.add_argument("file", type=Path, metavar="FILE", help="a trace in a format of others")
     one.add_argument("--format", metavar="F", help="format of the file (default: told from its content)")
     one.add_argument("--json", action="store_true", help="print them as JSON")
     one.set_defaults(handler=_volumes)

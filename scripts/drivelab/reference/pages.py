@@ -66,7 +66,9 @@ def _virtual_drives() -> str:
     rows = []
     for one in fields(model.DriveModel):
         key = model.KEYS[one.name]
-        default = "required" if one.default is MISSING else "" if one.default is None else code(key.write(one.default))
+        default = (
+            "required" if one.default is MISSING else "" if one.default is None else _default(key.write(one.default))
+        )
         rows.append((code(key.key), default, about.get(one.name, "")))
     parts = ["# Virtual drives\n\nKeys of an entry of `config/virtual_drives.yaml`. What they model: "
              "[virtual_drives.md](../virtual_drives.md).", table(("key", "default", "meaning"), rows)]  # fmt: skip
@@ -79,6 +81,10 @@ def _virtual_drives() -> str:
         inner = [(code(one.name), about.get(one.name, "")) for one in fields(effect)]
         parts.append(f"## {name}\n\n{effect.__doc__}\n\n" + table(("key", "meaning"), inner))
     return "\n\n".join(parts)
+
+
+def _default(value: object) -> str:
+    return code({True: "yes", False: "no"}[value] if isinstance(value, bool) else value)
 
 
 def _applications() -> str:

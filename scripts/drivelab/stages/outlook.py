@@ -82,7 +82,10 @@ class Outlook:
         shares = (
             100 * volume / self.endurance_bytes for volume in (self.estimate.least_bytes, self.estimate.most_bytes)
         )
-        least, most = ("under 0.01 %" if share < 0.01 else f"{share:.2g} %" for share in shares)
+        least, most = (
+            "under 0.01 %" if share < 0.01 else f"{share:.2g} %" if share < 99.5 else f"{share:,.0f} %"
+            for share in shares
+        )
         return f", {_span(least, most)} of its rated {self.endurance_bytes / 1e12:g} TB"
 
 

@@ -42,7 +42,7 @@ WORKLOAD_LINES = (
     "str: phase? phase_value?",  # of a step that is repeated: its name, and what it is repeated over, as "5s" or "max"
     "int32: phase_pass?",  # from 1
 )
-"""What a cell does, and for which turn of a repeated step; after PLACE_LINES."""
+"""What a cell does, and for which turn of a repeated step; stands behind the place in the plan."""
 
 TELEMETRY_LINES = (
     # Of the time around a cell; null where the host does not say.

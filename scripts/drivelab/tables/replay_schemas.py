@@ -15,7 +15,7 @@ REPLAYS = schema(
     *_RUN,
     "bool: warm counted",
     "str: engine timing_mode timing",  # mode: "original" | "scaled" | "asap" | "idle-capped"; timing: in words
-    "str: mapping dependencies",  # mapping: the method; what it changed is in REPLAY_MAPPINGS
+    "str: mapping dependencies",  # mapping: the method; what it changed is in the table replay_mappings
     "str: state",  # of the engine at the end; "finished" when it completed all
     "bool: partial",
     "str: trace_marks?",  # "lossy": the trace is not whole
@@ -122,7 +122,7 @@ REPLAY_PASSES = schema(
     "int32: traces",
     "str: trace_names",  # separated by ", "
     "str: timing_mode",
-    "int32: asked_passes?",  # as in REPLAYS
+    "int32: asked_passes?",  # as in the table replays
     "bool: alike_passes?",
     "bool: partial",
     "int64: read_bytes write_bytes",
