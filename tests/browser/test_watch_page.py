@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +30,18 @@ PAINTED = """(canvas, wanted) => {
   for (let at = 0; at < data.length; at += 4)
     if (wanted.every((value, index) => Math.abs(data[at + index] - value) < 12)) found += 1;
   return found / (data.length / 4);
+}"""
+# The most points of one row of the canvas that are of a colour: level curves, not what is drawn below them.
+ON_A_LINE = """(canvas, wanted) => {
+  const {width, height} = canvas, data = canvas.getContext("2d").getImageData(0, 0, width, height * 0.7).data;
+  let most = 0;
+  for (let row = 0; row < Math.floor(height * 0.7); row += 1) {
+    let found = 0;
+    for (let at = 4 * row * width; at < 4 * (row + 1) * width; at += 4)
+      if (wanted.every((value, index) => Math.abs(data[at + index] - value) < 12)) found += 1;
+    most = Math.max(most, found);
+  }
+  return most;
 }"""
 
 
@@ -219,3 +232,153 @@ def test_it_fits_and_is_pictured(
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=PICTURES / f"watch-{name}.png", full_page=True)
     assert complaints == []
+
+
+def test_stages_are_told_apart_in_the_chart(
+    tmp_path: Path, open_page: Callable[..., Page], complaints: list[str]
+) -> None:
+    first, second = (MadeDrive(tmp_path, name, at_s=time.time() - 60) for name in ("op7", "op28"))
+    first.precondition(seconds=25, writes=4000)
+    first.status("fill 2 x, 60%", 0.6, stage="precondition")
+    second.status("erasing", 0.5, stage="purge", since_s=time.time() - 50)
+    server = WatchServer(Hub([StudyWatch(facts(tmp_path, first, second))], 0.1))
+    server.start()
+    try:
+        page = open_page(server.url)
+        assert [rate(page, drive) for drive in ("op7", "op28")] == ["4,000", "\N{EN DASH}"]
+        canvas, readout = page.locator("#chart"), page.locator("#readout")
+        shades = [[round(255 * part) for part in shade] for shade in colours(2)]
+        assert all(canvas.evaluate(PAINTED, shade) > 0.0001 for shade in shades)  # of the purge, its frame
+        page.screenshot(path=PICTURES / "watch-stages.png")
+        choose(page, "axis", "Since start")
+        canvas.focus()
+        page.keyboard.press("ArrowLeft")
+        expect(readout).to_have_text("\N{MINUS SIGN}0:01: op7 4,000 IOPS (preconditioning)")
+        first.begin()
+        for _ in range(3):
+            first.second(2000)
+        first.status("round 1", 0.1)
+        expect(page.get_by_role("article", name="op7", exact=True).locator(".iops b")).to_have_text("2,000")
+        page.keyboard.press("Escape")
+        page.keyboard.press("ArrowLeft")
+        expect(readout).to_have_text("0:02: op7 2,000 IOPS")
+    finally:
+        server.stop()
+    assert [line for line in complaints if LOST not in line] == []
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., WatchServer]]:
+    """Starts a server of a study of made drives."""
+    servers = []
+
+    def serving(*drives: MadeDrive, watch: StudyWatch | None = None) -> WatchServer:
+        server = WatchServer(Hub([watch or StudyWatch(facts(tmp_path, *drives))], 0.1))
+        server.start()
+        servers.append(server)
+        return server
+
+    yield serving
+    for server in servers:
+        server.stop()
+
+
+def test_a_new_stage_makes_nothing_forgotten(
+    tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page], complaints: list[str]
+) -> None:
+    begin_s = time.time() - 200
+    first, second = (MadeDrive(tmp_path, "op7", at_s=begin_s, measurement=name) for name in ("first", "second"))
+    first.begin()
+    (first.part / "identity.json").write_text('{"model": "drive of a test", "firmware": "F1"}')
+    for _ in range(100):
+        first.second(7000)
+    first.status("round 9", 0.9)
+    page = open_page(serve(first, second).url)
+    card, canvas = page.get_by_role("article", name="op7", exact=True), page.locator("#chart")
+    expect(card.locator(".iops b")).to_have_text("7,000")
+    first.complete()
+    second.status("erasing", 0.5, stage="purge")
+    expect(card.locator(".doing")).to_contain_text("second, purge: erasing")
+    expect(card.locator(".iops b")).to_have_text("\N{EN DASH}")
+    expect(card.locator(".gauge text").nth(1)).to_have_text("8,000")
+    expect(card.locator(".model")).to_contain_text("drive of a test, firmware F1")
+    expect(card.locator("progress")).to_have_js_property("value", 0.5833)
+    (shade,) = ([round(255 * part) for part in shade] for shade in colours(1))
+    assert canvas.evaluate(PAINTED, shade) > 0.0005
+    choose(page, "axis", "Since start")
+    expect(canvas).not_to_have_attribute("aria-label", re.compile("no IOPS"))  # but fainter
+    choose(page, "axis", "Clock")
+    choose(page, "span", "1 min")  # before which all of it was
+    expect(canvas).to_have_attribute("aria-label", re.compile("no IOPS in this stretch of time"))
+    second.status(state="done", stage="measure")
+    expect(card.locator(".standing")).to_have_text("between two stages")
+    assert float(card.locator(".needle").evaluate("one => getComputedStyle(one).opacity")) < 0.5
+    assert complaints == []
+
+
+def test_before_the_first_value_the_chart_says_so(
+    tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page]
+) -> None:
+    page = open_page(serve(MadeDrive(tmp_path, "op7")).url)
+    expect(page.locator("#chart")).to_have_attribute("aria-label", re.compile("no drive yet; no values yet"))
+
+
+def test_drives_that_do_the_same_are_both_to_be_seen(
+    tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page]
+) -> None:
+    drives = [MadeDrive(tmp_path, name, at_s=time.time() - 60).begin() for name in ("op7", "op28")]
+    for drive in drives:
+        for _ in range(60):
+            drive.second()
+        drive.status()
+    page = open_page(serve(*drives).url)
+    for shade in colours(2):
+        assert page.locator("#chart").evaluate(ON_A_LINE, [round(255 * part) for part in shade]) > 100
+
+
+def wear(drive: MadeDrive, fresh: int, settled: int, rounds: int) -> None:
+    """Precondition it, and let it slow down while it is measured until now."""
+    drive.precondition(seconds=0)
+    drive.place = "condition/telemetry.jsonl"
+    for second in range(110):
+        drive.second(round(fresh * (0.45 if second > 55 else 0.6) + 20 * math.sin(second)), block_bytes=131072)
+    drive.at_s += 3
+    drive.place = "telemetry.jsonl"
+    drive.begin()
+    (drive.part / "identity.json").write_text('{"model": "made-up drive", "firmware": "1.0"}')
+    each_s = int((time.time() - drive.at_s) / (2 * rounds + 1))
+    for number in range(2 * rounds + 1):
+        level = settled + (fresh - settled) * math.exp(-number / 3)
+        for second in range(each_s):
+            writes = level * (1 if number % 2 == 0 else 1.4) * (1 + 0.03 * math.sin(1.7 * second + number))
+            drive.second(round(writes), latency_ms=16_000 / writes, temperature_c=41.0 + number / 2)
+        if number < 2 * rounds:
+            drive.cell(1 + number // 2, number % 2, level * (1 if number % 2 == 0 else 1.4))
+    drive.status(
+        f"round {rounds + 1} of at most 25, cell 1 of 2, RND 4KiB 0/100 T2Q8", (2 * rounds + 0.9) / 50,
+        since_s=drive.at_s - each_s * (2 * rounds + 1), host="bench-a",
+    )  # fmt: skip
+
+
+def test_the_picture_of_the_documentation(
+    tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page]
+) -> None:
+    """`docs/images/watch.png` is one of these: of a study under way, but of no drive."""
+    now_s = time.time()
+    drives = [MadeDrive(tmp_path, name, at_s=now_s - ago_s) for name, ago_s in (("drive-a", 520), ("drive-b", 440))]
+    for drive in drives:
+        drive.status("erasing", 1.0, stage="purge", since_s=drive.at_s - 40, at_s=drive.at_s - 2)
+    watch = StudyWatch(facts(tmp_path, *drives))
+    watch.poll()  # no file tells of a purge that is over
+    wear(drives[0], 9000, 2100, 7)
+    wear(drives[1], 7000, 3100, 4)
+    page = open_page(serve(watch=watch).url)
+    expect(page.locator("#steady .variable")).to_have_count(2)
+    expect(page.locator("#steady")).to_contain_text("5 rounds")
+    page.wait_for_function("document.getAnimations().length === 0")
+    log_top = page.get_by_role("heading", name="Log").bounding_box()["y"]  # type: ignore[index]
+    page.screenshot(
+        path=PICTURES / "watch-documentation.png",
+        full_page=True,
+        clip={"x": 0, "y": 0, "width": 1280, "height": log_top - 28},
+    )

@@ -85,6 +85,15 @@ def hot_drive(folder: Path, monkeypatch: pytest.MonkeyPatch, temperature_c: floa
     return monitor / "temp1_input"
 
 
+def test_fills_are_sampled_apart_from_the_measurement(project: Path, run_directory: Path) -> None:
+    recording = measured(plan_of(0))
+    fill, measurement = list(read_samples(recording / "condition")), list(read_samples(recording))
+    written = fill[-1]["sectors_written"] - fill[0]["sectors_written"]
+    (line,) = (one for one in read_journal(recording) if one["event"] == "fill")
+    assert written * 512 == line["bytes"]
+    assert fill[-1]["at_s"] < measurement[0]["at_s"]
+
+
 def test_telemetry_spans_the_cells(project: Path, run_directory: Path) -> None:
     recording = measured(plan_of(0))
     lines = list(read_lines(recording))

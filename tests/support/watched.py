@@ -27,13 +27,15 @@ NOW_S = 1_800_000_000.0
 class MadeDrive:
     """Writes what the stages of one drive write."""
 
-    def __init__(self, results: Path, drive: str, clock: str = "wall", at_s: float = NOW_S) -> None:
+    def __init__(
+        self, results: Path, drive: str, clock: str = "wall", at_s: float = NOW_S, measurement: str = "pts-iops"
+    ) -> None:
         self.results, self.drive = results, drive
         subject = {
             "clock": clock, "protocol": "pts-iops", "drive": {"serial": "S1"},
             "measure": [{"loop": {"cells": CELLS, "until": UNTIL}}],
         }  # fmt: skip
-        context = {"drive": drive, "measurement": "pts-iops", "run": 1, "results": str(results), "device": "/dev/sdz"}
+        context = {"drive": drive, "measurement": measurement, "run": 1, "results": str(results), "device": "/dev/sdz"}
         self.plan = Plan(subject, context)
         self.recording = self.plan.recording
         self.final = self.plan.recording_path
@@ -42,9 +44,24 @@ class MadeDrive:
             ("reads", "writes", "sectors_read", "sectors_written", "read_ms", "write_ms"), 0.0
         )
         self.at_s = at_s
+        self.place = "telemetry.jsonl"
+        """Of the telemetry, in the recording."""
+
+    def precondition(self, seconds: int = 3, writes: int = 500) -> MadeDrive:
+        """What the stages before the measurement leave; the drive does so many writes in each second."""
+        self.part.mkdir(parents=True)
+        (self.part / "plan.json").write_text(self.plan.to_json())
+        self.journal("purge", method="auto")
+        self.place = "condition/telemetry.jsonl"
+        self.telemetry(event="begin", sources=["host", "sectors"])
+        for _ in range(seconds + 1):
+            self.second(writes)
+        self.telemetry(event="end")
+        self.place = "telemetry.jsonl"
+        return self
 
     def begin(self) -> MadeDrive:
-        self.part.mkdir(parents=True)
+        self.part.mkdir(parents=True, exist_ok=True)
         (self.part / "plan.json").write_text(self.plan.to_json())
         self.telemetry(event="begin", sources=["host", "sectors"])
         self.journal("measure")
@@ -62,8 +79,9 @@ class MadeDrive:
         temporary.replace(path)
 
     def telemetry(self, **fields: Any) -> None:
-        self.part.mkdir(parents=True, exist_ok=True)
-        with (self.part / "telemetry.jsonl").open("a") as file:
+        path = self.part / self.place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
             file.write(json.dumps({"at_s": self.at_s, **fields}) + "\n")
 
     def second(self, writes: int = 1000, block_bytes: int = 4096, latency_ms: float = 2.0, **fields: float) -> None:
@@ -92,5 +110,6 @@ class MadeDrive:
 
 
 def facts(results: Path, *drives: MadeDrive) -> StudyFacts:
-    return StudyFacts("made", "A made study", results, tuple(one.drive for one in drives),
+    """Of a study that wants one recording of each, or several of a drive that is named several times."""
+    return StudyFacts("made", "A made study", results, tuple(dict.fromkeys(one.drive for one in drives)),
                       {one.recording: True for one in drives})  # fmt: skip

@@ -211,7 +211,7 @@ def _result(campaign: Campaign, seconds: float) -> None:
     if campaign.fleet:
         from drivelab.report.fleet import verdict
 
-        for sentence in verdict(tables, campaign.study.basis):
+        for sentence in verdict(tables, campaign.study.basis, campaign.study.margin_pct):
             print(f"  {sentence}")
         return
     recorded = [tables / one.plan.recording for one in campaign.plans]

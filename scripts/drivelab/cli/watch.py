@@ -6,10 +6,9 @@ import argparse
 import os
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.cli.run import in_project
+from drivelab.cli.study import all_in_project, refuse_same_name
 from drivelab.config.study import DEFAULT_STUDY
 from drivelab.errors import UserError
 
@@ -50,11 +49,8 @@ def _port(text: str) -> int:
 def _watch(options: argparse.Namespace) -> int:
     from drivelab.watch.study import StudyFacts, StudyWatch
 
-    given = [str(Path(path).resolve()) if Path(path).exists() else path for path in options.studies]
-    studies = [StudyWatch(StudyFacts.load(in_project(path))) for path in given or [DEFAULT_STUDY]]
-    names = [one.facts.name for one in studies]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"two of the studies are called '{twice}'; name each study once")
+    studies = [StudyWatch(StudyFacts.load(path)) for path in all_in_project(options.studies or [DEFAULT_STUDY])]
+    refuse_same_name([one.facts.name for one in studies])
     os.nice(19)  # whatever is measured on this host goes first
     try:
         if options.text:

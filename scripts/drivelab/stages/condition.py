@@ -14,11 +14,12 @@ from drivelab.fio.result import CellFailed, read_result
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording, now_iso, write_json
 from drivelab.stages.device import Device, open_device
-from drivelab.stages.fill import Pass, passes, rest
+from drivelab.stages.fill import FOLDER, Pass, passes, rest
 from drivelab.stages.fitting import refuse_unfit
 from drivelab.stages.places import place
 from drivelab.stages.progress import Progress
 from drivelab.stages.scenario import note_scenario, require_scenario
+from drivelab.telemetry.sampler import Sampler
 
 NOTHING_TO_DO = "nothing"
 """Stage named by the seal file of a measurement that is recorded already, or begun."""
@@ -108,14 +109,23 @@ def _precondition(plan: Plan, device: Device, recording: Recording, progress: Pr
     progress.begin("precondition")
     device.take_over()
     condition = plan.subject["condition"]
-    for one in passes(plan, device.capacity_bytes):
-        with _evidence_kept(plan, recording, one.folder):
-            _fill(device, recording, progress, one)
+    with _sampler(device, recording):
+        for one in passes(plan, device.capacity_bytes):
+            with _evidence_kept(plan, recording, one.folder):
+                _fill(device, recording, progress, one)
     if "rest_s" in condition:
-        with _evidence_kept(plan, recording, "condition"):
+        with _evidence_kept(plan, recording, FOLDER):
             rest(plan, device, progress, condition["rest_s"])
         recording.append("rest", rest_s=condition["rest_s"], flushed=True)
     return _seal(plan, device, recording, "precondition")
+
+
+def _sampler(device: Device, recording: Recording) -> Sampler:
+    """Telemetry of the fills, apart from that of the measurement: no cell is judged by it."""
+    folder, sources = recording.part / FOLDER, device.telemetry_sources()
+    if sources:
+        folder.mkdir(exist_ok=True)
+    return Sampler(sources, folder)
 
 
 def _fill(device: Device, recording: Recording, progress: Progress, one: Pass) -> None:

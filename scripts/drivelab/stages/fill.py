@@ -16,7 +16,9 @@ if TYPE_CHECKING:  # with pyarrow, which who only wants the cells must not wait 
     from drivelab.stages.device import Device
     from drivelab.stages.progress import Progress
 
-_FOLDER = "condition/fill"
+FOLDER = "condition"
+"""Evidence and telemetry of preconditioning, in the recording."""
+_FILL = f"{FOLDER}/fill"
 PIECE_S = 1.0
 """Progress of a rest is told so often."""
 
@@ -36,7 +38,7 @@ class Pass:
 def passes(plan: Plan, capacity_bytes: int) -> Iterator[Pass]:
     """The passes of a plan's fill in their order; errors as of `fill_cell`, in the turn of the pass."""
     for number, fill in enumerate(fills(plan.subject["condition"]), 1):
-        folder = _FOLDER if number == 1 else f"{_FOLDER}-{number}"
+        folder = _FILL if number == 1 else f"{_FILL}-{number}"
         cell = fill_cell(fill, plan, capacity_bytes)
         yield Pass(folder, 1 if number == 1 else plan.seed(folder), cell, _words(fill, cell))
 

@@ -1,4 +1,4 @@
-"""What a running stage is doing, in a small file that anybody may read: one per drive."""
+"""What a running stage is doing, in a small file that anybody may read: one per drive, and one per bad end."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ class Status:
 class Progress:
     """Writes `status/DRIVE.json` in the results folder; a reader always finds a whole file.
 
-    From entering to leaving it shows that the process is alive. A failure stays there until the drive's next stage.
+    From entering to leaving it shows that the process is alive. When the drive goes on to another recording, what
+    failed or was killed is kept in `status/RECORDING.json`, with its reason, until that recording is gone on with.
     """
 
     def __init__(self, plan: Plan, stage: str) -> None:
@@ -80,7 +81,11 @@ class Progress:
         """Raises UserError where the plan is for another host: the status there is not to be lost; and where the drive
         is to be left to a measurement that was killed."""
         refuse_elsewhere(self._plan)
-        _refuse_to_lose(self._plan)
+        before = _status_in(status_path(self._plan))
+        if before is not None and before.recording != self._plan.recording:
+            _refuse_to_lose(self._plan, before)
+            _put_aside(self._plan, before)
+        _aside(self._plan, self._plan.recording).unlink(missing_ok=True)
         self._put(host=this_host(), boot_id=boot_id(), process=_process(os.getpid()))
         self._thread.start()
         return self
@@ -125,14 +130,13 @@ class Progress:
             write_json(self._path, asdict(self._status))
 
 
-def _refuse_to_lose(plan: Plan) -> None:
+def _refuse_to_lose(plan: Plan, before: Status) -> None:
     """Raises UserError where the drive was used last by a measurement of the study that was killed and can go on.
 
     It would have to begin anew if the drive were purged for another one: a run that goes on after a kill would lose
     all cells and fills that it has.
     """
-    before = _status_in(status_path(plan))
-    if before is None or before.recording == plan.recording or state_now(before) != "interrupted":
+    if state_now(before) != "interrupted":
         return
     planned = Path(plan.context["results"]) / "plans" / f"{before.recording}.json"
     if not planned.exists():  # no longer part of the study
@@ -147,6 +151,17 @@ def _refuse_to_lose(plan: Plan) -> None:
         )
 
 
+def _put_aside(plan: Plan, before: Status) -> None:
+    """Keep what the stage before said, unless that came to a good end: its file is about to be overwritten."""
+    state = "failed" if before.state == "failed" else "interrupted"
+    if state_now(before) in ("failed", "interrupted", "silent"):
+        write_json(_aside(plan, before.recording), asdict(replace(before, state=state)))
+
+
+def _aside(plan: Plan, recording: str) -> Path:
+    return Path(plan.context["results"]) / "status" / f"{recording}.json"
+
+
 def status_path(plan: Plan) -> Path:
     """Where the status of the drive of a plan is."""
     return Path(plan.context["results"]) / "status" / f"{plan.drive}.json"
@@ -155,6 +170,14 @@ def status_path(plan: Plan) -> Path:
 def read_status(results: Path) -> list[Status]:
     """The statuses in a results folder, those of a fleet's drives included; files that hold none are left out."""
     return sorted(_read(results), key=lambda status: status.drive)
+
+
+def read_aside(results: Path, recording: str) -> Status | None:
+    """What a stage of a recording said when it failed, or before it was killed; None where nothing was put aside.
+
+    `results` is, of a fleet, the drive's own.
+    """
+    return _status_in(results / "status" / f"{recording}.json")
 
 
 def _read(results: Path) -> Iterator[Status]:

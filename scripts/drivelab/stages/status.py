@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,16 +16,22 @@ from typing import Any
 from drivelab.config.study import ANY_HOST, PARTS, Study
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import MANIFEST
+from drivelab.stages.fill import FOLDER
+from drivelab.stages.inventory import Inventory, folders
 from drivelab.stages.outlook import ASSUMED_CAPACITY_BYTES, Estimates
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of
 from drivelab.stages.progress import Status, read_status, state_now
+from drivelab.stages.scheduling import STAGES as CHAIN
+from drivelab.stages.unfinished import Unfinished, last_words, unfinished_of
 from drivelab.telemetry import log
 
-STATES = ("failed", "interrupted", "silent", "running", "to do", "done")
+STATES = ("failed", "interrupted", "silent", "running", "between stages", "to do", "done")
 """What a drive may be, what wants somebody's attention first."""
 _LIKELY = 0.15
 """Of the way from the least to the most that a measurement may take: steady state usually comes early."""
+_ENOUGH = 9
+"""Recordings that tell how long one like them takes: there may be thousands."""
 _TAIL_BYTES = 16384
 _LEAST_SPAN_S = 0.5
 
@@ -35,7 +43,8 @@ class DriveStatus:
     drive: str
     """As in `Plan.drive`."""
     state: str
-    """One of STATES; `silent` is a stage on another host that gives no sign of life."""
+    """One of STATES; `silent` is a stage on another host that gives no sign of life, `between stages` one that ended
+    well with more to come: no process is at work on the drive, whether or not the study goes on."""
     done: int
     planned: int
     host: str | None = None
@@ -54,6 +63,12 @@ class DriveStatus:
     """Seconds of measuring that are left, as far as one can know; 0 when all is done."""
     reason: str | None = None
     """Why it failed, or what is known of its end."""
+    next_recording: str | None = None
+    """What comes next to a drive that nothing is at work on; None where its first stage is still to come."""
+    next_stage: str | None = None
+    unfinished: tuple[Unfinished, ...] = ()
+    """Measurements that failed or were interrupted, but the one that `recording` is: what the drive did since may be
+    another."""
 
     def to_mapping(self) -> dict[str, Any]:
         """JSON-able."""
@@ -62,14 +77,23 @@ class DriveStatus:
 
 def campaign_of(study: Study) -> Campaign:
     """The campaign of all hosts, as it was begun: where the clock is left to the host, the one that plans tell."""
-    if study.clock == "auto":
-        for path in study.results.glob("**/recordings/*/*/*/plan.json"):
-            body = _json(path)
-            clock = body.get("subject", {}).get("clock") if body else None
-            if clock in ("wall", "virtual") and body and "virtual" in body["subject"].get("drive", {}):
-                study = replace(study, clock=clock)
-                break
+    if study.clock == "auto" and (clock := _clock_of_virtual(study.results)) is not None:
+        study = replace(study, clock=clock)
     return Campaign(study, everywhere=True)
+
+
+def _clock_of_virtual(results: Path) -> str | None:
+    """Clock of the virtual drives that recordings are there of. One recording tells what a drive is."""
+    roots = [results, *(results / PARTS / one for one in folders(str(results / PARTS)))]
+    for root in roots:
+        for drive in folders(f"{root}/recordings"):
+            for recording in folders(f"{root}/recordings/{drive}", drive, depth=2):
+                subject = (_json(root / "recordings" / recording / "plan.json") or {}).get("subject", {})
+                if subject.get("clock") in ("wall", "virtual"):
+                    if "virtual" in subject.get("drive", {}):
+                        return str(subject["clock"])
+                    break
+    return None
 
 
 def study_status(campaign: Campaign) -> list[DriveStatus]:
@@ -78,29 +102,35 @@ def study_status(campaign: Campaign) -> list[DriveStatus]:
     for one in (*campaign.plans, *campaign.elsewhere):
         plans.setdefault(one.plan.drive, []).append(one.plan)
     statuses = {status.drive: status for status in read_status(campaign.study.results)}
-    finished = {drive: _finished(of_drive) for drive, of_drive in plans.items()}
-    folders = [(one, finished[one.drive][one.recording]) for of_drive in plans.values() for one in of_drive
-               if one.recording in finished[one.drive]]  # fmt: skip
-    remaining = Remaining(campaign, folders)
-    return [_row(of_drive, finished[drive], statuses.get(drive), remaining) for drive, of_drive in plans.items()]
+    recordings = {drive: Inventory.of(of_drive) for drive, of_drive in plans.items()}
+    remaining = Remaining(campaign, recordings.values())
+    return [_row(campaign, one, statuses.get(drive), remaining) for drive, one in recordings.items()]
 
 
 class Remaining:
     """How long measurements take: as the same one took on another drive, else by the estimate."""
 
-    def __init__(self, campaign: Campaign, finished: Sequence[tuple[Plan, Path]] = ()) -> None:
-        """`finished` are plans with the folders of their recordings."""
+    def __init__(self, campaign: Campaign, recordings: Iterable[Inventory]) -> None:
         self._campaign, self._estimates = campaign, Estimates(campaign)
         self._finished: dict[str, list[Path]] = {}
-        for plan, folder in finished:
-            self._finished.setdefault(plan.measurement, []).append(folder)
+        for one in recordings:
+            for name in one.finished:
+                known = self._finished.setdefault(one.plans[name].measurement, [])
+                if len(known) < _ENOUGH:
+                    known.append(one.results / "recordings" / name)
         self._observed_s: dict[str, float | None] = {}
+
+    def of_all(self, plans: Iterable[Plan]) -> float:
+        """Of measurements of one drive together."""
+        runs = Counter(plan.measurement for plan in plans)
+        first = {plan.measurement: plan for plan in reversed(list(plans))}
+        return sum(count * self.expected_s(first[name]) for name, count in runs.items())
 
     def expected_s(self, plan: Plan) -> float:
         """Of a whole measurement with its purge and preconditioning."""
         name = plan.measurement
-        if name not in self._observed_s:  # a few tell enough: there may be thousands
-            known = [_duration_s(folder) for folder in self._finished.get(name, ())[:9]]
+        if name not in self._observed_s:
+            known = [_duration_s(folder) for folder in self._finished.get(name, ())]
             seconds = [one for one in known if one is not None]
             self._observed_s[name] = median(seconds) if seconds else None
         observed_s = self._observed_s[name]
@@ -115,73 +145,82 @@ class Remaining:
         return span.least_s + _LIKELY * (span.most_s - span.least_s)
 
 
-def _row(
-    plans: Sequence[Plan], finished: Mapping[str, Path], status: Status | None, remaining: Remaining
-) -> DriveStatus:
-    drive, host = plans[0].drive, host_of(plans[0])
-    left = [plan for plan in plans if plan.recording not in finished]
+def _row(campaign: Campaign, recordings: Inventory, status: Status | None, remaining: Remaining) -> DriveStatus:
+    left, first = recordings.left, next(iter(recordings.plans.values()))
+    host = host_of(first)
     row = DriveStatus(
-        drive, "to do" if left else "done", len(finished), len(plans), host=None if host == ANY_HOST else host,
-        left_s=sum(remaining.expected_s(plan) for plan in left),
+        first.drive, "to do" if left else "done", len(recordings.finished), len(recordings.plans),
+        host=None if host == ANY_HOST else host, left_s=remaining.of_all(left),
     )  # fmt: skip
-    if status is None or not left:
-        return _without_status(row, left)
+    if not left:
+        return row
+    row = replace(row, unfinished=tuple(unfinished_of(recordings, None if status is None else status.recording)))
+    if status is None:
+        row = _with_next(campaign, row, left) if row.done else row
+    else:
+        row = _by_status(campaign, row, recordings, status, remaining)
+    return _with_what_failed(row, recordings, status)
+
+
+def _by_status(
+    campaign: Campaign, row: DriveStatus, recordings: Inventory, status: Status, remaining: Remaining
+) -> DriveStatus:
+    """What the drive does now, or did last."""
     state = state_now(status)
     row = replace(
         row, host=status.host or row.host, recording=status.recording, stage=status.stage, text=status.text,
         since_s=status.since_s or None, seen_s=status.at_s,
     )  # fmt: skip
+    at = recordings.plans.get(status.recording) if status.recording not in recordings.finished else None
     if state == "done":
-        return row  # between two stages
+        row = _with_next(campaign, row, recordings.left, at, status.stage)
+        return row if at is None and not row.done else replace(row, state="between stages")
     row = replace(row, state=state, reason=status.reason, round=status.round, rounds_at_most=status.rounds_at_most)
-    at = next((plan for plan in left if plan.recording == status.recording), None)
     if state == "interrupted":
-        row = replace(row, reason=_last_words(plans, status) or "its process ended without a word")
+        row = replace(row, reason=last_words(recordings.results, status))
     if state in ("running", "silent") and at is not None:
-        row = replace(row, iops=_iops_now(at, status), left_s=(row.left_s or 0.0) - _share_done(at, status, remaining))
+        part = recordings.part(at.recording)
+        row = replace(row, iops=_iops_now(part, status),
+                      left_s=(row.left_s or 0.0) - _share_done(part, at, status, remaining))  # fmt: skip
     return row
 
 
-def _without_status(row: DriveStatus, left: Sequence[Plan]) -> DriveStatus:
-    """Nothing tells of a process; a measurement may still be there half-done."""
-    for plan in left:
-        part = _part(plan)
-        if (part / "journal.jsonl").exists():
-            return replace(row, state="interrupted", recording=plan.recording,
-                           reason="begun, and no process tells of it")  # fmt: skip
-    return row
+def _with_next(
+    campaign: Campaign, row: DriveStatus, left: Sequence[Plan], at: Plan | None = None, stage: str = ""
+) -> DriveStatus:
+    """With what comes after a stage that ended well, of the recording `at` if that is not finished yet."""
+    after = dict(pairwise(CHAIN))
+    if at is None or stage not in after:
+        at, stage = min(left, key=campaign.order), ""
+    return replace(row, next_recording=at.recording, next_stage=after.get(stage, CHAIN[0]))
 
 
-def _share_done(plan: Plan, status: Status, remaining: Remaining) -> float:
+def _with_what_failed(row: DriveStatus, recordings: Inventory, status: Status | None) -> DriveStatus:
+    """Where the drive does nothing, and nothing else is left for it to do or tells of a process, that is its state."""
+    idle = row.state in ("to do", "between stages")
+    if not row.unfinished or not idle or (status is not None and len(row.unfinished) < len(recordings.left)):
+        return row
+    first = min(row.unfinished, key=lambda one: STATES.index(one.state))
+    return replace(
+        row, state=first.state, recording=first.recording, stage=first.stage, reason=first.reason, seen_s=first.seen_s,
+        text=None, since_s=None, next_recording=None, next_stage=None,
+        unfinished=tuple(one for one in row.unfinished if one is not first),
+    )  # fmt: skip
+
+
+def _share_done(part: Path, plan: Plan, status: Status, remaining: Remaining) -> float:
     """Seconds of a measurement under way that are over, by the time since it was begun; nearly all at the most."""
     try:
-        begun_s = (_part(plan) / "plan.json").stat().st_mtime
+        begun_s = (part / "plan.json").stat().st_mtime
     except OSError:
         begun_s = status.since_s
     return min(max(status.at_s - begun_s, 0.0), 0.9 * remaining.expected_s(plan))
 
 
-def _finished(plans: Sequence[Plan]) -> dict[str, Path]:
-    """Folders of the recordings that are there, by their names."""
-    recordings = _results(plans[0]) / "recordings"
-    folders = {plan.recording: recordings / plan.recording for plan in plans}
-    return {name: folder for name, folder in folders.items() if (folder / MANIFEST).exists()}
-
-
-def _results(plan: Plan) -> Path:
-    """The results folder, of a fleet the drive's own."""
-    results = Path(plan.context["results"])
-    part = results / PARTS / plan.sheet_drive
-    return part if part.is_dir() else results
-
-
-def _part(plan: Plan) -> Path:
-    return _results(plan) / "recordings" / f"{plan.recording}.part"
-
-
-def _iops_now(plan: Plan, status: Status) -> float | None:
+def _iops_now(part: Path, status: Status) -> float | None:
     """By the kernel's counts in the last samples, else of the last cell that is finished."""
-    samples = [one for one in _last_samples(_part(plan) / log.NAME) if "reads" in one and "writes" in one]
+    folder = part / FOLDER if status.stage == "precondition" else part
+    samples = [one for one in _last_samples(folder / log.NAME) if "reads" in one and "writes" in one]
     for early in reversed(samples[:-1]):
         span_s = samples[-1]["at_s"] - early["at_s"]
         if span_s >= _LEAST_SPAN_S:
@@ -205,20 +244,6 @@ def _last_samples(path: Path) -> list[dict[str, Any]]:
         except (ValueError, TypeError):
             continue
     return found
-
-
-def _last_words(plans: Sequence[Plan], status: Status) -> str | None:
-    """The sentence with which a stage ended, from its log."""
-    results = _results(plans[0])
-    for rule in (status.stage, "replay", "measure_together"):
-        try:
-            lines = (results / "logs" / rule / f"{status.recording}.log").read_text(errors="replace").splitlines()
-        except OSError:
-            continue
-        said = [line.removeprefix("drivelab: ") for line in lines if line.startswith("drivelab: ")]
-        if said:
-            return said[-1]
-    return None
 
 
 def _duration_s(recording: Path) -> float | None:

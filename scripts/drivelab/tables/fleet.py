@@ -14,6 +14,7 @@ from drivelab.analysis.differences import differences_table
 from drivelab.analysis.exclusions import counted
 from drivelab.analysis.fleet import FROM_SUMMARY, deviations_table, drive_columns, hosts_table, spread_table
 from drivelab.analysis.multiple import adjusted
+from drivelab.analysis.verdict import NOT_STEADY, STEADY
 from drivelab.plan.plan import drive_in_sheet
 from drivelab.tables import io
 from drivelab.tables.inventory import UNKNOWN
@@ -31,7 +32,7 @@ def fleet_tables(outcomes: Sequence[Mapping[str, Any]], margin_pct: float) -> di
     """
     parts = measured(outcomes)
     values = io.read_columns([part / "tables/summary.parquet" for part in parts.values()], "summary", FROM_SUMMARY)
-    deviations = deviations_table(values, margin_pct)
+    deviations = deviations_table(values, margin_pct, _tracked(values, parts))
     facts = pd.DataFrame([row for one in outcomes for row in _facts(one, parts.get(one["drive"]))])
     drives = facts.merge(drive_columns(deviations), how="left", left_on="drive", right_index=True)
     for name in _COUNTS:
@@ -49,6 +50,25 @@ def fleet_tables(outcomes: Sequence[Mapping[str, Any]], margin_pct: float) -> di
 def measured(outcomes: Iterable[Mapping[str, Any]]) -> dict[str, Path]:
     """Results folder of each drive whose part of the study ended well."""
     return {one["drive"]: Path(one["results"]) for one in outcomes if one["state"] == "measured"}
+
+
+def _tracked(values: pd.DataFrame, parts: Mapping[str, Path]) -> dict[str, list[tuple[str, str]]]:
+    """By measurement the variables that its protocol tracks, in its order, from one recording of the first drive.
+
+    Nothing of a measurement whose table `steady_state` has been deleted: that of one recording is not made again.
+    """
+    found = {}
+    tracked = values[values["verdict"].isin((STEADY, NOT_STEADY))].drop_duplicates("measurement")
+    for drive, measurement in zip(tracked["drive"], tracked["measurement"], strict=True):
+        folder = parts[drive_in_sheet(drive)] / "tables"
+        columns = ["drive", "recordings"]
+        rows = io.read_part([folder / "summary.parquet"], "summary", columns, ("measurement", measurement))
+        recordings = [one for of in rows.loc[rows["drive"] == drive, "recordings"] for one in of]
+        paths = (folder / one / "steady_state.parquet" for one in dict.fromkeys(recordings))
+        if path := next((one for one in paths if one.is_file()), None):
+            told = io.read_columns([path], "steady_state", ("variable", "metric"))
+            found[measurement] = list(dict.fromkeys(zip(told["variable"], told["metric"], strict=True)))
+    return found
 
 
 def write_deltas(

@@ -5,18 +5,21 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from drivelab.recording.writer import MANIFEST
 from drivelab.stages.progress import Status, state_now
+from drivelab.stages.scheduling import STAGES as CHAIN
 from drivelab.watch.follow import Follower, read_object
 from drivelab.watch.rates import Point
 from drivelab.watch.recording import Line, RecordingWatch
 
-_STAGES = ("purge", "precondition", "measure", "replay")
-_KEPT_RECORDINGS = 4
+_LOGS = (*CHAIN, "replay")
+_MOST_RECORDINGS = 60
+"""That are followed or kept at a time; there are fewer, if they have more points than are kept."""
 RUNNING, WAITING = "running", "waiting"
 STANDINGS = {
     RUNNING: "running",
@@ -58,8 +61,14 @@ class DriveWatch:
         """Complete and read to the end."""
         self._logs: dict[Path, Follower] = {}
         self._trouble: str | None = None
+        self._forgotten: set[str] = set()
+        """Recordings whose points are no longer kept."""
+        self._purges: dict[str, tuple[float, float]] = {}
+        """Those that were seen, by recording: begin, and last sign of life. No file keeps the begin."""
+        self._of_the_drive: dict[str, Any] = {"model": None, "firmware": None, "simulated": False, "virtual": False}
+        """As its recordings told last: a new one does not yet, and the drive is the same."""
         self.history: dict[str, deque[Point]] = {}
-        """Points so far by recording, oldest recording first."""
+        """Points so far by recording, oldest recording first: of a drive's last hour at work, or somewhat more."""
 
     def poll(self) -> News:
         """What is new; files that cannot be understood are told of in the state and hold up no other drive."""
@@ -84,25 +93,38 @@ class DriveWatch:
         if (read := (at.st_mtime_ns, at.st_ino)) != self._status_read:
             self._status = _status(read_object(path)) or self._status
             self._status_read = read
+            if self._status is not None and self._status.stage == "purge":
+                self._purges.pop(self._status.recording, None)
+                self._purges[self._status.recording] = (self._status.since_s, self._status.at_s)
 
     def _poll(self, name: str, news: News) -> None:
         if name not in self._recordings:
             for earlier in self._lately_measured():
                 self._follow(earlier)
             self._follow(name)
-            self._logs = {self.root / "logs" / one / f"{name}.log": Follower(4096) for one in _STAGES}
+            self._logs = {self.root / "logs" / one / f"{name}.log": Follower(4096) for one in _LOGS}
         for known, watch in self._recordings.items():
             if known == name or known not in self._ended:
                 self._read(known, watch, news)
         news.lines = sorted([*news.lines, *self._log_lines()])
-        while len(self._recordings) > _KEPT_RECORDINGS:
-            oldest = next(iter(self._recordings))
+        self._forget()
+
+    def _forget(self) -> None:
+        """The oldest recordings, when those after them have as many points as are kept."""
+        points = sum(map(len, self.history.values()))
+        for oldest in list(self._recordings)[:-1]:
+            points -= len(self.history.get(oldest, ()))
+            if points < self._most_points and len(self._recordings) <= _MOST_RECORDINGS:
+                break
             del self._recordings[oldest]
             self.history.pop(oldest, None)
+            self._purges.pop(oldest, None)
+            self._forgotten.add(oldest)
 
     def _read(self, name: str, watch: RecordingWatch, news: News) -> None:
         is_complete, beginnings = watch.is_complete, watch.beginnings
         points, lines = watch.poll()
+        self._of_the_drive |= watch.of_the_drive()
         if watch.beginnings != beginnings and self.history.pop(name, None) is not None:
             news.anew.append(name)
         news.lines += lines
@@ -120,16 +142,22 @@ class DriveWatch:
         self._trouble = None
 
     def _lately_measured(self) -> list[str]:
-        """What was finished while nobody watched, oldest first, as far back as the history goes."""
+        """What ended while nobody watched, finished or not, oldest first, as far back as the history goes."""
         found = []
         for name in self._names:
-            try:
-                at_s = (self.root / "recordings" / name / MANIFEST).stat().st_mtime
-            except OSError:
+            if name in self._recordings or name in self._forgotten:
                 continue
-            if name not in self._recordings and time.time() - at_s < self._most_points:
+            at_s = self._ended_s(name)
+            if at_s is not None and time.time() - at_s < self._most_points:
                 found.append((at_s, name))
-        return [name for _, name in sorted(found)[1 - _KEPT_RECORDINGS :]]
+        return [name for _, name in sorted(found)[1 - _MOST_RECORDINGS :]]
+
+    def _ended_s(self, name: str) -> float | None:
+        """When a recording was complete, or the last was told of one that is not; None where there is none."""
+        for file in (f"{name}/{MANIFEST}", f"{name}.part/journal.jsonl"):
+            with suppress(OSError):
+                return (self.root / "recordings" / file).stat().st_mtime
+        return None
 
     def _log_lines(self) -> list[Line]:
         at_s = self._status.at_s if self._status is not None else 0.0
@@ -144,9 +172,10 @@ class DriveWatch:
         state = watch.state() if watch is not None else {}
         standing = self._standing(status, watch, now_s)
         points = self.history.get(status.recording)
-        latest = points[-1] if points and standing == RUNNING else None
+        latest = points[-1] if points and standing == RUNNING and _is_of(points[-1], status.stage) else None
         return {
             **state,
+            **self._of_the_drive,
             "drive": self.drive,
             "host": status.host,
             "standing": standing,
@@ -158,7 +187,15 @@ class DriveWatch:
             "failure": status.reason or state.get("failure"),
             "trouble": self._trouble,
             "latest": latest.to_list() if latest is not None else None,
+            "purges": list(self._purges.values()),
         }
+
+    def share(self, *, done: bool) -> float:
+        """Of the recording that the drive is at work on; its stages count the same. 0 where it is `done`."""
+        status = self._status
+        if status is None or done or status.stage not in CHAIN:
+            return 0.0
+        return (CHAIN.index(status.stage) + min(max(status.fraction, 0.0), 1.0)) / len(CHAIN)
 
     def _standing(self, status: Status, watch: RecordingWatch | None, now_s: float) -> str:
         """One of `STANDINGS`."""
@@ -166,6 +203,11 @@ class DriveWatch:
         if state != "done":
             return state
         return "measured" if watch is not None and watch.is_complete else "between"
+
+
+def _is_of(point: Point, stage: str) -> bool:
+    """Whether a point can be of the last second: while a drive is purged, for one, none is."""
+    return stage != "purge" and point.conditioning == (stage == "precondition")
 
 
 def _left_s(status: Status, now_s: float) -> float | None:

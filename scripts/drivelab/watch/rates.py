@@ -23,35 +23,37 @@ class Point:
     at_s: float
     """Unix time of its end; where there is only simulated time, of when it became known."""
     since_s: float
-    """Time since the measurement began; of simulated time, the time with I/O."""
+    """Time since the measurement, or its preconditioning, began; of simulated time, the time with I/O."""
     iops: float
     """Requests completed, reads and writes together."""
     bandwidth_mib_s: float
     latency_us: float | None
     """Mean; None without I/O."""
     tainted: bool = False
+    conditioning: bool = False
+    """Whether it is of preconditioning."""
 
     def to_list(self) -> list[float | None]:
         """Rounded, in the order of the fields: the form in which the page gets it."""
         latency_us = None if self.latency_us is None else round(self.latency_us, 1)
         return [round(self.at_s, 2), round(self.since_s, 2), round(self.iops, 1), round(self.bandwidth_mib_s, 2),
-                latency_us, int(self.tainted)]  # fmt: skip
+                latency_us, int(self.tainted), int(self.conditioning)]  # fmt: skip
 
 
 class Rates:
-    """Points from the samples of one recording, in their order.
+    """Points from the samples of one recording's measurement, or of its preconditioning, in their order.
 
     The mean latency is that of the block layer: time that requests spent in it and in the drive by their number
     (Documentation/block/stat.rst), so without what a program and the system call add.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, limits: Limits, conditioning: bool = False) -> None:
+        self._limits, self._conditioning = limits, conditioning
         self._before: Mapping[str, float] | None = None
         self._slow: dict[str, float] = {}
         self._rises: dict[str, float] = {}
         self.began_s: float | None = None
-        """When the measurement began; by default with the first sample."""
+        """When that began; by default with the first sample."""
         self.latest: dict[str, float] = {}
         """Last value of each field that has been told, and `load_pct`, `steal_pct` and `cpu_pct` of the last second."""
         self.taints: list[str] = []
@@ -89,6 +91,7 @@ class Rates:
             bandwidth_mib_s=(rise["sectors_read"] + rise["sectors_written"]) * SECTOR_BYTES / _MIB / seconds,
             latency_us=1000 * (rise["read_ms"] + rise["write_ms"]) / requests if requests else None,
             tainted=bool(self.taints),
+            conditioning=self._conditioning,
         )
 
     def _note_slow(self, sample: Mapping[str, float]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from drivelab.analysis.taint import Limits
 from drivelab.fio.series import read_series
 from drivelab.recording.writer import MANIFEST
+from drivelab.stages.fill import FOLDER
 from drivelab.telemetry.log import NAME
 from drivelab.watch.follow import Follower, read_object
 from drivelab.watch.progress import loop_progress
@@ -22,6 +24,27 @@ Line = tuple[float, str]
 """Unix time and sentence."""
 
 
+@dataclass
+class _Telemetry:
+    """That of preconditioning, or of the measurement."""
+
+    place: str
+    """In the recording."""
+    follower: Follower
+    rates: Rates
+
+    def points(self, recording: Path) -> Iterator[Point]:
+        path = recording / self.place
+        samples = self.follower.objects(path)
+        if samples and self.rates.began_s is None:
+            self.rates.began_s = _first_s(path)
+        for sample in samples:
+            if sample.get("event") == "begin":
+                self.rates.restart()
+            elif "event" not in sample and (point := self.rates.add(sample)) is not None:
+                yield point
+
+
 class RecordingWatch:
     """Reads what is new in a recording; it may be renamed when complete, resumed, or set aside and begun anew."""
 
@@ -31,6 +54,7 @@ class RecordingWatch:
         self.drive, self.measurement, _ = name.split("/")
         self._final = root / "recordings" / name
         self._part = self._final.with_name(self._final.name + ".part")
+        self._planned = root / "plans" / f"{name}.json"
         self._history_s = history_s
         self.beginnings = 0
         """How often it has begun; what was told before the last of them is of it no more."""
@@ -39,12 +63,13 @@ class RecordingWatch:
     def _begin_anew(self) -> None:
         self.beginnings += 1
         self._journal_follower = Follower()
-        self._telemetry_follower = Follower(tail_bytes=int(self._history_s * _SAMPLE_BYTES))
         self._journal: list[dict[str, Any]] = []
         self._plan: dict[str, Any] = {}
         self._identity: dict[str, Any] = {}
-        self._rates: Rates | None = None
-        self._simulated_s = 0.0
+        self._telemetry: list[_Telemetry] = []
+        """In the order of time; none before the plan is known, which has the limits."""
+        self._simulated_s = {True: 0.0, False: 0.0}
+        """Time with I/O so far of preconditioning, and of the measurement."""
         self._progress: dict[str, Any] | None = None
 
     @property
@@ -73,7 +98,7 @@ class RecordingWatch:
         if self._journal_follower.replaced:
             self._begin_anew()
             return self.poll()
-        self._plan = self._plan or read_object(folder / "plan.json")
+        self._plan = self._plan or read_object(folder / "plan.json") or read_object(self._planned)
         self._identity = self._identity or read_object(folder / "identity.json")
         if lines:
             self._journal += lines
@@ -81,29 +106,27 @@ class RecordingWatch:
         return list(self._points(folder, lines)), [(at_s(line), text) for line in lines if (text := sentence(line))]
 
     def _points(self, folder: Path, lines: list[dict[str, Any]]) -> Iterator[Point]:
-        context = self._plan.get("context", {})
-        if self._rates is None and self._plan:
-            self._rates = Rates(Limits.from_mapping(context.get("taint", {})))
-        if self._rates is not None and not self.is_simulated:
-            yield from self._told(self._rates, folder)
+        if not self._telemetry and self._plan:
+            limits = Limits.from_mapping(self._plan.get("context", {}).get("taint", {}))
+            self._telemetry = [
+                _Telemetry(
+                    place, Follower(tail_bytes=int(self._history_s * _SAMPLE_BYTES)), Rates(limits, conditioning)
+                )
+                for place, conditioning in ((f"{FOLDER}/{NAME}", True), (NAME, False))
+            ]
         if self.is_simulated:
             for line in lines:
                 yield from self._simulated(folder, line)
-
-    def _told(self, rates: Rates, folder: Path) -> Iterator[Point]:
-        samples = self._telemetry_follower.objects(folder / NAME)
-        if samples and rates.began_s is None:
-            rates.began_s = _first_s(folder / NAME)
-        for sample in samples:
-            if sample.get("event") == "begin":
-                rates.restart()
-            elif "event" not in sample and (point := rates.add(sample)) is not None:
-                yield point
+        else:
+            for one in self._telemetry:
+                yield from one.points(folder)
 
     def _simulated(self, folder: Path, line: Mapping[str, Any]) -> Iterator[Point]:
         """Seconds of simulated time, one run of I/O after another, when the journal says that it is done."""
         if "directory" not in line or line.get("event") == "soak-begins":
             return
+        conditioning = line["event"] == "fill" or line.get("stage") == "precondition"
+        began_s = self._simulated_s[conditioning]
         seconds: dict[float, list[Mapping[str, Any]]] = {}
         for row in read_series(folder / line["directory"]).rows:
             seconds.setdefault(row["time_s"], []).append(row)
@@ -113,22 +136,31 @@ class RecordingWatch:
             weight = sum(rate for rate, _ in told)
             yield Point(
                 at_s=at_s(line),
-                since_s=self._simulated_s + time_s,
+                since_s=began_s + time_s,
                 iops=iops,
                 bandwidth_mib_s=sum(row["bandwidth_mib_s"] for row in rows),
                 latency_us=sum(rate * latency for rate, latency in told) / weight if weight else None,
+                conditioning=conditioning,
             )
         whole_s = max(seconds, default=0.0)
         if not seconds and line.get("event") == "cell":  # shorter than a second
             whole_s = line["io_ended_s"] - line["io_started_s"]
             metrics = line["metrics"]
-            yield Point(at_s(line), self._simulated_s + whole_s, metrics["iops"], metrics["bandwidth_mib_s"],
+            yield Point(at_s(line), began_s + whole_s, metrics["iops"], metrics["bandwidth_mib_s"],
                         metrics["mean_latency_us"])  # fmt: skip
-        self._simulated_s += whole_s
+        self._simulated_s[conditioning] += whole_s
+
+    def of_the_drive(self) -> dict[str, Any]:
+        """What holds for other recordings of the drive, too, as far as it is known by now."""
+        told: dict[str, Any] = {key: self._identity[key] for key in ("model", "firmware") if key in self._identity}
+        if self.subject:
+            told |= {"simulated": self.is_simulated, "virtual": "virtual" in self.subject.get("drive", {})}
+        return told
 
     def state(self) -> dict[str, Any]:
         """What there is to say of it now, JSON-able."""
-        latest = self._rates.latest if self._rates is not None else {}
+        rates = next((one.rates for one in reversed(self._telemetry) if one.rates.latest), None)
+        latest = rates.latest if rates is not None else {}
         keys = ("temperature_c", "temperature_limit_c", "load_pct", "steal_pct", "cpu_pct", "in_flight",
                 "drive_power_w", "meter_power_w", "percentage_used_pct")  # fmt: skip
         return {
@@ -136,13 +168,9 @@ class RecordingWatch:
             "measurement": self.measurement,
             "run": self._plan.get("context", {}).get("run"),
             "protocol": self.subject.get("protocol"),
-            "simulated": self.is_simulated,
-            "virtual": "virtual" in self.subject.get("drive", {}),
-            "model": self._identity.get("model"),
-            "firmware": self._identity.get("firmware"),
             "progress": self._progress,
             "telemetry": {key: round(latest[key], 2) for key in keys if key in latest},
-            "taints": self._rates.taints if self._rates is not None else [],
+            "taints": rates.taints if rates is not None else [],
             "failure": self._failure(),
         }
 

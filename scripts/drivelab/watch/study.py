@@ -37,10 +37,12 @@ class StudyFacts:
 
     @classmethod
     def load(cls, path: Path) -> StudyFacts:
-        """Raises UserError when the configuration does not hold."""
+        """Raises UserError when the configuration does not hold, or the results folder is another study's."""
+        from drivelab.stages.layout import Layout
         from drivelab.stages.planning import Campaign
 
         campaign = Campaign.load(path)
+        Layout(campaign).check_owner()
         study = campaign.study
         plans = [*campaign.plans, *campaign.elsewhere]
         return cls(study.name, study.title, study.results, study.subjects,
@@ -91,11 +93,16 @@ class StudyWatch:
     def _drive_state(self, watch: DriveWatch, now_s: float) -> dict[str, Any]:
         wanted = self._names[watch.drive]
         state = watch.state(now_s)
-        if state["standing"] == "measured" and state["recording"] in self.facts.recordings:
-            self._measured.add(state["recording"])
+        recording = state.get("recording", "")
+        if state["standing"] == "measured" and recording in self.facts.recordings:
+            self._measured.add(recording)
         done = sum(name in self._measured for name in wanted)
-        reduced = self.facts.recordings.get(state.get("recording", ""), False)
-        return {**state, "done": done, "recordings": len(wanted), "reduced": reduced}
+        if state["standing"] == "measured" and done < len(wanted):
+            state["standing"] = "between"
+        counted = recording in self._measured or recording not in self.facts.recordings
+        share = (done + watch.share(done=counted)) / len(wanted) if wanted else 0.0
+        reduced = self.facts.recordings.get(recording, False)
+        return {**state, "done": done, "recordings": len(wanted), "share": round(share, 4), "reduced": reduced}
 
     def _look(self) -> None:
         """Which recordings are complete. A large study's drives have results folders of their own, once begun."""

@@ -50,13 +50,20 @@ def _poll(studies: Sequence[StudyWatch]) -> None:
 
 
 def changes(states: Sequence[Mapping[str, Any]], said: dict[str, tuple[str, float]], now_s: float) -> Iterator[str]:
-    """A line for each drive of which there is something new to say; `said` is what was said last, and when."""
+    """A line for each drive of which there is something new to say; `said` is what was said last, and when.
+
+    Labels that must not be missed come first, in a line of their own, and again only when they change.
+    """
     for study in states:
         for drive in study["drives"]:
             if drive["standing"] == WAITING:
                 continue
             key = f"{study['name']}/{drive['drive']}"
             kind = f"{drive['standing']} {drive.get('recording')} {drive['stage']} {round_words(drive)}"
+            labels = label_words(drive)
+            if labels and said.get(f"{key} is", ("", 0.0))[0] != labels:
+                said[f"{key} is"] = (labels, now_s)
+                yield f"{drive['drive']}: {labels}"
             before, at_s = said.get(key, ("", -_EVERY_S))
             if kind != before or (drive["standing"] == RUNNING and now_s - at_s >= _EVERY_S):
                 said[key] = (kind, now_s)
@@ -84,15 +91,19 @@ def screen(studies: Sequence[StudyWatch], columns: int) -> RenderableType:
 
 
 def _drive_lines(study: StudyWatch, state: Mapping[str, Any], columns: int) -> Iterator[Text]:
-    """Two lines for each drive: its rates with those before them, and what it does."""
+    """Of each drive its name and labels, its rates with those before them, and what it does."""
     drives = [drive for drive in state["drives"] if drive["standing"] != WAITING]
     width = max((len(drive["drive"]) for drive in drives), default=0)
     for drive in drives:
+        name = drive["drive"]
+        if labels := label_words(drive):
+            yield Text(f"{name} [{labels}]", style="bold", no_wrap=True, overflow="ellipsis")
+            name = ""
         latest = drive["latest"]
         rates = [f"{latest[2]:,.0f} IOPS", f"{latest[3]:,.1f} MiB/s", latency_words(latest[4])] if latest else []
-        line = f"{drive['drive']:<{width}}" + "".join(f"{one:>15}" for one in rates)
-        points = study.drives[drive["drive"]].history.get(drive.get("recording", ""), ())
-        sparks = sparkline(list(points)[-max(columns - len(line) - 3, 1) :])
+        line = f"{name:<{width}}" + "".join(f"{one:>15}" for one in rates)
+        points = [point for one in study.drives[drive["drive"]].history.values() for point in one]
+        sparks = sparkline(points[-max(columns - len(line) - 3, 1) :])
         yield Text(f"{line}  {sparks}", style="bold", no_wrap=True, overflow="crop")
         yield Text(f"  {doing_words(drive)}", style=_STYLES.get(drive["standing"], ""))
     if waiting := len(state["drives"]) - len(drives):
@@ -121,8 +132,14 @@ def round_words(drive: Mapping[str, Any]) -> str:
     return f"{kind} {progress['round']} of {'' if progress['fixed'] else 'at most '}{progress['rounds']}"
 
 
+def label_words(drive: Mapping[str, Any]) -> str:
+    """What must not be missed of a drive's numbers; empty where there is nothing."""
+    names = {"simulated": "virtual clock", "virtual": "virtual drive", "reduced": "reduced protocol"}
+    return ", ".join(name for key, name in names.items() if drive.get(key))
+
+
 def doing_words(drive: Mapping[str, Any]) -> str:
-    """What a drive does, with labels that must not be missed, and what is wrong."""
+    """What a drive does, and what is wrong."""
     if drive["standing"] in ("measured", "between"):
         words = [f"{drive.get('measurement', '')}: {STANDINGS[drive['standing']]}"]
     else:
@@ -132,12 +149,7 @@ def doing_words(drive: Mapping[str, Any]) -> str:
         words += [f"disturbed: {'; '.join(drive['taints'])}" if drive.get("taints") else ""]
     elif drive["standing"] not in ("measured", "between"):
         words += [STANDINGS[drive["standing"]], drive["failure"] or ""]
-    labels = [
-        name
-        for key, name in (("simulated", "virtual clock"), ("virtual", "virtual drive"), ("reduced", "reduced"))
-        if drive.get(key)
-    ]
-    words += [f"[{', '.join(labels)}]" if labels else "", drive.get("trouble") or ""]
+    words.append(drive.get("trouble") or "")
     return ", ".join(word for word in words if word)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drivelab.figures.fleet_heat import fleet_heat
 from drivelab.figures.fleet_order import fleet_order
 
 
@@ -39,4 +40,26 @@ def test_names_of_outliers_do_not_cover_each_other(low: list[float], high: list[
     boxes = [text.get_window_extent() for text in shown]
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
     assert all(axes.get_window_extent().x0 < box.x0 and box.x1 < axes.get_window_extent().x1 for box in boxes)
+    plt.close(figure)
+
+
+def test_the_legend_lies_below_the_values() -> None:
+    figure = fleet_order(deviations([800.0], [1300.0]))
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    assert figure.axes[0].get_legend() is None
+    assert legend.get_window_extent().y1 < figure.axes[0].get_window_extent().y0
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("drives", [5, 100])
+def test_the_label_of_the_colours_is_no_longer_than_their_bar(drives: int) -> None:
+    rows = deviations([800.0], [1300.0]).tail(drives).assign(deviation_pct=1.0)
+    figure = fleet_heat(rows)
+    figure.canvas.draw()
+    bar = figure.axes[1]
+    box, of_bar = bar.yaxis.label.get_window_extent(), bar.get_window_extent()
+    assert of_bar.y0 <= box.y0
+    assert box.y1 <= of_bar.y1
+    assert box.x1 <= figure.bbox.x1
     plt.close(figure)

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
+from drivelab.cli.main import main
 from drivelab.cli.study import status_lines
 from drivelab.config.study import load_study
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import write_json
+from drivelab.recording.writer import Recording, write_json
 from drivelab.stages import progress
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.measure import measure
@@ -125,6 +126,50 @@ def test_running_with_round_iops_and_what_is_left(plans: list[Plan], monkeypatch
     assert "left" in line
 
 
+def line_of(row: DriveStatus, now_s: float) -> str:
+    (line,) = status_lines("mine", [row], now_s)[1:]
+    return line
+
+
+def test_between_two_stages_of_a_chain(plans: list[Plan]) -> None:
+    purge(plans[0], Path("purged"))
+    row = rows()["op7"]
+    assert (row.state, row.done, row.planned, row.stage) == ("between stages", 0, 1, "purge")
+    assert (row.next_recording, row.next_stage) == (plans[0].recording, "precondition")
+    line = line_of(row, (row.seen_s or 0.0) + 5)
+    assert "between stages  0 of 1; pts-iops, purge: done 5 s ago; next precondition; about" in line
+    precondition(plans[0], Path("purged"), Path("sealed"))
+    assert rows()["op7"].next_stage == "measure"
+    assert "1 between stages, 1 to do" in status_lines("mine", list(rows().values()), time.time())[0]
+    measure(plans[0], Path("sealed"))
+    row = rows()["op7"]
+    assert (row.state, row.next_recording) == ("done", None)
+
+
+def test_between_two_recordings_the_next_is_told_in_the_order_of_the_host(project: Path) -> None:
+    second = STUDY.partition("measurements:\n")[2].replace("protocol: pts-iops", "name: again\n    protocol: pts-iops")
+    text = STUDY.replace("auto", "virtual").replace("[op7, op28]", "[op7]") + second
+    Path("config/mine.yaml").write_text(text + "runs: 3\norder: {random: 1}\n")
+    campaign = campaign_of(load_study(Path("config/mine.yaml")))
+    plans = sorted((one.plan for one in campaign.plans), key=campaign.order)
+    assert [(plan.measurement, plan.run) for plan in plans[:3]] == [("again", 1), ("pts-iops", 1), ("again", 2)]
+    run(plans[0])
+    run(plans[1])
+    row = rows()["op7"]
+    assert (row.state, row.done, row.planned) == ("between stages", 2, 6)
+    assert (row.next_recording, row.next_stage) == (plans[2].recording, "purge")
+    assert "pts-iops, measure: done 3 s ago; next again run 2, purge" in line_of(row, (row.seen_s or 0.0) + 3)
+    status_path(plans[0]).unlink()  # copied without it
+    row = rows()["op7"]
+    assert (row.state, row.next_recording) == ("to do", plans[2].recording)
+    assert "2 of 6; next again run 2, purge; about" in line_of(row, 0.0)
+
+
+def test_a_status_of_what_the_study_no_longer_wants_is_no_beginning(plans: list[Plan]) -> None:
+    put(plans[0], recording=plans[0].recording.replace("pts-iops", "pts-latency"), state="done", stage="purge")
+    assert rows()["op7"].state == "to do"
+
+
 def test_live_iops_come_from_the_kernels_counts(plans: list[Plan]) -> None:
     put(plans[0], iops=7.0)
     part = plans[0].recording_path.with_name(plans[0].recording_path.name + ".part")
@@ -132,8 +177,12 @@ def test_live_iops_come_from_the_kernels_counts(plans: list[Plan]) -> None:
     samples = [{"at_s": float(at), "reads": 100.0 * at, "writes": 50.0 * at} for at in range(1000)]
     (part / "telemetry.jsonl").write_text("".join(json.dumps(one) + "\n" for one in samples) + '{"at_s": 1000, "re')
     assert rows()["op7"].iops == 150.0
+    (part / "condition").mkdir()
+    (part / "condition/telemetry.jsonl").write_bytes((part / "telemetry.jsonl").read_bytes())
     (part / "telemetry.jsonl").write_bytes(b"\0\xff" * 100)
     assert rows()["op7"].iops == 7.0
+    put(plans[0], stage="precondition")
+    assert rows()["op7"].iops == 150.0
 
 
 def test_failed_says_why_until_the_next_stage_of_that_drive(plans: list[Plan]) -> None:
@@ -145,6 +194,93 @@ def test_failed_says_why_until_the_next_stage_of_that_drive(plans: list[Plan]) -
     assert "1 failed, 1 to do" in status_lines("mine", list(rows().values()), time.time())[0]
     with Progress(plans[0], "purge"):
         assert rows()["op7"].state == "running"
+
+
+@pytest.fixture
+def two_plans(project: Path) -> list[Plan]:
+    """Of one drive, in their order."""
+    second = STUDY.partition("measurements:\n")[2].replace("protocol: pts-iops", "name: again\n    protocol: pts-iops")
+    Path("config/mine.yaml").write_text(STUDY.replace("auto", "virtual").replace("[op7, op28]", "[op7]") + second)
+    return [one.plan for one in campaign_of(load_study(Path("config/mine.yaml"))).plans]
+
+
+def test_a_failure_is_told_beside_what_the_drive_does_next(two_plans: list[Plan]) -> None:
+    first, second = two_plans
+    with pytest.raises(UserError), Progress(first, "purge"):
+        raise UserError("drive 'op7': is not the one of the sheet; mend it")
+    with Progress(second, "measure"):
+        row = rows()["op7"]
+    assert (row.state, row.recording) == ("running", second.recording)
+    (one,) = row.unfinished
+    assert (one.recording, one.state, one.stage) == (first.recording, "failed", "purge")
+    assert one.reason == "drive 'op7': is not the one of the sheet; mend it"
+    head, live, before = status_lines("mine", [row], time.time())
+    assert head.endswith("drives: 1 running; before: 1 failed")
+    assert "again, measure" in live
+    assert before.split(maxsplit=1) == ["failed", f"pts-iops, purge; seen 0 s ago; {one.reason}"]
+    assert json.loads(json.dumps(row.to_mapping()))["unfinished"][0]["state"] == "failed"
+
+
+def test_a_failure_is_told_when_all_else_is_done_and_no_longer_when_it_is_mended(two_plans: list[Plan]) -> None:
+    first, second = two_plans
+    with pytest.raises(UserError), Progress(first, "purge"):
+        raise UserError("no; mend it")
+    run(second)
+    row = rows()["op7"]
+    assert (row.state, row.done, row.planned, row.reason, row.unfinished) == ("failed", 1, 2, "no; mend it", ())
+    assert row.recording == first.recording
+    with Progress(first, "purge"):
+        assert (rows()["op7"].state, rows()["op7"].unfinished) == ("running", ())
+    run(first)
+    assert rows()["op7"].state == "done"
+
+
+def test_a_killed_stage_is_told_when_the_drive_has_gone_on(two_plans: list[Plan]) -> None:
+    first, second = two_plans
+    with ended_process() as (pid, start):
+        namespace = a_status(first).process.partition("@")[2]
+        put(first, pid=pid, process=f"{start}@{namespace}", stage="purge")
+        with Progress(second, "purge"):
+            pass
+    row = rows()["op7"]
+    assert (row.state, row.next_stage) == ("between stages", "precondition")
+    assert [(one.recording, one.state) for one in row.unfinished] == [(first.recording, "interrupted")]
+
+
+def test_an_unfinished_recording_tells_of_itself(two_plans: list[Plan]) -> None:
+    """Where no status is kept of it: as one of an earlier version, or copied."""
+    first, second = two_plans
+    purge(first, Path("purged"))
+    with Progress(second, "measure"):
+        (one,) = rows()["op7"].unfinished
+        assert (one.state, one.recording) == ("interrupted", first.recording)
+        Recording(first).append("failed", step=0, reason="RND 4KiB 0/100 T2Q8: Input/output error")
+        (one,) = rows()["op7"].unfinished
+    assert (one.state, one.stage, one.reason) == ("failed", "measure", "RND 4KiB 0/100 T2Q8: Input/output error")
+
+
+def test_what_is_asked_of_the_results_of_another_study_is_refused(
+    plans: list[Plan], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("drivelab.cli.run.ROOT", Path.cwd())
+    Path("results").mkdir()
+    Path("results/study.txt").write_text("theirs\n")
+    for command in (["study", "status"], ["watch", "--text"]):
+        assert main([*command, "config/mine.yaml"]) == 2
+        assert "key 'results' is results, which holds study 'theirs'; name" in capsys.readouterr().err
+
+
+def test_two_studies_of_one_name_are_refused(
+    plans: list[Plan], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path.cwd()
+    monkeypatch.setattr("drivelab.cli.run.ROOT", folder)
+    Path("config/other.yaml").write_text(STUDY.replace("results: results", "results: results/other"))
+    for command in (["study", "status", "--json"], ["watch", "--text"]):
+        monkeypatch.chdir(folder / "config")
+        assert main([*command, "mine.yaml", "other.yaml"]) == 2
+        said = capsys.readouterr()
+        assert (said.out, "called 'mine'; name each study once" in said.err) == ("", True)
 
 
 def test_a_fault_of_its_own_is_told_too(plans: list[Plan]) -> None:

@@ -12,6 +12,7 @@ from made_fleet import made_fleet
 from drivelab.analysis.deltas import deltas_table
 from drivelab.tables import io
 from drivelab.tables.fleet import fleet_tables, write_deltas
+from drivelab.tables.schemas import SCHEMAS
 
 TERMS: dict[str, Any] = {"margin_pct": 1.0, "confidence_pct": 95.0, "unintended": "show"}
 COUNT = 8
@@ -86,3 +87,25 @@ def test_a_fleet_of_failures_has_tables_too(outcomes: list[dict[str, Any]], tmp_
     assert {name: len(table) for name, table in tables.items()} == {
         "fleet_drives": 9, "fleet_spread": 0, "fleet_deviations": 0, "fleet_hosts": 0
     }  # fmt: skip
+
+
+def test_key_values_go_by_the_order_in_which_the_protocol_tracks(tmp_path: Path) -> None:
+    outcomes = made_fleet(tmp_path, 2, cells=2)
+    for part in (Path(one["results"]) for one in outcomes):
+        path = part / "tables/summary.parquet"
+        summary = io.read(path, "summary")
+        summary["verdict"] = summary["verdict"].mask(summary["metric"] == "iops", "steady")
+        io.write(summary, path, "summary")
+    variables = ("RND 8KiB 0/100", "RND 4KiB 0/100")
+    told = {**dict.fromkeys(SCHEMAS["steady_state"].names, 1), "protocol": "pts-iops", "measurement": "pts-iops",
+            "drive": "d1", "serial": "Sd1", "metric": "iops", "unit": "IOPS", "clock": "wall", "values": [1.0],
+            "reduced": False, "virtual": False, "reached": True}  # fmt: skip
+    recording = str(
+        io.read(Path(outcomes[0]["results"]) / "tables/summary.parquet", "summary")["recordings"].iloc[0][0]
+    )
+    rows = pd.DataFrame([{**told, "recording": recording, "variable": one} for one in variables])
+    io.write(rows, Path(outcomes[0]["results"]) / f"tables/{recording}/steady_state.parquet", "steady_state")
+    spread = fleet_tables(outcomes, 5.0)["fleet_spread"]
+    keys = spread[spread["is_key"]].set_index("measurement")["cell_label"]
+    assert keys["pts-iops"] == "RND 8KiB 0/100"
+    assert keys["pts-throughput"] == "RND 4KiB 0/100"  # of no such table the first of the rows

@@ -99,4 +99,5 @@ def test_a_throttle_counter_marks_the_second_in_which_it_is_told_to_have_risen()
 
 
 def test_a_point_goes_to_the_page_rounded() -> None:
-    assert Point(1.23456, 0.5, 10.26, 3.14159, None, True).to_list() == [1.23, 0.5, 10.3, 3.14, None, 1]
+    assert Point(1.23456, 0.5, 10.26, 3.14159, None, True).to_list() == [1.23, 0.5, 10.3, 3.14, None, 1, 0]
+    assert Point(1.0, 1.0, 0.0, 0.0, None, conditioning=True).to_list()[5:] == [0, 1]

@@ -101,7 +101,7 @@ def test_first_everything_then_what_is_new(server: WatchServer, made: MadeDrive)
     with Stream(server) as stream:
         kind, _, body = stream.next()
         assert kind == "snapshot"
-        assert body["points"] == {f"made/{made.recording}": [[made.at_s, 2.0, 1000.0, 3.91, 2000.0, 0]]}
+        assert body["points"] == {f"made/{made.recording}": [[made.at_s, 2.0, 1000.0, 3.91, 2000.0, 0, 0]]}
         assert body["studies"][0]["drives"][0]["standing"] == "running"
         assert body["lines"][0][1:] == ["made", "op7", "measurement begins"]
         made.second(1234)

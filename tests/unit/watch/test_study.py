@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from watched import NOW_S, MadeDrive, facts
+from watched import CELLS, NOW_S, MadeDrive, facts
 
 from drivelab.config.study import PARTS
 from drivelab.watch.study import StudyWatch
@@ -159,21 +159,64 @@ def test_a_status_that_leads_elsewhere_is_none(made: MadeDrive, watch: StudyWatc
     assert only(watch)["standing"] == "waiting"
 
 
+def test_preconditioning_is_told_second_by_second_and_apart_from_the_measurement(tmp_path: Path) -> None:
+    made = MadeDrive(tmp_path, "op7").precondition(seconds=3, writes=500)
+    watch = StudyWatch(facts(tmp_path, made))
+    made.status("fill 2 x, 40%", 0.4, stage="precondition")
+    watch.poll()
+    points = watch.drives["op7"].history[made.recording]
+    assert [(point.since_s, point.iops, point.conditioning) for point in points] == [(s, 500, True) for s in (2, 3, 4)]
+    assert only(watch)["latest"][2] == 500
+    made.begin()
+    made.status(stage="measure")
+    watch.poll()
+    assert only(watch)["latest"] is None  # the last second of preconditioning is none of the measurement's
+    made.second()
+    made.second(700)
+    (point,) = watch.poll()["op7"].points[made.recording]
+    assert (point.since_s, point.iops, point.conditioning) == (2, 700, False)
+    assert only(watch)["latest"][2] == 700
+    late = StudyWatch(facts(tmp_path, made))
+    late.poll()
+    assert iops(late, made) == [500, 500, 500, 700]
+
+
+def test_a_purge_has_a_begin_and_an_end_and_no_values(made: MadeDrive, watch: StudyWatch) -> None:
+    made.second()
+    made.second()
+    made.status("erasing", 0.5, stage="purge", since_s=NOW_S)
+    watch.poll()
+    assert (only(watch)["purges"][0][0], only(watch)["latest"]) == (NOW_S, None)
+    made.status("done", 1.0, stage="purge", since_s=NOW_S, at_s=NOW_S + 60, state="done")
+    watch.poll()
+    made.status(stage="precondition")
+    watch.poll()
+    assert only(watch)["purges"] == [(NOW_S, NOW_S + 60)]
+    made.status("erasing", 0.5, stage="purge", recording=made.recording.replace("run1", "run2"), since_s=NOW_S + 90)
+    watch.poll()
+    assert [begin for begin, _ in only(watch)["purges"]] == [NOW_S, NOW_S + 90]
+
+
 def test_simulated_seconds_come_from_the_logs_of_finished_cells(tmp_path: Path) -> None:
     made = MadeDrive(tmp_path, "op7", clock="virtual").begin()
-    for number in (1, 2):
-        folder = made.part / f"cells/{number}"
+    for number in (0, 1, 2):
+        folder = made.part / (f"cells/{number}" if number else "condition/fill")
         folder.mkdir(parents=True)
         for name, value in (("iops", 100 * number), ("bw", 400 * number), ("lat", 5_000_000)):
             lines = "".join(f"{1000 * second}, {value}, 1, 4096, 0\n" for second in (1, 2))
             (folder / f"series_{name}.1.log").write_text(lines)
-        made.cell(number, 0, 100 * number, directory=f"cells/{number}")
+        if number:
+            made.cell(number, 0, 100 * number, directory=f"cells/{number}")
+        else:
+            made.journal("fill", directory="condition/fill", bytes=4096, cell=CELLS[0])
     made.cell(3, 0, 50, directory="cells/3", io_started_s=10.0, io_ended_s=10.5)  # no whole second
     made.status()
     watch = StudyWatch(facts(tmp_path, made))
     watch.poll()
     points = watch.drives["op7"].history[made.recording]
-    assert [(point.since_s, point.iops, point.latency_us) for point in points] == [
+    assert [point.conditioning for point in points] == [True, True, False, False, False, False, False]
+    assert [point.since_s for point in points][:2] == [1, 2]
+    assert [(point.since_s, point.iops, point.latency_us) for point in points][2:] == [
         (1, 100, 5000), (2, 100, 5000), (3, 200, 5000), (4, 200, 5000), (4.5, 50, pytest.approx(1e6 * 16 / 50)),
     ]  # fmt: skip
     assert only(watch)["simulated"]
@@ -206,3 +249,84 @@ def test_between_two_measurements_a_study_runs_on_for_a_while(made: MadeDrive, a
     watch.poll()
     state = watch.state()
     assert (state["done"], state["recordings"], state["standing"]) == (1, 2, standing)
+
+
+def test_a_new_measurement_does_not_make_earlier_ones_forgotten(tmp_path: Path) -> None:
+    made = [MadeDrive(tmp_path, "op7", measurement=name, at_s=NOW_S + 9 * at) for at, name in enumerate("abcdefg")]
+    watch = StudyWatch(facts(tmp_path, *made))
+    for number, one in enumerate(made, 1):
+        one.begin()
+        (one.part / "identity.json").write_text(json.dumps({"model": "drive of a test", "firmware": "F1"}))
+        for _ in range(3):
+            one.second(100 * number)
+        one.status()
+        if number % 3:  # somebody watches
+            watch.poll()
+        if one is not made[-1]:
+            one.complete()
+    watch.poll()
+    told = {name: [point.iops for point in points] for name, points in watch.drives["op7"].history.items()}
+    assert told == {one.recording: [100 * number] * 2 for number, one in enumerate(made, 1)}
+    assert list(told) == [one.recording for one in made]
+
+
+def test_before_a_new_measurement_tells_anything_what_is_known_of_the_drive_holds(tmp_path: Path) -> None:
+    first, second = (MadeDrive(tmp_path, "op7", clock="virtual", measurement=name) for name in ("first", "second"))
+    watch = StudyWatch(facts(tmp_path, first, second))
+    first.begin()
+    (first.part / "identity.json").write_text(json.dumps({"model": "drive of a test", "firmware": "F1"}))
+    first.status()
+    watch.poll()
+    first.complete()
+    second.status("begins", 0.0, stage="purge")
+    watch.poll()
+    state = only(watch)
+    assert (state["measurement"], state["model"], state["firmware"]) == ("second", "drive of a test", "F1")
+    assert (state["simulated"], state["virtual"]) == (True, False)
+
+
+def test_labels_are_those_of_the_plan_before_the_recording_is_begun(tmp_path: Path) -> None:
+    made = MadeDrive(tmp_path, "op7", clock="virtual")
+    planned = tmp_path / "plans" / f"{made.recording}.json"
+    planned.parent.mkdir(parents=True)
+    planned.write_text(made.plan.to_json())
+    made.status("begins", 0.0, stage="purge")
+    watch = StudyWatch(facts(tmp_path, made))
+    watch.poll()
+    assert only(watch)["simulated"]
+
+
+def test_history_has_no_more_points_than_are_kept_and_one_measurement(tmp_path: Path) -> None:
+    made = [MadeDrive(tmp_path, "op7", measurement=name) for name in "abc"]
+    watch = StudyWatch(facts(tmp_path, *made))
+    for one in made:
+        one.begin()
+        for _ in range(2001):
+            one.second()
+        one.status()
+        watch.poll()
+        one.complete()
+    watch.poll()
+    assert [len(points) for points in watch.drives["op7"].history.values()] == [2000, 2000]
+
+
+def test_a_drive_is_measured_when_all_of_it_is_and_the_share_is_of_all(tmp_path: Path) -> None:
+    first, second = (MadeDrive(tmp_path, "op7", measurement=name).begin() for name in ("first", "second"))
+    watch = StudyWatch(facts(tmp_path, first, second))
+    said = []
+
+    def say() -> None:
+        watch.poll()
+        said.append((only(watch)["standing"], only(watch)["share"]))
+
+    first.status(stage="purge", fraction=1.0, state="done")
+    say()
+    first.status(stage="measure", fraction=0.5)
+    say()
+    first.complete()
+    say()
+    second.status(stage="precondition", fraction=0.5)
+    say()
+    second.complete()
+    say()
+    assert said == [("between", 0.1667), ("running", 0.4167), ("between", 0.5), ("running", 0.75), ("measured", 1.0)]

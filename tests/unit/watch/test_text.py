@@ -34,7 +34,15 @@ def shown(watch: StudyWatch, columns: int) -> str:
 def test_a_screen_has_rates_sparks_labels_and_the_log(tmp_path: Path) -> None:
     _, watch = running(tmp_path)
     text = shown(watch, 100)
-    for words in ("A made study: running, 0 of 1", "1,500 IOPS", "5.9 MiB/s", "2 ms", "█", "[reduced]", "round 1: RND"):
+    for words in (
+        "A made study: running, 0 of 1",
+        "1,500 IOPS",
+        "5.9 MiB/s",
+        "2 ms",
+        "█",
+        "op7 [reduced protocol]\n",
+        "round 1: RND",
+    ):
         assert words in text
 
 
@@ -47,9 +55,10 @@ def test_in_a_pipe_a_line_for_each_change(tmp_path: Path) -> None:
     made, watch = running(tmp_path)
     said: dict[str, tuple[str, float]] = {}
     first = list(changes([watch.state()], said, 0.0))
-    assert first[0].startswith("op7: pts-iops, measure: round 1 of at most 25, cell 2 of 2, 0 of 1 steady, about")
-    assert first[0].endswith("[reduced], 1,500 IOPS, 5.9 MiB/s, 2 ms")
-    assert first[1] == "A made study: running, 0 of 1 measurements done"
+    assert first[0] == "op7: reduced protocol"
+    assert first[1].startswith("op7: pts-iops, measure: round 1 of at most 25, cell 2 of 2, 0 of 1 steady, about")
+    assert first[1].endswith("left, 1,500 IOPS, 5.9 MiB/s, 2 ms")
+    assert first[2] == "A made study: running, 0 of 1 measurements done"
     made.second(10)
     watch.poll()
     assert list(changes([watch.state()], said, 1.0)) == []
@@ -57,9 +66,26 @@ def test_in_a_pipe_a_line_for_each_change(tmp_path: Path) -> None:
     made.complete()
     watch.poll()
     assert list(changes([watch.state()], said, 12.0)) == [
-        "op7: pts-iops: measured, [reduced]",
+        "op7: pts-iops: measured",
         "A made study: finished, 1 of 1 measurements done",
     ]
+
+
+def test_the_next_measurement_says_no_label_anew_and_keeps_the_sparks(tmp_path: Path) -> None:
+    first, second = (MadeDrive(tmp_path, "op7", clock="virtual", measurement=name) for name in ("first", "second"))
+    watch = StudyWatch(facts(tmp_path, first, second))
+    first.begin().cell(1, 0, 1500, directory="cells/1", io_started_s=0.0, io_ended_s=0.5)
+    (first.part / "cells/1").mkdir(parents=True)
+    first.status()
+    watch.poll()
+    said: dict[str, tuple[str, float]] = {}
+    assert "op7: virtual clock, reduced protocol" in list(changes([watch.state()], said, 0.0))
+    first.complete()
+    second.status("begins", 0.0, stage="purge")
+    watch.poll()
+    lines = list(changes([watch.state()], said, 1.0))
+    assert [line for line in lines if "reduced" in line or "virtual" in line] == []
+    assert "█" in shown(watch, 100)
 
 
 def test_a_failure_is_told_in_words(tmp_path: Path) -> None:

@@ -1,17 +1,25 @@
 // A strip chart on a canvas: several lines over one time axis.
 
 const LEFT = 58, RIGHT = 12, TOP = 22, BOTTOM = 24;
-const GAP_S = 6; // a longer time without a value is no line
+export const GAP_S = 6; // a longer time without a value is no line
+const HIGH_ROW = 14, LOW_ROW = 5, MOST_HIGH = 4; // of stages; with many drives there is no room for words
+const SHORT = {preconditioning: "precond."};
+const FILLS = {purge: [0, 0], preconditioning: [0.16, 0.3], measurement: [0.42, 0.9]}; // how dense, of a high and of a low row
 
-/** The next round number, quarters of which are short. */
-export function nice(value) {
+// The next round number, quarters of which are short.
+function nice(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
   return [1, 1.2, 1.6, 2, 2.5, 3, 4, 5, 6, 8, 10].map((one) => one * power).find((one) => one >= value * 0.999999);
 }
 
-/** Lines are {colour, dash, points: [x, y or null, tainted]}, in the order of x; returns where a pixel's x is. */
-export function draw(canvas, {lines, from, to, xText, yText, title, cursor}) {
+/** Where a scale for values up to `most` ends: a little above. */
+export function end(most) { return nice(1.02 * most); }
+
+/** Lines are {colour, dash, points: [x, y or null, tainted, thin], earlier: [points, ...], stages: [name, from, to, label]},
+    points in the order of x; earlier ones are drawn faint. The scale is for values up to `most`. Where there is no value to be seen,
+    the words `empty` take the place of the scale. Returns where a pixel's x is, and whether there is a value. */
+export function draw(canvas, {lines, from, to, most, xText, yText, title, empty, cursor}) {
   const box = canvas.getBoundingClientRect(), scale = window.devicePixelRatio || 1;
   const [width, height] = [Math.round(box.width * scale), Math.round(box.height * scale)];
   if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
@@ -20,10 +28,11 @@ export function draw(canvas, {lines, from, to, xText, yText, title, cursor}) {
   pen.setTransform(scale, 0, 0, scale, 0, 0);
   pen.clearRect(0, 0, box.width, box.height);
   pen.font = `12px ${style.fontFamily}`;
-  const right = box.width - RIGHT, bottom = box.height - BOTTOM;
-  let most = 0;
-  for (const {points} of lines) for (const [x, y] of points) if (x >= from && y > most) most = y;
-  const top = nice(most * 1.04);
+  const staged = lines.filter(({stages}) => stages.length), row = staged.length > MOST_HIGH ? LOW_ROW : HIGH_ROW;
+  const right = box.width - RIGHT, foot = box.height - BOTTOM, bottom = foot - staged.length * (row + 2) - (staged.length ? 4 : 0);
+  const isSeen = ([x, y]) => y !== null && x >= from && x <= to;
+  const hasValues = lines.some(({points, earlier}) => [points, ...earlier].some((one) => one.some(isSeen)));
+  const top = end(most);
   const atX = (x) => LEFT + (x - from) / (to - from) * (right - LEFT);
   const atY = (y) => bottom - y / top * (bottom - TOP);
 
@@ -32,44 +41,37 @@ export function draw(canvas, {lines, from, to, xText, yText, title, cursor}) {
   pen.lineWidth = 1;
   pen.textBaseline = "middle";
   pen.textAlign = "right";
-  for (let part = 0; part <= 4; part += 1) {
+  for (let part = 0; part <= 4 && hasValues; part += 1) {
     const y = Math.round(atY(part * top / 4)) + 0.5;
     pen.beginPath(); pen.moveTo(LEFT, y); pen.lineTo(right, y); pen.stroke();
     pen.fillText(yText(part * top / 4), LEFT - 7, y);
   }
   pen.textBaseline = "alphabetic";
   pen.textAlign = "left";
-  pen.fillText(title, 0, 12);
+  if (hasValues) pen.fillText(title, 0, 12);
   pen.textAlign = "center";
+  if (!hasValues) pen.fillText(empty, box.width / 2, (TOP + bottom) / 2);
+  if (!hasValues && !staged.length) return [() => null, false];
   const step = stepOf((to - from) / Math.max(2, (right - LEFT) / 75));
   for (let x = Math.ceil(from / step) * step; x <= to; x += step) {
     const px = atX(x);
-    pen.beginPath(); pen.moveTo(px, bottom); pen.lineTo(px, bottom + 4); pen.stroke();
-    if (px > LEFT + 20 && px < right - 18) pen.fillText(xText(x), px, bottom + 17);
+    pen.beginPath(); pen.moveTo(px, foot); pen.lineTo(px, foot + 4); pen.stroke();
+    const half = pen.measureText(xText(x)).width / 2;
+    if (px + half <= box.width) pen.fillText(xText(x), px, foot + 17);
   }
+  staged.forEach((line, index) => drawStages(pen, line, bottom + 5 + index * (row + 2), row, atX, [LEFT, right], colour("--ink")));
 
   pen.save();
   pen.beginPath(); pen.rect(LEFT, TOP - 6, right - LEFT, bottom - TOP + 8); pen.clip();
   pen.lineJoin = "round";
-  for (const {points, colour: ink, dash} of lines) {
-    pen.strokeStyle = pen.fillStyle = ink;
-    pen.lineWidth = 1.8;
-    pen.setLineDash(dash);
-    pen.beginPath();
-    let before = null;
-    points.forEach(([x, y], index) => {
-      if (x < from - GAP_S || y === null) { if (y === null) before = null; return; }
-      const joined = before !== null && x - before <= GAP_S;
-      if (joined) pen.lineTo(atX(x), atY(y)); else pen.moveTo(atX(x), atY(y));
-      const next = points[index + 1];
-      if (!joined && !(next && next[1] !== null && next[0] - x <= GAP_S)) pen.rect(atX(x) - 1, atY(y) - 1, 2, 2);
-      before = x;
-    });
-    pen.stroke();
-    pen.setLineDash([]);
-    pen.fillStyle = colour("--warn-line");
-    for (const [x, , tainted] of points) if (tainted && x >= from) pen.fillRect(atX(x) - 2, bottom - 4, 4, 4);
+  for (const {earlier, ...line} of lines) {
+    pen.globalAlpha = 0.35;
+    for (const points of earlier) drawLine(pen, {...line, points}, from, atX, atY);
+    pen.globalAlpha = 1;
   }
+  for (const line of lines) drawLine(pen, line, from, atX, atY);
+  pen.fillStyle = colour("--warn-line");
+  for (const {points} of lines) for (const [x, , tainted] of points) if (tainted && x >= from) pen.fillRect(atX(x) - 2, bottom - 4, 4, 4);
   if (cursor !== null && cursor >= from && cursor <= to) {
     pen.strokeStyle = colour("--ink");
     pen.lineWidth = 1;
@@ -82,7 +84,54 @@ export function draw(canvas, {lines, from, to, xText, yText, title, cursor}) {
     }
   }
   pen.restore();
-  return (px) => from + (px - LEFT) / (right - LEFT) * (to - from);
+  return [(px) => from + (px - LEFT) / (right - LEFT) * (to - from), hasValues];
+}
+
+function drawLine(pen, {points, colour, dash}, from, atX, atY) {
+  pen.strokeStyle = colour;
+  pen.setLineDash(dash);
+  for (const thin of [0, 1]) {
+    pen.lineWidth = thin ? 0.9 : 1.8;
+    pen.beginPath();
+    let before = null;
+    points.forEach(([x, y, , isThin], index) => {
+      if (Boolean(isThin) !== Boolean(thin)) { before = null; return; }
+      if (x < from - GAP_S || y === null) { if (y === null) before = null; return; }
+      const joined = before !== null && x - before <= GAP_S;
+      if (joined) pen.lineTo(atX(x), atY(y)); else pen.moveTo(atX(x), atY(y));
+      const next = points[index + 1];
+      if (!joined && !(next && next[1] !== null && Boolean(next[3]) === Boolean(thin) && next[0] - x <= GAP_S)) pen.rect(atX(x) - 1, atY(y) - 1, 2, 2);
+      before = x;
+    });
+    pen.stroke();
+  }
+  pen.setLineDash([]);
+}
+
+/** What was done when, as a row of a drive: a stage has its label or its name in it where that fits. */
+function drawStages(pen, {stages, colour}, y, height, atX, [left, right], ink) {
+  const isHigh = height === HIGH_ROW;
+  pen.save();
+  pen.beginPath(); pen.rect(left, y - 1, right - left, height + 2); pen.clip();
+  pen.fillStyle = pen.strokeStyle = colour;
+  pen.lineWidth = 1;
+  pen.font = pen.font.replace("12px", "11px");
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  for (const [name, from, to, words] of stages) {
+    const [x0, x1] = [Math.max(atX(from), left), Math.min(atX(to), right)];
+    if (x1 <= left || x0 >= right) continue;
+    pen.globalAlpha = FILLS[name][isHigh ? 0 : 1];
+    pen.fillRect(x0, y, Math.max(x1 - x0, 1), height);
+    pen.globalAlpha = 1;
+    if (name !== "measurement") pen.strokeRect(x0 + 0.5, y + 0.5, Math.max(x1 - x0 - 1, 0.5), height - 1);
+    const label = [words, name, SHORT[name]].find((one) => one && isHigh && pen.measureText(one).width <= x1 - x0 - 8);
+    if (!label) continue;
+    pen.fillStyle = ink;
+    pen.fillText(label, (x0 + x1) / 2, y + height / 2 + 0.5);
+    pen.fillStyle = colour;
+  }
+  pen.restore();
 }
 
 /** The point of a line that is next to a time, if one is near. */

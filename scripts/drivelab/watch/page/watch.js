@@ -1,22 +1,23 @@
 // The page: events of the server into gauges, chart, steady state and log.
 
-import {draw, nearest, nice} from "./chart.js";
+import {GAP_S, draw, end, nearest} from "./chart.js";
 
-// As in the figures of the report: safe for colour-blind readers. Further drives get the same colours dashed.
+// As in the figures of the report: safe for colour-blind readers.
 const COLOURS = ["#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9"];
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 const MOST_LINES = 12, MOST_POINTS = 3600, MOST_LOG = 200;
 const METRICS = {iops: ["IOPS", 2], mib: ["MiB/s", 3], latency: ["Latency", 4]};
 const AXES = {clock: "Clock", since: "Since start"};
-const SPANS = {60: "1 min", 300: "5 min", 900: "15 min", 3600: "1 h"};
+const SPANS = {60: "1 min", 300: "5 min", 900: "15 min", 3600: "1 h", all: "All"};
 const STANDINGS = {
   running: "running", measured: "measured", between: "between two stages", failed: "failed", interrupted: "interrupted",
   silent: "no sign of life", waiting: "to do", finished: "finished", stopped: "not running",
 };
 
 const $ = (id) => document.getElementById(id);
+// Points are by drive, STUDY/DRIVE, and by recording, the one that has news last at the end.
 const studies = new Map(), drives = new Map(), points = new Map(), cards = new Map(), hidden = new Set();
-let shown = {metric: "iops", axis: "clock", span: "300"}, axisChosen = false;
+let shown = {metric: "iops", axis: "clock", span: "all"}, axisChosen = false;
 let cursor = null, timeAt = () => null, lines = [], gaugeTop = 0, lastNews = 0, offset = 0, lostSince = null;
 
 // Making elements
@@ -52,8 +53,9 @@ function duration(s) {
 }
 function clock(s) { return new Date(s * 1000).toLocaleTimeString("en-GB"); }
 function since(s) {
-  const [h, m, r] = [Math.floor(s / 3600), Math.floor(s / 60) % 60, Math.round(s) % 60];
-  return h ? `${h}:${String(m).padStart(2, "0")}:${String(r).padStart(2, "0")}` : `${m}:${String(r).padStart(2, "0")}`;
+  const whole = Math.abs(Math.round(s)), sign = Math.round(s) < 0 ? "−" : "";
+  const [h, m, r] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  return sign + (h ? `${h}:${String(m).padStart(2, "0")}:${String(r).padStart(2, "0")}` : `${m}:${String(r).padStart(2, "0")}`);
 }
 const METRIC_TEXT = {iops: (v) => `${number(v)} IOPS`, mib: (v) => `${few(v)} MiB/s`, latency};
 
@@ -61,11 +63,12 @@ const METRIC_TEXT = {iops: (v) => `${number(v)} IOPS`, mib: (v) => `${few(v)} Mi
 
 function take(body, isSnapshot) {
   if (isSnapshot) { points.clear(); $("log").replaceChildren(); }
-  for (const name of body.anew || []) points.delete(name);
+  for (const name of body.anew || []) pointsBeside(name).delete(name);
   for (const [name, found] of Object.entries(body.points)) {
-    const known = points.get(name) || [];
-    points.delete(name); // the one that has news last is the latest
-    points.set(name, known.concat(found).slice(-MOST_POINTS));
+    const own = pointsBeside(name), known = own.get(name) || [];
+    own.delete(name);
+    own.set(name, known.concat(found).slice(-MOST_POINTS));
+    forget(own);
   }
   for (const study of body.studies) {
     const before = studies.get(study.name);
@@ -78,10 +81,23 @@ function take(body, isSnapshot) {
     }
     if (before && before.standing !== study.standing) say(`Study ${study.name}: ${STANDINGS[study.standing]}`);
   }
-  forget(points, 4 * Math.max(drives.size, 4));
   log(body.lines);
 }
-function forget(map, most) { while (map.size > most) map.delete(map.keys().next().value); }
+// Of the drive that a recording is of.
+function pointsBeside(name) {
+  const key = name.split("/", 2).join("/");
+  if (!points.has(key)) points.set(key, new Map());
+  return points.get(key);
+}
+// The oldest recordings, when those after them have as many points as are kept.
+function forget(own) {
+  let left = [...own.values()].reduce((sum, found) => sum + found.length, 0);
+  for (const name of [...own.keys()].slice(0, -1)) {
+    left -= own.get(name).length;
+    if (left < MOST_POINTS) return;
+    own.delete(name);
+  }
+}
 
 function announce(before, now) {
   if (!before) return;
@@ -92,10 +108,18 @@ function announce(before, now) {
 function say(text) { $("announce").textContent = text; }
 
 function colour(drive) { return COLOURS[drive.order % COLOURS.length]; }
-function dash(drive) { return DASHES[Math.floor(drive.order / COLOURS.length) % DASHES.length]; }
+// Neighbours differ, as curves that are the same hide each other; and those of one colour, up to 40 drives.
+function dash(drive) { return DASHES[(drive.order + Math.floor(drive.order / 20)) % DASHES.length]; }
 function name(drive) { return studies.size > 1 ? `${drive.study}: ${drive.drive}` : drive.drive; }
-function isShown(drive) { return !["waiting", "measured"].includes(drive.standing) || seriesOf(drive) !== null; }
-function seriesOf(drive) { return drive.recording ? points.get(`${drive.study}/${drive.recording}`) || null : null; }
+function isShown(drive) { return !["waiting", "measured"].includes(drive.standing) || seriesOfAll(drive).length > 0; }
+function seriesOf(drive) { return points.get(drive.key)?.get(`${drive.study}/${drive.recording}`) || null; }
+// With earlier measurements: [name, points], oldest first.
+function seriesOfAll(drive) { return [...(points.get(drive.key) || [])]; }
+function highest(found, column) {
+  let most = 0;
+  for (const drive of found) for (const [, series] of seriesOfAll(drive)) for (const point of series) if (point[column] > most) most = point[column];
+  return most;
+}
 
 // Header, cards and tables
 
@@ -142,7 +166,7 @@ function newCard(drive) {
     make("p", {class: "iops"}, part("iops", make("b")), make("span", {}, "IOPS")),
     make("p", {class: "pair"}, make("span", {}, part("mib", make("b")), "MiB/s"), make("span", {}, part("latency", make("b")), "mean latency")),
     part("doing", make("p", {class: "doing"})),
-    part("progress", make("progress", {max: 1, "aria-label": "share of the stage that is done"})),
+    part("progress", make("progress", {max: 1, "aria-label": "share of the drive's measurements that is done"})),
     part("facts", make("p", {class: "facts"})),
     part("taint", make("p", {class: "banner warn", hidden: ""})),
     part("failure", make("p", {class: "banner", hidden: ""}))), colour(drive));
@@ -167,7 +191,7 @@ function showCard(drive) {
   put(card.latency, last ? latency(last[4]) : "–");
   const heading = [drive.measurement, drive.run > 1 ? `run ${drive.run}` : null, drive.stage].filter(Boolean).join(", ");
   put(card.doing, `${heading}: ${drive.text || ""}`);
-  card.progress.value = drive.standing === "measured" ? 1 : drive.fraction || 0;
+  card.progress.value = drive.share || 0;
   const told = drive.telemetry || {};
   const facts = [
     `${drive.done} of ${drive.recordings} measured`,
@@ -189,8 +213,7 @@ function showCard(drive) {
 
 function showDrives() {
   const found = [...drives.values()], active = found.filter(isShown), rest = found.filter((one) => !isShown(one));
-  const most = Math.max(0, ...active.flatMap((one) => (seriesOf(one) || []).map((point) => point[2])));
-  gaugeTop = nice(most);
+  gaugeTop = end(highest(active, METRICS.iops[1]));
   active.forEach(showCard);
   $("top").classList.toggle("one", active.length === 1);
   $("nothing").hidden = active.length > 0;
@@ -251,43 +274,86 @@ function variable(one) {
 
 // Chart
 
-function lineOf(drive) {
-  const series = seriesOf(drive);
-  if (!series || hidden.has(drive.key)) return null;
+// With what was done when: [name, from, to, label]. A purge has no values, only a begin and an end, and these by the clock.
+function lineOf(drive, now) {
+  const own = seriesOfAll(drive), isSince = shown.axis === "since";
+  if (hidden.has(drive.key) || !(own.length || (drive.purges?.length && !isSince))) return null;
   const y = METRICS[shown.metric][1];
-  if (shown.axis === "since") return {drive, points: series.map((one) => [one[1], one[y], one[5]])};
-  const own = [...points].filter(([key]) => key.startsWith(`${drive.key}/`)).map(([, found]) => found); // earlier ones, too
-  return {drive, points: own.sort((a, b) => a[0][0] - b[0][0]).flat().map((one) => [one[0], one[y], one[5]])};
+  if (isSince) {
+    const current = seriesOf(drive), found = current ? sinceStart(current, y) : [];
+    const earlier = own.filter(([, one]) => one !== current).map(([, one]) => sinceStart(one, y));
+    return {drive, points: found, earlier, stages: stagesOf(found)};
+  }
+  const found = [], stages = [];
+  for (const [key, series] of own) {
+    const one = series.map((point) => [point[0], point[y], point[5], point[6]]);
+    if (found.length) found.push([one[0][0] - 0.001, null]); // no line from one measurement to the next
+    found.push(...one);
+    stages.push(...stagesOf(one, key.split("/")[2]));
+  }
+  (drive.purges || []).forEach(([from, to], index, all) => {
+    const goesOn = index === all.length - 1 && drive.stage === "purge" && drive.standing === "running";
+    stages.push(["purge", from, goesOn ? now : to]);
+  });
+  return {drive, points: found, earlier: [], stages};
+}
+// Zero is the begin of the measurement: preconditioning ends there.
+function sinceStart(series, y) {
+  const conditioned = series.reduce((last, one) => (one[6] ? Math.max(last, one[1]) : last), 0);
+  return series.map((one) => [one[6] ? one[1] - conditioned : one[1], one[y], one[5], one[6]]);
+}
+function stagesOf(found, measurement = null) {
+  const stages = [];
+  for (const [x, , , conditioning] of found) {
+    const stage = conditioning ? "preconditioning" : "measurement", last = stages[stages.length - 1];
+    if (last && last[0] === stage && x - last[2] <= GAP_S) last[2] = x;
+    else stages.push([stage, last ? Math.max(x - 1, Math.min(last[2], x)) : x - 1, x, conditioning ? null : measurement]);
+  }
+  return stages;
+}
+
+// From when to when, as chosen; all there is, up to an hour, is fitted.
+function extent(lines, isSince, isBusy, now) {
+  const series = lines.flatMap((line) => [line.points, ...line.earlier]).filter((one) => one.length);
+  const begins = [...series.map((one) => one[0][0]), ...lines.flatMap(({stages}) => stages.map((one) => one[1]))];
+  const ends = series.map((one) => one[one.length - 1][0]);
+  if (isSince) {
+    const first = Math.min(0, ...begins), last = Math.max(0, ...ends);
+    if (shown.span === "all") return [Math.max(first, last - 3600), Math.max(last, Math.max(first, last - 3600) + 10)];
+    const from = Math.max(first, last - Number(shown.span));
+    return [from, from + Number(shown.span)];
+  }
+  const to = Math.max(isBusy || !ends.length ? now : 0, ...ends); // clocks of hosts differ
+  const first = Math.min(to - 30, ...begins);
+  return [shown.span === "all" ? Math.max(first, to - 3600) : to - Number(shown.span), to];
 }
 
 function showChart() {
   const now = Date.now() / 1000 + offset, found = [...drives.values()].filter(isShown);
   if (!axisChosen && found.some((one) => one.simulated)) choose("axis", "since");
-  lines = found.map(lineOf).filter(Boolean).map((line) => ({...line, colour: colour(line.drive), dash: dash(line.drive)}));
-  const ends = lines.map(({points: all}) => (all.length ? all[all.length - 1][0] : 0));
-  const busy = found.some((one) => one.standing === "running");
+  lines = found.map((drive) => lineOf(drive, now)).filter(Boolean).map((line) => ({...line, colour: colour(line.drive), dash: dash(line.drive)}));
   const isSince = shown.axis === "since";
-  let to = isSince ? Math.max(...ends, 10) : Math.max(busy || !ends.length ? now : 0, ...ends); // clocks of hosts differ
-  let from = to - Number(shown.span);
-  const first = Math.min(...lines.map(({points: all}) => (all.length ? all[0][0] : to)), to);
-  if (!isSince) from = Math.max(from, Math.min(first, to - 60)); // no empty paper before the first second
-  if (isSince && from < 0) [from, to] = [0, Math.min(Number(shown.span), Math.max(30, to * 1.05))];
+  const [from, to] = extent(lines, isSince, found.some((one) => one.standing === "running"), now);
   const unit = shown.metric === "latency" ? "mean latency" : METRICS[shown.metric][0];
-  timeAt = draw($("chart"), {
-    lines, from, to, cursor, title: unit,
+  const empty = lines.length ? `no ${unit} in this stretch of time` : hidden.size && found.length ? "all drives are hidden" : "no values yet";
+  let hasValues;
+  [timeAt, hasValues] = draw($("chart"), {
+    lines, from, to, cursor, empty, title: unit, most: highest(lines.map((line) => line.drive), METRICS[shown.metric][1]),
     xText: isSince ? since : clock,
     yText: shown.metric === "latency" ? (v) => (v ? latency(v) : "0") : short,
   });
   const text = METRIC_TEXT[shown.metric];
   const at = cursor === null ? null : lines.map((line) => [line, nearest(line.points, cursor)]).filter(([, point]) => point && point[1] !== null);
-  put($("readout"), at === null ? "" : `${isSince ? since(cursor) : clock(cursor)}: ${at.map(([line, point]) => `${name(line.drive)} ${text(point[1])}`).join(", ") || "no value"}`);
-  $("chart").setAttribute("aria-label", `Strip chart of ${unit}: ${lines.map((line) => name(line.drive)).join(", ") || "no drive yet"}. The cards above have the present values; arrow keys move through time.`);
+  put($("readout"), at === null ? "" : `${isSince ? since(cursor) : clock(cursor)}: ${at.map(([line, point]) => `${name(line.drive)} ${text(point[1])}${point[3] ? " (preconditioning)" : ""}`).join(", ") || "no value"}`);
+  $("chart").setAttribute("aria-label", `Strip chart of ${unit}: ${lines.map((line) => name(line.drive)).join(", ") || "no drive yet"}${hasValues ? "" : `; ${empty}`}. The cards above have the present values; arrow keys move through time.`);
   const simulated = found.some((one) => one.simulated), measured = found.some((one) => !one.simulated);
   put($("source"), [
+    "Below the chart: what was done when. Preconditioning is the thin line; a purge has none, as nothing of it is sampled.",
+    isSince ? "Zero is the begin of each measurement; preconditioning lies before it. Faint lines are earlier measurements of the drive." : "",
     measured ? "Requests as the kernel counts them at the drive, each second, as telemetry samples it; latency is the mean time in the block layer and the drive, without what the program adds. Amber at the bottom: a disturbed second (load by others, stolen time, heat)." : "",
     simulated ? "Virtual clock: simulated seconds with I/O, shown when a run of them is finished." : "",
   ].filter(Boolean).join(" "));
-  showLegend(found.filter((one) => seriesOf(one)));
+  showLegend(found.filter((one) => seriesOfAll(one).length || one.purges?.length));
 }
 
 function showLegend(found) {
@@ -325,7 +391,7 @@ $("chart").addEventListener("pointerleave", () => { cursor = null; showChart(); 
 $("chart").addEventListener("keydown", (event) => {
   const step = {ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10}[event.key];
   if (event.key === "Escape") cursor = null;
-  else if (step) cursor = (cursor ?? Math.max(...lines.map(({points: all}) => (all.length ? all[all.length - 1][0] : 0)), 0)) + step;
+  else if (step) cursor = (cursor ?? Math.max(0, ...lines.map(({points: all}) => (all.length ? all[all.length - 1][0] : 0)))) + step;
   else return;
   event.preventDefault();
   showChart();

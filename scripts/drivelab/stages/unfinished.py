@@ -1,0 +1,74 @@
+"""Measurements that failed or were killed, and that nothing is at work on: the drive may have gone on to others."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from drivelab.recording.writer import read_journal
+from drivelab.stages.inventory import Inventory, folders
+from drivelab.stages.progress import Status, read_aside
+
+_UNTOLD = "its process ended without a word"
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A measurement that came to no good end, or its purge or preconditioning."""
+
+    recording: str
+    state: str
+    """`failed`, or `interrupted` where its process is gone."""
+    reason: str
+    """Why it failed, or what is known of its end."""
+    stage: str | None = None
+    seen_s: float | None = None
+    """Last sign of life, seconds since 1970."""
+
+
+def unfinished_of(inventory: Inventory, at_work_on: str | None) -> list[Unfinished]:
+    """Those of a drive in the study's order, but the one that its status is of."""
+    drive = next(iter(inventory.plans.values())).drive
+    aside = {name.removesuffix(".json") for name in folders(f"{inventory.results}/status/{drive}", drive, depth=2)}
+    wanted = inventory.parts | aside
+    names = [plan.recording for plan in inventory.left if plan.recording in wanted and plan.recording != at_work_on]
+    return [found for name in names if (found := _unfinished(inventory, name)) is not None]
+
+
+def _unfinished(inventory: Inventory, name: str) -> Unfinished | None:
+    status = read_aside(inventory.results, name)
+    if status is not None:
+        reason = status.reason or last_words(inventory.results, status)
+        return Unfinished(name, status.state, reason, status.stage, status.at_s)
+    if not (inventory.part(name) / "journal.jsonl").exists():
+        return None
+    lines: list[dict[str, Any]] = []
+    with suppress(OSError, ValueError):
+        lines = list(read_journal(inventory.part(name)))
+    last = lines[-1] if lines else {}
+    if last.get("event") == "failed":
+        return Unfinished(name, "failed", str(last.get("reason")), last.get("stage", "measure"), _seen_s(last))
+    return Unfinished(name, "interrupted", "begun, and no process tells of it", seen_s=_seen_s(last))
+
+
+def _seen_s(line: dict[str, Any]) -> float | None:
+    try:
+        return datetime.fromisoformat(line["at"]).timestamp()
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def last_words(results: Path, status: Status) -> str:
+    """The sentence with which a stage that was not able to tell its reason ended, from its log."""
+    for rule in (status.stage, "replay", "measure_together"):
+        try:
+            lines = (results / "logs" / rule / f"{status.recording}.log").read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        said = [line.removeprefix("drivelab: ") for line in lines if line.startswith("drivelab: ")]
+        if said:
+            return said[-1]
+    return _UNTOLD

@@ -1,0 +1,68 @@
+"""Ctrl-C at any moment: an exit status that is known and at most one sentence, wherever the program was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STUDY = """\
+name: mine
+results: results
+clock: virtual
+drives: [op7]
+measurements: [{protocol: pts-iops, scale: demo}]
+"""
+MAIN = "import sys; from drivelab.cli.main import main; sys.exit(main(sys.argv[1:]))"
+# The interpreter takes note of the signal at the end of the call, so it is there before a line more is executed.
+AT_IMPORT = """\
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class AtImport:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, AtImport())
+"""
+AFTER_THE_ADDRESS = """\
+import builtins, os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+say = builtins.print
+def print_and_interrupt(*values, **options):
+    say(*values, **options)
+    os.kill(os.getpid(), signal.SIGINT)
+builtins.print = print_and_interrupt
+"""
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_only_what_takes_no_time_is_imported_before_interruptions_are_answered() -> None:
+    code = (
+        "import sys; before = set(sys.modules); import drivelab.cli.main; "
+        "print(*sorted(name for name in set(sys.modules) - before "
+        "if name.partition('.')[0] not in sys.stdlib_module_names))"
+    )
+    assert run(code).stdout.split() == ["drivelab", "drivelab.cli", "drivelab.cli.main", "drivelab.errors"]
+
+
+@pytest.mark.parametrize(
+    "name", ["drivelab.cli.archive", "jsonschema", "drivelab.cli.watch", "drivelab.watch.study", "drivelab.watch.hub"]
+)
+def test_while_modules_are_imported(project: Path, name: str) -> None:
+    Path("config/mine.yaml").write_text(STUDY)
+    done = run(AT_IMPORT.format(name=name) + MAIN, "watch", "config/mine.yaml")
+    assert done.returncode in (0, 130), done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == (done.returncode == 130), done.stderr
+
+
+def test_when_the_address_has_just_been_printed(project: Path) -> None:
+    Path("config/mine.yaml").write_text(STUDY)
+    done = run(AFTER_THE_ADDRESS + MAIN, "watch", "config/mine.yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("http://127.0.0.1:")
