@@ -10,6 +10,7 @@ margin within which the study calls drives the same.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +31,20 @@ CONSISTENT = 1.4826
 """Standard deviation of normal values in median absolute deviations (Rousseeuw and Croux, JASA 88, 1993)."""
 LEAST_OF_HOST = 4
 """Drives on a host, and on the others, for a test: of fewer no difference could be significant."""
+Tracked = Mapping[str, Sequence[tuple[str, str]]]
+"""By measurement the variables whose steady state ends its loop, as (cell label, metric), in the protocol's order."""
 _FIRST_METRICS = ("score", "figure_of_merit", "iops", "bandwidth_mib_s", "mean_latency_us")
+_FIRST_METRICS_OF_REPLAYS = ("access_time_us", "duration_s", "bandwidth_mib_s", "mean_latency_us", "iops")
+"""The trace may dictate the IOPS, the drive only how long each takes."""
+_SET = "set of "
+_CHANCE_OF_APART = 0.01
+"""That normal values, if their scatter were the robust variation exactly, have one that is told to be far."""
 
 
-def deviations_table(values: pd.DataFrame, margin_pct: float) -> pd.DataFrame:
+def deviations_table(values: pd.DataFrame, margin_pct: float, tracked: Tracked | None = None) -> pd.DataFrame:
     """Table `fleet_deviations` from rows of the tables `summary` of all drives, columns FROM_SUMMARY.
+
+    `tracked` orders the variables that could be key values; without it the first of the rows is one.
 
     A value that is faulty, by its verdict, or no positive number, has neither a place nor a z-score, and is no outlier.
     Nor is any where fewer than LEAST_VALUES drives have the value.
@@ -58,24 +68,45 @@ def deviations_table(values: pd.DataFrame, margin_pct: float) -> pd.DataFrame:
     with np.errstate(invalid="ignore", divide="ignore"):
         deviation = 100 * np.expm1(sign * np.log(np.where(number > 0, number, np.nan) / median)) + 0.0
     found = rows.assign(median=median, deviation_pct=deviation, modified_z=z, place=place, outlier=outlier)
-    keys = pd.MultiIndex.from_frame(key_values(rows)[VALUE])
+    keys = pd.MultiIndex.from_frame(key_values(rows, tracked)[VALUE])
     found["is_key"] = pd.MultiIndex.from_frame(rows[VALUE]).isin(keys)
     return found.astype({"place": "Int32"})[SCHEMAS["fleet_deviations"].names]
 
 
-def key_values(values: pd.DataFrame) -> pd.DataFrame:
+def key_values(values: pd.DataFrame, tracked: Tracked | None = None) -> pd.DataFrame:
     """A row with columns VALUE for each measurement: the value that stands for it.
 
-    One that the test tracks for steady state before others; of them scores before IOPS, throughput and mean latency;
-    of those the first that most drives have.
+    The first that the protocol tracks for steady state, which is what the report of a study in one piece begins with;
+    without any, scores before IOPS, throughput and mean latency, of replays the access time before others, and a set
+    for its traces; of those the first that most drives have.
     """
-    tracked = values["verdict"].isin((STEADY, NOT_STEADY))
-    by_value = values.assign(tracked=tracked).groupby(VALUE, sort=False)
+    steady = values["verdict"].isin((STEADY, NOT_STEADY))
+    by_value = values.assign(tracked=steady).groupby(VALUE, sort=False)
     known = by_value.agg(tracked=("tracked", "any"), n=("drive", "size")).reset_index()
-    order = {name: number for number, name in enumerate(_FIRST_METRICS)}
-    known["rank"] = known["metric"].map(order).fillna(len(order))
-    known = known.sort_values(["tracked", "rank", "n"], ascending=[False, True, False], kind="stable")
+    turns = {(name, *one): turn for name, of in (tracked or {}).items() for turn, one in enumerate(of)}
+    of_values = zip(known["measurement"], known["cell_label"], known["metric"], strict=True)
+    known["turn"] = [turns.get(one, len(turns)) for one in of_values]
+    known["set"] = [str(one).startswith(_SET) for one in known["cell_label"]]
+    known["rank"] = [_rank(*one) for one in zip(known["cell_label"], known["metric"], strict=True)]
+    columns = ["tracked", "turn", "set", "rank", "n"]
+    known = known.sort_values(columns, ascending=[False, True, False, True, False], kind="stable")
     return known.drop_duplicates("measurement").sort_index()[VALUE].reset_index(drop=True)
+
+
+def apart(deviations: pd.DataFrame, margin_pct: float) -> pd.DataFrame:
+    """The rows of table `fleet_deviations` of key values that are far from the median and yet no outliers.
+
+    So it is where several drives are far off together: beside each other they cannot be told from a wide spread, while
+    the others, by which the robust variation goes, are nearly alike. Far is what normal values of so many drives, whose
+    scatter is the robust variation, would have in one fleet of a hundred, and what is beyond the margin. The robust
+    variation of a few drives is a rough estimate: of five that are alike but for scatter, one may well be far.
+    """
+    rows = deviations[deviations["is_key"] & deviations["place"].notna() & ~deviations["outlier"]]
+    counted = deviations[deviations["place"].notna()].groupby(VALUE, sort=False).size()
+    drives = counted.reindex(pd.MultiIndex.from_frame(rows[VALUE])).to_numpy(dtype=float)
+    least_z = np.maximum(MODIFIED_Z, stats.norm.isf(_CHANCE_OF_APART / 2 / drives))
+    off = np.abs(np.log1p(rows["deviation_pct"].to_numpy(dtype=float) / 100))
+    return rows[(rows["modified_z"].abs().to_numpy(dtype=float) > least_z) & (off > math.log1p(margin_pct / 100))]
 
 
 def spread_table(deviations: pd.DataFrame) -> pd.DataFrame:
@@ -153,6 +184,11 @@ def drive_columns(deviations: pd.DataFrame) -> pd.DataFrame:
     keys = deviations[deviations["is_key"] & deviations["place"].notna()]
     found["key_deviation_pct"] = keys.groupby("drive", sort=False)["deviation_pct"].median()
     return found.assign(place=found["key_deviation_pct"].rank(ascending=False, method="min").astype("Int32"))
+
+
+def _rank(cell_label: str, metric: str) -> int:
+    order = _FIRST_METRICS_OF_REPLAYS if cell_label.startswith(("replay ", _SET)) else _FIRST_METRICS
+    return order.index(metric) if metric in order else len(order)
 
 
 def _outliers(values: Floats, margin_pct: float) -> npt.NDArray[np.bool_]:

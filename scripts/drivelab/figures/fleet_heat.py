@@ -45,7 +45,7 @@ def fleet_heat(deviations: pd.DataFrame) -> Figure:
     else:
         axes.set_ylabel("Drives, the best on top")
     bar = figure.colorbar(image, ax=axes, extend="both", pad=0.02)
-    bar.set_label("Better (+) or worse (\N{MINUS SIGN}) than the median (%)")
+    bar.set_label("From the median (%):\nbetter +, worse \N{MINUS SIGN}")  # in two lines: the axes may be low
     clock = "virtual" if (deviations["clock"] == "virtual").any() else "wall"
     style.label(figure, reduced=bool(deviations["reduced"].any()), virtual=bool(deviations["virtual"].any()),
                 clock=clock, subject="all drives, key value of each measurement")  # fmt: skip

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from drivelab.figures import axes as ax
 from drivelab.figures import style
 from drivelab.figures.quantities import AXES, quantity, short_name
 
@@ -19,6 +20,7 @@ _NEAR = 0.06
 _OUTLIER = "#c23b22"
 _FAULTY = "#8a8a8a"
 _DOT = "#0a5c9e"
+_BAND = "#bcd3e8"
 
 
 @style.styled
@@ -41,7 +43,7 @@ def fleet_order(deviations: pd.DataFrame) -> Figure:
     size = max(3.0, min(6.0, 300 / len(rows)))
     if counts.any():
         low, median, high = np.percentile(values[counts], (5, 50, 95))
-        axes.axhspan(low, high, color="#dfe8f1", zorder=0, label="5 % to 95 % of the drives")
+        axes.axhspan(low, high, color=_BAND, zorder=0, label="5 % to 95 % of the drives")
         axes.axhline(median, color=style.INK, linewidth=1.0, zorder=1, label="median")
     marks = (
         (counts & ~outlier, "o", _DOT, _DOT, "drive"),
@@ -62,7 +64,7 @@ def fleet_order(deviations: pd.DataFrame) -> Figure:
     axes.set_xlim(0, len(rows) + 1)
     axes.set_xlabel("Drives, from the lowest value")
     axes.set_ylabel(scale.label if scale else f"{short_name(metric)} ({first['unit']})")
-    axes.legend(loc="best", ncols=2)
+    ax.legend(figure, axes)
     clock = "virtual" if (rows["clock"] == "virtual").any() else "wall"
     style.label(figure, reduced=bool(rows["reduced"].any()), virtual=bool(rows["virtual"].any()), clock=clock,
                 subject=f"all drives, {first['cell_label']}")  # fmt: skip

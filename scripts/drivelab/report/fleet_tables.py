@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -13,12 +15,15 @@ from drivelab.report.view import Cell, Column, Table
 
 MOST_OUTLIERS = 300
 """Outlying values that the report lists: the farthest; all are in the table `fleet_deviations`."""
-_SPREAD = ("Drives", "Median", "5\u00a0%", "95\u00a0%", "Least", "Most", "Robust variation", "Outliers",
+_SPREAD = ("Drives", "Median", "5\u00a0%", "95\u00a0%", "Least", "Most", "Range", "Robust variation", "Outliers",
            "Not to be relied on")  # fmt: skip
 _VARIATION = (
-    "Robust variation: 1.4826 median absolute deviations in percent of the median, the coefficient of variation of a "
-    "normal distribution. Values that are not to be relied on count in no other column."
+    "Range: by how much the most is above the least. Robust variation: 1.4826 median absolute deviations in percent of "
+    "the median, the coefficient of variation of a normal distribution; 0 where more than half of the drives are "
+    "alike, whatever the others. Values that are not to be relied on count in no other column."
 )
+_FACTS = {"hosts": "Host", "model": "Model", "firmware": "Firmware", "serial": "Serial"}
+"""Of a drive, with their headings; those that all drives share stand in the note, and need no column."""
 _CALLED = {
     BETTER: "Better than the basis",
     WORSE: "Worse than the basis",
@@ -43,9 +48,10 @@ def spread_table(spread: pd.DataFrame, *, keys: bool) -> Table:
         values = (number_cell(row[one]) if not is_missing(row[one]) else Cell(DASH) for one in
                   ("median", "p5", "p95", "min", "max"))  # fmt: skip
         name = f"{row['cell_label']}, {heading(row['metric'], row['unit'])}"
-        variation = row["robust_cv_pct"]
+        variation, least = row["robust_cv_pct"], row["min"]
         rows.append(
             (Cell(str(row["measurement"])), Cell(name), number_cell(row["drives"]), *values,
+             Cell(DASH) if is_missing(least) else percent_cell(100 * (row["max"] / least - 1)),
              Cell(DASH) if is_missing(variation) else percent_cell(variation),
              number_cell(row["outliers"], tone="mark" if row["outliers"] else ""),
              number_cell(row["faulty"], tone="mark" if row["faulty"] else ""))
@@ -117,34 +123,36 @@ def drives_table(drives: pd.DataFrame, keys: pd.DataFrame, verdicts: Mapping[str
     heads = {row["measurement"]: f"{row['measurement']}, {unit_of(row['metric'], row['unit'])}".rstrip(", ")
              for row in reversed(keys.to_dict("records"))}  # fmt: skip
     measurements = list(dict.fromkeys(keys["measurement"]))
+    facts = {name: title for name, title in _FACTS.items() if drives[name].nunique() > 1 or len(drives) == 1}
+    alike = [f"{title} {drives[name].iloc[0]}" for name, title in _FACTS.items() if len(drives) and name not in facts]
     called = [name for name in _CALLED if any(name in one for one in verdicts.values())]
     rows = []
     for row in drives.sort_values(["place", "drive"], na_position="last", kind="stable").to_dict("records"):
         drive = str(row["drive"])
-        deviation = row["key_deviation_pct"]
         rows.append(
             (_drive(row), Cell(DASH) if is_missing(row["place"]) else number_cell(row["place"]),
-             Cell(DASH) if is_missing(deviation) else percent_cell(deviation, signed=True),
+             _farthest_cell([of_value[drive, one] for one in measurements if (drive, one) in of_value]),
              *(_key_cell(of_value.get((drive, one))) for one in measurements),
              *(number_cell(verdicts[drive].get(one, 0)) if drive in verdicts else Cell(DASH) for one in called),
              number_cell(row["outlying"], tone="mark" if row["outlying"] else ""),
              number_cell(row["not_steady"], tone="mark" if row["not_steady"] else ""),
              number_cell(row["tainted"], tone="mark" if row["tainted"] else ""),
              number_cell(row["excluded"], tone="mark" if row["excluded"] else ""),
-             Cell(str(row["hosts"])), Cell(str(row["model"])), Cell(str(row["firmware"])), Cell(str(row["serial"])))
+             *(Cell(str(row[one])) for one in facts))
         )  # fmt: skip
     return Table(
         id="drives",
         caption="All drives, the best first",
         columns=(
-            Column("Drive", numeric=False), Column("Place"), Column("Deviation"),
+            Column("Drive", numeric=False), Column("Place"), Column("Largest deviation"),
             *(Column(heads[one]) for one in measurements), *(Column(_CALLED[one]) for one in called),
             Column("Outlying values"), Column("Not steady"), Column("Tainted"), Column("Left out"),
-            *(Column(one, numeric=False) for one in ("Host", "Model", "Firmware", "Serial")),
+            *(Column(one, numeric=False) for one in facts.values()),
         ),
         rows=tuple(rows),
-        note="Deviation: the median over the measurements of how the key value of a drive deviates from the median of "
-        "all drives; positive is better. Each drive leads to its own report.",
+        note="Largest deviation: of the key values of a drive the one that is farthest from the median of all drives; "
+        "positive is better. Place: by the median of these deviations over the measurements, of two measurements their "
+        f"mean. Each drive leads to its own report.{' All drives: ' + ', '.join(alike) + '.' if alike else ''}",
     )  # fmt: skip
 
 
@@ -152,6 +160,15 @@ def _drive(row: Mapping[str, object]) -> Cell:
     """A drive, which leads to its own report; DRIVE@PLATFORM is in that of the drive."""
     drive = str(row["drive"])
     return Cell(drive, href=f"../drives/{drive.partition('@')[0]}/report/index.html")
+
+
+def _farthest_cell(keys: Iterable[Mapping[str, Any]]) -> Cell:
+    """The deviation of the key value that is farthest from its median, as a ratio either way, and its measurement."""
+    known = [row for row in keys if not is_missing(row["place"])]
+    if not known:
+        return Cell(DASH)
+    row = max(known, key=lambda one: abs(math.log1p(one["deviation_pct"] / 100)))
+    return percent_cell(row["deviation_pct"], signed=True, small=str(row["measurement"]))
 
 
 def _key_cell(row: Mapping[str, object] | None) -> Cell:

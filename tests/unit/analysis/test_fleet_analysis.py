@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from drivelab.analysis.fleet import deviations_table, drive_columns, hosts_table, key_values, spread_table
+from drivelab.analysis.fleet import apart, deviations_table, drive_columns, hosts_table, key_values, spread_table
 
 
 def rows(values: Any, metric: str = "iops", kind: str = "speed", **more: Any) -> pd.DataFrame:
@@ -102,6 +102,35 @@ def test_the_key_value_is_tracked_and_of_the_first_metric() -> None:
         ["m", "b", "iops"],
         ["n", "RND 4KiB 0/100", "score"],
     ]
+
+
+def test_of_tracked_values_the_key_is_the_first_of_the_protocol() -> None:
+    values = pd.concat([rows([1.0, 2], cell_label=one) for one in ("RND 1024KiB 100/0", "RND 4KiB 0/100")])
+    order = {"m": [("RND 4KiB 0/100", "iops"), ("RND 1024KiB 100/0", "iops")]}
+    found = key_values(values.reset_index(drop=True), order)
+    assert found["cell_label"].tolist() == ["RND 4KiB 0/100"]
+
+
+def test_the_key_value_of_a_replay_is_what_the_drive_decides() -> None:
+    kinds = (("iops", "speed"), ("access_time_us", "time"))
+    parts = [rows([1.0, 2], metric, kind, cell_label=label, verdict="repeats agree")
+             for label in ("replay sqlite", "set of two traces") for metric, kind in kinds]  # fmt: skip
+    found = key_values(pd.concat(parts, ignore_index=True)).iloc[0]
+    assert (found["cell_label"], found["metric"]) == ("set of two traces", "access_time_us")
+
+
+def test_groups_are_apart_and_scatter_is_not() -> None:
+    found = apart(deviations_table(rows([1760.0, 1760, 1760, 3535, 3535]), 5.0), 5.0)
+    assert found["drive"].tolist() == ["d3", "d4"]
+    assert apart(deviations_table(rows([1760.0, 1760, 1760, 1800, 1800]), 5.0), 5.0).empty
+    of_many = [len(apart(deviations_table(rows(normal(1000, seed)), 5.0), 5.0)) > 0 for seed in range(40)]
+    assert sum(of_many) <= 3
+
+
+def test_an_outlier_is_not_told_twice() -> None:
+    values = normal(50)
+    values[7] = 800
+    assert apart(deviations_table(rows(values), 5.0), 5.0).empty
 
 
 def test_a_slow_host_is_told_from_chance() -> None:
