@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from drivelab.report.inputs import Inputs
 from drivelab.report.verdict import headline_deltas, headlines
@@ -20,12 +21,16 @@ def first_headlines(tables: Mapping[str, Path | Sequence[Path]], basis: str, mos
     for delta, headline in zip(headline_deltas(inputs), headlines(inputs), strict=True):
         chosen.setdefault(str(delta["measurement"]), f"{headline.delta:>8}  {headline.sentence}")
     alone = [] if chosen else inputs.tables["summary"]
-    for row in sorted(
-        alone, key=lambda row: (row["cell_label"], row["metric"]) not in inputs.tracked(row["measurement"])
-    ):
+    for row in sorted(alone, key=lambda row: _place(inputs.tracked(row["measurement"]), row)):
         value = f"{row['cell_label']} {row['metric']}: {row['value']:,.6g} {row['unit']} ({row['verdict']})"
         chosen.setdefault(str(row["measurement"]), value)
     return [f"{name}{_caveats(inputs, name)}: {text}" for name, text in list(chosen.items())[:most]]
+
+
+def _place(tracked: Sequence[tuple[str, str]], row: Mapping[str, Any]) -> int:
+    """Of a value among those that the protocol tracks, in its order; others come after them."""
+    variable = (row["cell_label"], row["metric"])
+    return tracked.index(variable) if variable in tracked else len(tracked)
 
 
 def _caveats(inputs: Inputs, measurement: str) -> str:

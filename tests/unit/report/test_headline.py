@@ -23,3 +23,17 @@ def test_one_line_for_each_measurement(paths: dict[str, Path]) -> None:
     assert [line.split(":")[0] for line in lines] == [f"{name} (reduced, virtual drives)" for name in names]
     assert "RND 4KiB 0/100" in lines[0]
     assert len(first_headlines(paths, "op7", most=1)) == 1
+
+
+def test_of_one_drive_the_first_variable_that_the_protocol_tracks(paths: dict[str, Path]) -> None:
+    windows = io.read(paths["steady_state"], "steady_state")
+    summary = io.read(paths["summary"], "summary")
+    alone = summary[summary["drive"] == "op7"].sort_values("cell_label", ascending=False)
+    io.write(alone, paths["summary"], "summary")
+    io.write(io.read(paths["deltas"], "deltas").iloc[:0], paths["deltas"], "deltas")
+    for order in (windows, windows.iloc[::-1]):
+        io.write(order, paths["steady_state"], "steady_state")
+        first = order[order["measurement"] == "pts-iops"].iloc[0]
+        (line,) = [line for line in first_headlines(paths, "op7") if line.startswith("pts-iops ")]
+        assert f": {first['variable']} {first['metric']}: " in line
+    assert len({*windows[windows["measurement"] == "pts-iops"]["variable"]}) > 1
