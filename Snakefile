@@ -19,6 +19,7 @@ from drivelab.stages.fleet import Fleet
 from drivelab.stages.layout import KEY, Layout
 from drivelab.stages.planning import Campaign
 from drivelab.stages.scheduling import Scheduling
+from drivelab.termination import on_sigterm
 from drivelab.stages.writable import require_writable
 
 try:
@@ -85,6 +86,7 @@ else:
 
 onstart:
     layout.claim()
+    on_sigterm(workflow.scheduler.exit_gracefully)
     if workflow.local_exec and workflow.is_main_process:
         # What the scripts of each recording import.
         forks = Forks(["snakemake.script", "drivelab.tables.collect", "drivelab.figures.sheets"])
