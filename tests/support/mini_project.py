@@ -152,9 +152,9 @@ class Project:
         path.write_text(text.replace(old, new, 1))
 
     def recordings(self) -> dict[str, float]:
-        """Modification time of every manifest, by its path."""
+        """Modification time of every finished recording's manifest, by its path; one under way has another name."""
         found = (self.folder / "results/recordings").glob("*/*/*/recording.json")
-        return {str(p.relative_to(self.folder)): p.stat().st_mtime for p in found}
+        return {str(p.relative_to(self.folder)): p.stat().st_mtime for p in found if p.parent.suffix != ".part"}
 
     def evidence(self) -> dict[str, int]:
         """Modification time of every cell's evidence in finished recordings, by its path."""
