@@ -1,8 +1,8 @@
 rule plan:
     output:
         temp(layout.path("plans/RECORDING.json")),
+    priority: scheduling.priority_of_plan
     params:
         plan=lambda wildcards: layout.planned(wildcards).plan.to_json(),
-    priority: scheduling.priority_of_plan
     shell:
         "printf '%s\n' {params.plan:q} > {output:q}"
