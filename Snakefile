@@ -19,8 +19,8 @@ from drivelab.stages.fleet import Fleet
 from drivelab.stages.layout import KEY, Layout
 from drivelab.stages.planning import Campaign
 from drivelab.stages.scheduling import Scheduling
-from drivelab.termination import on_sigterm
 from drivelab.stages.writable import require_writable
+from drivelab.termination import on_sigterm
 
 try:
     png = str(config.get("png", "yes")).lower() in ("yes", "true")  # what is given by --config is text
