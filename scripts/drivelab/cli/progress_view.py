@@ -6,13 +6,12 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from drivelab.plan.plan import Plan
 from drivelab.recording.places import home
-from drivelab.recording.writer import MANIFEST
+from drivelab.recording.writer import MANIFEST, duration_s
 from drivelab.stages.estimate import assumed_mib_s
 from drivelab.stages.outlook import Estimates
 from drivelab.stages.planning import Campaign
@@ -120,7 +119,7 @@ class ProgressView:
         for plan, _ in [one for one in self._left.values() if (one[0].recording_path / MANIFEST).exists()]:
             del self._left[plan.recording]
             if self._observed_s.get(plan.measurement) is None:
-                self._observed_s[plan.measurement] = _duration_s(plan.recording_path)
+                self._observed_s[plan.measurement] = duration_s(plan.recording_path)
         whole = len(self._campaign.plans)
         done = f"{whole - len(self._left)} of {whole} measurements done"
         if not self._left:
@@ -150,17 +149,5 @@ def _pace_s(status: Mapping[str, Any], now_s: float) -> float:
     return spent_s * (1 / share - 1) if _LEAST_SHARE <= share < 1 and spent_s > 0 else 0.0
 
 
-def _duration_s(recording: Path) -> float | None:
-    from datetime import datetime
-
-    try:
-        manifest = json.loads((recording / MANIFEST).read_text())
-    except (OSError, ValueError):
-        return None
-    return (datetime.fromisoformat(manifest["finished"]) - datetime.fromisoformat(manifest["started"])).total_seconds()
-
-
 def _expected_s(campaign: Campaign, estimates: Estimates, plan: Plan) -> float:
-    """Between the least and the most, nearer to the least: steady state usually comes early."""
-    span = estimates.of(plan, reckoned_capacity_bytes(campaign, plan), assumed_mib_s(plan, None), None)
-    return span.least_s + 0.15 * (span.most_s - span.least_s)
+    return estimates.of(plan, reckoned_capacity_bytes(campaign, plan), assumed_mib_s(plan, None), None).likely_s

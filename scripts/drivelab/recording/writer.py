@@ -166,6 +166,25 @@ def drop_half_line(path: Path) -> None:
             os.truncate(path, text.rfind(b"\n") + 1)
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """A file that is one JSON object; empty where there is none, or none yet."""
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def duration_s(recording: Path) -> float | None:
+    """From the first line of a finished recording to its last; None where its manifest does not tell."""
+    manifest = read_object(recording / MANIFEST)
+    try:
+        started, finished = (datetime.fromisoformat(manifest[key]) for key in ("started", "finished"))
+    except (KeyError, TypeError, ValueError):
+        return None
+    return (finished - started).total_seconds()
+
+
 def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:
     """Write a JSON file atomically.
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.config.study import PARTS
 from drivelab.plan.plan import Plan
+from drivelab.recording.places import home
 from drivelab.recording.writer import MANIFEST
 
 
@@ -28,9 +28,7 @@ class Inventory:
     def of(cls, plans: Sequence[Plan]) -> Inventory:
         """Of one drive, which has one results folder. Folders are listed: a study may have tens of thousands."""
         by_recording = {plan.recording: plan for plan in plans}
-        results = Path(plans[0].context["results"])
-        part = results / PARTS / plans[0].sheet_drive
-        results = part if part.is_dir() else results
+        results = home(Path(plans[0].context["results"]), plans[0].recording)
         there = set(folders(f"{results}/recordings/{plans[0].drive}", plans[0].drive, depth=2))
         return cls(
             by_recording, results,

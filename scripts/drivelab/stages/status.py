@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -15,7 +14,7 @@ from typing import Any
 
 from drivelab.config.study import ANY_HOST, PARTS, Study
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import MANIFEST
+from drivelab.recording.writer import duration_s, read_object
 from drivelab.stages.fill import FOLDER
 from drivelab.stages.inventory import Inventory, folders
 from drivelab.stages.outlook import ASSUMED_CAPACITY_BYTES, Estimates
@@ -28,8 +27,6 @@ from drivelab.telemetry import log
 
 STATES = ("failed", "interrupted", "silent", "running", "between stages", "to do", "done")
 """What a drive may be, what wants somebody's attention first."""
-_LIKELY = 0.15
-"""Of the way from the least to the most that a measurement may take: steady state usually comes early."""
 _ENOUGH = 9
 """Recordings that tell how long one like them takes: there may be thousands."""
 _TAIL_BYTES = 16384
@@ -88,7 +85,7 @@ def _clock_of_virtual(results: Path) -> str | None:
     for root in roots:
         for drive in folders(f"{root}/recordings"):
             for recording in folders(f"{root}/recordings/{drive}", drive, depth=2):
-                subject = (_json(root / "recordings" / recording / "plan.json") or {}).get("subject", {})
+                subject = read_object(root / "recordings" / recording / "plan.json").get("subject", {})
                 if subject.get("clock") in ("wall", "virtual"):
                     if "virtual" in subject.get("drive", {}):
                         return str(subject["clock"])
@@ -130,7 +127,7 @@ class Remaining:
         """Of a whole measurement with its purge and preconditioning."""
         name = plan.measurement
         if name not in self._observed_s:
-            known = [_duration_s(folder) for folder in self._finished.get(name, ())]
+            known = [duration_s(folder) for folder in self._finished.get(name, ())]
             seconds = [one for one in known if one is not None]
             self._observed_s[name] = median(seconds) if seconds else None
         observed_s = self._observed_s[name]
@@ -141,8 +138,7 @@ class Remaining:
 
         known = plan.virtual
         capacity_bytes = self._campaign.capacity_bytes(plan) if known else ASSUMED_CAPACITY_BYTES
-        span = self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None)
-        return span.least_s + _LIKELY * (span.most_s - span.least_s)
+        return self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).likely_s
 
 
 def _row(campaign: Campaign, recordings: Inventory, status: Status | None, remaining: Remaining) -> DriveStatus:
@@ -244,20 +240,3 @@ def _last_samples(path: Path) -> list[dict[str, Any]]:
         except (ValueError, TypeError):
             continue
     return found
-
-
-def _duration_s(recording: Path) -> float | None:
-    body = _json(recording / MANIFEST) or {}
-    try:
-        started, finished = (datetime.fromisoformat(body[key]) for key in ("started", "finished"))
-    except (KeyError, TypeError, ValueError):
-        return None
-    return (finished - started).total_seconds()
-
-
-def _json(path: Path) -> dict[str, Any] | None:
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return body if isinstance(body, dict) else None

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from drivelab.recording.writer import MANIFEST
+from drivelab.recording.writer import MANIFEST, read_object
 from drivelab.stages.progress import Status, state_now
 from drivelab.stages.scheduling import STAGES as CHAIN
-from drivelab.watch.follow import Follower, read_object
+from drivelab.watch.follow import Follower
 from drivelab.watch.rates import Point
 from drivelab.watch.recording import Line, RecordingWatch
 

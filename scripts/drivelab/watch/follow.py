@@ -67,11 +67,3 @@ def _object(line: str) -> dict[str, Any] | None:
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """A file that is one JSON object; empty where there is none, or none yet."""
-    try:
-        return _object(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError):
-        return {}

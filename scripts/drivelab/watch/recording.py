@@ -10,10 +10,10 @@ from typing import Any
 
 from drivelab.analysis.taint import Limits
 from drivelab.fio.series import read_series
-from drivelab.recording.writer import MANIFEST
+from drivelab.recording.writer import MANIFEST, read_object
 from drivelab.stages.fill import FOLDER
 from drivelab.telemetry.log import NAME
-from drivelab.watch.follow import Follower, read_object
+from drivelab.watch.follow import Follower
 from drivelab.watch.progress import loop_progress
 from drivelab.watch.rates import Point, Rates
 from drivelab.watch.words import at_s, sentence

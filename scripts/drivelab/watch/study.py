@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivelab.config.study import PARTS
+from drivelab.recording.places import home
 from drivelab.recording.writer import MANIFEST
 from drivelab.watch.drive import RUNNING, WAITING, DriveWatch, News
 
@@ -113,7 +113,7 @@ class StudyWatch:
         self._looked_s = now_s
         results = self.facts.results
         for drive, watch in self.drives.items():
-            watch.root = own if (own := results / PARTS / drive).is_dir() else results
+            watch.root = home(results, drive)
         self._measured.update(
             name for name in left
             if (self.drives[name.split("/")[0]].root / "recordings" / name / MANIFEST).is_file()

@@ -74,7 +74,7 @@ def test_each_manifest_is_read_once_at_the_most(
 ) -> None:
     monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
     read: list[Path] = []
-    monkeypatch.setattr(progress_view, "_duration_s", lambda recording: read.append(recording))
+    monkeypatch.setattr(progress_view, "duration_s", lambda recording: read.append(recording))
     for one in campaign.plans:
         recorded(one.plan)
     view = ProgressView(campaign)

@@ -3,7 +3,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from drivelab.watch.follow import Follower, read_object
+from drivelab.recording.writer import read_object
+from drivelab.watch.follow import Follower
 
 
 def append(path: Path, text: str) -> None:
