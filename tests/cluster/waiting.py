@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-_PATIENCE_S = 240.0
+_PATIENCE_S = 900.0
 """Only ends a test that has failed: what is waited for is an event, however busy the machine is."""
 _POLL_S = 0.05
 

@@ -114,10 +114,13 @@ def through_ftrace(folder: Path) -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def of_the_work(table: pd.DataFrame) -> Counter[tuple[Any, ...]]:
-    """Requests that do not depend on when who looks for partitions, as opening and closing a drive makes udev do."""
-    columns = ["process", "operation", "offset_bytes", "length_bytes", "sync", "fua", "preflush", "pieces"]
-    reads = table["operation"] == "read"
-    chosen = (table["process"] == "fio") | (table["process"].isin(["dd", "blkdiscard"]) & ~reads)
+    """Requests that do not depend on when who looks for partitions, as opening and closing a drive makes udev do.
+
+    Without names: the kernel names a process to blktrace once, in whatever interrupt it first meets it, which may
+    be before it has become the program that makes the requests.
+    """
+    columns = ["operation", "offset_bytes", "length_bytes", "sync", "fua", "preflush", "pieces"]
+    chosen = (table["process"] == "fio") | (table["operation"] != "read")
     return Counter(map(tuple, table.loc[chosen, columns].astype(object).to_numpy()))
 
 

@@ -56,7 +56,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
     if profile is not None and hosts is not None:
         hosts.refuse(campaign)
         submission = cluster.Submission(profile, campaign)
-    check_engines(plan for plan in campaign.here if host_of(plan) == this_host() or submission is None)
+    check_engines(plan for plan in campaign.to_do if host_of(plan) == this_host() or submission is None)
     campaign.approve_drives()
     _show_and_agree(campaign, yes)
     logs = campaign.study.results / "logs"

@@ -22,7 +22,7 @@ def require_within(campaign: Campaign, rows: Sequence[Outlook]) -> None:
 
 
 def exceeded(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
-    """In words, by how much a study may exceed its budget, and who; empty if it cannot.
+    """In words, by how much a study may exceed its budget, and who; empty if it cannot, as when nothing is left to do.
 
     What was spent is told by all that was recorded for the study (`drivelab.stages.spent`); what is left to be done
     counts with its upper estimate. Raises UserError for a share of an endurance that the drive sheet does not tell, for
@@ -35,7 +35,7 @@ def exceeded(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
     if budget.written_bytes is None and budget.endurance is None:
         return found
     spent = written_bytes(campaign)
-    for row in rows:
+    for row in (one for one in rows if one.to_do):
         whole_bytes = spent.get(row.serial, 0.0) + row.estimate.most_bytes
         words = f"drive '{row.drive}' may be written {format_amount(whole_bytes)} of" + row.assumption
         if budget.written_bytes is not None and whole_bytes > budget.written_bytes:
@@ -59,19 +59,19 @@ def _words(what: str, allowed: str, ratio: float) -> str:
 
 def _too_long(campaign: Campaign, rows: Sequence[Outlook], allowed_s: float) -> Iterator[str]:
     """A host takes the sum over its measurements in real time, shared by as many as it makes at a time."""
-    plans = [one.plan for one in (*campaign.plans, *campaign.elsewhere)]
-    simulated = {plan.sheet_drive for plan in plans if plan.clock == "virtual"}
-    if all(plan.sheet_drive in simulated for plan in plans):
+    simulated = {one.plan.sheet_drive for one in campaign.wanted if one.plan.clock == "virtual"}
+    if all(one.plan.sheet_drive in simulated for one in campaign.wanted):
         raise UserError(
             f"{campaign.study.path}: key 'budget.time' is of the host's time, but all drives are simulated, which "
             f"takes it hardly any ({campaign.clock[1]}); leave it out"
         )
-    hosts = measured_s(campaign)
+    left_s: dict[str, float] = {}
     for row in rows:
         for host, estimate in row.by_host.items() if row.drive not in simulated else ():
-            hosts[host] = hosts.get(host, 0.0) + estimate.most_s
-    for host, seconds in hosts.items():
-        needed_s = seconds / campaign.study.concurrency_of(host)
+            left_s[host] = left_s.get(host, 0.0) + estimate.most_s
+    spent_s = measured_s(campaign)
+    for host, seconds in left_s.items():
+        needed_s = (spent_s.get(host, 0.0) + seconds) / campaign.study.concurrency_of(host)
         if needed_s > allowed_s:
             who = "the host" if host == ANY_HOST else f"host '{host}'"
             yield _words(

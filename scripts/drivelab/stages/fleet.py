@@ -101,7 +101,7 @@ class Fleet:
     def priority(self, wildcards: Any) -> int:
         """Of a part: a host comes to its drives in the order of the study."""
         first = min(self.campaign.order(one.plan) for one in self.plans[wildcards.drive])
-        return len(self.campaign.plans) + len(self.campaign.elsewhere) - first
+        return len(self.campaign.wanted) - first
 
     def limits(self, scheduling: Scheduling) -> dict[str, int]:
         """Limits of these resources. One job for each drive there is anyway, so drives are no resource."""

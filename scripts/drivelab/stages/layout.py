@@ -52,8 +52,7 @@ class Layout(FigureLayout):
 
     def measurements(self) -> list[str]:
         """Names of the study's measurements, also of those that are still to be made on another host."""
-        plans = [*(one.plan for one in self.campaign.plans), *(one.plan for one in self.campaign.elsewhere)]
-        return sorted({one.measurement for one in plans})
+        return sorted({one.plan.measurement for one in self.campaign.wanted})
 
     def of_every_trace(self, table: str) -> list[str]:
         """A table of every trace of the study."""
@@ -212,7 +211,7 @@ class Layout(FigureLayout):
 
         At the start of a run, not of a look at one: another may be under way then, by the study as it was.
         """
-        wanted = {one.plan.recording for one in (*self.campaign.plans, *self.campaign.elsewhere)}
+        wanted = {one.plan.recording for one in self.campaign.wanted}
         for recording, path in self._plan_files():
             if recording not in wanted:
                 path.unlink(missing_ok=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
+from operator import not_
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +68,12 @@ class Campaign:
         """Whether it is run drive by drive, each drive with results of its own."""
         if self.fleet:
             wanted = [replace(one, plan=in_part(one.plan, study)) for one in wanted]
-        self.plans = tuple(one for one in wanted if self.is_here(one.plan) or is_recorded(one.plan))
+        self.wanted = tuple(wanted)
+        """All that the study asks for: the two that follow."""
+        at_hand = [self.is_here(one.plan) or is_recorded(one.plan) for one in wanted]
+        self.plans = tuple(compress(wanted, at_hand))
         """What is measured here, and what was measured on another host and is recorded here too."""
-        self.elsewhere = tuple(one for one in wanted if not (self.is_here(one.plan) or is_recorded(one.plan)))
+        self.elsewhere = tuple(compress(wanted, map(not_, at_hand)))
         """What is still to be measured on another host, and left out until then."""
         if not self.plans:
             raise UserError(
@@ -94,8 +98,8 @@ class Campaign:
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        plans = (one.plan for one in (*self.plans, *self.elsewhere))
-        return positions(plans, self.study.order, self.study.drives if self.fleet else None)
+        drives = self.study.drives if self.fleet else None
+        return positions((one.plan for one in self.wanted), self.study.order, drives)
 
     @cached_property
     def by_recording(self) -> dict[str, Planned]:
@@ -122,6 +126,11 @@ class Campaign:
         """Plans that this host carries out, or has carried out elsewhere."""
         return [one.plan for one in self.plans if self.is_here(one.plan)]
 
+    @cached_property
+    def to_do(self) -> list[Plan]:
+        """Plans that this host is to carry out and that are not recorded: nothing is asked of the drives of others."""
+        return [plan for plan in self.here if not is_recorded(plan)]
+
     @property
     def basis_is_there(self) -> bool:
         """Whether anything can be compared: the basis may still have to be measured on another host."""
@@ -129,8 +138,8 @@ class Campaign:
 
     @property
     def needs_fio(self) -> bool:
-        """Whether anything is measured in real time."""
-        return any(plan.clock == "wall" for plan in self.here)
+        """Whether anything is to be measured in real time."""
+        return any(plan.clock == "wall" for plan in self.to_do)
 
     def approve_drives(self, *, attached_only: bool = False) -> None:
         """As `drivelab.stages.approval.approve`."""
@@ -138,7 +147,7 @@ class Campaign:
 
     def real_drives(self) -> list[str]:
         """Kernel names of the attached real drives that are to be measured."""
-        devices = {self.sheet[plan.sheet_drive].device for plan in self.here if not plan.virtual}
+        devices = {self.sheet[plan.sheet_drive].device for plan in self.to_do if not plan.virtual}
         return sorted(sysfs.kernel_name(device) for device in devices)
 
     def capacity_bytes(self, plan: Plan) -> int:

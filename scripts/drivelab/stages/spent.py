@@ -68,7 +68,7 @@ def _recordings(campaign: Campaign) -> Iterator[tuple[Path, Plan]]:
 
     Plans of the campaign are at hand; there may be tens of thousands.
     """
-    at_hand = {one.plan.recording: one.plan for one in (*campaign.plans, *campaign.elsewhere)}
+    at_hand = {one.plan.recording: one.plan for one in campaign.wanted}
     results = campaign.study.results
     for home in (str(results), *_below(f"{results}/{PARTS}", 1)):
         root = f"{home}/recordings"

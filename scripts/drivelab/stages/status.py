@@ -96,7 +96,7 @@ def _clock_of_virtual(results: Path) -> str | None:
 def study_status(campaign: Campaign) -> list[DriveStatus]:
     """A row for each drive of the campaign, on each of its platforms, in the study's order."""
     plans: dict[str, list[Plan]] = {}
-    for one in (*campaign.plans, *campaign.elsewhere):
+    for one in campaign.wanted:
         plans.setdefault(one.plan.drive, []).append(one.plan)
     statuses = {status.drive: status for status in read_status(campaign.study.results)}
     recordings = {drive: Inventory.of(of_drive) for drive, of_drive in plans.items()}

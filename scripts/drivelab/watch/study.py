@@ -44,9 +44,8 @@ class StudyFacts:
         campaign = Campaign.load(path)
         Layout(campaign).check_owner()
         study = campaign.study
-        plans = [*campaign.plans, *campaign.elsewhere]
-        return cls(study.name, study.title, study.results, study.subjects,
-                   {one.plan.recording: bool(one.altered) for one in plans})  # fmt: skip
+        recordings = {one.plan.recording: bool(one.altered) for one in campaign.wanted}
+        return cls(study.name, study.title, study.results, study.subjects, recordings)
 
 
 class StudyWatch:

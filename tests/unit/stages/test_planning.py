@@ -39,6 +39,17 @@ def test_cells_below_the_logical_block_are_refused(campaign: Campaign, monkeypat
         campaign.approve_drives()
 
 
+def test_a_drive_that_nothing_is_left_for_is_not_asked_for(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approval.guard, "approve", lambda row, device: pytest.fail("the guard was asked"))
+    monkeypatch.setattr(drives_write_cache, "state", lambda name: pytest.fail("the drive was asked"))
+    (one,) = campaign.plans
+    one.plan.recording_path.mkdir(parents=True)
+    (one.plan.recording_path / "recording.json").touch()
+    again = Campaign.load("config/mine.yaml")
+    again.approve_drives()
+    assert (again.to_do, again.real_drives(), again.needs_fio) == ([], [], False)
+
+
 def test_512e_takes_them(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning.sysfs, "logical_block_bytes", lambda name: 512)
     campaign.approve_drives()
