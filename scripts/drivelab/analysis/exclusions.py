@@ -20,6 +20,7 @@ from drivelab.analysis.soundness import (
     split,
 )
 from drivelab.tables.schemas import SCHEMAS
+from drivelab.words import some
 
 WHOLE = "recording"
 """Place of what leaves out a recording as a whole."""
@@ -148,7 +149,7 @@ def _waiting(
                 waiting.setdefault(tuple(sound), []).append(label)
         of_name = {one["recording"]: one for one in pooled.to_dict("records")}
         for (*others, last), labels in waiting.items():
-            place = ", ".join(labels[:_NAMED]) + (f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else "")
+            place = some(labels, _NAMED)
             stands = f"of {others[0]} alone" if len(others) < FEWEST else f"the median of the {len(others)} before it"
             words = (
                 f"{len(others) + 1} sound recordings of {len(pooled)}: a median needs an odd number of at least three; "

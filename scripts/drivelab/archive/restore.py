@@ -14,6 +14,7 @@ from drivelab.archive.contents import ELSEWHERE, RECORDS
 from drivelab.archive.create import of_the_study
 from drivelab.archive.verify import Verdict, below_top, verify
 from drivelab.errors import UserError
+from drivelab.words import some
 
 _FEW = 5
 Watch = Callable[[int], None]
@@ -44,7 +45,7 @@ def restore(path: Path, folder: Path, digest: str | None = None, watch: Watch = 
     verdict = verify(path, digest, watch)
     if verdict.altered:
         raise UserError(
-            f"{path}: is not as it was written ({_few(list(verdict.altered))}), nothing was restored; see "
+            f"{path}: is not as it was written ({some(list(verdict.altered), _FEW)}), nothing was restored; see "
             "'drivelab archive verify', and take another copy"
         )
     there = _there(verdict, folder)
@@ -84,7 +85,7 @@ def _there(verdict: Verdict, folder: Path) -> set[str]:
     if others:
         raise UserError(
             f"{folder}: has {len(others)} file{'s' * (len(others) > 1)} of the study with another content "
-            f"({_few(others)}), and nothing is overwritten; restore with --to another folder"
+            f"({some(others, _FEW)}), and nothing is overwritten; restore with --to another folder"
         )
     return found
 
@@ -126,7 +127,3 @@ def _digest(path: Path) -> str:
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
     return digest.hexdigest()
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from drivelab.cli.run import in_project
 from drivelab.config.study import ANY_HOST, DEFAULT_STUDY
 from drivelab.units import format_amount, format_duration
+from drivelab.words import counted
 
 if TYPE_CHECKING:
     from drivelab.stages.outlook import Outlook
@@ -64,7 +65,7 @@ def _totals(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
         least_s, most_s = (sum(getattr(span, key) for span in spans) / places for key in ("least_s", "most_s"))
         where = "Together" if host == ANY_HOST else f"On host {host} together"
         found.append(
-            f"{where}: {len(spans)} drives, {format_duration(least_s)} to {format_duration(most_s)}"
+            f"{where}: {counted(len(spans), 'drive')}, {format_duration(least_s)} to {format_duration(most_s)}"
             f"{f', {places} at a time' if places > 1 else ''}, at most "
             f"{format_amount(sum(span.most_bytes for span in spans))} written"
         )

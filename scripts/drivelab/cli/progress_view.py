@@ -11,11 +11,11 @@ from typing import Any
 
 from drivelab.plan.plan import Plan
 from drivelab.recording.places import home
-from drivelab.recording.writer import MANIFEST, duration_s
+from drivelab.recording.writer import duration_s
 from drivelab.stages.estimate import assumed_mib_s
 from drivelab.stages.outlook import Estimates
 from drivelab.stages.planning import Campaign
-from drivelab.stages.platforms import host_of
+from drivelab.stages.platforms import host_of, is_recorded
 from drivelab.stages.scheduling import reckoned_capacity_bytes
 from drivelab.units import format_duration
 
@@ -35,12 +35,8 @@ class ProgressView:
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
-        estimates = Estimates(campaign)
-        self._left = {
-            one.plan.recording: (one.plan, _expected_s(campaign, estimates, one.plan))
-            for one in campaign.plans
-            if campaign.is_here(one.plan)
-        }
+        self._estimates = Estimates(campaign)
+        self._left = {plan.recording: plan for plan in campaign.here}
         self._places = sum(campaign.study.concurrency_of(host) for host in {host_of(plan) for plan in campaign.here})
         self._observed_s: dict[str, float | None] = {}
         self._told, self._look_again_s = "", 0.0
@@ -116,7 +112,7 @@ class ProgressView:
         return self._told
 
     def _look(self) -> str:
-        for plan, _ in [one for one in self._left.values() if (one[0].recording_path / MANIFEST).exists()]:
+        for plan in [plan for plan in self._left.values() if is_recorded(plan)]:
             del self._left[plan.recording]
             if self._observed_s.get(plan.measurement) is None:
                 self._observed_s[plan.measurement] = duration_s(plan.recording_path)
@@ -126,16 +122,21 @@ class ProgressView:
             return f"{done}, {_ANALYSIS}"
         return f"{done}{self._time_left()}"
 
+    def _likely_s(self, plan: Plan) -> float:
+        capacity_bytes = reckoned_capacity_bytes(self._campaign, plan)
+        return self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).likely_s
+
     def _time_left(self) -> str:
         """Estimated: what measurements took on another drive, else a guess from the protocol. One that takes longer is
         told by the pace of its stage, which is the most where a stop rule may end it earlier. In simulated time the
         protocol tells nothing of the time that one waits.
         """
         now_s, left_s, word = time.time(), 0.0, "about"
-        for recording, (plan, guessed_s) in self._left.items():
-            expected_s = self._observed_s.get(plan.measurement) or (None if plan.clock == "virtual" else guessed_s)
-            if expected_s is None:
+        for recording, plan in self._left.items():
+            expected_s = self._observed_s.get(plan.measurement)
+            if not expected_s and plan.clock == "virtual":
                 return ""
+            expected_s = expected_s or self._likely_s(plan)
             one_s, least_s = expected_s - (now_s - self._began.get(recording, now_s)), _LEAST_LEFT * expected_s
             if one_s < least_s < self._pace_s.get(recording, 0.0):
                 one_s, word = self._pace_s[recording], "at most"
@@ -147,7 +148,3 @@ def _pace_s(status: Mapping[str, Any], now_s: float) -> float:
     """Seconds until a stage ends if it goes on as it has, as far as its status tells; 0 where nothing can be told."""
     share, spent_s = status.get("fraction", 0.0), now_s - status.get("since_s", now_s)
     return spent_s * (1 / share - 1) if _LEAST_SHARE <= share < 1 and spent_s > 0 else 0.0
-
-
-def _expected_s(campaign: Campaign, estimates: Estimates, plan: Plan) -> float:
-    return estimates.of(plan, reckoned_capacity_bytes(campaign, plan), assumed_mib_s(plan, None), None).likely_s

@@ -31,6 +31,7 @@ from drivelab.stages.platforms import host_of, this_host
 from drivelab.stages.writable import require_writable
 from drivelab.units import format_duration
 from drivelab.virtual import manage
+from drivelab.words import counted, some
 
 _POLL_S = 0.5
 _RELEASE_S = 30.0
@@ -238,10 +239,9 @@ def left_out_words(exclusions: Path) -> str:
         return "Nothing was left out of the results."
     counts = left_out["fault"].value_counts(sort=False)
     faults = ", ".join(f"{fault} {count}" for fault, count in counts.items())
-    things = "1 thing was" if len(left_out) == 1 else f"{len(left_out)} things were"
+    things = f"{counted(len(left_out), 'thing')} {'was' if len(left_out) == 1 else 'were'}"
     whole = list(dict.fromkeys(left_out.loc[left_out["place"] == WHOLE, "recording"]))
-    more = f" and {len(whole) - _NAMED} more" if len(whole) > _NAMED else ""
-    named = f", among them all of {', '.join(whole[:_NAMED])}{more}" if whole else ""
+    named = f", among them all of {some(whole, _NAMED)}" if whole else ""
     return (
         f"{things} left out of the results ({faults}){named}: see the top of the report, or "
         f'drivelab query "FROM exclusions" --results {exclusions.parent.parent}'

@@ -14,6 +14,7 @@ from drivelab.cli.run import in_project
 from drivelab.config.study import DEFAULT_STUDY
 from drivelab.errors import UserError
 from drivelab.units import format_duration
+from drivelab.words import counted
 
 
 def add_parser(commands: Any) -> None:
@@ -61,7 +62,8 @@ def _check(options: argparse.Namespace) -> int:
         campaign, remarks = check(path)
         campaigns.append(campaign)
         print(
-            f"{campaign.study.path}: {len(campaign.plans)} measurements of {len(campaign.study.drives)} drives, sound"
+            f"{campaign.study.path}: {counted(len(campaign.plans), 'measurement')} of "
+            f"{counted(len(campaign.study.drives), 'drive')}, sound"
         )
         for remark in remarks:
             print(f"    {remark}")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from drivelab.errors import UserError
+from drivelab.words import some
 
 KEYS = {
     "summary": ("drive", "measurement", "protocol", "cell_label", "metric"),
@@ -47,4 +48,4 @@ def _any(masks: object) -> pd.Series:
 
 def _listed(values: pd.Series) -> str:
     found = list(dict.fromkeys(values.astype(str)))
-    return ", ".join(found[:_FEW]) + (f" and {len(found) - _FEW} more" if len(found) > _FEW else "")
+    return some(found, _FEW)

@@ -19,6 +19,7 @@ from drivelab.recording.writer import MANIFEST, UNFINISHED, read_journal
 from drivelab.tables import io
 from drivelab.tables.facts import recording_facts
 from drivelab.tables.inventory import UNKNOWN
+from drivelab.words import some
 
 _FEW = 8
 KEYS = ("drive", "host", "firmware", "kernel", "fio", "measurement", "run", "since", "until", "recording")
@@ -107,9 +108,7 @@ def _there(recordings: pd.DataFrame, key: str) -> str:
     if key in ("since", "until"):
         first, last = recordings["started"].min(), recordings["started"].max()
         return str(first) if first == last else f"{first} to {last}"
-    values = sorted(set(recordings[key].astype(str)))
-    more = len(values) - _FEW
-    return ", ".join(values[:_FEW]) + (f" and {more} more" if more > 0 else "")
+    return some(sorted(set(recordings[key].astype(str))), _FEW)
 
 
 def _more(recording: Path) -> dict[str, Any]:

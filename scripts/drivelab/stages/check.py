@@ -15,6 +15,7 @@ from drivelab.stages.layout import Layout
 from drivelab.stages.outlook import outlook
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of, is_here, still_elsewhere, this_host
+from drivelab.words import some
 
 _NAMED = 5
 """Things that a remark names."""
@@ -40,7 +41,7 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
     remarks = list(_unowned(layout))
     remarks += _hosts_of_none(campaign)
     if missing := [row.drive for row in rows if not row.attached]:
-        remarks.append(f"not attached here, so the guard has not seen them: {_some(missing)}")
+        remarks.append(f"not attached here, so the guard has not seen them: {some(missing, _NAMED)}")
     if words := still_elsewhere(plan for plan in campaign.here if not is_here(plan)):
         remarks.append(words)
     return campaign, remarks
@@ -49,8 +50,8 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
 def _unowned(layout: Layout) -> Iterator[str]:
     if names := layout.unowned():
         yield (
-            f"{layout.results} holds {_some(names)}, but no {OWNER}, which names the study that a folder is of: what "
-            "has a name that the study uses will count as its own, all else stays as it is"
+            f"{layout.results} holds {some(names, _NAMED)}, but no {OWNER}, which names the study that a folder is of: "
+            "what has a name that the study uses will count as its own, all else stays as it is"
         )
 
 
@@ -64,7 +65,7 @@ def _hosts_of_none(campaign: Campaign) -> Iterator[str]:
     if unknown := [host for host in limits if host not in known]:
         there = ", ".join(sorted(used - {ANY_HOST}))
         yield (
-            f"key 'concurrency' names {_some(unknown)}, which no drive is attached to"
+            f"key 'concurrency' names {some(unknown, _NAMED)}, which no drive is attached to"
             + (f"; the study's hosts are: {there}" if there else "")
         )
     if ANY_HOST in used and ANY_HOST not in limits:
@@ -72,10 +73,6 @@ def _hosts_of_none(campaign: Campaign) -> Iterator[str]:
             f"key 'concurrency' is 1 for drives that {campaign.study.drives_sheet} names no host of, wherever they are "
             f"measured; '{ANY_HOST}' in it is for them"
         )
-
-
-def _some(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:_NAMED])}{f' and {len(names) - _NAMED} more' if len(names) > _NAMED else ''}"
 
 
 def clashes(campaigns: Sequence[Campaign]) -> None:

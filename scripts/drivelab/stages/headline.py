@@ -6,13 +6,15 @@ from pathlib import Path
 
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import still_elsewhere, this_host
+from drivelab.words import counted
 
 
 def headline(campaign: Campaign) -> str:
     """What is about to be run: also why something is not what one would expect."""
     study = campaign.study
     on = f" on {len(study.platforms)} platforms; this is host '{this_host()}'" if study.platforms else ""
-    text = f"Study {study.name}: {len(study.drives)} drives{on}, {len(campaign.plans)} measurements."
+    drives, measurements = counted(len(study.drives), "drive"), counted(len(campaign.plans), "measurement")
+    text = f"Study {study.name}: {drives}{on}, {measurements}."
     if campaign.fleet:
         text += " Drive by drive, as a fleet."
     if campaign.fleet and study.order is not None:

@@ -10,6 +10,7 @@ from drivelab.config.study import ANY_HOST, Study
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import MANIFEST
+from drivelab.words import counted
 
 
 def this_host() -> str:
@@ -49,7 +50,7 @@ def still_elsewhere(plans: Iterable[Plan]) -> str:
         to_do.setdefault(host_of(plan), []).append(plan)
     return " ".join(
         f"Still to be measured on host '{host}', and left out until its recordings are in {_folder(plans)}: "
-        f"{', '.join(dict.fromkeys(plan.drive for plan in plans))} ({_count(len(plans))})."
+        f"{', '.join(dict.fromkeys(plan.drive for plan in plans))} ({counted(len(plans), 'measurement')})."
         for host, plans in to_do.items()
     )
 
@@ -70,7 +71,3 @@ def scenarios(study: Study, plans: Iterable[Plan]) -> list[str]:
 
 def _folder(plans: list[Plan]) -> str:
     return str(plans[0].context["results"]) + "/recordings"
-
-
-def _count(number: int) -> str:
-    return "1 measurement" if number == 1 else f"{number} measurements"

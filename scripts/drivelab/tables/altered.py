@@ -12,6 +12,7 @@ import pandas as pd
 from drivelab.analysis.soundness import ALTERED, because
 from drivelab.errors import UserError
 from drivelab.recording.checksums import altered
+from drivelab.words import some
 
 _NAMED = 5
 
@@ -21,8 +22,7 @@ def against_checksums(recording: Path) -> str | None:
     found = [f"{name} {what}" for name, what in altered(recording).items()]
     if not found:
         return None
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    words = f"since it was measured, {', '.join(found[:_NAMED])}{more}"
+    words = f"since it was measured, {some(found, _NAMED)}"
     return because(ALTERED, words.replace(";", ","))  # reasons are separated by semicolons
 
 

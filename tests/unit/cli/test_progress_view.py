@@ -69,12 +69,13 @@ def test_it_counts_what_is_done_and_tells_what_is_left_by_what_it_took(
     assert "[3 of 16 measurements done, about 13 h" in capsys.readouterr().out
 
 
-def test_each_manifest_is_read_once_at_the_most(
+def test_each_manifest_is_read_once_at_the_most_and_no_drive_is_asked_for_its_capacity(
     campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
     read: list[Path] = []
     monkeypatch.setattr(progress_view, "duration_s", lambda recording: read.append(recording))
+    monkeypatch.setattr(progress_view, "reckoned_capacity_bytes", lambda *_: pytest.fail("it may not be attached"))
     for one in campaign.plans:
         recorded(one.plan)
     view = ProgressView(campaign)

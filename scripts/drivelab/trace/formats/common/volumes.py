@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from drivelab.errors import UserError
+from drivelab.words import some
 
 SHOWN = 10
 MOST_VOLUMES = 1 << 20
@@ -79,6 +80,4 @@ def _present(volumes: pa.DictionaryArray) -> dict[int, str]:
 
 
 def _shown(names: dict[str, None]) -> str:
-    first = list(names)[:SHOWN]
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(first) + more
+    return some(list(names), SHOWN)

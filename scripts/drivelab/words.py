@@ -1,0 +1,16 @@
+"""Counts and lists of things as sentences have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 drive`, `3 drives`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """The names, or so many of them: `a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
