@@ -7,14 +7,14 @@ import hashlib
 import io
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import drivelab
-from drivelab.archive.container import CHUNK_BYTES, DamagedError, Writer
+from drivelab.archive.container import CHUNK_BYTES, DamagedError, Watch, Writer
 from drivelab.archive.contents import REQUIREMENTS, Item, archived_name
 from drivelab.archive.crate import METADATA, PREVIEW, crate
 from drivelab.archive.preview import preview
@@ -29,8 +29,6 @@ OF_THE_ARCHIVE = (README, METADATA, PREVIEW, CHECKSUMS)
 """Files that an archive has beside those of the study."""
 SIDE_FILE = ".sha256"
 _VERSIONS = REQUIREMENTS.rpartition("/")[0] + "/"
-
-Watch = Callable[[int], None]
 
 
 class Sink(Protocol):

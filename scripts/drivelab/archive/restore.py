@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.archive.container import CHUNK_BYTES, DamagedError, Member, Reader, plain_name
+from drivelab.archive.container import CHUNK_BYTES, DamagedError, Member, Reader, Watch, plain_name
 from drivelab.archive.contents import ELSEWHERE, RECORDS
 from drivelab.archive.create import of_the_study
 from drivelab.archive.verify import Verdict, below_top, verify
@@ -17,7 +17,6 @@ from drivelab.errors import UserError
 from drivelab.words import some
 
 _FEW = 5
-Watch = Callable[[int], None]
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drivelab.archive.container import DamagedError, Member, Reader
+from drivelab.archive.container import DamagedError, Member, Reader, Watch
 from drivelab.archive.create import SIDE_FILE, of_the_study
 from drivelab.errors import UserError
 from drivelab.recording import checksums
@@ -17,8 +17,6 @@ from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MISSING, UNR
 ITSELF = "the archive itself"
 """In the place of a file's name: what is in no file, such as order, headers and the end."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-
-Watch = Callable[[int], None]
 
 
 @dataclass
