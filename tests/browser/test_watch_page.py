@@ -165,7 +165,7 @@ def test_both_drives_are_in_one_chart_in_their_colours(
 
 
 def test_the_palette_is_that_of_the_figures(server: WatchServer, open_page: Callable[..., Page]) -> None:
-    script = open_page(server.url).evaluate("fetch('/watch.js').then((answer) => answer.text())")
+    script = open_page(server.url).evaluate("fetch('/state.js').then((answer) => answer.text())")
     listed = script.partition("COLOURS = [")[2].partition("]")[0].replace('"', "").split(", ")
     assert listed == ["#" + "".join(f"{round(255 * part):02x}" for part in shade) for shade in colours(10)]
 

@@ -18,10 +18,10 @@ from drivelab.errors import UserError
 from drivelab.watch.hub import Hub
 
 LOOPBACK = "127.0.0.1"
+_MODULES = ("watch", "cards", "chart", "dom", "header", "lines", "news", "points", "state", "steady", "strip", "words")
 _FILES = {
     "/": ("watch.html", "text/html; charset=utf-8"),
-    "/watch.js": ("watch.js", "text/javascript; charset=utf-8"),
-    "/chart.js": ("chart.js", "text/javascript; charset=utf-8"),
+    **{f"/{name}.js": (f"{name}.js", "text/javascript; charset=utf-8") for name in _MODULES},
     "/watch.css": ("watch.css", "text/css; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from http.client import HTTPConnection
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from drivelab.watch.server import WatchServer, is_loopback, new_token
 from drivelab.watch.study import StudyWatch
 
 TOKEN = "a-token-of-24-letters-00"
+PAGE = sorted(resources.files("drivelab.watch").joinpath("page").iterdir(), key=lambda file: file.name)
 _PERIOD_S = 0.02
 _PATIENCE_S = 60
 
@@ -161,7 +163,7 @@ def test_nobody_watches_and_no_file_is_read(made: MadeDrive, monkeypatch: pytest
     server.stop()
 
 
-@pytest.mark.parametrize("path", ["/", "/watch.js", "/chart.js", "/watch.css", "/icon.svg"])
+@pytest.mark.parametrize("path", ["/", *(f"/{file.name}" for file in PAGE if file.name != "watch.html")])
 def test_the_files_of_the_page(server: WatchServer, path: str) -> None:
     status, headers, body = ask(server, path)
     assert status == 200
