@@ -5,6 +5,11 @@ The figures are kept in results/test-artefacts, to be looked at.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
@@ -15,41 +20,89 @@ from drivelab.analysis.saturation import find_cliff
 from drivelab.analysis.windows import windows_table
 from drivelab.figures import sheets
 from drivelab.plan.plan import Plan
-from drivelab.stages.condition import precondition, purge
 from drivelab.stages.figure_kinds import FIGURES_OF
 from drivelab.stages.figure_layout import kinds
-from drivelab.stages.measure import measure
-from drivelab.stages.planning import Campaign
+from drivelab.stages.places import announce
+from drivelab.stages.planning import Campaign, Planned
 from drivelab.tables.collect import collect
+from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device
 
-ARTEFACTS = Path(__file__).resolve().parents[2] / "results/test-artefacts"
-DRIVES = pd.DataFrame({"drive": ["op7"], "capacity_bytes": [64 * 2**20]})
+ROOT = Path(__file__).resolve().parents[2]
+CAPACITY_BYTES = 64 * 2**20
+ARTEFACTS = ROOT / "results/test-artefacts"
+PROTOCOLS = ("pts-iops", "pts-write-saturation", "pts-idle-recovery", "pts-cross-stimulus-recovery")
+STAGES = """\
+import sys
+from pathlib import Path
+from drivelab.plan.plan import Plan
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+path = Path(sys.argv[1])
+plan, purged, conditioned = Plan.read(path), path.with_suffix(".purged"), path.with_suffix(".conditioned")
+purge(plan, purged)
+precondition(plan, purged, conditioned)
+measure(plan, conditioned)
+"""
+
+Tables = dict[str, pd.DataFrame]
 
 
-@pytest.fixture
-def measured(project: Path, run_directory: Path, request: pytest.FixtureRequest) -> dict[str, pd.DataFrame]:
-    """Tables of the protocol that the test asks for, at its demo scale, and its figures among the artefacts."""
-    name: str = request.param
-    study = {
-        "name": "shapes",
-        "clock": "wall",
-        "drives": ["op7"],
-        "measurements": [{"protocol": name, "scale": "demo"}],
-    }
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory, _possible: str | None) -> Iterator[dict[str, Tables]]:
+    """Tables of each protocol at its demo scale, and its figures among the artefacts.
+
+    All are measured at a time, on a drive each: they wait far more than they work.
+    """
+    if _possible is not None:
+        pytest.skip(_possible)
+    folder = tmp_path_factory.mktemp("shapes")
+    for name in ("config", "traces"):
+        shutil.copytree(ROOT / name, folder / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRIVELAB_RUN_DIR", str(folder))
+        patch.chdir(folder)
+        try:
+            plans = planned()
+            with ThreadPoolExecutor(len(plans)) as each:
+                list(each.map(measure, plans))
+            yield {one.plan.measurement: tables_and_figures(one) for one in plans}
+        finally:
+            manage.stop(force=True)
+
+
+def planned() -> list[Planned]:
+    """Each protocol, on a drive like op7 that has its name."""
+    models, sheet = Path("config/virtual_drives.yaml"), Path("config/drives.tsv")
+    op7 = yaml.safe_load(models.read_text())["op7"]
+    more = {name: {**op7, "serial": f"VIRTUAL-{name.upper()}"} for name in PROTOCOLS}
+    models.write_text(models.read_text() + yaml.safe_dump(more))
+    rows = (f"{name}\tvirtual:{name}\tVIRTUAL-{name.upper()}\tyes\t\n" for name in PROTOCOLS)
+    sheet.write_text(sheet.read_text() + "".join(rows))
+    measurements = [{"protocol": name, "scale": "demo"} for name in PROTOCOLS]
+    study = {"name": "shapes", "clock": "wall", "drives": list(PROTOCOLS), "measurements": measurements,
+             "concurrency": len(PROTOCOLS)}  # fmt: skip
     Path("config/shapes.yaml").write_text(yaml.safe_dump(study))
-    (one,) = Campaign.load("config/shapes.yaml").plans
-    purge(one.plan, Path("purged"))
-    precondition(one.plan, Path("purged"), Path("conditioned"))
-    measure(one.plan, Path("conditioned"))
+    campaign = Campaign.load("config/shapes.yaml")
+    announce(campaign)
+    return [one for one in campaign.plans if one.plan.drive == one.plan.measurement]
+
+
+def measure(one: Planned) -> None:
+    path = Path(f"{one.plan.measurement}.json")
+    path.write_text(one.plan.to_json())
+    subprocess.run([sys.executable, "-c", STAGES, path], check=True)
+
+
+def tables_and_figures(one: Planned) -> Tables:
     tables = collect(one.plan.recording_path, reduced=True)
     tables["steady_state"] = windows_table(tables["cells"], criteria(one.plan))
-    tables["drives"] = DRIVES
+    tables["drives"] = pd.DataFrame({"drive": [one.plan.drive], "capacity_bytes": [CAPACITY_BYTES]})
     ARTEFACTS.mkdir(parents=True, exist_ok=True)
     for kind in kinds(one):
-        stems = {figure: ARTEFACTS / f"{name}-{figure}" for figure in FIGURES_OF[kind]}
-        sheets.draw(stems, tables, f"op7, {name}")
+        stems = {figure: ARTEFACTS / f"{one.plan.measurement}-{figure}" for figure in FIGURES_OF[kind]}
+        sheets.draw(stems, tables, f"op7, {one.plan.measurement}")
     return tables
 
 
@@ -60,34 +113,31 @@ def criteria(plan: Plan) -> dict[int, dict[str, object]]:
     }
 
 
-@pytest.mark.parametrize("measured", ["pts-iops"], indirect=True)
-def test_reads_outdo_writes_in_a_loop(measured: dict[str, pd.DataFrame]) -> None:
-    cells = measured["cells"]
+def test_reads_outdo_writes_in_a_loop(measured: dict[str, Tables]) -> None:
+    cells = measured["pts-iops"]["cells"]
     small = cells[cells["block_size_bytes"] == 4096].groupby("read_share_pct")["iops"].mean()
     assert small[100] > 1.5 * small[0]
-    assert len(measured["steady_state"])
+    assert len(measured["pts-iops"]["steady_state"])
 
 
-@pytest.mark.parametrize("measured", ["pts-write-saturation"], indirect=True)
-def test_random_writes_fall_off_a_cliff(measured: dict[str, pd.DataFrame]) -> None:
-    slices = measured["cells"][measured["cells"]["step"] == 0]
-    cliff = find_cliff(slices, 64 * 2**20)
+def test_random_writes_fall_off_a_cliff(measured: dict[str, Tables]) -> None:
+    cells = measured["pts-write-saturation"]["cells"]
+    cliff = find_cliff(cells[cells["step"] == 0], CAPACITY_BYTES)
     assert cliff is not None
     assert cliff.iops_before > 1.5 * cliff.iops_after
     assert 0.3 < cliff.drive_fills < 3
 
 
-@pytest.mark.parametrize("measured", ["pts-idle-recovery"], indirect=True)
-def test_a_longer_pause_gives_more_back(measured: dict[str, pd.DataFrame]) -> None:
-    cells = measured["cells"]
+def test_a_longer_pause_gives_more_back(measured: dict[str, Tables]) -> None:
+    cells = measured["pts-idle-recovery"]["cells"]
     bursts = cells[(cells["kind"] == "loop") & (cells["round"] > 1)].groupby("step")["iops"].mean()
     baseline = cells[(cells["kind"] == "soak") & (cells["step"] == 0)]["iops"].tail(3).mean()
     assert bursts.iloc[-1] > 1.5 * bursts.iloc[0]
     assert bursts.iloc[-1] > 2 * baseline
 
 
-@pytest.mark.parametrize("measured", ["pts-cross-stimulus-recovery"], indirect=True)
-def test_sequential_writes_recover_from_random_ones(measured: dict[str, pd.DataFrame]) -> None:
-    before, between, after = (part["bandwidth_mib_s"] for _, part in measured["cells"].groupby("step"))
+def test_sequential_writes_recover_from_random_ones(measured: dict[str, Tables]) -> None:
+    cells = measured["pts-cross-stimulus-recovery"]["cells"]
+    before, between, after = (part["bandwidth_mib_s"] for _, part in cells.groupby("step"))
     assert between.tail(3).mean() < 0.7 * before.mean()
     assert after.tail(3).mean() > 1.3 * between.tail(3).mean()
