@@ -44,6 +44,15 @@ ON_A_LINE = """(canvas, wanted) => {
   return most;
 }"""
 
+# Keeps the words of each drawing of the canvas in `drawings`.
+KEEP_WORDS = """() => {
+  const pen = CanvasRenderingContext2D.prototype, {clearRect, fillText} = pen;
+  let words = [];
+  window.drawings = [];
+  pen.clearRect = function (...box) { window.drawings.push(words); words = []; clearRect.apply(this, box); };
+  pen.fillText = function (word, ...place) { words.push(word); fillText.call(this, word, ...place); };
+}"""
+
 
 class Growing:
     """Two drives in a study; a thread lets a second of theirs pass in a tenth of one."""
@@ -201,10 +210,12 @@ def test_the_end_and_a_failure_are_told(
     growing: Growing, server: WatchServer, open_page: Callable[..., Page], complaints: list[str]
 ) -> None:
     page = open_page(server.url)
+    card = page.get_by_role("article", name="op7", exact=True)
+    expect(card.locator(".facts")).to_contain_text("45 °C")
     growing.stop()
     growing.drives[0].status(state="failed", reason="fio ended with exit status 1")
-    card = page.get_by_role("article", name="op7", exact=True)
     expect(card.locator(".standing")).to_have_text("failed")
+    expect(card.locator(".facts")).to_have_text("0 of 1 measured")  # what telemetry said last is of then
     expect(card).to_contain_text("fio ended with exit status 1")
     expect(page.locator("#announce")).to_contain_text("op7: failed, fio ended with exit status 1")
     for drive in growing.drives:
@@ -314,6 +325,65 @@ def test_a_new_stage_makes_nothing_forgotten(
     expect(card.locator(".standing")).to_have_text("between two stages")
     assert float(card.locator(".needle").evaluate("one => getComputedStyle(one).opacity")) < 0.5
     assert complaints == []
+
+
+def words_in_the_chart(page: Page) -> list[str]:
+    """Of a drawing from now on, after `KEEP_WORDS`; numbers of the axes among them."""
+    page.evaluate("window.drawings = []")
+    page.wait_for_function("() => window.drawings.length > 2")  # the first may have been begun before
+    return list(page.evaluate("window.drawings[2]"))
+
+
+def test_measurements_in_the_chart_have_their_names_or_what_fits_of_them(
+    tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page]
+) -> None:
+    lengths = {"pts-iops": 4, "pts-write-saturation-steady": 30, "pts-latency": 60, "pts-write-saturation": 150}
+    at_s = time.time() - sum(lengths.values()) - 10 * len(lengths) - 40
+    made = []
+    for name, seconds in lengths.items():
+        one = MadeDrive(tmp_path, "op7", at_s=at_s, measurement=name)
+        if name == "pts-write-saturation":
+            one.precondition(seconds=40)
+        one.begin()
+        for _ in range(seconds):
+            one.second()
+        if name != "pts-write-saturation":
+            one.complete()
+        at_s = one.at_s + 10
+        made.append(one)
+    made[-1].status("round 2", 0.2)
+    page = open_page(serve(*made).url)
+    page.evaluate(KEEP_WORDS)
+    words = words_in_the_chart(page)
+    named = [word for word in words if word.startswith("pts")]
+    assert (len(named), named[1:]) == (3, ["pts-latency", "pts-write-saturation"])
+    assert re.fullmatch(r"pts-\S+\N{HORIZONTAL ELLIPSIS}", named[0])
+    assert "pts-write-saturation-steady".startswith(named[0][:-1])
+    assert "preconditioning" in words
+    assert "measurement" not in words
+    page.screenshot(path=PICTURES / "watch-names.png")
+    page.set_viewport_size(PHONE)
+    narrow = words_in_the_chart(page)
+    assert "measurement" not in narrow
+    assert all(len(word) > 4 for word in narrow if word.startswith("pts"))
+    page.set_viewport_size({"width": 1280, "height": 900})
+    choose(page, "axis", "Since start")
+    words = words_in_the_chart(page)
+    assert "pts-write-saturation" in words
+    assert "measurement" not in words
+
+
+def test_measured_drives_without_a_status_are_told_as_measured(
+    tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page]
+) -> None:
+    drives = [MadeDrive(tmp_path, name).begin() for name in ("op7", "op28")]
+    for one in drives:
+        one.complete()
+    (tmp_path / "status/op7.json").unlink()
+    (tmp_path / "status/op28.json").write_text('{"recording": "op28/pts')
+    page = open_page(serve(*drives).url)
+    expect(page.locator("#studies")).to_contain_text("finished · 2 of 2 measurements done")
+    expect(page.locator("#others tr")).to_have_text(["op7measured1 of 1", "op28measured1 of 1"])
 
 
 def test_before_the_first_value_the_chart_says_so(

@@ -98,6 +98,8 @@ class StudyWatch:
         done = sum(name in self._measured for name in wanted)
         if state["standing"] == "measured" and done < len(wanted):
             state["standing"] = "between"
+        elif state["standing"] in ("between", WAITING) and 0 < len(wanted) == done:  # its status is lost, or of another
+            state["standing"] = "measured"
         counted = recording in self._measured or recording not in self.facts.recordings
         share = (done + watch.share(done=counted)) / len(wanted) if wanted else 0.0
         reduced = self.facts.recordings.get(recording, False)
@@ -122,7 +124,9 @@ class StudyWatch:
 def _of_all(drives: Sequence[Mapping[str, Any]], now_s: float) -> str:
     """What may be said of an unfinished study: `running`, `failed`, `stopped` or `waiting`."""
     told = {drive["standing"] for drive in drives}
-    ended_s = max((drive["at_s"] for drive in drives if drive["standing"] in ("between", "measured")), default=0.0)
+    ended_s = max(
+        (drive.get("at_s", 0.0) for drive in drives if drive["standing"] in ("between", "measured")), default=0.0
+    )
     if RUNNING in told or now_s - ended_s < _PAUSE_S:
         return RUNNING
     return "failed" if "failed" in told else WAITING if told == {WAITING} else "stopped"

@@ -59,7 +59,7 @@ def changes(states: Sequence[Mapping[str, Any]], said: dict[str, tuple[str, floa
             if drive["standing"] == WAITING:
                 continue
             key = f"{study['name']}/{drive['drive']}"
-            kind = f"{drive['standing']} {drive.get('recording')} {drive['stage']} {round_words(drive)}"
+            kind = f"{drive['standing']} {drive.get('recording')} {drive.get('stage')} {round_words(drive)}"
             labels = label_words(drive)
             if labels and said.get(f"{key} is", ("", 0.0))[0] != labels:
                 said[f"{key} is"] = (labels, now_s)
@@ -99,7 +99,7 @@ def _drive_lines(study: StudyWatch, state: Mapping[str, Any], columns: int) -> I
         if labels := label_words(drive):
             yield Text(f"{name} [{labels}]", style="bold", no_wrap=True, overflow="ellipsis")
             name = ""
-        latest = drive["latest"]
+        latest = drive.get("latest")
         rates = [f"{latest[2]:,.0f} IOPS", f"{latest[3]:,.1f} MiB/s", latency_words(latest[4])] if latest else []
         line = f"{name:<{width}}" + "".join(f"{one:>15}" for one in rates)
         points = [point for one in study.drives[drive["drive"]].history.values() for point in one]
@@ -141,16 +141,25 @@ def label_words(drive: Mapping[str, Any]) -> str:
 def doing_words(drive: Mapping[str, Any]) -> str:
     """What a drive does, and what is wrong."""
     if drive["standing"] in ("measured", "between"):
-        words = [f"{drive.get('measurement', '')}: {STANDINGS[drive['standing']]}"]
+        words = [": ".join(word for word in (drive.get("measurement"), STANDINGS[drive["standing"]]) if word)]
     else:
         words = [f"{drive.get('measurement', '')}, {drive['stage']}: {drive['text']}"]
     if drive["standing"] == RUNNING:
-        words += [_steady_words(drive), f"about {format_duration(drive['left_s'])} left" if drive["left_s"] else ""]
+        words += [_steady_words(drive), _left_words(drive)]
         words += [f"disturbed: {'; '.join(drive['taints'])}" if drive.get("taints") else ""]
     elif drive["standing"] not in ("measured", "between"):
         words += [STANDINGS[drive["standing"]], drive["failure"] or ""]
     words.append(drive.get("trouble") or "")
     return ", ".join(word for word in words if word)
+
+
+def _left_words(drive: Mapping[str, Any]) -> str:
+    """Of the stage, in the words of the page; a stop rule may end it earlier."""
+    if not drive["left_s"]:
+        return ""
+    progress = drive.get("progress")
+    most = "at most " if progress and not progress["fixed"] else ""
+    return f"{most}about {format_duration(drive['left_s'])} left of this stage"
 
 
 def _steady_words(drive: Mapping[str, Any]) -> str:
@@ -160,7 +169,7 @@ def _steady_words(drive: Mapping[str, Any]) -> str:
 
 
 def _rate_words(drive: Mapping[str, Any]) -> str:
-    latest = drive["latest"]
+    latest = drive.get("latest")
     if not latest:
         return ""
     return f", {latest[2]:,.0f} IOPS, {latest[3]:,.1f} MiB/s, {latency_words(latest[4])}"

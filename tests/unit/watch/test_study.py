@@ -330,3 +330,35 @@ def test_a_drive_is_measured_when_all_of_it_is_and_the_share_is_of_all(tmp_path:
     second.complete()
     say()
     assert said == [("between", 0.1667), ("running", 0.4167), ("between", 0.5), ("running", 0.75), ("measured", 1.0)]
+
+
+@pytest.mark.parametrize("left", [None, '{"recording": "op7/pts'])
+def test_a_drive_whose_recordings_are_all_there_is_measured_whatever_became_of_its_status(
+    tmp_path: Path, left: str | None
+) -> None:
+    done, other = MadeDrive(tmp_path, "op7").begin(), MadeDrive(tmp_path, "op28")
+    done.complete()
+    path = tmp_path / "status/op7.json"
+    path.unlink() if left is None else path.write_text(left)
+    alone, both = StudyWatch(facts(tmp_path, done)), StudyWatch(facts(tmp_path, done, other))
+    for watch in (alone, both):
+        watch.poll()
+    assert (alone.state()["standing"], only(alone)["standing"], only(alone)["done"]) == ("finished", "measured", 1)
+    state = both.state()
+    assert (state["standing"], [one["standing"] for one in state["drives"]]) == ("stopped", ["measured", "waiting"])
+
+
+def test_a_drive_with_some_of_its_recordings_and_no_status_is_to_do(tmp_path: Path) -> None:
+    first, second = (MadeDrive(tmp_path, "op7", measurement=name) for name in ("first", "second"))
+    first.begin().complete()
+    (tmp_path / "status/op7.json").unlink()
+    watch = StudyWatch(facts(tmp_path, first, second))
+    watch.poll()
+    assert (only(watch)["standing"], only(watch)["done"]) == ("waiting", 1)
+
+
+def test_a_status_of_what_the_study_no_longer_wants_leaves_a_drive_measured(made: MadeDrive, watch: StudyWatch) -> None:
+    made.complete()
+    made.status(recording="op7/no-longer-wanted/1-run1", stage="purge", state="done")
+    watch.poll()
+    assert only(watch)["standing"] == "measured"

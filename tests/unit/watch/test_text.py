@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
+import pytest
 from rich.console import Console
 from watched import MadeDrive, facts
 
 from drivelab.watch.rates import Point
 from drivelab.watch.study import StudyWatch
-from drivelab.watch.text import changes, screen, sparkline
+from drivelab.watch.text import changes, doing_words, screen, sparkline
 from drivelab.watch.words import latency_words
 
 
@@ -56,8 +58,10 @@ def test_in_a_pipe_a_line_for_each_change(tmp_path: Path) -> None:
     said: dict[str, tuple[str, float]] = {}
     first = list(changes([watch.state()], said, 0.0))
     assert first[0] == "op7: reduced protocol"
-    assert first[1].startswith("op7: pts-iops, measure: round 1 of at most 25, cell 2 of 2, 0 of 1 steady, about")
-    assert first[1].endswith("left, 1,500 IOPS, 5.9 MiB/s, 2 ms")
+    assert first[1].startswith(
+        "op7: pts-iops, measure: round 1 of at most 25, cell 2 of 2, 0 of 1 steady, at most about "
+    )
+    assert first[1].endswith(" left of this stage, 1,500 IOPS, 5.9 MiB/s, 2 ms")
     assert first[2] == "A made study: running, 0 of 1 measurements done"
     made.second(10)
     watch.poll()
@@ -68,6 +72,41 @@ def test_in_a_pipe_a_line_for_each_change(tmp_path: Path) -> None:
     assert list(changes([watch.state()], said, 12.0)) == [
         "op7: pts-iops: measured",
         "A made study: finished, 1 of 1 measurements done",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("progress", "words"),
+    [
+        ({"fixed": False}, "at most about 1 min 30 s left of this stage"),
+        ({"fixed": True}, "about 1 min 30 s left of this stage"),
+        (None, "about 1 min 30 s left of this stage"),  # a fill, for one
+    ],
+)
+def test_what_a_stop_rule_may_end_earlier_takes_at_most_so_long(progress: Any, words: str) -> None:
+    drive = {"standing": "running", "measurement": "pts-iops", "stage": "measure", "text": "round 1", "left_s": 90.0}
+    assert doing_words({**drive, "progress": progress}) == f"pts-iops, measure: round 1, {words}"
+
+
+def test_drives_without_a_status_are_measured_when_all_of_their_recordings_are(tmp_path: Path) -> None:
+    drives = [MadeDrive(tmp_path, name).begin() for name in ("op7", "op28")]
+    for one in drives:
+        one.complete()
+    (tmp_path / "status/op7.json").unlink()
+    (tmp_path / "status/op28.json").write_text('{"recording": "op28/pts')
+    watch = StudyWatch(facts(tmp_path, *drives))
+    watch.poll()
+    assert [line.strip() for line in shown(watch, 100).splitlines()] == [
+        "A made study: finished, 2 of 2 measurements done",
+        "op7",
+        "measured",
+        "op28",
+        "measured",
+    ]
+    assert list(changes([watch.state()], {}, 0.0)) == [
+        "op7: measured",
+        "op28: measured",
+        "A made study: finished, 2 of 2 measurements done",
     ]
 
 

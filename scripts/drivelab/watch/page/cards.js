@@ -64,7 +64,7 @@ function showCard(drive) {
   const heading = [drive.measurement, drive.run > 1 ? `run ${drive.run}` : null, drive.stage].filter(Boolean).join(", ");
   put(card.doing, `${heading}: ${drive.text || ""}`);
   card.progress.value = drive.share || 0;
-  const told = drive.telemetry || {};
+  const told = (running && drive.telemetry) || {};
   const facts = [
     `${drive.done} of ${drive.recordings} measured`,
     running && drive.left_s ? `${drive.progress && !drive.progress.fixed ? "at most " : ""}about ${duration(drive.left_s)} left of this stage` : null,

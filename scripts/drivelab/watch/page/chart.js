@@ -4,6 +4,7 @@ const LEFT = 58, RIGHT = 12, TOP = 22, BOTTOM = 24;
 export const GAP_S = 6; // a longer time without a value is no line
 const HIGH_ROW = 14, LOW_ROW = 5, MOST_HIGH = 4; // of stages; with many drives there is no room for words
 const SHORT = {preconditioning: "precond."};
+const LEAST_LETTERS = 4; // of a measurement's name that is shortened
 const FILLS = {purge: [0, 0], preconditioning: [0.16, 0.3], measurement: [0.42, 0.9]}; // how dense, of a high and of a low row
 
 // The next round number, quarters of which are short.
@@ -16,7 +17,7 @@ function nice(value) {
 /** Where a scale for values up to `most` ends: a little above. */
 export function end(most) { return nice(1.02 * most); }
 
-/** Lines are {colour, dash, points: [x, y or null, tainted, thin], earlier: [points, ...], stages: [name, from, to, label]},
+/** Lines are {colour, dash, points: [x, y or null, tainted, thin], earlier: [points, ...], stages: [name, from, to, measurement]},
     points in the order of x; earlier ones are drawn faint. The scale is for values up to `most`. Where there is no value to be seen,
     the words `empty` take the place of the scale. Returns where a pixel's x is, and whether there is a value. */
 export function draw(canvas, {lines, from, to, most, xText, yText, title, empty, cursor}) {
@@ -108,7 +109,7 @@ function drawLine(pen, {points, colour, dash}, from, atX, atY) {
   pen.setLineDash([]);
 }
 
-/** What was done when, as a row of a drive: a stage has its label or its name in it where that fits. */
+/** What was done when, as a row of a drive, with words where they fit. */
 function drawStages(pen, {stages, colour}, y, height, atX, [left, right], ink) {
   const isHigh = height === HIGH_ROW;
   pen.save();
@@ -118,20 +119,31 @@ function drawStages(pen, {stages, colour}, y, height, atX, [left, right], ink) {
   pen.font = pen.font.replace("12px", "11px");
   pen.textAlign = "center";
   pen.textBaseline = "middle";
-  for (const [name, from, to, words] of stages) {
+  for (const [name, from, to, measurement] of stages) {
     const [x0, x1] = [Math.max(atX(from), left), Math.min(atX(to), right)];
     if (x1 <= left || x0 >= right) continue;
     pen.globalAlpha = FILLS[name][isHigh ? 0 : 1];
     pen.fillRect(x0, y, Math.max(x1 - x0, 1), height);
     pen.globalAlpha = 1;
     if (name !== "measurement") pen.strokeRect(x0 + 0.5, y + 0.5, Math.max(x1 - x0 - 1, 0.5), height - 1);
-    const label = [words, name, SHORT[name]].find((one) => one && isHigh && pen.measureText(one).width <= x1 - x0 - 8);
+    const label = isHigh && labelOf(name, measurement || "", (one) => pen.measureText(one).width <= x1 - x0 - 8);
     if (!label) continue;
     pen.fillStyle = ink;
     pen.fillText(label, (x0 + x1) / 2, y + height / 2 + 0.5);
     pen.fillStyle = colour;
   }
   pen.restore();
+}
+
+// A stage has its name or a short form of it; a measurement has its own name, shortened to what fits.
+function labelOf(name, measurement, fits) {
+  if (name !== "measurement") return [name, SHORT[name]].find((one) => one && fits(one));
+  if (fits(measurement)) return measurement;
+  for (let letters = measurement.length - 1; letters >= LEAST_LETTERS; letters -= 1) {
+    const label = `${measurement.slice(0, letters)}…`;
+    if (fits(label)) return label;
+  }
+  return null;
 }
 
 /** The point of a line that is next to a time, if one is near. */

@@ -4,7 +4,7 @@ import {GAP_S} from "./chart.js";
 import {METRICS, seriesOf, seriesOfAll} from "./points.js";
 import {hidden} from "./state.js";
 
-// With what was done when: [name, from, to, label]. A purge has no values, only a begin and an end, and these by the clock.
+// With what was done when: [name, from, to, measurement]. A purge has no values, only a begin and an end, and these by the clock.
 export function lineOf(drive, shown, now) {
   const own = seriesOfAll(drive), isSince = shown.axis === "since";
   if (hidden.has(drive.key) || !(own.length || (drive.purges?.length && !isSince))) return null;
@@ -12,7 +12,7 @@ export function lineOf(drive, shown, now) {
   if (isSince) {
     const current = seriesOf(drive), found = current ? sinceStart(current, y) : [];
     const earlier = own.filter(([, one]) => one !== current).map(([, one]) => sinceStart(one, y));
-    return {drive, points: found, earlier, stages: stagesOf(found)};
+    return {drive, points: found, earlier, stages: stagesOf(found, drive.measurement)};
   }
   const found = [], stages = [];
   for (const [key, series] of own) {
