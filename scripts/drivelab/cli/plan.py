@@ -31,7 +31,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from drivelab.stages.budget import exceeded
+    from drivelab.stages.budget import exceeded, refusal
     from drivelab.stages.headline import headline
     from drivelab.stages.layout import Layout
     from drivelab.stages.outlook import outlook
@@ -45,24 +45,29 @@ def _plan(options: argparse.Namespace) -> int:
     for row in rows:
         print("\n".join(row.lines()))
     print("\n".join(_totals(campaign, rows)))
-    for words in exceeded(campaign, rows):
+    beyond = exceeded(campaign, rows)
+    for words in beyond:
         print(f"Beyond the budget: {words}")
     if len(campaign.plans) > _LARGE and not options.commands:
         print("Measurements and commands one by one: --commands")
-        return 0
-    of_drive = {row.drive: row for row in rows}
-    for one in sorted(campaign.plans, key=lambda one: campaign.order(one.plan)):
-        _show(campaign, one, of_drive)
+    else:
+        of_drive = {row.drive: row for row in rows}
+        for one in sorted(campaign.plans, key=lambda one: campaign.order(one.plan)):
+            _show(campaign, one, of_drive)
+    if beyond:  # as `drivelab run` ends; a script must see it, too
+        raise refusal(campaign, beyond)
     return 0
 
 
 def _totals(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
     """For each host that has something to do, all of it together."""
+    from drivelab.stages.budget import together_s
+
     found = []
     for host in dict.fromkeys(host for row in rows for host in row.by_host):
         spans = [row.by_host[host] for row in rows if host in row.by_host]
         places = campaign.study.concurrency_of(host)
-        least_s, most_s = (sum(getattr(span, key) for span in spans) / places for key in ("least_s", "most_s"))
+        least_s, most_s = (together_s([getattr(span, key) for span in spans], places) for key in ("least_s", "most_s"))
         where = "Together" if host == ANY_HOST else f"On host {host} together"
         found.append(
             f"{where}: {counted(len(spans), 'drive')}, {format_duration(least_s)} to {format_duration(most_s)}"

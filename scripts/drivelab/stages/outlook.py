@@ -35,6 +35,9 @@ class Outlook:
     estimate: Estimate
     bandwidth_mib_s: float
     """Assumed for the estimate."""
+    ceiling_mib_s: float | None
+    """Bounds the most that is written, by the link of a real drive and the bus of a virtual one; None where no speed
+    does."""
     endurance_bytes: float | None
     applications: tuple[str, ...] = ()
     """Names of those that will run; how long they take and how much they write is not known beforehand."""
@@ -47,8 +50,10 @@ class Outlook:
 
     @property
     def assumption(self) -> str:
-        """In words, what the estimate rests on besides; empty if it is nothing."""
-        return "" if self.attached else f" (if its capacity is {format_amount(self.capacity_bytes)})"
+        """In words, what the most that may be written rests on; empty if it is nothing."""
+        capacity = "" if self.attached else f"its capacity is {format_amount(self.capacity_bytes)}"
+        conditions = [words for words in (capacity, self._ceiling()) if words]
+        return f" (if {' and '.join(conditions)})" if conditions else ""
 
     def lines(self) -> list[str]:
         """For people."""
@@ -68,11 +73,24 @@ class Outlook:
         return [
             f"{head}",
             f"    will be erased: {'the content of the virtual drive' if self.virtual else holds}",
-            f"    will be written: {written}{self._share()}{self.assumption}",
+            f"    will be written: {written}{self._share()}{self._premises()}",
             f"    will take: {time} at an assumed {self.bandwidth_mib_s:.0f} MiB/s"
             f"{', in simulated time' if self.device == 'virtual clock' else ''}",
             *(f"    not known beforehand: time and writes of the application {one}" for one in self.applications),
         ]
+
+    def _premises(self) -> str:
+        """As `assumption`, of the span."""
+        capacity = "" if self.attached else f"if its capacity is {format_amount(self.capacity_bytes)}"
+        ceiling = f"the most if {words}" if (words := self._ceiling()) else ""
+        premises = [words for words in (capacity, ceiling) if words]
+        return f" ({'; '.join(premises)})" if premises else ""
+
+    def _ceiling(self) -> str:
+        if self.virtual or self.ceiling_mib_s is None:
+            return ""
+        link = "its link" if self.attached else "any link"
+        return f"its cells wrote {self.ceiling_mib_s:,.0f} MiB/s all the time, as fast as {link}"
 
     def _share(self) -> str:
         if self.virtual:
@@ -133,8 +151,12 @@ def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estim
     fastest = fastest_mib_s(plans[0], transport, str(facts["link"]))
     bandwidth_mib_s = min(assumed_mib_s(plans[0], transport), fastest)
     by_host: dict[str, Estimate] = {}
+    ceiling_mib_s = None
     for plan in left:
         one = estimates.of(plan, capacity_bytes, bandwidth_mib_s, fastest)
+        slower = estimates.of(plan, capacity_bytes, bandwidth_mib_s, None)
+        if one.most_bytes > slower.most_bytes:
+            ceiling_mib_s = fastest
         by_host[host_of(plan)] = by_host.get(host_of(plan), Estimate()) + one
     total = sum(by_host.values(), Estimate())
     applications = tuple(
@@ -143,8 +165,8 @@ def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estim
     device = f"/dev/{name}" if name else "virtual clock" if plans[0].clock == "virtual" else row.device
     return Outlook(
         drive, device, row.serial, row.virtual is not None, str(facts["model"] or "unknown model"), capacity_bytes,
-        _holds(name), len(left), total, bandwidth_mib_s, row.endurance_bytes, applications, attached, by_host,
-        row.firmware,
+        _holds(name), len(left), total, bandwidth_mib_s, ceiling_mib_s, row.endurance_bytes, applications, attached,
+        by_host, row.firmware,
     )  # fmt: skip
 
 

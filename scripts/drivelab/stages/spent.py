@@ -1,9 +1,11 @@
-"""What was spent on a study's recordings so far: bytes written by drive, seconds by host, as their journals tell."""
+"""What was spent on a study's recordings so far: bytes written by drive, seconds by host and drive, as their journals
+tell."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -16,7 +18,7 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import UNFINISHED, read_journal
 from drivelab.stages.estimate import Trace
 from drivelab.stages.planning import Campaign
-from drivelab.stages.platforms import host_of
+from drivelab.stages.platforms import host_of, this_host
 
 _MIB = 2**20
 _T = TypeVar("_T")
@@ -45,22 +47,59 @@ def written_bytes(campaign: Campaign) -> dict[str, float]:
     return found
 
 
-def measured_s(campaign: Campaign) -> dict[str, float]:
-    """Seconds that recordings in real time took, by host: of each from its first word to its last.
+def measured_s(campaign: Campaign) -> dict[str, dict[str, float]]:
+    """Seconds that recordings in real time took, by host and by the drive's serial: of each from its first word to its
+    last.
 
-    Counted is what `written_bytes` counts, but for what was simulated. Raises UserError likewise.
+    The host is the one that measured, wherever the drive is attached today; ANY_HOST where nothing tells. Counted is
+    what `written_bytes` counts, but for what was simulated. Raises UserError likewise.
     """
-    hosts = {row.serial: row.host for row in campaign.sheet.values()}
-    found: dict[str, float] = {}
+    hosts = _Hosts(campaign)
+    found: dict[str, dict[str, float]] = {}
     for folder, plan in _recordings(campaign):
         if plan.clock == "wall":
             times = list(_told(folder, lambda line: datetime.fromisoformat(line["at"]).timestamp(), ends_only=True))
-            # The drive may have been given its host after it was measured.
-            host = host_of(plan) if host_of(plan) != ANY_HOST else hosts.get(plan.subject["drive"]["serial"])
-            found[host or ANY_HOST] = (
-                found.get(host or ANY_HOST, 0.0) + max(times, default=0.0) - min(times, default=0.0)
-            )
+            of_host = found.setdefault(hosts.measured(folder, plan), {})
+            serial = str(plan.subject["drive"]["serial"])
+            of_host[serial] = of_host.get(serial, 0.0) + max(times, default=0.0) - min(times, default=0.0)
     return found
+
+
+class _Hosts:
+    """Which hosts made recordings, by the names that the study has for them."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._of_plans = {host_of(one.plan) for one in campaign.wanted}
+        self._of_sheet = {row.serial: row.host for row in campaign.sheet.values()}
+        self._called: dict[tuple[str, str], str] = {}
+
+    def measured(self, folder: Path, plan: Plan) -> str:
+        """By the recording's host.json, else by its own plan, else by the drive sheet; else ANY_HOST.
+
+        `plan` may be today's, which says where the drive is attached now. One small file is read of a recording, the
+        plan of one only where it must be.
+        """
+        name = _host_in(folder)
+        if name is None:  # it came to an end before that was written
+            own = host_of(_plan_in(folder))
+            return own if own != ANY_HOST else self._of_sheet.get(plan.subject["drive"]["serial"]) or ANY_HOST
+        if name in self._of_plans:
+            return name
+        if (key := (name, host_of(plan))) not in self._called:
+            # Slurm may call the host something else than it does itself, and then so does the plan.
+            own = host_of(_plan_in(folder))
+            here = this_host() if name == platform.node() else name
+            self._called[key] = own if own != ANY_HOST else here
+        return self._called[key]
+
+
+def _host_in(folder: Path) -> str | None:
+    """What the host that measured calls itself; None where the recording does not tell."""
+    try:
+        told = json.loads((folder / "host.json").read_bytes())["host"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return told if isinstance(told, str) and told else None
 
 
 def _recordings(campaign: Campaign) -> Iterator[tuple[Path, Plan]]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import platform
+import re
 import shutil
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.stages import spent
 from drivelab.stages.budget import exceeded, require_within
@@ -17,6 +21,7 @@ from drivelab.stages.estimate import Trace
 from drivelab.stages.measure import measure
 from drivelab.stages.outlook import outlook
 from drivelab.stages.planning import Campaign
+from drivelab.stages.platforms import this_host
 from drivelab.stages.spent import measured_s, written_bytes, written_in
 from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.kept import KEPT_DRIVES
@@ -52,6 +57,40 @@ def measured(study: str = STUDY) -> Campaign:
     return campaign
 
 
+def hosts_of(hosts: dict[str, str]) -> None:
+    """Enter in the drive sheet which host has which drive, and no other one."""
+    sheet = Path("config/drives.tsv")
+    lines = [line.split("\t")[:5] for line in sheet.read_text().splitlines()]
+    cells = {"drive": "host", **hosts}
+    sheet.write_text("".join("\t".join([*line, cells.get(line[0], "")]) + "\n" for line in lines))
+
+
+def in_real_time(recording: Path, host: str, took_s: float | None = None) -> None:
+    """Have a simulated recording say that it was made in real time, on that host, and perhaps how long it took."""
+    plan = recording / "plan.json"
+    plan.write_text(plan.read_text().replace('"clock": "virtual"', '"clock": "wall"'))
+    told = recording / "host.json"
+    told.write_text(json.dumps({**json.loads(told.read_text()), "host": host}))
+    if took_s is not None:
+        lines = (recording / "journal.jsonl").read_text().splitlines()
+        then = datetime.fromisoformat(json.loads(lines[0])["at"]) + timedelta(seconds=took_s)
+        lines[-1] = json.dumps({**json.loads(lines[-1]), "at": then.isoformat()})
+        (recording / "journal.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def recorded(plan: Plan, host: str | None) -> None:
+    """A minute of a recording, by a host that may not be told."""
+    folder = plan.recording_path
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text(plan.to_json())
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    times = (begun, begun + timedelta(seconds=60))
+    lines = (json.dumps({"event": "measure", "at": one.isoformat()}) for one in times)
+    (folder / "journal.jsonl").write_text("".join(line + "\n" for line in lines))
+    if host is not None:
+        (folder / "host.json").write_text(json.dumps({"host": host}))
+
+
 @pytest.fixture
 def real_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a host that can run virtual drives in real time; nothing is run."""
@@ -78,6 +117,36 @@ def test_time_is_the_busiest_hosts_shared_by_its_places(project: Path) -> None:
     assert words(f"budget: {{time: {0.75 * most_s}s}}\nconcurrency: 2\n", IN_REAL_TIME) == []
 
 
+@pytest.mark.usefixtures("real_time")
+def test_places_do_not_help_a_single_drive(project: Path) -> None:
+    one = IN_REAL_TIME.replace("op7, op28", "op7") + "runs: 3\nconcurrency: {any: 4}\n"
+    Path("config/mine.yaml").write_text(one)
+    (row,) = outlook(Campaign.load("config/mine.yaml"))
+    assert len(words(f"budget: {{time: {0.99 * row.estimate.most_s}s}}\n", one)) == 1
+    assert words(f"budget: {{time: {1.01 * row.estimate.most_s}s}}\n", one) == []
+
+
+@pytest.mark.usefixtures("real_time")
+def test_what_a_drive_took_already_is_not_shared_either(project: Path) -> None:
+    study = IN_REAL_TIME + "concurrency: 2\n"
+    took_s = 1e5
+    in_real_time(measured().plans[0].plan.recording_path, platform.node(), took_s)
+    Path("config/mine.yaml").write_text(study)
+    left_s = outlook(Campaign.load("config/mine.yaml"))[0].estimate.most_s
+    assert len(words(f"budget: {{time: {took_s + 0.99 * left_s}s}}\n", study)) == 1
+    assert words(f"budget: {{time: {took_s + 1.01 * left_s}s}}\n", study) == []
+
+
+@pytest.mark.usefixtures("real_time")
+def test_a_drive_without_a_host_shares_this_ones_time(project: Path) -> None:
+    hosts_of({"op7": this_host()})
+    Path("config/mine.yaml").write_text(IN_REAL_TIME)
+    most_s = sum(row.estimate.most_s for row in outlook(Campaign.load("config/mine.yaml")))
+    (one,) = words(f"budget: {{time: {0.99 * most_s}s}}\n", IN_REAL_TIME)
+    assert f"host '{this_host()}' may take" in one
+    assert words(f"budget: {{time: {1.01 * most_s}s}}\n", IN_REAL_TIME) == []
+
+
 def test_simulated_time_is_none_of_the_hosts(project: Path) -> None:
     with pytest.raises(UserError, match=r"mine.yaml: key 'budget.time' .*all drives are simulated.*asks for it.*leave"):
         words("budget: {time: 1d}\n")
@@ -96,10 +165,7 @@ def test_beside_real_drives_what_is_simulated_takes_no_time(project: Path) -> No
 
 @pytest.mark.usefixtures("real_time")
 def test_hosts_are_reckoned_one_by_one(project: Path) -> None:
-    sheet = Path("config/drives.tsv")
-    lines = [line.split("\t") for line in sheet.read_text().splitlines()]
-    hosts = {"drive": "host", "op7": "bench-a", "op28": "bench-b"}
-    sheet.write_text("".join("\t".join([*line, hosts.get(line[0], "")]) + "\n" for line in lines))
+    hosts_of({"op7": "bench-a", "op28": "bench-b"})
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     rows = outlook(Campaign.load("config/mine.yaml", everywhere=True))
     longest_s, other_s = sorted((row.estimate.most_s for row in rows), reverse=True)
@@ -178,20 +244,72 @@ def test_another_studys_recordings_below_do_not_count(project: Path) -> None:
 def test_time_that_was_spent_is_that_of_real_time_alone(project: Path) -> None:
     campaign = measured()
     assert measured_s(campaign) == {}
-    for one in campaign.plans:
-        path = Path("results/recordings") / one.plan.recording / "plan.json"
-        path.write_text(path.read_text().replace('"clock": "virtual"', '"clock": "wall"'))
-    sheet = Path("config/drives.tsv")
-    lines = [line.split("\t") for line in sheet.read_text().splitlines()]
-    hosts = {"drive": "host", "op7": "bench-a"}
-    sheet.write_text("".join("\t".join([*line, hosts.get(line[0], "")]) + "\n" for line in lines))
-    Path("config/mine.yaml").write_text(IN_REAL_TIME)
-    found = measured_s(Campaign.load("config/mine.yaml", everywhere=True))
     expected = {}
-    for host, one in zip(("bench-a", "any"), campaign.plans, strict=True):
+    for one in campaign.plans:
+        in_real_time(one.plan.recording_path, "bench-a")
         times = [datetime.fromisoformat(line["at"]) for line in read_journal(one.plan.recording_path)]
-        expected[host] = pytest.approx((times[-1] - times[0]).total_seconds())
-    assert found == expected
+        expected[one.plan.subject["drive"]["serial"]] = pytest.approx((times[-1] - times[0]).total_seconds())
+    Path("config/mine.yaml").write_text(IN_REAL_TIME)
+    assert measured_s(Campaign.load("config/mine.yaml")) == {"bench-a": expected}
+
+
+@pytest.mark.usefixtures("real_time")
+def test_time_is_spent_by_the_host_that_measured(project: Path) -> None:
+    took_s = 1e5
+    plan = measured(STUDY.replace("op7, op28", "op7")).plans[0].plan
+    in_real_time(plan.recording_path, "bench-a", took_s)
+    study = IN_REAL_TIME.replace("op7, op28", "op7")
+    hosts_of({"op7": "bench-b"})
+    budget = f"budget: {{time: {0.9 * took_s}s}}\n"
+    assert words(budget, study) == [], "bench-b never measured anything"
+    hosts_of({"op7": "bench-a"})
+    assert "host 'bench-a' may take" in words(budget, study)[0]
+
+
+@pytest.mark.parametrize("host", ["bench-a", None])
+@pytest.mark.usefixtures("real_time")
+def test_a_plan_of_today_does_not_say_where_it_was_measured(project: Path, host: str | None) -> None:
+    """Of the same recording: the host is no part of its digest."""
+    hosts_of({"op7": "bench-a"})
+    study = IN_REAL_TIME.replace("op7, op28", "op7")
+    Path("config/mine.yaml").write_text(study)
+    plan = Campaign.load("config/mine.yaml", everywhere=True).plans[0].plan
+    recorded(plan, host)
+    hosts_of({"op7": "bench-b"})
+    today = Campaign.load("config/mine.yaml", everywhere=True)
+    assert today.plans[0].plan.recording == plan.recording
+    assert measured_s(today) == {"bench-a": {"VIRTUAL-OP7": 60.0}}
+
+
+@pytest.mark.usefixtures("real_time")
+def test_slurm_may_call_a_host_something_else_than_it_does_itself(project: Path) -> None:
+    hosts_of({"op7": "node1"})
+    Path("config/mine.yaml").write_text(IN_REAL_TIME)
+    campaign = Campaign.load("config/mine.yaml", everywhere=True)
+    for one in campaign.plans:
+        recorded(one.plan, "node1.cluster.example")
+    assert measured_s(campaign) == {"node1": {"VIRTUAL-OP7": 60.0}, "node1.cluster.example": {"VIRTUAL-OP28": 60.0}}
+
+
+@pytest.mark.usefixtures("real_time")
+def test_where_nothing_tells_the_host_it_is_the_sheets_or_any(project: Path) -> None:
+    Path("config/mine.yaml").write_text(IN_REAL_TIME)
+    for one in Campaign.load("config/mine.yaml").plans:
+        recorded(one.plan, None)
+    hosts_of({"op7": "bench-a"})
+    found = measured_s(Campaign.load("config/mine.yaml", everywhere=True))
+    assert found == {"bench-a": {"VIRTUAL-OP7": 60.0}, "any": {"VIRTUAL-OP28": 60.0}}
+
+
+@pytest.mark.usefixtures("real_time")
+def test_one_small_file_is_read_of_a_recording(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts_of({"op7": "bench-a", "op28": "bench-b"})
+    Path("config/mine.yaml").write_text(IN_REAL_TIME)
+    campaign = Campaign.load("config/mine.yaml", everywhere=True)
+    for one in campaign.plans:
+        recorded(one.plan, "bench-b")
+    monkeypatch.setattr(spent, "_plan_in", lambda _: pytest.fail("a plan was read"))
+    assert measured_s(campaign)["bench-b"].keys() == {"VIRTUAL-OP7", "VIRTUAL-OP28"}
 
 
 @pytest.mark.parametrize(
@@ -243,7 +361,9 @@ def test_a_share_of_an_endurance_that_nobody_knows(project: Path) -> None:
     (one,) = exceeded(campaign, outlook(campaign))
     assert "drive 'a'" in one
     assert "0.0001 % of its endurance" in one
-    assert "if its capacity is" in one
+    assert re.search(
+        r"written 986 GiB \(if its capacity is .* and its cells wrote 14,000 MiB/s all .*\) of 0.0001 %", one
+    )
     Path("config/mine.yaml").write_text(study.replace("[a]", "[b]") + "budget: {endurance: 5%}\n")
     campaign = Campaign.load("config/mine.yaml")
     with pytest.raises(UserError, match=r"'budget.endurance'.*drive 'b'.*endurance_tbw"):

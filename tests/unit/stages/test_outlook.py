@@ -33,7 +33,8 @@ def row(**change: object) -> Outlook:
     facts: dict[str, object] = {
         "drive": "a", "device": "/dev/nvme0n1", "serial": "S1", "virtual": False, "model": "Maker 1",
         "capacity_bytes": 2 * 10**12, "holds": ("gpt on nvme0n1", "ext4 'data' on nvme0n1p1"), "to_do": 3,
-        "estimate": Estimate(3600, 7200, 4e12, 8e12), "bandwidth_mib_s": 2000.0, "endurance_bytes": 600e12,
+        "estimate": Estimate(3600, 7200, 4e12, 8e12), "bandwidth_mib_s": 2000.0, "ceiling_mib_s": None,
+        "endurance_bytes": 600e12,
     }  # fmt: skip
     return Outlook(**{**facts, **change})  # type: ignore[arg-type]
 
@@ -48,6 +49,34 @@ def test_what_is_lost_and_worn_is_said() -> None:
     little = "\n".join(row(estimate=Estimate(1, 1, 1e6, 1e10)).lines())
     assert "under 0.01 % of its rated 600 TB" in little
     assert row(to_do=0).lines()[0].endswith("nothing will be written")
+
+
+def test_what_the_most_rests_on_is_said() -> None:
+    told = "\n".join(row(ceiling_mib_s=3720.0).lines())
+    assert "600 TB (the most if its cells wrote 3,720 MiB/s all the time, as fast as its link)" in told
+    away = row(ceiling_mib_s=14000.0, attached=False)
+    because = "if its capacity is 1.82 TiB; the most if its cells wrote 14,000 MiB/s all the time, as fast as any link"
+    assert f"600 TB ({because})" in "\n".join(away.lines())
+    assert away.assumption == f" ({because.replace('; the most if', ' and')})"
+    for nothing in (row(), row(ceiling_mib_s=14000.0, virtual=True)):
+        assert "the most if" not in "\n".join(nothing.lines())
+        assert nothing.assumption == ""
+
+
+def test_the_ceiling_is_that_of_cells_alone(project: Path) -> None:
+    sheet = Path("config/drives.tsv")
+    sheet.write_text(sheet.read_text() + "real\t/dev/disk/by-id/nvme-none\tS1\tyes\t\n")
+
+    def ceiling_mib_s(measurement: str) -> float | None:
+        Path("config/mini.yaml").write_text(
+            "name: mini\ndrives: [real]\ntraces: {a: {shipped: sqlite-inserts}}\n"
+            f"measurements: [{{protocol: {measurement}}}]\n"
+        )
+        (one,) = outlook(Campaign.load("config/mini.yaml"))
+        return one.ceiling_mib_s
+
+    assert ceiling_mib_s("pts-iops") == 14000
+    assert ceiling_mib_s("trace-replay, trace: a") is None, "passes are not more on a faster link"
 
 
 def test_a_drive_of_the_virtual_clock(campaign: Campaign) -> None:
