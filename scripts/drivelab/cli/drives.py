@@ -13,6 +13,7 @@ from typing import Any
 
 from drivelab.config.schema import ROOT
 from drivelab.units import format_amount
+from drivelab.words import counted
 
 DEFAULT_SHEET = ROOT / "config/drives.tsv"
 _WIDTH = 100
@@ -36,7 +37,7 @@ def _drives(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(drives, indent=1))
     elif options.tsv or options.output:
-        _put_sheet(sheet_text(drives, _text(options.sheet)), options.output)
+        _put_sheet(drives, _text(options.sheet), options.output)
     else:
         print(listing(drives), end="")
     return 0
@@ -72,14 +73,36 @@ def _text(sheet: Path) -> str:
         return ""
 
 
-def _put_sheet(text: str, output: Path | None) -> None:
+def _put_sheet(drives: list[dict[str, Any]], present: str, output: Path | None) -> None:
+    text = sheet_text(drives, present)
     if output is None:
         print(text, end="")
         return
     part = output.with_name(f".{output.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(output)
-    print(f"{output}: written; give the new drives names, and enter yes where their data may be destroyed")
+    print(f"{output}: written; {_added_words(drives, present)}")
+
+
+def _added_words(drives: list[dict[str, Any]], present: str) -> str:
+    """What the sheet gained, and what is to be done about it."""
+    added = [drive for drive, line in _additions(drives, present) if not line.startswith("#")]
+    able = sum(drive["testable"] for drive in added)
+    held = len(added) - able
+    if able:
+        also = f", and {held} that cannot be tested now (the column 'note' says why)" if held else ""
+        return (
+            f"{counted(able, 'drive')} added{also}; give the new drives names, and enter yes where their data may be "
+            "destroyed"
+        )
+    none = "none was found that can be tested and is not in it already"
+    if held:
+        return f"{none}; {counted(held, 'drive')} added that cannot be tested now: the column 'note' says why"
+    if not drives:
+        return "no drive added: this host has no block devices"
+    if all(drive["sheet"] is not None for drive in drives):
+        return "no drive added: those of this host are in it already"
+    return f"no drive added: {none}; the lines with # say why"
 
 
 def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
@@ -221,9 +244,21 @@ def sheet_text(drives: list[dict[str, Any]], present: str = "") -> str:
 
     A row for each further drive that can be pinned, a comment for each that cannot.
     """
+    lines = _lines(present)
+    return "\n".join([*lines, *(line for _, line in _additions(drives, present))]) + "\n"
+
+
+def _lines(present: str) -> list[str]:
     from drivelab.config.drives_sheet import COLUMNS
 
-    lines = present.splitlines() or ["\t".join(COLUMNS)]
+    return present.splitlines() or ["\t".join(COLUMNS)]
+
+
+def _additions(drives: list[dict[str, Any]], present: str) -> list[tuple[dict[str, Any], str]]:
+    """Drives that the sheet lacks, with the line that it gains for each: a row or a comment."""
+    from drivelab.config.drives_sheet import COLUMNS
+
+    lines, found = _lines(present), []
     more = [""] * (len(lines[0].split("\t")) - len(COLUMNS))
     fields = [line.split("\t") for line in lines[1:] if not line.startswith("#")]
     names, serials = {row[0] for row in fields}, {row[2] for row in fields if len(row) > 2}
@@ -239,8 +274,8 @@ def sheet_text(drives: list[dict[str, Any]], present: str = "") -> str:
         else:
             line = f"# {drive['device']}: {note}"
         if line not in lines:
-            lines.append(line)
-    return "\n".join(lines) + "\n"
+            found.append((drive, line))
+    return found
 
 
 def _note(drive: dict[str, Any]) -> str:

@@ -89,7 +89,11 @@ def load_sheet(path: Path) -> dict[str, SheetRow]:
 
 def _row(fields: list[str], columns: tuple[str, ...], source: str) -> SheetRow:
     if len(fields) != len(columns):
-        raise UserError(f"{source}: has {len(fields)} columns instead of {len(columns)}; separate them by one tab each")
+        raise UserError(
+            f"{source}: has {len(fields)} fields, the header names {len(columns)} columns; name a further column "
+            f"({', '.join(OPTIONAL)}) in the header, and give every row its field (empty if not known), separated by "
+            "one tab each"
+        )
     drive, device, serial, destructive, note, *rest = (field.strip() for field in fields)
     if not _NAME.fullmatch(drive):
         raise UserError(f"{source}: drive '{drive}' is no name; use lower-case letters, digits and hyphens")

@@ -60,6 +60,25 @@ def test_a_column_twice(tmp_path: Path) -> None:
         load_sheet(path)
 
 
+@pytest.mark.parametrize(
+    ("header", "fields", "said"),
+    [
+        ("", ["600"], "has 6 fields, the header names 5 columns"),
+        ("\tendurance_tbw\thost", ["600"], "has 6 fields, the header names 7 columns"),
+    ],
+)
+def test_a_row_with_another_number_of_fields(tmp_path: Path, header: str, fields: list[str], said: str) -> None:
+    path = tmp_path / "drives.tsv"
+    row = ["fast", "/dev/disk/by-id/nvme-x", "S1", "yes", "", *fields]
+    path.write_text(f"drive\tdevice\tserial\tdestructive\tnote{header}\n" + "\t".join(row) + "\n")
+    with pytest.raises(UserError) as caught:
+        load_sheet(path)
+    assert str(caught.value) == (
+        f"{path} line 2: {said}; name a further column (endurance_tbw, over_provisioning_pct, host, firmware) in the "
+        "header, and give every row its field (empty if not known), separated by one tab each"
+    )
+
+
 def test_a_fill_of_the_raw_capacity_needs_it(tmp_path: Path) -> None:
     known, unknown = row(tmp_path / "a", over_provisioning_pct="7"), row(tmp_path / "b")
     assert drive_subject(known, None, RAW_FILL) == {"serial": "S1", "over_provisioning": 0.07}

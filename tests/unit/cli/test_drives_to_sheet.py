@@ -1,0 +1,79 @@
+"""`drivelab drives --tsv -o SHEET` says what it did, and asks for a yes only where there is one to enter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivelab.cli.main import main
+from drivelab.config.drives_sheet import load_sheet
+from drivelab.drives import guard, identity
+from drivelab.virtual import manage
+
+BY_ID = "/dev/disk/by-id/"
+HEADER = "drive\tdevice\tserial\tdestructive\tnote\n"
+KNOWN = f"a\t{BY_ID}ata-A\tA\tno\t\n"
+NONE = "none was found that can be tested and is not in it already"
+HELD = f"{NONE}; 1 drive added that cannot be tested now: the column 'note' says why"
+ASKED = "give the new drives names, and enter yes where their data may be destroyed"
+
+
+@pytest.mark.parametrize(
+    ("disks", "present", "said", "rows"),
+    [
+        (["sda"], "", f"1 drive added; {ASKED}", 1),
+        (["sda", "sdb", "vda"], "", f"2 drives added; {ASKED}", 2),
+        (["sda", "sdb", "vda"], HEADER + KNOWN, f"1 drive added; {ASKED}", 2),
+        (
+            ["sda", "root"], "",
+            f"1 drive added, and 1 that cannot be tested now (the column 'note' says why); {ASKED}", 2,
+        ),
+        (["root"], "", HELD, 1),
+        (["root", "sda"], HEADER + KNOWN, HELD, 2),
+        (["vda"], "", f"no drive added: {NONE}; the lines with # say why", 0),
+        (["sda", "vda"], HEADER + KNOWN, f"no drive added: {NONE}; the lines with # say why", 1),
+        (["sda"], HEADER + KNOWN.replace("ata-A", "ata-moved"), f"no drive added: {NONE}; the lines with # say why", 1),
+        (["sda"], HEADER + KNOWN, "no drive added: those of this host are in it already", 1),
+        ([], HEADER + KNOWN, "no drive added: this host has no block devices", 1),
+    ],
+)  # fmt: skip
+def test_it_says_what_was_added(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    disks: list[str],
+    present: str,
+    said: str,
+    rows: int,
+) -> None:
+    _host(monkeypatch, disks)
+    path = tmp_path / "drives.tsv"
+    path.write_text(present)
+    for again in (False, True):
+        assert main(["drives", "--tsv", "--sheet", str(path), "-o", str(path)]) == 0
+        text, printed = path.read_text(), capsys.readouterr().out
+        assert len(load_sheet(path)) == rows
+        if again:
+            assert "no drive added" in printed
+            assert "yes" not in printed
+        else:
+            assert printed == f"{path}: written; {said}\n"
+            assert ("lines with #" not in said) or "\n# /dev/" in text, "the reasons are in the file"
+            assert ("'note' says why" not in said) or "not testable: root is in use" in text
+
+
+def _host(monkeypatch: pytest.MonkeyPatch, disks: list[str]) -> None:
+    """Disks sdX and root, which is in use, have a serial number and a path by id; others, such as vda, have neither."""
+    monkeypatch.setattr(identity, "whole_disks", lambda: disks)
+    monkeypatch.setattr(identity, "describe", _facts)
+    monkeypatch.setattr(guard, "holder", lambda device, name: "root is in use" if name == "root" else None)
+    monkeypatch.setattr(manage, "find_by_device", lambda device: None)
+
+
+def _facts(name: str) -> dict[str, Any]:
+    serial = {"v": None, "r": "ROOT", "s": name.removeprefix("sd").upper()}[name[0]]
+    return {
+        "model": None, "serial": serial, "capacity_bytes": 1 << 30, "by_id": f"{BY_ID}ata-{serial}" if serial else None,
+    }  # fmt: skip
