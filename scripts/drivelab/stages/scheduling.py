@@ -16,6 +16,7 @@ from drivelab.stages.estimate import assumed_mib_s
 from drivelab.stages.outlook import Estimates
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of, is_recorded, this_host
+from drivelab.stages.progress import read_status, state_now
 
 STAGES = ("purge", "precondition", "measure")
 """In the order of a chain: what is further on comes first."""
@@ -45,12 +46,12 @@ class Scheduling:
 
     def limits(self) -> dict[str, int]:
         """Snakemake resources with their limits: a resource without a limit is unlimited."""
-        places = {_name("host", host): self.campaign.study.concurrency_of(host) for host in self._hosts}
+        places = {_name("host", host): limit for host, limit in self._hosts.items()}
         return places | {_name("drive", drive): 1 for drive in self._side_by_side}
 
     def cores(self, cores: int | None) -> int:
         """Cores that a measuring job claims, so that no analysis disturbs it: its share of all there are."""
-        places = max((self.campaign.study.concurrency_of(host) for host in self._hosts), default=1)
+        places = max(self._hosts.values(), default=1)
         return max(1, (cores or 1) // places)
 
     def part_cores(self, cores: int | None) -> int:
@@ -72,7 +73,7 @@ class Scheduling:
 
     @property
     def first(self) -> int:
-        """Above every chain."""
+        """Above every chain but one that was interrupted."""
         return len(STAGES) * (len(self.campaign.plans) + 1)
 
     def chain(self, stage: str) -> dict[str, Use]:
@@ -148,20 +149,32 @@ class Scheduling:
         return this_host() if host == ANY_HOST and self.cluster is None else host
 
     @cached_property
-    def _hosts(self) -> list[str]:
-        return list(dict.fromkeys(self._place(plan) for plan in self.campaign.here))
+    def _hosts(self) -> dict[str, int]:
+        """Measurements at a time by host: as many as the least that is said of any of its drives."""
+        found: dict[str, int] = {}
+        for plan in self.campaign.here:
+            place, limit = self._place(plan), self.campaign.study.concurrency_of(host_of(plan))
+            found[place] = min(limit, found.get(place, limit))
+        return found
 
     @cached_property
     def _side_by_side(self) -> list[str]:
         """Drives whose host measures several at once: one job for each."""
-        used = [plan for plan in self.campaign.here if self.campaign.study.concurrency_of(self._place(plan)) > 1]
+        used = [plan for plan in self.campaign.here if self._hosts[self._place(plan)] > 1]
         return list(dict.fromkeys(plan.sheet_drive for plan in used))
 
     def _planned(self, wildcards: Any) -> Plan:
         return self.campaign.by_recording[f"{wildcards.drive}/{wildcards.measurement}/{wildcards.key}"].plan
 
     def _priority(self, plan: Plan, place: int) -> int:
-        return len(STAGES) * (len(self.campaign.plans) - self.campaign.order(plan)) + place
+        order = -1 if plan.recording in self._interrupted else self.campaign.order(plan)
+        return len(STAGES) * (len(self.campaign.plans) - order) + place
+
+    @cached_property
+    def _interrupted(self) -> set[str]:
+        """Recordings that their drives are left to until they have gone on, whatever the order has become since."""
+        found = read_status(self.campaign.study.results)
+        return {status.recording for status in found if state_now(status) == "interrupted"}
 
     def _gres(self, plan: Plan) -> str:
         """The drive as a generic resource. Drives that are measured together have none: a job can name one alone."""

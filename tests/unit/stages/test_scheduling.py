@@ -12,7 +12,8 @@ from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.stages.cluster import Cluster
 from drivelab.stages.planning import Campaign
-from drivelab.stages.platforms import this_host
+from drivelab.stages.platforms import host_of, this_host
+from drivelab.stages.progress import Progress
 from drivelab.stages.scheduling import STAGES, Scheduling
 
 STUDY = """\
@@ -61,6 +62,16 @@ def test_a_job_takes_a_place_on_the_host_of_its_drive(project: Path) -> None:
     uses = {plan.drive: asked(scheduling, "measure", plan) for plan in campaign.here}
     assert uses["op7"] == uses["op28-512e"] == {"host_left": 1, "host_right": 0}
     assert uses["op28"] == {"host_left": 0, "host_right": 1}
+
+
+def test_drives_without_a_host_have_the_limit_of_any(project: Path) -> None:
+    text = STUDY.replace("drives_sheet: config/mine.tsv\n", "concurrency: {any: 3}\n")
+    scheduling = Scheduling(load(project, text))
+    assert scheduling.limits()[f"host_{this_host()}"] == 3
+    assert scheduling.cores(6) == 2
+    mixed = SHEET.replace("\tleft", f"\t{this_host()}", 1).replace("\tright", "\t").replace("\tleft", "\t")
+    both = Scheduling(load(project, STUDY + f"concurrency: {{any: 3, {this_host()}: 2}}\n", mixed))
+    assert both.limits()[f"host_{this_host()}"] == 2, "a host does no more than is said of any of its drives"
 
 
 def test_where_a_host_measures_several_at_once_each_drive_is_used_by_one_job(project: Path) -> None:
@@ -140,3 +151,18 @@ def test_the_shipped_profile_is_one_of_a_cluster_and_the_default_is_not() -> Non
     assert found is not None
     assert "{host}" in found.options
     assert Cluster.of_profile(profiles / "default") is None
+
+
+def test_what_was_interrupted_goes_first_whatever_the_order_has_become(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = load(project)
+    *others, last = sorted(campaign.here, key=campaign.order)
+    monkeypatch.setenv("SLURMD_NODENAME", host_of(last))
+    with pytest.raises(KeyboardInterrupt), Progress(last, "measure"):
+        raise KeyboardInterrupt
+    scheduling = Scheduling(campaign)
+    of_others = [scheduling.priority("measure")(wildcards(plan)) for plan in others]
+    of_plans = [scheduling.priority_of_plan(wildcards(plan)) for plan in campaign.here]
+    assert max(of_others) < scheduling.priority("purge")(wildcards(last))
+    assert scheduling.priority("measure")(wildcards(last)) < min(of_plans), "all plans are written first"
