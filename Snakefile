@@ -17,6 +17,7 @@ from drivelab.parent import ending_with_parent
 from drivelab.stages.cluster import Cluster
 from drivelab.stages.fleet import Fleet
 from drivelab.stages.layout import KEY, Layout
+from drivelab.stages.locks import held
 from drivelab.stages.planning import Campaign
 from drivelab.stages.scheduling import Scheduling
 from drivelab.stages.writable import require_writable
@@ -30,7 +31,8 @@ try:
     layout.check_owner()
     if workflow.is_main_process:
         require_writable(layout.campaign.study.results)
-        layout.drop_stale_plans()
+        if not held(layout.campaign.study.results):
+            layout.drop_stale_plans()
     scheduling = Scheduling(layout.campaign, cluster)
     fleet = Fleet(layout, judges=workflow.is_main_process) if layout.campaign.fleet else None
 except UserError as error:

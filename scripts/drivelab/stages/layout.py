@@ -193,7 +193,8 @@ class Layout(FigureLayout):
     def drop_stale_plans(self) -> None:
         """Remove files of plans, left by a run that failed, that say of a drive what no longer holds, such as its host.
 
-        Snakemake does not write them again by itself; their digest is of what is measured alone.
+        Snakemake does not write them again by itself; their digest is of what is measured alone. None while a Snakemake
+        is at work on them, also as a part of a fleet: what it carries out is what it has planned.
         """
         for recording, path in self._plan_files():
             planned = self.campaign.by_recording.get(recording)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.cli import locks
 from drivelab.config.study import load_study
 from drivelab.errors import UserError
+from drivelab.stages import locks
 from drivelab.stages.check import check, clashes
 from drivelab.stages.new_study import write_study
 from drivelab.stages.planning import Campaign
@@ -117,6 +117,9 @@ def test_only_the_locks_of_the_study_are_cleared(project: Path) -> None:
     theirs.write_text("results/one-more/tables/a\n")
     below.write_text("results/one/other-study/tables/a\n")
     torn.write_bytes(b"\xff\xfe")
+    assert locks.held(Path("results/one"))
+    assert locks.held(Path("results/one/drives/op7")), "a part of a fleet, whose own Snakemake has no locks"
     assert locks.clear(Path("config/one.yaml"), Path("results/one"))
     assert sorted(path.name for path in folder.iterdir()) == [theirs.name, below.name]
     assert not locks.clear(Path("config/one.yaml"), Path("results/one"))
+    assert not locks.held(Path("results/one/drives/op7"))
