@@ -11,7 +11,7 @@ from typing import Any
 
 from drivelab.plan.plan import Plan
 from drivelab.recording.places import home
-from drivelab.recording.writer import duration_s
+from drivelab.recording.writer import worked_s
 from drivelab.stages.estimate import assumed_mib_s
 from drivelab.stages.outlook import Estimates
 from drivelab.stages.planning import Campaign
@@ -115,7 +115,7 @@ class ProgressView:
         for plan in [plan for plan in self._left.values() if is_recorded(plan)]:
             del self._left[plan.recording]
             if self._observed_s.get(plan.measurement) is None:
-                self._observed_s[plan.measurement] = duration_s(plan.recording_path)
+                self._observed_s[plan.measurement] = worked_s(plan.recording_path)
         whole = len(self._campaign.plans)
         done = f"{whole - len(self._left)} of {whole} measurements done"
         if not self._left:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,10 +15,11 @@ from typing import Any
 
 from drivelab.config.study import ANY_HOST, PARTS, Study
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import duration_s, read_object
+from drivelab.recording.writer import read_object, worked_s
 from drivelab.stages.fill import FOLDER
 from drivelab.stages.inventory import Inventory, folders
 from drivelab.stages.outlook import ASSUMED_CAPACITY_BYTES, Estimates
+from drivelab.stages.places import RESERVED_S
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of
 from drivelab.stages.progress import Status, read_status, state_now
@@ -29,6 +31,8 @@ STATES = ("failed", "interrupted", "silent", "running", "between stages", "to do
 """What a drive may be, what wants somebody's attention first."""
 _ENOUGH = 9
 """Recordings that tell how long one like them takes: there may be thousands."""
+_MOST_DONE = 0.9
+"""Of the time that a measurement is expected to take, as long as it is not done."""
 _TAIL_BYTES = 16384
 _LEAST_SPAN_S = 0.5
 
@@ -117,25 +121,28 @@ class Remaining:
                     known.append(one.results / "recordings" / name)
         self._observed_s: dict[str, float | None] = {}
 
-    def of_all(self, plans: Iterable[Plan]) -> float:
-        """Of measurements of one drive together."""
+    def of_all(self, plans: Iterable[Plan]) -> float | None:
+        """Of measurements of one drive together; None if nothing is known of one of them."""
         runs = Counter(plan.measurement for plan in plans)
         first = {plan.measurement: plan for plan in reversed(list(plans))}
-        return sum(count * self.expected_s(first[name]) for name, count in runs.items())
+        each = [(count, self.expected_s(first[name])) for name, count in runs.items()]
+        return None if any(one is None for _, one in each) else sum(count * (one or 0.0) for count, one in each)
 
-    def expected_s(self, plan: Plan) -> float:
+    def expected_s(self, plan: Plan) -> float | None:
         """Of a whole measurement with its purge and preconditioning."""
         name = plan.measurement
         if name not in self._observed_s:
-            known = [duration_s(folder) for folder in self._finished.get(name, ())]
-            seconds = [one for one in known if one is not None]
+            seconds = [spent_s for folder in self._finished.get(name, ()) if (spent_s := worked_s(folder)) > 0]
             self._observed_s[name] = median(seconds) if seconds else None
         observed_s = self._observed_s[name]
         return self._estimated_s(plan) if observed_s is None else observed_s
 
-    def _estimated_s(self, plan: Plan) -> float:
+    def _estimated_s(self, plan: Plan) -> float | None:
+        """None in simulated time: a protocol tells nothing of how long it is waited for."""
         from drivelab.stages.estimate import assumed_mib_s
 
+        if plan.clock == "virtual":
+            return None
         known = plan.virtual
         capacity_bytes = self._campaign.capacity_bytes(plan) if known else ASSUMED_CAPACITY_BYTES
         return self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).likely_s
@@ -170,14 +177,17 @@ def _by_status(
     at = recordings.plans.get(status.recording) if status.recording not in recordings.finished else None
     if state == "done":
         row = _with_next(campaign, row, recordings.left, at, status.stage)
-        return row if at is None and not row.done else replace(row, state="between stages")
+        goes_on = (at is not None or row.done > 0) and time.time() - status.at_s < RESERVED_S
+        return replace(row, state="between stages") if goes_on else row
     row = replace(row, state=state, reason=status.reason, round=status.round, rounds_at_most=status.rounds_at_most)
     if state == "interrupted":
         row = replace(row, reason=last_words(recordings.results, status))
-    if state in ("running", "silent") and at is not None:
-        part = recordings.part(at.recording)
-        row = replace(row, iops=_iops_now(part, status),
-                      left_s=(row.left_s or 0.0) - _share_done(part, at, status, remaining))  # fmt: skip
+    if at is not None and state != "failed":
+        part, until_s = recordings.part(at.recording), status.at_s if state in ("running", "silent") else None
+        expected_s = remaining.expected_s(at)
+        if row.left_s is not None and expected_s is not None:
+            row = replace(row, left_s=row.left_s - min(worked_s(part, until_s), _MOST_DONE * expected_s))
+        row = row if until_s is None else replace(row, iops=_iops_now(part, status))
     return row
 
 
@@ -202,15 +212,6 @@ def _with_what_failed(row: DriveStatus, recordings: Inventory, status: Status | 
         text=None, since_s=None, next_recording=None, next_stage=None,
         unfinished=tuple(one for one in row.unfinished if one is not first),
     )  # fmt: skip
-
-
-def _share_done(part: Path, plan: Plan, status: Status, remaining: Remaining) -> float:
-    """Seconds of a measurement under way that are over, by the time since it was begun; nearly all at the most."""
-    try:
-        begun_s = (part / "plan.json").stat().st_mtime
-    except OSError:
-        begun_s = status.since_s
-    return min(max(status.at_s - begun_s, 0.0), 0.9 * remaining.expected_s(plan))
 
 
 def _iops_now(part: Path, status: Status) -> float | None:

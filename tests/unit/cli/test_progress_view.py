@@ -40,8 +40,10 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
 def recorded(plan: Plan) -> None:
     """Leave a recording that took an hour."""
     plan.recording_path.mkdir(parents=True)
-    times = {"started": "2026-05-01T10:00:00+00:00", "finished": "2026-05-01T11:00:00+00:00"}
-    (plan.recording_path / "recording.json").write_text(json.dumps(times))
+    hours = {"purge": 10, "complete": 11}
+    lines = [{"event": event, "at": f"2026-05-01T{hour}:00:00+00:00"} for event, hour in hours.items()]
+    (plan.recording_path / "journal.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (plan.recording_path / "recording.json").touch()
 
 
 def at_work(plan: Plan, stage: str, **more: float) -> None:
@@ -74,7 +76,7 @@ def test_each_manifest_is_read_once_at_the_most_and_no_drive_is_asked_for_its_ca
 ) -> None:
     monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
     read: list[Path] = []
-    monkeypatch.setattr(progress_view, "duration_s", lambda recording: read.append(recording))
+    monkeypatch.setattr(progress_view, "worked_s", lambda recording: read.append(recording))
     monkeypatch.setattr(progress_view, "reckoned_capacity_bytes", lambda *_: pytest.fail("it may not be attached"))
     for one in campaign.plans:
         recorded(one.plan)

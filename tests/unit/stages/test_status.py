@@ -19,10 +19,11 @@ from drivelab.cli.study import status_lines
 from drivelab.config.study import load_study
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import Recording, write_json
+from drivelab.recording.writer import Recording, worked_s, write_json
 from drivelab.stages import progress
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.measure import measure
+from drivelab.stages.places import RESERVED_S
 from drivelab.stages.progress import HEARTBEAT_S, Progress, Status, read_status, state_now, status_path
 from drivelab.stages.status import DriveStatus, campaign_of, study_status
 from drivelab.trace.capturing.processes import started
@@ -84,6 +85,11 @@ def ended_process() -> Iterator[tuple[int, str]]:
 
 def test_nothing_begun(plans: list[Plan]) -> None:
     assert {(row.state, row.done, row.planned) for row in rows().values()} == {("to do", 0, 1)}
+    assert [row.left_s for row in rows().values()] == [None, None], "simulated time is not what one waits for"
+
+
+def test_nothing_begun_in_real_time(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
     assert all((row.left_s or 0) > 0 for row in rows().values())
 
 
@@ -112,14 +118,15 @@ def test_running_with_round_iops_and_what_is_left(plans: list[Plan], monkeypatch
             seen.append(rows()["op7"])
 
     monkeypatch.setattr(Progress, "say", spy)
+    run(plans[1])
     run(plans[0])
-    row = seen[0]
+    row = seen[-1]
     assert (row.state, row.stage, row.round) == ("running", "measure", 3)
     assert row.rounds_at_most is not None
     assert row.rounds_at_most >= 3
     assert (row.iops or 0) > 0
     assert row.recording == plans[0].recording
-    assert 0 < (row.left_s or 0) < (rows()["op28"].left_s or 0) + 60
+    assert 0 < (row.left_s or 0) < worked_s(plans[1].recording_path)
     (line,) = status_lines("mine", [row], time.time())[1:]
     assert "running" in line
     assert "IOPS" in line
@@ -137,9 +144,15 @@ def test_between_two_stages_of_a_chain(plans: list[Plan]) -> None:
     assert (row.state, row.done, row.planned, row.stage) == ("between stages", 0, 1, "purge")
     assert (row.next_recording, row.next_stage) == (plans[0].recording, "precondition")
     line = line_of(row, (row.seen_s or 0.0) + 5)
-    assert "between stages  0 of 1; pts-iops, purge: done 5 s ago; next precondition; about" in line
+    assert "between stages  0 of 1; pts-iops, purge: done 5 s ago; next precondition;" in line
     precondition(plans[0], Path("purged"), Path("sealed"))
-    assert rows()["op7"].next_stage == "measure"
+    row = rows()["op7"]
+    assert row.next_stage == "measure"
+    later = replace(a_status(plans[0], state="done", stage="precondition"), at_s=time.time() - 2 * RESERVED_S)
+    write_json(status_path(plans[0]), asdict(later))
+    row = rows()["op7"]
+    assert (row.state, row.next_stage) == ("to do", "measure"), "nobody is about to begin it"
+    write_json(status_path(plans[0]), asdict(replace(later, at_s=time.time())))
     assert "1 between stages, 1 to do" in status_lines("mine", list(rows().values()), time.time())[0]
     measure(plans[0], Path("sealed"))
     row = rows()["op7"]
