@@ -91,13 +91,21 @@ class Plan:
             plan = cls(body["subject"], body["context"])
             digest, version = body["digest"], body["format"]
         except FileNotFoundError:
-            raise UserError(
-                f"{path}: there is no such plan; plans are written by the workflow, see 'drivelab run'"
-            ) from None
+            raise UserError(f"{path}: there is no such plan; {_remedy(path)}") from None
         except (ValueError, KeyError, TypeError):
-            raise UserError(f"{path}: is no plan; delete it and let the workflow write it again") from None
+            raise UserError(f"{path}: is no plan; {_remedy(path)}") from None
         if version != FORMAT:
-            raise UserError(f"{path}: is of format {version}, this drivelab reads {FORMAT}; delete it and run again")
+            raise UserError(f"{path}: is of format {version}, this drivelab reads {FORMAT}; {_remedy(path)}")
         if digest != plan.digest:
             raise UserError(f"{path}: was changed after it was made; change the study or the protocol instead")
         return plan
+
+
+def _remedy(path: Path) -> str:
+    """The workflow writes plans that are to be carried out; one in a recording is evidence that nobody writes again."""
+    if not (path.parent / "journal.jsonl").exists():
+        return "plans are written by 'drivelab run': remove what is there, and run again"
+    return (
+        f"it is a part of a recording: put it back from an archive ('drivelab verify {path.parent}' tells what else "
+        "was altered), or remove the recording's folder, and it is measured again"
+    )

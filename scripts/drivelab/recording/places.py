@@ -24,9 +24,9 @@ def home(results: Path, recording: str) -> Path:
 
 
 def owner(results: Path) -> str | None:
-    """Name of the study that a results folder is of; None where nothing was run yet."""
+    """Name of the study that a results folder is of; None where nothing was run yet, or the file is empty."""
     path = results / OWNER
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else None
+    return (path.read_text(encoding="utf-8").strip() if path.is_file() else "") or None
 
 
 def refuse_other_owner(study: Study) -> None:

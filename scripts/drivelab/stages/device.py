@@ -149,6 +149,11 @@ def open_device(plan: Plan) -> Iterator[Device]:
         raise UserError(
             f"{row.source}: serial is {row.serial}, the plan was made for {plan.subject['drive']['serial']}; run again"
         )
+    if row.firmware != plan.subject["drive"].get("firmware"):
+        raise UserError(
+            f"{row.source}: firmware is {row.firmware or 'not pinned'}, the plan was made for "
+            f"{plan.subject['drive'].get('firmware') or 'any'}; run again"
+        )
     if plan.clock == "virtual":
         state = Path(plan.context["results"]) / KEPT_DRIVES / f"{row.serial}.state"
         state.parent.mkdir(parents=True, exist_ok=True)

@@ -61,6 +61,16 @@ def test_a_part_of_a_fleet_may_be(project: Path) -> None:
     Layout(Campaign.load(write("mine"), drive="op7")).check_owner()
 
 
+def test_a_results_folder_whose_owner_was_cut_off_is_nobodys(project: Path) -> None:
+    layout = Layout(Campaign.load(write("mine")))
+    layout.claim()
+    owner = Path("results/mine/study.txt")
+    owner.write_text("")
+    layout.check_owner()
+    layout.claim()
+    assert owner.read_text() == "mine\n"
+
+
 def test_a_new_study_is_none_that_is_there(project: Path) -> None:
     Path("config/study.yaml").write_text(STUDY.format(name="mine"))
     with pytest.raises(UserError, match=r"config/study\.yaml: is a study of that name already; choose another"):

@@ -63,3 +63,16 @@ def test_an_edited_plan_is_refused(tmp_path: Path, project: Path) -> None:
     path.write_text("{}")
     with pytest.raises(UserError, match="is no plan"):
         Plan.read(path)
+
+
+@pytest.mark.parametrize("text", ["", '{"context"', None], ids=["empty", "cut", "gone"])
+def test_a_plan_in_a_recording_is_evidence_that_nobody_writes_again(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "plan.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=r"'drivelab run'"):
+        Plan.read(path)
+    (tmp_path / "journal.jsonl").touch()
+    with pytest.raises(UserError, match=r"put it back from an archive .*'drivelab verify .*measured again") as told:
+        Plan.read(path)
+    assert "delete" not in str(told.value)

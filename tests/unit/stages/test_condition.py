@@ -271,3 +271,19 @@ def test_no_stage_touches_a_drive_on_a_host_that_deviates(
         {"purge": lambda: purge(plan, seals[0]), "precondition": lambda: precondition(plan, *seals),
          "measure": lambda: measure(plan, seals[1])}[stage]()  # fmt: skip
     assert (drive_of(plan).now_us, len(journal(plan, "fill"))) == (before, lines_before)
+
+
+@pytest.mark.parametrize(("planned", "now"), [(None, "2.0"), ("1.0", "2.0"), ("1.0", "")])
+def test_a_plan_is_carried_out_with_the_firmware_that_it_was_made_for(
+    tmp_path: Path, planned: str | None, now: str
+) -> None:
+    """A chain may wait in a queue while drive and sheet are updated: its recording would lie where the old one's is."""
+    made = made_plan(tmp_path, [IDLE], {"fill": {**SEQUENTIAL, "capacity_multiple": 1}})
+    drive = made.subject["drive"] | ({"firmware": planned} if planned else {})
+    plan = Plan({**made.subject, "drive": drive}, made.context)
+    sheet = Path(plan.context["drives_sheet"])
+    head, *rows = sheet.read_text().splitlines()
+    sheet.write_text("\n".join([f"{head}\tfirmware", *(f"{row}\t{now}" for row in rows), ""]))
+    with pytest.raises(UserError, match=r"firmware is .*, the plan was made for (any|1\.0); run again"):
+        purge(plan, tmp_path / "purged.json")
+    assert not plan.recording_path.parent.exists()
