@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.errors import UserError
 from drivelab.units import format_percentage
+from drivelab.words import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -117,7 +118,8 @@ def headline(found: Comparison) -> str:
     """How many values of each verdict there are."""
     counts = ", ".join(f"{number} {verdict}" for verdict, number in found.counts.items())
     number = found.findings
-    adjusted = f"adjusted for {number} finding{'' if number == 1 else 's'}" if number else "nothing could be tested"
+    once = "IOPS, throughput and mean latency of a cell count once"
+    adjusted = f"adjusted for {counted(number, 'finding')}: {once}" if number else "nothing could be tested"
     return (
         f"{found.comparison} against {found.basis}: {counts} (margin {found.terms.margin_pct:g} %, confidence "
         f"{found.terms.confidence_pct:g} %, {adjusted})"

@@ -41,7 +41,12 @@ def parser() -> argparse.ArgumentParser:
         watch,
     )
 
-    top = argparse.ArgumentParser(prog="drivelab", description=drivelab.__doc__)
+    top = argparse.ArgumentParser(
+        prog="drivelab",
+        description=drivelab.__doc__,
+        epilog="'./drivelab setup' installs what all of them need, as every other command does where it is missing; "
+        "'./drivelab setup cluster' what jobs are sent to Slurm with.",
+    )
     top.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (

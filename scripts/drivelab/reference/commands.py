@@ -10,8 +10,9 @@ from drivelab.reference.markdown import code, table
 
 
 def sections(parser: argparse.ArgumentParser) -> str:
-    """A section for each command that `drivelab --help` lists, and for each of its actions."""
-    return "\n\n".join(f"## {name}\n\n{_section(one, about)}" for name, one, about in _commands(parser))
+    """What the help ends with, then a section for each command that it lists, and for each of its actions."""
+    each = (f"## {name}\n\n{_section(one, about)}" for name, one, about in _commands(parser))
+    return "\n\n".join([*([parser.epilog] if parser.epilog else []), *each])
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
