@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -43,6 +48,31 @@ def test_the_same_study_makes_the_same_bytes(copy: Project, archive: Path, tmp_p
     again = tmp_path / "again.tar.gz"
     ran(copy, "archive", "create", "config/mini.yaml", "-o", str(again), *AUTHOR)
     assert again.read_bytes() == archive.read_bytes()
+
+
+def test_a_study_that_is_run_is_refused_and_one_that_was_killed_is_not(tmp_path: Path) -> None:
+    project, out = Project(tmp_path / "project"), tmp_path / "out"
+    out.mkdir()
+    command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())", "run"]
+    running = subprocess.Popen(
+        [*command, "config/mini.yaml"], cwd=project.folder, env=project.environment, start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        while running.poll() is None and not project.recordings():
+            time.sleep(0.01)
+        for what in ("create", "crate"):
+            done = project.drivelab("archive", what, "config/mini.yaml", "-o", str(out / what))
+            assert running.poll() is None, "it ended before it was archived"
+            assert done.returncode == 2, done.stdout + done.stderr
+            assert "study 'mini' is being run, and cannot be archived; wait for it, or end it first" in done.stderr
+        assert list(out.iterdir()) == []
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    while (done := project.drivelab("archive", "create", "config/mini.yaml", "-o", str(out / "a.tar.gz"))).returncode:
+        assert re.search("is at work: |changed while it was archived", done.stderr)  # its stages end after it
+    assert "as it was written" in ran(project, "archive", "verify", str(out / "a.tar.gz"))
 
 
 def test_after_restoring_nothing_is_to_do_and_what_changes_is_noticed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from drivelab.recording.writer import UNFINISHED
 from drivelab.trace import catalogue
 
 REQUIREMENTS = "versions/requirements.txt"
+RUN_LOCK = ".run.lock"
+"""File of a results folder that `drivelab run` holds a lock of, and truncates also where it cannot have that."""
 ELSEWHERE = "elsewhere"
 """Folder of an archive for what does not lie in the project's folder, by its whole path."""
 RECORDS = ".snakemake/metadata"
@@ -29,19 +31,62 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class Item:
-    """A file of a study, and its name in an archive of it."""
+    """A file of a study as it was when it was listed, and its name in an archive of it."""
 
     name: str
     path: Path
+    size_bytes: int
+    mtime_ns: int
+    """Last change, nanoseconds since 1970."""
+    inode: int
+
+    @classmethod
+    def of(cls, name: str, path: Path) -> Item:
+        """The file as it is now; raises FileNotFoundError."""
+        status = path.stat()
+        return cls(name, path, status.st_size, status.st_mtime_ns, status.st_ino)
+
+    @property
+    def state(self) -> tuple[int, int, int]:
+        """Another one when the file was changed or replaced; the time of a lock tells of nothing."""
+        return self.size_bytes, self.inode, 0 if self.path.name == RUN_LOCK else self.mtime_ns
+
+
+def changed(path: Path | str) -> UserError:
+    """What to raise of a file that was changed, added or removed meanwhile."""
+    return UserError(f"{path}: changed while it was archived; wait until the study is at rest")
 
 
 def contents(study: Study, without: Collection[str] = ()) -> list[Item]:
     """All files of a study in the current folder, sorted by name, but those of the kinds `without`.
 
     Raises UserError where there is nothing measured, or what another study measured, for a file of the configuration
-    that is not there, for what is neither file nor folder, and for a name that not every system can have. Links below
-    the results folder are refused as well: what they lead to may be anything, such as what nobody meant to publish.
+    that is not there, for what is neither file nor folder, for what goes while it is listed, and for a name that not
+    every system can have. Links below the results folder are refused as well: what they lead to may be anything, such
+    as what nobody meant to publish.
     """
+    try:
+        return _contents(study, without)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise changed(error.filename) from None
+
+
+def refuse_changes(study: Study, items: Sequence[Item], without: Collection[str] = ()) -> None:
+    """Raise UserError, naming the first file, unless the files of a study are still those that `contents` told."""
+    for one in items:  # first, as without some of them there would be no study to list
+        try:
+            same = Item.of(one.name, one.path).state == one.state
+        except (FileNotFoundError, NotADirectoryError):
+            same = False
+        if not same:
+            raise changed(one.path)
+    before = {one.name for one in items}
+    now = {one.name: one.path for one in contents(study, without)}
+    if differ := sorted(before ^ now.keys()):
+        raise changed(now.get(differ[0], Path(differ[0])))
+
+
+def _contents(study: Study, without: Collection[str]) -> list[Item]:
     refuse_other_owner(study)
     if not any(study.results.glob("recordings/*/*/*/plan.json")) and not any(study.results.glob("drives/*/recordings")):
         raise UserError(f"{study.path}: {study.results} holds no recordings; run the study first")
@@ -54,7 +99,7 @@ def contents(study: Study, without: Collection[str] = ()) -> list[Item]:
     for path in found.values():
         if _UNSAFE.search(str(path)):
             raise UserError(f"{str(path)!r}: has a backslash or what is no text in its name; rename it")
-    return [Item(name, path) for name, path in sorted(found.items())]
+    return [Item.of(name, path) for name, path in sorted(found.items())]
 
 
 def archived_name(path: Path) -> str:
@@ -117,6 +162,8 @@ def _below(path: Path, without: Collection[str]) -> Iterator[Path]:
         raise UserError(f"{path}: is a link, and an archive has none; put what it leads to in its place, or remove it")
     if path.is_file():
         yield path
+    elif not os.path.lexists(path):
+        raise changed(path)
     elif not path.is_dir():
         raise UserError(f"{path}: is no file and no folder, and cannot be archived; remove it")
     elif not (path / OWNER).exists() and not ("unfinished" in without and UNFINISHED.search(path.name)):

@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol
 
 import drivelab
 from drivelab.archive.container import CHUNK_BYTES, DamagedError, Watch, Writer
-from drivelab.archive.contents import REQUIREMENTS, Item, archived_name
+from drivelab.archive.contents import REQUIREMENTS, Item, archived_name, changed, refuse_changes
 from drivelab.archive.crate import METADATA, PREVIEW, crate
 from drivelab.archive.preview import preview
 from drivelab.archive.publication import Publication
@@ -54,25 +54,35 @@ class Written:
 
 
 def write_archive(
-    study: Study, items: Sequence[Item], output: Path, publication: Publication, watch: Watch = lambda size: None
+    study: Study,
+    items: Sequence[Item],
+    output: Path,
+    publication: Publication,
+    watch: Watch = lambda size: None,
+    without: Collection[str] = (),
 ) -> Written:
-    """Write an archive and `….sha256` beside it, whole or not at all.
+    """Write an archive and `….sha256` beside it, whole or not at all; `items` are the `contents` but for `without`.
 
     Raises UserError if there is something already, for a place in the study's results, if the disk is full, and if a
-    file changes meanwhile.
+    file changes, comes or goes meanwhile.
     """
     refuse_place(output, study)
     refuse_existing(output)
     with _whole(output) as file:
         sink = Writer(file)
-        written = _fill(_Below(sink, study.name), study, items, publication, watch)
+        written = _fill(_Below(sink, study.name), study, items, publication, watch, without)
         written.digest = sink.close()
     output.with_name(output.name + SIDE_FILE).write_text(f"{written.digest}  {output.name}\n")
     return written
 
 
 def write_folder(
-    study: Study, items: Sequence[Item], output: Path, publication: Publication, watch: Watch = lambda size: None
+    study: Study,
+    items: Sequence[Item],
+    output: Path,
+    publication: Publication,
+    watch: Watch = lambda size: None,
+    without: Collection[str] = (),
 ) -> Written:
     """Write a crate as a folder, whole or not at all; raises UserError as `write_archive`."""
     refuse_place(output, study)
@@ -82,7 +92,7 @@ def write_folder(
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         try:
-            written = _fill(_Folder(part), study, items, publication, watch)
+            written = _fill(_Folder(part), study, items, publication, watch, without)
             written.digest = hashlib.sha256((part / CHECKSUMS).read_bytes()).hexdigest()
             part.rename(output)
         finally:
@@ -172,25 +182,27 @@ class _Folder:
         return digest.hexdigest()
 
 
-def _fill(sink: Sink, study: Study, items: Sequence[Item], publication: Publication, watch: Watch) -> Written:
+def _fill(
+    sink: Sink, study: Study, items: Sequence[Item], publication: Publication, watch: Watch, without: Collection[str]
+) -> Written:
     written, digests, sums, latest_s = Written(), {}, {}, 0
     sizes: dict[str, int] = {}
-    for item in items:
-        with item.path.open("rb") as source:
-            status = os.fstat(source.fileno())
-            try:
-                digests[item.name] = sink.add(item.name, source, status.st_size, int(status.st_mtime))
-            except DamagedError:
-                raise UserError(
-                    f"{item.path}: changed while it was archived; wait until the study is at rest"
-                ) from None
-        if item.path.name == CHECKSUMS:
-            sums[item.name.removesuffix(CHECKSUMS)] = item.path.read_bytes()
-        sizes[item.name] = status.st_size
-        latest_s = max(latest_s, int(status.st_mtime))
-        watch(status.st_size)
-    written.altered = dict(sorted({**dict(_altered(digests, sums)), **dict(_lost(items))}.items()))
-    graph = crate(study, items, digests, sizes, publication)
+    with _none_gone(items):
+        for item in items:
+            with item.path.open("rb") as source:
+                status = os.fstat(source.fileno())
+                try:
+                    digests[item.name] = sink.add(item.name, source, status.st_size, int(status.st_mtime))
+                except DamagedError:
+                    raise changed(item.path) from None
+            if item.path.name == CHECKSUMS:
+                sums[item.name.removesuffix(CHECKSUMS)] = item.path.read_bytes()
+            sizes[item.name] = status.st_size
+            latest_s = max(latest_s, int(status.st_mtime))
+            watch(status.st_size)
+        written.altered = dict(sorted({**dict(_altered(digests, sums)), **dict(_lost(items))}.items()))
+        graph = crate(study, items, digests, sizes, publication)
+        refuse_changes(study, items, without)  # after the last look at any of them, or they may not fit together
     texts = {README: _readme(study), METADATA: graph, PREVIEW: preview(graph, _first(study))}
     for name, text in texts.items():
         digests[name] = _add(sink, name, text.encode(), latest_s)
@@ -199,6 +211,18 @@ def _fill(sink: Sink, study: Study, items: Sequence[Item], publication: Publicat
     written.own_files = len(digests) + 1 - written.files
     written.size_bytes = sum(sizes.values())
     return written
+
+
+@contextmanager
+def _none_gone(items: Sequence[Item]) -> Iterator[None]:
+    """Say so of a file of the study that has gone since it was listed."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError) as error:
+        gone = next((one.path for one in items if str(one.path) == str(error.filename)), None)
+        if gone is None:  # what is written, not what is read
+            raise
+        raise changed(gone) from None
 
 
 def _first(study: Study) -> list[str]:

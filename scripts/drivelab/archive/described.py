@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from drivelab.archive.contents import REQUIREMENTS, archived_name
+from drivelab.archive.contents import REQUIREMENTS, RUN_LOCK, archived_name
 from drivelab.config.study import PARTS, Study
 
 _RESULTS = {
@@ -14,7 +14,7 @@ _RESULTS = {
     "study.txt": "Name of the study that the results are of",
     "concurrency.json": "How many measurements each host was allowed to make at a time",
     "complete.txt": "Number of drives that are done, written when the last one was",
-    ".run.lock": "Lock of the run; empty",
+    RUN_LOCK: "Lock of the run; empty",
     "cells/": "A folder for each cell: fio's job, its JSON output, stdout, stderr, exit status and one-second logs",
     "condition/": "What the drive was conditioned with, a folder for each job",
     "tables/": "Numbers made of the recordings, typed Parquet with units in the column names",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from drivelab.units import format_amount
 if TYPE_CHECKING:
     from drivelab.archive.create import Written
     from drivelab.archive.verify import Verdict
+    from drivelab.config.study import Study
 
 
 def add_parser(commands: Any) -> None:
@@ -60,12 +62,47 @@ def _create(options: argparse.Namespace) -> int:
     published = publication(options.author, options.license, options.date)
     refuse_existing(output)
     study = load_study(in_project(options.study))
-    items = contents(study, options.without)
     write = write_folder if options.folder else write_archive
-    with _progress("archiving", sum(one.path.stat().st_size for one in items)) as watch:
-        written = write(study, items, output, published, watch)
+    with _at_rest(study):
+        items = contents(study, options.without)
+        with _progress("archiving", sum(one.size_bytes for one in items)) as watch:
+            written = write(study, items, output, published, watch, options.without)
     _tell(options.output, written, options.folder)
     return 0
+
+
+@contextmanager
+def _at_rest(study: Study) -> Iterator[None]:
+    """Keep `drivelab run` from beginning meanwhile; raises UserError where anything is at work on the study.
+
+    Where no run has left its lock there is none to hold, as making one would be a change of the study. What begins
+    then, or on another host, is found by what it writes.
+    """
+    from drivelab.archive.contents import RUN_LOCK
+    from drivelab.errors import UserError
+    from drivelab.stages import locks
+    from drivelab.stages.progress import read_status, state_now
+
+    lock, remedy = study.results / RUN_LOCK, "wait for it, or end it first, and archive the study then"
+    with ExitStack() as stack:
+        if lock.is_file():
+            try:
+                fcntl.flock(stack.enter_context(lock.open("rb")), fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"study '{study.name}' is being run, and cannot be archived; {remedy}") from None
+        for one in read_status(study.results):
+            if state_now(one) == "running":
+                where = f"process {one.pid} on {one.host}" if one.host else f"process {one.pid}"
+                raise UserError(
+                    f"study '{study.name}' is at work: {one.stage} of {one.recording} is running ({where}), so that "
+                    f"the study cannot be archived; {remedy}"
+                )
+        if (pid := locks.at_work(study.path)) is not None:
+            raise UserError(
+                f"study '{study.name}' is at work: Snakemake (process {pid}) runs it, so that the study cannot be "
+                f"archived; {remedy}"
+            )
+        yield
 
 
 def _tell(output: Path, written: Written, folder: bool) -> None:

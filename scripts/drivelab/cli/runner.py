@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from drivelab.cli import cluster, cluster_log, locks
+from drivelab.cli import cluster, cluster_log
 from drivelab.cli.progress_view import ProgressView
 from drivelab.errors import UserError
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
 from drivelab.parent import ending_with_parent
-from drivelab.stages import consent, failures
+from drivelab.stages import consent, failures, locks
 from drivelab.stages.budget import require_within
 from drivelab.stages.cluster import Cluster
 from drivelab.stages.engines import check_engines
@@ -67,7 +67,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"study '{campaign.study.name}' is being run already; wait for it, or end it first"
+                f"study '{campaign.study.name}' is being run or archived already; wait for it, or end it first"
             ) from None
         if locks.clear(path, campaign.study.results):
             print("The last run was cut short; going on where it stopped.")

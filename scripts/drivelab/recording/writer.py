@@ -6,17 +6,27 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from drivelab.errors import UserError
 from drivelab.plan.plan import Plan, canonical
 from drivelab.recording import checksums
+from drivelab.words import counted, some
 
 MANIFEST = checksums.MANIFEST
 UNFINISHED = re.compile(r"\.(part|abandoned-\d+)$")
 """Names of what a measurement leaves beside its recording."""
+_WITHOUT_EVIDENCE = ("idle", "prefill", "soak-begins", "failed")
+"""Events with a folder that may be empty or not there: of idle time and of what was written before a replay there is
+nothing but the line; a soak is entered before it has a folder, and once more when it has ended; what has failed does
+not count."""
+_NAMED = 3
+"""Folders that are named in a sentence."""
+RESUMPTIONS = ("gap", "resumed")
+"""Events that an interrupted measurement goes on with: on a drive that went on too, or was set back with it."""
 
 
 def now_iso() -> str:
@@ -107,9 +117,12 @@ class Recording:
     def finish(self) -> None:
         """Write the manifest, which the workflow waits for, take the checksums of all and rename to the final place.
 
-        Killed before the name is there, it is done once more; afterwards nothing is missing.
+        Killed before the name is there, it is done once more; afterwards nothing is missing. Raises UserError where
+        the journal tells of evidence that is not there, as in a copy that was made while it was measured.
         """
-        if not self.measured:
+        journal = self.journal()
+        self._refuse_missing(journal)
+        if not any(line["event"] == "complete" for line in journal):
             self.append("complete")
         self._write_manifest(self.part, is_checksummed=True)
         checksums.write_checksums(self.part)
@@ -123,6 +136,17 @@ class Recording:
         directory = os.open(self.final.parent, os.O_RDONLY)
         os.fsync(directory)
         os.close(directory)
+
+    def _refuse_missing(self, journal: Iterable[Mapping[str, Any]]) -> None:
+        """Raises UserError where folders that the journal's lines tell of are not there, or have nothing in them."""
+        folders = dict.fromkeys(str(line["directory"]) for line in journal if _has_evidence(line))
+        missing = [name for name in folders if not _holds_any(self.part / name)]
+        if missing:
+            raise UserError(
+                f"{self.plan.recording}: cannot be finished, its journal tells of {counted(len(missing), 'folder')} "
+                f"with evidence of which nothing is there ({some(missing, _NAMED)}); restore {self.part} from a copy, "
+                "or remove it, and run again: without it all is measured again"
+            )
 
     def write_manifest(self) -> None:
         """Write the manifest of a finished recording anew: Snakemake removes the output of a job before it runs it.
@@ -145,6 +169,23 @@ class Recording:
                 **({"checksums": checksums.CHECKSUMS} if is_checksummed else {}),
             },
         )
+
+
+def _has_evidence(line: Mapping[str, Any]) -> bool:
+    """Whether a line of the journal tells of a folder with evidence."""
+    if "directory" not in line or line["event"] in _WITHOUT_EVIDENCE:
+        return False
+    return (
+        bool(line.get("finished", True)) or int(line["slices"]) > 0
+    )  # of a soak that was killed at once there is nothing
+
+
+def _holds_any(folder: Path) -> bool:
+    try:
+        with os.scandir(folder) as found:
+            return any(found)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def read_journal(directory: Path) -> Iterator[dict[str, Any]]:
@@ -175,14 +216,21 @@ def read_object(path: Path) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def duration_s(recording: Path) -> float | None:
-    """From the first line of a finished recording to its last; None where its manifest does not tell."""
-    manifest = read_object(recording / MANIFEST)
+def worked_s(recording: Path, until_s: float | None = None) -> float:
+    """Seconds from the first line of a recording to its last, or to `until_s`, Unix time, if it is at work still.
+
+    Without the pauses before it was gone on with. 0 where there is no journal, or it is damaged.
+    """
+    worked_s, last_s = 0.0, None
     try:
-        started, finished = (datetime.fromisoformat(manifest[key]) for key in ("started", "finished"))
-    except (KeyError, TypeError, ValueError):
-        return None
-    return (finished - started).total_seconds()
+        for line in read_journal(recording):
+            at_s = datetime.fromisoformat(line["at"]).timestamp()
+            if last_s is not None and line["event"] not in RESUMPTIONS:
+                worked_s += at_s - last_s
+            last_s = at_s
+    except (ValueError, TypeError, KeyError):
+        return 0.0
+    return worked_s + (max(until_s - last_s, 0.0) if until_s is not None and last_s is not None else 0.0)
 
 
 def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:

@@ -7,7 +7,7 @@ import os
 import resource
 import signal
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -262,7 +262,102 @@ def test_what_a_killed_process_left_is_no_hindrance(study: Study, tmp_path: Path
 def test_a_file_that_changes_meanwhile_is_refused(study: Study, tmp_path: Path) -> None:
     growing = Path("/proc/self/status")  # has a size of 0, and content
     with nothing_left(tmp_path), pytest.raises(UserError, match="changed while it was archived"):
-        write_archive(study, [*contents(study), Item("growing", growing)], tmp_path / "a.tar.gz", NOW)
+        write_archive(study, [*contents(study), Item.of("growing", growing)], tmp_path / "a.tar.gz", NOW)
+
+
+def _longer(recording: Path) -> None:
+    with (recording / "plan.json").open("a") as file:
+        file.write("more")
+
+
+def _as_long(recording: Path) -> None:
+    (recording / "plan.json").write_text("[]")
+
+
+def _as_old(recording: Path) -> None:
+    """Another file with the size and the time of the first."""
+    status = (recording / "plan.json").stat()
+    (recording / "other").write_text("[]")
+    os.utime(recording / "other", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (recording / "other").replace(recording / "plan.json")
+
+
+def _gone(recording: Path) -> None:
+    (recording / "plan.json").unlink()
+
+
+def _folder_gone(recording: Path) -> None:
+    recording.rename(recording.parents[4] / "away")
+
+
+def _all_gone(recording: Path) -> None:
+    recording.parents[3].rename("gone")
+
+
+def _come(recording: Path) -> None:
+    (recording / "cells/new").mkdir()
+    (recording / "cells/new/fio.json").touch()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [(_longer, "/plan.json"), (_as_long, "/plan.json"), (_as_old, "/plan.json"), (_gone, "/plan.json"),
+     (_folder_gone, "/SHA256SUMS"), (_all_gone, ".part/cells/fio.json"), (_come, "/cells/new/fio.json")],
+)  # fmt: skip
+@pytest.mark.parametrize("when", ["listed", "first", "last"])
+@pytest.mark.parametrize("write", [write_archive, write_folder])
+def test_what_changes_comes_or_goes_meanwhile_is_refused(
+    write: Callable[..., object], when: str, change: Callable[[Path], None], named: str, study: Study, tmp_path: Path
+) -> None:
+    recording = study.results / "recordings/op7/pts-iops/0123456789ab-run1"
+    items, read = contents(study), 0
+
+    def watch(size: int) -> None:
+        nonlocal read
+        read += 1
+        if read == {"first": 1, "last": len(items)}.get(when):
+            change(recording)
+
+    if when == "listed":
+        change(recording)
+    words = f"^{recording}{named}: changed while it was archived; wait until the study is at rest$"
+    (tmp_path / "out").mkdir()
+    with nothing_left(tmp_path / "out"), pytest.raises(UserError, match=words):
+        write(study, items, tmp_path / "out/a", NOW, watch)
+
+
+@pytest.mark.parametrize("goes", ["status/.op7.json.part", "status"])
+def test_what_goes_while_it_is_listed_is_refused(goes: str, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    (study.results / "status").mkdir()
+    (study.results / "status/.op7.json.part").touch()
+    is_symlink = Path.is_symlink
+
+    def going(path: Path) -> bool:
+        if path == study.results / goes:
+            path.rename("gone")
+        return is_symlink(path)
+
+    monkeypatch.setattr(Path, "is_symlink", going)
+    with pytest.raises(UserError, match=f"{goes}: changed while it was archived"):
+        contents(study)
+
+
+def test_what_is_left_out_may_change_meanwhile(study: Study, tmp_path: Path) -> None:
+    def watch(size: int) -> None:
+        (study.results / "tables/more").write_text(str(size))
+
+    items = contents(study, ["tables"])
+    write_archive(study, items, tmp_path / "a.tar.gz", NOW, watch, ["tables"])
+    assert not verify(tmp_path / "a.tar.gz").altered
+
+
+def test_a_run_that_is_refused_meanwhile_changes_nothing(study: Study, tmp_path: Path) -> None:
+    """It truncates the file of the lock before it knows that it cannot have the lock."""
+    lock = study.results / ".run.lock"
+    lock.touch()
+    items = contents(study)
+    write_archive(study, items, tmp_path / "a.tar.gz", NOW, lambda size: os.utime(lock))
+    assert not verify(tmp_path / "a.tar.gz").altered
 
 
 def test_authors_and_licences() -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import MANIFEST, Recording, read_journal
+from drivelab.recording.writer import MANIFEST, Recording, read_journal, worked_s
 
 
 @pytest.fixture
@@ -73,3 +76,85 @@ def test_nothing_is_overwritten(recording: Recording) -> None:
     recording.set_aside("again")
     assert aside.exists()
     assert aside.with_name(f"{recording.final.name}.abandoned-2").exists()
+
+
+@pytest.mark.parametrize("resumption", ["gap", "resumed"])
+def test_pauses_are_no_work(recording: Recording, resumption: str) -> None:
+    times = {"purge": "10:00:00", "measure": "10:01:00", resumption: "18:00:00", "cell": "18:02:00"}
+    lines = [json.dumps({"event": event, "at": f"2026-05-01T{at}+00:00"}) for event, at in times.items()]
+    (recording.part / "journal.jsonl").write_text("\n".join([*lines, ""]))
+    assert worked_s(recording.part) == 180
+    until_s = datetime.fromisoformat("2026-05-01T18:02:30+00:00").timestamp()
+    assert worked_s(recording.part, until_s) == 210
+    assert worked_s(recording.part, until_s - 60) == 180, "clocks of hosts differ"
+
+
+@pytest.mark.parametrize("text", ["", "garbage\n", "[1]\n", "{}\n"])
+def test_of_a_damaged_journal_nothing_is_known(recording: Recording, text: str) -> None:
+    (recording.part / "journal.jsonl").write_text(text)
+    assert worked_s(recording.part) == 0
+
+
+def with_evidence(recording: Recording) -> None:
+    """Lines with a folder, of every kind of step; each folder is there and has something in it."""
+    folders = {"fill": "condition/fill1", "cell": "cells/0-round01-cell00", "tainted": "cells/0-round01-cell01",
+               "soak": "cells/1-soak-part1", "replay": "cells/2-replay1-t",
+               "application": "cells/3-application-run1"}  # fmt: skip
+    for event, name in folders.items():
+        (recording.directory(name) / "evidence").touch()
+        recording.append(event, directory=name)
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+@pytest.mark.parametrize(
+    "gone", ["condition/fill1", "cells/0-round01-cell01", "cells/1-soak-part1", "cells/2-replay1-t"]
+)
+def test_it_is_not_finished_without_the_evidence_that_its_journal_tells_of(
+    recording: Recording, gone: str, emptied: bool
+) -> None:
+    with_evidence(recording)
+    (recording.part / gone / "evidence").unlink()
+    if not emptied:
+        (recording.part / gone).rmdir()
+    before = (recording.part / "journal.jsonl").read_bytes()
+    words = (
+        rf"^{recording.plan.recording}: .* 1 folder .* \({gone}\); restore {recording.part} from a copy, or remove it"
+    )
+    for _ in range(2):  # the next run finds the same
+        with pytest.raises(UserError, match=words):
+            recording.finish()
+    assert (recording.part / "journal.jsonl").read_bytes() == before
+    assert not recording.final.exists()
+    (recording.part / gone).mkdir(exist_ok=True)
+    (recording.part / gone / "evidence").touch()
+    recording.finish()
+    assert recording.complete
+
+
+def test_one_that_was_measured_to_its_end_is_not_finished_either(recording: Recording) -> None:
+    with_evidence(recording)
+    recording.append("complete")
+    shutil.rmtree(recording.part / "cells")
+    with pytest.raises(UserError, match=r"5 folders .* cells/0-round01-cell01, cells/1-soak-part1 and 2 more\)"):
+        recording.finish()
+    assert recording.part.exists()
+
+
+def test_lines_without_evidence_need_no_folder(recording: Recording) -> None:
+    """Of idle time there is none, nor of what was written before a replay, of a soak that was killed before it began,
+    and of what failed."""
+    recording.append("failed", stage="precondition", directory="condition/fill1", reason="r")
+    recording.append("soak-begins", step=0, directory="cells/0-soak-part1")
+    recording.append("soak", step=0, directory="cells/0-soak-part1", finished=False, slices=0)
+    recording.append("prefill", step=1, bytes=0)
+    recording.append("prefill", step=1, bytes=4096, directory="cells/1-prefill-t")
+    recording.directory("cells/2-idle").rmdir()  # as in an archive, which has no empty folders
+    recording.append("idle", step=2, directory="cells/2-idle")
+    recording.finish()
+    assert recording.complete
+
+
+def test_slices_of_a_soak_that_was_killed_are_evidence(recording: Recording) -> None:
+    recording.append("soak", step=0, directory="cells/0-soak-part1", finished=False, slices=2)
+    with pytest.raises(UserError, match="cells/0-soak-part1"):
+        recording.finish()

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from drivelab.config.study import DEFAULT_STUDY
+from drivelab.config.study import DEFAULT_STUDY, PARTS
 from drivelab.config.study_parts import IN_RESULTS
 from drivelab.errors import UserError
 
@@ -21,16 +21,29 @@ def clear(study: Path, results: Path) -> bool:
     """
     if (pid := at_work(study)) is not None:
         raise UserError(f"Snakemake (process {pid}) is at work on {study}; wait for it to end, or end it")
-    found = False
+    found = list(_locks(results))
+    for path in found:
+        path.unlink(missing_ok=True)
+    return bool(found)
+
+
+def held(results: Path) -> bool:
+    """Whether a Snakemake is at work on files of a study's results, on whichever host, or was killed there.
+
+    Of a drive of a fleet as well, whose own Snakemake has no locks.
+    """
+    whole = results.parent.parent if results.parent.name == PARTS else results
+    return any(True for _ in _locks(whole))
+
+
+def _locks(results: Path) -> Iterator[Path]:
     for path in _LOCKS.glob("*.lock"):
         try:
             ours = any(_is_of(results, line) for line in path.read_text(encoding="utf-8").splitlines())
         except (OSError, UnicodeDecodeError):  # gone with its Snakemake, or cut short by a crash
             ours = path.exists()
         if ours:
-            path.unlink(missing_ok=True)
-            found = True
-    return found
+            yield path
 
 
 def _is_of(results: Path, path: str) -> bool:

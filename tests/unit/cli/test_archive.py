@@ -1,0 +1,145 @@
+"""A study that anything is at work on is not archived; one at rest is, and no run begins meanwhile."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from drivelab.cli.main import parser
+from drivelab.config.study import Study, load_study
+from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import write_json
+from drivelab.stages.progress import HEARTBEAT_S, Progress, Status
+
+REFUSED = "; wait for it, or end it first, and archive the study then$"
+
+
+@pytest.fixture
+def study(project: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """The demo study with a recording, in a project's folder of its own."""
+    monkeypatch.setattr("drivelab.cli.run.ROOT", project)
+    study = load_study(Path("config/demo.yaml"))
+    plan = study.results / "recordings/op7/pts-iops/0123456789ab-run1/plan.json"
+    plan.parent.mkdir(parents=True)
+    plan.write_text("{}")
+    (study.results / "status").mkdir()
+    return study
+
+
+def archive(what: str) -> None:
+    options = parser().parse_args(["archive", what, "config/demo.yaml", "-o", "out/archive"])
+    assert options.handler(options) == 0
+
+
+def refused(words: str) -> None:
+    """Neither an archive nor a crate is made, and the study is as before."""
+    Path("out").mkdir()
+    before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
+    for what in ("create", "crate"):
+        with pytest.raises(UserError, match=f"^study 'demo' is {words}{REFUSED}"):
+            archive(what)
+    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
+
+
+def archived(what: str = "create") -> None:
+    Path("out").mkdir()
+    archive(what)
+    assert Path("out/archive").exists()
+
+
+def status(results: Path, seconds_ago: float) -> None:
+    one = Status("op7/m/k", "measure", "round 1", 0.1, 7, time.time() - seconds_ago, host="far", boot_id="b")
+    write_json(results / "status/op7.json", asdict(one))
+
+
+@contextmanager
+def snakemake(study: str, folder: Path) -> Iterator[int]:
+    """A process that is called as Snakemake is."""
+    program = folder / "snakemake"
+    program.write_text("import time; time.sleep(600)")
+    command = [sys.executable, str(program), "--cores", "1", "--config", f"study={study}"]
+    process = subprocess.Popen(command)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_while_it_is_being_run(study: Study) -> None:
+    with (study.results / ".run.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        refused("being run, and cannot be archived")
+
+
+@pytest.mark.parametrize("part", ["", "drives/op7"])
+def test_while_a_stage_is_running(part: str, study: Study) -> None:
+    plan = Plan({"drive": {"serial": "S"}, "clock": "wall"},
+                {"drive": "op7", "measurement": "m", "run": 1, "results": str(study.results / part)})  # fmt: skip
+    with Progress(plan, "measure"):
+        refused(rf"at work: measure of op7/m/\S+ is running \(process {os.getpid()} on \S+\), .* cannot be archived")
+    Path("out").rmdir()
+    archived()
+
+
+@pytest.mark.parametrize("part", ["", "drives/op7"])
+def test_while_a_stage_on_another_host_is_running(part: str, study: Study) -> None:
+    status(study.results / part, 0)
+    refused(r"at work: measure of op7/m/k is running \(process 7 on far\), .* cannot be archived")
+
+
+def test_a_stage_that_has_long_been_silent_is_no_hindrance(study: Study) -> None:
+    status(study.results, 100 * HEARTBEAT_S)
+    archived()
+
+
+def test_while_snakemake_is_at_work_on_it(study: Study, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with snakemake("config/demo.yaml", tmp_path_factory.mktemp("bin")) as pid:
+        refused(rf"at work: Snakemake \(process {pid}\) runs it, .* cannot be archived")
+
+
+def test_snakemake_at_work_on_another_study_is_no_hindrance(
+    study: Study, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with snakemake("config/study.yaml", tmp_path_factory.mktemp("bin")):
+        archived()
+
+
+@pytest.mark.parametrize("what", ["create", "crate"])
+def test_no_run_begins_meanwhile(what: str, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    from drivelab.archive import create
+
+    path = study.results / ".run.lock"
+    path.touch()
+    crate, tried = create.crate, []
+
+    def run_begins() -> None:
+        with path.open("w") as lock:  # as drivelab.cli.runner does
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def meanwhile(*arguments: object) -> str:
+        tried.append(True)
+        with pytest.raises(BlockingIOError):
+            run_begins()
+        return crate(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(create, "crate", meanwhile)
+    archived(what)
+    assert tried
+    run_begins()
+
+
+def test_no_lock_is_made_where_there_is_none(study: Study) -> None:
+    archived("crate")
+    assert not (study.results / ".run.lock").exists()
+    assert not list(Path("out/archive").rglob(".run.lock"))
