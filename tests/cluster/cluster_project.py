@@ -33,13 +33,6 @@ measurements:
         cells: {read_share: [100, 65, 35, 0], block_size: [4KiB, 8KiB, 16KiB, 32KiB, 64KiB]}
         until: {steady_state: {track: [{read_share: 0, block_size: 4KiB, metric: iops}]}}
 """
-_HOLD = """\
-            os.fsync(file.fileno())
-        if event == "cell" and (hold := Path("hold", self.plan.drive)).exists():
-            hold.unlink()
-            os.kill(os.getpid(), 19)
-"""
-"""What the library is made to do after a journal line: from outside no stage is stopped so surely between two cells."""
 _HEAD = "drive\tdevice\tserial\tdestructive\tnote\thost\n"
 
 
@@ -53,8 +46,7 @@ class ClusterProject(Project):
         self._log = folder / "run.log"
         (folder / "config/mini.yaml").write_text(_STUDY)
         self.edit("profiles/slurm/config.yaml", "status-checks: 10", "status-checks: 1")
-        self.edit("scripts/drivelab/recording/writer.py", "            os.fsync(file.fileno())\n", _HOLD)
-        (folder / "hold").mkdir()
+        self.make_held()
         rows = (f"{one}\tvirtual:{one}\tVIRTUAL-{one.upper()}\tyes\t\t{host}\n" for one, host in DRIVES.items())
         (folder / "config/spread.tsv").write_text(_HEAD + "".join(rows))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from mini_project import Project
@@ -50,15 +49,6 @@ MODEL = """\
 """
 
 
-_HOLD = """\
-            os.fsync(file.fileno())
-        if event == "cell" and (hold := Path("hold", self.plan.drive)).exists():
-            hold.unlink()
-            os.kill(os.getpid(), 19)
-"""
-"""What the library is made to do after a journal line: from outside no stage is stopped so surely between two cells."""
-
-
 class FleetProject(Project):
     """The project, and what its drives have."""
 
@@ -75,22 +65,6 @@ class FleetProject(Project):
         """Modification time of each finished recording's manifest, by drive and run, as d1/run1."""
         found = self.parts.glob("*/recordings/*/*/*/recording.json")
         return {f"{one.parents[2].name}/{one.parent.name.rpartition('-')[2]}": one.stat().st_mtime_ns for one in found}
-
-    def make_held(self) -> None:
-        """Have a stage stop after its first cell where there is a file hold/DRIVE; that file goes."""
-        self.edit("scripts/drivelab/recording/writer.py", "            os.fsync(file.fileno())\n", _HOLD)
-        (self.folder / "hold").mkdir()
-
-    def at_work(self) -> list[int]:
-        """Processes in the project's folder."""
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                if (process / "cwd").resolve() == self.folder and int(process.name) != os.getpid():
-                    found.append(int(process.name))
-            except OSError:
-                continue
-        return found
 
 
 def fleet_project(folder: Path, count: int, slow: int | None = None) -> FleetProject:

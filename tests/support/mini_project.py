@@ -40,6 +40,14 @@ analysis:
 """
 
 
+_HOLD = """\
+            os.fsync(file.fileno())
+        if event == "cell" and (hold := Path("hold", self.plan.drive)).exists():
+            hold.unlink()
+            os.kill(os.getpid(), 19)
+"""
+"""What the library is made to do after a journal line: from outside no stage is stopped so surely between two cells."""
+
 _JOB = re.compile(r"^( *)(?:localrule|rule) (\w+):\n((?:\1    .*\n)+)", re.M)
 """A job in what Snakemake says of a dry run; those of a group are indented."""
 
@@ -144,6 +152,22 @@ class Project:
             place = "/".join([*values.values(), *([f"run{run}"] if run != "1" else [])])
             found.setdefault(re.sub(r"_\d+$", "", rule), []).append(place)
         return {rule: sorted(places) for rule, places in found.items() if rule != "all"}
+
+    def make_held(self) -> None:
+        """Have a stage stop after its first cell where there is a file hold/DRIVE; that file goes."""
+        self.edit("scripts/drivelab/recording/writer.py", "            os.fsync(file.fileno())\n", _HOLD)
+        (self.folder / "hold").mkdir()
+
+    def at_work(self) -> list[int]:
+        """Processes in the project's folder."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if (process / "cwd").resolve() == self.folder and int(process.name) != os.getpid():
+                    found.append(int(process.name))
+            except OSError:
+                continue
+        return found
 
     def edit(self, file: str, old: str, new: str) -> None:
         path = self.folder / file

@@ -8,14 +8,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from fleet_project import FleetProject, fleet_project
+from held import RUN, let_end, state_of, wait
 
 from drivelab.recording.writer import read_journal
 from drivelab.tables import io
@@ -23,9 +19,6 @@ from drivelab.virtual.faults import Fault, set_faults
 
 pytestmark = pytest.mark.xdist_group("fleet")
 JOINED = {"fleet_tables": [""], "fleet_deltas": [""], "fleet_report": [""], "fleet_complete": [""]}
-PATIENCE_S = 240.0
-"""Only ends a test that has failed."""
-RUN = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +60,12 @@ def test_a_run_that_is_killed_goes_on_with_that_drive_alone_and_measures_nothing
     before = project.evidence()
     (project.folder / "hold/d2").touch()
     with subprocess.Popen(
-        [sys.executable, "-c", RUN, "run", project.study],
+        [*RUN, "run", project.study],
         cwd=project.folder, env=project.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     ) as run:  # fmt: skip
         (held,) = wait(lambda: [pid for pid in project.at_work() if state_of(pid) == "T"])
         run.kill()
-    os.kill(held, signal.SIGCONT)  # it has been told to end since, and can hear that now
+    let_end(held)
     wait(lambda: not project.at_work())
     assert project.outcomes() == {"d1": "outcome.1.json", "d2": "outcome.1.json"}
     (journal,) = (project.parts / "d2/recordings").glob("*/*/*.part/journal.jsonl")
@@ -101,15 +94,36 @@ def test_commands_see_the_tables_and_recordings_of_every_drive(project: FleetPro
     assert verified.stdout.startswith("2 of 2 recordings are as they were measured")
 
 
-def test_a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_its_seed(project: FleetProject) -> None:
-    """One more drive, more runs of d2, and a threshold, all at once: d1 is only analysed anew."""
+def test_a_study_that_is_changed_while_it_runs_is_carried_out_as_planned_or_not_at_all(project: FleetProject) -> None:
+    """It grows by one more drive, more runs of d2, and a threshold, all at once; d3 comes first and is at work."""
     before = project.evidence()
     project.edit(project.study, "drives: [d1, d2]", "drives: [d1, d2, d3]")
     project.edit(project.study, "concurrency: 2", "concurrency: 1\norder: {random: 6}")
     more = "include: [{drives: [d2], measurements: [pts-iops], runs: 3}]\nanalysis: {relative_standard_error: 4%}\n"
     with (project.folder / project.study).open("a") as study:
         study.write(more)
-    assert project.jobs() == {"drive": ["d1/2", "d2/3", "d3/1"], **JOINED}
+    grown = {"drive": ["d1/2", "d2/3", "d3/1"], **JOINED}
+    assert project.jobs() == grown
+    (project.folder / "hold/d3").touch()
+    with subprocess.Popen(
+        [*RUN, "run", project.study],
+        cwd=project.folder, env=project.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    ) as run:  # fmt: skip
+        (held,) = wait(lambda: [pid for pid in project.at_work() if state_of(pid) == "T"])
+        project.edit(project.study, "relative_standard_error: 4%", "relative_standard_error: 3%")
+        os.kill(held, signal.SIGCONT)
+        said = run.communicate()[1]
+    assert run.returncode == 1
+    for drive in ("d1", "d2", "d3"):
+        assert f"drive '{drive}': the study was changed while it ran" in said
+    assert project.evidence().keys() == before.keys() | {"d3/run1"}, "d2 was measured by a plan that nobody has seen"
+    assert project.outcomes() == {"d1": "outcome.1.json", "d2": "outcome.2.json"}
+    assert project.jobs() == grown
+
+
+def test_a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_its_seed(project: FleetProject) -> None:
+    """That study: d1 and d3 are only analysed anew."""
+    before = project.evidence()
     done = project.drivelab("run", project.study)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "A host takes its drives in random order" in done.stdout
@@ -117,22 +131,6 @@ def test_a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_
     assert before.items() <= project.evidence().items()
     ended = sorted(project.parts.glob("*/outcome.*.json"), key=lambda outcome: outcome.stat().st_mtime_ns)
     assert [outcome.parent.name for outcome in ended] == ["d3", "d1", "d2"]
-    assert "rule measure" not in (project.parts / "d1/logs/snakemake.log").read_text()
+    for drive in ("d1", "d3"):
+        assert "rule measure" not in (project.parts / drive / "logs/snakemake.log").read_text()
     assert project.jobs() == {}
-
-
-def state_of(pid: int) -> str:
-    """Of a process, as the kernel writes it: T is stopped."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
-
-
-def wait(until: Callable[[], Any]) -> Any:
-    """What it finds, once that is something."""
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not (found := until()):
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
-    return found

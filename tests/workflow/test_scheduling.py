@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from held import RUN, let_end, state_of, wait
 from mini_project import Project
 
-from drivelab.recording.writer import Recording
+from drivelab.recording.writer import Recording, read_journal
 from drivelab.stages.planning import Campaign
 
 pytestmark = pytest.mark.xdist_group("workflow")
@@ -54,6 +55,41 @@ def test_measurements_are_made_in_the_order_of_the_study(
     begun = {plan.recording: Recording(plan).journal()[0]["at"] for plan in planned}
     assert sorted(begun, key=lambda recording: begun[recording]) == [plan.recording for plan in planned]
     assert len(begun) == 12
+
+
+_ONE_DRIVE = _ORDERED.replace("[op7, op28]", "[op7]").replace("runs: 3\n", "").replace("order: {random: 5}\n", "")
+
+
+def test_what_was_interrupted_goes_on_first_whatever_the_order_has_become_and_a_look_takes_nothing_from_a_run(
+    tmp_path: Path,
+) -> None:
+    project = Project(tmp_path / "project")
+    project.make_held()
+    (project.folder / "hold/op7").touch()
+    study = project.folder / project.study
+    study.write_text(_ONE_DRIVE)
+    with subprocess.Popen(
+        [*RUN, "run", project.study], cwd=project.folder, env=project.environment, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as run:  # fmt: skip
+        (held,) = wait(lambda: [pid for pid in project.at_work() if state_of(pid) == "T"])
+        plans = {path: path.read_bytes() for path in project.folder.glob("results/plans/**/*.json")}
+        head, marker, measurements = _ONE_DRIVE.partition("measurements:\n")
+        first, second = measurements.split("  - ")[1:]
+        study.write_text(f"{head}taint: {{load: 31%}}\n{marker}  - {second}  - {first}")
+        project.jobs()
+        assert {path: path.read_bytes() for path in project.folder.glob("results/plans/**/*.json")} == plans != {}
+        run.kill()
+    let_end(held)
+    wait(lambda: not project.at_work())
+
+    (begun,) = project.folder.glob("results/recordings/*/*/*.part")
+    done = project.drivelab("run", project.study)
+    assert done.returncode == 0, done.stdout + done.stderr
+    finished = begun.with_suffix("")
+    assert [line["event"] for line in read_journal(finished)].count("resumed") == 1
+    assert len(project.recordings()) == 2
+    assert not list(begun.parent.glob("*.abandoned-*"))
 
 
 def test_no_timer_wakes_snakemake_while_jobs_wait_for_a_drive(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ _CODE = ("tables.collect", "tables.inventory", "tables.conditions", "analysis.su
          "analysis.differences", "analysis.windows", "analysis.detectors", "analysis.saturation_table",
          "trace.statistics.count", "figures.sheets", "report.study", "report.pdf", "report.typeset")  # fmt: skip
 _PAGES = ("report", "parts", "reading", "charts", "pages")
+_NO_PART_OF_STAMPS = ("altered", "protocols", "basis", "clock_reason", "cannot_capture")
+"""Facts of a study's report: the first two are told plan by plan, the basis is for the join alone, and what a host can
+do differs between the one that starts a fleet and those that carry out its parts."""
 _TEMPLATES = (*(f"scripts/drivelab/report/templates/{name}.*" for name in _PAGES), "workflow/report/*.rst")
 
 
@@ -61,18 +64,8 @@ class Fleet:
     @cached_property
     def stamps(self) -> Mapping[str, str]:
         """Digest by drive of all that its part depends on: plans, settings of the analysis, its code."""
-        facts = {name: value for name, value in self.layout.report_facts().items() if name not in ("altered", "basis")}
-        common = canonical(
-            {
-                "facts": facts,
-                "scores": self.layout.scores(),
-                "limits": self.layout.taint_limits(),
-                "png": self.layout.png,
-                "code": code_digest(*_CODE),
-                "templates": files_digest(*_TEMPLATES),
-            }
-        )
-        return {drive: _digest(common, *(_mark(one) for one in plans)) for drive, plans in self.plans.items()}
+        common = _common(self.layout)
+        return {drive: _stamp(common, plans) for drive, plans in self.plans.items()}
 
     def outcomes(self) -> list[str]:
         """Outcome files of all drives, in the study's order; of a drive that there is something to do for, the next."""
@@ -132,8 +125,30 @@ class Fleet:
         if outcome is None or outcome["state"] != "measured" or outcome["stamp"] != self.stamps[drive]:
             return False
         part = self.results / PARTS / drive
-        recordings = (one.plan.recording_path / MANIFEST for one in self.plans[drive])
-        return all(path.exists() for path in (*(part / name for name in _MADE), *recordings))
+        if not all((part / name).exists() for name in _MADE):
+            return False
+        evidence = evidence_digest(self.plans[drive])
+        return evidence is not None and outcome.get("evidence") == evidence  # older outcomes have none
+
+
+def stamp_of(part: Layout) -> str:
+    """What `Fleet.stamps` has for the drive that the part is, as the part's files are now."""
+    return _stamp(_common(part), part.campaign.plans)
+
+
+def evidence_digest(plans: Iterable[Planned]) -> str | None:
+    """Digest over the manifests of the recordings, in any order; None where one is missing or cannot be read.
+
+    All are read, as files that were copied keep their times: a second for 33,000.
+    """
+    whole = hashlib.sha256()
+    try:
+        for plan in sorted((one.plan for one in plans), key=lambda plan: plan.recording):
+            manifest = hashlib.sha256((plan.recording_path / MANIFEST).read_bytes())
+            whole.update(f"{manifest.hexdigest()}  {plan.recording}\n".encode())
+    except OSError:
+        return None
+    return whole.hexdigest()[:16]
 
 
 def turns_of(part: Path) -> list[int]:
@@ -149,11 +164,27 @@ def read_outcome(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _mark(planned: Planned) -> str:
-    return f"{planned.plan.recording} {'; '.join(planned.altered)}"
+def _common(layout: Layout) -> str:
+    """What all parts of a study depend on; of the study as of each part it is the same."""
+    study = layout.campaign.study
+    facts = {name: value for name, value in layout.report_facts().items() if name not in _NO_PART_OF_STAMPS}
+    return canonical(
+        {
+            "facts": facts,
+            "clock": layout.campaign.clock[1] if study.clock == "virtual" else study.clock,
+            "limits": layout.taint_limits(),
+            "png": layout.png,
+            "code": code_digest(*_CODE),
+            "templates": files_digest(*_TEMPLATES),
+        }
+    )
 
 
-def _digest(common: str, *marks: str) -> str:
+def _stamp(common: str, plans: Sequence[Planned]) -> str:
+    marks = [f"{one.plan.recording} {'; '.join(one.altered)}" for one in plans]
+    for name, body in {one.protocol.name: one.protocol.body for one in plans}.items():
+        told = {key: str(body[key]) for key in ("title", "source")}
+        marks.append(canonical({"protocol": name, **told, "analysis": dict(body.get("analysis", {}))}))
     return hashlib.sha256("\n".join((common, *sorted(marks))).encode()).hexdigest()[:16]
 
 

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from drivelab.errors import UserError
 from drivelab.parent import ending_with_parent
 from drivelab.recording.writer import MANIFEST, write_json
 from drivelab.stages.failures import SAID, sentences
-from drivelab.stages.fleet import OUTCOME
+from drivelab.stages.fleet import OUTCOME, evidence_digest, stamp_of
+from drivelab.stages.layout import Layout
 from drivelab.stages.planning import Campaign
 
 
@@ -21,8 +23,12 @@ def carry_out(study: Path, drive: str, stamp: str, cores: int, output: Path, opt
     `stamp` is what `drivelab.stages.fleet` knows it by, `options` are settings of Snakemake's --config. A part that was
     interrupted has no outcome, and goes on where it stopped when it is run again. The folder is not locked: the outer
     Snakemake holds its lock and starts one job for each drive, whose files are no other's.
+
+    Raises UserError, and writes no outcome, if the part is no longer the one of the stamp, before or after it was
+    carried out: what was approved is another one, and by that stamp what is made now would count as up to date.
     """
-    campaign = Campaign.load(study, drive=drive)
+    campaign = _as_planned(study, drive, stamp, options)
+    Layout(campaign).drop_stale_plans()  # its Snakemake does not, as one that has the whole study locked is at work
     log = campaign.study.results / "logs/snakemake.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     config = [f"study={study}", f"drive={drive}", *options]
@@ -36,6 +42,8 @@ def carry_out(study: Path, drive: str, stamp: str, cores: int, output: Path, opt
     if status < 0:
         print(f"{SAID}the part of drive '{drive}' was killed by signal {-status}; run again to go on", file=sys.stderr)
         return 1
+    if not status:  # one that failed is not up to date by any stamp, and its reasons are worth more
+        campaign = _as_planned(study, drive, stamp, options)
     recordings = [one.plan.recording_path / MANIFEST for one in campaign.plans]
     write_json(
         output,
@@ -48,12 +56,25 @@ def carry_out(study: Path, drive: str, stamp: str, cores: int, output: Path, opt
             "planned": len(recordings),
             "results": str(campaign.study.results),
             "stamp": stamp,
+            "evidence": evidence_digest(campaign.plans),
         },
     )
     for earlier in output.parent.glob(OUTCOME.format(turn="*")):
         if earlier != output:
             earlier.unlink()
     return 0
+
+
+def _as_planned(study: Path, drive: str, stamp: str, options: Sequence[str]) -> Campaign:
+    """The part as its files say now; raises UserError if it is not the one of the stamp."""
+    png = dict(one.split("=", 1) for one in options).get("png", "yes") == "yes"
+    part = Layout(Campaign.load(study, drive=drive), png=png)
+    if stamp_of(part) != stamp:
+        raise UserError(
+            f"drive '{drive}': the study was changed while it ran ({study}, a file that it names, or drivelab itself); "
+            "run again"
+        )
+    return part.campaign
 
 
 def reasons(snakemake_log: str) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +12,11 @@ from typing import Any
 import pytest
 
 from drivelab.errors import UserError
-from drivelab.stages import figure_layout
+from drivelab.stages import figure_layout, fleet_part
 from drivelab.stages.cluster import Cluster
 from drivelab.stages.consent import check
-from drivelab.stages.fleet import Fleet, outcomes_of, require_complete
-from drivelab.stages.fleet_part import reasons
+from drivelab.stages.fleet import Fleet, evidence_digest, outcomes_of, require_complete, stamp_of
+from drivelab.stages.fleet_part import carry_out, reasons
 from drivelab.stages.headline import headline
 from drivelab.stages.layout import Layout
 from drivelab.stages.planning import Campaign
@@ -132,6 +134,7 @@ def finished(fleet: Fleet, drive: str, **more: Any) -> None:
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
+    outcome["evidence"] = evidence_digest(fleet.plans[drive])
     (part / "outcome.1.json").write_text(json.dumps({**outcome, **more}))
 
 
@@ -173,6 +176,128 @@ def test_a_change_of_the_study_concerns_these_drives(project: Path, more: str, e
     for drive in fleet.plans:
         finished(fleet, drive)
     assert Fleet(Layout(campaign(project, 3, f"fleet: true\n{more}"))).stale() == expected
+
+
+def test_a_recording_that_was_replaced_concerns_its_drive_whatever_its_time(project: Path) -> None:
+    fleet = Fleet(Layout(campaign(project, 3, "fleet: true")))
+    manifests = {drive: plans[1].plan.recording_path / "recording.json" for drive, plans in fleet.plans.items()}
+    for drive in fleet.plans:
+        finished(fleet, drive)
+    os.utime(manifests["d1"])
+    made = manifests["d2"].stat()
+    manifests["d2"].write_text("{}")
+    os.utime(manifests["d2"], ns=(made.st_atime_ns, made.st_mtime_ns))
+    assert Fleet(fleet.layout).stale() == ["d2"]
+
+
+def test_of_an_outcome_that_does_not_tell_its_recordings_the_part_is_made_again(project: Path) -> None:
+    fleet = Fleet(Layout(campaign(project, 2, "fleet: true")))
+    finished(fleet, "d1")
+    finished(fleet, "d2", evidence=None)
+    assert Fleet(fleet.layout).stale() == ["d2"]
+
+
+@pytest.mark.parametrize("more", [
+    pytest.param("", id="as it comes"),
+    pytest.param("basis: d2\nanalysis: {margin: 7%}\nclock: virtual\norder: {random: 3}", id="with many settings"),
+    pytest.param("exclude: [{drives: [d1], measurements: [pts-iops]}]", id="drives of other protocols"),
+    pytest.param("basis: d2@a\nplatforms: {a: {host: any}, b: {host: any, scenario: real-world}}", id="platforms"),
+    pytest.param("traces: {sqlite: {shipped: sqlite-inserts}}", id="a trace"),
+])  # fmt: skip
+def test_a_part_knows_itself_by_the_stamp_that_the_fleet_gives_it(project: Path, more: str) -> None:
+    campaign(project, 2)
+    (project / "traces").symlink_to(ROOT / "traces")
+    with (project / "many.tsv").open("a") as sheet:
+        sheet.write("d3\tvirtual:op7-512e\tVIRTUAL-OP7-512E\tyes\t\n")
+    study = STUDY.format(drives="d1, d2, d3", more=f"fleet: true\n{more}")
+    (project / "study.yaml").write_text(study.replace(", {protocol: qos-nines}", ""))  # takes a larger drive than d3
+    for png in (True, False):
+        fleet = Fleet(Layout(Campaign.load("study.yaml"), png=png))
+        assert len(fleet.plans) == 3
+        parts = {drive: Layout(Campaign.load("study.yaml", drive=drive), png=png) for drive in fleet.plans}
+        assert {drive: stamp_of(part) for drive, part in parts.items()} == fleet.stamps
+
+
+def test_what_a_host_can_do_is_in_no_stamp(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host that starts a fleet on a cluster is none of those that carry out its parts."""
+    (project / "traces").symlink_to(ROOT / "traces")
+    more = "fleet: true\ntraces: {sqlite: {shipped: sqlite-inserts}}"
+    stamps = []
+    for reason in ("no tracer here", None):
+        monkeypatch.setattr("drivelab.trace.capture.possible", lambda reason=reason: reason)
+        stamps.append(Fleet(Layout(campaign(project, 2, more))).stamps)
+    assert stamps[0] == stamps[1]
+
+
+class Inner:
+    """Stands in for the Snakemake of a part: what happens to the study while it runs, and how it ends."""
+
+    def __init__(self, edit: Callable[[], Any] = lambda: None, status: int = 0) -> None:
+        self.edit, self.status, self.started = edit, status, 0
+
+    def run(self, *_: Any, **__: Any) -> SimpleNamespace:
+        self.started += 1
+        self.edit()
+        return SimpleNamespace(returncode=self.status)
+
+
+def change(old: str, new: str) -> None:
+    """Edit the study."""
+    study = Path("study.yaml")
+    text = study.read_text()
+    assert old in text
+    study.write_text(text.replace(old, new))
+
+
+def carried_out(fleet: Fleet, inner: Inner, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The outcome of the part d1, by the stamp that the fleet has for it."""
+    monkeypatch.setattr(fleet_part.subprocess, "run", inner.run)
+    output = Path(fleet.outcomes()[0])
+    assert carry_out(Path("study.yaml"), "d1", fleet.stamps["d1"], 1, output, ["png=yes"]) == 0
+    found: dict[str, Any] = json.loads(output.read_text())
+    return found
+
+
+THRESHOLD = ("fleet: true", "fleet: true\nanalysis: {relative_standard_error: 4%}")
+NEEDLESS = ("fleet: true", "fleet: true\nbasis: d2\nbudget: {time: 9999d}\norder: {random: 7}\nconcurrency: 2")
+
+
+def test_a_study_that_is_changed_before_the_turn_of_a_part_is_not_carried_out(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet, inner = Fleet(Layout(campaign(project, 2, "fleet: true"))), Inner()
+    assert fleet.stamps
+    change(*THRESHOLD)
+    with pytest.raises(UserError, match=r"drive 'd1': the study was changed while it ran .*; run again"):
+        carried_out(fleet, inner, monkeypatch)
+    assert not inner.started
+    assert not list(Path("results").rglob("outcome.*"))
+
+
+def test_a_study_that_is_changed_while_a_part_is_carried_out_leaves_no_outcome(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet, inner = Fleet(Layout(campaign(project, 2, "fleet: true"))), Inner(lambda: change(*THRESHOLD))
+    with pytest.raises(UserError, match="the study was changed while it ran"):
+        carried_out(fleet, inner, monkeypatch)
+    assert inner.started
+    assert not list(Path("results").rglob("outcome.*"))
+
+
+def test_a_change_that_concerns_no_part_disturbs_none(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = Fleet(Layout(campaign(project, 2, "fleet: true")))
+    finished(fleet, "d1", state="failed")
+    outcome = carried_out(fleet, Inner(lambda: change(*NEEDLESS)), monkeypatch)
+    assert outcome["state"] == "measured"
+    assert Fleet(Layout(Campaign.load("study.yaml"))).stale() == ["d2"]
+
+
+def test_a_part_that_failed_says_why_though_the_study_was_changed(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet(Layout(campaign(project, 2, "fleet: true")))
+    outcome = carried_out(fleet, Inner(lambda: change(*THRESHOLD), status=1), monkeypatch)
+    assert (outcome["state"], outcome["reasons"]) == ("failed", ["Snakemake ended without a word"])
 
 
 def test_one_more_drive_concerns_no_other(project: Path) -> None:
