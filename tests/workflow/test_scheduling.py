@@ -67,23 +67,26 @@ def test_what_was_interrupted_goes_on_first_whatever_the_order_has_become_and_a_
     project.make_held()
     (project.folder / "hold/op7").touch()
     study = project.folder / project.study
-    study.write_text(_ONE_DRIVE)
+    head, marker, measurements = _ONE_DRIVE.partition("measurements:\n")
+    saturation, recovery = measurements.split("  - ")[1:]
+    study.write_text(f"{head}{marker}  - {recovery}  - {saturation}")
     with subprocess.Popen(
         [*RUN, "run", project.study], cwd=project.folder, env=project.environment, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as run:  # fmt: skip
-        (held,) = wait(lambda: [pid for pid in project.at_work() if state_of(pid) == "T"])
-        plans = {path: path.read_bytes() for path in project.folder.glob("results/plans/**/*.json")}
-        head, marker, measurements = _ONE_DRIVE.partition("measurements:\n")
-        first, second = measurements.split("  - ")[1:]
-        study.write_text(f"{head}taint: {{load: 31%}}\n{marker}  - {second}  - {first}")
-        project.jobs()
-        assert {path: path.read_bytes() for path in project.folder.glob("results/plans/**/*.json")} == plans != {}
-        run.kill()
+        try:
+            (held,) = wait(lambda: [pid for pid in project.at_work() if state_of(pid) == "T"])
+            plans = {path: path.read_bytes() for path in project.folder.glob("results/plans/**/*.json")}
+            study.write_text(f"{head}taint: {{load: 31%}}\n{marker}  - {saturation}  - {recovery}")
+            project.jobs()
+            assert {path: path.read_bytes() for path in project.folder.glob("results/plans/**/*.json")} == plans
+            assert len(plans) == 2
+        finally:
+            run.kill()
     let_end(held)
     wait(lambda: not project.at_work())
 
-    (begun,) = project.folder.glob("results/recordings/*/*/*.part")
+    (begun,) = project.folder.glob("results/recordings/op7/pts-idle-recovery/*.part")
     done = project.drivelab("run", project.study)
     assert done.returncode == 0, done.stdout + done.stderr
     finished = begun.with_suffix("")
