@@ -13,8 +13,6 @@ from mini_project import Project
 from drivelab.analysis.soundness import sound
 from drivelab.tables import io
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 
 def recording(project: Project, drive: str, measurement: str) -> Path:
     return next((project.folder / "results/recordings" / drive / measurement).glob("*-run1"))

@@ -15,8 +15,6 @@ from mini_project import Project
 from drivelab.recording.writer import read_journal
 from drivelab.tables import io
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 
 def test_a_second_run_says_the_result_and_does_nothing(copy: Project) -> None:
     before = copy.recordings()

@@ -1,13 +1,11 @@
-"""A study that is run drive by drive, by the real commands: a drive that fails, a killed run, a study that grows.
-
-Each test goes on with what those before it have left.
-"""
+"""A study that is run drive by drive, by the real commands: a drive that fails, a killed run, a study that grows."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from fleet_project import FleetProject, fleet_project
@@ -17,14 +15,13 @@ from drivelab.recording.writer import read_journal
 from drivelab.tables import io
 from drivelab.virtual.faults import Fault, set_faults
 
-pytestmark = pytest.mark.xdist_group("fleet")
 JOINED = {"fleet_tables": [""], "fleet_deltas": [""], "fleet_report": [""], "fleet_complete": [""]}
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> FleetProject:
+@pytest.fixture
+def project(tmp_path: Path) -> FleetProject:
     """Two drives of three, one short loop each. PNG is left out: it is a third of the time."""
-    made = fleet_project(tmp_path_factory.mktemp("fleet") / "project", 3)
+    made = fleet_project(tmp_path / "project", 3)
     study = (made.folder / made.study).read_text().partition("  - protocol: pts-write-saturation")[0]
     (made.folder / made.study).write_text(study.replace("drives: [d1, d2, d3]", "drives: [d1, d2]"))
     made.edit("Snakefile", '"png", "yes"', '"png", "no"')
@@ -32,7 +29,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> FleetProject:
     return made
 
 
-def test_a_drive_that_fails_is_named_once_and_stops_no_other(project: FleetProject) -> None:
+def a_drive_that_fails_is_named_once_and_stops_no_other(project: FleetProject) -> None:
     state = project.parts / "d2/virtual/FLEET-d2.state"
     state.parent.mkdir(parents=True)
     set_faults(state, Fault("gone"))
@@ -55,7 +52,7 @@ def test_a_drive_that_fails_is_named_once_and_stops_no_other(project: FleetProje
     assert "d2: " in report
 
 
-def test_a_run_that_is_killed_goes_on_with_that_drive_alone_and_measures_nothing_twice(project: FleetProject) -> None:
+def a_run_that_is_killed_goes_on_with_that_drive_alone_and_measures_nothing_twice(project: FleetProject) -> None:
     assert project.jobs() == {"drive": ["d2/2"], **JOINED}
     before = project.evidence()
     (project.folder / "hold/d2").touch()
@@ -86,7 +83,7 @@ def test_a_run_that_is_killed_goes_on_with_that_drive_alone_and_measures_nothing
     assert project.jobs() == {}
 
 
-def test_commands_see_the_tables_and_recordings_of_every_drive(project: FleetProject) -> None:
+def commands_see_the_tables_and_recordings_of_every_drive(project: FleetProject) -> None:
     sql = "SELECT count(DISTINCT drive) AS n FROM summary"
     assert '"n": 2' in project.drivelab("query", sql, "--results", "results", "--format", "json").stdout
     assert "d2 against d1" in project.drivelab("compare", "d1", "d2", "--results", "results").stdout
@@ -94,7 +91,7 @@ def test_commands_see_the_tables_and_recordings_of_every_drive(project: FleetPro
     assert verified.stdout.startswith("2 of 2 recordings are as they were measured")
 
 
-def test_a_study_that_is_changed_while_it_runs_is_carried_out_as_planned_or_not_at_all(project: FleetProject) -> None:
+def a_study_that_is_changed_while_it_runs_is_carried_out_as_planned_or_not_at_all(project: FleetProject) -> None:
     """It grows by one more drive, more runs of d2, and a threshold, all at once; d3 comes first and is at work."""
     before = project.evidence()
     project.edit(project.study, "drives: [d1, d2]", "drives: [d1, d2, d3]")
@@ -121,7 +118,7 @@ def test_a_study_that_is_changed_while_it_runs_is_carried_out_as_planned_or_not_
     assert project.jobs() == grown
 
 
-def test_a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_its_seed(project: FleetProject) -> None:
+def a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_its_seed(project: FleetProject) -> None:
     """That study: d1 and d3 are only analysed anew."""
     before = project.evidence()
     done = project.drivelab("run", project.study)
@@ -134,3 +131,12 @@ def test_a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_
     for drive in ("d1", "d3"):
         assert "rule measure" not in (project.parts / drive / "logs/snakemake.log").read_text()
     assert project.jobs() == {}
+
+
+def test_the_life_of_a_fleet(project: FleetProject) -> None:
+    """One test, as each part goes on with what those before it have left, and tests may run on several workers."""
+    a_drive_that_fails_is_named_once_and_stops_no_other(project)
+    a_run_that_is_killed_goes_on_with_that_drive_alone_and_measures_nothing_twice(project)
+    commands_see_the_tables_and_recordings_of_every_drive(project)
+    a_study_that_is_changed_while_it_runs_is_carried_out_as_planned_or_not_at_all(project)
+    a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_its_seed(project)

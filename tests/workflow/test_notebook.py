@@ -11,8 +11,6 @@ import pytest
 from matplotlib.figure import Figure
 from mini_project import ROOT, Project
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 
 def test_every_cell_runs_and_shows_what_it_says(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = json.loads((ROOT / "docs/explore.ipynb").read_text(encoding="utf-8"))

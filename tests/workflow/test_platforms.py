@@ -9,12 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from mini_project import Project
 
 from drivelab.tables import io
-
-pytestmark = pytest.mark.xdist_group("workflow")
 
 STUDY = """\
 name: mini

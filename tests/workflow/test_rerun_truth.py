@@ -11,8 +11,6 @@ from rerun_cases import CASES, PAGE, Case, measured, of, with_table
 
 from drivelab.tables import io
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 
 @pytest.mark.parametrize("case", CASES, ids=[case.change for case in CASES])
 def test_exactly_these_jobs(case: Case, copy: Project) -> None:

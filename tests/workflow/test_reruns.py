@@ -9,10 +9,7 @@ import os
 import re
 from pathlib import Path
 
-import pytest
 from mini_project import Project
-
-pytestmark = pytest.mark.xdist_group("workflow")
 
 
 def test_a_dry_run_plans_the_whole_chain(tmp_path: Path) -> None:

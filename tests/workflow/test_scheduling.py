@@ -13,8 +13,6 @@ from mini_project import Project
 from drivelab.recording.writer import Recording, read_journal
 from drivelab.stages.planning import Campaign
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 RUN_AND_TELL_OF_TIMERS = """\
 import sys
 from snakemake.cli import main

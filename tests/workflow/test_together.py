@@ -13,8 +13,6 @@ from mini_project import Project
 from drivelab.recording.writer import read_journal
 from drivelab.tables import io
 
-pytestmark = pytest.mark.xdist_group("workflow")
-
 PROTOCOL = protocol("100ms", "1s", queue_depth=4)
 STUDY = """\
 name: mini
