@@ -40,6 +40,8 @@ _LEAST_FREE_BYTES = 2**20
 """Less than a cell's evidence takes."""
 _NAMED = 3
 """Recordings that are named in the end of a run."""
+_MOST_SAID = 20
+"""Sentences of a run that failed: a fleet may have a thousand drives that fail alike."""
 
 
 def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) -> int:
@@ -85,7 +87,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
                     layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S
                 )
     if status != 0:
-        _explain(logs, status)
+        explain(logs, status)
         return 1
     _result(campaign, time.monotonic() - started_s)
     return 0
@@ -186,7 +188,7 @@ def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
                 manage.stop(name)
 
 
-def _explain(logs: Path, status: int) -> None:
+def explain(logs: Path, status: int) -> None:
     """The sentences with which stages failed, or which of them ended without any; else where to look."""
     whole = (logs / "snakemake.log").read_text(errors="replace")
     together = {one for chain in cluster_log.failed_chains(whole) for one in chain.parts}
@@ -197,6 +199,8 @@ def _explain(logs: Path, status: int) -> None:
         sentences.append(
             f"drivelab: Snakemake was killed by signal {-status}; what is finished is kept, run again to go on"
         )
+    if len(sentences) > _MOST_SAID:
+        sentences = [*sentences[:_MOST_SAID], f"drivelab: and {len(sentences) - _MOST_SAID} more like these in the log"]
     print("\n".join(sentences or whole.splitlines()[-25:]), file=sys.stderr)
     print(
         f"drivelab: the study is not complete; what is finished is kept. Log: {logs}/snakemake.log",

@@ -1,12 +1,13 @@
-"""What `drivelab run` says in the end of evidence that is in no result."""
+"""What `drivelab run` says in the end: of evidence that is in no result, and of what failed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
-from drivelab.cli.runner import left_out_words
+from drivelab.cli.runner import explain, left_out_words
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
@@ -36,3 +37,22 @@ def test_recordings_that_are_left_out_as_a_whole_are_named(tmp_path: Path) -> No
     io.write(table, path, "exclusions")
     said = left_out_words(path)
     assert said.startswith("5 things were left out of the results (duplicated run 5), among them all of a, b, c and 1 ")
+
+
+@pytest.mark.parametrize(("failed", "said"), [(3, 3), (20, 20), (1000, 21)])
+def test_of_a_thousand_that_failed_alike_a_few_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], failed: int, said: int
+) -> None:
+    told = [
+        f"Error in rule drive:\n    jobid: {number}\n    log: {tmp_path}/{number}.log (check)\n"
+        for number in range(failed)
+    ]
+    (tmp_path / "snakemake.log").write_text("".join(told))
+    for number in range(failed):
+        (tmp_path / f"{number}.log").write_text(f"drivelab: drive 'd{number}': the study was changed\n")
+    explain(tmp_path, 1)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == said + 1
+    if failed > said:
+        assert lines[-2] == f"drivelab: and {failed - 20} more like these in the log"
+    assert lines[-1].startswith("drivelab: the study is not complete")
