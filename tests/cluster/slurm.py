@@ -123,10 +123,11 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0
         return found.stdout.strip()
 
     def completed(self) -> list[dict[str, str]]:
-        """Jobs that have ended, oldest first, as Slurm's own record tells of them."""
+        """Jobs that have ended, in the order of their submission, as Slurm's own record tells of them."""
         path = self.folder / "completed.txt"
         lines = path.read_text().splitlines() if path.exists() else []
-        return [dict(field.partition("=")[::2] for field in line.split(" ")) for line in lines]
+        found = [dict(field.partition("=")[::2] for field in line.split(" ")) for line in lines]
+        return sorted(found, key=lambda job: int(job["JobId"]))
 
     @property
     def environment(self) -> dict[str, str]:
