@@ -11,13 +11,11 @@ from pathlib import Path
 
 from drivelab.config.study import PARTS, Study
 from drivelab.errors import UserError
-from drivelab.recording.places import OWNER, owner, refuse_other_owner
+from drivelab.recording.places import OWNER, RUN_LOCK, owner, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED
 from drivelab.trace import catalogue
 
 REQUIREMENTS = "versions/requirements.txt"
-RUN_LOCK = ".run.lock"
-"""File of a results folder that `drivelab run` holds a lock of, and truncates also where it cannot have that."""
 ELSEWHERE = "elsewhere"
 """Folder of an archive for what does not lie in the project's folder, by its whole path."""
 RECORDS = ".snakemake/metadata"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from drivelab.archive.contents import REQUIREMENTS, RUN_LOCK, archived_name
+from drivelab.archive.contents import REQUIREMENTS, archived_name
 from drivelab.config.study import PARTS, Study
+from drivelab.recording.places import RUN_LOCK
 
 _RESULTS = {
     "report/index.html": "The report: all results, one file to be read in a browser",

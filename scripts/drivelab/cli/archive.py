@@ -78,8 +78,8 @@ def _at_rest(study: Study) -> Iterator[None]:
     Where no run has left its lock there is none to hold, as making one would be a change of the study. What begins
     then, or on another host, is found by what it writes.
     """
-    from drivelab.archive.contents import RUN_LOCK
     from drivelab.errors import UserError
+    from drivelab.recording.places import RUN_LOCK
     from drivelab.stages import locks
     from drivelab.stages.progress import read_status, state_now
 

@@ -19,6 +19,7 @@ from drivelab.errors import UserError
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
 from drivelab.parent import ending_with_parent
+from drivelab.recording.places import RUN_LOCK
 from drivelab.stages import consent, failures, locks
 from drivelab.stages.budget import require_within
 from drivelab.stages.cluster import Cluster
@@ -64,7 +65,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
     _show_and_agree(campaign, yes)
     logs = campaign.study.results / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    with (campaign.study.results / ".run.lock").open("w") as lock:
+    with (campaign.study.results / RUN_LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -10,6 +10,8 @@ from drivelab.plan.plan import drive_in_sheet
 
 OWNER = "study.txt"
 """File of a results folder with the name of the study that it is of."""
+RUN_LOCK = ".run.lock"
+"""File of a results folder that `drivelab run` holds a lock of, and truncates also where it cannot have that."""
 
 
 def homes(results: Path) -> list[Path]:

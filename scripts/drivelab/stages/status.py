@@ -143,8 +143,7 @@ class Remaining:
 
         if plan.clock == "virtual":
             return None
-        known = plan.virtual
-        capacity_bytes = self._campaign.capacity_bytes(plan) if known else ASSUMED_CAPACITY_BYTES
+        capacity_bytes = self._campaign.capacity_bytes(plan) if plan.virtual else ASSUMED_CAPACITY_BYTES
         return self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).likely_s
 
 
