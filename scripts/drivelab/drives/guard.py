@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from drivelab.config.drives_sheet import SheetRow
@@ -12,6 +14,10 @@ from drivelab.drives.holders import Host
 from drivelab.errors import UserError
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
+
+PASSING_S = 3.0
+"""Whoever has a drive open for less is no holder."""
+_AGAIN_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
 
     Raises UserError naming the drive, the reason and the remedy: the sheet does not say `destructive: yes`, the
     serial is another or missing, the firmware is not the one that the sheet pins, or something holds the device (see
-    `holder`). Nothing is written.
+    `holder`) for longer than in passing. Nothing is written.
     """
     where = f"{row.source}: drive '{row.drive}'"
     if not row.destructive:
@@ -60,10 +66,21 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
             f"{where} has firmware {firmware or 'that it does not tell'}, the sheet pins it to {row.firmware}; enter "
             "the other one to measure the drive with it, anew. Nothing was written."
         )
-    reason = holder(f"/dev/{name}", name)
+    reason = _lasting(lambda: holder(f"/dev/{name}", name))
     if reason is not None:
         raise UserError(f"{where} at /dev/{name} may not be used: {reason}; release it first. Nothing was written.")
     return ApprovedDevice(f"/dev/{name}", name, serial, row.virtual)
+
+
+def _lasting(question: Callable[[], str | None]) -> str | None:
+    """The answer, or None as soon as that is the answer, for PASSING_S.
+
+    Programs open drives in passing: to look at what is on them, or for a loop device that is free (losetup).
+    """
+    deadline_s = time.monotonic() + PASSING_S
+    while (answer := question()) is not None and time.monotonic() < deadline_s:
+        time.sleep(_AGAIN_S)
+    return answer
 
 
 def actual_serial(device: str, name: str) -> str | None:

@@ -273,3 +273,16 @@ def test_a_firmware_that_the_sheet_does_not_pin_is_refused(monkeypatch: pytest.M
     if tells is not None:
         row = SheetRow("a", "x", "S1", True, "", "line 2", firmware=tells)
         assert guard.approve(row, "/dev/sdz").serial == "S1"
+
+
+def test_who_has_a_drive_open_in_passing_is_no_holder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard.sysfs, "kernel_name", lambda device: "sdz")
+    monkeypatch.setattr(guard, "actual_serial", lambda device, name: "S1")
+    row = SheetRow("a", "x", "S1", True, "", "line 2")
+    answers = iter(["process 7 (losetup) has /dev/sdz open for writing", "the kernel holds it", None])
+    monkeypatch.setattr(guard, "holder", lambda device, name: next(answers))
+    assert guard.approve(row, "/dev/sdz").name == "sdz"
+    monkeypatch.setattr(guard, "holder", lambda device, name: "process 7 (dd) has /dev/sdz open for writing")
+    monkeypatch.setattr(guard, "PASSING_S", 0.1)
+    with pytest.raises(UserError, match=r"process 7 .dd. has.*release it first"):
+        guard.approve(row, "/dev/sdz")
