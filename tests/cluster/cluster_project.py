@@ -98,6 +98,12 @@ class ClusterProject(Project):
         name = f"VIRTUAL-{drive.upper()}"
         self.edit("config/spread.tsv", f"{name}\tyes\t\t{DRIVES[drive]}\n", f"{name}\tyes\t\t{host}\n")
 
+    def plan_last(self, drive: str, *, after: str) -> None:
+        """Have the plan of a drive written after another's, or after a minute where one core does not do both."""
+        other = f"results/plans/{after}/*/*.json"
+        waits = f"[ {{wildcards.drive}} != {drive} ] || timeout 60 sh -c 'until ls {other}; do sleep 0.1; done' || true"
+        self.edit("workflow/rules/plan.smk", '"printf ', f'"{waits}; printf ')
+
     def ended(self, process: subprocess.Popen[bytes]) -> tuple[int, str]:
         """Exit status and output."""
         process.wait()

@@ -11,13 +11,15 @@ from waiting import wait_until
 
 
 def test_a_study_goes_on_when_it_is_killed_and_nothing_is_measured_twice(project: ClusterProject, slurm: Slurm) -> None:
+    project.plan_last("op7", after="op7-512e")
     project.hold("op7", "op28")
     first = project.start()
     held = [project.held(drive) for drive in ("op7", "op28")]
+    assert not project.journal("op7-512e", "purge"), "a host takes its drives as the study lists them"
     project.kill(first)
 
     second = project.start()
-    pending = ["squeue", "-h", "-t", "PENDING", "-o", "%k"]  # with others, if the third drive came first
+    pending = ["squeue", "-h", "-t", "PENDING", "-o", "%k"]
     wait_until(lambda: slurm.ask(*pending).count("rule_chain_") == 2, "the same chains to be submitted", project.tell)
     for pid in held:
         os.kill(pid, signal.SIGCONT)

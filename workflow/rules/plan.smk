@@ -1,7 +1,9 @@
 rule plan:
     output:
         temp(layout.path("plans/RECORDING.json")),
-    priority: scheduling.priority_of_plan
+    priority: scheduling.first
+    resources:
+        **scheduling.planning(),
     params:
         plan=lambda wildcards: layout.planned(wildcards).plan.to_json(),
     shell:

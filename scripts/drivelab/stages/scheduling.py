@@ -67,23 +67,25 @@ class Scheduling:
         """Of a job that measures several drives at the same time."""
         return max(self._priority(self.campaign.by_recording[one].plan, len(STAGES) - 1) for one in recordings)
 
-    def priority_of_plan(self, wildcards: Any) -> int:
-        """All plans are written before the first chain begins, or it would be one whose plan happens to be there."""
-        return self.first + self._priority(self._planned(wildcards), 0)
-
     @property
     def first(self) -> int:
         """Above every chain but one that was interrupted."""
         return len(STAGES) * (len(self.campaign.plans) + 1)
+
+    def planning(self) -> dict[str, Use]:
+        """Resources of the job that writes a plan: a place on the drive's host.
+
+        As it comes `first`, all plans of a host are written before the first of its chains begins; that would be the
+        one whose plan happens to be there, whatever the study's order.
+        """
+        return self._at_host(self._planned)
 
     def chain(self, stage: str) -> dict[str, Use]:
         """Resources of a stage: a place on the drive's host, there the drive if several are in use, and the cluster's.
 
         For jobs with the wildcards of a recording.
         """
-        uses: dict[str, Use] = {}
-        for host in self._hosts:
-            uses[_name("host", host)] = lambda wildcards, host=host: int(self._place(self._planned(wildcards)) == host)
+        uses = self.planning()
         for drive in self._side_by_side:
             uses[_name("drive", drive)] = lambda wildcards, drive=drive: int(
                 self._planned(wildcards).sheet_drive == drive
@@ -123,11 +125,7 @@ class Scheduling:
             left = [plan for plan in of_drive(drive) if not is_recorded(plan)]
             return _ANALYSIS_MIN + sum(self._runtime_min(plan, stage) for plan in left for stage in STAGES)
 
-        uses: dict[str, Use] = {}
-        for host in self._hosts:
-            uses[_name("host", host)] = lambda wildcards, host=host: int(
-                self._place(of_drive(wildcards.drive)[0]) == host
-            )
+        uses = self._at_host(lambda wildcards: of_drive(wildcards.drive)[0])
         if (cluster := self.cluster) is not None:
             uses |= {
                 "gres": lambda wildcards: self._gres(of_drive(wildcards.drive)[0]),
@@ -142,6 +140,13 @@ class Scheduling:
     def here(self) -> dict[str, int]:
         """Resources of a job that keeps this host busy with no drive of the study: one of its places, whoever's."""
         return {_name("host", host): 1 for host in self._hosts} if self.cluster is None else {}
+
+    def _at_host(self, plan_of: Callable[[Any], Plan]) -> dict[str, Use]:
+        """A place on the host of the plan that a job is for."""
+        return {
+            _name("host", host): lambda wildcards, host=host: int(self._place(plan_of(wildcards)) == host)
+            for host in self._hosts
+        }
 
     def _place(self, plan: Plan) -> str:
         """Where a plan is carried out; what may be anywhere is, without a cluster."""
