@@ -115,6 +115,10 @@ def test_a_recording_in_the_place_of_another_is_refused(copy: Project) -> None:
     place, other = (recording(copy, drive, "pts-iops") for drive in ("op7", "op28"))
     shutil.rmtree(place)
     shutil.copytree(other, place)
+    verified = copy.drivelab("verify", "results/recordings")
+    assert verified.returncode == 1
+    assert f"{place.name}: holds the recording op28/pts-iops/{other.name}, which was copied" in verified.stdout
+    assert "5 of 6 recordings are as they were measured" in verified.stdout
     analysed_anew(copy, place)
     refused = copy.snakemake()
     assert refused.returncode != 0
