@@ -6,6 +6,7 @@ Nothing else of the library imports this module, as it imports Snakemake: the wo
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,19 @@ class Records(FilePersistence):  # type: ignore[misc]  # Snakemake ships no type
     that the record speaks of. After the loss of `.snakemake`, under another version, or where two checkouts share
     results, a table of other parameters or code would stay. An analysis, whose rule carries a digest of its code,
     costs seconds: it is made again.
+
+    Its locks are those of one study, in the folder `locks`.
     """
+
+    locks: Path
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._lockdir = str(self.locks)
+
+    def _write_locks(self, lock_type: str, keys: Iterable[str]) -> None:
+        Path(self._lockdir).mkdir(parents=True, exist_ok=True)
+        super()._write_locks(lock_type, keys)
 
     def has_metadata(self, job: Any) -> bool:
         """True: `params_changed` judges what there is no record of."""

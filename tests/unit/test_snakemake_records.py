@@ -12,11 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from snakemake.exceptions import LockException
 from snakemake.io import IOFile
 from snakemake.iocontainers import Namedlist
 from snakemake.persistence import RECORD_FORMAT_VERSION, MetadataRecord
 
 from drivelab.snakemake_records import Records
+from drivelab.stages.locks import held, place
 
 CODE = {"code": "digest of the code"}
 
@@ -24,6 +26,7 @@ CODE = {"code": "digest of the code"}
 @pytest.fixture
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Records:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Records, "locks", tmp_path / "locks", raising=False)
     return Records()
 
 
@@ -123,3 +126,24 @@ def test_a_manifest_is_read_once_a_job(records: Records, monkeypatch: pytest.Mon
 def test_the_command_does_not_import_snakemake() -> None:
     code = "import sys, drivelab.cli.main; sys.exit('snakemake' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_end_of_one_study_takes_no_locks_from_another(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_study(name: str) -> Records:
+        job = Job("tables", [f"{name}-cells"], CODE, manifest=f"{name}.json")
+        monkeypatch.setattr(Records, "locks", place(Path("results") / name))
+        made = Records()
+        made.dag = SimpleNamespace(jobs=[job], needrun_jobs=lambda: [job])
+        return made
+
+    one, same, two = of_study("one"), of_study("one"), of_study("two")
+    with one.lock():
+        with two.lock():
+            assert held(Path("results/one"))
+            assert held(Path("results/two"))
+        assert not held(Path("results/two"))
+        with pytest.raises(LockException), same.lock():
+            pass
+    assert not held(Path("results/one"))
+    with two.lock():
+        assert held(Path("results/two"))

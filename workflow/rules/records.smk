@@ -1,5 +1,7 @@
 import snakemake.workflow as of_snakemake
 
 from drivelab.snakemake_records import Records
+from drivelab.stages.locks import place
 
+Records.locks = place(layout.campaign.study.results)
 of_snakemake.FilePersistence = Records

@@ -1,27 +1,35 @@
-"""Snakemake's locks on the files of a folder, which a killed Snakemake leaves behind."""
+"""Snakemake's locks of a study, which a killed Snakemake leaves behind."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 from drivelab.config.study import DEFAULT_STUDY, PARTS
-from drivelab.config.study_parts import IN_RESULTS
 from drivelab.errors import UserError
 
 _LOCKS = Path(".snakemake/locks")
 
 
-def clear(study: Path, results: Path) -> bool:
-    """Remove locks on files of a study's results, after making sure that no Snakemake is at work on that study.
+def place(results: Path) -> Path:
+    """Folder for the locks of the study with this results folder.
 
-    Those of other studies, which may be run in this folder at the same time, stay. Returns whether there were any.
-    Raises UserError when a Snakemake is at work on it.
+    Snakemake has one for all that runs in a folder, and removes it at the end of each run: one of two studies side by
+    side would fail or lose its locks.
+    """
+    return _LOCKS / quote(str(results), safe="")
+
+
+def clear(study: Path, results: Path) -> bool:
+    """Remove the locks of a study, after making sure that no Snakemake is at work on it.
+
+    Returns whether there were any. Raises UserError when a Snakemake is at work on it.
     """
     if (pid := at_work(study)) is not None:
         raise UserError(f"Snakemake (process {pid}) is at work on {study}; wait for it to end, or end it")
-    found = list(_locks(results))
+    found = list(place(results).glob("*.lock"))
     for path in found:
         path.unlink(missing_ok=True)
     return bool(found)
@@ -33,23 +41,7 @@ def held(results: Path) -> bool:
     Of a drive of a fleet as well, whose own Snakemake has no locks.
     """
     whole = results.parent.parent if results.parent.name == PARTS else results
-    return any(True for _ in _locks(whole))
-
-
-def _locks(results: Path) -> Iterator[Path]:
-    for path in _LOCKS.glob("*.lock"):
-        try:
-            ours = any(_is_of(results, line) for line in path.read_text(encoding="utf-8").splitlines())
-        except (OSError, UnicodeDecodeError):  # gone with its Snakemake, or cut short by a crash
-            ours = path.exists()
-        if ours:
-            yield path
-
-
-def _is_of(results: Path, path: str) -> bool:
-    """Whether a path is below a results folder; other studies may be below it, too."""
-    below = path.removeprefix(f"{results}/")
-    return below != path and below.partition("/")[0] in IN_RESULTS
+    return any(place(whole).glob("*.lock"))
 
 
 def at_work(study: Path) -> int | None:

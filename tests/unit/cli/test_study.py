@@ -110,16 +110,14 @@ def test_studies_side_by_side(project: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_only_the_locks_of_the_study_are_cleared(project: Path) -> None:
-    folder = Path(".snakemake/locks")
-    folder.mkdir(parents=True)
-    ours, theirs, torn, below = (folder / f"{number}.output.lock" for number in range(4))
-    ours.write_text("results/one/tables/a\nresults/one/tables/b\n")
-    theirs.write_text("results/one-more/tables/a\n")
-    below.write_text("results/one/other-study/tables/a\n")
-    torn.write_bytes(b"\xff\xfe")
+    ours, theirs, below = (locks.place(Path("results") / one) for one in ("one", "one-more", "one/other-study"))
+    for folder in (ours, theirs, below):
+        folder.mkdir(parents=True)
+        (folder / "0.output.lock").write_text("results/one/tables/a\n")
     assert locks.held(Path("results/one"))
     assert locks.held(Path("results/one/drives/op7")), "a part of a fleet, whose own Snakemake has no locks"
     assert locks.clear(Path("config/one.yaml"), Path("results/one"))
-    assert sorted(path.name for path in folder.iterdir()) == [theirs.name, below.name]
     assert not locks.clear(Path("config/one.yaml"), Path("results/one"))
     assert not locks.held(Path("results/one/drives/op7"))
+    assert locks.held(Path("results/one-more"))
+    assert locks.held(Path("results/one/other-study"))
