@@ -11,7 +11,7 @@ from typing import Any
 from made_plans import made_plan
 
 from drivelab.fio.document import documents
-from drivelab.plan.plan import canonical
+from drivelab.plan.plan import Plan, canonical
 from drivelab.recording.checksums import CHECKSUMS, MANIFEST
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.measure import measure
@@ -35,6 +35,19 @@ def copied(recording: Path, results: Path) -> Path:
     place = results / "recordings" / Path(*recording.parts[-3:])
     shutil.copytree(recording, place)
     without_checksums(place)
+    return place
+
+
+def another_run(recording: Path, run: int) -> Path:
+    """A copy beside it that calls itself another run, without checksums."""
+    plan = Plan.read(recording / "plan.json")
+    again = Plan(plan.subject, {**plan.context, "run": run})
+    place = recording.with_name(f"{plan.digest}-run{run}")
+    shutil.copytree(recording, place)
+    without_checksums(place)
+    (place / "plan.json").write_text(again.to_json())
+    manifest = json.loads((place / MANIFEST).read_text())
+    (place / MANIFEST).write_text(json.dumps({**manifest, "recording": again.recording}))
     return place
 
 

@@ -111,14 +111,26 @@ def test_evidence_that_was_altered_is_named_to_the_end_of_the_run(copy: Project)
     assert "4 of 6 recordings are as they were measured" in verified.stdout
 
 
-def test_a_recording_in_the_place_of_another_is_refused(copy: Project) -> None:
+def test_a_recording_in_the_place_of_another_is_refused(copy: Project, tmp_path: Path) -> None:
     place, other = (recording(copy, drive, "pts-iops") for drive in ("op7", "op28"))
     shutil.rmtree(place)
     shutil.copytree(other, place)
+    held = f"recording.json: that of op28/pts-iops/{other.name}, copied or moved here"
     verified = copy.drivelab("verify", "results/recordings")
     assert verified.returncode == 1
-    assert f"{place.name}: holds the recording op28/pts-iops/{other.name}, which was copied" in verified.stdout
+    assert f"{place.name}/{held}" in verified.stdout
     assert "5 of 6 recordings are as they were measured" in verified.stdout
+    traced = copy.drivelab("evidence", "op7", "pts-iops", "RND 4KiB 0/100", "iops")
+    assert traced.returncode == 1
+    assert held in " ".join(traced.stdout.split())
+    archived = copy.drivelab("archive", "create", copy.study, "-o", str(tmp_path / "study.tar.gz"))
+    assert f"{place.name}/{held} since it was measured" in archived.stdout
+    compared = copy.drivelab("compare", "op7", "op28")
+    assert compared.returncode == 2
+    assert f"holds the recording op28/pts-iops/{other.name}" in compared.stderr
+    status = copy.drivelab("study", "status", copy.study)
+    assert "drives: 1 failed, 1 done" in status.stdout
+    assert f"{held.replace(':', ' is')}; move the folder to its place" in " ".join(status.stdout.split())
     analysed_anew(copy, place)
     refused = copy.snakemake()
     assert refused.returncode != 0

@@ -21,7 +21,18 @@ from drivelab.archive.preview import preview
 from drivelab.archive.publication import Publication
 from drivelab.config.study import Study
 from drivelab.errors import UserError
-from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MANIFEST, MISSING, lines_of, lost, parse
+from drivelab.recording.checksums import (
+    ADDED,
+    ALTERED,
+    CHECKSUMS,
+    MANIFEST,
+    MISPLACED,
+    MISSING,
+    lines_of,
+    lost,
+    misplaced,
+    parse,
+)
 from drivelab.recording.writer import UNFINISHED
 
 README = "README.txt"
@@ -200,7 +211,7 @@ def _fill(
             sizes[item.name] = status.st_size
             latest_s = max(latest_s, int(status.st_mtime))
             watch(status.st_size)
-        written.altered = dict(sorted({**dict(_altered(digests, sums)), **dict(_lost(items))}.items()))
+        written.altered = dict(sorted([*_altered(digests, sums), *_of_manifests(items)]))
         graph = crate(study, items, digests, sizes, publication)
         refuse_changes(study, items, without)  # after the last look at any of them, or they may not fit together
     texts = {README: _readme(study), METADATA: graph, PREVIEW: preview(graph, _first(study))}
@@ -254,12 +265,15 @@ def _altered(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[
                 yield name, MISSING if name not in digests else ADDED if name not in expected else ALTERED
 
 
-def _lost(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
-    """Checksums of finished recordings that are not there, though the recording says that there were some."""
+def _of_manifests(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
+    """Finished recordings that are in the place of others, and checksums that their recording says there were."""
     for item in items:
         folder = item.path.parent
-        if item.path.name == MANIFEST and not UNFINISHED.search(folder.name) and lost(folder):
-            yield item.name.removesuffix(MANIFEST) + CHECKSUMS, MISSING
+        if item.path.name == MANIFEST and not UNFINISHED.search(folder.name):
+            if (other := misplaced(folder)) is not None:
+                yield item.name, MISPLACED.format(recording=other)
+            if lost(folder):
+                yield item.name.removesuffix(MANIFEST) + CHECKSUMS, MISSING
 
 
 def _recording_of(name: str, prefixes: Collection[str]) -> str | None:

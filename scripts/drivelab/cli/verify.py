@@ -10,7 +10,6 @@ from typing import Any
 
 from drivelab.errors import UserError
 from drivelab.recording.checksums import CHECKSUMS, altered, checksummed
-from drivelab.recording.places import check_place
 from drivelab.recording.writer import MANIFEST, UNFINISHED
 
 _SIGNS = (MANIFEST, CHECKSUMS, "journal.jsonl")
@@ -22,8 +21,8 @@ def add_parser(commands: Any) -> None:
         "verify",
         help="whether recordings are as they were measured, by their checksums",
         description="Compares every file of finished recordings with the SHA-256 that was taken when they were "
-        "complete. Names what was altered, is missing or was added, and recordings in the place of others below a "
-        "folder called recordings; ends with status 1 then.",
+        "complete. Names what was altered, is missing or was added, and recordings in the place of others; ends with "
+        "status 1 then.",
     )
     one.add_argument(
         "folders", nargs="+", type=Path, metavar="FOLDER", help="a recording, or any folder above recordings"
@@ -44,36 +43,22 @@ def recordings_below(folders: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def _misplaced(recording: Path) -> str | None:
-    """Why a recording whose files are sound is not the one of its place in a study's results, if it is in one."""
-    if recording.resolve().parts[-4:-3] == ("recordings",):
-        try:
-            check_place(recording)
-        except UserError as error:
-            return str(error)
-    return None
-
-
 def _verify(options: argparse.Namespace) -> int:
     recordings = recordings_below(options.folders)
     unknown = [str(one) for one in recordings if not checksummed(one)]
     changes = {str(one): found for one in recordings if (found := altered(one))}
-    misplaced = {str(one): why for one in recordings if str(one) not in changes and (why := _misplaced(one))}
-    unknown = [one for one in unknown if one not in {*changes, *misplaced}]
-    sound = [one for one in recordings if str(one) not in {*changes, *misplaced, *unknown}]
+    unknown = [one for one in unknown if one not in changes]
+    sound = [one for one in recordings if str(one) not in {*changes, *unknown}]
     files = sum((one / CHECKSUMS).read_bytes().count(b"\n") for one in sound)
     if options.json:
-        facts = {"as_measured": len(sound), "files": files, "altered": changes, "misplaced": misplaced,
-                 "not_checksummed": unknown}  # fmt: skip
+        facts = {"as_measured": len(sound), "files": files, "altered": changes, "not_checksummed": unknown}
         print(json.dumps(facts, indent=1))
-        return 1 if changes or misplaced else 0
+        return 1 if changes else 0
     for recording, found in changes.items():
         for name, what in found.items():
             print(f"{recording}/{name}: {what}")
-    for words in misplaced.values():
-        print(words)
     for recording in unknown:
         print(f"{recording}: not checksummed, it was made before recordings were")
     told = f"; of {len(unknown)} nobody can tell" if unknown else ""
     print(f"{len(sound)} of {len(recordings)} recordings are as they were measured, {files} files{told}")
-    return 1 if changes or misplaced else 0
+    return 1 if changes else 0

@@ -19,6 +19,7 @@ from drivelab.recording.writer import MANIFEST, UNFINISHED, read_journal
 from drivelab.tables import io
 from drivelab.tables.facts import recording_facts
 from drivelab.tables.inventory import UNKNOWN
+from drivelab.tables.soundness import check_place
 from drivelab.words import some
 
 _FEW = 8
@@ -63,7 +64,7 @@ def parse(text: str) -> Selector:
 def catalogue(results: Path) -> pd.DataFrame:
     """A row with COLUMNS for each finished recording of a folder of results, whatever plan it was made by.
 
-    Of an import what its tables say. Raises UserError where there are none.
+    Of an import what its tables say. Raises UserError where there are none, or one is in the place of another.
     """
     if (results / IMPORTED).exists():
         return _imported(results)
@@ -72,6 +73,8 @@ def catalogue(results: Path) -> pd.DataFrame:
     if not manifests:
         raise UserError(f"{results}: holds no finished recordings; name a folder of results as FOLDER:SELECTOR")
     paths = [one.parent for one in manifests]
+    for path in paths:
+        check_place(path)
     return recording_facts(paths).assign(**pd.DataFrame([_more(one) for one in paths]))[list(COLUMNS)]
 
 

@@ -7,6 +7,7 @@ for files that were added. Times and owners of files do not matter: a copy is as
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import stat
@@ -17,6 +18,7 @@ CHECKSUMS = "SHA256SUMS"
 MANIFEST = "recording.json"
 """Says whether there are checksums, should they be gone; one of the files that they are of."""
 ALTERED, MISSING, ADDED, UNREADABLE = "altered", "missing", "added", "unreadable"
+MISPLACED = "that of {recording}, copied or moved here"
 REPLACED = "replaced by a link"
 """Of a file: its content is that of another place now, which may change at any time."""
 _JOURNAL = "journal.jsonl"
@@ -56,20 +58,36 @@ def checksummed(folder: Path) -> bool:
     return (folder / CHECKSUMS).exists()
 
 
+def misplaced(folder: Path) -> str | None:
+    """Name of the recording that lies in the place of another one, or None.
+
+    Places are below a folder `recordings`: DRIVE/MEASUREMENT/KEY; a copy elsewhere is as good. None also where the
+    manifest tells nothing.
+    """
+    *_, top, drive, measurement, key = ("", "", "", "", *folder.absolute().parts)
+    try:
+        held = json.loads((folder / MANIFEST).read_bytes())["recording"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return None if top != "recordings" or held == f"{drive}/{measurement}/{key}" else str(held)
+
+
 def altered(folder: Path) -> dict[str, str]:
     """What is not as it was when the checksums were taken: ALTERED, MISSING, ADDED, UNREADABLE or REPLACED by path.
 
-    Links are not followed: one that was added is named, wherever it leads to, and so are empty folders, with a slash
-    at the end of the name, but for those that a measurement leaves. Empty where all is as it was, and of a recording
-    of before there were checksums.
+    Of a recording in the place of another the manifest is MISPLACED. Links are not followed: one that was added is
+    named, wherever it leads to, and so are empty folders, with a slash at the end of the name, but for those that a
+    measurement leaves. Empty where all is as it was, and of a recording of before there were checksums.
     """
+    other = misplaced(folder)
+    found = {} if other is None else {MANIFEST: MISPLACED.format(recording=other)}
     if not checksummed(folder):
-        return {CHECKSUMS: MISSING} if lost(folder) else {}
+        return found | ({CHECKSUMS: MISSING} if lost(folder) else {})
     wanted, sound = parse((folder / CHECKSUMS).read_bytes())
     present, others = _files(folder)
     journal = _bytes(folder / _JOURNAL)
     others = {name for name in others if not _left_empty(name, journal)}
-    found = {name: ADDED if name not in wanted else ALTERED for name in others}
+    found |= {name: ADDED if name not in wanted else ALTERED for name in others}
     if not sound:
         found[CHECKSUMS] = ALTERED
     found |= {name: REPLACED for name in (*others & wanted.keys(), CHECKSUMS) if (folder / name).is_symlink()}

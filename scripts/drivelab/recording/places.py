@@ -6,7 +6,7 @@ from pathlib import Path
 
 from drivelab.config.study import PARTS, Study
 from drivelab.errors import UserError
-from drivelab.plan.plan import Plan, drive_in_sheet
+from drivelab.plan.plan import drive_in_sheet
 
 OWNER = "study.txt"
 """File of a results folder with the name of the study that it is of."""
@@ -23,21 +23,6 @@ def home(results: Path, recording: str) -> Path:
     """The one of these that a recording, DRIVE/MEASUREMENT/KEY, belongs to."""
     part = results / PARTS / drive_in_sheet(recording.partition("/")[0])
     return part if part.is_dir() else results
-
-
-def name_of(recording: Path) -> str:
-    """What a recording in this folder must be called: DRIVE/MEASUREMENT/KEY, the last parts of its path."""
-    return "/".join(recording.resolve().parts[-3:])
-
-
-def check_place(recording: Path) -> None:
-    """Raise UserError when the folder holds another recording than its path says: one that was copied there."""
-    held = Plan.read(recording / "plan.json").recording
-    if held != name_of(recording):
-        raise UserError(
-            f"{recording}: holds the recording {held}, which was copied or moved there; remove the folder, and what "
-            "belongs there is measured"
-        )
 
 
 def owner(results: Path) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from drivelab.config.study import ANY_HOST, PARTS, Study
 from drivelab.plan.plan import Plan
+from drivelab.recording.checksums import MANIFEST, MISPLACED
 from drivelab.recording.writer import read_object, worked_s
 from drivelab.stages.fill import FOLDER
 from drivelab.stages.inventory import Inventory, folders
@@ -154,6 +155,11 @@ def _row(campaign: Campaign, recordings: Inventory, status: Status | None, remai
         first.drive, "to do" if left else "done", len(recordings.finished), len(recordings.plans),
         host=None if host == ANY_HOST else host, left_s=remaining.of_all(left),
     )  # fmt: skip
+    if others := recordings.misplaced:
+        name, other = next(iter(others.items()))
+        words = f"{MANIFEST} is {MISPLACED.format(recording=other)}"
+        remedy = "move the folder to its place, or remove it if it is a copy"
+        return replace(row, state="failed", recording=name, reason=f"{words}; {remedy}")
     if not left:
         return row
     row = replace(row, unfinished=tuple(unfinished_of(recordings, None if status is None else status.recording)))

@@ -16,14 +16,13 @@ from drivelab.fio.result import FioResult
 from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.recording.places import check_place
 from drivelab.recording.writer import read_journal
 from drivelab.tables.altered import against_checksums, left_out, refused_unreadable
 from drivelab.tables.applications import application_runs
 from drivelab.tables.belonging import duplicated, fio_of, foreign_devices, of_other_version
 from drivelab.tables.replays import replay_tables
 from drivelab.tables.schemas import SCHEMAS
-from drivelab.tables.soundness import judge, readable_result, readable_slices, unsound_seconds
+from drivelab.tables.soundness import check_place, judge, readable_result, readable_slices, unsound_seconds
 from drivelab.tables.steps import STEADY_STATE, Steps
 from drivelab.tables.telemetry import cell_columns, telemetry_table
 from drivelab.telemetry.log import read_samples

@@ -14,9 +14,9 @@ from drivelab.analysis.exclusions import VERSIONS, WHOLE
 from drivelab.analysis.soundness import FOREIGN
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.recording.places import name_of
 from drivelab.recording.writer import MANIFEST, UNFINISHED, read_journal
 from drivelab.tables.inventory import UNKNOWN
+from drivelab.tables.soundness import name_of
 
 COLUMNS = ("recording", "drive", "measurement", "finished", *VERSIONS, "digests", "cells", "journalled")
 _OF_HOST = ("fio", "kernel")

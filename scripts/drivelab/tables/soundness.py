@@ -23,6 +23,7 @@ from drivelab.analysis.soundness import (
     unsound_cells,
 )
 from drivelab.analysis.windows import without_whole_round
+from drivelab.errors import UserError
 from drivelab.fio.consistency import contradiction, contradiction_of_slice, least_below_zero
 from drivelab.fio.document import CellFailed, Direction, documents, from_document
 from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
@@ -34,6 +35,21 @@ from drivelab.tables.schemas import SCHEMAS
 
 _NOT_A_NUMBER = re.compile(r":\s*-?(nan|inf(inity)?)\b", re.IGNORECASE)
 _NOTHING = Direction(0, 0, 0.0, 0.0, 0.0, float("nan"), float("nan"), {}, 0)
+
+
+def name_of(recording: Path) -> str:
+    """What a recording in this folder must be called: DRIVE/MEASUREMENT/KEY, the last parts of its path."""
+    return "/".join(recording.resolve().parts[-3:])
+
+
+def check_place(recording: Path) -> None:
+    """Raise UserError when the folder holds another recording than its path says: one that was copied there."""
+    held = Plan.read(recording / "plan.json").recording
+    if held != name_of(recording):
+        raise UserError(
+            f"{recording}: holds the recording {held}, which was copied or moved there; move the folder to its "
+            "place, or remove it if it is a copy: what belongs there is measured then"
+        )
 
 
 def readable_result(recording: Path, line: Mapping[str, Any], cell: Cell) -> tuple[FioResult, str | None]:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_recordings import SOAK, change_documents, change_job, change_journal, copied, made_recording
+from made_recordings import SOAK, another_run, change_documents, change_job, change_journal, copied, made_recording
 
 from drivelab.analysis.deltas import deltas_table
 from drivelab.analysis.exclusions import counted, exclusions_table, left_out
@@ -21,7 +21,6 @@ from drivelab.analysis.soundness import FAULTS, because, missing_cells, sound, s
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.windows import windows_table
 from drivelab.errors import UserError
-from drivelab.plan.plan import Plan
 from drivelab.tables import io
 from drivelab.tables.collect import collect
 from drivelab.tables.facts import recording_facts, strangers
@@ -173,7 +172,7 @@ def test_a_window_of_which_a_cell_lacks_a_round_cannot_tell_a_difference() -> No
 
 def test_recordings_that_are_left_out_are_in_no_summary(recording: Path, tmp_path: Path) -> None:
     """Three runs, of which the first was made with another kernel: two are left, which are no median of three."""
-    runs = [recording, copy_of(recording, 2), copy_of(recording, 3)]
+    runs = [recording, another_run(recording, 2), another_run(recording, 3)]
     for number, run in enumerate(runs):
         new_times(run, 1000 * number)
     path = recording / "host.json"
@@ -321,18 +320,8 @@ def test_a_recording_in_the_place_of_another_is_refused(recording: Path) -> None
         collect(other, reduced=False)
 
 
-def copy_of(recording: Path, run: int) -> Path:
-    """A copy that calls itself another run: its plan too, which the digest does not cover."""
-    plan = Plan.read(recording / "plan.json")
-    changed = Plan(plan.subject, {**plan.context, "run": run})
-    place = recording.with_name(f"{plan.digest}-run{run}")
-    shutil.copytree(recording, place)
-    (place / "plan.json").write_text(changed.to_json())
-    return place
-
-
 def test_a_copied_run_counts_once(recording: Path, tmp_path: Path) -> None:
-    again = copy_of(recording, 2)
+    again = another_run(recording, 2)
     cells = pd.concat([collect(one, reduced=False)["cells"] for one in (recording, again)])
     found = exclusions_table(cells, recording_facts([recording, again]))
     io.write(found, tmp_path / "exclusions.parquet", "exclusions")
@@ -361,7 +350,7 @@ _VERSIONS = [
 def test_runs_of_other_versions_than_the_latest_are_not_pooled_with_it(
     recording: Path, file: str, name: str, words: str
 ) -> None:
-    runs = [recording, copy_of(recording, 2), copy_of(recording, 3)]
+    runs = [recording, another_run(recording, 2), another_run(recording, 3)]
     for number, run in enumerate(runs[1:], start=1):
         new_times(run, 1000 * number)
     for run in runs[1:]:
@@ -406,7 +395,7 @@ def test_a_slice_without_io_counts_and_a_cell_without_does_not() -> None:
 
 
 def test_the_last_of_an_even_number_of_recordings_is_named_though_nothing_is_wrong_with_it(recording: Path) -> None:
-    runs = [recording, *(copy_of(recording, run) for run in (2, 3, 4))]
+    runs = [recording, *(another_run(recording, run) for run in (2, 3, 4))]
     for number, run in enumerate(runs):
         new_times(run, 1000 * number)
     cells = [collect(run, reduced=False)["cells"] for run in runs]

@@ -11,7 +11,7 @@ import import_origins
 import pandas as pd
 import pytest
 from made_plans import made_plan
-from made_recordings import FILL, change_journal, without_checksums
+from made_recordings import FILL, another_run, change_journal
 
 from drivelab.analysis.windows import windows_table
 from drivelab.cli.compare import _interval, _told
@@ -71,11 +71,7 @@ def results(measured: Path, tmp_path: Path) -> Path:
 
 def copied(recording: Path, results: Path, *, run: int, later_s: int = 1000, **changed: dict[str, str]) -> Path:
     """The recording again as another run, later, with facts of `host` or `identity` changed."""
-    plan = Plan.read(recording / "plan.json")
-    place = recording.with_name(f"{plan.digest}-run{run}")
-    shutil.copytree(recording, place)
-    (place / "plan.json").write_text(Plan(plan.subject, {**plan.context, "run": run}).to_json())
-    without_checksums(place)
+    place = another_run(recording, run)
 
     def change(lines: list[dict[str, Any]]) -> None:
         for line in lines:
