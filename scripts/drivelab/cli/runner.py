@@ -41,6 +41,8 @@ _LEAST_FREE_BYTES = 2**20
 """Less than a cell's evidence takes."""
 _NAMED = 3
 """Recordings that are named in the end of a run."""
+_LAST_WORDS = 25
+"""Lines of a log in which no job says why."""
 _MOST_SAID = 20
 """Sentences of a run that failed: a fleet may have a thousand drives that fail alike."""
 
@@ -202,7 +204,10 @@ def explain(logs: Path, status: int) -> None:
         )
     if len(sentences) > _MOST_SAID:
         sentences = [*sentences[:_MOST_SAID], f"drivelab: and {len(sentences) - _MOST_SAID} more like these in the log"]
-    print("\n".join(sentences or whole.splitlines()[-25:]), file=sys.stderr)
+    if not sentences:
+        words = f"drivelab: Snakemake ended with status {status}, and no job of it has failed; its last words:"
+        sentences = [words, *whole.splitlines()[-_LAST_WORDS:]]
+    print("\n".join(sentences), file=sys.stderr)
     print(
         f"drivelab: the study is not complete; what is finished is kept. Log: {logs}/snakemake.log",
         file=sys.stderr,
