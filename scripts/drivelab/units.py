@@ -73,6 +73,12 @@ def format_duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def format_factor(factor: float) -> str:
+    """For people, to three digits and never with an exponent: `1.33`, `115`, `11,500`."""
+    rounded = float(f"{factor:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:.3g}"
+
+
 def format_percentage(value_pct: float, signed: bool = False) -> str:
     """For people, without the sign of percent: `62`, `3.1`, `0.42`; signed ones with a plus or a true minus.
 

@@ -8,6 +8,7 @@ from drivelab.errors import UserError
 from drivelab.units import (
     format_amount,
     format_duration,
+    format_factor,
     format_percentage,
     format_size,
     parse_duration,
@@ -61,3 +62,12 @@ def test_a_percentage_has_the_digits_that_its_size_calls_for(value_pct: float, s
 def test_amounts_have_no_exponent() -> None:
     sizes = (7.449 * 2**40, 1010 * 2**20, 759 * 2**40, 1518 * 2**40)
     assert [format_amount(size) for size in sizes] == ["7.45 TiB", "1,010 MiB", "759 TiB", "1,518 TiB"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "text"),
+    [(1.3333, "1.33"), (11.25, "11.2"), (115.4, "115"), (999.4, "999"), (999.6, "1,000"), (11468.8, "11,500"),
+     (2.5e9, "2,500,000,000")],
+)  # fmt: skip
+def test_factors_have_no_exponent(factor: float, text: str) -> None:
+    assert format_factor(factor) == text

@@ -137,6 +137,9 @@ def test_the_command_finds_a_number_and_lists_several(finished: Project) -> None
     none = finished.drivelab("evidence", "drive=op9")
     assert none.returncode == 2
     assert "there is drive: op7, op28" in none.stderr
+    mistyped = finished.drivelab("evidence", "metrc=iops")
+    assert mistyped.returncode == 2
+    assert "there is no column 'metrc' in summary; did you mean 'metric'" in mistyped.stderr
     assert finished.drivelab("evidence", "--row", "1000").returncode == 2
     both = finished.drivelab("evidence", "--table", "deltas", "--row", "1").stdout
     assert "results/recordings/op7/" in both

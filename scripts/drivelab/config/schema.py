@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,13 @@ from drivelab.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
 """The project's folder: schemas, shipped protocols and traces are found from here."""
+_KINDS = {
+    "array": "a list", "boolean": "yes or no", "integer": "a whole number", "number": "a number", "object": "a mapping",
+    "string": "a text"
+}  # fmt: skip
+"""What a type is called where nothing is written."""
+_EMPTY = {"minItems": "give at least one entry", "minProperties": "give at least one key", "minLength": "write a text"}
+"""What to do about an empty value that may not be, by the keyword of the schema that it violates."""
 
 
 @cache
@@ -43,11 +51,27 @@ class Unfit:
 
 def unfit(value: dict[str, Any], name: str) -> Unfit | None:
     """What does not fit the schema `name`, if anything."""
-    error = jsonschema.exceptions.best_match(_validator(name).iter_errors(value))
+    error = _foremost(_validator(name).iter_errors(value))
     if error is None:
         return None
     culprit = _unknown_key(error) if error.validator == "additionalProperties" else None
     return Unfit(_reason(error, culprit), tuple(error.absolute_path), culprit)
+
+
+def _foremost(errors: Iterable[Any]) -> Any:
+    """The error to tell of, if there is one: within an alternative, where the value can be meant for no other one."""
+    error = max(errors, key=jsonschema.exceptions.relevance, default=None)
+    if error is None or not error.context:
+        return error
+    branches: dict[int, list[Any]] = {}
+    for one in error.context:
+        branches.setdefault(one.relative_schema_path[0], []).append(one)
+    meant = [ones for ones in branches.values() if not any(map(_of_another_kind, ones))]
+    return _foremost(meant[0]) if len(meant) == 1 else error
+
+
+def _of_another_kind(error: Any) -> bool:
+    return not error.relative_path and error.validator in ("type", "const", "enum")
 
 
 def _unknown_key(error: Any) -> str:
@@ -66,22 +90,73 @@ def _reason(error: Any, unknown: str | None) -> str:
     if error.validator == "required":
         missing = next(key for key in error.validator_value if key not in error.instance)
         return f"'{missing}' is missing"
-    hint = error.schema.get("description") if isinstance(error.schema, dict) else None
-    return f"{_short(error.instance)} {_complaint(error)}" + (f" ({hint})" if hint else "")
+    hint = _hint(error)
+    return _complaint(error) + (f" ({hint})" if hint else "")
+
+
+def _hint(error: Any) -> str | None:
+    """What the schema says of the value; one alternative of several may leave it to what has them all."""
+    while error is not None:
+        if isinstance(error.schema, dict) and (found := error.schema.get("description")):
+            return str(found)
+        error = error.parent if not error.relative_path else None
+    return None
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = _word(value) if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _complaint(error: Any) -> str:
+    value = error.instance
+    if value is None and (wanted := _wanted(error)):
+        return f"nothing is written there; {wanted}"
+    if value in ([], {}, "") and error.validator in _EMPTY:
+        return f"is empty; {_EMPTY[error.validator]}"
+    return f"{_short(value)} {_fault(error)}"
+
+
+def _wanted(error: Any) -> str | None:
+    """What is to be written in the place of what is of another kind; None where the error is none of the kind."""
     wanted = error.validator_value
     match error.validator:
         case "type":
-            return f"is not of type {wanted}"
+            return f"give {_either([_KINDS[one] for one in _several(wanted)])}"
+        case "enum" | "const":
+            return f"write {_either(_several(wanted))}"
+        case "anyOf" | "oneOf":
+            return f"write {_either([one.get('title', one.get('const')) for one in wanted])}"
+        case _:
+            return None
+
+
+def _word(value: object) -> str:
+    """As YAML has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _several(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _either(values: list[Any]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    *others, last = map(_word, values)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _fault(error: Any) -> str:
+    wanted = error.validator_value
+    match error.validator:
+        case "type":
+            return f"is not of type {_either(_several(wanted))}"
+        case "anyOf" | "oneOf":
+            return f"is not allowed here; {_wanted(error)}"
         case "enum":
-            return f"is not one of {', '.join(map(str, wanted))}"
+            known = f"is not one of {', '.join(map(_word, wanted))}"
+            quotes = isinstance(error.instance, bool) and "on" in wanted
+            return known + ("; put 'on' and 'off' in quotes, YAML takes them for true and false" if quotes else "")
         case "const":
             return f"is not '{wanted}'"
         case "pattern":
@@ -90,8 +165,17 @@ def _complaint(error: Any) -> str:
             return f"is below {wanted}"
         case "maximum":
             return f"is above {wanted}"
+        case "exclusiveMinimum":
+            return f"is not above {wanted}"
+        case "maxLength":
+            return f"is longer than {wanted} characters"
+        case "dependentRequired":
+            key, missing = _needed(error)
+            return f"has '{key}', which needs '{missing}' beside it"
         case "minItems":
             return f"has fewer than {wanted} entries"
+        case "maxItems":
+            return f"has more than {wanted} entries"
         case "minProperties":
             return f"has fewer than {wanted} keys"
         case "maxProperties":
@@ -100,6 +184,12 @@ def _complaint(error: Any) -> str:
             return "names something twice"
         case _:
             return f"is not allowed here: {error.message}"
+
+
+def _needed(error: Any) -> tuple[str, str]:
+    """A key that is there, and the one that it cannot be without."""
+    wanted, there = error.validator_value, error.instance
+    return next((key, one) for key in wanted if key in there for one in wanted[key] if one not in there)
 
 
 def validate(value: dict[str, Any], name: str, source: str) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class Study:
 
 def load_study(path: Path) -> Study:
     """The study in a file; raises UserError with file and key for anything wrong within it."""
-    body = validate(load_yaml(path), "study", str(path))
+    body = validate(load_yaml(path, "the file of a study"), "study", str(path))
     drives = tuple(body["drives"])
     write_cache = write_cache_of(body["write_cache"], body["class"])
     platforms = platforms_of(path, body["platforms"], body["scenario"], write_cache, body["class"])

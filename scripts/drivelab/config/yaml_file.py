@@ -37,19 +37,28 @@ def _strict_mapping(loader: _StrictLoader, node: yaml.MappingNode, deep: bool = 
 _StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _strict_mapping)
 
 
-def load_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file; raises UserError with file and line when there is none to be had."""
+def load_yaml(path: Path, wanted: str = "a YAML file") -> dict[str, Any]:
+    """The mapping in a YAML file; raises UserError with file and line when there is none to be had.
+
+    `wanted` says what the file is to be, for errors.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such file; check the name") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error}); check the file") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: is a folder; name {wanted}") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); check the file") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is no text in UTF-8; name {wanted}, or save it anew as UTF-8") from None
     try:
         value = yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else "?"
         raise UserError(f"{path} line {line}: {error.problem}; mend the YAML") from None
+    except yaml.reader.ReaderError as error:
+        raise UserError(f"{path}: holds characters that no text has ({error.reason}); name {wanted}") from None
     except yaml.YAMLError as error:
         raise UserError(f"{path}: {error}; mend the YAML") from None
     if not isinstance(value, dict):

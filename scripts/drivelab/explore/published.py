@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 
 import pandas as pd
@@ -35,11 +36,23 @@ def choose(rows: pd.DataFrame, table: str, words: Sequence[str]) -> pd.DataFrame
             if not fit.any():
                 fit = _any(text.str.contains(word.casefold(), regex=False) for text in texts)
         if not fit.any():
-            names = [column] if equals and column in KEYS[table] else list(KEYS[table])
+            if equals and column not in KEYS[table]:
+                raise _no_column(column, table, column in rows.columns)
+            names = [column] if equals else list(KEYS[table])
             there = "; ".join(f"{name}: {_listed(chosen[name])}" for name in names)
             raise UserError(f"'{word}' fits no number of {table}; there is {there}")
         chosen = chosen[fit]
     return chosen
+
+
+def _no_column(column: str, table: str, there: bool) -> UserError:
+    """The error of COLUMN=VALUE with another column than those of KEYS, which the table may have all the same."""
+    known = ", ".join(KEYS[table])
+    if there:
+        return UserError(f"numbers of {table} are not found by column '{column}'; take one of {known}")
+    close = difflib.get_close_matches(column.casefold(), KEYS[table], 1)
+    remedy = f"did you mean '{close[0]}', of {known}?" if close else f"take one of {known}"
+    return UserError(f"there is no column '{column}' in {table}; {remedy}")
 
 
 def _any(masks: object) -> pd.Series:

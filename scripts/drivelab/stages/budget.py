@@ -10,7 +10,7 @@ from drivelab.stages.outlook import Outlook
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import this_host
 from drivelab.stages.spent import measured_s, written_bytes
-from drivelab.units import format_amount, format_duration
+from drivelab.units import format_amount, format_duration, format_factor
 
 
 def require_within(campaign: Campaign, rows: Sequence[Outlook]) -> None:
@@ -60,7 +60,7 @@ def exceeded(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
 
 
 def _words(what: str, allowed: str, ratio: float) -> str:
-    return f"{what} {allowed} allowed, {ratio:.3g} times as much"
+    return f"{what} {allowed} allowed, {format_factor(ratio)} times as much"
 
 
 def together_s(drives_s: Collection[float], places: int) -> float:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
+from drivelab.config.schema import ROOT
 from drivelab.errors import UserError
 from drivelab.stages.planning import Campaign
 
@@ -96,6 +98,74 @@ def test_refused_with_file_and_key(project: Path, file: str, change: Change, wor
         assert word in sentence
     assert "\n" not in sentence
     assert not (project / "results").exists(), "nothing may be touched"
+
+
+SENTENCES = {
+    "order: {randm: 7}": "key 'order': unknown key 'randm'; did you mean 'random'?",
+    "order: random": "key 'order': 'random' is not allowed here; write fixed or {random: SEED} (",
+    "order:": "key 'order': nothing is written there; write fixed or {random: SEED} (",
+    "order: {random: x}": "key 'order.random': 'x' is not of type integer (seed of the random order;",
+    "concurrency: many": "key 'concurrency': 'many' is not allowed here; write a whole number or {HOST: NUMBER} (",
+    "concurrency: 0": "key 'concurrency': 0 is below 1 (measurements at a time",
+    "concurrency: {any: 0}": "key 'concurrency.any': 0 is below 1.",
+    "concurrency: {}": "key 'concurrency': is empty; give at least one key (",
+    "budget:": "key 'budget': nothing is written there; give a mapping (what the study may take",
+    "budget: {}": "key 'budget': is empty; give at least one key (",
+    "fleet:": "key 'fleet': nothing is written there; write auto, true or false (",
+    "write_cache: on": "key 'write_cache': true is not one of by-class, on, off, unchanged; put 'on' and 'off' in quotes",
+    "runs: true": "key 'runs': true is not of type integer (",
+    "consent: ['']": "key 'consent[0]': is empty; write a text.",
+    "meter: {command: []}": "key 'meter.command': is empty; give at least one entry (",
+    "traces: {a: {capture: x}}": "key 'traces.a': {'capture': 'x'} has 'capture', which needs 'origin' beside it.",
+    "measurements: []": "key 'measurements': is empty; give at least one entry.",
+}
+"""What is wrong in a study, and how the sentence begins that says so."""
+
+
+@pytest.mark.parametrize(("wrong", "sentence"), SENTENCES.items(), ids=SENTENCES)
+def test_refused_in_words_of_the_study(project: Path, wrong: str, sentence: str) -> None:
+    body = {**yaml.safe_load((project / STUDY).read_text()), **yaml.safe_load(wrong)}
+    (project / STUDY).write_text(yaml.safe_dump(body))
+    with pytest.raises(UserError) as refusal:
+        Campaign.load(STUDY)
+    assert str(refusal.value).startswith(f"{STUDY}: {sentence}")
+
+
+@pytest.mark.parametrize("name", ["study", "protocol"])
+def test_every_alternative_of_a_schema_is_called_something(name: str) -> None:
+    waiting = [yaml.safe_load((ROOT / f"workflow/schemas/{name}.schema.yaml").read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            for one in (*node.get("anyOf", ()), *node.get("oneOf", ())):
+                assert one.keys() & {"title", "const"}, one
+        waiting += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "is a folder; name the file of a study"),
+        (b"\xff\xfe\x00", "is no text in UTF-8; name the file of a study, or save it anew as UTF-8"),
+        (b"a\x00b", "holds characters that no text has (control characters are not allowed); name the file of a study"),
+    ],
+    ids=["folder", "not UTF-8", "control characters"],
+)
+def test_what_is_no_text_is_no_study(project: Path, content: bytes | None, sentence: str) -> None:
+    path = project / "config/other"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(UserError) as refusal:
+        Campaign.load("config/other")
+    assert str(refusal.value) == f"config/other: {sentence}"
+
+
+def test_a_file_that_cannot_be_read_says_why_in_words(project: Path) -> None:
+    with pytest.raises(UserError) as refusal:
+        Campaign.load(f"{STUDY}/x")
+    assert str(refusal.value) == f"{STUDY}/x: cannot be read (Not a directory); check the file"
 
 
 def test_missing_files_are_named(project: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_study_may_put_another_list_or_a_grid_in_its_place(tmp_path: Path) -> 
         (lambda loop: loop["until"]["steady_state"]["track"][0].pop("pattern"), "which are 2 cells of the loop"),
         (lambda loop: loop["cells"][0].pop("pattern"), r"cells\[0\]': 'pattern' is missing"),
         (lambda loop: loop["cells"][0].update(blok_size=1), "unknown key 'blok_size'; did you mean 'block_size'"),
-        (lambda loop: loop.update(cells=[]), "fewer than 1 entries"),
+        (lambda loop: loop.update(cells=[]), "is empty; give at least one entry"),
         (lambda loop: loop.update(cells={"read_share": [0], "block_size": ["4KiB"]}), "'pattern' is missing"),
         (lambda loop: loop.update(pattern="random", cells={"read_share": [0]}), "'block_size' is missing"),
         (lambda loop: loop.update(cells="all"), "is not of type"),

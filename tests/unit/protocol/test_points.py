@@ -90,7 +90,7 @@ def test_points_are_of_the_nearest_loop_before(tmp_path: Path) -> None:
         ([loop(SWEEP), repeat(points(), loop({**SWEEP, **DEMAND})), repeat(points(), soak(**DEMAND))],
          r"measure\[2\].*the loop before has a point itself"),
         ([loop({"streams": "composite", "most": 9}), repeat(points(), soak(**DEMAND))], "trace's streams"),
-        ([loop(SWEEP), repeat({"point": ["max"]}, soak(**DEMAND))], r"repeat\.over'.*dependency"),
+        ([loop(SWEEP), repeat({"point": ["max"]}, soak(**DEMAND))], r"repeat\.over'.*which needs 'of'"),
         ([loop(SWEEP), repeat(points(point=["max", "best"]), soak(**DEMAND))], "'best' is not one of max, mid, min"),
         ([repeat({"time": ["1s"], "threads": [1]}, soak())], r"measure\[0\]\.repeat\.over': takes values of one key"),
         ([repeat({"threads": [1]}, soak(**DEMAND))], r"soak\.queue_depth': is 'each', but"),

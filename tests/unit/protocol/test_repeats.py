@@ -125,7 +125,7 @@ def soak(**fields: Any) -> Callable[[dict[str, Any]], object]:
         (repeat(2, over={"time": ["1s"]}), r"measure\[2\]\.repeat': takes either 'times' or 'over'"),
         (repeat(2, times=0), r"measure\[2\]\.repeat\.times': 0 is below 1"),
         (repeat(2, phase="Better one"), r"repeat\.phase"),
-        (repeat(2, steps=[]), "fewer than 1 entries"),
+        (repeat(2, steps=[]), "is empty; give at least one entry"),
         (repeat(2, steps=[{"repeat": {}}]), "unknown key 'repeat'"),
         (repeat(2, stpes=[]), "unknown key 'stpes'; did you mean 'steps'"),
         (lambda body: body["sources"].pop("repeat"), r"no entry for 'repeat\.idle\.time'"),

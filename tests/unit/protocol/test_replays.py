@@ -117,7 +117,7 @@ def test_a_study_may_choose_another_timing_and_rule(tmp_path: Path) -> None:
         ({"on_error": "retry"}, "on_error"),
         ({"depth_limit": 0}, "depth_limit"),
         ({"until": {"passes": 0}}, r"until\.passes"),
-        ({"until": {}}, "fewer than 1 keys"),
+        ({"until": {}}, "is empty; give at least one key"),
         ({"until": {**RULE, "passes": 3}}, "more than 1 keys"),
         ({"until": {"relative_standard_error": {"threshold": "5%", "metric": "mean_latency_us"}}}, "access_time_us"),
         ({"engine": "fio", "dependencies": "cpu"}, "fio's replay knows no dependencies"),

@@ -72,7 +72,7 @@ def test_an_offset_tells_tracked_cells_apart(tmp_path: Path) -> None:
         ({"duty_cycle": "0%"}, r"loop\.duty_cycle': 0% is not above 0% up to 100%"),
         ({"pause": "0s"}, r"loop\.pause': '0s' is no duration"),
         ({"until": {**RSE, "rounds": 5}}, "more than 1 keys"),
-        ({"until": {"steady_state": {**STEADY, "max_rounds": 4, "track": []}}}, "fewer than 1 entries"),
+        ({"until": {"steady_state": {**STEADY, "max_rounds": 4, "track": []}}}, "is empty; give at least one entry"),
         ({"until": {"steady_state": {**STEADY, "track": [{"read_share": 0, "metric": "iops"}]}}},
          r"track\[0\]': tracks read share 0, which are 4 cells of the loop \(RND 4KiB 0/100 T4Q8, RND 4KiB 0/100 T4Q1"),
         ({"until": {"steady_state": {**STEADY, "track": [{"read_share": 7, "threads": 4, "metric": "iops"}]}}},
@@ -148,7 +148,7 @@ def test_conditions(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, A
         ([{**PASS, "capacity_multiple": 1}, {**PASS, "capacity_multiple": 1, "raw_capacity_multiple": 1}],
          r"condition\.fill\[1\]': takes either"),
         ({**PASS, "capacity_multiple": 1, "range": "0%"}, r"condition\.fill\.range': 0% is not above 0% up to 100%"),
-        ([], "fewer than 1 entries"),
+        ([], "is empty; give at least one entry"),
     ],
 )  # fmt: skip
 def test_passes_that_cannot_be(tmp_path: Path, fill: Any, reason: str) -> None:

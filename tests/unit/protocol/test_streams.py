@@ -79,7 +79,7 @@ GRID = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["4KiB"]
         ({"cells": {"streams": "composite", "most": 0}}, "most"),
         ({"cells": {"streams": "composite", "most": 9, "read_share": [0]}}, "unknown key 'read_share'"),
         ({"pattern": "random"}, "streams have patterns of their own"),
-        ({"threads": []}, "fewer than 1 entries"),
+        ({"threads": []}, "is empty; give at least one entry"),
         ({"threads": [1, 1]}, "twice"),
         ({"threads": 0}, "threads': 0 is below 1"),
         ({"threads": 1025}, "threads': 1025 is above 1024"),

@@ -105,6 +105,12 @@ def test_what_fits(project: Path) -> None:
     assert words("budget: {written: 1TB}\n") == []
 
 
+def test_far_beyond_it_in_plain_numbers(project: Path) -> None:
+    one, other = words("budget: {written: 1kB}\n")
+    assert re.search(r"allowed, \d+(,\d00)?,000 times as much$", one)
+    assert re.search(r"allowed, \d+(,\d00)?,000 times as much$", other)
+
+
 @pytest.mark.usefixtures("real_time")
 def test_time_is_the_busiest_hosts_shared_by_its_places(project: Path) -> None:
     assert words("budget: {time: 1d, written: 1TB}\n", IN_REAL_TIME) == []

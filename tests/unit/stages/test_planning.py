@@ -124,7 +124,7 @@ def test_a_plan_without_traces_has_no_such_key(project: Path) -> None:
         ("{protocol: trace-set, trace: d}", r"measurements\[0\]\.trace' names 'd'"),
         ("{protocol: trace-set, trace: a, traces: [b]}", "are both there"),
         ("{protocol: trace-set, traces: [a, a]}", "twice"),
-        ("{protocol: trace-set, traces: []}", "fewer than 1"),
+        ("{protocol: trace-set, traces: []}", "is empty; give at least one entry"),
         ("{protocol: trace-set}", "give it a 'trace'"),
         ("{protocol: trace-consistency}", "give it a 'trace'"),
         ("{protocol: rwsw-composite}", "takes the streams of one trace, 0 are named"),

@@ -1,0 +1,42 @@
+"""Words find a published number; one that finds none is told what it could have been."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from drivelab.errors import UserError
+from drivelab.explore.published import choose
+
+ROWS = pd.DataFrame(
+    {
+        "drive": ["op7", "op28"], "measurement": "m", "protocol": "p", "cell_label": ["RND 4KiB", "rate=max"],
+        "metric": ["iops", "bandwidth_mib_s"], "statistic": "median",
+    },
+    index=[1, 2],
+)  # fmt: skip
+KNOWN = "drive, measurement, protocol, cell_label, metric"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [(["metric=IOPS"], [1]), (["op28"], [2]), (["rate=max"], [2]), (["drive=op7", "RND"], [1]), (["op"], [1, 2])],
+)
+def test_found(words: list[str], found: list[int]) -> None:
+    assert list(choose(ROWS, "summary", words).index) == found
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("metrc=iops", f"there is no column 'metrc' in summary; did you mean 'metric', of {KNOWN}?"),
+        ("Metric=iops", f"there is no column 'Metric' in summary; did you mean 'metric', of {KNOWN}?"),
+        ("x=iops", f"there is no column 'x' in summary; take one of {KNOWN}"),
+        ("statistic=median", f"numbers of summary are not found by column 'statistic'; take one of {KNOWN}"),
+        ("metric=iosp", "'metric=iosp' fits no number of summary; there is metric: iops, bandwidth_mib_s"),
+    ],
+)
+def test_not_found(word: str, sentence: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        choose(ROWS, "summary", [word])
+    assert str(refusal.value) == sentence
