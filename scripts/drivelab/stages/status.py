@@ -155,19 +155,14 @@ def _row(campaign: Campaign, recordings: Inventory, status: Status | None, remai
         first.drive, "to do" if left else "done", len(recordings.finished), len(recordings.plans),
         host=None if host == ANY_HOST else host, left_s=remaining.of_all(left),
     )  # fmt: skip
-    if others := recordings.misplaced:
-        name, other = next(iter(others.items()))
-        words = f"{MANIFEST} is {MISPLACED.format(recording=other)}"
-        remedy = "move the folder to its place, or remove it if it is a copy"
-        return replace(row, state="failed", recording=name, reason=f"{words}; {remedy}")
-    if not left:
-        return row
-    row = replace(row, unfinished=tuple(unfinished_of(recordings, None if status is None else status.recording)))
-    if status is None:
-        row = _with_next(campaign, row, left) if row.done else row
-    else:
-        row = _by_status(campaign, row, recordings, status, remaining)
-    return _with_what_failed(row, recordings, status)
+    if left:
+        row = replace(row, unfinished=tuple(unfinished_of(recordings, None if status is None else status.recording)))
+        if status is not None:
+            row = _by_status(campaign, row, recordings, status, remaining)
+        elif row.done:
+            row = _with_next(campaign, row, left)
+        row = _with_what_failed(row, recordings, status)
+    return _with_misplaced(row, recordings) if row.state in ("to do", "done") else row
 
 
 def _by_status(
@@ -193,6 +188,15 @@ def _by_status(
         if row.left_s is not None and expected_s is not None:
             row = replace(row, left_s=row.left_s - min(worked_s(part, until_s), _MOST_DONE * expected_s))
         row = row if until_s is None else replace(row, iops=_iops_now(part, status))
+    return row
+
+
+def _with_misplaced(row: DriveStatus, recordings: Inventory) -> DriveStatus:
+    """That the analysis fails, where another recording is in the place of a finished one."""
+    for name, other in recordings.misplaced.items():
+        words = f"{MANIFEST} is {MISPLACED.format(recording=other)}"
+        remedy = "move the folder to its place, or remove it if it is a copy"
+        return replace(row, state="failed", recording=name, stage="tables", reason=f"{words}; {remedy}")
     return row
 
 
