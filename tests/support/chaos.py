@@ -158,16 +158,16 @@ class ChaosStudy(FaultStudy):
         assert unfinished(self.results) == []
         self.results.rename(self.undisturbed)
 
-    def check_equal(self) -> int:
-        """Fails unless the complete study is the undisturbed one; returns how many cells were interrupted."""
+    def check_equal(self) -> list[str]:
+        """Fails unless the complete study is the undisturbed one; returns the cells that were interrupted."""
         recordings = [path.parent for path in self.undisturbed.glob("recordings/*/*/*/recording.json")]
         assert len(recordings) == len(DRIVES) * MEASUREMENTS
-        lost = 0
+        lost: list[str] = []
         for one in recordings:
             again = self.results / one.relative_to(self.undisturbed)
             assert altered(again) == {}
             _same(essence(one), essence(again), again)
-            lost += len(interrupted(again))
+            lost += (f"{one.relative_to(self.undisturbed)}: {name}" for name in interrupted(again))
         wanted, found = (
             {str(path.relative_to(top)): path for path in top.glob("tables/**/*.parquet")}
             for top in (self.undisturbed, self.results)
@@ -225,8 +225,8 @@ class Monkey:
                 continue
             self.told.rounds += 1
             lost = self.study.check_equal()
-            assert lost <= killed_of_round, f"{lost} cells were begun again after {killed_of_round} kills"
-            self.told.interrupted += lost
+            assert len(lost) <= killed_of_round, f"after {killed_of_round} kills were begun again: {', '.join(lost)}"
+            self.told.interrupted += len(lost)
             if not self._deck:
                 return self.told
             self.study.begin_anew()

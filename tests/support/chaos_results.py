@@ -41,13 +41,16 @@ def essence(recording: Path) -> dict[str, Any]:
 
 
 def interrupted(recording: Path) -> list[str]:
-    """Folders of cells and fills that were interrupted, or thrown away with the measurement that they belonged to."""
-    abandoned = recording.parent.glob(f"{recording.name}.abandoned-*")
+    """Folders of cells and fills that were interrupted, or thrown away with the measurement that they belonged to.
+
+    Without those of one that failed, since its drive did: it keeps nobody out, so what used the drive next ended it.
+    """
+    abandoned = {one: list(read_journal(one)) for one in recording.parent.glob(f"{recording.name}.abandoned-*")}
     thrown_away = (
         f"{one.name}/{line['directory']}"
-        for one in abandoned
-        for line in read_journal(one)
-        if line["event"] in ("cell", "fill")
+        for one, lines in abandoned.items()
+        for line in lines
+        if line["event"] in ("cell", "fill") and lines[-2]["event"] != "failed"
     )
     left = (str(one.relative_to(recording)) for one in recording.rglob("*") if INTERRUPTED.search(one.name))
     return [*left, *thrown_away]
