@@ -353,7 +353,10 @@ def _tree(top: int) -> dict[int, list[str]]:
         pid = left.pop()
         if words := _words(pid):
             found[pid] = words
-        for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        tasks: list[Path] = []
+        with suppress(OSError):  # the process ends while it is looked at
+            tasks += Path(f"/proc/{pid}/task").glob("*/children")
+        for task in tasks:
             with suppress(OSError):
                 left += map(int, task.read_text().split())
     return found

@@ -92,7 +92,11 @@ def _ticks(process: Path) -> tuple[int, int, int, int]:
 
 
 def _children(process: Path) -> list[str]:
-    return [child for file in (process / "task").glob("*/children") for child in _words(file)]
+    """Empty for a process that is gone; glob tells of one that ends while it looks by an error."""
+    try:
+        return [child for file in (process / "task").glob("*/children") for child in _words(file)]
+    except OSError:
+        return []
 
 
 def _words(file: Path) -> list[str]:

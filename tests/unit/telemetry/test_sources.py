@@ -55,6 +55,25 @@ def test_who_measures_other_drives_at_the_same_time_is_no_other(host: Any) -> No
     assert cpu_source(host.proc).read()["own_cpu_s"] == pytest.approx(1.1)
 
 
+def test_a_process_beside_it_that_ends_while_it_is_looked_at_has_no_children(
+    host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.cpu(user=500, idle=1000)
+    host.process("self", 10, 20)
+    host.write("proc/self/task/1/children", "")
+    host.write("proc/20/task/20/children", "21")
+    before = cpu_source(host.proc).read()
+    looked = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if Path(path) == host.proc / "20/task":
+            raise FileNotFoundError(path)
+        return looked(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert cpu_source(host.proc, beside=lambda: [20]).read() == before
+
+
 def test_siblings_are_the_other_children_of_the_parent(host: Any) -> None:
     host.write(f"proc/{os.getppid()}/task/7/children", f"11 {os.getpid()} 12")
     assert siblings(host.proc) == [11, 12]
