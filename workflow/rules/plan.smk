@@ -1,7 +1,7 @@
 rule plan:
     output:
         temp(layout.path("plans/RECORDING.json")),
-    priority: scheduling.first
+    priority: scheduling.priority_of_plan
     resources:
         **scheduling.planning(),
     params:

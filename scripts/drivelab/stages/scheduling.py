@@ -72,11 +72,16 @@ class Scheduling:
         """Above every chain but one that was interrupted."""
         return len(STAGES) * (len(self.campaign.plans) + 1)
 
+    @property
+    def priority_of_plan(self) -> int:
+        """Above every chain there is."""
+        return self.first + len(STAGES)
+
     def planning(self) -> dict[str, Use]:
         """Resources of the job that writes a plan: a place on the drive's host.
 
-        As it comes `first`, all plans of a host are written before the first of its chains begins; that would be the
-        one whose plan happens to be there, whatever the study's order.
+        By its priority all plans of a host are written before the first of its chains begins; that would be the one
+        whose plan happens to be there, whatever the study's order.
         """
         return self._at_host(self._planned)
 
@@ -85,7 +90,7 @@ class Scheduling:
 
         For jobs with the wildcards of a recording.
         """
-        uses = self.planning()
+        uses = self._at_host(self._planned)
         for drive in self._side_by_side:
             uses[_name("drive", drive)] = lambda wildcards, drive=drive: int(
                 self._planned(wildcards).sheet_drive == drive
