@@ -43,14 +43,16 @@ def write_amplification(before: dict[str, int], after: dict[str, int]) -> float:
 
 def test_format_brings_the_cliff_back(bench: Machine, flash: manage.VirtualDrive) -> None:
     """IOPS as the guest sees them; mapped pages and write amplification as the virtual drive knows them."""
-    manage.purge(flash.name)
-    empty = write_iops(bench, 1)
+    empty = 0.0
+    for _ in range(3):  # the fastest: others on the host can only make it slower
+        manage.purge(flash.name)
+        empty = max(empty, write_iops(bench, 1))
     wear_out(bench)
     worn_out = manage.counters(flash.name)
     full = write_iops(bench, 1)
     assert worn_out["mapped_pages"] == flash.capacity_bytes // PAGE_BYTES
     assert write_amplification(worn_out, manage.counters(flash.name)) > 2
-    assert full < empty
+    assert full < empty / 2
 
     done = purge(bench, FLASH, "EMU-FLASH", "nvme-format-user-data")
     assert done["method"] == "nvme-format-user-data"
@@ -60,10 +62,10 @@ def test_format_brings_the_cliff_back(bench: Machine, flash: manage.VirtualDrive
 
     again = write_iops(bench, 1)
     assert write_amplification(purged, manage.counters(flash.name)) == 1
-    assert again > full
+    assert again > 2 * full
 
     wear_out(bench)
-    assert write_iops(bench, 1) < again
+    assert write_iops(bench, 1) < again / 2
 
 
 def test_auto_takes_the_format_and_says_why_nothing_stronger(bench: Machine, flash: manage.VirtualDrive) -> None:

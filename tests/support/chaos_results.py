@@ -43,17 +43,22 @@ def essence(recording: Path) -> dict[str, Any]:
 def interrupted(recording: Path) -> list[str]:
     """Folders of cells and fills that were interrupted, or thrown away with the measurement that they belonged to.
 
-    Without those of one that failed, since its drive did: it keeps nobody out, so what used the drive next ended it.
+    Without those of one that failed, since its drive did, and whose drive was used for another then: it keeps nobody
+    out.
     """
     abandoned = {one: list(read_journal(one)) for one in recording.parent.glob(f"{recording.name}.abandoned-*")}
     thrown_away = (
         f"{one.name}/{line['directory']}"
         for one, lines in abandoned.items()
         for line in lines
-        if line["event"] in ("cell", "fill") and lines[-2]["event"] != "failed"
+        if line["event"] in ("cell", "fill") and not _ended_by_fault(lines)
     )
     left = (str(one.relative_to(recording)) for one in recording.rglob("*") if INTERRUPTED.search(one.name))
     return [*left, *thrown_away]
+
+
+def _ended_by_fault(lines: list[dict[str, Any]]) -> bool:
+    return lines[-2]["event"] == "failed" and lines[-1]["reason"].startswith("the drive was used for ")
 
 
 def unfinished(results: Path) -> list[str]:

@@ -254,7 +254,7 @@ def test_time_that_was_spent_is_that_of_real_time_alone(project: Path) -> None:
     for one in campaign.plans:
         in_real_time(one.plan.recording_path, "bench-a")
         times = [datetime.fromisoformat(line["at"]) for line in read_journal(one.plan.recording_path)]
-        expected[one.plan.subject["drive"]["serial"]] = pytest.approx((times[-1] - times[0]).total_seconds(), abs=1e-3)
+        expected[one.plan.subject["drive"]["serial"]] = pytest.approx((times[-1] - times[0]).total_seconds(), abs=1e-5)
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     assert measured_s(Campaign.load("config/mine.yaml")) == {"bench-a": expected}
 
