@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from drivelab.config.drives_sheet import SheetRow
@@ -66,21 +65,21 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
             f"{where} has firmware {firmware or 'that it does not tell'}, the sheet pins it to {row.firmware}; enter "
             "the other one to measure the drive with it, anew. Nothing was written."
         )
-    reason = _lasting(lambda: holder(f"/dev/{name}", name))
+    reason = lasting_holder(f"/dev/{name}", name)
     if reason is not None:
         raise UserError(f"{where} at /dev/{name} may not be used: {reason}; release it first. Nothing was written.")
     return ApprovedDevice(f"/dev/{name}", name, serial, row.virtual)
 
 
-def _lasting(question: Callable[[], str | None]) -> str | None:
-    """The answer, or None as soon as that is the answer, for PASSING_S.
+def lasting_holder(device: str, name: str) -> str | None:
+    """As `holder`, but None as soon as nothing holds the device, for PASSING_S.
 
     Programs open drives in passing: to look at what is on them, or for a loop device that is free (losetup).
     """
     deadline_s = time.monotonic() + PASSING_S
-    while (answer := question()) is not None and time.monotonic() < deadline_s:
+    while (reason := holder(device, name)) is not None and time.monotonic() < deadline_s:
         time.sleep(_AGAIN_S)
-    return answer
+    return reason
 
 
 def actual_serial(device: str, name: str) -> str | None:

@@ -119,7 +119,7 @@ def _refuse_loop(path: Path, device: Path) -> None:
         )
     if behind.st_uid != os.geteuid():
         raise UserError(f"target {path}: its file {backing} belongs to another user; use one of your own. {_NOTHING}")
-    if (reason := guard.holder(str(device), device.name)) is not None:
+    if (reason := guard.lasting_holder(str(device), device.name)) is not None:
         raise UserError(f"target {path}: may not be used: {reason}; release it first. {_NOTHING}")
 
 

@@ -27,7 +27,7 @@ def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
     model = campaign.model(source.origin, f"{campaign.study.path}: key 'traces.{name}.origin'")
     started = manage.start(source.origin, model)
     try:
-        reason = guard.holder(started.device, Path(started.device).name)
+        reason = guard.lasting_holder(started.device, Path(started.device).name)
         if reason is not None:
             raise UserError(
                 f"virtual drive '{source.origin}' at {started.device} is in use: {reason}; release it first"
