@@ -26,7 +26,6 @@ from drivelab.recording.checksums import (
     ALTERED,
     CHECKSUMS,
     MANIFEST,
-    MISPLACED,
     MISSING,
     lines_of,
     lost,
@@ -270,8 +269,8 @@ def _of_manifests(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
     for item in items:
         folder = item.path.parent
         if item.path.name == MANIFEST and not UNFINISHED.search(folder.name):
-            if (other := misplaced(folder)) is not None:
-                yield item.name, MISPLACED.format(recording=other)
+            if (words := misplaced(folder)) is not None:
+                yield item.name, words
             if lost(folder):
                 yield item.name.removesuffix(MANIFEST) + CHECKSUMS, MISSING
 

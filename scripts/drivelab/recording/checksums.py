@@ -18,7 +18,6 @@ CHECKSUMS = "SHA256SUMS"
 MANIFEST = "recording.json"
 """Says whether there are checksums, should they be gone; one of the files that they are of."""
 ALTERED, MISSING, ADDED, UNREADABLE = "altered", "missing", "added", "unreadable"
-MISPLACED = "that of {recording}, copied or moved here"
 REPLACED = "replaced by a link"
 """Of a file: its content is that of another place now, which may change at any time."""
 _JOURNAL = "journal.jsonl"
@@ -59,28 +58,30 @@ def checksummed(folder: Path) -> bool:
 
 
 def misplaced(folder: Path) -> str | None:
-    """Name of the recording that lies in the place of another one, or None.
+    """What is said of the manifest of a recording that lies in the place of another one, or None.
 
     Places are below a folder `recordings`: DRIVE/MEASUREMENT/KEY; a copy elsewhere is as good. None also where the
     manifest tells nothing.
     """
-    *_, top, drive, measurement, key = ("", "", "", "", *folder.absolute().parts)
+    *_, top, drive, measurement, key = ("", "", "", "", *Path(os.path.abspath(folder)).parts)  # noqa: PTH100 - no links
     try:
         held = json.loads((folder / MANIFEST).read_bytes())["recording"]
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return None if top != "recordings" or held == f"{drive}/{measurement}/{key}" else str(held)
+    if top != "recordings" or held == f"{drive}/{measurement}/{key}":
+        return None
+    return f"that of {held}, copied or moved here"
 
 
 def altered(folder: Path) -> dict[str, str]:
     """What is not as it was when the checksums were taken: ALTERED, MISSING, ADDED, UNREADABLE or REPLACED by path.
 
-    Of a recording in the place of another the manifest is MISPLACED. Links are not followed: one that was added is
+    Of a recording in the place of another the manifest is named. Links are not followed: one that was added is
     named, wherever it leads to, and so are empty folders, with a slash at the end of the name, but for those that a
     measurement leaves. Empty where all is as it was, and of a recording of before there were checksums.
     """
-    other = misplaced(folder)
-    found = {} if other is None else {MANIFEST: MISPLACED.format(recording=other)}
+    words = misplaced(folder)
+    found = {} if words is None else {MANIFEST: words}
     if not checksummed(folder):
         return found | ({CHECKSUMS: MISSING} if lost(folder) else {})
     wanted, sound = parse((folder / CHECKSUMS).read_bytes())

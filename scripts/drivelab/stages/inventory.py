@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.plan.plan import Plan
-from drivelab.recording.checksums import misplaced
 from drivelab.recording.places import home
 from drivelab.recording.writer import MANIFEST
 
@@ -42,12 +41,6 @@ class Inventory:
     def left(self) -> list[Plan]:
         """Plans that no finished recording is there of."""
         return [plan for name, plan in self.plans.items() if name not in self.finished]
-
-    @property
-    def misplaced(self) -> dict[str, str]:
-        """Of finished recordings those in whose place another one is, with its name."""
-        places = {name: misplaced(self.results / "recordings" / name) for name in self.plans if name in self.finished}
-        return {name: other for name, other in places.items() if other is not None}
 
     def part(self, recording: str) -> Path:
         """Where a recording is made."""

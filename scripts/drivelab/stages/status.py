@@ -15,7 +15,7 @@ from typing import Any
 
 from drivelab.config.study import ANY_HOST, PARTS, Study
 from drivelab.plan.plan import Plan
-from drivelab.recording.checksums import MANIFEST, MISPLACED
+from drivelab.recording.checksums import MANIFEST, misplaced
 from drivelab.recording.writer import read_object, worked_s
 from drivelab.stages.fill import FOLDER
 from drivelab.stages.inventory import Inventory, folders
@@ -193,10 +193,11 @@ def _by_status(
 
 def _with_misplaced(row: DriveStatus, recordings: Inventory) -> DriveStatus:
     """That the analysis fails, where another recording is in the place of a finished one."""
-    for name, other in recordings.misplaced.items():
-        words = f"{MANIFEST} is {MISPLACED.format(recording=other)}"
-        remedy = "move the folder to its place, or remove it if it is a copy"
-        return replace(row, state="failed", recording=name, stage="tables", reason=f"{words}; {remedy}")
+    remedy = "move the folder to its place, or remove it if it is a copy"
+    for name in filter(recordings.finished.__contains__, recordings.plans):
+        if (words := misplaced(recordings.results / "recordings" / name)) is not None:
+            reason = f"{MANIFEST} is {words}; {remedy}"
+            return replace(row, state="failed", recording=name, stage="tables", reason=reason)
     return row
 
 
