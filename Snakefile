@@ -12,6 +12,7 @@ from snakemake.script import PythonScript
 from drivelab.config.code_digest import code_digest, files_digest
 from drivelab.config.study import DEFAULT_STUDY
 from drivelab.errors import UserError
+from drivelab.figures.registry import DRAWING
 from drivelab.forks import Forks
 from drivelab.parent import ending_with_parent
 from drivelab.stages.cluster import Cluster
@@ -91,7 +92,13 @@ onstart:
     on_sigterm(workflow.scheduler.exit_gracefully)
     if workflow.local_exec and workflow.is_main_process:
         # What the scripts of each recording import.
-        forks = Forks(["snakemake.script", "drivelab.tables.collect", "drivelab.figures.sheets"])
+        imported = [
+            "snakemake.script",
+            "drivelab.tables.collect",
+            "drivelab.tables.inventory",
+            "drivelab.analysis.detectors",
+        ]
+        forks = Forks([*imported, *DRAWING])
         PythonScript.execute_script = lambda script, path, edit=False: forks.run(path)
         # Snakemake's limit of jobs a second has it look for jobs once a second for each job that has ended (its pull
         # request 3744): hours into a study that is a core of the host that measures.

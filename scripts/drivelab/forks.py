@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import os
 import runpy
 import signal
@@ -91,6 +92,7 @@ class _Server(ForkingMixIn, UnixStreamServer):
     def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
         for module in self.modules:
             import_module(module)
+        gc.freeze()  # what is imported stays: to look through it again in each fork is to copy it
         super().process_request(request, client_address)
 
 

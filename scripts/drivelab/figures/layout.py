@@ -106,7 +106,6 @@ def _kept(measure: Callable[..., Any]) -> Callable[..., Any]:
     def kept(text: Any, renderer: Any) -> Any:
         looks = text.get_fontproperties()
         key = (
-            type(renderer),
             text.get_figure(root=True).dpi,
             text.get_text(),
             text.get_rotation(),

@@ -97,3 +97,8 @@ FIGURES: Mapping[str, FigureKind] = {
         "application_durations", ("application_runs",), "application_runs", values="application_runs"
     ),
 }
+
+DRAWING = [
+    f"{__package__}.{name}" for name in ("sheets", "kept", *dict.fromkeys(one.module for one in FIGURES.values()))
+]
+"""All modules that draw, to be imported once where many figures are drawn."""

@@ -13,7 +13,8 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib
 import numpy as np
 import seaborn as sns
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backend_bases import FigureCanvasBase, RendererBase
+from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -61,13 +62,14 @@ RC: Any = {
     "lines.linewidth": 1.6,
     "lines.markersize": 5.0,
     "figure.facecolor": "white",
-    "figure.dpi": 100,
+    "figure.dpi": 72,  # of SVG: a text that the layout has measured need not be measured again to be drawn
     "axes.titley": 1.0,  # no title is in the way of an axis, which matplotlib need not find out again and again
     "text.hinting": "none",  # else a text is up to a tenth wider in one resolution than in another, and cut off
     "svg.fonttype": "none",  # letters as text: a quarter of the size, and it can be searched and read aloud
     "svg.hashsalt": "drivelab",  # else identifiers are random and no two files are equal
 }
 
+_SVG: Any = RendererSVG  # without types
 _under_style = ContextVar("under the style", default=False)
 """To set it anew takes a tenth of what a figure does."""
 P = ParamSpec("P")
@@ -109,9 +111,18 @@ def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True)
     `layout=False` is for 3-D axes, which the constrained layout cannot measure.
     """
     figure = Figure(figsize=(WIDTH_IN, height_in), layout=OnePass(w_pad=0.07, h_pad=0.05) if layout else None)
-    FigureCanvasAgg(figure)
+    _AsInSvg(figure)
     _header_line(figure, title, "title", fontsize=11.5, weight="bold")
     return figure
+
+
+class _AsInSvg(FigureCanvasBase):
+    """Measures texts as they come out in SVG; to draw, matplotlib takes the canvas of the file's format."""
+
+    def get_renderer(self) -> RendererBase:
+        """What the layout measures with."""
+        renderer: RendererBase = _SVG(*self.figure.bbox.size, StringIO())
+        return renderer
 
 
 def grow(figure: Figure, extra_in: float) -> None:

@@ -36,7 +36,7 @@ def test_names_of_outliers_do_not_cover_each_other(low: list[float], high: list[
     axes = figure.axes[0]
     shown = [text for text in axes.texts if text.get_text().startswith("d")]
     assert [text.get_text() for text in shown] == names
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in shown]
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
     assert all(axes.get_window_extent().x0 < box.x0 and box.x1 < axes.get_window_extent().x1 for box in boxes)
@@ -45,7 +45,7 @@ def test_names_of_outliers_do_not_cover_each_other(low: list[float], high: list[
 
 def test_the_legend_lies_below_the_values() -> None:
     figure = fleet_order(deviations([800.0], [1300.0]))
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     (legend,) = figure.legends
     assert figure.axes[0].get_legend() is None
     assert legend.get_window_extent().y1 < figure.axes[0].get_window_extent().y0
@@ -56,7 +56,7 @@ def test_the_legend_lies_below_the_values() -> None:
 def test_the_label_of_the_colours_is_no_longer_than_their_bar(drives: int) -> None:
     rows = deviations([800.0], [1300.0]).tail(drives).assign(deviation_pct=1.0)
     figure = fleet_heat(rows)
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     bar = figure.axes[1]
     box, of_bar = bar.yaxis.label.get_window_extent(), bar.get_window_extent()
     assert of_bar.y0 <= box.y0

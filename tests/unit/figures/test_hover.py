@@ -45,7 +45,7 @@ HALF_A_DIGIT = 5.1e-5  # of five
 def chart(figure: Figure) -> dict[str, Any]:
     """The chart of a figure as a page gets it; Plotly's own model refuses what it does not know."""
     with style.matplotlib.rc_context(style.RC):
-        figure.canvas.draw()
+        figure.draw_without_rendering()
         found: dict[str, Any] = json.loads(json.dumps(plotly_figure(figure), allow_nan=False))
     go.Figure(found)
     return found

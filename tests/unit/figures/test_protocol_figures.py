@@ -92,7 +92,7 @@ def alike() -> pd.DataFrame:
 )
 def test_names_of_points_cover_nothing(cells: pd.DataFrame) -> None:
     figure = render("demand_intensity", {"cells": cells, "steady_state": frames.NO_WINDOWS}, "op7, PTS")
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     for axes in figure.axes:
         names = [text for text in axes.texts if text.get_gid() in ("name", "chosen name")]
         boxes = [text.get_window_extent() for text in names]

@@ -49,7 +49,7 @@ def test_determination_of_large_and_small_values_is_neither_cut_nor_printed_over
     table = table.assign(**{name: table[name] * factor for name in scaled})
     table["values"] = [[value * factor for value in values] for values in table["values"]]
     figure = window(table.iloc[:1])
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     boxes = [text.get_window_extent() for axes in figure.axes for text in axes.texts]
     assert len(boxes) == 15
     page = figure.bbox
@@ -182,7 +182,7 @@ def test_each_turn_has_its_histogram() -> None:
 
 def test_the_numbers_over_a_histogram_are_within_the_page() -> None:
     figure = histogram_by_turn(**frames.turns())
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     for axes in figure.axes:
         (head,) = [one for one in axes.get_children() if one.get_gid() == "told"]
         assert "99.999 %" in head.get_text()  # type: ignore[attr-defined]

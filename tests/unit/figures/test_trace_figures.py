@@ -16,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from drivelab.figures import style
 from drivelab.figures.titles import TITLES
 from drivelab.figures.trace_sheet import TRACE_FIGURES, draw, render
 from drivelab.stages.figure_kinds import FIGURES_OF
@@ -86,6 +87,7 @@ def counted(case: str) -> dict[str, pd.DataFrame]:
 @cache
 def drawn(case: str, name: str) -> Figure:
     figure = render(name, counted(case))
+    figure.set_dpi(style.PNG_DPI)
     FigureCanvasAgg(figure).draw()
     return figure
 

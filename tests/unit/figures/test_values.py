@@ -162,7 +162,7 @@ def test_saturation_against_time_and_volume(made: ModuleType) -> None:
         assert list(by_volume.get_xdata()) == pytest.approx((of_drive["bytes_written_total"] / 2**20).tolist())
     low, high = volume.axes[0].get_xlim()
     top = volume.axes[0].child_axes[0]
-    volume.canvas.draw()
+    volume.draw_without_rendering()
     assert top.get_xlim() == pytest.approx((low / 64, high / 64))
     assert volume.axes[1].get_xlabel() == "Written by the host (MiB)"
 
