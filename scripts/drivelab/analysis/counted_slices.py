@@ -37,6 +37,20 @@ def counted_slices(soak: pd.DataFrame) -> CountedSlices:
     return CountedSlices(soak, "average of the whole soak", "whole soak")
 
 
+def lacking(cells: pd.DataFrame) -> pd.Series:
+    """For each row of table `cells`, sound or not: whether it is of a soak whose steady-state window lacks a slice,
+    which is unsound or not there."""
+    windows = cells[(cells["kind"] == "soak") & cells["in_window"].astype(bool)]
+    if windows.empty:
+        return pd.Series(False, index=cells.index)
+    sound_there = windows["unsound"].isna() if "unsound" in windows else pd.Series(True, index=windows.index)
+    of = windows.assign(there=sound_there).groupby(["recording", "step"])
+    length = of["round"].max() - of["round"].min() + 1
+    lacks = of["there"].sum() < length
+    steps = pd.MultiIndex.from_frame(cells[["recording", "step"]])
+    return pd.Series(steps.isin(lacks.index[lacks]) & (cells["kind"] == "soak").to_numpy(), index=cells.index)
+
+
 def saturating(measured: pd.DataFrame) -> pd.Series:
     """For each sound row of table `cells`: whether it is of what brings a fresh drive to saturation.
 

@@ -9,59 +9,90 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drivelab.analysis.saturation import post_saturation
+from drivelab.analysis.saturation import post_saturation, saturated_slices
 
 RATE = "bandwidth_mib_s"
+AS_USUAL = 0.9
+"""Of the settled rate before a stimulus: from there on a drive is back at it, for the PTS lets a steady rate be a tenth
+off its average (ours)."""
+_SCATTERS = 3.0
+"""Standard deviations of a slice by which it may be below the settled rate, if that is more (ours)."""
 
 
 @dataclass(frozen=True)
 class StimulusRecovery:
-    """The first slice after a stimulus in which the rate is what it was on average before."""
+    """The first slice after a stimulus in which the rate is back at a level."""
 
     level: float
-    """Mean of the rate before the stimulus, in its unit."""
+    """In the unit of the rate."""
     slice_number: int
     """From 1."""
     time_s: float
-    """From the start of the first slice after the stimulus to the end of this one."""
+    """From the start of the first slice after the stimulus to the end of this one; a slice that is left out lasts as
+    long as the others do in the median."""
     rate: float
     """In this slice."""
+    at_most: bool
+    """Slices before it are left out: the rate may have been back in one of them."""
 
 
 @dataclass(frozen=True)
 class CrossStimulus:
-    """The three parts of the test: `recovery` is None where the rate did not come back."""
+    """The three parts of the test; a recovery is None where the rate did not come back."""
 
     workload: str
     stimulus: str
+    level: float
+    """Mean of the rate before the stimulus, over time."""
+    usual: float
+    """From where on a rate is as it had settled before the stimulus, see `usual_level`."""
     recovery: StimulusRecovery | None
+    """To that mean, by the PTS. It counts the fresh start, and where a rate is steady chance decides which slice is
+    the first above its mean."""
+    settled: StimulusRecovery | None
+    """To `usual`."""
 
 
-def stimulus_recovery(before: pd.DataFrame, after: pd.DataFrame, metric: str = RATE) -> StimulusRecovery | None:
-    """Recovery from what was between two soaks of one workload, or None where the rate does not come back.
-
-    `before` and `after` are their slices, rows of table `cells` in order. The mean before is over time. Raises
-    ValueError without a slice before.
-    """
+def mean_level(before: pd.DataFrame, metric: str = RATE) -> float:
+    """The mean over time of slices before a stimulus. Raises ValueError without a slice."""
     if before.empty:
         raise ValueError("there is no slice before the stimulus to recover to")
-    level = float(np.average(before[metric], weights=before["runtime_s"]))
+    return float(np.average(before[metric], weights=before["runtime_s"]))
+
+
+def usual_level(before: pd.DataFrame, metric: str = RATE) -> float:
+    """From where on a slice after a stimulus is as those that the drive had settled at before, the last fifth: the
+    average of these, less a tenth of it or three standard deviations of a slice, whichever is more."""
+    values = saturated_slices(before)[metric].to_numpy(dtype=float)
+    usual, scatter = post_saturation(before, metric).average, float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return min(AS_USUAL * usual, usual - _SCATTERS * scatter)
+
+
+def stimulus_recovery(after: pd.DataFrame, level: float, metric: str = RATE) -> StimulusRecovery | None:
+    """The first of the slices after a stimulus with a rate of `level` or more, or None where it does not come back.
+
+    `after` are sound rows of table `cells` in order, whose `round` counts the slices that are left out too.
+    """
     reached = after[metric].to_numpy(dtype=float) >= level
     if not reached.any():
         return None
     first = int(np.argmax(reached))
+    number = int(after["round"].iloc[first])
+    left_out = number - (first + 1)
+    durations_s = after["runtime_s"]
     return StimulusRecovery(
         level=level,
-        slice_number=first + 1,
-        time_s=float(after["runtime_s"].iloc[: first + 1].sum()),
+        slice_number=number,
+        time_s=float(durations_s.iloc[: first + 1].sum() + left_out * durations_s.median()),
         rate=float(after[metric].iloc[first]),
+        at_most=left_out > 0,
     )
 
 
 def cross_stimulus(cells: pd.DataFrame, metric: str = RATE) -> list[CrossStimulus]:
     """Wherever three successive steps of a recording are soaks, the first and the third alike, the second not.
 
-    `cells` are the rows of one recording in table `cells`.
+    `cells` are the sound rows of one recording in table `cells`.
     """
     soaks = cells[cells["kind"] == "soak"].sort_values(["step", "round"])
     parts = {int(step): part for step, part in soaks.groupby("step")}
@@ -72,7 +103,9 @@ def cross_stimulus(cells: pd.DataFrame, metric: str = RATE) -> list[CrossStimulu
             continue
         first, second, third = (_load(part) for part in (before, stimulus, after))
         if first == third != second:
-            found.append(CrossStimulus(first[0], second[0], stimulus_recovery(before, after, metric)))
+            levels = mean_level(before, metric), usual_level(before, metric)
+            back = [stimulus_recovery(after, level, metric) for level in levels]
+            found.append(CrossStimulus(first[0], second[0], *levels, *back))
     return found
 
 

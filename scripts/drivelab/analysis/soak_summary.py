@@ -17,7 +17,7 @@ from drivelab.analysis.saturation import Level, level
 from drivelab.analysis.spread import FEWEST, MEAN, interval_of, resamples
 from drivelab.analysis.steady_state import WINDOW
 from drivelab.analysis.summary_rows import evidence, gravest, key_of, row, taint, taint_reason
-from drivelab.analysis.verdict import NOT_STEADY, SINGLE_SLICE, STEADY, TOO_FEW_SLICES
+from drivelab.analysis.verdict import INCOMPLETE_WINDOW, NOT_STEADY, SINGLE_SLICE, STEADY, TOO_FEW_SLICES
 
 _METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
 _TAIL = {f"p{nines}_latency_us": NINES[f"p{nines}_latency_us"] for nines in ("99", "9999", "99999", "999999")}
@@ -31,7 +31,7 @@ _Bins = Mapping[tuple[str, int], pd.DataFrame]
 def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
     """Rows from the rows of soaks in table `cells`, with `cell_label`, and from their rows of `latency_bins`.
 
-    `soaks` have the columns of `by_direction` and `saturating` too. Rates and mean latency are averages over the
+    `soaks` have the columns of `by_direction`, `saturating` and `lacking` too. Rates and mean latency are averages over the
     slices that count, see `counted_slices`; IOPS per watt too, where power was measured throughout. Percentiles are of
     the merged bins of the same slices. All are spread over five equal parts of them, which tell too whether they are
     steady, but of fewer slices, and where the soak ended by its own rule. At a point the statistic names the load.
@@ -53,7 +53,10 @@ def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[s
 
 
 def _verdict(counted: CountedSlices) -> str:
-    """The rule of a soak knows reads and writes together only: of one of them it says nothing."""
+    """The rule of a soak knows reads and writes together only: of one of them it says nothing. What is left of a window
+    that lacks slices is not what the soak ended for."""
+    if counted.slices["lacking"].any():
+        return INCOMPLETE_WINDOW
     if counted.by_own_rule and counted.slices["direction"].isna().all():
         return STEADY
     if len(counted.slices) < WINDOW:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.application_summary import SIMULATED, application_rows
-from drivelab.analysis.counted_slices import saturating
+from drivelab.analysis.counted_slices import lacking, saturating
 from drivelab.analysis.directions import by_direction
 from drivelab.analysis.loads import at_all
 from drivelab.analysis.loop_summary import loop_rows
@@ -70,7 +70,8 @@ def summary_table(
     its steady-state window and for a replay without a counted run.
     """
     in_phases = set(replays.loc[replays["phase"].notna(), "recording"])
-    measured = sound(cells[~((cells["kind"] == "soak") & cells["recording"].isin(in_phases))])
+    cells = cells[~((cells["kind"] == "soak") & cells["recording"].isin(in_phases))]
+    measured = sound(cells.assign(lacking=lacking(cells)))
     measured = by_direction(measured.assign(saturates=saturating(measured)))
     singles = [
         *loop_rows(measured[measured["kind"] == "loop"], steady_state, rse_threshold_pct, scores or {}),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from drivelab.explore.query import Results
 
 
+_MOST_ROWS = 1000
+"""Of a table on the terminal: nobody reads more, and to lay out a hundred thousand takes minutes."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that a terminal obeys, but for tabs and line ends: names may come from anywhere."""
 
@@ -89,10 +91,11 @@ def _print(table: pa.Table) -> None:
     shown = Table(box=None, pad_edge=False)
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
         shown.add_column(Text(_escaped(name)), justify="right" if is_floating(kind) or is_integer(kind) else "left")
-    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+    for row in zip(*(column.to_pylist() for column in table.slice(0, _MOST_ROWS).columns), strict=True):
         shown.add_row(*(Text(_escaped(_text(value))) for value in row))
     print_table(shown, wide_console())
-    print(f"({table.num_rows} row{'' if table.num_rows == 1 else 's'})")
+    rest = f", the first {_MOST_ROWS:,} shown; --format csv prints all" if table.num_rows > _MOST_ROWS else ""
+    print(f"({table.num_rows:,} row{'' if table.num_rows == 1 else 's'}{rest})")
 
 
 def _escaped(text: str) -> str:

@@ -8,7 +8,10 @@ import pandas as pd
 
 from drivelab.analysis.delta_doubts import ASKED, LOAD, NOT_KNOWN
 from drivelab.analysis.labels import demand
+from drivelab.tables.schemas import SCHEMAS
 
+_Asked = tuple[str, pd.DataFrame, pd.DataFrame]
+_PLACE = ["measurement", "cell_label", "metric"]
 _IN_LABEL = re.compile(r"\bT\d+Q\d+\b")
 
 
@@ -33,3 +36,19 @@ def asked(summary: pd.DataFrame, cells: pd.DataFrame, conditions: pd.DataFrame, 
             row[facet] = " or ".join(values) or None
         rows.append(row)
     return pd.DataFrame(rows, index=summary.index, columns=list(ASKED), dtype=object)
+
+
+def differing_loads(basis: _Asked, comparison: _Asked, *, meant: bool) -> pd.DataFrame:
+    """Rows of table `differences`, one for each measurement in which values that both sides have were asked with other
+    loads. A side is its name, its table `summary` and what `asked` says of it; a load that is not known is left out."""
+    names = {"basis": basis[0], "comparison": comparison[0]}
+    both = [summary[_PLACE].assign(load=of[LOAD]) for _, summary, of in (basis, comparison)]
+    pairs = both[0].merge(both[1], on=_PLACE, suffixes=("_basis", "_comparison")).dropna()
+    known = (pairs[["load_basis", "load_comparison"]] != NOT_KNOWN).all(axis=1)
+    rows = []
+    for measurement, of in pairs[known & (pairs["load_basis"] != pairs["load_comparison"])].groupby("measurement"):
+        values = {f"{side}_value": " | ".join(sorted(set(of[f"load_{side}"]))) for side in names}
+        rows.append(
+            {"measurement": measurement, **names, "facet": LOAD, "kind": "protocol", **values, "intended": meant}
+        )
+    return pd.DataFrame(rows, columns=SCHEMAS["differences"].names).astype({"intended": bool})

@@ -20,7 +20,7 @@ from drivelab.analysis.verdict import DELTA_VERDICTS, NOT_COMPARED
 from drivelab.config.schema import ROOT
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
-from drivelab.explore.asked import asked
+from drivelab.explore.asked import asked, differing_loads
 from drivelab.explore.selection import Selector, catalogue, select
 from drivelab.imported import IMPORTED
 from drivelab.recording.places import home
@@ -130,6 +130,8 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
     facets = {*known["facet"], *known["kind"], "time", "drive", "host", "setting", "protocol"}
     names = (basis.text, comparison.text)
     differences = differences_table(known, [names], [one for one in meant if one in facets])
+    loads = differing_loads(*((one.name, one.summary, one.asked) for one in sides), meant="protocol" in meant)
+    differences = pd.concat([differences, loads], ignore_index=True)
     summary = pd.concat([one.summary for one in sides], ignore_index=True)
     paired = _paired(names_of)
     found = pd.concat([one.asked for one in sides], ignore_index=True)

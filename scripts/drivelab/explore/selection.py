@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from drivelab.tables.soundness import check_place
 from drivelab.words import some
 
 _FEW = 8
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 KEYS = ("drive", "host", "firmware", "kernel", "fio", "measurement", "run", "since", "until", "recording")
 COLUMNS = (
     "recording", "drive", "measurement", "run", "host", *VERSIONS, "started", "finished", "digest", "digests", "cells",
@@ -138,14 +141,16 @@ def _imported(results: Path) -> pd.DataFrame:
 
 
 def _time(text: str, selector: str) -> str:
-    """A date, or date and time in UTC, as recordings have it: both sort as text."""
+    """A day, or a moment in UTC as recordings have it: both sort as text. A time without a zone is in UTC."""
     try:
-        time = pd.Timestamp(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise UserError(f"'{text}' in '{selector}' is no date; write it as 2026-05-01 or 2026-05-01T12:30") from None
-    return text if len(text) == 10 else time.isoformat(timespec="milliseconds")
+    if _DAY.fullmatch(text):
+        return text
+    return time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def _after(text: str) -> str:
-    """The first moment that `until` leaves out: a whole day counts."""
-    return f"{text}\x7f" if len(text) == 10 else text
+    """The first moment that `until` leaves out: a whole day counts, and the moment itself."""
+    return f"{text}\x7f"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,8 +20,8 @@ _COLUMNS = ("recording", "kind", "step", "round", "workload", "threads", "queue_
 def stimulus(cells: pd.DataFrame) -> Figure:
     """Throughput, mean and maximum latency of every slice in three panels, a colour per workload.
 
-    Where a workload comes back after another, the mean before is a dashed line, and a dotted one marks when the
-    throughput had recovered to it; if it had not, that is said. `cells` holds the soaks of one recording.
+    Where a workload comes back after another, the mean before is a dashed line; upright lines mark when the throughput
+    was back at it, and at what it had settled at; if it was not, that is said. `cells` holds the soaks of one recording.
     Raises ValueError for unsuitable tables.
     """
     selection.require(cells, (*_COLUMNS, *_METRICS), "cells")
@@ -59,22 +58,21 @@ def _recovery(figure: Figure, axes: Axes, soaks: pd.DataFrame, per_time: float, 
     named = False
     for one in cross_stimulus(soaks):
         before, after = _around(parts, one.workload, one.stimulus)
-        level = float(np.average(before["bandwidth_mib_s"], weights=before["runtime_s"]))
         axes.plot([float(before["end_s"].iloc[0]) / per_time, float(after["end_s"].iloc[-1]) / per_time],
-                  [level / per_rate] * 2, color=style.MUTED, linestyle="--", linewidth=1.1,
+                  [one.level / per_rate] * 2, color=style.MUTED, linestyle="--", linewidth=1.1,
                   label=None if named else "mean before", gid="level")  # fmt: skip
-        named = True
-        if one.recovery is None:
-            best = 100 * float(after["bandwidth_mib_s"].max()) / level
-            style.note(figure, f"{one.workload} did not recover from {one.stimulus}: at best {best:.3g} % of its mean "
-                               "throughput before")  # fmt: skip
-            continue
         begin = float(after["end_s"].iloc[0] - after["runtime_s"].iloc[0])
-        axes.axvline((begin + one.recovery.time_s) / per_time, color=style.ALARM, linestyle=":", linewidth=1.8,
-                     label="recovered", gid="recovered")  # fmt: skip
-        spent = elapsed(one.recovery.time_s)
-        style.note(figure, f"{one.workload} recovered from {one.stimulus} within "
-                           f"{one.recovery.time_s / spent.divisor:.3g} {spent.unit}")  # fmt: skip
+        told = []
+        for back, to, line in ((one.recovery, "the mean before", ":"), (one.settled, "what it had settled at", "-.")):
+            if back is None:
+                told.append(f"did not come back to {to}")
+                continue
+            spent = elapsed(back.time_s)
+            told.append(f"back at {to} within {back.time_s / spent.divisor:.3g} {spent.unit}")
+            axes.axvline((begin + back.time_s) / per_time, color=style.ALARM, linestyle=line, linewidth=1.4,
+                         label=None if named else f"back at {to}", gid="recovered")  # fmt: skip
+        named = True
+        style.note(figure, f"{one.workload} after {one.stimulus}: {'; '.join(told)}")
 
 
 def _around(parts: list[pd.DataFrame], workload: str, stimulus_: str) -> tuple[pd.DataFrame, pd.DataFrame]:

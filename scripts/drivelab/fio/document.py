@@ -19,6 +19,10 @@ class CellFailed(Exception):  # noqa: N818 (an event, as StopIteration is)
     """A cell's evidence does not hold; the message is the reason, without the cell's name."""
 
 
+class NotANumber(CellFailed):
+    """Text or nothing stands where fio writes a number."""
+
+
 @dataclass(frozen=True)
 class Direction:
     """Reads or writes of a run. Latency (submission to completion) is nan where there was no I/O."""
@@ -157,19 +161,29 @@ def from_document(document: Mapping[str, Any]) -> FioResult:
         if job["error"]:
             raise CellFailed(f"fio reports error {job['error']}")
         read, write = _direction(job["read"]), _direction(job["write"])
-        printed = datetime.fromtimestamp(document["timestamp_ms"] / 1000, UTC)
+        printed = datetime.fromtimestamp(_number(document, "timestamp_ms") / 1000, UTC)
         return FioResult(
             read=read,
             write=write,
             started=printed - timedelta(seconds=max(read.runtime_s, write.runtime_s)),
             fio_version=str(document["fio version"]).removeprefix("fio-"),
-            thread_time_s=job["job_runtime"] / 1000,
-            user_cpu_pct=float(job["usr_cpu"]),
-            system_cpu_pct=float(job["sys_cpu"]),
+            thread_time_s=_number(job, "job_runtime") / 1000,
+            user_cpu_pct=float(_number(job, "usr_cpu")),
+            system_cpu_pct=float(_number(job, "sys_cpu")),
             options={**document.get("global options", {}), **job.get("job options", {})},
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CellFailed(f"fio's JSON is not as expected: {error!r}") from None
+    except KeyError as error:
+        raise CellFailed(f"fio's JSON lacks {error}") from None
+    except (TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
+        raise CellFailed(f"fio's JSON is not as expected: {error}") from None
+
+
+def _number(part: Mapping[str, Any], name: str) -> Any:
+    """A number of fio's, NaN and infinity among them; raises NotANumber for anything else."""
+    value = part[name]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NotANumber(f"fio's JSON has {json.dumps(value)} as {name}, which is no number")
+    return value
 
 
 def _direction(part: Mapping[str, Any]) -> Direction:
@@ -181,14 +195,14 @@ def _direction(part: Mapping[str, Any]) -> Direction:
     if count and not bins:
         raise CellFailed("fio's JSON has no latency bins; it must be asked for json+ and lat_percentiles")
     return Direction(
-        ios=part["total_ios"],
-        bytes=part["io_bytes"],
-        runtime_s=part["runtime"] / 1000,
-        iops=float(part["iops"]),
-        bandwidth_mib_s=part["bw_bytes"] / MIB,
-        mean_latency_us=latency["mean"] / 1000 if count else math.nan,
-        max_latency_us=latency["max"] / 1000 if count else math.nan,
+        ios=_number(part, "total_ios"),
+        bytes=_number(part, "io_bytes"),
+        runtime_s=_number(part, "runtime") / 1000,
+        iops=float(_number(part, "iops")),
+        bandwidth_mib_s=_number(part, "bw_bytes") / MIB,
+        mean_latency_us=_number(latency, "mean") / 1000 if count else math.nan,
+        max_latency_us=_number(latency, "max") / 1000 if count else math.nan,
         bins=bins,
         latencies=count,
-        min_latency_us=latency.get("min", math.nan) / 1000 if count else math.nan,
+        min_latency_us=_number({"min": math.nan, **latency}, "min") / 1000 if count else math.nan,
     )

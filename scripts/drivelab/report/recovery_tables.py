@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from drivelab.analysis.recovery import cross_stimulus, idle_recovery
+from drivelab.analysis.recovery import CrossStimulus, StimulusRecovery, cross_stimulus, idle_recovery
 from drivelab.report.inputs import Inputs, Key
 from drivelab.report.number_cells import duration_cell, number_cell, size_cell, value_cell
 from drivelab.report.numbers import DASH, duration, is_missing, quantity
@@ -48,17 +48,23 @@ def _stimulus(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Ite
             )
             for place, part in enumerate(parts, start=1)
         ),
-        note=" ".join(
-            f"Recovered: {one.workload} had its mean throughput of before ({quantity(one.recovery.level, 'MiB/s')}) "
-            f"again {duration(one.recovery.time_s)} after {one.stimulus} had ended, in slice "
-            f"{one.recovery.slice_number}."
-            if one.recovery is not None
-            else f"NOT recovered: {one.workload} after {one.stimulus} did not come back to its mean throughput of "
-            "before, which counts the fresh start too."
-            for one in found
-        ),
+        note=" ".join(map(_words, found)),
         sources=inputs.sources(cells["recording"]),
     )
+
+
+def _words(one: CrossStimulus) -> str:
+    """Of both levels: the mean of the PTS, and what the drive had settled at."""
+    mean = f"its mean throughput of before ({quantity(one.level, 'MiB/s')}, the fresh start counted)"
+    usual = f"what it had settled at ({quantity(one.usual, 'MiB/s')} or more)"
+    by_mean = f"recovered to {mean} {_within(one.recovery)}" if one.recovery else f"NOT recovered to {mean}"
+    as_usual = f"back at {usual} {_within(one.settled)}" if one.settled else f"NOT back at {usual}"
+    return f"{one.workload} after {one.stimulus}: {by_mean}; {as_usual}."
+
+
+def _within(recovery: StimulusRecovery) -> str:
+    left_out = ", or before, in one that is left out" * recovery.at_most
+    return f"within {duration(recovery.time_s)}, in slice {recovery.slice_number}{left_out}"
 
 
 def _idle(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Iterator[Table]:

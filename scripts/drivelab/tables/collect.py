@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -281,8 +282,11 @@ def _bin_rows(key: Mapping[str, Any], cell: Cell, result: FioResult) -> Rows:
         "read_share_pct": cell.read_share,
         "block_size_bytes": cell.block_size_bytes,
     }
-    return [
-        {**place, "direction": direction, "latency_ns": latency_ns, "count": count}
-        for direction, one in (("read", result.read), ("write", result.write))
-        for latency_ns, count in sorted(one.bins.items())
-    ]
+    found = []
+    for direction, one in (("read", result.read), ("write", result.write)):
+        most_ns = round(1000 * one.max_latency_us) if math.isfinite(one.max_latency_us) else max(one.bins, default=0)
+        capped: Counter[int] = Counter()
+        for latency_ns, count in sorted(one.bins.items()):
+            capped[min(latency_ns, most_ns)] += count
+        found += [{**place, "direction": direction, "latency_ns": ns, "count": count} for ns, count in capped.items()]
+    return found

@@ -59,7 +59,8 @@ CELLS = schema(
 )
 
 LATENCY_BINS = schema(
-    # fio's bins: latency_ns is the middle of a bin, count the I/Os in it; bins are 1/64 of an octave wide.
+    # fio's bins: latency_ns is the middle of a bin, but no more than the largest latency; count the I/Os in it; bins
+    # are 1/64 of an octave wide.
     *KEY_LINES,
     *PLACE_LINES,
     *WORKLOAD_LINES,

@@ -25,7 +25,7 @@ from drivelab.analysis.soundness import (
 from drivelab.analysis.windows import without_whole_round
 from drivelab.errors import UserError
 from drivelab.fio.consistency import contradiction, contradiction_of_slice, least_below_zero
-from drivelab.fio.document import CellFailed, Direction, documents, from_document
+from drivelab.fio.document import CellFailed, Direction, NotANumber, documents, from_document
 from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
 from drivelab.fio.series import BadLine
 from drivelab.plan.cell import Cell
@@ -34,6 +34,7 @@ from drivelab.tables.belonging import against_job, against_journal, placed_slice
 from drivelab.tables.schemas import SCHEMAS
 
 _NOT_A_NUMBER = re.compile(r":\s*-?(nan|inf(inity)?)\b", re.IGNORECASE)
+_PLACE = ["step", "kind", "round", "cell"]
 _NOTHING = Direction(0, 0, 0.0, 0.0, 0.0, float("nan"), float("nan"), {}, 0)
 
 
@@ -129,25 +130,38 @@ def judge(frames: Mapping[str, pd.DataFrame], plan: Plan) -> dict[str, pd.DataFr
         if not field.nullable and cells[field.name].dtype.kind in "fiO" and str(field.type) in ("double", "int64"):
             numbers = pd.to_numeric(cells[field.name])
             cells[field.name] = numbers.mask(bad & ~np.isfinite(numbers.astype(float)), 0)
-    bins = _of_sound(frames["latency_bins"], cells, slices=True)
-    return {**frames, "cells": cells, "latency_bins": bins, "series": _of_sound(frames["series"], cells, slices=False)}
+    bins = _of_sound(frames["latency_bins"], cells)
+    return {**frames, "cells": cells, "latency_bins": bins, "series": _seconds_of_sound(frames["series"], cells)}
 
 
-def _of_sound(rows: pd.DataFrame, cells: pd.DataFrame, *, slices: bool) -> pd.DataFrame:
-    """Rows of no unsound cell; of a soak they are told by slice, or else stand at the first slice for all of them."""
-    place = ["step", "kind", "round", "cell"]
-    whole = cells["unsound"].notna()
-    if not slices:
-        whole = whole.groupby(cells["directory"]).transform("all")
-    lost = set(cells.loc[whole, place].itertuples(index=False, name=None))
-    kept = [one not in lost for one in rows[place].itertuples(index=False, name=None)]
+def _of_sound(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Rows of no unsound cell or slice."""
+    lost = set(cells.loc[cells["unsound"].notna(), _PLACE].itertuples(index=False, name=None))
+    kept = [one not in lost for one in rows[_PLACE].itertuples(index=False, name=None)]
     return rows[np.array(kept, dtype=bool)].reset_index(drop=True)  # without a row it must not name columns
+
+
+def _seconds_of_sound(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Seconds whose middle lies in no unsound cell or slice; those of a soak stand at its first slice for all."""
+    lost = np.zeros(len(series), dtype=bool)
+    for _, part in cells.groupby("directory", sort=False):
+        if part["unsound"].isna().all():
+            continue
+        part = part.sort_values("round")
+        begins_s = (part["elapsed_s"] - part["elapsed_s"].iloc[0]).to_numpy(dtype=float)
+        mine = (series[_PLACE] == part[_PLACE].iloc[0]).all(axis=1).to_numpy()
+        middles_s = series["time_s"].to_numpy(dtype=float) - 0.5
+        slices = np.clip(np.searchsorted(begins_s, middles_s, side="right") - 1, 0, None)
+        lost |= mine & part["unsound"].notna().to_numpy()[slices]
+    return series[~lost].reset_index(drop=True)
 
 
 def _reason(directory: Path, error: CellFailed) -> str:
     words = str(error)
     if words == "fio did no I/O at all":
         return because(NO_IO, words)
+    if isinstance(error, NotANumber):
+        return because(NOT_A_NUMBER, words)
     if _NOT_A_NUMBER.search(_text(directory)):
         return because(NOT_A_NUMBER, f"fio's JSON holds what is no number ({words})")
     return because(DAMAGED, words)

@@ -111,6 +111,20 @@ def test_the_journal_is_believed_no_more_than_fio(recording: Path, name: str) ->
     assert "the journal" in words
 
 
+@pytest.mark.parametrize(
+    ("told", "words"), [(float("nan"), "nan"), (float("inf"), "inf"), ("fast", '"fast"'), (None, "null")]
+)
+def test_what_is_no_number_in_the_journal_is_not_what_fio_has(recording: Path, told: object, words: str) -> None:
+    def change(lines: list[dict[str, Any]]) -> None:
+        (line,) = [one for one in lines if one["event"] == "cell" and one["round"] == 2]
+        line["metrics"]["iops"] = told
+
+    change_journal(recording, change)
+    ((_, fault, why),) = excluded(recording)
+    assert fault == "contradicts itself"
+    assert why.endswith(f"IOPS, the journal {words}")
+
+
 def test_evidence_of_another_drive_is_foreign(recording: Path) -> None:
     path = cell(recording, 4) / "job.fio"
     path.write_text(path.read_text().replace("filename=MINE-1", "filename=OTHER-2"))

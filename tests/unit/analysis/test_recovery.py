@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from drivelab.analysis.recovery import cross_stimulus, idle_recovery, stimulus_recovery
+from drivelab.analysis.recovery import (
+    StimulusRecovery,
+    cross_stimulus,
+    idle_recovery,
+    mean_level,
+    stimulus_recovery,
+)
 
 from .rows import loop, soak, table
 
@@ -16,23 +23,49 @@ def slices(values: list[float], **more: Any) -> pd.DataFrame:
     return table("cells", [row | {"bandwidth_mib_s": row["iops"]} for row in soak(values, **more)])
 
 
-def test_recovery_is_the_first_slice_at_the_mean_before() -> None:
-    found = stimulus_recovery(slices([90.0, 110.0]), slices([20.0, 99.0, 100.0, 99.0], runtime_s=60.0))
-    assert found is not None
-    assert (found.level, found.slice_number, found.time_s, found.rate) == (100.0, 3, 180.0, 100.0)
+def three_parts(before: list[float], after: list[float]) -> pd.DataFrame:
+    """Throughput in MiB/s of a workload before and after another one."""
+    parts = soak(before), soak([10.0] * 5, step=1, size=8192), soak(after, step=2)
+    return table("cells", [row | {"bandwidth_mib_s": row["iops"]} for part in parts for row in part])
 
 
-def test_a_rate_that_never_comes_back_is_no_recovery() -> None:
-    assert stimulus_recovery(slices([100.0]), slices([20.0, 99.9])) is None
-    with pytest.raises(ValueError, match="no slice before"):
-        stimulus_recovery(slices([]), slices([1.0]))
+def test_recovery_is_the_first_slice_at_the_level() -> None:
+    found = stimulus_recovery(slices([20.0, 99.0, 100.0, 99.0], runtime_s=60.0), 100.0)
+    assert found == StimulusRecovery(level=100.0, slice_number=3, time_s=180.0, rate=100.0, at_most=False)
+    assert stimulus_recovery(slices([20.0, 99.9]), 100.0) is None
+
+
+def test_slices_that_are_left_out_take_their_time_and_make_it_a_limit() -> None:
+    after = slices([20.0, 30.0, 40.0, 100.0, 100.0], runtime_s=60.0).drop([1, 2])
+    found = stimulus_recovery(after, 100.0)
+    assert found == StimulusRecovery(level=100.0, slice_number=4, time_s=240.0, rate=100.0, at_most=True)
 
 
 def test_the_mean_before_is_over_time() -> None:
-    before = pd.concat([slices([100.0], runtime_s=3.0), slices([20.0])])
-    found = stimulus_recovery(before, slices([79.0, 80.0]))
-    assert found is not None
-    assert (found.level, found.slice_number) == (80.0, 2)
+    assert mean_level(pd.concat([slices([100.0], runtime_s=3.0), slices([20.0])])) == 80.0
+    with pytest.raises(ValueError, match="no slice before"):
+        mean_level(slices([]))
+
+
+def test_a_rate_that_is_as_it_was_is_back_at_once_whatever_chance_puts_above_its_mean() -> None:
+    """1 MiB I/Os in slices of a second: 21 or 22 of them, and a fresh start that only the mean counts."""
+    before = [57.0] + [21.0] * 39
+    (found,) = cross_stimulus(three_parts(before, [7.0, 9.0, 16.0] + [21.0] * 10 + [22.0] + [21.0] * 10))
+    assert found.recovery is not None
+    assert found.recovery.slice_number == 14
+    assert found.settled is not None
+    assert found.settled.slice_number == 4
+    assert found.usual == pytest.approx(0.9 * 21)
+
+
+@pytest.mark.parametrize("scatter", [0.001, 0.02, 0.05])
+def test_noise_alone_is_seldom_a_slow_recovery(scatter: float) -> None:
+    rng, late = np.random.default_rng(1), 0
+    for _ in range(200):
+        noise = 100 * np.exp(rng.normal(0, scatter, 120))
+        (found,) = cross_stimulus(three_parts(noise[:60].tolist(), noise[60:].tolist()))
+        late += found.settled is None or found.settled.slice_number > 1
+    assert late <= 4  # by the mean before it would be half of them
 
 
 def test_the_parts_of_a_cross_stimulus_test_are_found() -> None:

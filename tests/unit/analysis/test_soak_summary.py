@@ -55,6 +55,24 @@ def test_its_own_rule_says_that_it_is_steady() -> None:
     assert value(summarise(soak(falling)))["verdict"] == "not steady"
 
 
+@pytest.mark.parametrize("lost", [[3], [7], [5], [3, 4, 5, 6], [3, 4, 5, 6, 7]])
+def test_what_is_left_of_a_window_is_no_steady_state(lost: list[int]) -> None:
+    rows = within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)
+    rows = [row | {"unsound": "no I/O: made"} if row["round"] in lost else row for row in rows]
+    assert value(summarise(rows))["verdict"] == "incomplete window"
+
+
+def test_a_slice_of_the_window_that_is_not_there_is_lost_too() -> None:
+    rows = within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)
+    assert value(summarise([row for row in rows if row["round"] != 5]))["verdict"] == "incomplete window"
+
+
+def test_a_slice_outside_the_window_may_be_lost() -> None:
+    rows = within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)
+    rows = [row | {"unsound": "no I/O: made"} if row["round"] in (1, 8) else row for row in rows]
+    assert value(summarise(rows))["verdict"] == "steady"
+
+
 def test_a_window_counts_where_the_next_step_goes_on_with_its_workload() -> None:
     rows = within(soak([900.0, *[100.0] * 5]), 2, 6) + soak([500.0] * 9, step=1)
     found = bins(0, {1: [(900, 1000)], **{number: [(100, 1000)] for number in range(2, 7)}})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,8 @@ def test_values_at_other_loads_are_not_judged(results: Path) -> None:
     found = against(results, "slow", "fast")
     assert set(found.deltas["verdict"]) == {"cannot tell"}
     assert {tuple(doubts) for doubts in found.deltas["doubts"]} == {("at other loads: T1Q1 and T2Q8",)}
+    (load,) = found.differences[found.differences["facet"] == "load"].to_dict("records")
+    assert (load["basis_value"], load["comparison_value"]) == ("T1Q1", "T2Q8")
 
 
 def test_digests_and_signs_of_nothing_are_not_printed() -> None:
@@ -386,6 +389,8 @@ def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str
         ("slow", "colour=red", "'colour=red' in 'colour=red' selects nothing"),
         ("slow", "fast,fast", "selects nothing"),
         ("slow", "fast,since=yesterdayish", "is no date"),
+        ("slow", "fast,since=01/01/2030", "'01/01/2030' in .* is no date; write it as 2026-05-01"),
+        ("slow", "fast,until=NaT", "is no date"),
         ("slow", "", "an empty selector"),
         ("slow", "nowhere:fast", "holds no finished recordings"),
     ],
@@ -395,6 +400,18 @@ def test_what_cannot_be_selected_is_refused_in_a_sentence(
 ) -> None:
     with pytest.raises(UserError, match=words):
         against(results, basis, comparison)
+
+
+def test_moments_are_compared_in_utc_whatever_their_zone(results: Path) -> None:
+    recordings = catalogue(results)
+    begun = datetime.fromisoformat(recordings.loc[recordings["drive"] == "slow", "started"].min())
+    for zone in (UTC, timezone(timedelta(hours=1)), timezone(timedelta(hours=-9))):
+        moment = begun.astimezone(zone)
+        for key in ("since", "until"):
+            assert len(select(recordings, parse(f"slow,{key}={moment.isoformat()}"))) == 1, "the moment itself counts"
+        later = moment + timedelta(milliseconds=1)
+        with pytest.raises(UserError, match="selects nothing"):
+            select(recordings, parse(f"slow,since={later.isoformat()}"))
 
 
 def test_until_a_day_is_with_that_day(results: Path) -> None:

@@ -157,6 +157,15 @@ def test_the_list_names_every_table_and_column(results: Path, capsys: pytest.Cap
     assert "cells (3 rows): recording, drive" in capsys.readouterr().out
 
 
+def test_of_many_rows_the_terminal_has_the_first(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["query", "SELECT * FROM range(1500)", "--results", str(results)]
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert (lines[-2].strip(), lines[-1]) == ("999", "(1,500 rows, the first 1,000 shown; --format csv prints all)")
+    assert main([*arguments, "--format", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1499"
+
+
 def test_the_command_prints_tables_csv_and_json(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT drive, iops, started, unsound, [iops, NULL] AS list FROM cells ORDER BY iops LIMIT 1"
     arguments = ["query", sql, "--results", str(results)]

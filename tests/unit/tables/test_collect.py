@@ -75,6 +75,9 @@ def test_host_idle_recovery_from_the_plan_to_the_summary(tmp_path: Path) -> None
     assert bins.loc[bins["step"] == 3, ["phase", "phase_value", "phase_pass"]].drop_duplicates().values.tolist() == [
         ["wait", "200ms", 2]
     ]
+    place = ["step", "round", "cell"]
+    slowest_us = cells.set_index(place)["max_latency_us"].dropna()
+    assert (bins.groupby(place)["latency_ns"].max() / 1000 <= slowest_us + 0.001).all(), "no bin is beyond the slowest"
 
     found = idle_recovery(cells).set_index("phase_value")
     assert found["bursts"].tolist() == [5, 5]

@@ -16,18 +16,19 @@ off (ours)."""
 
 
 def recovery_times(recording: Recording) -> Iterator[Finding]:
-    """After a stimulus (PTS XSR) `value` is the time of recovery in seconds; of idle time (PTS HIR) the gain in percent
-    of the bursts after it."""
+    """After a stimulus (PTS XSR) `value` is the time in seconds until the rate is what it had settled at before; of idle
+    time (PTS HIR) the gain in percent of the bursts after it."""
     crossed = cross_stimulus(recording.cells)
     found = []
     for one in crossed:
         after = f"after {one.stimulus}, {one.workload}"
-        if one.recovery is None:
-            words = f"{after} does not come back to its rate"
+        if one.settled is None:
+            words = f"{after} does not come back to the rate that it had settled at"
             found.append(Finding(True, words, None, "bandwidth_mib_s", unit="s"))
-        elif one.recovery.slice_number > 1:
-            words = f"{after} takes {one.recovery.time_s:.3g} s to come back to its rate"
-            found.append(Finding(True, words, None, "bandwidth_mib_s", one.recovery.time_s, unit="s"))
+        elif one.settled.slice_number > 1:
+            most = "at most " * one.settled.at_most
+            words = f"{after} takes {most}{one.settled.time_s:.3g} s to come back to the rate that it had settled at"
+            found.append(Finding(True, words, None, "bandwidth_mib_s", one.settled.time_s, unit="s"))
     waits = idle_recovery(recording.cells)
     waits = waits[np.isfinite(waits["ratio"].to_numpy(dtype=float))]
     for wait in waits.itertuples():
