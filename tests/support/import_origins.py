@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from drivelab.imported.fio_json import size_bytes
+from drivelab.imported.fio_options import size_bytes
 
 IOPS_BLOCKS = (1048576, 131072, 65536, 32768, 16384, 8192, 4096, 512)
 IOPS_MIXES = (100, 95, 65, 50, 35, 5, 0)

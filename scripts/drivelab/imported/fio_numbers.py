@@ -18,6 +18,11 @@ from drivelab.plan.cell import Cell
 _PERCENTS = {"50": 50.0, "90": 90.0, "99": 99.0, "999": 99.9, "9999": 99.99, "99999": 99.999, "999999": 99.9999}
 """By what stands in the names of columns."""
 
+_LONGER, _AROUND_MS = 0.02, 50.0
+"""What a process may run longer than its I/O takes: a share, and a time before and after it."""
+_SHORTER = 0.1
+"""Share of the processes' time in which they may have ended already."""
+
 
 def refused(path: Path, reason: str, remedy: str) -> UserError:
     """The error that a file is not imported for."""
@@ -33,6 +38,7 @@ def measured(path: Path, jobs: Sequence[Mapping[str, Any]], cell: Cell) -> dict[
     for job in jobs:
         if job["error"]:
             raise refused(path, f"reports error {job['error']}", "leave the file out and measure again")
+        _refuse_other_load(path, job, cell.threads // len(jobs))
     results = [_result(job) for job in jobs]
     whole = replace(
         results[0], read=_together([one.read for one in results]), write=_together([one.write for one in results])
@@ -75,6 +81,27 @@ def measured(path: Path, jobs: Sequence[Mapping[str, Any]], cell: Cell) -> dict[
     return {**found, **dict(_percentiles(jobs, whole))}
 
 
+def _refuse_other_load(path: Path, job: Mapping[str, Any], threads: int) -> None:
+    """Sections of a job file that are reported as one group leave the options of one of them in the file, but the run
+    time of all their processes together, `job_runtime` (not in the first versions of fio 3).
+
+    A process runs no longer than the group but for its beginning and end; one that runs shorter is no load for a while.
+    """
+    together_ms = float(job.get("job_runtime", 0))
+    longest_ms = max(float(job[name]["runtime"]) for name in ("read", "write"))
+    if not together_ms or not longest_ms:
+        return
+    told = together_ms / longest_ms
+    reason = (
+        f"tells of {told:.3g} processes, its options of {threads}: job_runtime is {together_ms:g} ms, the longest run "
+        f"time of a direction {longest_ms:g} ms"
+    )
+    if together_ms > threads * (longest_ms * (1 + _LONGER) + _AROUND_MS):
+        raise refused(path, reason, "run fio once for each section of a job file, or without group_reporting")
+    if told < threads * (1 - _SHORTER):
+        raise refused(path, reason, "run fio with time_based and runtime, so that all processes run until the end")
+
+
 def _result(job: Mapping[str, Any]) -> FioResult:
     """Numbers of one job; time and version are the document's."""
     read, write = (_direction(job[name]) for name in ("read", "write"))
@@ -83,7 +110,8 @@ def _result(job: Mapping[str, Any]) -> FioResult:
 
 
 def _direction(part: Mapping[str, Any]) -> Direction:
-    """Reads or writes of a job; early versions of fio 3 have KiB a second only, and bins are in json+ alone."""
+    """Reads or writes of a job. Early versions of fio 3 have KiB a second only, and bins of the whole latency are in
+    json+ alone, with lat_percentiles=1."""
     ios, latency = int(part["total_ios"]), part["lat_ns"]
     mean_us, largest_us = (float(latency[name]) / 1000 if ios else math.nan for name in ("mean", "max"))
     return Direction(
@@ -118,7 +146,7 @@ def _together(parts: Sequence[Direction]) -> Direction:
 
 
 def _percentiles(jobs: Sequence[Mapping[str, Any]], whole: FioResult) -> Iterator[tuple[str, float]]:
-    """Of the whole latency: from the bins of json+, else fio's own of a single direction of a single job."""
+    """Of the whole latency, with lat_percentiles=1: by the bins of json+, else fio's of one direction of one job."""
     if all(one.bins for one in (whole.read, whole.write) if one.ios):
         values = whole.percentiles_us(*_PERCENTS.values())
         yield from zip((f"p{name}_latency_us" for name in _PERCENTS), values, strict=True)

@@ -20,8 +20,9 @@ from typing import Any
 
 from drivelab.errors import UserError
 from drivelab.fio.series import read_series
-from drivelab.imported.fio_json import PATTERNS, Run, read_run, recording, size_bytes
+from drivelab.imported.fio_json import Run, read_run, recording
 from drivelab.imported.fio_numbers import refused
+from drivelab.imported.fio_options import PATTERNS, asked_depth, size_bytes
 from drivelab.imported.tables import Recording
 
 KIND = "fio-plot"
@@ -98,7 +99,9 @@ def _run(root: Path, path: Path) -> Run:
         elif _BLOCK.fullmatch(folder):
             said["block_size_bytes"] = size_bytes(folder)
     for name, value in said.items():
-        if (found := getattr(run.cell, name)) != value:
+        # a sweep goes over the depths that were asked for, also where an engine that waits for each I/O has but 1
+        found = asked_depth(run.options) if name == "queue_depth" else getattr(run.cell, name)
+        if found != value:
             words = name.replace("_", " ")
             raise UserError(
                 f"{path}: its place says {words} {value}, its options say {found}; the file was moved or changed, put "

@@ -25,7 +25,7 @@ from drivelab.analysis.labels import KINDS, UNITS, demand
 from drivelab.analysis.steady_state import WINDOW, determine
 from drivelab.analysis.verdict import AS_ASKED
 from drivelab.errors import UserError
-from drivelab.imported.fio_json import size_bytes
+from drivelab.imported.fio_options import size_bytes
 from drivelab.imported.tables import MIB, Recording
 from drivelab.plan.cell import Cell
 
@@ -47,6 +47,8 @@ _DIRECTIONS = {"read": 100, "write": 0}
 _MIX = re.compile(r"(\d{1,3})/(\d{1,3})")
 _OF_DIRECTION = re.compile(r"(read|write)(?:_(mb_s|mib_s|kib_s|iops))?")
 _HEADER_UNITS = {"mb_s": "MB/s", "mib_s": "MiB/s", "kib_s": "KiB/s", "iops": "IOPS"}
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+(?:[eE][+-]?[0-9]{1,3})?")
+"""As people print numbers; Python would also take `1_000` for one, which may be anything."""
 _VARIABLE = re.compile(r"(\d+[km]?) (random|sequential) (read|write)\b.*")
 _CAPACITY = re.compile(r"(\d+(?:\.\d+)?)(GB|TB)")
 _BYTES = {"GB": 10**9, "TB": 10**12}
@@ -99,19 +101,24 @@ class _File:
         return UserError(f"{where}{reason}; docs/importing.md shows what such a table looks like")
 
     def number(self, text: str | None, line: int) -> float:
-        try:
-            value = float(text or "")
-        except ValueError:
-            value = math.nan
+        value = float(text) if text and _NUMBER.fullmatch(text.strip()) else math.nan
         if not (math.isfinite(value) and value > 0):
             raise self.error(f"has '{text}' where a positive number should be", line)
         return value
 
+    def whole(self, text: str, line: int) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text.strip()):
+            raise self.error(f"has '{text}' where a whole number should be", line)
+        return int(text)
+
     def size(self, text: str, factor: int, line: int) -> int:
         try:
-            return round(float(text) * factor) if factor > 1 else size_bytes(text)
-        except ValueError:
-            raise self.error(f"has '{text}' where a block size should be", line) from None
+            found = round(float(text) * factor) if factor > 1 and _NUMBER.fullmatch(text.strip()) else size_bytes(text)
+        except (ValueError, OverflowError):
+            found = 0
+        if found < 1:
+            raise self.error(f"has '{text}' where a block size should be", line)
+        return found
 
     def unit(self, name: str, line: int | None = None) -> tuple[str, float]:
         """Metric and factor of a printed unit."""
@@ -199,7 +206,9 @@ def _windows(file: _File, drive: str) -> Recording:
         metric, factor = file.unit(row["unit"], line)
         file.once(seen, (cell.workload, metric), line)
         numbers = [factor * file.number(row[name], line) for name in rounds]
-        labels = [int(one) for one in (row.get("round_labels") or "").split()] or list(range(1, len(numbers) + 1))
+        labels = [file.whole(one, line) for one in (row.get("round_labels") or "").split()] or list(
+            range(1, len(numbers) + 1)
+        )
         if len(labels) != len(numbers):
             raise file.error("has another number of rounds than of values", line)
         first = labels[0] + 1 if "round_labels" in row and _from_zero(file) else labels[0]
@@ -265,7 +274,7 @@ def _by_capacity(file: _File, drive: str) -> Iterator[Recording]:
             metric, factor = file.unit(row["unit"], line)
             label = row["parameter"]
             if row["threads"] and row["queue_depth"]:
-                load = (round(file.number(row[one], line)) for one in ("threads", "queue_depth"))
+                load = (file.whole(row[one], line) for one in ("threads", "queue_depth"))
                 label += f" {demand(*load)}"
             file.once(seen, (label, metric), line)
             values.append(file.value(this, label, metric, factor * file.number(row[name], line)))

@@ -145,7 +145,7 @@ def tables_of(recordings: Sequence[Recording]) -> dict[str, pd.DataFrame]:
         "series": _frame("series", [{**row, **one.key} for one in recordings for row in one.series]),
         "steady_state": steady_state,
         "saturation": saturation_table(cells[cells["drive"].isin(capacities)], capacities),
-        "summary": _joined([found[found["value"].notna()], printed], "summary"),
+        "summary": _without_spread_of_one(_joined([found[found["value"].notna()], printed], "summary")),
         "drives": _frame("drives", [_inventory(one, "drives") for one in recordings]).drop_duplicates(),
         "hosts": _frame("hosts", [_inventory(one, "hosts") for one in recordings]).drop_duplicates(),
         "conditions": _frame("conditions", [row for one in recordings for row in _conditions(one)]),
@@ -226,10 +226,16 @@ def _running_totals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _summary_row(one: Recording, row: Mapping[str, Any]) -> dict[str, Any]:
     """A value that stands alone: nothing is known of how it would repeat."""
-    value = float(row["value"])
     known = {name: one.key[name] for name in ("drive", "measurement", "protocol", "reduced", "virtual", "clock")}
-    alone = {"n": 1, "spread_low": value, "spread_high": value, "samples": [value], "scope": "recordings"}
+    alone = {"n": 1, "samples": [float(row["value"])], "scope": "recordings"}
     return {**known, **alone, "recordings": [one.name], **row}
+
+
+def _without_spread_of_one(summary: pd.DataFrame) -> pd.DataFrame:
+    """A value that one sample stands on is not said to lie between that sample and itself."""
+    return summary.assign(
+        **{name: summary[name].where(summary["samples"].map(len) > 1) for name in ("spread_low", "spread_high")}
+    )
 
 
 def _inventory(one: Recording, table: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from drivelab.plan.cell import Cell
 from drivelab.tables.steps import STEADY_STATE
 
 KIND = "tkperf"
-RUNTIME_S = 60.0
+RUNTIME_S = 60
 """Of every cell, before TKperf had an option for it."""
 _AVERAGE_TOLERANCE = 1e-3
 """Relative; whole numbers are averaged, and the average may be rounded."""
@@ -43,7 +44,6 @@ _DRIVE_LINES = {
 }
 """Names in the lines of hdparm, of nvme for NVMe, of sginfo for SAS, of udevadm else."""
 _BYTES = re.compile(r"Device [Ss]ize(?: \(bytes\))?: (\d+)")
-_SECTOR = re.compile(r"Device Logical Sector Size: (\d+)")
 _SIZE = re.compile(r"device size with M = 1000\*1000:\s*(\d+) MBytes")
 _CACHE = re.compile(r"write-caching\s*=\s*\d+\s*\((\w+)\)")
 
@@ -78,7 +78,7 @@ def _recording(section: Section, drive: str, date: str | None) -> Recording:
     is_loop = section.element.tag != "writesat"
     if is_loop and section.element.find("stdyrounds") is None:
         raise section.error("has no <stdyrounds>, as a test of a hard disk, whose rounds are places and no repeats")
-    runtime_s = float(section.value("runtime", RUNTIME_S))
+    runtime_s = float(section.whole("runtime", RUNTIME_S))
     threads, depth, cells = section.whole("numjobs"), section.whole("iodepth"), []
     for count, (cell, number, place, found) in enumerate(rows(section, threads, depth)):
         kind, until = ("loop", STEADY_STATE) if is_loop else ("soak", None)
@@ -105,6 +105,10 @@ def _check_steady_state(section: Section) -> None:
     TKperf takes the writes of the last but one block size, whatever that is (DeviceTests.py, runRounds).
     """
     average, rounds = section.value("stdyavg"), section.value("stdyrounds", [])
+    if not isinstance(rounds, list) or not all(type(one) is int and one >= 0 for one in rounds):
+        raise section.error(f"has {rounds!r} in <stdyrounds>, where numbers of rounds from 0 should be")
+    if sorted(set(rounds)) != rounds:
+        raise section.error(f"has {rounds!r} in <stdyrounds>, which are not rounds that follow each other")
     values = section.parts(section.value("stdyvalues", []) or [average], None, "<stdyvalues>")
     if average is None:
         return
@@ -127,19 +131,32 @@ def _check_steady_state(section: Section) -> None:
 _Row = tuple[Cell, int, int, dict[str, float]]
 
 
+def _by_mix(
+    section: Section, mixes: tuple[int, ...], known: tuple[int, ...], threads: int, depth: int
+) -> Iterator[tuple[Cell, int, int, Any]]:
+    """Cell, round, place and value of a matrix by round, mix and block size."""
+    rounds = section.parts(section.value("roundmat"), None, "<roundmat>")
+    by_round = [section.parts(one, len(mixes), f"mixes in round {number}") for number, one in enumerate(rounds, 1)]
+    rows = {
+        f"the mix {share}/{100 - share} of round {number}": row
+        for number, matrix in enumerate(by_round, 1)
+        for share, row in zip(mixes, matrix, strict=True)
+    }
+    blocks = section.blocks(rows, known)
+    for number, matrix in enumerate(by_round, 1):
+        values = (value for row in matrix for value in row)
+        for place, ((share, block), value) in enumerate(zip(product(mixes, blocks), values, strict=True)):
+            yield Cell("random", share, block, threads, depth), number, place, value
+
+
 def _iops(section: Section, threads: int, depth: int) -> Iterator[_Row]:
-    for number, matrix in enumerate(section.parts(section.value("roundmat"), None, "<roundmat>"), 1):
-        place = 0
-        for share, row in zip(_IOPS_MIXES, section.parts(matrix, len(_IOPS_MIXES), "mixes"), strict=True):
-            for block, value in zip(section.blocks(row, _IOPS_BLOCKS), row, strict=True):
-                cell = Cell("random", share, block, threads, depth)
-                yield cell, number, place, _rates(cell, section.number(value, f"{cell.workload} in round {number}"))
-                place += 1
+    for cell, number, place, value in _by_mix(section, _IOPS_MIXES, _IOPS_BLOCKS, threads, depth):
+        yield cell, number, place, _rates(cell, section.number(value, f"{cell.workload} in round {number}"))
 
 
 def _throughput(section: Section, threads: int, depth: int) -> Iterator[_Row]:
     by_block = section.parts(section.value("roundmat"), None, "<roundmat>")
-    blocks = section.blocks(by_block, _THROUGHPUT_BLOCKS)
+    blocks = section.blocks({"<roundmat>": by_block}, _THROUGHPUT_BLOCKS)
     lists = [section.parts(one, 2, "directions") for one in by_block]
     rounds = len(section.parts(lists[0][1], None, "writes of 1024 KiB"))
     for number in range(1, rounds + 1):
@@ -152,13 +169,8 @@ def _throughput(section: Section, threads: int, depth: int) -> Iterator[_Row]:
 
 
 def _latency(section: Section, threads: int, depth: int) -> Iterator[_Row]:
-    for number, matrix in enumerate(section.parts(section.value("roundmat"), None, "<roundmat>"), 1):
-        place = 0
-        for share, row in zip(_LATENCY_MIXES, section.parts(matrix, len(_LATENCY_MIXES), "mixes"), strict=True):
-            for block, values in zip(section.blocks(row, _LATENCY_BLOCKS), row, strict=True):
-                cell = Cell("random", share, block, threads, depth)
-                yield cell, number, place, _latencies(section, cell, number, values)
-                place += 1
+    for cell, number, place, values in _by_mix(section, _LATENCY_MIXES, _LATENCY_BLOCKS, threads, depth):
+        yield cell, number, place, _latencies(section, cell, number, values)
 
 
 def _saturation(section: Section, threads: int, depth: int) -> Iterator[_Row]:
@@ -218,7 +230,7 @@ _JUDGED: dict[str, Callable[[Any, int], Any]] = {
 
 
 def _facts(section: Section, date: str, threads: int, depth: int) -> dict[str, dict[str, Any]]:
-    about = _about(section)
+    about = section.about
     drive: dict[str, Any] = {}
     for name, words in _DRIVE_LINES.items():
         if line := re.search(rf"^\s*(?:{words})\s*[:=]\s*(\S.*?)\s*$", about, re.MULTILINE):
@@ -226,10 +238,11 @@ def _facts(section: Section, date: str, threads: int, depth: int) -> dict[str, d
     for name, found, factor in (
         ("capacity_bytes", _SIZE.search(about), 10**6),
         ("capacity_bytes", _BYTES.search(about), 1),
-        ("logical_block_bytes", _SECTOR.search(about), 1),
     ):
         if found:
             drive[name] = int(found[1]) * factor
+    if section.sector_bytes is not None:
+        drive["logical_block_bytes"] = section.sector_bytes
     cache = _CACHE.search(about)
     known = {
         "kernel": section.value("kernel", of_file=True),
@@ -251,12 +264,6 @@ def _facts(section: Section, date: str, threads: int, depth: int) -> dict[str, d
     return {"drive": drive, "host": host, "test": test, "time": {"date": date}}
 
 
-def _about(section: Section) -> str:
-    """What TKperf noted of the drive, in lines."""
-    about = section.value("devinfo", "", of_file=True)
-    return about if isinstance(about, str) else ""
-
-
 def _text(value: Any) -> str:
     text = "" if value is None else str(value).strip()
     return "" if text == "n.a." else text.removeprefix("Description:").strip()
@@ -272,5 +279,5 @@ def _notes(section: Section) -> Iterator[str]:
         if section.element.tag in ("iops", "lat") and len(section.value("roundmat")[0][-1]) in _WITHOUT_512:
             yield "TKperf judged it by writes of 8 KiB, the last but one block size of a drive of 4096-byte sectors."
     yield "I/Os and bytes are computed from rates and run time; the beginning of cells is known to the day only."
-    if _SIZE.search(_about(section)):
+    if _SIZE.search(section.about):
         yield "The capacity is known to the megabyte only."

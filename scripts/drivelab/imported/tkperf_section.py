@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from drivelab.errors import UserError
+
+_WHOLE = re.compile(r"[0-9]{1,9}")
+_SECTOR = re.compile(r"Device Logical Sector Size: (\d+)")
+_SECTOR_WITHOUT_512 = 4096
 
 
 class Section:
@@ -27,18 +34,31 @@ class Section:
             return default
         try:
             found = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # also numbers of thousands of digits, and lists in lists without end
             raise self.error(f"has no JSON in <{name}>") from None
         return default if found is None else found
 
-    def whole(self, name: str) -> int:
+    @property
+    def about(self) -> str:
+        """What TKperf noted of the drive, in lines."""
+        about = self.value("devinfo", "", of_file=True)
+        return about if isinstance(about, str) else ""
+
+    @property
+    def sector_bytes(self) -> int | None:
+        """Of the drive's logical sectors, where TKperf noted it."""
+        match = _SECTOR.search(self.about)
+        return int(match[1]) if match else None
+
+    def whole(self, name: str, default: int | None = None) -> int:
         """A whole number above 0, which TKperf writes as a number or as a string."""
-        try:
-            found = int(self.value(name))
-        except (TypeError, ValueError):
-            raise self.error(f"has no number in <{name}>") from None
+        found = self.value(name, default)
+        if isinstance(found, str) and _WHOLE.fullmatch(found):
+            found = int(found)
+        if isinstance(found, bool) or not isinstance(found, int):
+            raise self.error(f"has no whole number in <{name}>" + ("" if found is None else f", but {found!r}"))
         if found < 1:
-            raise self.error(f"has {found} in <{name}>")
+            raise self.error(f"has {found} in <{name}>, where a number above 0 should be")
         return found
 
     def number(self, value: Any, where: str) -> float:
@@ -53,8 +73,21 @@ class Section:
             raise self.error(f"has {'another number of values than' if count else 'no values for'} {where}")
         return value
 
-    def blocks(self, row: Any, known: tuple[int, ...]) -> tuple[int, ...]:
-        """Block sizes of a row; TKperf leaves out 512 bytes on a drive of 4096-byte sectors."""
-        if not isinstance(row, list) or len(row) not in (len(known), len(known) - 1):
-            raise self.error(f"has not {len(known)} block sizes in <roundmat>")
-        return known[: len(row)]
+    def blocks(self, rows: Mapping[str, Any], known: tuple[int, ...]) -> tuple[int, ...]:
+        """Block sizes of a test, whose `rows` (by what they are of) have a value for each: all of them the same ones.
+
+        TKperf leaves out 512 bytes, the last of `known`, on a drive of 4096-byte sectors, and never any other.
+        """
+        lengths = {where: len(row) if isinstance(row, list) else 0 for where, row in rows.items()}
+        ((count, _),) = Counter(lengths.values()).most_common(1)
+        if count not in (len(known), len(known) - 1):
+            raise self.error(f"has not {len(known)} block sizes in <roundmat>, nor all but 512 bytes, but {count}")
+        for where, length in lengths.items():
+            if length != count:
+                raise self.error(f"has {length} values for {where}, where the other rows of <roundmat> have {count}")
+        if self.sector_bytes is not None and (self.sector_bytes == _SECTOR_WITHOUT_512) != (count < len(known)):
+            raise self.error(
+                f"has {count} block sizes in <roundmat>, which is not what a drive of {self.sector_bytes}-byte sectors "
+                "is tested with"
+            )
+        return known[:count]

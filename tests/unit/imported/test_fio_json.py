@@ -12,7 +12,7 @@ from import_origins import document, job, options
 
 from drivelab.errors import UserError
 from drivelab.fio.result import read_result
-from drivelab.imported import fio_json, fio_plot
+from drivelab.imported import fio_json, fio_options, fio_plot
 from drivelab.imported.report import plan_of
 from drivelab.imported.tables import tables_of, write_tables
 from drivelab.tables import io
@@ -66,6 +66,14 @@ def test_files_of_one_workload_are_rounds_in_the_order_of_time(tmp_path: Path) -
     assert list(tables["cells"]["elapsed_s"]) == [0.0, 100.0, 200.0]
     row = tables["summary"].query("metric == 'iops'").iloc[0]
     assert (row["value"], row["n"], row["statistic"]) == (1010.0, 3, "median of 3 warm rounds")
+    assert (row["spread_low"], row["spread_high"]) == (1000.0, 1020.0)
+
+
+def test_a_single_run_has_no_spread(tmp_path: Path) -> None:
+    path = origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, options())))
+    summary = tables_of(fio_json.read(path, "a"))["summary"]
+    assert len(summary)
+    assert summary[["spread_low", "spread_high"]].isna().all(axis=None)
 
 
 def _error(one: dict[str, Any]) -> None:
@@ -358,4 +366,4 @@ def test_logs_that_are_no_measurement_of_the_run_are_refused(tmp_path: Path, lin
     ("text", "size"), [("4k", 4096), ("1M", 1 << 20), ("4KiB", 4096), ("512", 512), ("64kb", 65536)]
 )
 def test_sizes_as_fio_has_them(text: str, size: int) -> None:
-    assert fio_json.size_bytes(text) == size
+    assert fio_options.size_bytes(text) == size

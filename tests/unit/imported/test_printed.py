@@ -23,6 +23,7 @@ def test_the_unit_and_the_pattern_may_be_given(tmp_path: Path) -> None:
     assert row["value"] == pytest.approx(500e6 / 2**20)
     assert row["evidence"] == ["a/imported-values/some-values/some_values.csv"]
     assert (row["n"], list(row["samples"])) == (1, [row["value"]])
+    assert row[["spread_low", "spread_high"]].isna().all()
 
 
 def test_a_window_is_judged_anew(tmp_path: Path) -> None:
@@ -32,6 +33,7 @@ def test_a_window_is_judged_anew(tmp_path: Path) -> None:
     assert not window["reached"]
     assert (window["window_start"], window["window_end"]) == (1, 5)
     assert tables["summary"]["verdict"].item() == "not steady"
+    assert tables["summary"][["spread_low", "spread_high"]].values.tolist() == [[100, 130]]
 
 
 def test_four_rounds_are_no_window(tmp_path: Path) -> None:
@@ -45,6 +47,11 @@ BAD = {
     "block_size,read_iops\n4k,\n": "line 2 has '' where a positive number",
     "block_size,read_iops\n4k,100\n8k,-3\n": "line 3 has '-3'",
     "block_size,read_iops\n4k,nan\n": "line 2 has 'nan'",
+    "block_size,read_iops\n4k,1_000\n": "line 2 has '1_000' where a positive number",
+    "block_size_kib,read_iops\n1_0,100\n": "line 2 has '1_0' where a block size",
+    "block_size_kib,read_iops\n0,100\n": "line 2 has '0' where a block size",
+    "test,variable,unit,round_labels,v1\nx,4k random read,us,a,5\n": "line 2 has 'a' where a whole number",
+    "parameter,unit,threads,queue_depth,1TB\nread,IOPS,1,1.5,5\n": "line 2 has '1.5' where a whole number",
     "block_size,read_iops\nfour,100\n": "line 2 has 'four' where a block size",
     "block_size,speed\n4k,100\n": "a column 'speed'",
     "block_size,60/35\n4k,100\n": "a column '60/35'",

@@ -151,7 +151,17 @@ BAD = {
         "no round 6 in <roundmat>",
     ),
     "more rounds than values": ({"iops_stdyrounds": [1, 2]}, "another number of values than values in <stdyrounds>"),
-    "no depth": ({"iops_iodepth": None}, "no number in <iodepth>"),
+    "run time of 0": ({"iops_runtime": 0}, "has 0 in <runtime>, where a number above 0 should be"),
+    "negative run time": ({"iops_runtime": -60}, "has -60 in <runtime>"),
+    "run time in words": ({"iops_runtime": "long"}, "no whole number in <runtime>, but 'long'"),
+    "half a thread": ({"iops_numjobs": 1.5}, "no whole number in <numjobs>, but 1.5"),
+    "rounds from behind": (
+        {"iops_stdyrounds": [-5, -4, -3, -2, -1]},
+        r"has \[-5, -4, -3, -2, -1\] in <stdyrounds>, where numbers of rounds from 0 should be",
+    ),
+    "rounds in words": ({"iops_stdyrounds": "x"}, "has 'x' in <stdyrounds>"),
+    "a round twice": ({"iops_stdyrounds": [1, 1, 2, 3, 4]}, "which are not rounds that follow each other"),
+    "no depth": ({"iops_iodepth": None}, "no whole number in <iodepth>"),
 }
 
 
@@ -162,6 +172,36 @@ def test_what_is_no_sound_result_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match=reason) as error:
         tkperf.read(path, "a")
     assert "bad.xml: <iops>" in str(error.value)
+
+
+def _without(matrix: list[Any], round_index: int, mix: int, block: int) -> list[Any]:
+    """A matrix that lacks one value."""
+    changed = [[list(row) for row in one] for one in matrix]
+    del changed[round_index][mix][block]
+    return changed
+
+
+@pytest.mark.parametrize(("round_index", "mix", "block"), [(0, 0, 0), (3, 2, 1), (5, 6, 7)])
+def test_a_row_that_lacks_a_value_shifts_no_block_size(tmp_path: Path, round_index: int, mix: int, block: int) -> None:
+    matrix = _without([[[100.0] * 8] * 7] * 6, round_index, mix, block)
+    share = origins.IOPS_MIXES[mix]
+    reason = f"has 7 values for the mix {share}/{100 - share} of round {round_index + 1}, where the other rows of"
+    with pytest.raises(UserError, match=reason):
+        tkperf.read(origins.tkperf(tmp_path / "x.xml", ("iops",), iops_roundmat=matrix), "a")
+
+
+def test_a_latency_that_is_missing_shifts_no_block_size(tmp_path: Path) -> None:
+    matrix = _without([[[[1.0, 3.0, 2.0]] * 3] * 3] * 5, 1, 1, 0)
+    with pytest.raises(UserError, match="has 2 values for the mix 65/35 of round 2, where the other rows"):
+        tkperf.read(origins.tkperf(tmp_path / "x.xml", ("lat",), lat_roundmat=matrix), "a")
+
+
+@pytest.mark.parametrize(("sector", "blocks"), [(512, 4), (4096, 5)])
+def test_the_block_sizes_are_those_for_the_sectors_of_the_drive(tmp_path: Path, sector: int, blocks: int) -> None:
+    """All rows of throughput are one list: that one is missing shows by the sectors only."""
+    about, lists = f"Device Logical Sector Size: {sector}\n", [[[494806] * 5] * 2] * blocks
+    with pytest.raises(UserError, match=f"has {blocks} block sizes .*not what a drive of {sector}-byte sectors"):
+        tkperf.read(origins.tkperf(tmp_path / "x.xml", ("tp",), tp_roundmat=lists, devinfo=about), "a")
 
 
 def test_rounds_that_are_missing_for_one_block_size_are_refused(tmp_path: Path) -> None:
