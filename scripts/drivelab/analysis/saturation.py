@@ -18,9 +18,14 @@ LEAST_DROP = 1.25
 """Factor between the levels before and after from which a change is called a cliff (ours)."""
 LASTING = 3
 """A fall lasts if so many slices at least show it (ours)."""
+LONGER = 3
+"""A fall is for good if the drive is low for so many times as long after it as it ever was before, and came back
+(ours)."""
 _CERTAIN = 5.0
 """Standard errors by which a fall must exceed the scatter of the slices: a soak has thousands of places where scatter
 could look like one (ours)."""
+_ROUNDING = 1e-9
+"""A fall by just the least drop is one, however its means are rounded."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +100,18 @@ def find_cliff(slices: pd.DataFrame, capacity_bytes: int, least_drop: float = LE
     in order.
 
     The fall at a place is the mean log IOPS of the slices before it, less the highest mean of as many slices anywhere
-    after it, so that nothing counts that comes back. Means are of five slices; where no fall of these is large enough,
-    of ten, of twenty …: a sharp fall is found where it is, a gradual one where it is steepest. Of several falls the
-    first is the cliff. How long the soak goes on at its level does not move it, as it is no fit to the whole course.
+    after it, so that nothing counts that comes back. Nor does a level that comes and goes: below the middle of both
+    means the drive must be for `LONGER` times as long after the fall as it ever was before, and above it never again
+    for as long. Means are of five slices; where no fall of these is one, of ten, of twenty …: a sharp fall is found
+    where it is, a gradual one where it is steepest. Of several falls the first is the cliff. How long the soak goes on
+    at its level does not move it, as it is no fit to the whole course.
     """
     cut = _first_fall(np.log(np.maximum(slices["iops"].to_numpy(dtype=float), 1.0)), float(np.log(least_drop)))
     if cut is None:
         return None
     before = level(slices.iloc[:cut], "iops").average
     after = level(saturated_slices(slices.iloc[cut:], whole=len(slices)), "iops").average
-    if before < least_drop * after:
+    if before < least_drop * after * (1 - _ROUNDING):
         return None
     last = slices.iloc[cut - 1]
     written = int(last["bytes_written_total"])
@@ -118,34 +125,52 @@ def find_cliff(slices: pd.DataFrame, capacity_bytes: int, least_drop: float = LE
 
 
 def _first_fall(course: npt.NDArray[np.float64], least: float) -> int | None:
-    """Slices before the first lasting fall of `course` by `least`, at the finest scale that has one."""
+    """Slices before the first fall of `course` for good, by `least`, at the finest scale that has one."""
     if len(course) <= LASTING:
         return None
     scatter = float(np.median(np.abs(np.diff(course)))) / (0.6745 * np.sqrt(2))  # of one slice, if it is normal
     width = WINDOW
     while True:
-        cuts, sharpness, falls, error = _falls(course, width)
-        enough = falls >= np.maximum(least * (1 - 1e-9), _CERTAIN * scatter * error)
-        if enough.any():
-            begin = int(np.argmax(enough))
-            stretch = enough[begin:]
-            end = begin + (len(stretch) if stretch.all() else int(np.argmin(stretch)))
-            return int(cuts[begin + int(np.argmax(sharpness[begin:end]))])
+        cuts, before, after, highest, error = _around(course, width)
+        told = len(highest)
+        enough = before[:told] - highest >= np.maximum(least * (1 - _ROUNDING), _CERTAIN * scatter * error)
+        edges = np.flatnonzero(np.diff(np.r_[False, enough, False].astype(np.int8)))
+        for begin, end in edges.reshape(-1, 2):
+            # what is sharper at the place after the last that can be told came too late to last
+            at = begin + int(np.argmax((before - after)[begin : end + (end == told)]))
+            if at < told and _for_good(course, cuts[at], (before[at] + highest[at]) / 2):
+                return int(cuts[at])
         if 2 * width > len(course):
             return None
         width *= 2
 
 
-def _falls(course: npt.NDArray[np.float64], width: int) -> tuple[npt.NDArray[Any], ...]:
-    """Cuts, as slices before them, with the difference of the means on either side, the fall that lasts, and its
-    standard error in units of a slice's scatter."""
+def _around(course: npt.NDArray[np.float64], width: int) -> tuple[npt.NDArray[Any], ...]:
+    """Cuts, as slices before them, with the means before and after; but for the last of them also the highest mean of
+    all that follow, and the standard error of a fall in units of a slice's scatter."""
     total = np.r_[0.0, course.cumsum()]
-    cuts = np.arange(1, len(course) - max(LASTING, min(width, len(course)) // 2) + 1)
+    cuts = np.arange(1, len(course) - max(LASTING, min(width, len(course)) // 2) + 2)
     low, high = np.maximum(cuts - width, 0), np.minimum(cuts + width, len(course))
     before = (total[cuts] - total[low]) / (cuts - low)
     after = (total[high] - total[cuts]) / (high - cuts)
-    highest = np.maximum.accumulate(after[::-1])[::-1]  # of all that follow
-    return cuts, before - after, before - highest, np.sqrt(1 / (cuts - low) + 1 / (high - cuts))
+    error = np.sqrt(1 / (cuts - low) + 1 / (high - cuts))
+    return cuts, before, after, np.maximum.accumulate(after[-2::-1])[::-1], error[:-1]
+
+
+def _for_good(course: npt.NDArray[np.float64], cut: int, middle: float) -> bool:
+    """Whether `course` is below `middle` for much longer after `cut` than it ever was before, and never again above it
+    for as long as it was before."""
+    low = course < middle
+    stays = _longest(low[cut:]) >= LONGER * _longest(low[:cut])
+    return stays and _longest(~low[cut:]) < _longest(~low[:cut])
+
+
+def _longest(flags: npt.NDArray[np.bool_]) -> int:
+    """Length of the longest stretch of which more than two thirds are True: a single slice breaks none (ours)."""
+    excess = np.r_[0, np.cumsum(np.where(flags, 1, -2))]
+    # such a stretch has a larger excess at its end than at its begin: the longest has the first begin that is lower
+    first = np.searchsorted(-np.minimum.accumulate(excess), -excess, side="right")
+    return max(int((np.arange(len(excess)) - first).max()), 0)
 
 
 def _weighted(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.analysis.saturation import LEAST_DROP, Cliff, find_cliff
+from drivelab.analysis.saturation import LASTING, LEAST_DROP, Cliff, find_cliff
 from drivelab.config.yaml_file import load_yaml
 from drivelab.fio.result import read_slices
 from drivelab.plan.cell import Cell
@@ -18,6 +20,7 @@ from drivelab.virtual.model import DriveModel
 
 from .test_saturation import soak
 
+Floats = npt.NDArray[np.float64]
 MIB = 1 << 20
 MODEL = load_yaml(Path(__file__).parents[3] / "config/virtual_drives.yaml")["op7"]
 CAPACITY_BYTES = 64 * MIB
@@ -106,6 +109,45 @@ def test_scatter_alone_is_no_cliff(scatter: float) -> None:
     random = np.random.default_rng(7)
     found = [cliff_at((1000 * np.exp(random.normal(0, scatter, 300))).tolist()) for _ in range(200)]
     assert sum(at is not None for at in found) <= 1
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 4])
+@pytest.mark.parametrize("scatter", [0, 0.1])
+def test_a_fall_that_fewer_than_three_slices_follow_is_not_told(after: int, scatter: float) -> None:
+    noise = np.exp(np.random.default_rng(2).normal(0, scatter, 100))
+    at = cliff_at((np.r_[np.full(100 - after, 10_000.0), np.full(after, 3000.0)] * noise).tolist())
+    assert at == (100 - after if after >= LASTING else None)
+
+
+ALTERNATING: dict[str, Callable[[np.random.Generator], Floats]] = {
+    "blocks of ten slices": lambda random: np.where(np.repeat(random.random(30) < 0.5, 10), 1e4, 5e3),
+    "single slices": lambda random: np.where(random.random(300) < 0.5, 1e4, 5e3),
+    "a sawtooth": lambda random: 1e4 * (1 - np.arange(100) % 20 / 40) * np.exp(random.normal(0, 0.1, 100)),
+}
+
+
+@pytest.mark.parametrize(("kind", "most"), [("blocks of ten slices", 15), ("single slices", 1), ("a sawtooth", 3)])
+def test_a_level_that_comes_and_goes_is_seldom_a_cliff(kind: str, most: int) -> None:
+    """By a last low stretch alone, that does not come back, 60, 20 and 50 of 100 have one."""
+    random = np.random.default_rng(9)
+    found = sum(cliff_at(ALTERNATING[kind](random).tolist()) is not None for _ in range(100))
+    print(f"{kind}: {found} of 100 have a cliff")
+    assert found <= most
+
+
+@pytest.mark.parametrize("fresh", [4, 8, 40])
+@pytest.mark.parametrize("more", [60, 1000])
+def test_a_short_fresh_level_has_its_cliff_among_scatter(fresh: int, more: int) -> None:
+    random, usual = np.random.default_rng(4), np.r_[np.full(fresh, 2000.0), np.full(more, 1000.0)]
+    found = [cliff_at((usual * np.exp(random.normal(0, 0.1, fresh + more))).tolist()) for _ in range(40)]
+    assert sum(at == fresh for at in found) >= 38
+
+
+def test_low_stretches_before_it_keep_a_cliff_that_lasts_longer() -> None:
+    fresh = [4000.0] * 20 + [900.0] * 10 + [4000.0] * 30
+    assert cliff_at([*fresh, *[1000.0] * 29]) is None
+    assert cliff_at([*fresh, *[1000.0] * 60]) == 60
+    assert cliff_at([4000.0] * 40 + [2000.0, 1000.0] * 80) == 40  # what comes and goes after it, below the fresh level
 
 
 def test_of_several_falls_the_first_is_the_cliff() -> None:

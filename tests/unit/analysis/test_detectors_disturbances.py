@@ -69,6 +69,22 @@ def test_the_drive_s_own_counters_tell_it_too() -> None:
     assert "30 s of throttling" in row["words"]
 
 
+def test_after_a_hang_there_is_no_rate_to_fall() -> None:
+    seconds = np.arange(120)
+    hung = np.where((seconds >= 50) & (seconds < 60), 0.0, 2000.0)
+    limit = {"temperature_limit_c": np.full(120, 70.0)}
+    once = np.where(seconds < 60, 50.0, 75.0)
+    row = only("thermal throttling", course_tables(hung, temperature_c=once, **limit))
+    assert not row["found"]
+    assert np.isnan(row["value"])
+    assert row["words"].startswith("too hot after a hang, so that there is nothing to compare with: at most 75 °C")
+    again = np.where((seconds >= 60) & (seconds < 80) | (seconds >= 100), 75.0, 50.0)
+    slowed = np.where(seconds >= 100, 500.0, hung)
+    row = only("thermal throttling", course_tables(slowed, temperature_c=again, **limit))
+    assert (row["found"], row["value"]) == (True, pytest.approx(75))
+    assert row["words"].startswith("too hot 1 time, ")
+
+
 def test_a_drive_that_tells_nothing_of_heat_has_no_row() -> None:
     assert of("thermal throttling", course_tables([2000.0] * 60)) == []
 
@@ -186,8 +202,20 @@ def test_a_drift_is_found_with_its_size() -> None:
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=30))
 def test_a_drift_turns_its_sign_with_time(values: list[float]) -> None:
     there, back = trend(np.array(values)), trend(np.array(values[::-1]))
-    assert there.drift_pct == pytest.approx(-back.drift_pct, rel=1e-6, abs=1e-6)
+    assert (1 + there.drift_pct / 100) * (1 + back.drift_pct / 100) == pytest.approx(1, rel=1e-6)
     assert there.chance == pytest.approx(back.chance, abs=1e-9)
+
+
+def test_a_drift_is_a_part_of_the_begin_and_falls_by_no_more_than_that() -> None:
+    assert trend(np.geomspace(1000, 100, 20)).drift_pct == pytest.approx(-90)
+    assert trend(np.geomspace(1000, 3000, 20)).drift_pct == pytest.approx(200)
+    hangs = np.geomspace(1000, 800, 20)
+    hangs[[3, 11]] = 0
+    assert trend(hangs).drift_pct == pytest.approx(-20, abs=2)
+    assert -100 < trend(np.r_[np.full(10, 5000.0), np.zeros(10)]).drift_pct < -80
+    assert trend(np.zeros(20)).drift_pct == 0
+    row = only("drift", course_tables(np.r_[np.full(30, 5000.0), np.full(31, 50.0)]))
+    assert (row["found"], row["value"] > -100) == (True, True)
 
 
 def test_the_table_is_written_as_its_schema_says(tmp_path: Path) -> None:

@@ -199,6 +199,41 @@ def test_a_penalty_of_less_than_a_tenth_is_missed() -> None:
         assert finds("alignment", {"cells": pd.concat([aligned, shifted], ignore_index=True)}) == is_found
 
 
+@pytest.mark.parametrize(("penalty", "scatter", "least", "most"), [(0.3, 0.05, 0.95, 1), (0.15, 0.05, 0.4, 0.9),
+                                                                   (0.2, 0.1, 0, 0.7), (0.5, 0.1, 0.9, 1)])  # fmt: skip
+def test_a_penalty_that_scatter_explains_is_missed(penalty: float, scatter: float, least: float, most: float) -> None:
+    random = np.random.default_rng(5)
+    cells = pd.concat([rounds_table({f"w{offset}": [1.0] * 5}, alignment_offset_bytes=offset) for offset in (0, 512)],
+                      ignore_index=True)  # fmt: skip
+    usual = np.repeat([1000, 1000 * (1 - penalty)], 5)
+    found = [
+        finds("alignment", {"cells": cells.assign(iops=usual * np.exp(random.normal(0, scatter, 10)))})
+        for _ in range(RECORDINGS)
+    ]
+    print(f"{100 * penalty:.0f} % at {100 * scatter:.0f} % scatter: found in {sum(found)} of {RECORDINGS}")
+    assert least <= np.mean(found) <= most
+
+
+def test_a_penalty_of_single_values_goes_by_its_threshold_alone() -> None:
+    for unaligned, is_found in ((890.0, True), (910.0, False)):
+        pair = [rounds_table({f"w{offset}": [iops]}, alignment_offset_bytes=offset)
+                for offset, iops in ((0, 1000.0), (512, unaligned))]  # fmt: skip
+        assert finds("alignment", {"cells": pd.concat(pair, ignore_index=True)}) == is_found
+
+
+@pytest.mark.parametrize(("ceiling", "scatter", "is_found"), [(1.3, 0, True), (1.2, 0, False), (1.3, 0.4, False),
+                                                              (4.0, 0.2, True)])  # fmt: skip
+def test_a_knee_below_a_ceiling_that_is_hardly_higher_or_that_scatter_explains_is_missed(
+    ceiling: float, scatter: float, is_found: bool
+) -> None:
+    rounds_of = 1 + scatter * np.array([-1, -0.5, 0, 0.5, 1])
+    sweep = [
+        rounds_table({f"w{depth}": list(1000 * min(depth, ceiling) * rounds_of)}).assign(queue_depth=depth)
+        for depth in (1, 2, 4, 8, 16, 32)
+    ]
+    assert finds("queue-depth knee", {"cells": pd.concat(sweep, ignore_index=True)}) == is_found
+
+
 def test_a_knee_of_three_depths_or_before_a_slow_rise_is_missed() -> None:
     assert find_knee(pd.DataFrame({"queue_depth": [1, 2, 4], "iops": [100.0, 200, 200]})) is None
     rises = find_knee(pd.DataFrame({"queue_depth": [1, 2, 4, 8, 16, 32], "iops": [100.0, 200, 400, 420, 440, 460]}))

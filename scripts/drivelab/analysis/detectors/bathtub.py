@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from drivelab.analysis.detectors.finding import Finding, told_or_nothing
-from drivelab.analysis.detectors.levels import alike_but
+from drivelab.analysis.detectors.levels import CERTAIN, alike_but, combined
 from drivelab.analysis.detectors.recording import Recording
 
 LEAST_INDEX_PCT = 10.0
@@ -35,6 +35,9 @@ class Bathtub:
     """By the harmonic mean."""
     below_both: bool
     """Whether the mix is slower than pure reads and pure writes: a bathtub in the strict sense."""
+    index_error_pct: float
+    sharing_error_pct: float
+    """Standard errors of `index_pct` and `below_sharing_pct`, in percentage points."""
 
     @property
     def below_sharing_pct(self) -> float:
@@ -42,25 +45,50 @@ class Bathtub:
 
     @property
     def is_one(self) -> bool:
-        """Whether the mix makes a bathtub: it lies below the line, and sharing the time does not explain it."""
-        return self.index_pct >= LEAST_INDEX_PCT and self.below_sharing_pct >= LEAST_BELOW_SHARING_PCT
+        """Whether the mix makes a bathtub: it lies below the line, and neither sharing the time nor scatter explains
+        it."""
+        least_pct = max(LEAST_INDEX_PCT, CERTAIN * self.index_error_pct)
+        least_below_sharing_pct = max(LEAST_BELOW_SHARING_PCT, CERTAIN * self.sharing_error_pct)
+        return self.index_pct >= least_pct and self.below_sharing_pct >= least_below_sharing_pct
 
 
 def of_mixes(mixes: pd.DataFrame) -> list[Bathtub]:
-    """Each mix of cells that differ in read_share_pct only (columns read_share_pct, iops); the last of equal shares
-    counts. Empty without pure reads and pure writes, or where either has no I/O.
+    """Each mix of cells that differ in read_share_pct only (columns read_share_pct, iops, and relative_error where it
+    is known); the last of equal shares counts. Empty without pure reads and pure writes, or where either has no I/O.
     """
-    rates = {int(share): float(iops) for share, iops in zip(mixes["read_share_pct"], mixes["iops"], strict=True)}
+    told = mixes.reindex(columns=["read_share_pct", "iops", "relative_error"]).to_numpy(dtype=float)
+    rates = {int(share): float(iops) for share, iops, _ in told}
+    errors = {int(share): float(error) for share, _, error in told}
     reads, writes = rates.get(100, 0.0), rates.get(0, 0.0)
     if reads <= 0 or writes <= 0:
         return []
-    found = []
-    for share, iops in rates.items():
-        if 0 < share < 100:
-            line = writes + share / 100 * (reads - writes)
-            sharing = 1 / (share / 100 / reads + (1 - share / 100) / writes)
-            found.append(Bathtub(100 * (1 - iops / line), share, iops, line, sharing, iops < min(reads, writes)))
-    return found
+    return [
+        _beside_the_line(share, (iops, reads, writes), (errors[share], errors[100], errors[0]))
+        for share, iops in rates.items()
+        if 0 < share < 100
+    ]
+
+
+def _beside_the_line(
+    read_share_pct: int, rates: tuple[float, float, float], errors: tuple[float, float, float]
+) -> Bathtub:
+    """`rates` are IOPS of the mix, of pure reads and of pure writes; `errors` are parts of them."""
+    share, (iops, reads, writes) = read_share_pct / 100, rates
+    of_mix, of_reads, of_writes = errors
+    line = writes + share * (reads - writes)
+    sharing = 1 / (share / reads + (1 - share) / writes)
+    of_line = combined(share * reads * of_reads / line, (1 - share) * writes * of_writes / line)
+    of_sharing = combined(share * sharing / reads * of_reads, (1 - share) * sharing / writes * of_writes)
+    return Bathtub(
+        index_pct=100 * (1 - iops / line),
+        read_share_pct=read_share_pct,
+        iops=iops,
+        line_iops=line,
+        sharing_iops=sharing,
+        below_both=iops < min(reads, writes),
+        index_error_pct=100 * iops / line * combined(of_mix, of_line),
+        sharing_error_pct=100 * iops / sharing * combined(of_mix, of_sharing),
+    )
 
 
 def bathtub_index(mixes: pd.DataFrame) -> Bathtub | None:
@@ -87,9 +115,13 @@ def bathtub(recording: Recording) -> Iterator[Finding]:
     if looked:
         deepest_pct = max(one.index_pct for one in looked)
         below_sharing_pct = max(one.below_sharing_pct for one in looked)
+        deep = any(
+            one.index_pct >= LEAST_INDEX_PCT and one.below_sharing_pct >= LEAST_BELOW_SHARING_PCT for one in looked
+        )
+        scatter = ", which is no more than their rounds scatter" if deep else ""
         words = (
             f"no bathtub: mixes lie at most {max(deepest_pct, 0.0):.0f} % below the line, and at most "
-            f"{max(below_sharing_pct, 0.0):.0f} % below what sharing the time explains"
+            f"{max(below_sharing_pct, 0.0):.0f} % below what sharing the time explains{scatter}"
         )
         nothing = Finding(False, words, None, "iops", deepest_pct, LEAST_INDEX_PCT, "%")
     yield from told_or_nothing(found, nothing)

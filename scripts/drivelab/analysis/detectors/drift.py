@@ -19,6 +19,9 @@ MOST_VALUES = 20
 for independent, would see trends everywhere (ours)."""
 FALSE_ALARM = 0.01
 """Chance that a recording of values without a trend has one somewhere."""
+HUNG = 1e-3
+"""A rate below this part of the largest counts as this part: a hang has no logarithm, and says no more than that
+(ours)."""
 LEAST_DRIFT_PCT = 5.0
 """From first to last; half of what the steady-state rule of the PTS lets pass (ours)."""
 
@@ -28,8 +31,9 @@ class Trend:
     """Of values in order."""
 
     drift_pct: float
-    """Rise of the line of Theil and Sen (the median of all slopes between two values: Sen, Journal of the American
-    Statistical Association 63, 1968) from the first to the last, of the median."""
+    """Rise from the first value to the last, of the first, by the line of Theil and Sen through the logarithms (the
+    median of all slopes between two values: Sen, Journal of the American Statistical Association 63, 1968): a fall is
+    so never one by more than 100 %."""
     chance: float
     """Of an order so monotone without a trend, two-sided (Mann, Econometrica 13, 1945; Kendall's tau with time)."""
     values: int
@@ -40,9 +44,10 @@ def trend(values: Floats) -> Trend:
     if len(values) < 2:
         raise ValueError("a trend takes two values")
     times = np.arange(len(values), dtype=float)
-    usual = float(np.median(values))
-    slope = float(stats.theilslopes(values, times).slope)
-    drift_pct = 100 * slope * (len(values) - 1) / usual if usual > 0 else 0.0
+    largest = float(values.max())
+    logarithms = np.log(np.maximum(values / largest, HUNG)) if largest > 0 else np.zeros(len(values))
+    rise = float(stats.theilslopes(logarithms, times).slope) * (len(values) - 1)
+    drift_pct = 100 * float(np.expm1(rise))
     chance = float(stats.kendalltau(times, values).pvalue)
     return Trend(drift_pct, chance if np.isfinite(chance) else 1.0, len(values))
 

@@ -51,14 +51,16 @@ def thermal_throttling(recording: Recording) -> Iterator[Finding]:
 def _judged(course: pd.DataFrame, flags: npt.NDArray[np.bool_], told: str, counted: bool) -> Finding:
     """`told` are the words on temperature and counters, `counted` says whether the drive counted any throttling."""
     relative = course["of_whole"].to_numpy(dtype=float)  # a fall that lasts is one, too
-    onsets = [(begin, end) for begin, end in spells(flags) if begin > 0]
-    pairs = [(relative[max(begin - AROUND, 0) : begin], relative[begin : begin + AROUND]) for begin, _ in onsets]
+    onsets = [begin for begin, _ in spells(flags) if begin > 0]
+    around = [(relative[max(begin - AROUND, 0) : begin], relative[begin : begin + AROUND]) for begin in onsets]
+    pairs = [(before, after) for before, after in around if np.median(before) > 0]  # of a hang nothing can fall
     if not flags.any():
         return Finding(counted, f"{told}; no rate was measured at the time" if counted else f"never too hot: {told}")
     begin_s = float(course["begin_s"].to_numpy()[flags].min())
     end_s = float(course["end_s"].to_numpy()[flags].max())
     if not pairs:
-        words = f"too hot from the beginning, so that there is nothing to compare with: {told}"
+        when = "after a hang" if onsets else "from the beginning"
+        words = f"too hot {when}, so that there is nothing to compare with: {told}"
         return Finding(counted, words, begin_s=begin_s, end_s=end_s)
     falls = [100 * (1 - float(np.median(after)) / float(np.median(before))) for before, after in pairs]
     chance = chance_of_fall(np.concatenate([after for _, after in pairs]), np.concatenate([one for one, _ in pairs]))
