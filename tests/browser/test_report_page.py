@@ -66,6 +66,9 @@ POINT = """(card) => {
   };
 }"""
 
+# Whether a chart has no room on a phone.
+WIDE = """async (card) => isWide(JSON.parse(await unpacked(card.querySelector(".chart").textContent)))"""
+
 # Points of a chart of which neither the face nor the edge stands out from the page and from each of the bands.
 LOST = """(card, least) => {
   const parse = (text) => {
@@ -188,6 +191,16 @@ def test_the_first_keys_lead_past_the_head_and_through_the_contents(shown: Any) 
     page.keyboard.press("Enter")  # at once: what the first key began must not keep the page from getting there
     in_view(page.locator(str(link.get_attribute("href"))))
     expect(target).not_to_be_in_viewport()
+
+
+def test_a_filter_that_nothing_matches_says_so(shown: Any) -> None:
+    page = shown.page
+    box = page.locator("#contents input")
+    box.fill("no such test")
+    said = page.locator("#contents [aria-live]")
+    assert said.inner_text() == "No test or section matches."
+    box.fill("")
+    assert said.inner_text() == ""
 
 
 def test_nothing_ends_on_its_way_to_a_section(shown: Any) -> None:
@@ -322,6 +335,57 @@ def test_on_a_phone_the_contents_are_one_touch_away(show: Callable[..., Any]) ->
     target = str(link.get_attribute("href"))
     link.tap()
     in_view(page.locator(target).locator("h2"))
+
+
+def test_a_phone_keeps_the_pictures_of_what_has_no_room_there(show: Callable[..., Any]) -> None:
+    page = show(viewport=PHONE).page
+    kept = 0
+    for card in page.locator(".card:has(.chart)").all():
+        is_wide = card.evaluate(WIDE)
+        card.scroll_into_view_if_needed()
+        if is_wide:
+            page.wait_for_function("(card) => wide.has(card)", arg=card.element_handle())
+            expect(card).not_to_have_class(re.compile(r"\bdrawn\b"))
+            expect(card.locator("img")).to_be_visible()
+            assert card.evaluate("(one) => one.style.minHeight") == ""
+            kept += 1
+        else:
+            expect(card).to_have_class(re.compile(r"\bdrawn\b"))
+    assert kept > 0
+
+
+@pytest.mark.parametrize(
+    ("layout", "is_wide"),
+    [
+        ({"xaxis": {"domain": [0, 1]}, "yaxis": {"ticktext": ["1", "2"]}}, False),
+        ({"xaxis": {"domain": [0, 0.4]}, "xaxis2": {"domain": [0.6, 1]}}, True),
+        ({"xaxis": {"domain": [0, 1]}, "xaxis2": {"domain": [0, 1]}}, False),
+        ({"xaxis": {"title": {"text": "a"}}, "xaxis2": {"title": {"text": "b"}}}, True),
+        ({"xaxis": {"title": {"text": "a"}}, "xaxis2": {"title": {"text": "b"}, "overlaying": "x"}}, False),
+        ({"xaxis": {"domain": [0, 1]}, "yaxis": {"ticktext": ["RND 4KiB-64KiB mix 0/100"]}}, True),
+        ({"xaxis": {"domain": [0, 1]}, "margin": {"r": 200}}, True),
+    ],
+)
+def test_a_chart_is_wide_by_its_panels_and_names(shown: Any, layout: dict[str, Any], is_wide: bool) -> None:
+    assert shown.page.evaluate("(layout) => isWide({layout})", layout) is is_wide
+
+
+def test_nothing_lies_on_the_values_of_a_chart(shown: Any) -> None:
+    card = drawn(shown.page, "Steady-state convergence")
+    card.locator(".plot .main-svg").first.hover()
+    expect(card.locator(".modebar-btn")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("ground", "turned"), [("#ffffff", False), ("#1c2128", True)])
+def test_the_more_the_farther_from_the_ground(shown: Any, ground: str, turned: bool) -> None:
+    """A map of colours: pale is few on paper, dark is few in the dark, and the fewest are seen as well."""
+    scale = [[0, "#b5de2b"], [0.5, "#1f9e89"], [0.75, "#3e4989"], [1, "#440154"]]
+    found = shown.page.evaluate("([scale, ground]) => fromGround(scale, ground)", [scale, ground])
+    if not turned:
+        assert found == scale
+        return
+    assert [place for place, _ in found] == [0, 0.5, 1]
+    assert [colour for _, colour in found] == ["#3e4989", "#1f9e89", "#b5de2b"]
 
 
 def test_a_page_leads_to_the_comparison_of_its_measurement(shown: Any) -> None:

@@ -33,8 +33,8 @@ _SCOPES = ("slices", "rounds", "runs", "recordings")
 """The narrowest first: what is said of two values whose samples are of different scopes."""
 _MEDIAN = re.compile(r"\bmedian of\b")
 _WITHIN_SCATTER = "the difference is within the scatter of the samples"
-_BY_CHANCE = "different alone, not after adjusting for all findings"
-_NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all findings"
+_BY_CHANCE = "different alone, not after adjusting for all comparisons"
+_NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all comparisons"
 _TOLD_OF_BOTH = ("cell_label", "metric", "kind", "alike")
 _TOLD = ("drive", "statistic", "verdict", "taint_reason", "samples", "scope", "reduced", "virtual", "clock")
 _SIDES = ("basis", "comparison")

@@ -31,9 +31,9 @@ _Bins = Mapping[tuple[str, int], pd.DataFrame]
 def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
     """Rows from the rows of soaks in table `cells`, with `cell_label`, and from their rows of `latency_bins`.
 
-    `soaks` have the columns of `by_direction`, `saturating` and `lacking` too. Rates and mean latency are averages over the
-    slices that count, see `counted_slices`; IOPS per watt too, where power was measured throughout. Percentiles are of
-    the merged bins of the same slices. All are spread over five equal parts of them, which tell too whether they are
+    `soaks` have the columns of `by_direction`, `saturating` and `lacking` too. Rates and mean latency are averages over
+    the slices that count, see `counted_slices`; IOPS per watt too, where power was measured throughout. Percentiles are
+    of the merged bins of the same slices. All are spread over five equal parts of them, which tell too whether they are
     steady, but of fewer slices, and where the soak ended by its own rule. At a point the statistic names the load.
     Without `bins` there are no percentiles, and none that fewer than one I/O lies above.
     """
@@ -53,8 +53,8 @@ def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[s
 
 
 def _verdict(counted: CountedSlices) -> str:
-    """The rule of a soak knows reads and writes together only: of one of them it says nothing. What is left of a window
-    that lacks slices is not what the soak ended for."""
+    """The rule of a soak knows reads and writes together only: of one of them it says nothing. What is left of a
+    window that lacks slices is not what the soak ended for."""
     if counted.slices["lacking"].any():
         return INCOMPLETE_WINDOW
     if counted.by_own_rule and counted.slices["direction"].isna().all():

@@ -23,7 +23,7 @@ TOO_FEW_SLICES = "too few slices"
 PARTIAL = "partial"
 """A replay that the value stands on ended before it had issued all."""
 INCOMPLETE_WINDOW = "incomplete window"
-"""Some of the rounds of the steady-state window have no sound cell of this kind, or of the slices some are not sound."""
+"""Some rounds of the steady-state window have no sound cell of this kind, or some of its slices are not sound."""
 
 FINE = frozenset(
     {STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE, IN_CHANGING_PHASE, SINGLE_SLICE, TOO_FEW_SLICES, *AS_ASKED.values()}

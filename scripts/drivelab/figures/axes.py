@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import log10
+from math import floor, log10
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -17,6 +17,8 @@ _ROW_CHARACTERS = 86
 """Of a legend below the axes."""
 _HANDLE_CHARACTERS = 7
 """Width of an entry's handle and of the space around it."""
+_NEAR_A_TICK, _NEAR_A_DECADE = 1.5, 3.0
+"""How many times a tick a value may be to be read by it, where there are several ticks to a decade, and where not."""
 _LOG_FROM = 30.0  # a linear axis shows nothing of a line thirty times below the highest
 
 
@@ -53,12 +55,22 @@ def log_axis(
     axis = axes.yaxis if which == "y" else axes.xaxis
     low, high = smallest / 1.25, largest * 1.25
     (axes.set_yscale if which == "y" else axes.set_xscale)("log")
-    (axes.set_ylim if which == "y" else axes.set_xlim)(low, high)
     decades = log10(high / low)
     ticks = (1, 1.5, 2, 3, 4, 5, 7) if decades <= 1 else (1, 2, 5) if decades <= 2.9 else (1,)
+    high = max(high, _tick_to_read(largest, high, ticks))
+    (axes.set_ylim if which == "y" else axes.set_xlim)(low, high)
     axis.set_major_locator(LogLocator(subs=ticks, numticks=30))
     axis.set_minor_locator(NullLocator())  # they would be made one by one, and nothing of them is shown
     axis.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
+
+
+def _tick_to_read(largest: float, high: float, ticks: Sequence[float]) -> float:
+    """A tick by which `largest` can be read: one up to `high` that is near to it or above it, else the next above."""
+    decade = 10.0 ** floor(log10(largest))
+    places = [step * decade * factor for factor in (1, 10) for step in ticks]
+    near = largest / (_NEAR_A_TICK if len(ticks) > 1 else _NEAR_A_DECADE)
+    there = [place for place in places if near <= place <= high]
+    return there[-1] if there else next(place for place in places if place >= largest)
 
 
 def round_axis(axes: Axes, first: int, last: int) -> None:

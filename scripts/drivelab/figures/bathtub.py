@@ -19,7 +19,7 @@ _SHARE = r" \d+/\d+"
 """Of a workload's name, `RND 4KiB 65/35`: what its mixes do not have in common."""
 _GROUP = ["load", "threads", "queue_depth"]
 _MOST_PANELS = 8
-_IN_A_ROW = 2
+_IN_A_ROW = 4
 """Pairs of numbers that stand side by side at the top of a panel."""
 _NUMBERS_PT = 80
 _ROW_SHARE = 0.095
@@ -36,7 +36,8 @@ def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
 
     The dotted line joins reads alone and writes alone. The first number, the bathtub index, says how far below it the
     deepest mix lies, the second how far below what sharing the time between the two explains; both are those of the
-    detector, and in bold where it calls them a bathtub. Runs of a drive are averaged.
+    detector, and in bold where they reach its thresholds; it asks too whether scatter explains them. Runs of a drive
+    are averaged.
     Raises ValueError for unsuitable tables.
     """
     by = ["workload", "threads", "queue_depth", "read_share_pct"]
@@ -46,25 +47,22 @@ def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     if not groups:
         raise ValueError("table 'cells' has no workload with reads alone, writes alone and a mix of both")
     shown = groups[:_MOST_PANELS]
-    columns = min(2, len(shown))
-    rows = -(-len(shown) // columns)
-    figure = style.new_figure("Reads and writes mixed", height_in=style.HEIGHT_IN if rows == 1 else 1.2 + 2.4 * rows)
+    height_in = style.HEIGHT_IN if len(shown) == 1 else 1.2 + 2.4 * len(shown)
+    figure = style.new_figure("Reads and writes mixed", height_in=height_in)
     note = (
         f"each point: {counted.what(steady_state)}; numbers: how far the deepest mix is from the dotted line, and how "
-        "far from what reads and writes that share the time would reach; bold: both are so low "
-        f"(-{LEAST_INDEX_PCT:g} and -{LEAST_BELOW_SHARING_PCT:g} % or less) that it is a bathtub"
+        "far from what reads and writes that share the time would reach; bold: both reach the thresholds of a bathtub "
+        f"(-{LEAST_INDEX_PCT:g} and -{LEAST_BELOW_SHARING_PCT:g} % or less)"
     )
     if len(shown) < len(groups):
         note += f"; {len(shown)} of {len(groups)} loads, all are in the tables"
     style.note(figure, with_minus(note))
     style.grow(figure, _NOTE_IN)
     overlay.note_coinciding(figure, table, by, ["iops"])
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for axes in grid.flat[len(shown) :]:
-        axes.set_axis_off()
+    panels = figure.subplots(len(shown), 1, squeeze=False)[:, 0]  # side by side they run into each other on a telephone
     looks = overlay.looks(table["drive"])
     several_loads = table[_GROUP[1:]].drop_duplicates().shape[0] > 1
-    for axes, (key, part) in zip(grid.flat, shown, strict=False):
+    for axes, (key, part) in zip(panels, shown, strict=True):
         _panel(axes, part, looks)
         load = f" T{key[1]}Q{key[2]}" if several_loads else ""
         axes.set_title(f"{key[0]}{load}", fontsize=style.SMALL_PT, loc="left")
@@ -74,7 +72,7 @@ def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     for line, look in zip(lines, looks.values(), strict=True):
         line.set(linestyle=look.dash)
     ends = Line2D([], [], color=style.MUTED, linestyle=_BETWEEN, linewidth=1, label="between the ends")
-    ax.legend(figure, grid.flat[0], handles=[*lines, ends])
+    ax.legend(figure, panels[0], handles=[*lines, ends])
     return figure
 
 

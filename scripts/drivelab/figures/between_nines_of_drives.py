@@ -12,6 +12,7 @@ from drivelab.analysis import nines as quantiles
 from drivelab.analysis.latency import NINES
 from drivelab.figures import axes as ax
 from drivelab.figures import overlay, style
+from drivelab.figures.hover_axes import tell
 from drivelab.figures.quantities import format_latency
 
 
@@ -25,9 +26,11 @@ def between_nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
     bins = overlay.bins_by_drive(latency_bins)
     curves = {drive: quantiles.between_the_nines(part) for drive, part in bins.items()}
     curves = {drive: curve if len(curve) else _only_one(bins[drive]) for drive, curve in curves.items()}
-    told = pd.concat(curves.values())
+    told = pd.concat([curve.assign(drive=drive) for drive, curve in curves.items()])
     workload = next(iter(bins.values()))["workload"].iloc[0]
-    figure = style.new_figure(f"Latency between the nines, {workload}")
+    figure = style.new_figure(f"Latency between the nines of all drives, {workload}")
+    shares = told.assign(share=10 ** -told["nines"])  # as on the other axis of `exceedance_of_drives`
+    overlay.note_coinciding(figure, shares, ["latency_us"], ["share"])
     axes = figure.subplots()
     for drive, look in overlay.looks(bins).items():
         curve = curves[drive]
@@ -42,6 +45,7 @@ def between_nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
     axes.xaxis.set_major_locator(FixedLocator([place for place in places if place <= deepest + 0.2]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: f"{places[place]:g}" if place in places else ""))
+    tell(axes.xaxis, lambda place: f"{100 * (1 - 10.0**-place):.7g} %")
     axes.set_xlabel("I/Os that were as fast (% of all), log scale towards 100 %")
     ax.legend(figure, axes)
     return figure

@@ -35,7 +35,8 @@ def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     metrics = by_weight(shown)[:2]
     cells = list(shown[shown["metric"] == metrics[0]]["cell_label"].drop_duplicates())
     lines = cells[:_MOST_LINES]
-    figure = style.new_figure("Value by capacity")
+    what = " and ".join(short_name(metric) for metric in metrics)
+    figure = style.new_figure(f"{what[0].upper()}{what[1:]} by capacity")
     notes = []
     if len(lines) < len(cells):
         notes.append(f"{len(lines)} of {len(cells)} cells, all are in the tables")
@@ -47,7 +48,7 @@ def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     for axes, metric in zip(panels, metrics, strict=True):
         _panel(axes, shown[(shown["metric"] == metric) & shown["cell_label"].isin(lines)], metric, lines)
     handles = [Line2D([], [], color=look.colour, marker=look.marker, ls=look.dash, label=cell)
-               for cell, look in overlay.looks(lines).items()]  # fmt: skip
+               for cell, look in _looks(lines).items()]  # fmt: skip
     ax.legend(figure, panels[0], handles=handles)
     return figure
 
@@ -56,6 +57,15 @@ def _capacities(drives: pd.DataFrame) -> pd.DataFrame:
     """Columns sheet_drive, capacity_bytes; a drive that stands there on several platforms once."""
     named = drives[["capacity_bytes"]].assign(sheet_drive=[drive_in_sheet(str(drive)) for drive in drives["drive"]])
     return named.drop_duplicates("sheet_drive")
+
+
+def _looks(cells: list[str]) -> dict[str, overlay.Look]:
+    """Of the lines, in other colours than those of drives."""
+    colours = style.ordered_colours(len(cells))
+    return {
+        cell: overlay.Look(colours[place], style.MARKERS[place % len(style.MARKERS)], style.DASHES[place % 4])
+        for place, cell in enumerate(cells)
+    }
 
 
 def _quantity(metric: str, part: pd.DataFrame) -> Quantity:
@@ -68,7 +78,7 @@ def _quantity(metric: str, part: pd.DataFrame) -> Quantity:
 
 def _panel(axes: Axes, part: pd.DataFrame, metric: str, lines: list[str]) -> None:
     scale = _quantity(metric, part)
-    for cell, look in overlay.looks(lines).items():
+    for cell, look in _looks(lines).items():
         values = part[part["cell_label"] == cell].sort_values("capacity_bytes", kind="stable")
         low, high = ((values[end] if end in values else values["value"]).fillna(values["value"])
                      for end in ("interval_low", "interval_high"))  # fmt: skip
@@ -86,7 +96,7 @@ def _panel(axes: Axes, part: pd.DataFrame, metric: str, lines: list[str]) -> Non
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: size(place)))
-    axes.set_xlabel("Capacity (MiB, GB, TB)")
+    axes.set_xlabel("Capacity of the drive\n(MiB, GB or TB), log scale")
     shown = [float(one) / scale.divisor for one in part["value"]]
     ax.scale_y(axes, shown, scale, log=ax.is_wide(shown))
 

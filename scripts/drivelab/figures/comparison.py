@@ -16,6 +16,8 @@ from matplotlib.ticker import FuncFormatter
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
 from drivelab.figures import axes as ax
 from drivelab.figures import delta_rows, overlay, selection, style
+from drivelab.figures.hover_axes import tell
+from drivelab.figures.hover_words import say
 from drivelab.figures.quantities import with_minus
 from drivelab.units import format_percentage
 
@@ -23,6 +25,8 @@ _COLOURS = {BETTER: "#0072b2", WORSE: "#d55e00", SAME: "#4d4d4d", CANNOT_TELL: "
 """Okabe and Ito's blue and vermilion, which colour-blind readers tell apart, and two greys."""
 _LOG_FROM_PCT = 400.0
 _LINE_IN = 0.17
+_LETTER_PT, _GAP_PT = 5.9, 6.0
+"""Of a digit in a column of numbers, and before each column."""
 _MARGINS = 1.4
 """As far as the axis reaches at the least, so that the band of the margin has an end."""
 _LONGEST_NAME = 16
@@ -44,11 +48,13 @@ def comparison(deltas: pd.DataFrame) -> Figure:
         raise ValueError(f"table 'deltas' has the unknown verdict(s) {', '.join(sorted(map(str, unknown)))}")
     shown = delta_rows.most_telling(deltas)
     left_out = deltas["metric"].nunique() - shown["metric"].nunique()
-    looks = overlay.looks(shown["comparison"])
-    rows = delta_rows.rows(shown, len(looks))
+    looks, cells = delta_rows.looks(shown), delta_rows.names(shown["cell_label"])
+    rows = delta_rows.rows(shown, max(len(looks), cells.lines))
     figure = style.new_figure(f"Delta against {basis}", height_in=max(3.0, 1.9 + _LINE_IN * rows.lines))
     if left_out:
         style.note(figure, f"{left_out} more metric{'s are' if left_out > 1 else ' is'} in the tables")
+    if cells.shared:
+        style.note(figure, f"each cell: {cells.shared}")
     axes = figure.subplots()
     places = list(looks)
     offsets = np.arange(len(places)) - (len(places) - 1) / 2
@@ -65,13 +71,16 @@ def comparison(deltas: pd.DataFrame) -> Figure:
     for (drive, verdict), part in shown.groupby(["comparison", "verdict"], sort=False):
         if verdict != NOT_COMPARED:
             _dots(axes, part, looks[drive], str(verdict), f"{drive}, {verdict}")
-    for one in shown.itertuples():
+    numbers = [f"{format_percentage(one, signed=True)} %" if isfinite(one) else "" for one in shown["delta_pct"]]
+    width_pt = _LETTER_PT * max(map(len, numbers))
+    for one, number in zip(shown.itertuples(), numbers, strict=True):
         drive = f", {one.comparison}" if named else ""
-        _say(axes, float(one.y), float(one.delta_pct), f"{one.verdict}{drive}")
-    names = {**rows.headings, **{line: key[-1] for key, line in rows.of_cell.items()}}
+        _say(axes, float(one.y), number, f"{one.verdict}{drive}", width_pt)
+    names = {**rows.headings, **{line: cells.of_cell[key[-1]] for key, line in rows.of_cell.items()}}
     axes.set_yticks(list(names), list(names.values()))
     for line, tick in zip(names, axes.get_yticklabels(), strict=True):
         tick.set_fontweight("bold" if line in rows.headings else "normal")
+    tell(axes.yaxis, rows.told)
     axes.set_ylim(rows.lines, 0)
     axes.grid(visible=not several, axis="y")
     ax.legend(figure, axes, handles=_handles(looks if several else {}, shown))
@@ -105,14 +114,19 @@ def _dots(axes: Axes, part: pd.DataFrame, look: overlay.Look, verdict: str, name
     y = np.column_stack([ends["y"], ends["y"], nothing])
     axes.plot(x.ravel(), y.ravel(), color=colour, linewidth=1.8, gid="interval", label=f"{name}, interval")
     face = "white" if verdict == CANNOT_TELL else colour
-    axes.plot(part["delta_pct"], part["y"], linestyle="none", marker=look.marker, markersize=6, markeredgecolor=colour,
-              markerfacecolor=face, gid=verdict, label=name)  # fmt: skip
+    (dots,) = axes.plot(part["delta_pct"], part["y"], linestyle="none", marker=look.marker, markersize=6,
+                        markeredgecolor=colour, markerfacecolor=face, gid=verdict, label=name)  # fmt: skip
+    say(dots, [_interval(*ends) for ends in part[["interval_low_pct", "interval_high_pct"]].to_numpy(dtype=float)])
 
 
-def _say(axes: Axes, y: float, delta_pct: float, verdict: str) -> None:
-    """Number and verdict in a column of their own, where no whisker crosses them."""
-    number = f"{format_percentage(delta_pct, signed=True)} %" if isfinite(delta_pct) else ""
-    for x_pt, text, ha, gid in ((57, number, "right", "value"), (63, verdict, "left", "verdict")):
+def _interval(low: float, high: float) -> str:
+    return with_minus(f"Interval: {low:+,.4g} to {high:+,.4g} %") if low == low and high == high else "No interval"
+
+
+def _say(axes: Axes, y: float, number: str, verdict: str, width_pt: float) -> None:
+    """Number and verdict in columns of their own, the first of `width_pt`, where no whisker crosses them."""
+    end_pt = _GAP_PT + width_pt
+    for x_pt, text, ha, gid in ((end_pt, number, "right", "value"), (end_pt + _GAP_PT, verdict, "left", "verdict")):
         axes.annotate(text, (1.0, y), (x_pt, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
                       ha=ha, va="center", color=style.INK, fontsize=style.SMALL_PT, gid=gid,
                       annotation_clip=False)  # fmt: skip

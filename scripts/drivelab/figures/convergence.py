@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from drivelab.analysis.labels import named
 from drivelab.figures import axes as ax
@@ -75,6 +79,7 @@ def convergence(
 
     figure = style.new_figure(lines.title if metric in tracked_metrics else f"{lines.title}, {short_name(metric)}")
     axes = figure.subplots()
+    all_inside = True
     for colour, marker, (label, short) in zip(
         style.ordered_colours(len(lines.names)), style.MARKERS * 9, lines.names.items(), strict=False
     ):
@@ -96,6 +101,7 @@ def convergence(
             name = None
             start, end = windows.get((recording, step), (0, -1))
             inside = line["round"].between(start, end)
+            all_inside &= bool(inside.all())
             axes.plot(
                 line["round"][inside], values[inside], color=colour, marker=marker, linestyle="none", gid="window"
             )
@@ -120,8 +126,25 @@ def convergence(
     ax.round_axis(axes, int(shown["round"].min()), int(shown["round"].max()))
     if message:
         style.alarm(figure, message)
-    ax.legend(figure, axes, lines.legend)
+    title = lines.legend + ("\n(* tracked)" if tracked & set(lines.names) else "")
+    outside = None if all_inside else "not the last" if message else "outside window"
+    ax.legend(figure, axes, title, _handles(axes, outside))
     return figure
+
+
+def _handles(axes: Axes, outside: str | None) -> list[Artist]:
+    """Legend entries: lines as they are within their window, as most are; what a hollow dot is, where there are any."""
+    handles: list[Artist] = []
+    for handle in axes.get_legend_handles_labels()[0]:
+        if isinstance(handle, Line2D) and handle.get_gid() == "line":
+            filled = copy(handle)
+            filled.set(markerfacecolor=handle.get_color())
+            handle = filled
+        handles.append(handle)
+    if outside:
+        handles.append(Line2D([], [], color=style.MUTED, marker="o", markerfacecolor="white", linestyle="none",
+                              label=outside))  # fmt: skip
+    return handles
 
 
 def _mark(axes: Axes, shown: pd.DataFrame, divisor: float, metric: str) -> None:

@@ -53,7 +53,7 @@ def choose(loop: pd.DataFrame, tracked: Set[str], read_share_pct: int | None = N
         row.cell_label: f"{selection.access(row.pattern)} " * prefix + format_size(int(row.block_size_bytes))
         for row in rows.drop_duplicates("cell_label").itertuples()
     }
-    return Lines(rows, names, f"Convergence at {format_mix(read_share_pct)} read/write", "Block size\n(* tracked)")
+    return Lines(rows, names, f"Convergence at {format_mix(read_share_pct)} read/write", "Block size")
 
 
 def _points(loop: pd.DataFrame) -> pd.Series:
@@ -83,7 +83,7 @@ def _all(loop: pd.DataFrame, tracked: Set[str]) -> Lines:
         loop[loop["cell_label"].isin(shown)],
         {name: name for name in names if name in shown},
         "Convergence",
-        "Cell\n(* tracked)",
+        "Cell",
         f"{len(shown)} of {len(names)} cells are shown, the tracked ones among them" if left_out else "",
     )
 
@@ -100,4 +100,4 @@ def _sweep(loop: pd.DataFrame, tracked: Set[str], points: pd.Series) -> Lines:
         for row in rows.drop_duplicates("cell_label").itertuples()
     }
     return Lines(rows, names, f"Convergence at {threads} thread{'' if threads == 1 else 's'}, {workload}",
-                 "Demand\n(* tracked)")  # fmt: skip
+                 "Demand")  # fmt: skip

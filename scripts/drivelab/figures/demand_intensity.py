@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,12 +11,15 @@ from matplotlib.figure import Figure
 from drivelab.analysis.labels import demand as demand_name
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, demand, style
+from drivelab.figures.hover_words import say
 from drivelab.figures.names_beside import Names
 from drivelab.figures.quantities import quantity
 
 _MOST_LABELS = 16
 """More points than this are named at the ends of the lines only."""
-_ALIKE = 0.6
+_ALIKE = 0.97
+"""Rates of which the lowest is above this part of the highest lie within the width of a few dots if the axis begins at
+0: their lines would hide each other. All others begin there, else a tenth more looks like many times more."""
 _RING_PT = 13.0
 
 
@@ -36,17 +41,19 @@ def demand_intensity(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     for name, axes in axes_of.items():
         part = parts[name]
         for line, look in demand.lines(table, part):
-            axes.plot(line["x"], line["y"], **look)
+            (points,) = axes.plot(line["x"], line["y"], **look)
+            say(points, [demand_name(row.threads, row.queue_depth) for row in line.itertuples()])
         ringed = part[part["chosen"].notna()]
         if len(ringed):
-            axes.plot(ringed["x"], ringed["y"], marker="o", markersize=_RING_PT, markerfacecolor="none",
-                      markeredgecolor=style.ALARM, markeredgewidth=1.6, linestyle="none", clip_on=False,
-                      label="chosen point", gid="chosen")  # fmt: skip
+            (rings,) = axes.plot(ringed["x"], ringed["y"], marker="o", markersize=_RING_PT, markerfacecolor="none",
+                                 markeredgecolor=style.ALARM, markeredgewidth=1.6, linestyle="none", clip_on=False,
+                                 label="chosen point", gid="chosen")  # fmt: skip
+            say(rings, [_chosen_name(row) for row in ringed.itertuples()])
         values = part["y"].tolist()
         ax.scale_y(axes, values, time, log=ax.is_wide(values))
-        _rate_limits(axes, part["x"].tolist())
+        from_0 = _rate_limits(axes, part["x"].tolist())
         ax.plain_numbers(axes, "x")
-        axes.set_xlabel(rate.label)
+        axes.set_xlabel(rate.label + ("" if from_0 else ", not from 0"))
     demand.finish(figure, next(iter(axes_of.values())), steady_state)
     engine = figure.get_layout_engine()
     assert engine is not None  # as `style.new_figure` makes them
@@ -63,22 +70,26 @@ def _name_points(axes: Axes, table: pd.DataFrame, part: pd.DataFrame, panels: in
     names = Names(axes, [line[["x", "y"]].to_numpy() for line, _ in lines])
     names.keep_clear(ringed[["x", "y"]].to_numpy(), _RING_PT)
     for row in ringed.itertuples():
-        text = f"{row.chosen} {demand_name(row.threads, row.queue_depth)}"
-        names.add(row.x, row.y, text, style.ALARM, gid="chosen name", ring_pt=_RING_PT)
+        names.add(row.x, row.y, _chosen_name(row), style.ALARM, gid="chosen name", ring_pt=_RING_PT)
     for line, colour in lines:
         named = line if len(part) <= _MOST_LABELS // panels else line.iloc[[-1]]
         for row in named[named["chosen"].isna()].itertuples():
             names.add(row.x, row.y, demand_name(row.threads, row.queue_depth), colour, gid="name")
 
 
-def _rate_limits(axes: Axes, rates: list[float]) -> None:
-    """From 0 as a rule; where all rates are alike, as of a drive that is busy from the start, around them."""
+def _chosen_name(row: Any) -> str:
+    return f"{row.chosen} {demand_name(row.threads, row.queue_depth)}"
+
+
+def _rate_limits(axes: Axes, rates: list[float]) -> bool:
+    """From 0, which is returned; where all rates are alike, as of a drive that is busy from the start, around them."""
     low, high = min(rates), max(rates)
     if low < _ALIKE * high:
-        axes.set_xlim(0, high * 1.12)
-    else:
-        room = 0.3 * (high - low) or 0.1 * high
-        axes.set_xlim(low - 2 * room, high + room)
+        axes.set_xlim(0, high * 1.3)  # the names stand at the right as a rule
+        return True
+    room = 0.3 * (high - low) or 0.1 * high
+    axes.set_xlim(low - 2 * room, high + room)
+    return False
 
 
 def _chosen(cells: pd.DataFrame, table: pd.DataFrame) -> list[str | None]:

@@ -40,4 +40,4 @@ def _depth_axis(axes: Axes, depths: list[int]) -> None:
     axes.xaxis.set_major_locator(FixedLocator(demand.readable(depths)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda depth, _: f"{depth:g}"))
-    axes.set_xlabel("Queue depth per thread (number)")
+    axes.set_xlabel("Queue depth per thread\n(number), log scale")

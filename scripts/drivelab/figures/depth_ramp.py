@@ -15,7 +15,7 @@ from drivelab.figures import counted, demand, overlay, selection, style
 from drivelab.figures.quantities import quantity
 
 _MOST_PANELS = 4
-_NAMES = {"queue_depth": "Queue depth per thread (number)", "threads": "Threads (number)"}
+_NAMES = {"queue_depth": "Queue depth per thread\n(number), log scale", "threads": "Threads (number), log scale"}
 
 
 @style.styled

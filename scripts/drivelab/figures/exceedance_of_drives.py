@@ -26,7 +26,7 @@ def exceedance_of_drives(latency_bins: pd.DataFrame) -> Figure:
     bins = overlay.bins_by_drive(latency_bins)
     every = pd.concat(bins.values())
     percent = _told_of_all(bins)
-    figure = style.new_figure(f"Latency exceeded, {every['workload'].iloc[0]}")
+    figure = style.new_figure(f"Latency distribution of all drives, {every['workload'].iloc[0]}")
     axes = figure.subplots()
     smallest = 1.0
     curves = {drive: _with_a_step(exceedance(part), int(part["count"].sum())) for drive, part in bins.items()}

@@ -17,9 +17,11 @@ _NAMED = 6
 """Outliers that are named: the farthest."""
 _NEAR = 0.06
 """Of the axes: names of points nearer to each other would cover each other, and are written in a row."""
+_LETTER, _HEIGHT, _DOT = 0.016, 0.08, 0.018
+"""Of the axes: the width of a letter, the height of a line of them, and a dot."""
 _OUTLIER = "#c23b22"
 _FAULTY = "#8a8a8a"
-_DOT = "#0a5c9e"
+_BLUE = "#0a5c9e"
 _BAND = "#bcd3e8"
 
 
@@ -46,7 +48,7 @@ def fleet_order(deviations: pd.DataFrame) -> Figure:
         axes.axhspan(low, high, color=_BAND, zorder=0, label="5 % to 95 % of the drives")
         axes.axhline(median, color=style.INK, linewidth=1.0, zorder=1, label="median")
     marks = (
-        (counts & ~outlier, "o", _DOT, _DOT, "drive"),
+        (counts & ~outlier, "o", _BLUE, _BLUE, "drive"),
         (~counts, "o", "none", _FAULTY, "not to be relied on"),
         (outlier, "D", _OUTLIER, _OUTLIER, "outlier"),
     )
@@ -54,13 +56,18 @@ def fleet_order(deviations: pd.DataFrame) -> Figure:
         if chosen.any():
             axes.plot(number[chosen], values[chosen], linestyle="none", marker=marker, markersize=size,
                       markerfacecolor=face, markeredgecolor=edge, label=name)  # fmt: skip
-    farthest = rows.loc[outlier, "modified_z"].abs().sort_values(ascending=False, kind="stable").index[:_NAMED]
-    for group in _groups(sorted(farthest), values):
-        left = number[group[0]] > len(rows) / 2
-        place = group[0] if left else group[-1]
-        axes.annotate(", ".join(rows["drive"][group]), (number[place], values[place]), fontsize=style.SMALL_PT,
-                      textcoords="offset points", xytext=(-6 if left else 6, 0), ha="right" if left else "left",
-                      va="center")  # fmt: skip
+    farthest = set(rows.loc[outlier, "modified_z"].abs().sort_values(ascending=False, kind="stable").index[:_NAMED])
+    points = np.column_stack([number / (len(rows) + 1), (values - values.min()) / (float(np.ptp(values)) or 1.0)])
+    for group in _groups(np.flatnonzero(outlier).tolist(), values):
+        named = [str(rows["drive"][place]) for place in group if place in farthest]
+        if not named:
+            continue
+        names = ", ".join(named + ["\N{HORIZONTAL ELLIPSIS}"] * (len(named) < len(group)))
+        right, up = _side(points, group, len(names))
+        place = _beside(group, right)
+        axes.annotate(names, (number[place], values[place]), fontsize=style.SMALL_PT, textcoords="offset points",
+                      xytext=(6 * right, 6 * up), ha=("center", "left", "right")[right],
+                      va=("center", "bottom", "top")[up])  # fmt: skip
     axes.set_xlim(0, len(rows) + 1)
     axes.set_xlabel("Drives, from the lowest value")
     axes.set_ylabel(scale.label if scale else f"{short_name(metric)} ({first['unit']})")
@@ -69,6 +76,27 @@ def fleet_order(deviations: pd.DataFrame) -> Figure:
     style.label(figure, reduced=bool(rows["reduced"].any()), virtual=bool(rows["virtual"].any()), clock=clock,
                 subject=f"all drives, {first['cell_label']}")  # fmt: skip
     return figure
+
+
+def _side(points: npt.NDArray[np.float64], group: Sequence[int], letters: int) -> tuple[int, int]:
+    """Where the names of a group hide the fewest of the `points`, which are in parts of the axes: right of the last or
+    left of the first of them (1 or -1, 0), or over or under the middle one (0, 1 or -1)."""
+    width = letters * _LETTER
+
+    def cost(side: tuple[int, int]) -> int:
+        right, up = side
+        x, y = points[_beside(group, right)] + (right * (width / 2 + _DOT), up * _HEIGHT)
+        hidden = (np.abs(points - (x, y)) < (width / 2 + _DOT / 2, _HEIGHT - _DOT)).all(axis=1)
+        outside = not (width / 2 < x < 1 - width / 2 and 0 <= y <= 1)
+        return int(hidden.sum()) + outside * len(points)
+
+    inwards = -1 if points[group[0], 0] > 0.5 else 1
+    return min(((inwards, 0), (0, 1), (0, -1), (-inwards, 0)), key=cost)
+
+
+def _beside(group: Sequence[int], right: int) -> int:
+    """The point of a group that its names stand at."""
+    return group[0] if right < 0 else group[-1] if right else group[len(group) // 2]
 
 
 def _groups(places: Sequence[int], values: npt.NDArray[np.float64]) -> list[list[int]]:

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox, BboxBase
@@ -16,8 +17,9 @@ from matplotlib.transforms import Bbox, BboxBase
 from drivelab.figures import hover_map, hover_room, hover_texts
 from drivelab.figures.hover_axes import Side, domain, side
 from drivelab.figures.hover_names import Names
+from drivelab.figures.hover_panel import Panel
 from drivelab.figures.hover_style import colour, escaped
-from drivelab.figures.hover_traces import Panel, traces
+from drivelab.figures.hover_traces import traces
 
 _PX_PER_IN = 96
 _LINE_PX = 18
@@ -71,16 +73,31 @@ def write(figure: Figure, path: Path, made_from: str | None = None) -> None:
 
 
 def _sides(axes: Axes, keys: dict[int, tuple[str, str]], panels: list[Axes]) -> tuple[Side, Side]:
-    """A panel without a label of its own has that of those whose axis it shares."""
+    """A panel without a label of its own has that of those whose axis it shares, or that stand in line with it."""
     x_key, y_key = keys[id(axes)]
-    x_label = axes.get_xlabel() or _label_of([one for one in panels if _share(axes, one, "x")], "x")
-    y_label = axes.get_ylabel() or _label_of([one for one in panels if _share(axes, one, "y")], "y")
+    x_label = axes.get_xlabel() or _label_of(axes, panels, "x")
+    y_label = axes.get_ylabel() or _label_of(axes, panels, "y")
     return side(axes.xaxis, x_key, x_label), side(axes.yaxis, y_key, y_label)
 
 
-def _label_of(alike: list[Axes], which: str) -> str:
-    labels = [one.get_xlabel() if which == "x" else one.get_ylabel() for one in alike]
+def _label_of(axes: Axes, panels: list[Axes], which: str) -> str:
+    shared = [one for one in panels if _share(axes, one, which)]
+    labels = [one.get_xlabel() if which == "x" else one.get_ylabel() for one in shared or _in_line(axes, panels, which)]
     return next(filter(None, labels), "")
+
+
+def _in_line(axes: Axes, panels: list[Axes], which: str) -> list[Axes]:
+    """Panels of the same column, or of the same row and the same limits, as a figure labels the outermost alone."""
+    place, one_x = axes.get_position(), which == "x"
+    ends = place.intervalx if one_x else place.intervaly
+    found = []
+    for other in panels:
+        there = other.get_position().intervalx if one_x else other.get_position().intervaly
+        alike = (axes.get_xscale() == other.get_xscale()) if one_x else (
+            axes.get_yscale() == other.get_yscale() and axes.get_ylim() == other.get_ylim())  # fmt: skip
+        if other is not axes and alike and np.allclose(ends, there, atol=1e-3):
+            found.append(other)
+    return found
 
 
 def _share(one: Axes, other: Axes, which: str) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +14,9 @@ from matplotlib.transforms import BboxBase
 
 from drivelab.figures.hover_numbers import DIGITS, Floats, floats, number, placed
 from drivelab.figures.hover_style import escaped
+from drivelab.figures.hover_words import Words, is_number, of_labels, parts
 
-_LABEL = re.compile(r"^(?P<name>.*?)\s*(?:\((?P<unit>[^()]*)\))?(?P<rest>(?:,.*)?)$", re.DOTALL)
 _PREFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_NOT_A_UNIT = ("number", "")
 _WORDS = "words_of_a_value"
 _TICK_ERROR = 0.01  # labels are rounded
 _GRID = "#dcdcdc"
@@ -40,6 +38,8 @@ class Side:
     """`linear`, `log`, or another of matplotlib's: then the values are transformed before Plotly gets them."""
     ticks: tuple[float, ...]
     tick_labels: tuple[str, ...]
+    counts: bool = False
+    """Whether it is a number of things: on a logarithmic axis, which has no place for none, none lies below one."""
 
     @property
     def layout_key(self) -> str:
@@ -55,7 +55,16 @@ class Side:
     def is_category(self) -> bool:
         """Whether the ticks name things instead of values."""
         whole = self.scale == "linear" and bool(self.ticks) and all(tick == round(tick) for tick in self.ticks)
-        return whole and not _are_numbers(self.ticks, self.tick_labels)
+        return whole and not self._tells_numbers and self._of_labels is None
+
+    @property
+    def _tells_numbers(self) -> bool:
+        return _are_numbers(self.ticks, self.tick_labels)
+
+    @property
+    def _of_labels(self) -> Words | None:
+        """Words of the tick labels, where these say numbers in another unit than the axis has, or with a unit."""
+        return None if self._tells_numbers else of_labels(self.axis, self.ticks, self.tick_labels, self.unit)
 
     def transformed(self, values: Any) -> Floats:
         """Values where Plotly's axis has them."""
@@ -69,30 +78,37 @@ class Side:
 
     def words(self, values: Any) -> list[str] | None:
         """How each value is told; None where Plotly can tell it from the number."""
-        told = getattr(self.axis, _WORDS, None)
-        if told is not None:
-            return [str(told(value)) for value in floats(values).tolist()]
-        if self.is_category:
-            return [self._nearest(value) for value in floats(values).tolist()]
+        words = told(self.axis)
+        if words is None and self.is_category:
+            words = self._in_category
+        words = words or self._of_labels
+        numbers = floats(values)
+        if words is not None:
+            return [escaped(words(value)) if value == value else "" for value in numbers.tolist()]
+        if self.counts and self.scale == "log" and bool((numbers < 1).any()):
+            return ["0" if value < 1 else f"{value:,.{DIGITS}g}" for value in numbers.tolist()]
         if self.is_native:
             return None
-        return [f"{value:,.{DIGITS}g}{self.suffix}" for value in floats(values).tolist()]
+        return [f"{value:,.{DIGITS}g}{self.suffix}" for value in numbers.tolist()]
 
     def line(self, variable: str, *, worded: bool) -> str:
         """The line of a hover text that tells this axis' value: the name, then `variable`."""
-        told = f"%{{{variable}}}" if worded else f"%{{{variable}:,.{DIGITS}~r}}{self.suffix}"
-        return f"{escaped(self.name)}: {told}" if self.name else told
+        value = f"%{{{variable}}}" if worded else f"%{{{variable}:,.{DIGITS}~r}}{self.suffix}"
+        return f"{escaped(self.name)}: {value}" if self.name else value
 
     @property
     def suffix(self) -> str:
         """The unit as it stands behind a number, escaped."""
         return f" {escaped(self.unit)}" if self.unit else ""
 
-    def _nearest(self, value: float) -> str:
-        if value != value:
-            return ""
+    def category(self, value: float) -> str:
+        """What the tick next to a value names."""
         nearest = int(np.argmin(np.abs(np.asarray(self.ticks) - value)))
-        return escaped(self.tick_labels[nearest].strip()) or f"{value:,.{DIGITS}g}"
+        return " ".join(self.tick_labels[nearest].split()) or f"{value:,.{DIGITS}g}"
+
+    def _in_category(self, value: float) -> str:
+        name = self.category(value)
+        return f"{name} {self.unit}" if self.unit and is_number(name) else name
 
     def layout(self, domain: tuple[float, float], anchor: str, **more: Any) -> dict[str, Any]:
         """Plotly's layout of this axis over the part `domain` of the page."""
@@ -132,28 +148,40 @@ class Side:
         }
 
 
-def tell(axis: Axis, words: Callable[[float], str]) -> None:
-    """Say how a value of `axis` is worded when one points at it, where its number is not what the axis shows."""
+def tell(axis: Axis, words: Words) -> None:
+    """Say how a value of `axis` is worded when one points at it, where its number is not what the axis shows.
+
+    Axes that share it are worded alike.
+    """
     setattr(axis, _WORDS, words)
+
+
+def told(axis: Axis) -> Words | None:
+    """What `tell` was given for this axis, or for one that it shares its values with."""
+    axes: Any = axis.axes
+    which = "x" if axis is axes.xaxis else "y"
+    alike = axes.get_shared_x_axes() if which == "x" else axes.get_shared_y_axes()
+    every = [axis, *(getattr(one, f"{which}axis") for one in alike.get_siblings(axes))]
+    return next((words for one in every if (words := getattr(one, _WORDS, None)) is not None), None)
 
 
 def side(axis: Axis, key: str, label: str | None = None) -> Side:
     """One axis of a drawn figure; `label` instead of its own, where another axis has it for both."""
     own = axis.get_label_text() or ""
-    found = _LABEL.match((label if label is not None else own).replace("\n", " "))
-    assert found is not None  # every part of the pattern may be empty
-    unit = (found["unit"] or "").partition(",")[0].strip()
+    shown = own if label is None else label
+    name, unit = parts(shown)
     ticks = _ticks(axis)
     labels = () if isinstance(axis.get_major_formatter(), NullFormatter) else _tick_labels(axis, ticks)
     return Side(
         axis=axis,
         key=key,
         label=own,
-        name=found["name"].strip(),
-        unit="" if unit in _NOT_A_UNIT else unit,
+        name=name,
+        unit=unit,
         scale=axis.get_scale(),
         ticks=ticks,
         tick_labels=labels,
+        counts="(number)" in shown,
     )
 
 

@@ -12,21 +12,27 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from drivelab.figures.hover_axes import Side
 from drivelab.figures.hover_numbers import Floats, floats, listed, placed
 from drivelab.figures.hover_style import colour, escaped
+from drivelab.figures.hover_words import parts
 
 _SHADES = 17
 _DIGITS_OF_A_MAP = 4
 _COLUMN_SHADES = "Viridis"
 
 
-def heat_map(mesh: Any, x_edges: Floats, y_edges: Floats, x: Side, y: Side) -> dict[str, Any]:
-    """A mesh of colours by value; the bar of its colours has the label of matplotlib's."""
+def heat_map(mesh: Any, x_edges: Floats, y_edges: Floats, x: Side, y: Side, name: str) -> dict[str, Any]:
+    """A mesh of colours by value; the bar of its colours has the label of matplotlib's.
+
+    Meshes of one norm have one bar, beside one of them.
+    """
     values = floats(mesh.get_array()).reshape(len(y_edges) - 1, len(x_edges) - 1)
     norm, bar = mesh.norm, getattr(mesh, "colorbar", None)
     is_log = isinstance(norm, LogNorm)
     with np.errstate(divide="ignore", invalid="ignore"):
         shown, ends = (np.log10(values), np.log10([norm.vmin, norm.vmax])) if is_log else (
             values, np.asarray([norm.vmin, norm.vmax], dtype=float))  # fmt: skip
-    label = bar.ax.get_ylabel() or bar.ax.get_xlabel() if bar is not None else ""
+    common = bar or _bar_of(mesh)
+    label = common.ax.get_ylabel() or common.ax.get_xlabel() if common is not None else ""
+    what, unit = parts(label)
     trace: dict[str, Any] = {
         "type": "heatmap",
         "x": placed(x.transformed(x_edges)),
@@ -43,11 +49,19 @@ def heat_map(mesh: Any, x_edges: Floats, y_edges: Floats, x: Side, y: Side) -> d
     value = "z"
     if is_log:
         trace["customdata"], value = [listed(row, _DIGITS_OF_A_MAP) for row in values], "customdata"
-    lines = (x.line("x", worded=False), y.line("y", worded=False), f"{escaped(label)}: %{{{value}:,.4~r}}")
+    lines = [f"<b>{name}</b>"] if name else []
+    lines += [x.line("x", worded=False), y.line("y", worded=False)]
+    lines.append(f"{escaped(what)}: %{{{value}:,.4~r}}{f' {escaped(unit)}' if unit else ''}")
     trace["hovertemplate"] = "<br>".join(lines) + "<extra></extra>"
     if bar is not None:
         trace["colorbar"] = _colour_bar(bar, label, is_log)
     return trace
+
+
+def _bar_of(mesh: Any) -> Any:
+    """The bar of the colours of a mesh that has none of its own: that of another one with the same norm."""
+    bars = [one._colorbar for one in mesh.figure.axes if hasattr(one, "_colorbar")]
+    return next((bar for bar in bars if bar.mappable.norm is mesh.norm), None)
 
 
 def _colour_bar(bar: Any, label: str, is_log: bool) -> dict[str, Any]:
@@ -83,8 +97,7 @@ def column_map(axes: Any, x: Side, y: Side, z: Side) -> dict[str, Any]:
     values = np.full((len(up), len(along)), np.nan)
     for x_at, y_at, height in found:
         values[up.index(round(y_at, 6)), along.index(round(x_at, 6))] = height
-    names_x = x.words(along) or [f"{value:g}" for value in along]
-    names_y = y.words(up) or [f"{value:g}" for value in up]
+    names_x, names_y = ([escaped(one.category(at)) for at in places] for one, places in ((x, along), (y, up)))
     numbers = [["" if value is None else f"{value:,}" for value in listed(row)] for row in values]
     unit = f" {escaped(z.unit)}" if z.unit else ""
     return {
@@ -104,6 +117,6 @@ def column_map(axes: Any, x: Side, y: Side, z: Side) -> dict[str, Any]:
             "thickness": 14,
             "outlinewidth": 0,
         },
-        "hovertemplate": f"{escaped(x.name)}: %{{x}}<br>{escaped(y.name)}: %{{y}}<br>"
+        "hovertemplate": f"{escaped(x.name)}: %{{x}}{x.suffix}<br>{escaped(y.name)}: %{{y}}{y.suffix}<br>"
         f"{escaped(z.name)}: %{{customdata}}{unit}<extra></extra>",
     }

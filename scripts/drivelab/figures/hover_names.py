@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from drivelab.figures.hover_style import colour, escaped, line_style, marker_style
+from drivelab.figures.hover_words import called
 
 _FIRST_RANK = 1000
 
@@ -66,7 +67,7 @@ class Names:
         return escaped(name).replace("\n", " "), _FIRST_RANK + list(self.entries).index(name)
 
     def _name(self, artist: Artist) -> str:
-        own = str(self.of_parts.get(id(artist)) or artist.get_label() or "")
+        own = called(artist) or str(self.of_parts.get(id(artist)) or artist.get_label() or "")
         if own and not own.startswith("_"):
             return own
         alike = [label for label, handle in self.entries.items() if _looks_like(artist, handle)]

@@ -15,6 +15,8 @@ _AXIS_PX = 70
 _LETTER_EM = 0.64
 """Width of a letter of DejaVu Sans, or of Verdana, which is as wide; digits are no wider."""
 _LINE_EM = 1.3
+_LEAST_PLACE = 0.5
+"""Share of the width; a text that begins further on the left hardly moves with the margin, which would take all."""
 _PADDING_PX = 4
 _SHARE_ON_THE_RIGHT = {"left": 1.0, "center": 0.5, "right": 0.0}
 
@@ -57,4 +59,4 @@ def _beyond_px(note: dict[str, Any], layout: dict[str, Any]) -> float:
     if overhang <= (1 - at) * (room - LEAST_MARGIN_PX):
         return 0.0
     # the margin takes from the room of the panels: overhang - (1 - at) * (room - margin) = margin
-    return (overhang - (1 - at) * room) / at if at > 0 else 0.0
+    return (overhang - (1 - at) * room) / at if at >= _LEAST_PLACE else 0.0

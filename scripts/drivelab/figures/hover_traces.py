@@ -3,60 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection, QuadMesh
 from matplotlib.container import BarContainer
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon, Rectangle, StepPatch
 
-from drivelab.figures.hover_axes import Side
+from drivelab.figures.hover_bars import bar
 from drivelab.figures.hover_map import heat_map
-from drivelab.figures.hover_names import Names
-from drivelab.figures.hover_numbers import Floats, floats, listed, placed
+from drivelab.figures.hover_numbers import Floats, floats
+from drivelab.figures.hover_panel import Panel, Trace, silent
 from drivelab.figures.hover_style import NOTHING, PX_PER_PT, colour, escaped, line_style, marker_style
 
-Trace = dict[str, Any]
 _POINTS_OF_A_RULE = 17  # a line across the panel can be pointed at along its whole length
-
-
-@dataclass
-class Panel:
-    """Axes of matplotlib with the two axes that Plotly has for them."""
-
-    axes: Axes
-    x: Side
-    y: Side
-    names: Names
-
-    def trace(self, artist: Artist, x: Any, y: Any, **more: Any) -> Trace:
-        """A trace of points with what they say when one points at them."""
-        name, of_legend = self.names.trace(artist)
-        along, up = self.x.words(x), self.y.words(y)
-        lines = [f"<b>{name}</b>"] if name else []
-        lines += [
-            self.x.line("customdata[0]" if along else "x", worded=along is not None),
-            self.y.line("customdata[1]" if up else "y", worded=up is not None),
-        ]
-        trace: Trace = {
-            "type": "scatter",
-            "x": placed(self.x.transformed(x)),
-            "y": listed(self.y.transformed(y)),
-            "xaxis": self.x.key,
-            "yaxis": self.y.key,
-            "hovertemplate": "<br>".join(lines) + "<extra></extra>",
-            **of_legend,
-            **more,
-        }
-        if along or up:
-            nothing = [""] * len(trace["x"])
-            trace["customdata"] = [list(pair) for pair in zip(along or nothing, up or nothing, strict=True)]
-        return trace
+_LEVELS = ("level", "median")
+"""Marks (gid) of short lines at one value, which is all that they tell."""
+_SILENT = ("alike", "interval", "basis")
+"""Marks of what tells nothing that was measured: a line to compare with, and whiskers, which end where the panel does;
+what has them tells its interval itself."""
 
 
 def traces(panel: Panel) -> list[Trace]:
@@ -67,7 +35,7 @@ def traces(panel: Panel) -> list[Trace]:
     for artist in panel.axes.get_children():
         if artist.get_visible() and id(artist) not in in_bars and artist is not panel.axes.patch:
             drawn += [(artist.get_zorder(), trace) for trace in _traces(artist, panel)]
-    drawn += [(one.patches[0].get_zorder(), _bar(one, panel)) for one in bars if one.patches]
+    drawn += [(one.patches[0].get_zorder(), bar(one, panel)) for one in bars if one.patches]
     return [trace for _, trace in sorted(drawn, key=lambda pair: pair[0])]
 
 
@@ -79,13 +47,16 @@ def _traces(artist: Artist, panel: Panel) -> Iterator[Trace]:
 @_traces.register
 def _line(artist: Line2D, panel: Panel) -> Iterator[Trace]:
     x, y = floats(artist.get_xdata(orig=False)), floats(artist.get_ydata(orig=False))
-    transform = artist.get_transform()
+    transform, only = artist.get_transform(), _told_of(artist, x, y)
+    is_rule = True
     if transform == panel.axes.get_yaxis_transform(which="grid"):
-        x, y = _across(panel.axes.get_xlim(), panel.x.scale), np.full(_POINTS_OF_A_RULE, y[0])
+        x, y, only = _across(panel.axes.get_xlim(), panel.x.scale), np.full(_POINTS_OF_A_RULE, y[0]), "y"
     elif transform == panel.axes.get_xaxis_transform(which="grid"):
-        x, y = np.full(_POINTS_OF_A_RULE, x[0]), _across(panel.axes.get_ylim(), panel.y.scale)
+        x, y, only = np.full(_POINTS_OF_A_RULE, x[0]), _across(panel.axes.get_ylim(), panel.y.scale), "x"
     elif not transform.contains_branch(panel.axes.transData) or not len(x):
         return
+    else:
+        is_rule = False
     marker = marker_style(artist)
     has_line = artist.get_linestyle() not in ("None", "none", "", " ")
     if not has_line and marker is None:
@@ -98,7 +69,18 @@ def _line(artist: Line2D, panel: Panel) -> Iterator[Trace]:
         every = artist.get_markevery()
         if isinstance(every, int) and every > 1:
             marker["maxdisplayed"] = -(-len(x) // every)
-    yield panel.trace(artist, x, y, **more)
+    trace = panel.trace(artist, x, y, only=only, **more)
+    # a rule without a name is a mark for the eye; what it crosses was not measured there
+    yield silent(trace) if artist.get_gid() in _SILENT or (is_rule and not trace["name"]) else trace
+
+
+def _told_of(artist: Line2D, x: Floats, y: Floats) -> str:
+    """The axes whose values the points of a line tell."""
+    if artist.get_gid() == "fills":  # on a line of measured points, and between these
+        return "x"
+    if artist.get_gid() in _LEVELS and len(x) == 2:
+        return "y" if y[0] == y[1] else "x"
+    return "xy"
 
 
 def _across(limits: tuple[float, float], scale: str) -> Floats:
@@ -185,8 +167,9 @@ def _area(artist: PolyCollection, panel: Panel) -> Iterator[Trace]:
     for path in artist.get_paths() if len(faces) else []:
         at = floats(path.vertices)
         if len(at) > 2:
-            yield panel.trace(artist, at[:, 0], at[:, 1], mode="lines", line={"width": 0}, fill="toself",
-                              fillcolor=colour(faces[0]), hoveron="points")  # fmt: skip
+            trace = panel.trace(artist, at[:, 0], at[:, 1], mode="lines", line={"width": 0}, fill="toself",
+                                fillcolor=colour(faces[0]), hoveron="points")  # fmt: skip
+            yield trace if trace["name"] else silent(trace)  # it lies under a line that tells the same
 
 
 @_traces.register
@@ -210,40 +193,5 @@ def _outline(artist: Any, corners: Any, panel: Panel) -> Trace:
 @_traces.register
 def _mesh(artist: QuadMesh, panel: Panel) -> Iterator[Trace]:
     edges = floats(artist.get_coordinates())
-    yield heat_map(artist, edges[0, :, 0], edges[:, 0, 1], panel.x, panel.y)
-
-
-def _bar(container: BarContainer, panel: Panel) -> Trace:
-    """Bars with the values at their ends and their bases."""
-    upright = container.orientation != "horizontal"
-    boxes = floats([patch.get_bbox().extents for patch in container.patches]).reshape(-1, 4)
-    x0, y0, x1, y1 = boxes.T
-    # a bar that goes down or left has its end before its base
-    widths = floats([patch.get_width() for patch in container.patches])
-    heights = floats([patch.get_height() for patch in container.patches])
-    starts = floats([(patch.get_y() if upright else patch.get_x()) for patch in container.patches])
-    lengths, thick = (heights, np.abs(x1 - x0)) if upright else (widths, np.abs(y1 - y0))
-    middles = (x0 + x1) / 2 if upright else (y0 + y1) / 2
-    ends = starts + lengths
-    first = container.patches[0]
-    faces = [colour(patch.get_facecolor()) for patch in container.patches]
-    marker: Trace = {
-        "color": faces[0] if len(set(faces)) == 1 else faces,
-        "line": {"color": colour(first.get_edgecolor()), "width": round(first.get_linewidth() * PX_PER_PT, 1)},
-    }
-    if first.get_hatch():
-        marker["pattern"] = {"shape": first.get_hatch()[0], "fillmode": "overlay", "fgcolor": marker["line"]["color"]}
-    x, y = (middles, ends) if upright else (ends, middles)
-    trace = panel.trace(first, x, y, marker=marker)
-    trace |= {"type": "bar", "orientation": "v" if upright else "h", "width": listed(thick), "textposition": "none"}
-    if starts.any():  # Plotly adds a bar's length to its base, in the values of its axis
-        trace["base"] = listed(starts)
-        trace["y" if upright else "x"] = listed(lengths)
-        worth = panel.y if upright else panel.x
-        told = worth.words(lengths) or [f"{value:,.5g}{worth.suffix}" for value in lengths.tolist()]
-        where = panel.x.words(x) if upright else panel.y.words(y)
-        places = where or [f"{value:,.5g}" for value in middles]
-        trace["customdata"] = [[place, value] for place, value in zip(places, told, strict=True)]
-        name = f"<b>{trace['name']}</b><br>" if trace["name"] else ""
-        trace["hovertemplate"] = f"{name}%{{customdata[0]}}<br>{escaped(worth.name)}: %{{customdata[1]}}<extra></extra>"
-    return trace
+    name, _ = panel.names.trace(artist)
+    yield heat_map(artist, edges[0, :, 0], edges[:, 0, 1], panel.x, panel.y, name)

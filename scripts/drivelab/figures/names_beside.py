@@ -19,8 +19,8 @@ _DIAGONAL = 0.85
 _LETTER, _BOLD_LETTER, _HEIGHT = 0.68, 0.79, 1.25
 """Of a text of capitals and digits, to the size of its font."""
 _POINT_PT = 4.0
-_OVER_NAME, _OVER_POINT, _FARTHER = 1000.0, 100.0, 3.0
-"""What a place costs, where a sample of a line under the name costs 1."""
+_OVER_NAME, _OVER_POINT, _OVER_LINE, _FARTHER = 1000.0, 100.0, 3.0, 3.0
+"""What a place costs; a line counts for each of its samples under the name, which it would strike through."""
 _STEP_PX = 3.0
 _H = {1: "left", 0: "center", -1: "right"}
 _V = {1: "bottom", 0: "center", -1: "top"}
@@ -76,7 +76,7 @@ class Names:
         out = box[0] < inside.x0 or box[1] < inside.y0 or box[2] > inside.x1 or box[3] > inside.y1
         over_names = int(out) + sum(_overlap(box, other) for other in self.taken)
         over_points = _within(self._points, box, _POINT_PT * self._px_per_pt)
-        return _OVER_NAME * over_names + _OVER_POINT * over_points + _within(self._samples, box, 0.0)
+        return _OVER_NAME * over_names + _OVER_POINT * over_points + _OVER_LINE * _within(self._samples, box, 0.0)
 
 
 def _boxes(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +16,7 @@ from drivelab.figures import counted, selection, style
 _LINE_IN = 0.18
 _LINE_WIDTH = 0.003
 """Relative difference that a line of a figure covers: its width against the height of the panel."""
+_all_drives: ContextVar[tuple[str, ...]] = ContextVar("drives that there are, in order", default=())
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,25 @@ class Look:
     dash: str
 
 
+@contextmanager
+def among(drives: Iterable[object]) -> Iterator[None]:
+    """Let each drive look as where all `drives` are shown: figures that leave some out must not change the others."""
+    token = _all_drives.set(tuple(dict.fromkeys(map(str, drives))))
+    try:
+        yield
+    finally:
+        _all_drives.reset(token)
+
+
 def looks(drives: Iterable[object]) -> dict[str, Look]:
-    """The look of each drive, in the order of their first appearance."""
-    names = list(dict.fromkeys(map(str, drives)))
-    return {
+    """The look of each drive, by its place among all drives (`among`), else by the order of first appearance."""
+    shown = list(dict.fromkeys(map(str, drives)))
+    names = list(dict.fromkeys((*_all_drives.get(), *shown)))
+    found = {
         name: Look(colour, style.MARKERS[place % len(style.MARKERS)], style.DASHES[place % len(style.DASHES)])
         for place, (name, colour) in enumerate(zip(names, style.colours(len(names)), strict=True))
     }
+    return {name: look for name, look in found.items() if name in shown}
 
 
 def coinciding(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> str | None:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from drivelab.figures import axes as ax
-from drivelab.figures import selection, style
+from drivelab.figures import overlay, selection, style
 from drivelab.figures.quantities import format_number, quantity
 from drivelab.figures.trace_common import nothing
 
@@ -48,7 +48,7 @@ def replay(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
     style.note(figure, _note(replays))
     panels = figure.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
     for axes, metric in zip(panels, metrics, strict=True):
-        _panel(axes, list(rows.values()), metric, dict(zip(drives, style.colours(len(drives)), strict=True)))
+        _panel(axes, list(rows.values()), metric, {drive: look.colour for drive, look in overlay.looks(drives).items()})
     panels[0].set_yticks(range(len(rows)), [_said(line, runs) for line, runs in zip(lines, rows.values(), strict=True)])
     panels[0].set_ylim(len(rows) - 0.5, -0.58)
     ax.legend(figure, panels[0])

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drivelab.analysis.exclusions import counted
 from drivelab.analysis.labels import named
-from drivelab.figures import style
+from drivelab.figures import overlay, style
 from drivelab.figures.placeholder import JUDGED, placeholder, reasons
 from drivelab.figures.registry import FIGURES
 from drivelab.figures.rendering import render
@@ -38,7 +38,8 @@ def draw(
     if "cells" in tables:
         tables = {**tables, "cells": named(tables["cells"])}
     for name, stem in stems.items():
-        figure = _what_is_left(name, tables, subject, lost, whole) if lost else _figure(name, tables, subject)
+        with overlay.among(whole[FIGURES[name].status]["drive"]):  # what is left out changes no drive's colour
+            figure = _what_is_left(name, tables, subject, lost, whole) if lost else _figure(name, tables, subject)
         style.save(figure, stem, png=png, made_from=(made_from or {}).get(name))
 
 

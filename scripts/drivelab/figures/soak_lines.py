@@ -15,7 +15,7 @@ from drivelab.analysis.counted_slices import counted_slices
 from drivelab.analysis.saturation import Cliff, Level, find_cliff, level
 from drivelab.analysis.saturation_table import drifts
 from drivelab.figures import axes as ax
-from drivelab.figures import selection, style
+from drivelab.figures import overlay, selection, style
 from drivelab.figures.quantities import Quantity, format_latency, format_number
 
 _COUNTED = "#ececec"
@@ -62,7 +62,7 @@ def slices(cells: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
 def lines(soak: pd.DataFrame, x: str) -> Iterator[tuple[str, str, style.Colour, pd.DataFrame]]:
     """Yield drive, legend entry, colour and slices in the order of `x` for each recording."""
     drives = list(soak["drive"].drop_duplicates())
-    colour_of = dict(zip(drives, style.colours(len(drives)), strict=True))
+    colour_of = {drive: look.colour for drive, look in overlay.looks(drives).items()}
     for drive in drives:
         of_drive = soak[soak["drive"] == drive]
         recordings = of_drive.sort_values("run")["recording"].drop_duplicates()

@@ -20,9 +20,9 @@ _COLUMNS = ("recording", "kind", "step", "round", "workload", "threads", "queue_
 def stimulus(cells: pd.DataFrame) -> Figure:
     """Throughput, mean and maximum latency of every slice in three panels, a colour per workload.
 
-    Where a workload comes back after another, the mean before is a dashed line; upright lines mark when the throughput
-    was back at it, and at what it had settled at; if it was not, that is said. `cells` holds the soaks of one recording.
-    Raises ValueError for unsuitable tables.
+    Where a workload comes back after another, the mean before is a dashed line; upright lines mark when the
+    throughput was back at it, and at what it had settled at; if it was not, that is said. `cells` holds the soaks of
+    one recording. Raises ValueError for unsuitable tables.
     """
     selection.require(cells, (*_COLUMNS, *_METRICS), "cells")
     soaks = selection.rows(cells, "cells", kind="soak")

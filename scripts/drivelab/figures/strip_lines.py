@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from drivelab.figures import axes as ax
 from drivelab.figures import overlay, style
+from drivelab.figures.hover_words import say
 from drivelab.figures.quantities import elapsed, quantity
 
 DIRECTIONS = {"read": "reads", "write": "writes"}
@@ -58,9 +59,12 @@ def _line(axes: Axes, at_s: pd.Series, values: pd.Series, divisor: float, how: d
         axes.plot(at_s / divisor, values, linewidth=1.2, **every, **how)
         return 0.0
     seconds = max(2, len(at_s) // _WINDOWS)
-    axes.plot(
+    (every_second,) = axes.plot(
         at_s / divisor, values, color=how["color"], alpha=0.25, linewidth=0.7, label="_every second", gid="second"
     )
+    say(every_second, "every second", name=how["label"])
     rolling = values.rolling(seconds, center=True, min_periods=1).mean()
-    axes.plot(at_s / divisor, rolling, linewidth=1.4, **every, **how)
-    return float(seconds) * float(at_s.diff().median())
+    (line,) = axes.plot(at_s / divisor, rolling, linewidth=1.4, **every, **how)
+    window_s = float(seconds) * float(at_s.diff().median())
+    say(line, f"rolling mean over {window_s:.0f} s")
+    return window_s

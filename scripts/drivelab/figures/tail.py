@@ -30,6 +30,7 @@ def tail(latency_bins: pd.DataFrame) -> Figure:
     if any(part["latency_ns"].nunique() > 1 for part in bins.values()):
         style.note(figure, f"in the legend: part of the time that the slowest {100 * _MARKED:g} % of the I/Os take")
     axes = figure.subplots()
+    curves: list[pd.DataFrame] = []
     least, least_time = 0.1, 0.1
     for drive, look in overlay.looks(bins).items():
         whole = tail_contribution(bins[drive])
@@ -39,11 +40,13 @@ def tail(latency_bins: pd.DataFrame) -> Figure:
             whole = pd.concat([whole, pd.DataFrame({"share_of_ios": [one_io], "share_of_time": [one_io]})])
             name = f"{drive}: all I/Os took {format_latency(float(bins[drive]['latency_ns'].iloc[0]) / 1e3)}"
         curve = whole[whole["share_of_ios"] >= _DEEPEST]
+        curves.append(curve.assign(drive=drive, place=range(len(curve), 0, -1)))  # counted from the slowest
         least = min(least, float(curve["share_of_ios"].min()))
         least_time = min(least_time, float(curve["share_of_time"].min()))
         axes.plot(100 * curve["share_of_ios"], 100 * curve["share_of_time"], color=look.colour, linestyle=look.dash,
                   marker=look.marker, markevery=max(1, len(curve) // 10), markersize=4.5, label=name,
                   gid="line")  # fmt: skip
+    overlay.note_coinciding(figure, pd.concat(curves), ["place"], ["share_of_ios", "share_of_time"])
     shares = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001]
     axes.plot([100, 100 * least], [100, 100 * least], color=style.MUTED, linewidth=1, linestyle="--",
               label="all I/Os alike", gid="alike")  # fmt: skip

@@ -48,6 +48,7 @@ def trace_heat(heat: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
         counts = heat[column].to_numpy(float)
         cells[row[counts > 0], place[counts > 0]] = counts[counts > 0]
         _panel(axes, cells, edges / scale.divisor, np.linspace(low, high, len(cells) + 1) / address.divisor, norm)
+        axes.collections[0].set_label(column)  # what a cell counts, for those who point at it
         axes.set_title(f"{_many(int(heat[column].sum()), column)}", fontsize=style.TEXT_PT)
         axes.set_xlabel(f"Time ({scale.unit})")
         axes.xaxis.set_major_locator(MaxNLocator(5))

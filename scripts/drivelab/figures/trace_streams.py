@@ -41,7 +41,7 @@ def trace_streams(streams: pd.DataFrame, streams_over_time: pd.DataFrame, over_t
     figure = style.new_figure(title, height_in=1.9 + 0.24 * len(names) + 2.2)
     bars, rates = figure.subplots(2, 1, height_ratios=(0.5 + 0.24 * len(names), 2.2))
     _bars(bars, names, shares, palette)
-    _rates(rates, streams_over_time, over_time, palette)
+    _rates(rates, streams_over_time, over_time, dict(zip(names, palette, strict=True)))
     count, main = len(streams), int(streams["main"].sum())
     covers = f"* the {main:,} most frequent" if main > 1 else "* one stream"
     style.note(
@@ -69,7 +69,7 @@ def _bars(axes: Axes, names: list[str], shares: list[float], palette: list[Any])
     axes.grid(visible=False, axis="y")
 
 
-def _rates(axes: Axes, found: pd.DataFrame, over_time: pd.DataFrame, palette: list[Any]) -> None:
+def _rates(axes: Axes, found: pd.DataFrame, over_time: pd.DataFrame, looks: dict[str, Any]) -> None:
     if over_time["requests_per_s"].isna().all():
         axes.set_axis_off()
         axes.text(0.5, 0.5, "No time passes in the trace.", transform=axes.transAxes, ha="center", color=style.MUTED)
@@ -79,13 +79,12 @@ def _rates(axes: Axes, found: pd.DataFrame, over_time: pd.DataFrame, palette: li
     width = np.diff(edges)
     place = np.searchsorted(edges, found["begin_s"].to_numpy(float) + 1e-12, side="right") - 1
     lower = np.zeros(len(width))
-    for number, colour in enumerate(palette):
+    for number, (name, colour) in enumerate(looks.items()):
         mine = (found["rank"] == number + 1).to_numpy()
         requests = np.bincount(place[mine], found["requests"][mine], len(width))
         upper = lower + requests / width
-        axes.stairs(
-            upper, edges / divisor, baseline=lower, fill=True, color=colour, linewidth=0, gid=f"rate {number + 1}"
-        )
+        axes.stairs(upper, edges / divisor, baseline=lower, fill=True, color=colour, linewidth=0, label=name,
+                    gid=f"rate {number + 1}")  # fmt: skip
         lower = upper
     axes.set_ylim(0, float(lower.max()) * 1.05 or 1.0)
     axes.set_ylabel("Requests/s, stacked")

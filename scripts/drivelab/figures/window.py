@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import Quantity, format_exact, format_number, quantity, with_minus
+from drivelab.units import format_percentage
 
 _COLUMNS = (
     "variable",
@@ -172,10 +173,11 @@ def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
     slope, intercept = float(row["slope"]) / scale.divisor, float(row["intercept"]) / scale.divisor
     fit = f"{format_exact(slope)} · R {'-' if intercept < 0 else '+'} {format_exact(abs(intercept))}"
     drift = float(row["residual_drift_pct"])
+    drifted = f"{format_percentage(drift, signed=True)} %" if isfinite(drift) else "unknown"
     facts = (
         (0, 0.0, "Average", f"{number('average')} {scale.unit}"),
         (1, 0.0, "Fit", with_minus(fit) if isfinite(slope) else "none, too few rounds"),
-        (0, 0.54, "Residual drift", with_minus(f"{drift:+.2f} %") if isfinite(drift) else "unknown"),
+        (0, 0.54, "Residual drift", with_minus(drifted)),
     )
     for line, x, name, text in facts:
         write(x, line, name, colour=style.MUTED)

@@ -9,7 +9,7 @@ from drivelab.analysis.verdict import FAULTS
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.number_cells import summary_cell
 from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order, number, percent, text
-from drivelab.report.proof import scatter
+from drivelab.report.proof import deviation, scatter
 from drivelab.report.reasons import mark
 from drivelab.report.replay_result import is_replay, score_formula
 from drivelab.report.taint import taint_mark
@@ -82,7 +82,7 @@ def _spread(row: Row | None) -> str:
     if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
         parts.append(f"95\u00a0%:\u00a0{number(row['interval_low'])}{DASH}{number(row['interval_high'])}")
     if not is_missing(row.get("mad")):
-        parts.append(f"MAD\u00a0{number(row['mad'])}")
+        parts.append(f"MAD\u00a0{number(deviation(row))}")
     if not is_missing(row["rse_pct"]):
         parts.append(f"RSE\u00a0{percent(row['rse_pct'])}")
     return ", ".join(parts)

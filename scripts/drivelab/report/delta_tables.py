@@ -12,6 +12,7 @@ from drivelab.report.replay_result import score_formula
 from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 30
+_BARS = "Bars grow with the logarithm of Δ."
 _IN_WORDS = {
     "time": {BETTER: "quicker", WORSE: "slower"},
     "speed": {BETTER: "faster", WORSE: "slower"},
@@ -59,7 +60,7 @@ def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
             )
             for row in ordered
         ),
-        note=f"{footnote(ordered)} {score_formula(deltas)}".strip(),
+        note=" ".join(filter(None, (_BARS, footnote(ordered), score_formula(deltas)))),
         reasons=reasons.notes,
         sources=inputs.sources(recordings),
         collapsed=len(deltas) > _MANY_ROWS,

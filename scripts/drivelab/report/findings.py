@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.number_cells import quantity_cell
@@ -10,6 +11,8 @@ from drivelab.report.numbers import DASH, capital, duration, is_missing, quantit
 from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 12
+_DISTURBANCES = ("Thermal throttling", "Neighbours", "Outlier runs", "Drift", "Periodic dips")
+"""Detectors of what disturbs a measurement; the others tell what a drive is like."""
 
 
 def findings_table(inputs: Inputs) -> Table | None:
@@ -26,7 +29,7 @@ def findings_table(inputs: Inputs) -> Table | None:
                  small=f"{row['drive']}, {row['measurement']}"),
             *_fields(row),
         )
-        for row in sorted(found, key=lambda row: -counts[_title(row["detector"])])
+        for row in sorted(found, key=lambda row: _place(row, counts))
     )  # fmt: skip
     return Table(
         id="findings-table",
@@ -36,13 +39,13 @@ def findings_table(inputs: Inputs) -> Table | None:
         note=f"Checks: {', '.join(f'{checks[one]} for {one[:1].lower()}{one[1:]}' for one in checks.index)}. "
         "Each page has what was looked for there in vain as well.",
         sources=inputs.sources(dict.fromkeys(row["recording"] for row in found)),
-    )
+    ).without_empty_columns()
 
 
 def findings_of(inputs: Inputs, key: Key) -> Table | None:
     """What was found in one test of one drive, then what was not; None where no detector looked."""
     rows = inputs.of_key("findings", key)
-    found = [row for row in rows if row["found"]]
+    found = sorted((row for row in rows if row["found"]), key=_disturbances_first)
     missed = dict.fromkeys(_title(row["detector"]) for row in rows if not row["found"])
     if not rows:
         return None
@@ -56,7 +59,18 @@ def findings_of(inputs: Inputs, key: Key) -> Table | None:
         note=in_vain,
         sources=inputs.sources(row["recording"] for row in found),
         collapsed=len(found) > _MANY_ROWS,
-    )
+    ).without_empty_columns()
+
+
+def _disturbances_first(row: Row) -> int:
+    title = _title(row["detector"])
+    return _DISTURBANCES.index(title) if title in _DISTURBANCES else len(_DISTURBANCES)
+
+
+def _place(row: Row, counts: Mapping[str, int]) -> tuple[int, int, str]:
+    """What disturbs a measurement comes before what a drive is like, and of that the rare before the usual."""
+    title = _title(row["detector"])
+    return _disturbances_first(row), counts[title], title
 
 
 def _counted(found: list[Row]) -> str:
@@ -75,7 +89,7 @@ _COLUMNS = (
 def _fields(row: Row) -> tuple[Cell, ...]:
     unit = "" if is_missing(row["unit"]) else unit_of("", row["unit"])
     return (
-        Cell(str(row["words"])),
+        Cell(str(row["words"]), tone="wrap"),
         Cell(DASH) if is_missing(row["value"]) else quantity_cell(row["value"], unit),
         Cell(DASH) if is_missing(row["threshold"]) else Cell(quantity(row["threshold"], unit)),
         Cell(_when(row)),

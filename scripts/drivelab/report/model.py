@@ -68,8 +68,8 @@ def build(
                 "delete the figures and let the workflow draw them again"
             )
     starts = [plan["started"] for plan in inputs.plans if not is_missing(plan.get("started"))]
-    limits, told = banners(inputs), headlines(inputs)
-    shown = first_headlines_of_each(told)
+    limits = banners(inputs)
+    shown, left_out = first_headlines_of_each(headlines(inputs))
     return Report(
         title=str(study.get("title") or study.get("name") or "Performance study"),
         study=str(study.get("name") or ""),
@@ -80,7 +80,7 @@ def build(
         lead=lead(inputs),
         labels=tuple(Link(one.label, one.id) for one in limits),
         headlines=shown,
-        headlines_left_out=len(told) - len(shown),
+        headlines_left_out=left_out,
         verdict_terms=terms(inputs),
         verdict_table=verdict_table(inputs),
         findings=findings_table(inputs),

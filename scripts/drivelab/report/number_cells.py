@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.numbers import DASH, amount, duration, is_missing, number, percent, quantity
-from drivelab.report.outcome import TONES, interval, outcome
+from drivelab.report.outcome import TONES, delta_words, interval, outcome
 from drivelab.report.proof import of_delta, of_value
 from drivelab.report.reasons import Reasons
 from drivelab.report.view import Cell, Proof
@@ -69,15 +70,20 @@ def delta_cell(inputs: Inputs, delta: Row, longest: float) -> Cell:
     value = delta["delta_pct"]
     proof = of_delta(inputs, delta)
     if is_missing(value):
-        return Cell(percent(value), tone="missing", proof=proof)
+        return Cell(delta_words(delta), tone="missing", proof=proof)
     return Cell(
-        percent(value, signed=True),
+        delta_words(delta),
         small=interval(delta),
         tone=TONES.get(outcome(delta), ""),
-        bar=float(value) / longest if longest else 0.0,
+        bar=_bar(float(value), longest),
         value=float(value),
         proof=proof,
     )
+
+
+def _bar(value_pct: float, longest_pct: float) -> float:
+    """Length of the bar of a delta: its logarithm above 1 %, else one of hundreds would leave none to others."""
+    return math.copysign(math.log1p(abs(value_pct)) / math.log1p(longest_pct), value_pct) if longest_pct else 0.0
 
 
 def judged_cell(inputs: Inputs, delta: Row, longest: float, reasons: Reasons) -> Cell:

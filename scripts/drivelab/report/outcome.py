@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.numbers import is_missing, percent, quantity
+from drivelab.report.numbers import DASH, MISSING, is_missing, percent, quantity
 
 TONES = {BETTER: "good", WORSE: "bad"}
 """Of a field with a verdict or a delta."""
@@ -25,6 +25,18 @@ def tested(delta: Row) -> bool:
 def comparable(delta: Row) -> bool:
     """Whether there is a difference: the values came about alike, and nothing forbids to compare them."""
     return not is_missing(delta["delta_pct"])
+
+
+def is_time(delta: Row) -> bool:
+    """Whether less is better, so that a delta of 100 % is half of the basis."""
+    return bool(delta["kind"] == "time")
+
+
+def delta_words(delta: Row) -> str:
+    """A delta as `+62 %`; a dash where two values are there that cannot be compared: they *are* recorded."""
+    if comparable(delta):
+        return percent(delta["delta_pct"], signed=True)
+    return MISSING if any(is_missing(delta[side]) for side in ("basis_value", "comparison_value")) else DASH
 
 
 def rests_on_one_recording(delta: Row) -> bool:

@@ -12,7 +12,8 @@ from urllib.parse import unquote
 
 from drivelab.errors import UserError
 from drivelab.parent import ending_with_parent
-from drivelab.report.view import Banner, Cell, Fact, Figure, Page, Report, Table
+from drivelab.report.outcome import TONES
+from drivelab.report.view import Banner, Cell, Fact, Figure, Headline, Page, Report, Table, outcomes
 
 _ON_EVERY_PAGE = (
     (
@@ -43,6 +44,8 @@ _BREAK = re.compile("[ ·-]")
 """Where a line of a table may be broken."""
 _MOST_IN_WORD = 40
 _LONG_WORD = re.compile(rf"[^\s/·\u2013\u200b-]{{{_MOST_IN_WORD}}}(?=[^\s/·\u2013\u200b-])")
+_OF_CHARTS = re.compile(r" or, in a chart that answers to the pointer, [^;.,]*")
+"""What a caption says of how the figure looks on the screen."""
 _NO_TEXT = ("svg", "id", "anchor")
 _SMALL = 0.85
 """Size of the second line of a cell, to that of the first."""
@@ -68,7 +71,7 @@ def write_pdf(said: dict[str, Any], output: Path) -> None:
 def pages(report: Report) -> dict[str, Any]:
     """What the pages say, for the template: texts, tables as lists of rows, figures as SVG."""
     anchors = {page.id for page in report.pages} | {"verdict"}
-    more = report.headlines_left_out + max(len(report.headlines) - _MOST_HEADLINES, 0)
+    shown, rest = _headlines(report)
     study = f"Study {report.study} · " if report.study else ""
     said = {
         "title": report.title,
@@ -85,13 +88,26 @@ def pages(report: Report) -> dict[str, Any]:
                 "context": one.context,
                 "anchor": one.anchor if one.anchor in anchors else "",
             }
-            for one in report.headlines[:_MOST_HEADLINES]
+            for one in shown
         ],
-        "more": f"{more} more are in the report for the screen." if more else "",
+        "rest": rest,
         "banners": [_banner(banner, len(report.pages)) for banner in report.banners],
         "tests": [_test(page, len(report.pages), anchors) for page in report.pages],
     }
     return {name: _breakable(value) for name, value in said.items()}
+
+
+def _headlines(report: Report) -> tuple[list[Headline], str]:
+    """Those that are better or worse, the largest where they are too many, and how many others there are."""
+    every = [*report.headlines, *report.headlines_left_out]
+    decided = [one for one in every if one.outcome in TONES]
+    if len(decided) > _MOST_HEADLINES:
+        decided = sorted(decided, key=lambda one: -abs(one.delta_pct or 0))[:_MOST_HEADLINES]
+    others = [one for one in every if one not in decided]
+    if not others:
+        return decided, ""
+    told = f"{len(others)} of {len(every)} headline comparisons are in the report for the screen only"
+    return decided, f"{told}: {outcomes(others)}."
 
 
 def _breakable(said: Any) -> Any:
@@ -121,19 +137,22 @@ def _test(page: Page, pages: int, anchors: set[str]) -> dict[str, Any]:
         ("Notes on this recording", page.notes),
     )
     parts = (("What stands out", page.findings), ("Verdict", page.result), ("Steady state", page.determination))
+    tables = [table for _, table in parts if table] + list(page.tables)
+    origins = (sources_of(*tables), cells_of(*tables))
     dates = [f"{fact.name} {fact.value}" for fact in page.head if fact.name != "Page"]
     return {
         "id": page.id,
         "name": f"{page.drive} · {page.measurement}",
         "title": page.title,
+        "origins": " ".join(filter(None, origins)),
         "labels": page.labels,
         "dates": " · ".join([*dates, f"test {page.number} of {pages}"]),
         "header": [_facts(column) for column in header_block(page)],
         "groups": [{"title": group.title, "facts": _facts(group.facts)} for group in page.groups],
         "lists": [{"title": title, "items": items} for title, items in lists if items],
-        "parts": [{"title": title, "tables": [_table(table, anchors)]} for title, table in parts if table],
+        "parts": [{"title": title, "tables": [_table(table, anchors, origins)]} for title, table in parts if table],
         "figures": [_figure(figure) for figure in page.figures],
-        "tables": [_table(table, anchors) for table in page.tables if not table.collapsed],
+        "tables": [_table(table, anchors, origins) for table in page.tables if not table.collapsed],
         "elsewhere": [
             f"{table.caption}: {len(table.rows)} rows, which are in the report for the screen and in the tables of "
             "the study."
@@ -147,8 +166,9 @@ def _facts(facts: tuple[Fact, ...]) -> list[dict[str, str]]:
     return [{"name": fact.name, "value": fact.value, "tone": fact.tone} for fact in facts]
 
 
-def _table(table: Table, anchors: set[str]) -> dict[str, Any]:
-    sources = f"From {'; '.join(table.sources)}" if table.sources else ""
+def _table(table: Table, anchors: set[str], of_test: tuple[str, ...]) -> dict[str, Any]:
+    """What a table says; where it is from only if that is not what is said `of_test`, at the head of it."""
+    origins = [line for line in (sources_of(table), cells_of(table)) if line not in of_test]
     reasons = [f"[{number}] {reason}" for number, reason in enumerate(table.reasons, start=1)]
     return {
         "caption": table.caption,
@@ -161,7 +181,7 @@ def _table(table: Table, anchors: set[str]) -> dict[str, Any]:
             for place, column in enumerate(table.columns)
         ],
         "rows": [[_cell(cell, anchors) for cell in row] for row in table.rows],
-        "notes": [line for line in (table.note, *reasons, sources, cells_of(table)) if line],
+        "notes": [line for line in (table.note, *reasons, *origins) if line],
     }
 
 
@@ -190,7 +210,7 @@ def _figure(figure: Figure) -> dict[str, str | int]:
     svg = unquote(figure.uri.partition(",")[2])  # as `picture.data_uri` packed it
     return {
         "title": figure.title,
-        "caption": figure.caption.replace("\n", " "),
+        "caption": _OF_CHARTS.sub("", figure.caption.replace("\n", " ")),
         "alt": figure.alt.replace("\n", " "),
         "width": figure.width,
         "height": figure.height,
@@ -198,10 +218,16 @@ def _figure(figure: Figure) -> dict[str, str | int]:
     }
 
 
-def cells_of(table: Table) -> str:
-    """Where the fio jobs are that the numbers of a table stand on, in words; empty where there are none."""
-    proofs = (cell.proof for row in table.rows for cell in row if cell.proof is not None)
-    places = list(dict.fromkeys(place for proof in proofs for place in proof.evidence))
+def sources_of(*tables: Table) -> str:
+    """The recordings that tables are from, in words; empty where there are none."""
+    found = dict.fromkeys(source for table in tables for source in table.sources)
+    return f"From {'; '.join(found)}." if found else ""
+
+
+def cells_of(*tables: Table) -> str:
+    """Where the fio jobs are that the numbers of tables stand on, in words; empty where there are none."""
+    proofs = (cell.proof for table in tables for row in table.rows for cell in row if cell.proof is not None)
+    places = sorted({place for proof in proofs for place in proof.evidence})
     if not places:
         return ""
     if len(places) == 1:

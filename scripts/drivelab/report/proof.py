@@ -1,13 +1,14 @@
-"""What each number stands on: value in full precision, statistic, samples, interval, and the cells of fio behind it."""
+"""What each number stands on: value, statistic, samples, interval, and the cells of fio behind it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from drivelab.analysis.delta_statistics import ROUNDING
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.numbers import heading, is_missing, unit_of
+from drivelab.report.numbers import heading, is_missing, number, quantity, unit_of
+from drivelab.report.outcome import comparable
 from drivelab.report.view import Proof
 
 Fact = tuple[str, str]
@@ -26,21 +27,21 @@ def of_value(row: Row) -> Proof:
 
 def _facts_of_value(row: Row) -> Iterator[Fact]:
     unit = unit_of(row["metric"], row.get("unit"))
-    yield "Value", full(row["value"], unit)
+    yield "Value", quantity(row["value"], unit)
     yield "Statistic", str(row["statistic"])
     if told := count(row):
         yield "Count", told
     if samples := _listed(row.get("samples")):
         scope = row.get("scope")
-        yield f"Samples{'' if is_missing(scope) else f', {scope}'}", " · ".join(full(one) for one in samples)
+        yield f"Samples{'' if is_missing(scope) else f', {scope}'}", " · ".join(number(one) for one in samples)
     if not is_missing(row.get("spread_low")) and not is_missing(row.get("spread_high")):
-        yield "Lowest to highest", f"{full(row['spread_low'])} to {full(row['spread_high'], unit)}"
+        yield "Lowest to highest", f"{number(row['spread_low'])} to {quantity(row['spread_high'], unit)}"
     if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
-        yield "95 % bootstrap interval", f"{full(row['interval_low'])} to {full(row['interval_high'], unit)}"
+        yield "95 % bootstrap interval", f"{number(row['interval_low'])} to {quantity(row['interval_high'], unit)}"
     if not is_missing(row.get("mad")):
-        yield "Median absolute deviation", full(row["mad"], unit)
+        yield "Median absolute deviation", quantity(deviation(row), unit)
     if not is_missing(row.get("rse_pct")):
-        yield "Relative standard error", full(row["rse_pct"], "%")
+        yield "Relative standard error", quantity(row["rse_pct"], "%")
     for name, column in (("Verdict", "verdict"), ("Tainted", "taint_reason")):
         if not is_missing(row.get(column)):
             yield name, str(row[column])
@@ -49,7 +50,7 @@ def _facts_of_value(row: Row) -> Iterator[Fact]:
 def count(row: Row) -> str:
     """`n` of a value, and the samples that its scatter is known by where these are no repeats; empty if neither is."""
     samples, known = scatter(row), not is_missing(row.get("n"))
-    return ", ".join(part for part in (f"n = {full(row['n'])}" if known else "", samples and f"scatter of {samples}")
+    return ", ".join(part for part in (f"n = {number(row['n'])}" if known else "", samples and f"scatter of {samples}")
                      if part)  # fmt: skip
 
 
@@ -57,6 +58,11 @@ def scatter(row: Row) -> str:
     """`5 rounds`: what the scatter of a value is known by, where that is not its n repeats; empty else."""
     samples = len(_listed(row.get("samples")))
     return "" if samples in (0, row.get("n")) else f"{samples} {row['scope']}"
+
+
+def deviation(row: Row) -> float:
+    """The median absolute deviation of a value; none where it is what sums of floating-point numbers leave."""
+    return 0.0 if row["mad"] < ROUNDING * abs(row["value"]) else float(row["mad"])
 
 
 def of_window(row: Row, evidence: Iterable[str] = ()) -> Proof:
@@ -67,15 +73,15 @@ def of_window(row: Row, evidence: Iterable[str] = ()) -> Proof:
         facts=(
             ("Steady state reached", "yes" if row["reached"] else "NO"),
             ("Window", f"rounds {row['window_start']} to {row['window_end']} of {row['rounds']}"),
-            ("Values in the window", " · ".join(full(one) for one in row["values"])),
-            ("Average", full(row["average"], unit)),
-            ("Allowed maximum data excursion", full(row["allowed_data_excursion"], unit)),
-            ("Measured maximum data excursion", full(row["measured_data_excursion"], unit)),
-            ("Allowed maximum slope excursion", full(row["allowed_slope_excursion"], unit)),
-            ("Measured maximum slope excursion", full(row["measured_slope_excursion"], unit)),
-            ("Slope", full(row["slope"], f"{unit} a round")),
-            ("Intercept", full(row["intercept"], unit)),
-            ("Residual drift", full(row["residual_drift_pct"], "%")),
+            ("Values in the window", " · ".join(number(one) for one in row["values"])),
+            ("Average", quantity(row["average"], unit)),
+            ("Allowed maximum data excursion", quantity(row["allowed_data_excursion"], unit)),
+            ("Measured maximum data excursion", quantity(row["measured_data_excursion"], unit)),
+            ("Allowed maximum slope excursion", quantity(row["allowed_slope_excursion"], unit)),
+            ("Measured maximum slope excursion", quantity(row["measured_slope_excursion"], unit)),
+            ("Slope", quantity(row["slope"], f"{unit} a round")),
+            ("Intercept", quantity(row["intercept"], unit)),
+            ("Residual drift", quantity(row["residual_drift_pct"], "%")),
         ),
         recordings=(str(row["recording"]),),
         evidence=tuple(dict.fromkeys(map(str, evidence))),
@@ -98,23 +104,23 @@ def of_delta(inputs: Inputs, delta: Row) -> Proof:
 
 def _facts_of_delta(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
     unit = unit_of(row["metric"], row["unit"])
-    yield "Delta", full(row["delta_pct"], "%")
+    yield "Delta", quantity(row["delta_pct"], "%") if comparable(row) else "none: the two cannot be compared"
     if not is_missing(row.get("interval_low_pct")) and not is_missing(row.get("interval_high_pct")):
-        yield "Confidence interval", f"{full(row['interval_low_pct'])} to {full(row['interval_high_pct'], '%')}"
+        yield "Confidence interval", f"{number(row['interval_low_pct'])} to {quantity(row['interval_high_pct'], '%')}"
     yield "Verdict", str(row["verdict"])
     for name, column in (
         ("p of no difference", "p_value"),
-        ("adjusted for all findings that can be called", "p_adjusted"),
+        ("adjusted for all comparisons that can be called", "p_adjusted"),
         ("p of a difference beyond the margin", "equivalence_p"),
-        ("adjusted for all findings that can be called", "equivalence_p_adjusted"),
+        ("adjusted for all comparisons that can be called", "equivalence_p_adjusted"),
     ):
         if not is_missing(row.get(column)):
-            yield name, full(row[column])
+            yield name, number(row[column])
     if not is_missing(row.get("margin_pct")):
-        yield "Margin", f"±{full(row['margin_pct'], '%')}"
+        yield "Margin", f"±{quantity(row['margin_pct'], '%')}"
     for side, value in sides.items():
         told = count(value) if value else ""
-        yield str(row[side]), f"{full(row[f'{side}_value'], unit)}{told and f', {told}'}"
+        yield str(row[side]), f"{quantity(row[f'{side}_value'], unit)}{told and f', {told}'}"
     for name, column in (("Doubts", "doubts"), ("Remarks", "remarks")):
         if words := _listed(row.get(column)):
             yield name, "; ".join(map(str, words))
@@ -124,17 +130,6 @@ def _differences(inputs: Inputs, delta: Row) -> Iterator[Fact]:
     for row in inputs.differences_of(str(delta["measurement"]), str(delta["basis"]), str(delta["comparison"])):
         kind = "Meant to differ" if row["intended"] else "NOT meant to differ"
         yield f"{kind}: {row['facet']}", f"{row['basis_value']} → {row['comparison_value']}"
-
-
-def full(value: Any, unit: str = "") -> str:
-    """A number as short as it can be without losing any digit, with its unit."""
-    if is_missing(value):
-        return "not recorded"
-    number = float(value)
-    if math.isinf(number):
-        return "∞" if number > 0 else "-∞"
-    shown = str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
-    return f"{shown}\u00a0{unit}" if unit else shown
 
 
 def _known(row: Row, *names: str) -> list[str]:

@@ -10,9 +10,10 @@ from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, W
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.no_verdict import remedy, why_in_doubt, why_not_tested
 from drivelab.report.number_cells import judged_cell, longest_of, side_cell
-from drivelab.report.numbers import DASH, heading, is_missing, metric_name, number, percent, quantity, unit_of
-from drivelab.report.outcome import footnote, interval, margin, outcome, rests_on_one_recording, tested, why
+from drivelab.report.numbers import DASH, heading, is_missing, percent, quantity
+from drivelab.report.outcome import delta_words, footnote, is_time, margin, outcome, rests_on_one_recording, tested
 from drivelab.report.reasons import Reasons
+from drivelab.report.sentences import VERBS, WITHIN, sentence
 from drivelab.report.view import Cell, Column, Headline, Table
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
@@ -43,47 +44,6 @@ def _most_telling(deltas: list[Row], preferred: tuple[str, ...]) -> Iterator[Row
         yield from (row for row in of_cell if row["metric"] == best)
 
 
-def sentence(delta: Row, confidence: str = "") -> str:
-    """For example `op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS; Δ +58 % to +66 %)`.
-
-    With `, within one recording` where the scatter is of no more.
-    Nobody beats anybody where the verdict is another. `confidence` names the interval, as `95 % confidence`.
-    """
-    drive, basis = delta["comparison"], delta["basis"]
-    unit = unit_of(delta["metric"], delta["unit"])
-    name = metric_name(delta["metric"])
-    place = _place(delta["cell_label"], "" if name in {unit, "throughput"} else name)
-    reason, said = why(delta), outcome(delta)
-    colon = f": {reason}" if reason else ""
-    if said == NOT_COMPARED:
-        return f"{drive} is not compared with {basis} {place}{colon}."
-    if is_missing(delta["delta_pct"]):
-        return f"{drive} and {basis} cannot be compared {place}{colon}."
-    change = float(delta["delta_pct"])
-    span = interval(delta)
-    within = f"; Δ {span}{f', {confidence}' if confidence else ''}" if span else ""
-    values = f"({number(delta['comparison_value'])} against {quantity(delta['basis_value'], unit)}{within})"
-    scope = _WITHIN if rests_on_one_recording(delta) else ""
-    if said in _VERBS:
-        return f"{drive} {_VERBS[said]} {basis} {place} by {percent(abs(change))} {values}{scope}."
-    if said == SAME:
-        near = f"within ±{margin(delta)}: {percent(change, signed=True)}"
-        return f"{drive} is the same as {basis} {place} {near} {values}{scope}."
-    return f"{drive} against {basis} {place}: {percent(change, signed=True)} {values}, cannot tell{colon}."
-
-
-_WITHIN = ", within one recording"
-_VERBS = {BETTER: "beats", WORSE: "trails"}
-
-
-def _place(label: str, metric: str) -> str:
-    if label.startswith(("replay ", "set of ")):
-        return f"in {metric or 'throughput'} of the {label}"
-    if label.startswith("application "):
-        return f"in {metric} of {label}"
-    return f"in {metric} at {label}" if metric else f"at {label}"
-
-
 def confidence(inputs: Inputs) -> str:
     """How sure the intervals of the deltas are, in words; empty where the study does not say."""
     level = inputs.study.get("confidence_pct")
@@ -98,7 +58,8 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
         parts = (delta["measurement"], None if row is None else row["statistic"])
         found.append(
             Headline(
-                delta=percent(delta["delta_pct"], signed=True),
+                delta=delta_words(delta),
+                delta_pct=None if is_missing(delta["delta_pct"]) else float(delta["delta_pct"]),
                 sentence=sentence(delta, confidence(inputs)),
                 outcome=outcome(delta),
                 context="; ".join(str(part) for part in parts if not is_missing(part)),
@@ -108,15 +69,21 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
     return tuple(found)
 
 
-def first_headlines_of_each(found: tuple[Headline, ...]) -> tuple[Headline, ...]:
-    """The first few of each page they lead to, such as of a sweep over many depths; the table below them has all."""
-    counts: dict[str, int] = {}
-    kept = []
-    for one in found:
-        counts[one.anchor] = counts.get(one.anchor, 0) + 1
+def first_headlines_of_each(found: tuple[Headline, ...]) -> tuple[tuple[Headline, ...], tuple[Headline, ...]]:
+    """The first few of each page they lead to, such as of a sweep over many depths, and the rest.
+
+    What is better or worse comes before what is neither, so that none of them is left out for one that says less.
+    """
+    counts: Counter[str] = Counter()
+    first = set()
+    for place, one in sorted(enumerate(found), key=lambda numbered: numbered[1].outcome not in VERBS):
+        counts[one.anchor] += 1
         if counts[one.anchor] <= _MOST_HEADLINES:
-            kept.append(one)
-    return tuple(kept)
+            first.add(place)
+    return (
+        tuple(one for place, one in enumerate(found) if place in first),
+        tuple(one for place, one in enumerate(found) if place not in first),
+    )
 
 
 def lead(inputs: Inputs) -> tuple[str, ...]:
@@ -136,13 +103,13 @@ def lead(inputs: Inputs) -> tuple[str, ...]:
 
 
 def _lead(drive: str, deltas: list[Row]) -> str:
-    deltas = _findings(deltas)
+    deltas = _comparisons(deltas)
     basis, total = deltas[0]["basis"], len(deltas)
     counts = Counter(map(_counted_as, deltas))
     scope = _of_scope(deltas)
     every = "the one headline comparison" if total == 1 else f"all {total} headline comparisons"
     if counts[BETTER] == total or counts[WORSE] == total:
-        return f"{drive} {_VERBS[outcome(deltas[0])]} {basis} in {every} {_by(deltas)}{scope}."
+        return f"{drive} {VERBS[outcome(deltas[0])]} {basis} in {every} {_by(deltas)}{scope}."
     if counts[SAME] == total:
         return f"{drive} and {basis} are the same within ±{margin(deltas[0])} in {every}{scope}."
     if counts[NOT_COMPARED] == total:
@@ -154,15 +121,15 @@ def _lead(drive: str, deltas: list[Row]) -> str:
             return f"{drive} and {basis} cannot be told apart in {every}."
         within = every if total == 1 else f"any of the {total} headline comparisons"
         return f"No verdict on {drive} against {basis} in {within}: {why_in_doubt(deltas)}.{remedy(deltas)}"
-    sizes = {one: _by([row for row in deltas if outcome(row) == one]) for one in _VERBS if counts[one]}
+    sizes = {one: _by([row for row in deltas if outcome(row) == one]) for one in VERBS if counts[one]}
     rest = ", ".join(f"{counts[one]} {words}" for one, words in _OTHERWISE.items() if counts[one])
     if not sizes:
         return f"Of {total} headline comparisons of {drive} with {basis}{scope}: {rest}."
     if len(sizes) == 1:
         ((one, size),) = sizes.items()
-        told = f"{drive} {_VERBS[one]} {basis} in {counts[one]} of {total} headline comparisons {size}{scope}"
+        told = f"{drive} {VERBS[one]} {basis} in {counts[one]} of {total} headline comparisons {size}{scope}"
     else:
-        parts = [f"{_VERBS[one]} {basis} in {counts[one]} ({size})" for one, size in sizes.items()]
+        parts = [f"{VERBS[one]} {basis} in {counts[one]} ({size})" for one, size in sizes.items()]
         told = f"{drive} {' and '.join(parts)} of {total} headline comparisons{scope}"
     return f"{told}; {rest}." if rest else f"{told}."
 
@@ -174,10 +141,12 @@ def _counted_as(delta: Row) -> str:
 
 
 def _by(deltas: list[Row]) -> str:
-    """How large differences are, as `by 35 to 130 %`."""
+    """How large differences are, as `by 35 to 130 %`; said to be deltas where a time is among them, which shrinks by
+    less than 100 %."""
     sizes = [abs(float(row["delta_pct"])) for row in deltas]
     least, most = percent(min(sizes)), percent(max(sizes))
-    return f"by {most}" if least == most else f"by {least[:-2]} to {most}"
+    by = "by a Δ of " if any(map(is_time, deltas)) else "by "
+    return f"{by}{most}" if least == most else f"{by}{least[:-2]} to {most}"
 
 
 def _of_scope(deltas: list[Row]) -> str:
@@ -186,11 +155,11 @@ def _of_scope(deltas: list[Row]) -> str:
     decided = sum(outcome(row) in (BETTER, WORSE, SAME) for row in deltas)
     if narrow and narrow < decided:
         return f" ({narrow} of the {decided} verdicts within one recording)"
-    return _WITHIN if narrow else ""
+    return WITHIN if narrow else ""
 
 
-def _findings(deltas: list[Row]) -> list[Row]:
-    """One of those that tell of one finding: IOPS, else throughput, else mean latency."""
+def _comparisons(deltas: list[Row]) -> list[Row]:
+    """One of those that count as one comparison: IOPS, else throughput, else mean latency."""
     values = ((row["measurement"], row["comparison"], row["cell_label"], row["metric"]) for row in deltas)
     return [deltas[place] for place in one_of_each(values)]
 
@@ -210,25 +179,25 @@ def terms(inputs: Inputs) -> str:
     deltas = inputs.tables["deltas"]
     if not deltas:
         return ""
-    found = _findings(deltas)
+    found = _comparisons(deltas)
     counts = Counter(map(_counted_as, found))
     named = {BETTER: "better", WORSE: "worse", **_OTHERWISE}
     told = ", ".join(f"{counts[one]:,} {words}" for one, words in named.items() if counts[one])
-    family = len(_findings([row for row in deltas if not is_missing(row.get("p_adjusted", row["delta_pct"]))]))
+    family = len(_comparisons([row for row in deltas if not is_missing(row.get("p_adjusted", row["delta_pct"]))]))
     pairs = len({(row["basis"], row["comparison"]) for row in deltas})
     margins = " or ".join(dict.fromkeys(f"±{margin(row)}" for row in deltas))
     level = confidence(inputs)
     counted = (
-        f"Of all {len(found):,} findings: {told}. IOPS, throughput and mean latency of a cell are one finding, counted "
-        f"by the first of them; {len(deltas):,} values are compared."
+        f"Of all {len(found):,} comparisons: {told}. IOPS, throughput and mean latency of a cell are one comparison, "
+        f"counted by the first of them; {len(deltas):,} values are compared."
     )
     if not family:
         cause = "something speaks against each of them" if any(map(tested, found)) else _NO_SCATTER
         return f"{counted} No verdict rests on a test: {cause}."
+    among = "the pair" if pairs == 1 else f"all {pairs} pairs"
     return (
-        f"{counted} Better or worse: the difference is significant "
-        f"after adjustment for the {family:,} findings tested in {'the pair' if pairs == 1 else f'all {pairs} pairs'} "
-        f"(Benjamini{DASH}Hochberg) and not wholly within the margin of {margins}. The same: its "
+        f"{counted} Better or worse: the difference is significant after adjustment for the {family:,} comparisons "
+        f"tested in {among} (Benjamini{DASH}Hochberg) and not wholly within the margin of {margins}. The same: its "
         f"interval{f' ({level})' if level else ''} lies wholly within the margin. "
         "Whatever is neither, or is in doubt, cannot be told."
     )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import chain
+
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
+from drivelab.report.numbers import DASH
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,7 @@ class Proof:
 
     title: str
     facts: tuple[tuple[str, str], ...]
-    """Name and value, the value in full precision."""
+    """Name and value, the value as it is printed elsewhere."""
     recordings: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     """Recording and directory of each cell of fio that it stands on."""
@@ -74,6 +79,29 @@ class Table:
     group: str = ""
     """In the comparison: the measurement that it is of; empty where it is of the study."""
 
+    @property
+    def parts(self) -> tuple[Table, ...]:
+        """A table for each heading that rows have in common, without the columns that say nothing there."""
+        headings = dict.fromkeys(row[0].text for row in self.rows)
+        return tuple(
+            replace(
+                self,
+                id=f"{self.id}-{place}",
+                caption=heading,
+                rows=tuple(row for row in self.rows if row[0].text == heading),
+            ).without_empty_columns()
+            for place, heading in enumerate(headings, start=1)
+        )
+
+    def without_empty_columns(self) -> Table:
+        """The same without columns that are a dash in every row: on a narrow screen they take the room of the words."""
+        kept = [place for place in range(len(self.columns)) if any(row[place].text != DASH for row in self.rows)]
+        return replace(
+            self,
+            columns=tuple(self.columns[place] for place in kept),
+            rows=tuple(tuple(row[place] for place in kept) for row in self.rows),
+        )
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -115,12 +143,29 @@ class Headline:
     """One comparison that matters, as a sentence."""
 
     delta: str
+    delta_pct: float | None
+    """None where the two cannot be compared."""
     sentence: str
     outcome: str
     """One of drivelab.analysis.verdict.DELTA_VERDICTS, seen from the drive that is compared."""
     context: str
     """Test and statistic."""
     anchor: str
+
+
+def outcomes(headlines: Iterable[Headline]) -> str:
+    """How many come to what, as `3 better, 2 the same`."""
+    counts = Counter(one.outcome for one in headlines)
+    return ", ".join(f"{counts[one]} {words}" for one, words in _OUTCOMES.items() if counts[one])
+
+
+_OUTCOMES = {
+    BETTER: "better",
+    WORSE: "worse",
+    SAME: "the same",
+    CANNOT_TELL: "cannot be told or tested",
+    NOT_COMPARED: "not compared",
+}
 
 
 @dataclass(frozen=True)
@@ -197,8 +242,8 @@ class Report:
     lead: tuple[str, ...]
     labels: tuple[Link, ...]
     headlines: tuple[Headline, ...]
-    headlines_left_out: int
-    """Headlines that only the table of the verdict has."""
+    headlines_left_out: tuple[Headline, ...]
+    """Those that only the table of the verdict has."""
     verdict_terms: str
     """What the words of the verdict stand for in this study: margin, intervals, number of values compared."""
     verdict_table: Table | None
@@ -212,6 +257,11 @@ class Report:
     score_formula: str
     sources: tuple[str, ...]
     downloads: tuple[Download, ...] = ()
+
+    @property
+    def outcomes_left_out(self) -> str:
+        """What the headlines come to that only the table of the verdict has."""
+        return outcomes(self.headlines_left_out)
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

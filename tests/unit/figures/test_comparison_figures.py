@@ -68,7 +68,7 @@ def test_a_forest_has_each_delta_with_its_interval_and_verdict(made: ModuleType,
     assert sorted(texts(figure, "verdict")) == sorted(told)
     assert figure.axes[0].get_xlabel() == "Delta against op7 (%), better →"
     rows = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
-    assert {"pts-iops: I/O rate", *deltas["cell_label"]} <= set(rows)
+    assert {"pts-iops: I/O rate" if len(names) == 1 else "I/O rate", *deltas["cell_label"]} <= set(rows)
 
 
 def test_a_row_of_the_forest_is_that_of_its_cell(made: ModuleType) -> None:
@@ -107,8 +107,48 @@ def test_drives_are_told_apart_in_grey(made: ModuleType) -> None:
     figure = normalised(made.deltas(("op28", "op7-512e", "op3")))
     fills = {patch.get_hatch() for patch in figure.axes[0].patches if patch.get_gid() == "bar"}
     assert len(fills) == 3
-    assert [patch.get_hatch() for patch in figure.legends[0].get_patches()] == list(dict.fromkeys(
+    assert [patch.get_hatch() for patch in figure.legends[0].get_patches()][:3] == list(dict.fromkeys(
         patch.get_hatch() for patch in figure.axes[0].patches if patch.get_gid() == "bar"))  # fmt: skip
+
+
+def test_a_drive_has_one_colour_whether_the_basis_is_shown_or_not(made: ModuleType) -> None:
+    deltas = made.deltas(("op28", "op7-512e"))
+    every = overlay.looks(["op7", "op28", "op7-512e"])
+    bars = normalised(deltas).legends[0].get_patches()
+    assert {bar.get_label(): bar.get_facecolor()[:3] for bar in bars if bar.get_label() in every} == {
+        drive: pytest.approx(every[drive].colour) for drive in ("op28", "op7-512e")
+    }
+    with overlay.among(["op3", "op28", "op7", "op7-512e"]):  # the basis is not the first
+        assert overlay.looks(["op7", "op28"]) == {"op28": every["op28"], "op7": every["op7-512e"]}
+        markers = {line.get_label(): line.get_marker() for line in comparison(deltas).legends[0].get_lines()}
+    assert (markers["op28"], markers["op7-512e"]) == (every["op28"].marker, style.MARKERS[3])
+
+
+def test_bars_without_a_verdict_are_pale_and_set_no_scale(made: ModuleType) -> None:
+    deltas = made.deltas(("op28",), sizes=(4096,), mixes=(65, 0)).query("metric == 'iops'")
+    deltas = deltas.assign(delta_pct=[40.0, 488.0], interval_low_pct=np.nan, interval_high_pct=np.nan,
+                           verdict=[BETTER, CANNOT_TELL])  # fmt: skip
+    figure = normalised(deltas)
+    told, pale = (patch for patch in figure.axes[0].patches if patch.get_gid() == "bar")
+    assert (told.get_facecolor(), pale.get_edgecolor()) == (pale.get_edgecolor(), told.get_facecolor())
+    assert pale.get_facecolor()[:3] == (1.0, 1.0, 1.0)
+    assert pale.get_width() == pytest.approx(5.88)  # as a chart that can be zoomed has it
+    assert figure.axes[0].get_xlim() == pytest.approx((0.0, 2.1))
+    cut, times = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}", "\N{MULTIPLICATION SIGN}"
+    assert texts(figure, "number") == [f"1.4{times}", f"{cut}5.88{times}"]
+    assert [patch.get_label() for patch in figure.legends[0].get_patches()] == ["op28", "pale: cannot tell"]
+
+
+def test_long_names_of_cells_leave_room_for_the_deltas(made: ModuleType) -> None:
+    deltas = made.deltas(("op28", "op7-512e"), sizes=(4096,)).query("metric == 'iops'")
+    long = deltas.assign(
+        cell_label=[f"RND 4KiB-64KiB mix {one}/{100 - one}, 3 zones" for one in (100, 100, 65, 65, 0, 0)]
+    )
+    figure = comparison(long)
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["I/O rate", "100/0", "65/35", "0/100"]
+    assert "each cell: RND 4KiB-64KiB mix 3 zones" in texts(figure, "note")
+    figure.draw_without_rendering()
+    assert figure.axes[0].bbox.width > figure.bbox.width / 3
 
 
 def test_relative_bars_end_at_the_ratio(made: ModuleType) -> None:
@@ -116,7 +156,7 @@ def test_relative_bars_end_at_the_ratio(made: ModuleType) -> None:
     figure = normalised(deltas)
     bars = [patch for patch in figure.axes[0].patches if patch.get_gid() == "bar"]
     ends = [patch.get_x() + patch.get_width() for patch in bars]
-    assert ends == pytest.approx(list(1 + deltas["delta_pct"] / 100))
+    assert sorted(ends) == pytest.approx(sorted(1 + deltas["delta_pct"] / 100))
     assert all(patch.get_x() == 0 for patch in bars)
 
 
@@ -263,6 +303,24 @@ def test_capacities_are_named_as_drives_are_sold(of_bytes: int, text: str) -> No
     assert size(of_bytes) == text
 
 
+def test_titles_of_figures_of_drives_are_their_own() -> None:
+    bins = frames.bins()
+    for draw, title in ((exceedance_of_drives, "Latency distribution"), (between_nines_of_drives, "Latency between")):
+        (said,) = texts(draw(bins), "title")
+        assert said.startswith(title)
+        assert " of all drives, " in said
+    assert texts(capacity(**frames.capacities((256, 1024), 1)), "title")[0].endswith(" by capacity")
+
+
+def test_curves_that_lie_on_each_other_are_named() -> None:
+    alike, apart = frames.bins(("op7",)), frames.bins(("op7", "op28"))
+    apart["count"] *= 1 + (apart["drive"] == "op28") * np.arange(len(apart))  # slow I/Os, else the tails are the same
+    alike = pd.concat([alike, alike.assign(drive="op7-512e", recording="op7-512e/x/run1")])
+    for draw in (between_nines_of_drives, tail, exceedance_of_drives):
+        assert "op7-512e lies on op7" in texts(draw(alike), "note")
+        assert not any("lies on" in said for said in texts(draw(apart), "note"))
+
+
 def test_nines_side_by_side_are_the_percentiles_of_each_drive() -> None:
     bins = frames.bins()
     figure = nines_of_drives(bins)
@@ -322,7 +380,7 @@ def test_ios_that_all_took_one_time_have_a_step_and_a_tail() -> None:
         assert points == pytest.approx(np.array([[100.0, 100.0], [0.1, 0.1]]))
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names[:-1] == [f"{drive}: all I/Os took 206 µs" for drive in bins["drive"]]
-    assert texts(figure, "note") == [], "no part of the time is in the legend"
+    assert texts(figure, "note") == ["op28 lies on op7, op7-512e lies on op7"], "no part of the time is in the legend"
 
 
 def test_one_slice_has_a_median() -> None:

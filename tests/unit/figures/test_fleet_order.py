@@ -29,6 +29,11 @@ def deviations(low: list[float], high: list[float]) -> pd.DataFrame:
         ([800.0, 940.0, 940.0, 941.0], [], ["d1", "d2, d3, d4"]),
         ([800.0, 850.0], [], ["d1", "d2"]),
         ([], [1100.0, 1101.0, 1300.0], ["d98, d99", "d100"]),
+        (
+            [800.0, 805.0, 808.0, 809.0, 810.0, 811.0, 850.0],
+            [1300.0],
+            ["d1, d2, d3, d4, d5, \N{HORIZONTAL ELLIPSIS}", "d100"],
+        ),
     ],
 )
 def test_names_of_outliers_do_not_cover_each_other(low: list[float], high: list[float], names: list[str]) -> None:
@@ -40,6 +45,10 @@ def test_names_of_outliers_do_not_cover_each_other(low: list[float], high: list[
     boxes = [text.get_window_extent() for text in shown]
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
     assert all(axes.get_window_extent().x0 < box.x0 and box.x1 < axes.get_window_extent().x1 for box in boxes)
+    markers = [
+        axes.transData.transform(xy) for line in axes.get_lines() if len(line.get_xydata()) for xy in line.get_xydata()
+    ]
+    assert not any(box.contains(*place) for box in boxes for place in markers)
     plt.close(figure)
 
 

@@ -104,3 +104,20 @@ def test_of_many_reasons_the_first_are_told() -> None:
     assert "no I/O: 5" in texts
     assert "no I/O: 6" not in texts
     assert "and 44 more reasons, see what is left out" in texts
+
+
+def test_what_is_left_out_changes_no_drives_colour(tmp_path: Path) -> None:
+    cells = comparison_frames.of_drives(comparison_frames.mixes)
+    first, second, *_ = cells["drive"].unique()
+    out = excluded(*cells.loc[cells["drive"] == first, "recording"].unique(),
+                   measurement=cells["measurement"].iloc[0])  # fmt: skip
+    tables = {"cells": cells, "steady_state": pd.DataFrame(columns=SCHEMAS["steady_state"].names)}
+    colours = []
+    for more in ({}, {"exclusions": out}):
+        draw({"bathtub": tmp_path / "bathtub"}, tables | more, "all drives")
+        chart = json.loads((tmp_path / "bathtub.json").read_text())
+        colours.append(
+            {one["name"]: one["line"]["color"] for one in chart["data"] if one.get("name") in (first, second)}
+        )
+    assert set(colours[0]) == {first, second}
+    assert colours[1] == {second: colours[0][second]}

@@ -65,6 +65,15 @@ def test_workloads_have_panels_and_a_prewrite_has_none() -> None:
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["RND 4KiB 100/0", "RND 4KiB 0/100"]
 
 
+def test_rates_begin_at_0_unless_all_are_alike() -> None:
+    cells = frames.sweep((1,), (1, 4, 16))
+    for spread, label in ((0.1, "I/O rate (IOPS)"), (0.01, "I/O rate (IOPS), not from 0")):
+        axes = demand_intensity(
+            cells.assign(iops=1000 * (1 + spread * cells["queue_depth"] / 16)), frames.NO_WINDOWS
+        ).axes[0]
+        assert (axes.get_xlabel(), axes.get_xlim()[0] == 0) == (label, spread == 0.1)
+
+
 def test_chosen_points_are_ringed_where_they_are() -> None:
     cells = frames.with_points(frames.sweep())
     figure = demand_intensity(cells, frames.NO_WINDOWS)

@@ -7,9 +7,12 @@ from types import ModuleType
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
+from drivelab.figures.axes import log_axis
 from drivelab.figures.convergence import convergence
 from drivelab.figures.latency_distribution import exceedance, latency_distribution
 from drivelab.figures.measurement_2d import measurement_2d
@@ -36,9 +39,31 @@ def test_convergence_draws_each_round_and_fills_the_window(made: ModuleType) -> 
         assert list(line.get_xdata()) == [1, 2, 3, 4, 5, 6, 7]
         assert list(line.get_ydata()) == wanted.sort_index().tolist()
         assert list(inside.get_xdata()) == [3, 4, 5, 6, 7]
-    assert _legend(figure) == ["4KiB *", "64KiB", "window"]
+    assert _legend(figure) == ["4KiB *", "64KiB", "window", "outside window"]
     (span,) = _drawn(figure, "span")
     assert (span.get_x(), span.get_x() + span.get_width()) == (2.5, 7.5)
+
+
+@given(st.floats(-3, 6), st.floats(0.2, 7))
+def test_the_largest_value_of_a_logarithmic_axis_is_near_a_tick(log_largest: float, decades: float) -> None:
+    largest = 10**log_largest
+    axes = Figure().subplots()
+    log_axis(axes, "y", largest / 10**decades, largest)
+    low, high = axes.get_ylim()
+    ticks = [tick for tick in axes.get_yticks() if low <= tick <= high * (1 + 1e-9)]
+    assert high >= largest * 1.25
+    assert max(ticks) >= largest / (3 if decades > 2.6 else 1.5) * (1 - 1e-9)
+
+
+def test_the_legend_of_the_convergence_explains_what_is_there_alone(made: ModuleType) -> None:
+    cells = made.cells(7, sizes=(4096, 65536))
+    figure = convergence(cells, made.steady_state(), metric="max_latency_us")
+    assert figure.legends[0].get_title().get_text() == "Block size"  # this metric is not tracked
+    later = convergence(cells[cells["round"] >= 3], made.steady_state(start=3))
+    assert later.legends[0].get_title().get_text() == "Block size\n(* tracked)"
+    assert _legend(later) == ["4KiB *", "64KiB", "window"]
+    hollow = [handle.get_markerfacecolor() == "white" for handle in figure.legends[0].get_lines()]
+    assert hollow == [False, False, True]
 
 
 def test_convergence_takes_the_tracked_metric_and_the_wanted_share(made: ModuleType) -> None:
@@ -82,7 +107,7 @@ def test_window_draws_values_bands_fit_and_numbers(made: ModuleType) -> None:
         assert band.get_height() == pytest.approx(2 * half)
     said = [text.get_text() for text in figure.axes[1].texts]
     assert said[1] == "61,265 IOPS"
-    assert said[5] == "+1.82 %"
+    assert said[5] == "+1.8 %"
     assert {"2,919", "12,253", "1,116", "6,127"} <= set(said)
     assert _legend(figure)[2:4] == ["allowed max \N{MINUS SIGN} min (20 %)", "allowed rise of the fit (10 %)"]
 

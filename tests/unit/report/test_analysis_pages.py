@@ -89,11 +89,31 @@ def test_findings_stand_in_front_and_what_was_sought_in_vain_on_the_page(
     assert report.findings.rows[0][0].anchor == page.id
     assert page.findings is not None
     assert page.findings.note == "Looked for and not found elsewhere: Thermal throttling."
+    assert [one.text for one in page.findings.columns] == ["What", "In words", "Statistic", "Finding from", "When"]
     nothing = pages["op28", "pts-iops"].findings
     assert texts(nothing)[0][0] == "Nothing"
     assert nothing is not None
     assert nothing.note == "Looked for and not found: Drift."
     assert pages["op28", "trace-replay"].findings is None
+
+
+def test_what_stands_out_is_grouped_with_disturbances_first_and_without_empty_columns(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    key = keyed("op7", "pts-write-saturation")
+    rows = [
+        *(finding(key, "bimodality", True, words="two modes", value=90.0, threshold=50.0, unit="pct") for _ in "123"),
+        finding(key, "bathtub", True, words="a bathtub"),
+        finding(key, "drift", True, words="it rises", begin_s=4.0),
+    ]
+    table = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None).findings
+    assert table is not None
+    parts = {one.caption: one for one in table.parts}
+    assert list(parts) == ["Drift", "Bathtub", "Bimodality"]
+    assert len(parts["Bimodality"].rows) == 3
+    assert [one.text for one in parts["Bathtub"].columns] == ["What", "In words"]
+    assert [one.text for one in parts["Drift"].columns] == ["What", "In words", "When"]
+    assert len({one.id for one in table.parts}) == 3
 
 
 @pytest.mark.parametrize("cliff", [True, False])

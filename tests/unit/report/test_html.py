@@ -18,7 +18,6 @@ from drivelab.report.evidence import fio_jobs
 from drivelab.report.html import render
 from drivelab.report.model import build
 from drivelab.report.numbers import number
-from drivelab.report.proof import full
 from drivelab.report.view import Download, Report
 
 VOID = {"meta", "img", "link", "br", "hr", "rect", "line", "input"}
@@ -87,7 +86,7 @@ def unpacked(text: str) -> str:
 
 def test_starts_with_the_verdict_before_everything_else(html: str) -> None:
     words = Page(html).words
-    lead = words.index("op28 beats op7 in all 5 headline comparisons by 20 to 62")
+    lead = words.index("op28 beats op7 in all 5 headline comparisons by a Δ of 20 to 62")
     assert lead < words.index("op28 beats op7 at RND 4KiB 0/100 by 62 %")
     assert (
         words.index("op28 beats op7 at RND")
@@ -185,11 +184,11 @@ def test_each_number_of_the_results_leads_to_what_it_stands_on(html: str, tables
     proofs = [evidence["proofs"][int(one["data-p"] or 0)] for one in cells]
     values = [dict(facts).get("Value") for _, facts, *_ in proofs]
     shown = {value.split("\u00a0")[0] for value in values if value}
-    assert {full(value) for value in tables["summary"]["value"]} <= shown
+    assert {number(value) for value in tables["summary"]["value"]} <= shown
     for attributes, (_, facts, recordings, places, parts) in zip(cells, proofs, strict=True):
         told = dict(facts)
         known = (told.get(name) for name in ("Value", "Average", "Delta"))
-        assert attributes["data-v"] == next(one for one in known if one).split("\u00a0")[0]
+        assert number(attributes["data-v"]) == next(one for one in known if one).split("\u00a0")[0]
         assert recordings
         assert parts or places
         assert all(place.startswith(tuple(f"{one}/" for one in recordings)) for place in places)

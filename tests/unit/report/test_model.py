@@ -10,7 +10,7 @@ from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.errors import UserError
 from drivelab.report.model import build
-from drivelab.report.numbers import MISSING
+from drivelab.report.numbers import DASH, MISSING
 from drivelab.report.view import Page, Report, Table
 
 Tables = dict[str, pd.DataFrame]
@@ -47,11 +47,11 @@ def test_headlines_are_the_tracked_variables_then_one_metric_for_each_other_test
         f"op28 beats op7 at RND 64KiB 65/35 by 62 % (574.5 against 355.2 IOPS{span}), within one recording.",
         f"op28 beats op7 at RND 1024KiB 100/0 by 62 % (72.56 against 44.87 IOPS{span}), within one recording.",
         f"op28 beats op7 at RND 4KiB 0/100 by 62 % (2,403 against 1,486 IOPS{span}), within one recording.",
-        "op28 beats op7 in access time of the replay sqlite by 20 % (508.3 against 612.4 µs; "
+        "op28 beats op7 in access time of the replay sqlite, 1.20 times as fast (508.3 against 612.4 µs; "
         "Δ +16 % to +24 %, 95 % confidence), within one recording.",
     ]
     assert [plain(one) for one in report.lead] == [
-        "op28 beats op7 in all 5 headline comparisons by 20 to 62 %, within one recording."
+        "op28 beats op7 in all 5 headline comparisons by a Δ of 20 to 62 %, within one recording."
     ]
     assert report.headlines[3].context == "pts-write-saturation; post-saturation average"
 
@@ -59,10 +59,10 @@ def test_headlines_are_the_tracked_variables_then_one_metric_for_each_other_test
 def test_the_words_of_the_verdict_are_explained_with_margin_and_number_of_values(report: Report) -> None:
     told = plain(report.verdict_terms)
     assert told.startswith(
-        "Of all 14 findings: 13 better, 1 the same. IOPS, throughput and mean latency of a cell are one"
+        "Of all 14 comparisons: 13 better, 1 the same. IOPS, throughput and mean latency of a cell are one "
+        "comparison, counted by the first of them; 34 values are compared."
     )
-    assert "34 values are compared." in told
-    assert "for the 14 findings tested in the pair" in told
+    assert "for the 14 comparisons tested in the pair" in told
     assert "the margin of ±5 %" in told
     assert "(95 % confidence)" in told
 
@@ -80,15 +80,44 @@ def test_a_loss_a_draw_and_what_cannot_be_told_are_each_told_as_such(
             deltas.at[place, "verdict"], deltas.at[place, "delta_pct"] = WORSE, -17.4
     report = build(tables, study, plans, {}, None)
     assert [plain(one) for one in report.lead] == [
-        "op28 beats op7 in 2 (by 62 %) and trails op7 in 1 (by 17 %) of 5 headline comparisons, within one recording; "
-        "1 the same, 1 cannot be told."
+        "op28 beats op7 in 2 (by 62 %) and trails op7 in 1 (by a Δ of 17 %) of 5 headline comparisons, "
+        "within one recording; 1 the same, 1 cannot be told."
     ]
     told = [plain(one.sentence) for one in report.headlines]
     assert told[1].startswith("op28 against op7 at RND 64KiB 65/35: +62 % (574.5 against 355.2 IOPS; ")
     assert told[1].endswith("), cannot tell: op7: tainted.")
     assert told[2].startswith("op28 is the same as op7 at RND 1024KiB 100/0 within ±5 %: +1.2 % (72.56 against 44.87")
-    assert told[4].startswith("op28 trails op7 in access time of the replay sqlite by 17 % (508.3 against 612.4 µs")
+    assert told[4].startswith(
+        "op28 trails op7 in access time of the replay sqlite, 1.21 times as long (508.3 against 612.4 µs"
+    )
     assert [one.outcome for one in report.headlines] == [BETTER, CANNOT_TELL, SAME, BETTER, WORSE]
+
+
+def test_two_values_that_cannot_be_compared_are_not_said_to_be_missing(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    deltas = tables["deltas"]
+    deltas.loc[deltas.cell_label == "RND 4KiB 0/100", "delta_pct"] = float("nan")
+    report = build(tables, study, plans, {}, None)
+    assert report.headlines[0].delta == DASH
+    assert report.verdict_table is not None
+    assert report.verdict_table.rows[0][1].text == DASH
+    of_iops = next(one for one in report.comparison_tables if one.id == "deltas-1")
+    assert of_iops.rows[0][1].text == DASH
+    assert ("Delta", "none: the two cannot be compared") in of_iops.rows[0][1].proof.facts  # type: ignore[union-attr]
+    tables["deltas"].loc[deltas.cell_label == "RND 4KiB 0/100", "basis_value"] = float("nan")
+    assert build(tables, study, plans, {}, None).headlines[0].delta == "not recorded"
+
+
+def test_a_delta_of_many_hundreds_leaves_a_bar_to_the_others(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    tables["deltas"].loc[0, "delta_pct"] = 711.0
+    tables["deltas"].loc[1, "delta_pct"] = -5.0
+    table = next(one for one in build(tables, study, plans, {}, None).comparison_tables if one.id == "deltas-1")
+    bars = {row[1].value: row[1].bar for row in table.rows}
+    assert bars[711.0] == 1
+    assert bars[-5.0] == pytest.approx(-0.27, abs=0.01)
 
 
 def test_without_a_doubt_the_reason_is_the_interval(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
@@ -383,7 +412,7 @@ def test_what_rests_on_one_recording_is_said_until_there_are_several(
     assert (banner.label, banner.reasons) == ("one recording per drive", ("op28 against op7: pts-iops",))
     assert [link.text for link in banner.affected] == ["op7 · pts-iops", "op28 · pts-iops"]
     assert [plain(one) for one in report.lead] == [
-        "op28 beats op7 in all 5 headline comparisons by 20 to 62 % (3 of the 5 verdicts within one recording)."
+        "op28 beats op7 in all 5 headline comparisons by a Δ of 20 to 62 % (3 of the 5 verdicts within one recording)."
     ]
     narrow = [one.sentence.endswith(", within one recording.") for one in report.headlines]
     assert narrow == [True, True, True, False, False]
@@ -391,13 +420,13 @@ def test_what_rests_on_one_recording_is_said_until_there_are_several(
     assert not build(doubtful, study, plans, {}, None).banners
 
 
-def test_metrics_of_one_finding_count_once(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_metrics_of_one_comparison_count_once(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     windows = tables["steady_state"]
     tables["steady_state"] = pd.concat([windows, windows.assign(metric="mean_latency_us")], ignore_index=True)
     report = build(tables, study, plans, {}, None)
     assert len(report.headlines) == 7  # two more of pts-iops, of which the first five stand here
     assert [plain(one) for one in report.lead] == [
-        "op28 beats op7 in all 5 headline comparisons by 20 to 62 %, within one recording."
+        "op28 beats op7 in all 5 headline comparisons by a Δ of 20 to 62 %, within one recording."
     ]
 
 
@@ -547,7 +576,7 @@ def test_a_remark_is_a_footnote_and_a_doubt_is_not(tables: Tables, study: dict[s
     ]
     assert table.reasons == ("op7: tainted",)
     replay = next(one for one in report.comparison_tables if one.caption.startswith("trace-replay: op28"))
-    assert replay.note == f"{SCORE_FORMULA[0].upper()}{SCORE_FORMULA[1:]}."
+    assert replay.note == f"Bars grow with the logarithm of Δ. {SCORE_FORMULA[0].upper()}{SCORE_FORMULA[1:]}."
 
 
 def test_the_direction_of_an_uncertain_delta_is_undecided(tables: Tables, study: dict[str, Any], plans: Plans) -> None:

@@ -20,6 +20,7 @@ from drivelab.report.numbers import (
     share,
     size,
 )
+from drivelab.report.proof import deviation
 
 
 @pytest.mark.parametrize(
@@ -84,3 +85,9 @@ def test_words() -> None:
     assert share(0.75).replace("\u00a0", " ") == "75 %"
     assert share("75%") == "75%"
     assert names(["a", "b", "c"]) == "a, b and c"
+
+
+def test_what_rounding_leaves_is_no_scatter() -> None:
+    assert deviation({"mad": 3.73e-09, "value": 187973.0}) == 0
+    assert deviation({"mad": 0.02, "value": 21.05}) == 0.02
+    assert deviation({"mad": 0.0, "value": 0.0}) == 0

@@ -20,7 +20,7 @@ from drivelab.report.model import build
 from drivelab.report.pdf import cells_of, pages, write_pdf
 from drivelab.report.picture import data_uri
 from drivelab.report.typeset import typeset
-from drivelab.report.view import Cell, Report
+from drivelab.report.view import Cell, Headline, Report
 
 HOSTILE = '#read("pages.typ") *b* _i_ $x$ <script>a</script> \\ @verdict `c` [d] // e'
 
@@ -131,6 +131,34 @@ def test_the_tables_of_a_page_are_on_it(report: Report, document: PdfReader) -> 
                 words += [said for row in table.rows for cell in row for said in (cell.text, cell.verdict, cell.small)]
                 for word in (*words, table.note, *table.sources):
                     assert without_spaces(word) in text, (name, table.caption, word)
+
+
+def test_the_largest_headlines_stand_on_the_first_page_and_the_others_are_counted(report: Report) -> None:
+    def headline(place: int, outcome: str) -> Headline:
+        return Headline(f"{place} %", float(place), f"comparison {place}", outcome, "", "")
+
+    shown = tuple(headline(place, "better") for place in range(20))
+    left_out = (*(headline(place, "worse") for place in range(20, 40)), headline(50, "cannot tell"))
+    said = pages(replace(report, headlines=shown, headlines_left_out=left_out))
+    assert [one["delta"] for one in said["headlines"]] == [f"{place} %" for place in range(39, 9, -1)]
+    assert said["rest"] == (
+        "11 of 41 headline comparisons are in the report for the screen only: 10 better, 1 cannot be told or tested."
+    )
+    assert pages(replace(report, headlines=shown, headlines_left_out=()))["rest"] == ""
+
+
+def test_what_a_caption_says_of_the_screen_is_not_printed(report: Report) -> None:
+    page = next(page for page in report.pages if page.figures)
+    caption = "Over size and mix, as columns or, in a chart that answers to the pointer, as a map of colours; the rest."
+    figures = (replace(page.figures[0], caption=caption),)
+    said = pages(replace(report, pages=(replace(page, figures=figures),)))
+    assert said["tests"][0]["figures"][0]["caption"] == "Over size and mix, as columns; the rest."
+
+
+def test_rows_of_a_long_table_do_not_stand_alone_at_the_end_of_a_page(report: Report) -> None:
+    for count in range(40, 90, 10):
+        found = pages_with_rows(report, read(longer(report, count)))
+        assert all(len(re.findall(r"row\d+", text)) >= 3 for text in found)
 
 
 def test_a_table_names_the_folders_of_its_fio_jobs(report: Report, document: PdfReader) -> None:

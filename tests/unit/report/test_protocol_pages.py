@@ -188,9 +188,14 @@ def test_fills_of_several_passes_and_past_the_raw_capacity() -> None:
 
 
 def test_a_sweep_does_not_flood_the_headlines() -> None:
-    found = tuple(Headline("+1 %", str(number), "ahead", "test", place) for place in ("a", "b") for number in range(9))
-    kept = first_headlines_of_each(found)
-    assert [one.sentence for one in kept] == ["0", "1", "2", "3", "4"] * 2
+    found = tuple(
+        Headline("+1 %", 1.0, str(number), "better" if number == 8 else "same", "test", place)
+        for place in ("a", "b")
+        for number in range(9)
+    )
+    kept, rest = first_headlines_of_each(found)
+    assert [one.sentence for one in kept] == ["0", "1", "2", "3", "8"] * 2, "what is better is not left out"
+    assert [one.sentence for one in rest] == ["4", "5", "6", "7"] * 2
 
 
 def test_soaks_that_look_for_steady_state_say_whether_they_found_it() -> None:

@@ -114,7 +114,7 @@ def test_a_partial_replay_of_a_lossy_trace_is_marked_everywhere() -> None:
 
 def test_a_set_has_its_passes_and_one_headline() -> None:
     report, _ = study_of({}, traces=("boot", "sqlite", "compile"))
-    assert [headline.sentence.partition(" by ")[0] for headline in report.headlines] == [
+    assert [headline.sentence.partition(", 1.25 times as fast")[0] for headline in report.headlines] == [
         "op28 beats op7 in access time of the set of 3 traces"
     ]
     passes = table(page(report, "op7"), "-passes")

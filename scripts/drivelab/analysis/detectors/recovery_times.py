@@ -16,8 +16,8 @@ off (ours)."""
 
 
 def recovery_times(recording: Recording) -> Iterator[Finding]:
-    """After a stimulus (PTS XSR) `value` is the time in seconds until the rate is what it had settled at before; of idle
-    time (PTS HIR) the gain in percent of the bursts after it."""
+    """After a stimulus (PTS XSR) `value` is the time in seconds until the rate is what it had settled at before; of
+    idle time (PTS HIR) the gain in percent of the bursts after it."""
     crossed = cross_stimulus(recording.cells)
     found = []
     for one in crossed:

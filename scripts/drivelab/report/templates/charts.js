@@ -1,12 +1,16 @@
 
 const NARROWEST_PX = 480; // below this a chart is drawn as if it were so wide, and made smaller with its letters
 const LEAST_CONTRAST = 4.2; // against a dark ground; so it is 3 or more against a band on it as well
+const LEAST_OF_A_CELL = 1.8; // contrast of the cells of a map that are nearest to a dark ground
 const BAND_SHARE = 0.05; // of the full colour of a white band, on a dark ground
 const BAND_SHARE_OF_DEPTH = 0.22; // and of a deeper one the more, so that two bands are told apart
 const colours = matchMedia("(prefers-color-scheme: dark)");
-const pointed = matchMedia("(hover: hover) and (pointer: fine)"); // else the tools of a chart would lie on its text
+const narrow = matchMedia("(max-width: 600px)"); // of the window: there some charts have no room
+const LONG_NAME = 16; // letters of a name beside a row
+const WIDE_MARGIN_PX = 100; // of what is written at the ends of rows
 const near = new Set();
 const drawn = new Set();
+const wide = new Set(); // what needs more room than a narrow window has, as far as it was read
 let busy = false;
 let library;
 
@@ -57,6 +61,19 @@ function band(colour, ink, ground) {
   return `rgb(${behind.map((one, place) => Math.round(one + (full[place] - one) * share)).join(", ")})`;
 }
 
+/**
+ * Colours of a map by value: the more, the farther from the ground, on a dark page as on paper. Those that would be lost
+ * on a dark ground are left out.
+ */
+function fromGround(scale, ground) {
+  const [first, last] = Array.isArray(scale) ? [scale[0][1], scale.at(-1)[1]].map(channels) : [];
+  const behind = luminance(channels(ground) ?? [255, 255, 255]);
+  if (!first || !last || behind >= 0.2 || luminance(last) >= luminance(first)) return scale;
+  const isSeen = (colour) => (luminance(channels(colour)) + 0.05) / (behind + 0.05) >= LEAST_OF_A_CELL;
+  const seen = scale.map(([, colour]) => colour).reverse().filter(isSeen);
+  return seen.length > 1 ? seen.map((colour, number) => [number / (seen.length - 1), colour]) : scale;
+}
+
 function adapted(value, ink, ground) {
   if (typeof value === "string") return shown(value, ink, ground);
   if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map((one) => adapted(one, ink, ground));
@@ -79,6 +96,22 @@ function headed(layout) {
   return {lines, above: lines.length ? 18 * lines.length + 8 : 0};
 }
 
+/** The lines of what stands at the ticks of an axis. */
+const names = (axis) => (axis.ticktext ?? []).flatMap((text) => text.split("<br>")).map(plain);
+
+/**
+ * Whether a chart needs more room than a phone has: for panels side by side, for axes that are each named between panels,
+ * or for what is written beside rows.
+ * A picture is made smaller with all that is on it; in a chart letters would lie on each other.
+ */
+function isWide({layout}) {
+  if (layout.margin?.r > WIDE_MARGIN_PX) return true;
+  const axes = (letter) => Object.keys(layout).filter((key) => key.startsWith(`${letter}axis`)).map((key) => layout[key]);
+  if (axes("x").filter((axis) => axis.title?.text && !axis.overlaying).length > 1) return true;
+  const starts = axes("x").map((axis) => axis.domain?.[0] ?? 0);
+  return Math.max(...starts) - Math.min(...starts) > 0.1 || axes("y").some((axis) => names(axis).some((name) => name.length > LONG_NAME));
+}
+
 /** How large a chart is drawn, and by how much it is then made smaller to fit into its card. */
 function measures(card) {
   const style = getComputedStyle(card);
@@ -89,8 +122,12 @@ function measures(card) {
   return {width, height, scale: room / width};
 }
 
-/** Room for the chart before it is there: nothing moves when it comes. */
+/** Room for the chart before it is there: nothing moves when it comes. None where the picture is known to stay. */
 function reserve(card) {
+  if (narrow.matches && wide.has(card)) {
+    card.style.minHeight = "";
+    return;
+  }
   const {height, scale} = measures(card);
   card.style.minHeight = `${Math.ceil(height * scale) + 18}px`;
 }
@@ -114,9 +151,13 @@ async function draw(card) {
   try {
     const [Plotly, text] = await Promise.all([plotly(), unpacked(card.querySelector(".chart").textContent)]);
     if (!drawn.has(card)) return; // it is far away by now
+    const chart = JSON.parse(text);
+    if (isWide(chart)) wide.add(card);
+    if (narrow.matches && wide.has(card)) return reserve(card); // the picture stays
     const style = getComputedStyle(document.documentElement);
     const [ink, quiet, ground, line] = ["--ink", "--quiet", "--surface", "--line"].map((name) => style.getPropertyValue(name).trim());
-    const {data, layout} = adapted(JSON.parse(text), ink, ground);
+    const {data, layout} = adapted(chart, ink, ground);
+    for (const trace of data) if (trace.colorscale) trace.colorscale = fromGround(trace.colorscale, ground);
     const {width, height, scale} = measures(card);
     const {lines, above} = headed(layout);
     const sheet = element("div"); // what Plotly draws on
@@ -132,7 +173,8 @@ async function draw(card) {
       if (/^[xy]axis\d*$/.test(name)) Object.assign(axis, {gridcolor: line, linecolor: quiet, zerolinecolor: line});
     }
     card.append(plot);
-    await Plotly.newPlot(sheet, data, layout, {displaylogo: false, displayModeBar: pointed.matches ? "hover" : false, modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]]});
+    // Plotly's tools would lie on the values; one zooms by drawing a box, and goes back with two clicks
+    await Plotly.newPlot(sheet, data, layout, {displayModeBar: false});
     card.classList.add("drawn");
   } catch (error) {
     undraw(card); // the picture that is there already says the same

@@ -158,7 +158,8 @@ function navigate() {
   }
 
   const box = element("input", {type: "search", placeholder: "Filter", ariaLabel: "Filter the contents"});
-  details.querySelector("ul").before(box);
+  const told = element("p", {className: "told", ariaLive: "polite"});
+  details.querySelector("ul").before(box, told);
   box.addEventListener("input", () => {
     const wanted = box.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const link of contents.querySelectorAll("li > a")) {
@@ -166,6 +167,7 @@ function navigate() {
       link.parentElement.hidden = !wanted.every((word) => text.includes(word));
     }
     for (const group of contents.querySelectorAll(".group")) group.hidden = !group.querySelector("li:not([hidden])");
+    told.textContent = contents.querySelector("li:not([hidden]) > a") ? "" : "No test or section matches.";
   });
 
   const links = new Map([...contents.querySelectorAll("li > a")].map((link) => [link.hash.slice(1), link]));

@@ -1,0 +1,395 @@
+"""What a chart tells where one points is the value of the table, with its unit, and whose it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import product
+from types import ModuleType
+from typing import Any
+
+import comparison_frames
+import numpy as np
+import pandas as pd
+import protocol_frames as frames
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from drivelab.analysis import nines as quantiles
+from drivelab.figures import style
+from drivelab.figures.between_nines_of_drives import between_nines_of_drives
+from drivelab.figures.comparison import comparison
+from drivelab.figures.demand_intensity import demand_intensity
+from drivelab.figures.depth_ramp import depth_ramp
+from drivelab.figures.exceedance_of_drives import exceedance_of_drives
+from drivelab.figures.hover import plotly_figure
+from drivelab.figures.hover_axes import tell
+from drivelab.figures.hover_words import parts, say
+from drivelab.figures.idle_recovery import idle_recovery
+from drivelab.figures.latency_heat import latency_heat
+from drivelab.figures.latency_histogram import latency_histogram
+from drivelab.figures.measurement_2d import measurement_2d
+from drivelab.figures.measurement_3d import measurement_3d
+from drivelab.figures.nines_of_drives import nines_of_drives
+from drivelab.figures.normalised import normalised
+from drivelab.figures.quantities import format_latency
+from drivelab.figures.saturation_bytes import saturation_bytes
+from drivelab.figures.saturation_time import saturation_time
+from drivelab.figures.strip_chart import strip_chart
+from drivelab.figures.tail import tail
+from drivelab.figures.trace_heat import trace_heat
+from drivelab.figures.trace_interarrival import trace_interarrival
+from drivelab.figures.trace_latency import trace_latency
+from drivelab.figures.trace_streams import trace_streams
+
+_VALUE = re.compile(r"%\{(?P<what>[a-z]+)(?:\[(?P<column>\d)\])?(?::[^}]*)?\}")
+TIMES = "\N{MULTIPLICATION SIGN}"
+_PER_US = {"µs": 1.0, "ms": 1e3, "s": 1e6}
+
+Trace = dict[str, Any]
+
+
+def traces(figure: Figure) -> list[Trace]:
+    """Those of a chart that have points."""
+    with style.matplotlib.rc_context(style.RC):
+        figure.draw_without_rendering()
+        found = json.loads(json.dumps(plotly_figure(figure), allow_nan=False))["data"]
+    return [one for one in found if one["x"] != [None]]
+
+
+def told(trace: Trace) -> list[list[str]]:
+    """The lines that each point of a trace says, numbers as they are in the JSON; none of what is silent."""
+    if trace.get("hoverinfo") == "skip":
+        assert "hovertemplate" not in trace
+        return []
+    template = trace["hovertemplate"].removesuffix("<extra></extra>")
+
+    def lines(point: int) -> list[str]:
+        def value(found: re.Match[str]) -> str:
+            of_point = trace[found["what"]][point]
+            return str(of_point[int(found["column"])] if found["column"] else of_point)
+
+        return _VALUE.sub(value, template).split("<br>")
+
+    places = range(len(trace["x"]))
+    return [lines(point) for point in places if trace["x"][point] is not None and trace["y"][point] is not None]
+
+
+def named(found: list[Trace], name: str) -> list[Trace]:
+    return [one for one in found if one.get("name", "").startswith(name)]
+
+
+def number(line: str, unit: str) -> float:
+    """The number in a line that ends with a unit."""
+    _, _, value = line.rpartition(": ")
+    assert value.endswith(unit), line
+    return float(value.removesuffix(unit).replace(",", ""))
+
+
+def latency_us(line: str) -> float:
+    value, unit = line.rpartition(": ")[2].split(" ")
+    return float(value.replace(",", "")) * _PER_US[unit]
+
+
+def counted() -> dict[str, pd.DataFrame]:
+    """Tables of a trace of four intervals of a second."""
+    low = np.array([1000, 2000, 40_000, 900_000, 30_000_000])
+    bins = pd.DataFrame({"low_ns": low, "high_ns": low * 2, "requests": [5, 90, 400, 10, 1]})
+    times = pd.DataFrame({"begin_s": np.arange(4.0), "end_s": np.arange(1.0, 5), "requests_per_s": 10.0})
+    streams = pd.DataFrame({"rank": range(1, 4), "stream": ["SEQ 4KiB W", "RND 8KiB R", "RND 4KiB R"],
+                            "share_pct": [60.0, 30.0, 10.0], "cumulative_pct": [60.0, 90.0, 100.0],
+                            "main": [True, True, False], "requests": [24, 12, 4]})  # fmt: skip
+    return {
+        "trace_latency": pd.concat([
+            bins.assign(operation=operation, phase=phase, requests=bins["requests"] + more)
+            for more, (operation, phase) in enumerate(product(("read", "write"), ("Q2C", "D2C")))
+        ]),
+        "trace_interarrival": bins,
+        "trace_overview": pd.DataFrame([{"interarrival_mean_us": 1234.5, "interarrival_variation": 1.5,
+                                         "time_resolution_ns": 1}]),
+        "trace_over_time": times,
+        "trace_streams": streams,
+        "trace_streams_over_time": streams.merge(times[["begin_s"]], how="cross").assign(requests=3),
+        "trace_heat": times.assign(low_bytes=0, high_bytes=2**20, reads=[1, 2, 3, 4], writes=[200, 0, 1, 1]),
+    }  # fmt: skip
+
+
+def two_drives(made: ModuleType) -> pd.DataFrame:
+    return pd.concat([made.latency_bins("op7"), made.latency_bins("op28", 60.0)], ignore_index=True)
+
+
+def test_between_the_nines_the_percentage_is_that_of_the_curve(made: ModuleType) -> None:
+    bins = two_drives(made)
+    found = traces(between_nines_of_drives(bins))
+    for drive, part in bins.groupby("drive"):
+        curve = quantiles.between_the_nines(part)
+        (trace,) = named(found, str(drive))
+        lines = told(trace)
+        assert [number(one[1], " %") for one in lines] == pytest.approx(list(100 * (1 - 10 ** -curve["nines"])))
+        assert [latency_us(one[2]) for one in lines] == pytest.approx(list(curve["latency_us"]), rel=1e-4)
+
+
+def test_the_median_is_at_fifty_percent() -> None:
+    figure = style.new_figure("Nines")
+    axes = figure.subplots()
+    axes.plot([0.30103, 1.0, 2.0], [1, 2, 3], label="op7")
+    tell(axes.xaxis, lambda place: f"{100 * (1 - 10.0**-place):.7g} %")
+    axes.set_xlabel("I/Os that were as fast (% of all)")
+    (trace,) = traces(figure)
+    assert [lines[1] for lines in told(trace)] == [f"I/Os that were as fast: {share} %" for share in (50, 90, 99)]
+
+
+def test_both_panels_of_a_traces_latency_tell_the_share_of_faster_requests() -> None:
+    table = counted()["trace_latency"]
+    found = traces(trace_latency(table))
+    for axis, phase in (("x", "Q2C"), ("x2", "D2C")):
+        for operation in ("read", "write"):
+            bins = table[(table["operation"] == operation) & (table["phase"] == phase)].sort_values("low_ns")
+            faster = 100 * (1 - bins["requests"][::-1].cumsum()[::-1] / bins["requests"].sum())
+            (trace,) = [one for one in named(found, operation) if one["xaxis"] == axis]
+            lines = told(trace)[: len(bins)]
+            assert [number(one[2], " %") for one in lines] == pytest.approx(list(faster), abs=1e-4)
+            assert [latency_us(one[1]) for one in lines] == pytest.approx(list(bins["high_ns"] / 1e3), rel=1e-4)
+            assert all(f"({phase})" in one[1] for one in lines)
+
+
+def test_times_between_arrivals_are_told_in_their_unit() -> None:
+    tables = counted()
+    found = traces(trace_interarrival(tables["trace_interarrival"], tables["trace_overview"]))
+    bins = tables["trace_interarrival"].sort_values("low_ns")
+    bins = bins[bins["high_ns"] > 0]
+    line = next(one for one in found if len(told(one)) == len(bins) + 2)
+    at_us = (bins["low_ns"] + bins["high_ns"]) / 2e3
+    assert [latency_us(one[0]) for one in told(line)[1:-1]] == pytest.approx(list(at_us), rel=1e-4)
+    (mean,) = named(found, "mean")
+    mean_us = float(tables["trace_overview"]["interarrival_mean_us"].iloc[0])
+    assert {len(one) for one in told(mean)} == {2}  # its name and itself: nothing else was measured on it
+    assert latency_us(told(mean)[0][1]) == pytest.approx(mean_us, rel=1e-4)
+
+
+@pytest.mark.parametrize("factor", [1.0, 30.0], ids=["from nothing", "from the basis"])
+def test_bars_beside_the_basis_tell_how_many_times_it_they_are(factor: float, made: ModuleType) -> None:
+    deltas = made.deltas(("op28", "op9"))
+    columns = ["delta_pct", "interval_low_pct", "interval_high_pct"]
+    deltas[columns] = deltas[columns] * factor
+    deltas = deltas[deltas["delta_pct"] > -100]
+    found = traces(normalised(deltas))
+    checked = 0
+    for axis, name in {"x": "I/O rate", "x2": "Mean latency"}.items():
+        for trace in [one for one in found if one["type"] == "bar" and one["xaxis"] == axis]:
+            drive = trace["name"].partition(",")[0]
+            for lines in told(trace):
+                cell = next(one for one in lines if one in set(deltas["cell_label"]))
+                row = deltas[(deltas["comparison"] == drive) & (deltas["cell_label"] == cell)].iloc[0]
+                (value,) = [one for one in lines if one.startswith(f"{name}: ")]
+                assert number(value, TIMES) == pytest.approx(1 + row["delta_pct"] / 100, rel=1e-4)
+                low, high = (1 + row[column] / 100 for column in columns[1:])
+                assert lines[-1] == f"Interval: {low:.4g}{TIMES} to {high:.4g}{TIMES}"
+                checked += 1
+    assert checked == len(deltas)
+    assert all(told(one) == [] for one in found if one["type"] != "bar")
+
+
+def test_a_delta_is_told_with_its_cell_interval_and_verdict(made: ModuleType) -> None:
+    deltas = made.deltas(("op28", "op9"))
+    found = [one for one in traces(comparison(deltas)) if told(one)]
+    checked = 0
+    for trace in found:
+        for name, delta, cell, interval in told(trace):
+            drive, verdict = name.removeprefix("<b>").removesuffix("</b>").split(", ")
+            of_drive = deltas[deltas["comparison"] == drive]
+            (row,) = [row for row in of_drive.itertuples() if cell.endswith(f", {row.cell_label}")]
+            assert cell.startswith(f"{row.measurement}: ")
+            assert row.verdict == verdict
+            assert number(delta, " %") == pytest.approx(row.delta_pct, rel=1e-4)
+            ends = f"Interval: {row.interval_low_pct:+,.4g} to {row.interval_high_pct:+,.4g} %"
+            assert interval == ends.replace("-", "\N{MINUS SIGN}")
+            checked += 1
+    assert checked == len(deltas)
+
+
+def test_a_histogram_tells_latencies_with_their_unit_and_empty_bins_as_empty(made: ModuleType) -> None:
+    found = traces(latency_histogram(made.latency_bins()))
+    (line,) = named(found, "I/Os")
+    heights = [number(one[2], "") for one in told(line)]
+    assert min(heights) == 0
+    assert all(height == 0 or height >= 1 for height in heights)
+    assert [latency_us(one[1]) for one in told(line)] == pytest.approx(line["x"], rel=1e-4)
+    (percentile,) = named(found, "99.9 %")
+    assert {len(one) for one in told(percentile)} == {2}
+    assert all(not told(one) for one in found if not one["name"])
+
+
+def test_a_latency_has_its_own_unit_at_each_point(made: ModuleType) -> None:
+    bins = two_drives(made)
+    for figure, place in ((exceedance_of_drives(bins), 1), (nines_of_drives(bins), 1)):
+        for trace in traces(figure):
+            for lines in told(trace):
+                assert re.search(r": [\d.,]+ (µs|ms|s)$", lines[place]), lines
+    for trace in traces(nines_of_drives(bins)):
+        assert all(lines[2].endswith(" % of all") for lines in told(trace))
+
+
+def test_a_map_tells_units_and_what_is_counted(made: ModuleType) -> None:
+    tables = counted()
+    maps = [one for one in traces(trace_heat(tables["trace_heat"], tables["trace_over_time"]))
+            if one["type"] == "heatmap"]  # fmt: skip
+    assert [one["hovertemplate"].partition("<br>")[0] for one in maps] == ["<b>reads</b>", "<b>writes</b>"]
+    assert all("Requests that begin in a cell: %{customdata" in one["hovertemplate"] for one in maps)
+    cells = made.cells(7, sizes=(4096, 65536))
+    columns = traces(measurement_3d(cells, made.steady_state(start=3)))[0]["hovertemplate"]
+    assert "Block size: %{y} KiB" in columns
+
+
+def test_a_size_is_told_as_its_tick_is(made: ModuleType) -> None:
+    found = traces(measurement_2d(made.cells(7, sizes=(4096, 65536)), made.steady_state(start=3)))
+    sizes = {line for trace in found for lines in told(trace) for line in lines if line.startswith("Block size")}
+    assert sizes == {"Block size: 4 KiB", "Block size: 64 KiB"}
+
+
+def test_a_strip_chart_tells_the_unit_and_what_is_a_mean() -> None:
+    figure = strip_chart(**comparison_frames.soaks(("op7", "op28"), 600))
+    found = [trace for trace in traces(figure) if told(trace)]
+    for trace in found:
+        for name, _, value, kind in told(trace):
+            assert name in ("<b>op7</b>", "<b>op28</b>", "<b>op9</b>"), name
+            assert value.endswith(" IOPS")
+            assert kind == "every second" or kind.startswith("rolling mean over ")
+    assert len({lines[-1] for trace in found for lines in told(trace)}) == 2
+
+
+def test_each_stream_over_time_has_its_name() -> None:
+    tables = counted()
+    streams = tables["trace_streams"]
+    found = traces(trace_streams(streams, tables["trace_streams_over_time"], tables["trace_over_time"]))
+    stacked = [trace for trace in found if trace["type"] == "scatter" and told(trace)]
+    top = streams.sort_values("rank").head(len(stacked))
+    assert [told(one)[0][0].removeprefix("<b>").split(" *")[0].removesuffix("</b>") for one in stacked][:9] == [
+        stream.replace("&", "&amp;") for stream in top["stream"]
+    ][:9]
+
+
+def test_the_points_of_a_sweep_say_what_they_are() -> None:
+    table = frames.with_points(frames.sweep())
+    found = traces(demand_intensity(table, frames.NO_WINDOWS))
+    (rings,) = named(found, "chosen point")
+    chosen = table[table["point"].notna()].drop_duplicates("point")
+    expected = {f"T{row.threads}Q{row.queue_depth}": str(row.point).upper() for row in chosen.itertuples()}
+    said = [lines[-1].rpartition(" ") for lines in told(rings)]
+    assert {point for _, _, point in said} == set(expected)
+    assert all(expected[point] in names for names, _, point in said)
+    others = [lines[-1] for trace in found if "thread" in trace["name"] for lines in told(trace)]
+    assert others
+    assert all(re.fullmatch(r"T\d+Q\d+", one) for one in others)
+
+
+def test_panels_whose_scale_is_labelled_elsewhere_name_their_values() -> None:
+    found = traces(depth_ramp(frames.sweep(), frames.NO_WINDOWS))
+    assert all(line.startswith("Queue depth per thread: ") for one in found for line in [told(one)[0][1]])
+
+
+@pytest.mark.parametrize("draw", ["time", "bytes"])
+def test_marks_of_a_soak_tell_their_own_value_alone(draw: str, made: ModuleType) -> None:
+    soak = made.soak()
+    figure = saturation_time(soak) if draw == "time" else saturation_bytes(soak, made.drives(op7=480 * 10**9))
+    found = traces(figure)
+    measured = named(found, "op7")
+    assert measured
+    assert all(len(lines) == 3 for trace in measured for lines in told(trace))
+    marks = [trace for trace in found if trace not in measured and told(trace)]
+    assert marks
+    for trace in marks:
+        assert {len(lines) for lines in told(trace)} == {2}
+        assert trace["name"]
+
+
+def test_drive_fills_are_told_by_their_place_alone(made: ModuleType) -> None:
+    soaks = pd.concat([made.soak(), made.soak("op28")], ignore_index=True)
+    found = traces(saturation_bytes(soaks, made.drives(op7=1 << 26, op28=1 << 27)))
+    fills = [trace for trace in found if trace.get("marker", {}).get("symbol") == "diamond"]
+    assert fills
+    for trace in fills:
+        assert all("I/O rate" not in line and "latency" not in line for lines in told(trace) for line in lines)
+
+
+def test_lines_for_the_eye_are_silent(made: ModuleType) -> None:
+    bins = two_drives(made)
+    for figure in (tail(bins), nines_of_drives(bins)):
+        found = traces(figure)
+        drives = [trace for trace in found if trace["name"].startswith("op")]
+        assert len(drives) >= 2
+        assert all(told(trace) for trace in drives)
+        assert not any(told(trace) for trace in found if trace not in drives)
+
+
+def test_what_the_baseline_of_bursts_tells_was_measured() -> None:
+    cells = frames.idle()
+    for trace in named(traces(idle_recovery(cells)), "baseline"):
+        for lines in told(trace):
+            assert any(number(lines[2], " IOPS") == pytest.approx(one, rel=1e-4) for one in cells["iops"])
+
+
+def test_a_heat_map_of_latency_tells_the_unit(made: ModuleType) -> None:
+    bins = made.latency_bins().assign(phase=None)
+    cells = bins.drop_duplicates(["recording", "step", "round", "cell"]).assign(elapsed_s=0.0, runtime_s=10.0)
+    (heat,) = [one for one in traces(latency_heat(bins, cells)) if one["type"] == "heatmap"]
+    assert heat["hovertemplate"].split("<br>")[1:] == [
+        "Latency: %{y:,.5~r} µs",
+        "Share of the slice's I/Os: %{customdata:,.4~r} %<extra></extra>",
+    ]
+
+
+def test_axes_that_are_shared_are_worded_alike() -> None:
+    figure = style.new_figure("Shared")
+    one, other = figure.subplots(1, 2, sharey=True)
+    for axes in (one, other):
+        axes.plot([1, 2], [0.1, 0.2], label="op7")
+    tell(one.yaxis, lambda share: f"{100 * (1 - share):g} %")
+    one.set_ylabel("Faster (% of all)")
+    assert [[lines[2] for lines in told(trace)] for trace in traces(figure)] == [
+        ["Faster: 90 %", "Faster: 80 %"],
+        ["Faster: 90 %", "Faster: 80 %"],
+    ]
+
+
+def test_a_value_has_the_unit_of_the_ticks_around_it() -> None:
+    figure = style.new_figure("Units")
+    axes = figure.subplots()
+    axes.plot([1.19, 2.5], [999.6, 123456], label="op7")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}{TIMES}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_latency(value)))
+    axes.set_xticks([1, 2])
+    axes.set_ylabel("Latency (ns, µs, ms, s), log scale")
+    (trace,) = traces(figure)
+    assert told(trace) == [["<b>op7</b>", f"1.19{TIMES}", "Latency: 0.9996 ms"],
+                           ["<b>op7</b>", f"2.5{TIMES}", "Latency: 123.46 ms"]]  # fmt: skip
+
+
+def test_lines_of_points_must_be_as_many_as_these() -> None:
+    figure = style.new_figure("Points")
+    (line,) = figure.subplots().plot([1, 2, 3], [1, 2, 3], label="op7")
+    say(line, ["a < b", "two", "three"])
+    assert [lines[-1] for trace in traces(figure) for lines in told(trace)] == ["a &lt; b", "two", "three"]
+    say(line, ["one", "two"])
+    with pytest.raises(ValueError, match="3 points cannot say 2 lines"):
+        traces(figure)
+
+
+@pytest.mark.parametrize(
+    ("label", "name", "unit"),
+    [
+        ("I/O rate, reads\n(IOPS)", "I/O rate, reads", "IOPS"),
+        ("Access time (ms)\n← better", "Access time", "ms"),
+        ("Score (√(MiB/s · 1/s))\nbetter →", "Score", "√(MiB/s · 1/s)"),
+        ("Queued to completed (Q2C)\n(µs, ms, s), log scale", "Queued to completed (Q2C)", "µs"),
+        ("Delta against op7 (%), log scale beyond ±10, better →", "Delta against op7", "%"),
+        ("Outstanding I/Os (number),\nthreads by depth, log scale", "Outstanding I/Os", ""),
+        ("I/O rate (IOPS)\nMedian of rounds", "I/O rate", "IOPS"),
+        ("Requests/s, stacked", "Requests/s", ""),
+        ("", "", ""),
+    ],
+)
+def test_a_label_has_a_name_and_a_unit(label: str, name: str, unit: str) -> None:
+    assert parts(label) == (name, unit)
