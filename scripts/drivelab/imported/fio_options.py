@@ -138,4 +138,4 @@ def _waits(job: Mapping[str, Any], options: Mapping[str, str]) -> bool:
     if options.get("ioengine", ENGINE) not in _SYNCHRONOUS:
         return False
     levels = job.get("iodepth_level")
-    return levels is None or float(levels["1"]) >= _MOSTLY_PCT
+    return levels is None or float(levels.get("1", 0)) >= _MOSTLY_PCT
