@@ -71,7 +71,7 @@ def deltas_table(
 
     Values are compared where their statistic is the same but for the number of repeats and the load of points of a
     demand sweep; else CANNOT_TELL, without a delta. Of their ratio there is a confidence interval and a test, see
-    `delta_statistics`, from FEWEST samples a side on; p-values are adjusted for all findings of the table that can be
+    `delta_statistics`, from FEWEST samples a side on; p-values are adjusted for all comparisons of the table that can be
     called, of whichever drives, see `multiple`; those that something speaks against have none. The verdict is
     SAME where the interval lies within a factor of 1 + `margin_pct` / 100 either way and each of the two tests of
     equivalence, adjusted, keeps half the level; BETTER or WORSE where the difference is significant, adjusted, and the
@@ -113,7 +113,7 @@ def deltas_table(
 def readjusted(
     deltas: pd.DataFrame, p_adjusted: pd.Series, equivalence_p_adjusted: pd.Series, confidence_pct: float
 ) -> pd.DataFrame:
-    """Table `deltas` decided by p-values that were adjusted for more findings than its own, as for all of a fleet.
+    """Table `deltas` decided by p-values that were adjusted for more comparisons than its own, as for all of a fleet.
 
     The Series have the index of `deltas`. A pair that could not be called, which has no adjusted p-value, stays as it
     is.

@@ -6,8 +6,8 @@ rise and fall together too (Benjamini and Yekutieli, Annals of Statistics 29(4),
 
 With a fixed number of I/Os outstanding, IOPS, bandwidth and mean latency of a cell say one thing in three ways
 (bandwidth is IOPS times the block size, the product of IOPS and mean latency is the number outstanding: Little,
-Operations Research 9(3), 1961). They are one finding: counted as three, each clear difference would stand in the family
-three times and make the adjustment of all others milder.
+Operations Research 9(3), 1961). They are one comparison: counted as three, each clear difference would stand in the
+family three times and make the adjustment of all others milder.
 
 The family is of values that can be called. One that something speaks against is called by no p-value; would it stand in
 the family, its small p would make the adjustment of all others milder, and more than the level of those that are called
@@ -23,24 +23,24 @@ import pandas as pd
 from scipy import stats
 
 TWINS = ("iops", "bandwidth_mib_s", "mean_latency_us")
-"""Metrics that are one finding; the first one that is there stands for all of them where findings are counted."""
+"""Metrics that are one comparison; the first one that is there stands for all of them where comparisons are counted."""
 _OF_PASSES = ("replay ", "set of ", "application ")
 """Labels of what does not keep a fixed number of I/Os outstanding: the trace or the application decides."""
 
 
-def finding(cell_label: str, metric: str) -> str:
-    """Which finding about a cell a metric tells of: a name that twins share."""
+def compared(cell_label: str, metric: str) -> str:
+    """Which comparison of a cell a metric is: a name that twins share."""
     return TWINS[0] if metric in TWINS and not cell_label.startswith(_OF_PASSES) else metric
 
 
 def one_of_each(values: Iterable[tuple[str, ...]]) -> list[int]:
-    """Positions of the values that stand for their findings, of twins the first one in TWINS that is there.
+    """Positions of the values that stand for their comparisons, of twins the first one in TWINS that is there.
 
     Each value is given by what tells cells apart, the last two its label and metric.
     """
     found: dict[tuple[str, ...], tuple[int, int]] = {}
     for position, (*cell, label, metric) in enumerate(values):
-        name = finding(label, metric)
+        name = compared(label, metric)
         rank = TWINS.index(metric) if name in TWINS else 0
         key = (*cell, label, name)
         found[key] = min(found.get(key, (rank, position)), (rank, position))
@@ -50,18 +50,18 @@ def one_of_each(values: Iterable[tuple[str, ...]]) -> list[int]:
 def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series) -> pd.Series:
     """p-values of all comparisons, adjusted; NaN where there is no p-value: it does not count as a comparison.
 
-    `cells` are the columns that tell cells apart, the last one their labels. The family has each finding once. That of
-    twins is, when one of them is adjusted, this one, or where a cell has it not, the next one that it has; values that
+    `cells` are the columns that tell cells apart, the last one their labels. The family has each comparison once. That
+    of twins is, when one of them is adjusted, this one, or where a cell has it not, the next one that it has; values that
     have no twin are adjusted together with the first of TWINS.
     """
     known = p_values.notna()
     found = pd.Series(np.nan, index=p_values.index, dtype=float)
     if not known.any():
         return found
-    names = [finding(label, metric) for label, metric in zip(cells[-1][known], metrics[known], strict=True)]
+    names = [compared(label, metric) for label, metric in zip(cells[-1][known], metrics[known], strict=True)]
     told = pd.DataFrame({number: one[known] for number, one in enumerate(cells)})
-    told = told.assign(finding=names, metric=metrics[known], p=p_values[known].astype(float))
-    is_twin = (told["finding"] == TWINS[0]) & told["metric"].isin(TWINS)
+    told = told.assign(compared=names, metric=metrics[known], p=p_values[known].astype(float))
+    is_twin = (told["compared"] == TWINS[0]) & told["metric"].isin(TWINS)
     alone, twins = told.loc[~is_twin, "p"], told[is_twin]
     number = twins.groupby([*range(len(cells)), "metric"], sort=False).cumcount()  # one label may come twice
     cell = twins.assign(number=number).groupby([*range(len(cells)), "number"], sort=False).ngroup()

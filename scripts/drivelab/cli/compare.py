@@ -103,7 +103,7 @@ def as_mapping(found: Comparison) -> dict[str, Any]:
         "meant_to_differ": list(found.meant),
         "recordings": found.recordings,
         "recorded_on_neither_side": found.unknown,
-        "adjusted_for_findings": found.findings,
+        "adjusted_for_comparisons": found.tested,
         "only_on_one_side": found.alone,
         "different_measurements": found.measurements,
         **{
@@ -117,9 +117,9 @@ def as_mapping(found: Comparison) -> dict[str, Any]:
 def headline(found: Comparison) -> str:
     """How many values of each verdict there are."""
     counts = ", ".join(f"{number} {verdict}" for verdict, number in found.counts.items())
-    number = found.findings
+    number = found.tested
     once = "IOPS, throughput and mean latency of a cell count once"
-    adjusted = f"adjusted for {counted(number, 'finding')}: {once}" if number else "nothing could be tested"
+    adjusted = f"adjusted for {counted(number, 'comparison')}: {once}" if number else "nothing could be tested"
     return (
         f"{found.comparison} against {found.basis}: {counts} (margin {found.terms.margin_pct:g} %, confidence "
         f"{found.terms.confidence_pct:g} %, {adjusted})"

@@ -73,18 +73,18 @@ class Comparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of findings by verdict, twins counted by the first of them: see `drivelab.analysis.multiple`.
+        """Number of comparisons by verdict, twins counted by the first of them: see `drivelab.analysis.multiple`.
 
         All verdicts that there can be, but for those that nothing was forbidden by.
         """
-        found = _findings(self.deltas)["verdict"].value_counts()
+        found = _once_each(self.deltas)["verdict"].value_counts()
         wanted = [one for one in DELTA_VERDICTS if one != NOT_COMPARED or one in found]
         return {one: int(found.get(one, 0)) for one in wanted}
 
     @property
-    def findings(self) -> int:
-        """Number of findings that p-values are adjusted for."""
-        return len(_findings(self.deltas[self.deltas["p_adjusted"].notna()]))
+    def tested(self) -> int:
+        """Number of comparisons that p-values are adjusted for."""
+        return len(_once_each(self.deltas[self.deltas["p_adjusted"].notna()]))
 
     @property
     def unintended(self) -> pd.DataFrame:
@@ -102,8 +102,8 @@ class _Side:
     """Columns of `drivelab.analysis.delta_doubts.ASKED`, with the index of `summary`."""
 
 
-def _findings(deltas: pd.DataFrame) -> pd.DataFrame:
-    """The rows that stand for their findings."""
+def _once_each(deltas: pd.DataFrame) -> pd.DataFrame:
+    """The rows that stand for their twins too."""
     return deltas.iloc[one_of_each(zip(*(deltas[name] for name in _PLACE), strict=True))]
 
 

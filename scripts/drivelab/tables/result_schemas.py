@@ -31,7 +31,7 @@ DELTAS = schema(
     "int32: basis_n comparison_n",  # number of `samples` on each side, not `n`
     "float: delta_pct?",  # positive: the comparison is better; null: not compared, or of another statistic
     "float: interval_low_pct? interval_high_pct?",  # confidence interval of delta_pct; null: too few samples for one
-    "float: p_value? p_adjusted?",  # of no difference; adjusted for all findings that can be called, else null
+    "float: p_value? p_adjusted?",  # of no difference; adjusted for all comparisons that can be called, else null
     "float: equivalence_p? equivalence_p_adjusted?",  # of a difference beyond the margin
     "float: margin_pct",
     "str: verdict",  # "better" | "worse" | "same" | "cannot tell" | "not compared"

@@ -104,7 +104,7 @@ def test_a_faster_drive_is_better_by_as_much_as_it_is(results: Path) -> None:
     back = against(results, "fast", "slow")
     assert set(back.deltas["verdict"]) == {"worse"}
     assert len(found.deltas) == 10
-    assert found.counts["better"] == found.findings == 8 == back.counts["worse"], "IOPS and its twins are one"
+    assert found.counts["better"] == found.tested == 8 == back.counts["worse"], "IOPS and its twins are one"
 
 
 def test_what_was_meant_to_differ_is_told_from_what_else_does(results: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_side_is_the_median_of_its_runs(results: Path) -> None:
     unlike = against(results, "fast,run=1", "slow")
     assert set(unlike.deltas["verdict"]) == {"cannot tell"}
     assert unlike.deltas["doubts"].tolist() == [["fast,run=1: one recording; slow: median of 3 recordings"]] * 10
-    assert unlike.findings == 0
+    assert unlike.tested == 0
 
 
 def test_values_at_other_loads_are_not_judged(results: Path) -> None:
