@@ -71,8 +71,8 @@ def deltas_table(
 
     Values are compared where their statistic is the same but for the number of repeats and the load of points of a
     demand sweep; else CANNOT_TELL, without a delta. Of their ratio there is a confidence interval and a test, see
-    `delta_statistics`, from FEWEST samples a side on; p-values are adjusted for all comparisons of the table that can be
-    called, of whichever drives, see `multiple`; those that something speaks against have none. The verdict is
+    `delta_statistics`, from FEWEST samples a side on; p-values are adjusted for all comparisons of the table that can
+    be called, of whichever drives, see `multiple`; those that something speaks against have none. The verdict is
     SAME where the interval lies within a factor of 1 + `margin_pct` / 100 either way and each of the two tests of
     equivalence, adjusted, keeps half the level; BETTER or WORSE where the difference is significant, adjusted, and the
     interval reaches beyond the margin; else, and wherever something speaks against the values or against comparing

@@ -51,8 +51,8 @@ def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series
     """p-values of all comparisons, adjusted; NaN where there is no p-value: it does not count as a comparison.
 
     `cells` are the columns that tell cells apart, the last one their labels. The family has each comparison once. That
-    of twins is, when one of them is adjusted, this one, or where a cell has it not, the next one that it has; values that
-    have no twin are adjusted together with the first of TWINS.
+    of twins is, when one of them is adjusted, this one, or where a cell has it not, the next one that it has; values
+    that have no twin are adjusted together with the first of TWINS.
     """
     known = p_values.notna()
     found = pd.Series(np.nan, index=p_values.index, dtype=float)
