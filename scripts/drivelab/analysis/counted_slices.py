@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from drivelab.analysis.saturation import saturated_slices
+from drivelab.analysis.soundness import sound
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,11 @@ def lacking(cells: pd.DataFrame) -> pd.Series:
     windows = cells[(cells["kind"] == "soak") & cells["in_window"].astype(bool)]
     if windows.empty:
         return pd.Series(False, index=cells.index)
-    sound_there = windows["unsound"].isna() if "unsound" in windows else pd.Series(True, index=windows.index)
-    of = windows.assign(there=sound_there).groupby(["recording", "step"])
-    length = of["round"].max() - of["round"].min() + 1
-    lacks = of["there"].sum() < length
-    steps = pd.MultiIndex.from_frame(cells[["recording", "step"]])
+    of_step = ["recording", "step"]
+    rounds = windows.groupby(of_step)["round"]
+    length = rounds.max() - rounds.min() + 1
+    lacks = sound(windows).groupby(of_step).size().reindex(length.index, fill_value=0) < length
+    steps = pd.MultiIndex.from_frame(cells[of_step])
     return pd.Series(steps.isin(lacks.index[lacks]) & (cells["kind"] == "soak").to_numpy(), index=cells.index)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -45,10 +47,11 @@ def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     if notes:
         style.note(figure, "; ".join(notes))
     panels = figure.subplots(1, len(metrics), squeeze=False)[0]
+    looks = overlay.told_apart(lines, style.ordered_colours(len(lines)))  # other colours than those of drives
     for axes, metric in zip(panels, metrics, strict=True):
-        _panel(axes, shown[(shown["metric"] == metric) & shown["cell_label"].isin(lines)], metric, lines)
+        _panel(axes, shown[(shown["metric"] == metric) & shown["cell_label"].isin(lines)], metric, looks)
     handles = [Line2D([], [], color=look.colour, marker=look.marker, ls=look.dash, label=cell)
-               for cell, look in _looks(lines).items()]  # fmt: skip
+               for cell, look in looks.items()]  # fmt: skip
     ax.legend(figure, panels[0], handles=handles)
     return figure
 
@@ -59,15 +62,6 @@ def _capacities(drives: pd.DataFrame) -> pd.DataFrame:
     return named.drop_duplicates("sheet_drive")
 
 
-def _looks(cells: list[str]) -> dict[str, overlay.Look]:
-    """Of the lines, in other colours than those of drives."""
-    colours = style.ordered_colours(len(cells))
-    return {
-        cell: overlay.Look(colours[place], style.MARKERS[place % len(style.MARKERS)], style.DASHES[place % 4])
-        for place, cell in enumerate(cells)
-    }
-
-
 def _quantity(metric: str, part: pd.DataFrame) -> Quantity:
     """Of a metric that has no axis of its own elsewhere, as a score, in the unit of the table."""
     if metric in AXES:
@@ -76,9 +70,9 @@ def _quantity(metric: str, part: pd.DataFrame) -> Quantity:
     return Quantity(name[0].upper() + name[1:], unit)
 
 
-def _panel(axes: Axes, part: pd.DataFrame, metric: str, lines: list[str]) -> None:
+def _panel(axes: Axes, part: pd.DataFrame, metric: str, looks: Mapping[str, overlay.Look]) -> None:
     scale = _quantity(metric, part)
-    for cell, look in _looks(lines).items():
+    for cell, look in looks.items():
         values = part[part["cell_label"] == cell].sort_values("capacity_bytes", kind="stable")
         low, high = ((values[end] if end in values else values["value"]).fillna(values["value"])
                      for end in ("interval_low", "interval_high"))  # fmt: skip

@@ -42,11 +42,15 @@ def looks(drives: Iterable[object]) -> dict[str, Look]:
     """The look of each drive, by its place among all drives (`among`), else by the order of first appearance."""
     shown = list(dict.fromkeys(map(str, drives)))
     names = list(dict.fromkeys((*_all_drives.get(), *shown)))
-    found = {
+    return {name: look for name, look in told_apart(names, style.colours(len(names))).items() if name in shown}
+
+
+def told_apart(names: Sequence[str], colours: Sequence[style.Colour]) -> dict[str, Look]:
+    """A look for each name, in these colours."""
+    return {
         name: Look(colour, style.MARKERS[place % len(style.MARKERS)], style.DASHES[place % len(style.DASHES)])
-        for place, (name, colour) in enumerate(zip(names, style.colours(len(names)), strict=True))
+        for place, (name, colour) in enumerate(zip(names, colours, strict=True))
     }
-    return {name: look for name, look in found.items() if name in shown}
 
 
 def coinciding(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> str | None:

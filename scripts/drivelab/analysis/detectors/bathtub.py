@@ -44,12 +44,15 @@ class Bathtub:
         return 100 * (1 - self.iops / self.sharing_iops)
 
     @property
+    def is_deep(self) -> bool:
+        """Whether the mix lies below the line, and sharing the time does not explain it."""
+        return self.index_pct >= LEAST_INDEX_PCT and self.below_sharing_pct >= LEAST_BELOW_SHARING_PCT
+
+    @property
     def is_one(self) -> bool:
-        """Whether the mix makes a bathtub: it lies below the line, and neither sharing the time nor scatter explains
-        it."""
-        least_pct = max(LEAST_INDEX_PCT, CERTAIN * self.index_error_pct)
-        least_below_sharing_pct = max(LEAST_BELOW_SHARING_PCT, CERTAIN * self.sharing_error_pct)
-        return self.index_pct >= least_pct and self.below_sharing_pct >= least_below_sharing_pct
+        """Whether the mix makes a bathtub: it is deep, and scatter does not explain it either."""
+        surely_below = self.index_pct >= CERTAIN * self.index_error_pct
+        return self.is_deep and surely_below and self.below_sharing_pct >= CERTAIN * self.sharing_error_pct
 
 
 def of_mixes(mixes: pd.DataFrame) -> list[Bathtub]:
@@ -115,10 +118,7 @@ def bathtub(recording: Recording) -> Iterator[Finding]:
     if looked:
         deepest_pct = max(one.index_pct for one in looked)
         below_sharing_pct = max(one.below_sharing_pct for one in looked)
-        deep = any(
-            one.index_pct >= LEAST_INDEX_PCT and one.below_sharing_pct >= LEAST_BELOW_SHARING_PCT for one in looked
-        )
-        scatter = ", which is no more than their rounds scatter" if deep else ""
+        scatter = ", which is no more than their rounds scatter" if any(one.is_deep for one in looked) else ""
         words = (
             f"no bathtub: mixes lie at most {max(deepest_pct, 0.0):.0f} % below the line, and at most "
             f"{max(below_sharing_pct, 0.0):.0f} % below what sharing the time explains{scatter}"
