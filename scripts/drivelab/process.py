@@ -40,6 +40,7 @@ def run_program(
     on_hang: Callable[[], None] = lambda: None,
     patience_s: float = 0.0,
     *,
+    inherited: Sequence[int] = (),
     until: Callable[[], bool] | None = None,
     look_s: float = TICK_S,
 ) -> Timing:
@@ -49,7 +50,7 @@ def run_program(
     and is raised. `until` is asked every `look_s` seconds; once it says True, the program is interrupted (SIGINT), to
     end in order. `on_hang` is called when killing is in vain (a process in uninterruptible sleep ends only when the
     drive answers). An interruption (KeyboardInterrupt) is passed on to the program, which has `patience_s` to end in
-    order. The exit status is not judged here.
+    order. The program inherits the descriptors `inherited`. The exit status is not judged here.
     If this process is killed, the program is killed with it.
     """
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
@@ -61,6 +62,7 @@ def run_program(
             stdout=out,
             stderr=err,
             process_group=0,
+            pass_fds=inherited,
         )
         try:
             ended_s = _wait(process, started_s, on_tick, until, min(look_s, TICK_S))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import yaml
 from application_plans import DRIVE, conditioned, measured, plan_of, runs_of
 
+from drivelab.drives.guard import HeldDevice
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
@@ -168,12 +170,11 @@ def test_a_drive_that_was_attached_anew_gets_no_file_system(monkeypatch: pytest.
     written = manage.counters(DRIVE)["host_write_bytes"]
     made = BlockDevice.__init__
 
-    def another(self: BlockDevice, *arguments: Any) -> None:
-        made(self, *arguments)
-        self._diskseq = "0"
+    def another(self: BlockDevice, held: HeldDevice, *arguments: Any) -> None:
+        made(self, replace(held, node=replace(held.node, diskseq="0")), *arguments)
 
     monkeypatch.setattr(BlockDevice, "__init__", another)
-    with pytest.raises(UserError, match="was attached anew while it was measured"):
+    with pytest.raises(UserError, match="was exchanged or attached again"):
         measure(plan, seal)
     assert manage.counters(DRIVE)["host_write_bytes"] == written
 

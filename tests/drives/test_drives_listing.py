@@ -31,8 +31,9 @@ def test_a_running_virtual_drive_may_be_tested_until_somebody_holds_it(
         drive.serial,
         drive.capacity_bytes,
     )
-    with lock.exclusive(Path(drive.device), drive.name, hold=True):
-        held = listed()
+    hold = lock.Hold(drive.device, drive.name, drive.device)
+    held = listed()
+    hold.close()
     assert held["testable"] is False
     assert "exclusively" in str(held["reason"])
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from writers import leaderless_writer, mapping, writer
 
+from drivelab.config.drives_sheet import SheetRow
 from drivelab.drives import guard, holders
+from drivelab.drives.openers import Host
+from drivelab.errors import UserError
 from drivelab.virtual import manage
+from drivelab.virtual.model import DriveModel
 
 pytestmark = pytest.mark.device
 
@@ -31,30 +38,13 @@ def second_loop(drive: manage.VirtualDrive) -> Iterator[str]:
         subprocess.run(["losetup", "--detach", device], check=True)
 
 
-@contextmanager
-def writer(node: Path, *, unlink: bool = False) -> Iterator[None]:
-    """Another process that has a device open for writing."""
-    code = "import os, sys; os.open(sys.argv[1], os.O_RDWR); print(flush=True); sys.stdin.read()"
-    process = subprocess.Popen([sys.executable, "-c", code, str(node)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        process.stdout.readline()
-        if unlink:
-            node.unlink()
-        yield
-    finally:
-        process.stdin.close()
-        process.wait()
-
-
 def test_a_drive_that_nothing_uses(drive: manage.VirtualDrive) -> None:
     assert reason(drive) is None
 
 
 def test_mounted_through_another_loop_device(drive: manage.VirtualDrive, tmp_path: Path) -> None:
     with second_loop(drive) as other:
-        assert holders.twins(Path(drive.device).name, holders.Host()) == [Path(other).name]
+        assert holders.twins(Path(drive.device).name, Host()) == [Path(other).name]
         assert reason(drive) is None
         subprocess.run(["mkfs.ext4", "-q", other], check=True)
         mount = tmp_path / "mount"
@@ -75,13 +65,83 @@ def test_held_exclusively_through_another_loop_device(drive: manage.VirtualDrive
             os.close(descriptor)
 
 
+WAYS = {"open": writer, "mapped": mapping, "in a thread that outlived the first": leaderless_writer}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("unlink", [False, True])
-def test_a_writer_with_a_node_of_its_own(drive: manage.VirtualDrive, tmp_path: Path, unlink: bool) -> None:
+def test_a_writer_with_a_node_of_its_own(drive: manage.VirtualDrive, tmp_path: Path, way: str, unlink: bool) -> None:
     node = tmp_path / "node"
     os.mknod(node, 0o600 | 0o060000, Path(drive.device).stat().st_rdev)
-    with writer(node, unlink=unlink):
-        assert "open for writing" in str(reason(drive))
+    with WAYS[way](node):
+        if unlink:
+            node.unlink()
+        assert "for writing" in str(reason(drive))
     assert reason(drive) is None
+
+
+def test_a_node_of_another_drive_under_the_right_name(
+    drive: manage.VirtualDrive, model: DriveModel, tmp_path: Path
+) -> None:
+    """A stale node in /dev, as containers keep it: the guard judges the device that it opens."""
+    other = manage.start("other", replace(model, serial="TEST-2"))
+    row = SheetRow("test", "virtual:test", drive.serial, True, "", "drives.tsv line 2")
+    code = (
+        "import sys; from drivelab.config.drives_sheet import SheetRow; from drivelab.drives import guard; "
+        f"guard.approve({row!r}, sys.argv[1])"
+    )
+    for covered, words in ((drive.device, "has serial TEST-2"), (str(tmp_path), "")):
+        command = 'mount --bind "$0" "$1"; exec "$2" -c "$3" "$4"'
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", command, other.device, covered, sys.executable, code, drive.device],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert words in done.stderr
+        assert (done.returncode != 0) == bool(words)
+
+
+def test_a_drive_that_is_exchanged_while_the_guard_waits(
+    drive: manage.VirtualDrive, model: DriveModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another drive gets the device's name before the first is held."""
+    row = SheetRow("test", "virtual:test", drive.serial, True, "", "drives.tsv line 2")
+    look, looks = guard.lasting_holder, list[str]()
+
+    def exchange(device: str, name: str, **options: bool) -> str | None:
+        reason = look(device, name, **options)
+        if not looks:
+            manage.stop(drive.name, force=True)
+            manage.start("other", replace(model, serial="TEST-2"))
+        looks.append(name)
+        return reason
+
+    monkeypatch.setattr(guard, "lasting_holder", exchange)
+    with pytest.raises(UserError, match="Nothing was written"), guard.held(row, drive.device):
+        pass
+    assert manage.counters("other")["host_write_bytes"] == 0
+
+
+def test_a_held_drive_keeps_its_number(drive: manage.VirtualDrive, tmp_path: Path) -> None:
+    """While it is open, its loop device cannot be given another file, and its path leads to it whatever /dev says."""
+    row = SheetRow("test", "virtual:test", drive.serial, True, "", "drives.tsv line 2")
+    image = tmp_path / "image"
+    image.write_bytes(bytes(1 << 20))
+    with guard.held(row, drive.device) as (held, _):
+        subprocess.run(["losetup", "--detach", drive.device], check=True)
+        attach = subprocess.run(["losetup", drive.device, str(image)], capture_output=True, text=True, check=False)
+        assert attach.returncode != 0
+        assert Path(held.path).stat().st_rdev == Path(drive.device).stat().st_rdev
+
+
+def test_a_server_that_has_stopped_holds_nobody_up(drive: manage.VirtualDrive, model: DriveModel) -> None:
+    """Another process has a file of a FUSE file system open, whose server answers nobody."""
+    other = manage.start("other", replace(model, serial="TEST-2"))
+    with writer(Path(other.mount_point)):
+        os.kill(other.pid, signal.SIGSTOP)
+        try:
+            assert reason(drive) is None
+        finally:
+            os.kill(other.pid, signal.SIGCONT)
 
 
 def test_a_writer_by_the_usual_name(drive: manage.VirtualDrive) -> None:

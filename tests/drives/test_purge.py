@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.drives import lock
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives import lock, node
+from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge import METHODS, Leaves, Method, Promise, purge
 from drivelab.drives.purge.verification import purge_verified
 from drivelab.errors import UserError
@@ -20,7 +20,7 @@ from drivelab.virtual.manage import VirtualDrive
 pytestmark = pytest.mark.device
 
 MIB = 1 << 20
-Attach = Callable[..., ApprovedDevice]
+Attach = Callable[..., HeldDevice]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def attach(tmp_path: Path, run_directory: Path) -> Iterator[Attach]:
     """Attaches a loop device over a new file in a folder, and detaches it after the test."""
     attached: list[str] = []
 
-    def one(*options: str, size: int = 8 * MIB, folder: Path = tmp_path) -> ApprovedDevice:
+    def one(*options: str, size: int = 8 * MIB, folder: Path = tmp_path) -> HeldDevice:
         file = folder / f"{len(attached)}.img"
         with file.open("wb") as image:
             for _ in range(size // MIB):
@@ -39,7 +39,7 @@ def attach(tmp_path: Path, run_directory: Path) -> Iterator[Attach]:
         )
         device = done.stdout.strip()
         attached.append(device)
-        return ApprovedDevice(device, Path(device).name, "LOOP", None)
+        return held(device, "LOOP", None)
 
     yield one
     for device in attached:
@@ -47,13 +47,27 @@ def attach(tmp_path: Path, run_directory: Path) -> Iterator[Attach]:
 
 
 @pytest.fixture(autouse=True)
-def _no_serial(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loop devices tell none."""
+def _no_serial(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Loop devices have none. What a test holds open is closed after it."""
     monkeypatch.setattr("drivelab.drives.purge.verification.actual_serial", lambda device, name: "LOOP")
+    yield
+    for opened in OPENED:
+        os.close(opened.descriptor)
+    OPENED.clear()
 
 
-def approved(drive: VirtualDrive) -> ApprovedDevice:
-    return ApprovedDevice(drive.device, Path(drive.device).name, drive.serial, drive.name)
+OPENED: list[node.Node] = []
+
+
+def held(device: str, serial: str, virtual: str | None) -> HeldDevice:
+    """A device as the guard hands it out, open until the end of the test."""
+    opened = node.of_descriptor(os.open(device, os.O_RDONLY), device)
+    OPENED.append(opened)
+    return HeldDevice(device, opened.name, serial, virtual, opened)
+
+
+def approved(drive: VirtualDrive) -> HeldDevice:
+    return held(drive.device, drive.serial, drive.name)
 
 
 def content(device: str) -> bytes:
@@ -61,8 +75,8 @@ def content(device: str) -> bytes:
     return Path(device).read_bytes()
 
 
-def a_method(carry_out: Callable[[ApprovedDevice], object], promises: Promise = Promise.PATTERN) -> Method:
-    def perform(device: ApprovedDevice, say: object) -> dict[str, object]:
+def a_method(carry_out: Callable[[HeldDevice], object], promises: Promise = Promise.PATTERN) -> Method:
+    def perform(device: HeldDevice, say: object) -> dict[str, object]:
         carry_out(device)
         return {}
 
@@ -149,7 +163,7 @@ def test_drive_that_keeps_everything_is_found_out(attach: Attach) -> None:
 
 
 def test_drive_that_keeps_a_part_is_found_out(attach: Attach) -> None:
-    def three_quarters(one: ApprovedDevice) -> None:
+    def three_quarters(one: HeldDevice) -> None:
         subprocess.run(["blkdiscard", "--force", f"--length={6 * MIB}", one.device], capture_output=True, check=True)
 
     with pytest.raises(UserError, match=r"canaries still read back, the first at byte 6\d{6}"):
@@ -172,7 +186,7 @@ def test_read_only_drive_is_refused_before_the_purge(attach: Attach) -> None:
 
 
 def test_drive_that_takes_no_writes_any_more_is_found_out(attach: Attach) -> None:
-    def overwrite_and_lock(one: ApprovedDevice) -> None:
+    def overwrite_and_lock(one: HeldDevice) -> None:
         METHODS["overwrite"].carry_out(one, silent)
         subprocess.run(["blockdev", "--setro", one.device], check=True)
 
@@ -185,7 +199,7 @@ def test_drive_that_takes_no_writes_any_more_is_found_out(attach: Attach) -> Non
 
 
 def test_change_of_size_is_found_out(attach: Attach) -> None:
-    def shrink(one: ApprovedDevice) -> None:
+    def shrink(one: HeldDevice) -> None:
         backing = Path(f"/sys/block/{one.name}/loop/backing_file").read_text().strip()
         os.truncate(backing, 4 * MIB)
         subprocess.run(["losetup", "--set-capacity", one.device], check=True)
@@ -202,8 +216,9 @@ def test_stale_partitions_vanish(attach: Attach, held: bool) -> None:
     stale = Path(f"/sys/block/{device.name}/{device.name}p1")
     assert stale.exists()
     if held:
-        with lock.exclusive(Path(device.device), "test", hold=True):
-            purge(device, "trim")
+        hold = lock.Hold(device.path, "test", device.device)
+        purge(device, "trim")
+        hold.close()
     else:
         purge(device, "trim")
     assert not stale.exists()

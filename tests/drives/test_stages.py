@@ -12,7 +12,7 @@ import pytest
 
 from drivelab.config.drives_sheet import load_sheet
 from drivelab.drives import guard
-from drivelab.drives.lock import exclusive
+from drivelab.drives.lock import Hold
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
@@ -150,14 +150,15 @@ def test_a_drive_in_use_is_refused(plans: list[Plan], tmp_path: Path) -> None:
     model = DriveModel.from_mapping("op7", plans[0].subject["drive"]["virtual"])
     device = manage.start("op7", model).device
     assert guard.approve(row, device).device == device
-    with exclusive(Path(device), "op7", hold=True):
+    with guard.held(row, device) as (held, _):
+        assert held.device == device
         with pytest.raises(UserError, match="holds it exclusively"):
             guard.approve(row, device)
         with pytest.raises(UserError, match="is being measured"):
             manage.stop("op7")
-        with pytest.raises(UserError, match="cannot be held"), exclusive(Path(device), "op7", hold=True):
-            pass
-        with pytest.raises(UserError, match="used by another drivelab process"), exclusive(Path(device), "op7"):
+        with pytest.raises(UserError, match="cannot be held"):
+            Hold(device, "op7", device)
+        with pytest.raises(UserError, match="used by another drivelab process"), guard.held(row, device):
             pass
     subprocess.run(["mkfs.ext4", "-q", "-F", device], check=True)
     mount = tmp_path / "mount"

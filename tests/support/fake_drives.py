@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
+from drivelab.drives.node import Node
 from drivelab.drives.purge import order
 from drivelab.drives.tools import Output
 
@@ -31,9 +33,10 @@ class FakeDrive:
         self.programs: dict[str, Callable[[list[str]], Output]] = {"blkdiscard": self._blkdiscard}
         file.write_bytes(os.urandom(MIB))
 
-    @property
-    def approved(self) -> ApprovedDevice:
-        return ApprovedDevice(str(self.file), self.name, self.serial, None)
+    @cached_property
+    def approved(self) -> HeldDevice:
+        node = Node(os.open(self.file, os.O_RDONLY), self.name, "99:0", "1")
+        return HeldDevice(str(self.file), self.name, self.serial, None, node)
 
     def run(self, program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
         self.calls.append([program, *arguments])

@@ -5,79 +5,188 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from drivelab.config.drives_sheet import SheetRow
-from drivelab.drives import holders, identity, signatures, sysfs
-from drivelab.drives.holders import Host
+from drivelab.drives import holders, identity, node, signatures, sysfs
+from drivelab.drives.lock import Hold, exclusive
+from drivelab.drives.node import Node
+from drivelab.drives.openers import Host
 from drivelab.errors import UserError
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
 PASSING_S = 3.0
-"""Whoever has a drive open for less is no holder."""
+"""A program that has a drive open for less than this does not hold it."""
 _AGAIN_S = 0.05
+_NOTHING = "Nothing was written."
 
 
 @dataclass(frozen=True)
 class ApprovedDevice:
-    """A block device that may be written to. Only `approve` makes one."""
+    """A block device that the guard has looked at. Only `approve` and `held` make one."""
 
     device: str
-    """/dev node."""
+    """/dev node, for people and for programs that only read."""
     name: str
     """Kernel name, such as `nvme0n1`."""
     serial: str
     virtual: str | None
 
 
-def approve(row: SheetRow, device: str) -> ApprovedDevice:
-    """The device of a row of the drive sheet, if all its data may be destroyed; `device` is its path here and now.
+@dataclass(frozen=True)
+class HeldDevice(ApprovedDevice):
+    """A block device that may be written to: approved, and this process keeps it open. Only `held` makes one."""
 
-    Raises UserError naming the drive, the reason and the remedy: the sheet does not say `destructive: yes`, the
-    serial is another or missing, the firmware is not the one that the sheet pins, or something holds the device (see
-    `holder`) for longer than in passing. Nothing is written.
+    node: Node
+
+    @property
+    def path(self) -> str:
+        """Path of this very device, for this process and for programs that inherit the node's descriptor."""
+        return self.node.path
+
+
+def approve(row: SheetRow, device: str) -> ApprovedDevice:
+    """Return the device of a row of the drive sheet, if a study may destroy its data; `device` is its path now.
+
+    Raises UserError naming the drive, the reason and the remedy: the sheet does not say `destructive: yes`, the serial
+    differs or is missing, the firmware is not the one that the sheet pins, or something holds the device (see
+    `holder`) for longer than PASSING_S. Writes nothing.
     """
+    with _opened(row, device) as opened:
+        return _approve(row, opened, own_hold=False)
+
+
+@contextmanager
+def held(row: SheetRow, device: str) -> Iterator[tuple[HeldDevice, Hold]]:
+    """Approve a device as `approve` does, and hold it with flock and O_EXCL until the end.
+
+    The decision and everything after it are about one open device. It is held before it is looked at, and number,
+    attachment and serial are compared once more at the end, because the drive may have been exchanged in between.
+    """
+    with (
+        _opened(row, device) as opened,
+        exclusive(Path(opened.path), row.drive, label=opened.device),
+    ):
+        _refuse_other(row, opened)
+        hold = _hold(row, opened)
+        try:
+            drive = HeldDevice(**vars(_approve(row, opened, own_hold=True)), node=opened)
+            _refuse_changed(row, drive)
+            yield drive, hold
+        finally:
+            hold.close()
+
+
+def confirm(row: SheetRow, drive: HeldDevice) -> None:
+    """Raise UserError unless all that was approved of a drive is still so, and nothing holds it.
+
+    For a drive that this process has open, but does not hold with O_EXCL at the moment.
+    """
+    _refuse_unlisted(row)
+    _refuse_changed(row, drive)
+    _approve(row, drive.node, own_hold=False)
+
+
+def _hold(row: SheetRow, opened: Node) -> Hold:
+    """Take hold with O_EXCL; others may have the device open for PASSING_S."""
+    deadline_s = time.monotonic() + PASSING_S
+    while True:
+        try:
+            return Hold(opened.path, row.drive, opened.device)
+        except UserError:
+            if time.monotonic() < deadline_s:
+                time.sleep(_AGAIN_S)
+                continue
+            _approve(row, opened, own_hold=False)  # says who holds it
+            raise
+
+
+@contextmanager
+def _opened(row: SheetRow, device: str) -> Iterator[Node]:
+    _refuse_unlisted(row)
     where = f"{row.source}: drive '{row.drive}'"
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(node.opened(device))
+        except OSError as error:
+            raise UserError(
+                f"{where} is not attached: there is no block device {device} ({error.strerror or error}). "
+                "Check the cable and the path."
+            ) from None
+        yield opened
+
+
+def _refuse_unlisted(row: SheetRow) -> None:
     if not row.destructive:
         raise UserError(
-            f"{where} has destructive: no; enter yes if all its data may be destroyed. Nothing was written."
+            f"{row.source}: drive '{row.drive}' has destructive: no; enter yes if all its data may be destroyed. "
+            f"{_NOTHING}"
         )
-    try:
-        name = sysfs.kernel_name(device)
-    except OSError:
+
+
+def _approve(row: SheetRow, opened: Node, *, own_hold: bool) -> ApprovedDevice:
+    serial = _refuse_other(row, opened)
+    reason = lasting_holder(opened.path, opened.name, own_hold=own_hold)
+    if reason is not None:
         raise UserError(
-            f"{where} is not attached: there is no block device {device}; check the cable and the path"
-        ) from None
-    serial = actual_serial(f"/dev/{name}", name)
+            f"{row.source}: drive '{row.drive}' at {opened.device} may not be used: {reason}; release it first. "
+            f"{_NOTHING}"
+        )
+    return ApprovedDevice(opened.device, opened.name, serial, row.virtual)
+
+
+def _refuse_other(row: SheetRow, opened: Node) -> str:
+    """Return the serial number; raises UserError unless it, and the firmware, are those of the sheet."""
+    where = f"{row.source}: drive '{row.drive}'"
+    serial = actual_serial(opened.device, opened.name)
     if serial is None:
         raise UserError(
-            f"{where}: the device at {device} tells no serial number, so nobody can know whether it is the drive of "
-            "the sheet; a device without one cannot be tested. Nothing was written."
+            f"{where}: the device at {opened.device} has no serial number, so drivelab cannot know whether it is the "
+            f"drive of the sheet. A device without one cannot be tested. {_NOTHING}"
         )
     if serial != row.serial:
         raise UserError(
-            f"{where} has serial {serial} at {device}, the sheet says {row.serial}. Nothing was written. "
+            f"{where} has serial {serial} at {opened.device}, the sheet says {row.serial}. {_NOTHING} "
             "Run drivelab drives to see what is attached."
         )
-    if row.firmware is not None and (firmware := actual_firmware(f"/dev/{name}", name)) != row.firmware:
+    _refuse_firmware(row, opened)
+    return serial
+
+
+def _refuse_changed(row: SheetRow, drive: HeldDevice) -> None:
+    """Raise UserError when the open device has gone, is attached again, or has another serial number."""
+    where = f"{row.source}: drive '{row.drive}'"
+    try:
+        now = node.of_descriptor(drive.node.descriptor, drive.device)
+    except OSError as error:
+        raise UserError(f"{where} was detached while it was being prepared ({error}). {_NOTHING} Run again.") from None
+    if now != drive.node or actual_serial(now.device, now.name) != drive.serial:
         raise UserError(
-            f"{where} has firmware {firmware or 'that it does not tell'}, the sheet pins it to {row.firmware}; enter "
-            "the other one to measure the drive with it, anew. Nothing was written."
+            f"{where} at {drive.device} was exchanged or attached again while it was being prepared. {_NOTHING} "
+            "Run drivelab drives to see what is attached."
         )
-    reason = lasting_holder(f"/dev/{name}", name)
-    if reason is not None:
-        raise UserError(f"{where} at /dev/{name} may not be used: {reason}; release it first. Nothing was written.")
-    return ApprovedDevice(f"/dev/{name}", name, serial, row.virtual)
 
 
-def lasting_holder(device: str, name: str) -> str | None:
-    """As `holder`, but None as soon as nothing holds the device, for PASSING_S.
+def _refuse_firmware(row: SheetRow, opened: Node) -> None:
+    if row.firmware is not None and (firmware := actual_firmware(opened.device, opened.name)) != row.firmware:
+        raise UserError(
+            f"{row.source}: drive '{row.drive}' has {f'firmware {firmware}' if firmware else 'an unknown firmware'}, "
+            f"the sheet pins it to {row.firmware}. {_NOTHING} To measure the drive with the other firmware, enter that "
+            "in the sheet."
+        )
+
+
+def lasting_holder(device: str, name: str, *, own_hold: bool = False) -> str | None:
+    """Return what `holder` says, but None as soon as nothing holds the device, for PASSING_S.
 
     Programs open drives in passing: to look at what is on them, or for a loop device that is free (losetup).
     """
     deadline_s = time.monotonic() + PASSING_S
-    while (reason := holder(device, name)) is not None and time.monotonic() < deadline_s:
+    while (reason := holder(device, name, own_hold=own_hold)) is not None and time.monotonic() < deadline_s:
         time.sleep(_AGAIN_S)
     return reason
 
@@ -93,18 +202,24 @@ def actual_firmware(device: str, name: str) -> str | None:
     record = manage.find_by_device(device)
     if record is not None:
         return DriveModel.from_mapping(record.name, record.model).firmware
-    told: str | None = identity.describe(name)["firmware"]
-    return told
+    firmware: str | None = identity.describe(name)["firmware"]
+    return firmware
 
 
-def holder(device: str, name: str, host: Host = Host()) -> str | None:  # noqa: B008 - an immutable value
-    """Why a device may not be written to, in words, or None.
+def holder(device: str, name: str, host: Host = Host(), *, own_hold: bool = False) -> str | None:  # noqa: B008 - an immutable value
+    """Return why a device may not be written to, in words, or None.
 
     No drive at all (a partition, a mapping), the system's disk, mounts, swap, holders (device mapper, md, bcache),
-    btrfs, loop devices over it, targets, processes that write to it, whoever has it open with O_EXCL, each of them by
-    any other path to the drive too, and what is a member of an LVM, RAID, ZFS or the like that nobody has assembled.
+    btrfs, loop devices over it, targets, processes that can write to it, whoever has it open with O_EXCL, each of them
+    by any other path to the drive too, and what is a member of an LVM, RAID, ZFS or the like that nobody has assembled.
+    `device` is a path by which this process opens it. With `own_hold` this process holds it with O_EXCL itself.
     """
-    return holders.holder(name, host) or _exclusive(device) or _twin_in_use(name, host) or _membership(name, host)
+    return (
+        holders.holder(name, host)
+        or (None if own_hold else _exclusive(device))
+        or _twin_in_use(name, host)
+        or _membership(name, host)
+    )
 
 
 def _exclusive(device: str) -> str | None:
@@ -120,17 +235,22 @@ def _exclusive(device: str) -> str | None:
 
 def _twin_in_use(name: str, host: Host) -> str | None:
     for twin in holders.twins(name, host):
-        if (reason := _exclusive(f"/dev/{twin}")) is not None:
+        try:
+            with node.opened(f"/dev/{twin}") as opened:
+                reason = _exclusive(opened.path) if opened.name == twin else f"/dev/{twin} is a node of {opened.name}"
+        except OSError as error:
+            reason = f"it cannot be opened ({error.strerror or error})"
+        if reason is not None:
             return f"{twin} is the same drive, and {reason}"
     return None
 
 
 def _membership(name: str, host: Host) -> str | None:
     try:
-        found = signatures.read([name, *holders.partitions(name, host)])
+        written = signatures.read([name, *holders.partitions(name, host)])
     except OSError as error:
         return f"what is written on it cannot be read ({error})"
-    for signature in found:
+    for signature in written:
         if signature.membership is not None:
             return (
                 f"{signature.node} is {signature.membership} ({signature.kind}), which other drives may need; "

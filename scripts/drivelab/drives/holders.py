@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab.drives.openers import Host, Wanted, writer
 from drivelab.drives.sysfs import block_dir, read_text
 
 SYSTEM_MOUNTS = ("/", "/usr", "/var", "/boot", "/boot/efi")
 """What the host needs to live: no drive below one of them is ever tested."""
-_NO_DEVICE = ("", None)
 _OCTAL = re.compile(r"\\([0-7]{3})")
-
-
-@dataclass(frozen=True)
-class Host:
-    """The file systems that the kernel describes itself in; others stand in for them in tests."""
-
-    sys_root: Path = Path("/sys")
-    proc_root: Path = Path("/proc")
 
 
 @dataclass(frozen=True)
@@ -66,14 +56,20 @@ def twins(name: str, host: Host) -> list[str]:
     return [other for other in others if _medium(other, host) == own]
 
 
-def _medium(name: str, host: Host) -> tuple[str, str] | None:
+def _medium(name: str, host: Host) -> tuple[str, object] | None:
     """What tells one medium from all others: the file of a loop device, a world-wide name; None if nothing does."""
     directory = block_dir(name, host.sys_root)
     if (directory / "partition").exists():
         return None
-    for file in ("loop/backing_file", "wwid", "device/wwid"):
+    if path := read_text(directory / "loop/backing_file"):
+        try:
+            behind = host.backing(name)
+        except OSError:  # this process may not ask
+            return "loop", path
+        return ("loop", behind.place) if behind is not None else None
+    for file in ("wwid", "device/wwid"):
         if text := read_text(directory / file):
-            return file.rpartition("/")[2], text
+            return "wwid", text
     return None
 
 
@@ -100,8 +96,8 @@ def _system_disk(subject: _Subject) -> str | None:
 def _system_disks(host: Host) -> Iterator[tuple[str, set[str]]]:
     for numbers, mount_point, source, _ in mounts(host):
         if mount_point in SYSTEM_MOUNTS:
-            names = {found for found in (_name_of(numbers, host), _source_name(source, host)) if found}
-            yield mount_point, {disk for one in names for disk in _disks_below(one, host)}
+            names = _names_of_node(source, host) | {name for name in [_name_of(numbers, host)] if name}
+            yield mount_point, {disk for name in names for disk in _disks_below(name, host)}
 
 
 def _disks_below(name: str, host: Host) -> Iterator[str]:
@@ -119,7 +115,7 @@ def _mounted(subject: _Subject) -> str | None:
     host = subject.host
     numbers = {read_text(block_dir(node, host.sys_root) / "dev"): node for node in subject.nodes}
     for number, mount_point, source, _ in mounts(host):
-        node = numbers.get(number) or next((one for one in subject.nodes if one == _source_name(source, host)), None)
+        node = numbers.get(number) or next(iter(_names_of_node(source, host).intersection(subject.nodes)), None)
         if node is not None:
             return f"{node} is mounted on {mount_point}"
     return None
@@ -127,8 +123,9 @@ def _mounted(subject: _Subject) -> str | None:
 
 def _swap(subject: _Subject) -> str | None:
     for line in (read_text(subject.host.proc_root / "swaps") or "").splitlines()[1:]:
-        if line.strip() and (node := _source_name(unescaped(line.split()[0]), subject.host)) in subject.nodes:
-            return f"{node} is swap space"
+        for node in _names_of_node(unescaped(line.split()[0]), subject.host) if line.strip() else ():
+            if node in subject.nodes:
+                return f"{node} is swap space"
     return None
 
 
@@ -148,9 +145,17 @@ def _btrfs(subject: _Subject) -> str | None:
 
 
 def _loop(subject: _Subject) -> str | None:
-    for backing in sorted((subject.host.sys_root / "block").glob("loop*/loop/backing_file")):
-        if _source_name(read_text(backing) or "", subject.host) in subject.nodes:
-            return f"{backing.parent.parent.name} is a loop device over it"
+    host = subject.host
+    numbers = {read_text(block_dir(node, host.sys_root) / "dev") for node in subject.nodes}
+    for file in sorted((host.sys_root / "block").glob("loop*/loop/backing_file")):
+        name = file.parent.parent.name
+        try:
+            behind = host.backing(name)
+        except OSError:  # this process may not ask
+            behind = None
+        by_path = _names_of_node(read_text(file) or "", host).intersection(subject.nodes)
+        if by_path or (behind is not None and behind.device in numbers):
+            return f"{name} is a loop device over it"
     return None
 
 
@@ -160,25 +165,17 @@ def _exported(subject: _Subject) -> str | None:
     targets = (("nvmet/subsystems/*/namespaces/*/device_path", "NVMe target"), ("target/core/*/*/udev_path", "target"))
     for pattern, kind in targets:
         for file in sorted(config.glob(pattern)):
-            if _source_name(read_text(file) or "", subject.host) in subject.nodes:
+            if _names_of_node(read_text(file) or "", subject.host).intersection(subject.nodes):
                 return f"it is exported to other hosts by the {kind} {file.parent.relative_to(config)}"
     return None
 
 
 def _writer(subject: _Subject) -> str | None:
-    """A process that has the drive open for writing without O_EXCL: a virtual machine's disk, a running dd.
-
-    By the open file itself, not by its path: a container has its own names, and a node may be gone since.
-    """
+    """A process that has the drive open for writing, or mapped, without O_EXCL: a virtual machine, a running dd."""
     host = subject.host
-    numbers = {("b", read_text(block_dir(node, host.sys_root) / "dev")) for node in subject.nodes}
-    numbers |= {("c", read_text(file)) for path in subject.paths for file in _character_devices(path, host)}
-    for pid, descriptor, target, device in _open_devices(host):
-        named = device is None and _source_name(target, host) in subject.nodes
-        if (named or device in numbers) and writes(host.proc_root / pid / "fdinfo" / descriptor):
-            command = read_text(host.proc_root / pid / "comm") or "unknown"
-            return f"process {pid} ({command}) has {target} open for writing"
-    return None
+    devices = {("b", read_text(block_dir(node, host.sys_root) / "dev") or "") for node in subject.nodes}
+    devices |= {("c", read_text(file) or "") for path in subject.paths for file in _character_devices(path, host)}
+    return writer(Wanted(frozenset(devices), paths=frozenset(f"/dev/{node}" for node in subject.nodes)), host)
 
 
 def _character_devices(name: str, host: Host) -> Iterator[Path]:
@@ -188,64 +185,6 @@ def _character_devices(name: str, host: Host) -> Iterator[Path]:
         yield from directory.glob(pattern)
     if name.startswith("nvme"):
         yield host.sys_root / "class/nvme-generic" / name.replace("nvme", "ng", 1) / "dev"
-
-
-def open_files(host: Host, near: str = "") -> Iterator[tuple[str, str, str]]:
-    """Process, file descriptor and its link for what other processes have open; it may be ten thousands of files.
-
-    Without those on slow mounts, but for the mount that `near` lies on.
-    """
-    own = str(os.getpid())
-    slow = tuple(mount for mount in _slow_mounts(host) if not near.startswith(mount))
-    for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - strings are ten times quicker
-        folder = f"{host.proc_root}/{pid}/fd"
-        try:
-            descriptors = os.listdir(folder) if pid != own else []  # noqa: PTH208
-        except OSError:  # the process is gone, or another user's
-            continue
-        for descriptor in descriptors:
-            link = f"{folder}/{descriptor}"
-            try:
-                if slow and os.readlink(link).startswith(slow):  # noqa: PTH115
-                    continue
-            except OSError:  # the file was closed
-                continue
-            yield pid, descriptor, link
-
-
-def _open_devices(host: Host) -> Iterator[tuple[str, str, str, tuple[str, str | None] | None]]:
-    """Process, file descriptor, path and numbers of open devices."""
-    for pid, descriptor, link in open_files(host):
-        try:
-            device = _device_numbers(link)
-            if device != _NO_DEVICE:
-                yield pid, descriptor, os.readlink(link), device  # noqa: PTH115
-        except OSError:  # the file was closed
-            continue
-
-
-def _device_numbers(link: str) -> tuple[str, str | None] | None:
-    """`b` or `c` with `major:minor` of an open file; None where the file is not to be had, as in a pretended proc."""
-    try:
-        found = os.stat(link)  # noqa: PTH116
-    except FileNotFoundError:
-        return None
-    kind = "b" if stat.S_ISBLK(found.st_mode) else "c" if stat.S_ISCHR(found.st_mode) else ""
-    return (kind, f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}") if kind else _NO_DEVICE
-
-
-def _slow_mounts(host: Host) -> tuple[str, ...]:
-    """Network and FUSE file systems: to ask for a file there may take for ever, and no devices are opened there."""
-    kinds = ("nfs", "cifs", "smb", "ceph", "9p", "fuse.")
-    return tuple(f"{point.rstrip('/')}/" for _, point, _, kind in mounts(host) if kind.startswith(kinds))
-
-
-def writes(fdinfo: Path) -> bool:
-    """Access mode of an open file (proc_pid_fdinfo(5): flags are octal)."""
-    for line in (read_text(fdinfo) or "").splitlines():
-        if line.startswith("flags:"):
-            return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
-    return False
 
 
 _QUESTIONS: tuple[Callable[[_Subject], str | None], ...] = (
@@ -261,18 +200,18 @@ def mounts(host: Host) -> Iterator[tuple[str, str, str, str]]:
         yield fields[2], unescaped(fields[4]), unescaped(rest[1]), rest[0]
 
 
-def _source_name(path: str, host: Host) -> str | None:
-    """Kernel name of a device given by its path in /dev, links followed where it exists."""
+def _names_of_node(path: str, host: Host) -> set[str]:
+    """Kernel names of a device given by its path in /dev: by the path's end, and by the node's number.
+
+    They differ where the node was replaced after the device was mounted or exported by its path: then either is meant.
+    """
     if not path.startswith("/dev/"):
-        return None
+        return set()
     try:
-        number = Path(path).stat()
+        file = host.look(path)
     except OSError:
-        return Path(path).name
-    if not stat.S_ISBLK(number.st_mode):
-        return None
-    numbers = f"{os.major(number.st_rdev)}:{os.minor(number.st_rdev)}"
-    return _name_of(numbers, host) or Path(path).name
+        return {Path(path).name}
+    return {Path(path).name, _name_of(file.numbers, host) or Path(path).name} if file.kind == "b" else set()
 
 
 def _name_of(numbers: str, host: Host) -> str | None:

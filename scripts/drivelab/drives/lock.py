@@ -14,10 +14,10 @@ from drivelab.errors import UserError
 class Hold:
     """A device node held with O_EXCL, so that nobody can mount it (open(2))."""
 
-    def __init__(self, path: Path, drive: str) -> None:
-        """Take hold; raises UserError when something else holds it."""
-        self._path, self._drive = path, drive
-        self._descriptor: int | None = _opened(path, drive, os.O_EXCL)
+    def __init__(self, path: str, drive: str, label: str) -> None:
+        """Take hold of the device at `path`, which messages call `label`; raises UserError when it is held already."""
+        self._place = Path(path), drive, label
+        self._descriptor: int | None = _opened(*self._place, os.O_EXCL)
 
     @contextmanager
     def released(self) -> Iterator[None]:
@@ -30,9 +30,9 @@ class Hold:
             yield
         except BaseException:
             with suppress(UserError):
-                self._descriptor = _opened(self._path, self._drive, os.O_EXCL)
+                self._descriptor = _opened(*self._place, os.O_EXCL)
             raise
-        self._descriptor = _opened(self._path, self._drive, os.O_EXCL)
+        self._descriptor = _opened(*self._place, os.O_EXCL)
 
     def close(self) -> None:
         if self._descriptor is not None:
@@ -41,49 +41,32 @@ class Hold:
 
 
 @contextmanager
-def exclusive(path: Path, drive: str, *, hold: bool = False) -> Iterator[Hold | None]:
+def exclusive(path: Path, drive: str, *, label: str = "") -> Iterator[None]:
     """Hold flock(2) on a device node or a lock file; raises UserError at once if another process has it.
 
-    With `hold` a device node is also held with O_EXCL, so that nobody can mount it meanwhile (open(2)); what is
-    yielded can let go of that, while the lock stays.
-
-    systemd's udev takes part in the same protocol on device nodes (systemd, "Locking Block Device Access").
-    The kernel lets go of the lock when the process ends, however it ends.
+    Messages call it `label`, or by its path. systemd's udev takes part in the same protocol on device nodes (systemd,
+    "Locking Block Device Access"). The kernel lets go of the lock when the process ends, however it ends.
     """
-    held = Hold(path, drive) if hold else None
+    label = label or str(path)
+    descriptor = _opened(path, drive, label, 0 if path.exists() else os.O_CREAT)
     try:
-        descriptor = _opened(path, drive, 0 if hold or path.exists() else os.O_CREAT)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise _in_use(path, drive) from None
-            yield held
-        finally:
-            os.close(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"drive '{drive}' is being used by another drivelab process (lock on {label}); "
+                "wait for it to end, or end it, and run again"
+            ) from None
+        yield
     finally:
-        if held is not None:
-            held.close()
+        os.close(descriptor)
 
 
-def _opened(path: Path, drive: str, flags: int) -> int:
+def _opened(path: Path, drive: str, label: str, flags: int) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags, 0o644)
     except OSError as error:
-        raise UserError(f"drive '{drive}': {path} cannot be held ({error.strerror}); see what else uses it") from None
-
-
-def refuse_if_held(path: Path, drive: str) -> None:
-    """Raise the UserError of `exclusive` before others are asked, who would only say that somebody has the drive."""
-    if is_held(path):
-        raise _in_use(path, drive)
-
-
-def _in_use(path: Path, drive: str) -> UserError:
-    return UserError(
-        f"drive '{drive}' is being used by another drivelab process (lock on {path}); "
-        "wait for it to end, or end it, and run again"
-    )
+        raise UserError(f"drive '{drive}': {label} cannot be held ({error.strerror}); see what else uses it") from None
 
 
 def is_held(path: Path) -> bool:

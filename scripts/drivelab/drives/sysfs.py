@@ -37,11 +37,22 @@ def read_text(path: Path) -> str | None:
 
 
 def kernel_name(device: str) -> str:
-    """`nvme0n1` for /dev/disk/by-id/nvme-…; resolves links. Raises FileNotFoundError, or OSError if no block device."""
-    real = Path(device).resolve(strict=True)
-    if not stat.S_ISBLK(real.stat().st_mode):
-        raise OSError(f"{device} is no block device")
-    return real.name
+    """Return `nvme0n1` for /dev/disk/by-id/nvme-…: the kernel's name of the node's number, whatever the node is called.
+
+    Raises OSError where there is no block device.
+    """
+    return name_of_number(Path(device).stat(), device)
+
+
+def name_of_number(about: os.stat_result, path: str) -> str:
+    """Return the kernel's name of the block device that a node leads to; raises OSError where there is none."""
+    if not stat.S_ISBLK(about.st_mode):
+        raise OSError(f"{path} is no block device")
+    numbers = f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}"
+    link = Path("/sys/dev/block") / numbers
+    if not link.exists():
+        raise OSError(f"{path} has the number {numbers}, and the kernel has no such device")
+    return link.resolve().name
 
 
 def block_dir(name: str, sys_root: Path = Path("/sys")) -> Path:
@@ -122,8 +133,3 @@ def _transport(name: str, device: Path) -> str | None:
         if part in path:
             return transport
     return None
-
-
-def device_numbers(device: str) -> tuple[int, int]:
-    number = Path(device).stat().st_rdev
-    return os.major(number), os.minor(number)

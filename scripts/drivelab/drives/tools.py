@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from drivelab.drives.node import inherited, refuse_stale
 from drivelab.errors import UserError
 
 PACKAGES = {
@@ -43,14 +44,18 @@ class Output:
 def run(program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
     """Run a program without a shell; a program that does not answer in time is killed and has status 124.
 
-    Raises UserError naming the package when the program is not installed.
+    A device is named by a descriptor of this process (`Node.path`), or by a node in /dev, which is compared with the
+    kernel's number for it. Raises UserError naming the package when the program is not installed, and for a stale node.
     """
     if shutil.which(program) is None:
         package = PACKAGES.get(program, "sg3-utils" if program.startswith("sg_") else program)
         raise UserError(f"{program} is not installed; run ./drivelab setup, or install the package {package}")
+    for argument in arguments:
+        if argument.startswith("/dev/"):
+            refuse_stale(argument)
     process = subprocess.Popen(
         [program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        errors="replace",
+        errors="replace", pass_fds=inherited(arguments),
     )  # fmt: skip
     try:
         stdout, stderr = process.communicate(timeout=timeout_s)

@@ -6,11 +6,11 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from drivelab.drives import tools
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
 from drivelab.errors import UserError
 from drivelab.fio.early_end import EarlyEnd, StopRule
 from drivelab.fio.result import CellFailed
@@ -35,11 +35,11 @@ def fio_version() -> str:
     return text.removeprefix("fio-")
 
 
-def choose_engine(device: ApprovedDevice) -> str:
+def choose_engine(device: HeldDevice) -> str:
     """`io_uring`, or `libaio` where the kernel or a container forbids io_uring; tried with one read."""
     words = ""
     for engine in ("io_uring", "libaio"):
-        probe = tools.run("fio", "--name=probe", f"--filename={device.device}", f"--ioengine={engine}", "--rw=read",
+        probe = tools.run("fio", "--name=probe", f"--filename={device.path}", f"--ioengine={engine}", "--rw=read",
                           "--bs=4096", "--number_ios=1", "--direct=1", "--size=1m", "--readonly",
                           timeout_s=GRACE_S)  # fmt: skip
         if probe.status == 0:
@@ -60,6 +60,7 @@ def run_fio(
     on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
     idles: bool = False,
+    inherited: Sequence[int] = (),
     until: StopRule | None = None,
 ) -> Timing:
     """Run fio on a job text in `directory` and leave the evidence there, as `drivelab.fio.result` reads it.
@@ -69,7 +70,7 @@ def run_fio(
     and nothing is in flight, or fio overruns `runtime_s` by as much; fio's process group is killed then, and `on_hang`
     called if that is in vain (a process in uninterruptible sleep ends only when the drive answers). With `until`, which
     takes slices, fio is ended in order once the rule says so of a status document, looked for four times a slice. Exit
-    status and JSON are not judged here.
+    status and JSON are not judged here. fio inherits the descriptors `inherited`, by which the job may name its device.
     If this process is killed, fio is killed with it.
     """
     (directory / "job.fio").write_text(job)
@@ -85,10 +86,10 @@ def run_fio(
         on_tick(elapsed_s)
 
     if until is None:
-        return run_program(command, directory, tick, on_hang)
+        return run_program(command, directory, tick, on_hang, inherited=inherited)
     early = EarlyEnd(directory, until)
     look_s = min(TICK_S, (slice_s or TICK_S) / 4)
-    return run_program(command, directory, tick, on_hang, until=early.due, look_s=look_s)
+    return run_program(command, directory, tick, on_hang, inherited=inherited, until=early.due, look_s=look_s)
 
 
 class _Watchdog:

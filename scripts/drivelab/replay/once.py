@@ -143,10 +143,10 @@ def _run_fio(
     engine = FioIolog()
     dropped = ", ".join(f"{count} {kind}" for kind, count in engine.dropped(prepared).items())
     remarks = [fio_totals.REMARK, *([f"dropped: fio does not replay {dropped}"] if dropped else [])]
-    job = engine.job(prepared, target.path, directory)
+    job = target.as_comment + engine.job(prepared, target.own_path, directory)
     if job.count("[lane-") == MOST_LANES:
         remarks.append(f"depth limited: fio replays with at most {MOST_LANES} requests in flight")
     reason = "fio's replay is not watched"
     write_json(directory / FACTS, {"engine": engine.name, "remarks": remarks, "kernel_reason": reason})
     name = None if target.device is None else Path(target.device).name
-    return run_fio(name, job, directory, on_tick=on_tick, on_hang=on_hang, idles=True)
+    return run_fio(name, job, directory, on_tick=on_tick, on_hang=on_hang, idles=True, inherited=[target.descriptor])

@@ -13,7 +13,7 @@ from typing import Any
 from drivelab.application import timed
 from drivelab.config.drives_sheet import load_sheet
 from drivelab.drives import guard, identity, nvme, sysfs, write_cache
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
 from drivelab.drives.lock import Hold
 from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
@@ -46,11 +46,10 @@ class BlockDevice:
 
     undoes = False
 
-    def __init__(self, approved: ApprovedDevice, plan: Plan, user: LastUser, hold: Hold) -> None:
+    def __init__(self, approved: HeldDevice, plan: Plan, user: LastUser, hold: Hold) -> None:
         self.last_user, self.take_over = user.before, user.enter
         self._approved, self._drive, self._hold = approved, plan.drive, hold
         self._sheet = Path(plan.context["drives_sheet"])
-        self._diskseq = sysfs.wear(approved.name).diskseq
         self._model = plan.subject["drive"].get("virtual")
         self._meter = Meter.from_mapping(plan.context.get("meter", {}))
         self._simultaneous: list[str] = plan.subject.get("simultaneous", [])
@@ -71,7 +70,7 @@ class BlockDevice:
         if self._approved.virtual is not None:
             lifetime = manage.counters(self._approved.virtual)["host_write_bytes"]
         elif self._approved.name.startswith("nvme"):
-            lifetime = nvme.lifetime_bytes_written(self._approved.device)
+            lifetime = nvme.lifetime_bytes_written(self._approved.path)
         return replace(sysfs.wear(self._approved.name), lifetime_bytes_written=lifetime)
 
     def sectors_written(self) -> int:
@@ -87,7 +86,7 @@ class BlockDevice:
         Nothing is written through the page cache, so nothing else is flushed; udev looks anew at a device only after
         it was open for writing.
         """
-        descriptor = os.open(self._approved.device, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(self._approved.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
         except OSError as error:
@@ -112,9 +111,10 @@ class BlockDevice:
     ) -> Timing | None:
         if cell.streams is not None:
             return run_composite(self._target, cell, directory, seed, on_tick, self._abort)
-        job = job_text(cell, self._approved.device, self.engine, self.capacity_bytes, self.logical_block_bytes, seed)
-        return run_fio(self._approved.name, job, directory, runtime_s=cell.runtime_s, slice_s=cell.slice_s,
-                       on_tick=on_tick, on_hang=self._abort, until=until)  # fmt: skip
+        job = job_text(cell, self._approved.path, self.engine, self.capacity_bytes, self.logical_block_bytes, seed)
+        return run_fio(self._approved.name, self._target.as_comment + job, directory, runtime_s=cell.runtime_s,
+                       slice_s=cell.slice_s, on_tick=on_tick, on_hang=self._abort, until=until,
+                       inherited=[self._approved.node.descriptor])  # fmt: skip
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
         return once.run(self._target, prepared, directory, manner, on_tick, self._abort)
@@ -132,22 +132,14 @@ class BlockDevice:
         system or the application's own preparations fail.
         """
         with self._hold.released():
-            self._approve_again()
+            row = load_sheet(self._sheet)[drive_in_sheet(self._drive)]
+            guard.confirm(row, self._approved)
             refuse_small_drive(spec, sysfs.capacity_bytes(self._approved.name), f"drive '{self._drive}'")
             try:
                 with timed.ready(spec, self._approved.device) as run:
                     yield run
             except UserError as error:
                 raise CellFailed(f"application '{spec.name}': {error}") from None
-
-    def _approve_again(self) -> None:
-        """What the guard said when the drive was opened must hold when others can take it."""
-        approved = guard.approve(load_sheet(self._sheet)[drive_in_sheet(self._drive)], self._approved.device)
-        if approved != self._approved or sysfs.wear(self._approved.name).diskseq != self._diskseq:
-            raise UserError(
-                f"drive '{self._drive}': {self._approved.device} was attached anew while it was measured; run again. "
-                "No file system was made."
-            )
 
     def telemetry_sources(self) -> list[Source]:
         if self._simultaneous:

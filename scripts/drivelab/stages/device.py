@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from drivelab.config.drives_sheet import load_sheet
 from drivelab.drives import guard
-from drivelab.drives.lock import exclusive, refuse_if_held
+from drivelab.drives.lock import exclusive
 from drivelab.drives.sysfs import Wear
 from drivelab.errors import UserError
 from drivelab.fio.early_end import StopRule
@@ -162,17 +162,14 @@ def open_device(plan: Plan) -> Iterator[Device]:
     else:
         _ready_for_applications(plan)
         device = _device_path(plan)
-        refuse_if_held(Path(device), plan.drive)
-        approved = guard.approve(row, device)
         if row.virtual is None:
-            consent.check(Path(plan.context["results"]), plan.drive, approved.serial)
+            consent.check(Path(plan.context["results"]), plan.drive, row.serial)
         with (
-            exclusive(Path(approved.device), plan.drive, hold=True) as hold,
-            write_cache.as_wanted(approved, plan.subject["write_cache"]),
+            guard.held(row, device) as (held, hold),
+            write_cache.as_wanted(held, plan.subject["write_cache"]),
         ):
-            user = run_directory() / "users" / approved.serial.replace("/", "_")
-            assert hold is not None
-            yield BlockDevice(approved, plan, LastUser(user, plan.recording), hold)
+            user = run_directory() / "users" / held.serial.replace("/", "_")
+            yield BlockDevice(held, plan, LastUser(user, plan.recording), hold)
 
 
 def _ready_for_applications(plan: Plan) -> None:

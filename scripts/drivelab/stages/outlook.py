@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from drivelab.config.study import ANY_HOST
 from drivelab.drives import holders, identity, signatures, sysfs
+from drivelab.drives.openers import Host
 from drivelab.plan.plan import Plan
 from drivelab.stages.ceilings import fastest_mib_s
 from drivelab.stages.estimate import Estimate, assumed_mib_s, estimate
@@ -190,7 +191,7 @@ def _holds(name: str | None) -> tuple[str, ...]:
     if name is None:
         return ()
     try:
-        found = signatures.read([name, *holders.partitions(name, holders.Host())])
+        found = signatures.read([name, *holders.partitions(name, Host())])
     except OSError as error:
         return (f"what cannot be read ({error})",)
     return tuple(dict.fromkeys(one.words for one in found))

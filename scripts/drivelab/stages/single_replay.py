@@ -12,7 +12,6 @@ from typing import Any
 from drivelab.config.drives_sheet import SheetRow, load_sheet
 from drivelab.config.yaml_file import load_yaml
 from drivelab.drives import guard, target
-from drivelab.drives.lock import exclusive, refuse_if_held
 from drivelab.drives.target import Target
 from drivelab.errors import UserError
 from drivelab.fio.document import CellFailed
@@ -106,15 +105,13 @@ def _opened(name: str, sheet: Path, destroy: bool) -> Iterator[Target]:
             "enter the drive there, or name a loop device or a file by its path"
         )
     with _device(rows[name]) as device:
-        refuse_if_held(Path(device), name)
-        approved = guard.approve(rows[name], device)
-        if approved.virtual is None and not destroy:
+        if rows[name].virtual is None and not destroy:
             raise UserError(
-                f"drive '{name}' ({approved.serial}): a replay may destroy what it holds; agree to that with --yes. "
+                f"drive '{name}' ({rows[name].serial}): a replay may destroy what it holds; agree to that with --yes. "
                 "Nothing was written."
             )
-        with exclusive(Path(approved.device), name, hold=True):
-            yield target.of_drive(approved, name)
+        with guard.held(rows[name], device) as (held, _):
+            yield target.of_drive(held, name)
 
 
 @contextmanager

@@ -27,7 +27,8 @@ from drivelab.plan.plan import Plan
 Line = Mapping[str, Any]
 """A line of the journal."""
 
-_FILENAME = re.compile(r"^filename=(.*)$", re.MULTILINE)
+_DEVICE = re.compile(r"^(?:# (\S+) \(block .*\)|filename=(.*))$", re.MULTILINE)
+"""The device of a job: by the comment where the job names it by a descriptor (drives.target, as_comment)."""
 _SECTION = re.compile(r"^\[", re.MULTILINE)
 _SAME_TIME_S = 0.002
 """The journal and fio have milliseconds."""
@@ -198,10 +199,10 @@ def _plain(value: object) -> str:
 
 def _device(directory: Path) -> str | None:
     try:
-        found = _FILENAME.search((directory / "job.fio").read_text(encoding="utf-8", errors="replace"))
+        match = _DEVICE.search((directory / "job.fio").read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
-    return found[1].strip() if found is not None else None
+    return (match[1] or match[2]).strip() if match is not None else None
 
 
 def _time(unix_s: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge import ata_erase, by_host, nvme_format, nvme_sanitize, scsi_erase
 from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
 from drivelab.drives.purge.order import methods_for
@@ -23,7 +23,7 @@ METHODS: dict[str, Method] = {
 """By the name that users write."""
 
 
-def purge(device: ApprovedDevice, method: str = AUTO, say: Say = lambda text, fraction: None) -> dict[str, Any]:
+def purge(device: HeldDevice, method: str = AUTO, say: Say = lambda text, fraction: None) -> dict[str, Any]:
     """Purge a drive by one method, or with `auto` by the first of `order.methods_for` that works, and verify it.
 
     Returns what is to be recorded: `method`, `title`, `verified` (in words), `content`, `leaves` (see `Leaves`),
@@ -55,7 +55,7 @@ def _named(name: str) -> Method:
     return METHODS[name]
 
 
-def _by(method: Method, device: ApprovedDevice, say: Say) -> dict[str, Any]:
+def _by(method: Method, device: HeldDevice, say: Say) -> dict[str, Any]:
     reason = method.unavailable(device)
     if reason is not None:
         raise UserError(f"{device.device} cannot be purged by {method.name}: {reason}")

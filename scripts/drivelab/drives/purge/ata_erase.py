@@ -6,7 +6,7 @@ from typing import Any
 
 from drivelab.drives import ata, tools
 from drivelab.drives.ata import Ata
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
 from drivelab.drives.purge.waiting import Say, attended
 from drivelab.drives.sysfs import block_dir
@@ -20,10 +20,10 @@ _UNFREEZE = (
 )
 
 
-def _unavailable(device: ApprovedDevice, *, enhanced: bool) -> str | None:
+def _unavailable(device: HeldDevice, *, enhanced: bool) -> str | None:
     if "/usb" in str(block_dir(device.name)):
         return "it is behind a USB bridge, of which many lose the drive in the midst of an erase and leave it locked"
-    drive = ata.identify(device.device)
+    drive = ata.identify(device.path)
     if drive is None:
         return "it is no ATA drive, or does not answer hdparm -I"
     security = drive.security
@@ -41,7 +41,7 @@ def _unavailable(device: ApprovedDevice, *, enhanced: bool) -> str | None:
     return None
 
 
-def _carry_out(device: ApprovedDevice, say: Say, *, enhanced: bool) -> dict[str, Any]:
+def _carry_out(device: HeldDevice, say: Say, *, enhanced: bool) -> dict[str, Any]:
     drive = _identify(device)
     minutes = drive.security.enhanced_erase_min if enhanced else drive.security.erase_min
     _hdparm(device, "--security-set-pass")
@@ -63,7 +63,7 @@ def _carry_out(device: ApprovedDevice, say: Say, *, enhanced: bool) -> dict[str,
     return {"command": ["hdparm", *_arguments(device, option)], "said": output.words, "security": "disabled after it"}
 
 
-def _without_password(device: ApprovedDevice) -> bool:
+def _without_password(device: HeldDevice) -> bool:
     """Make sure that no password is left; whether the drive was without one already, as after a completed erase.
 
     Raises SpoiltError where the password stays.
@@ -81,7 +81,7 @@ def _without_password(device: ApprovedDevice) -> bool:
     raise _left(device, "the drive does not take it away")
 
 
-def _left(device: ApprovedDevice, reason: str) -> SpoiltError:
+def _left(device: HeldDevice, reason: str) -> SpoiltError:
     return SpoiltError(
         f"{device.device} may still have the password '{PASSWORD}' ({reason}) and will be locked after its next power "
         f"cycle; then run hdparm --user-master u --security-unlock {PASSWORD} {device.device} and the same with "
@@ -89,20 +89,20 @@ def _left(device: ApprovedDevice, reason: str) -> SpoiltError:
     )
 
 
-def _identify(device: ApprovedDevice) -> Ata:
-    drive = ata.identify(device.device)
+def _identify(device: HeldDevice) -> Ata:
+    drive = ata.identify(device.path)
     if drive is None:
         raise UserError(f"{device.device} does not answer hdparm -I; power-cycle it and look at dmesg")
     return drive
 
 
-def _hdparm(device: ApprovedDevice, option: str) -> None:
+def _hdparm(device: HeldDevice, option: str) -> None:
     """The exit status says nothing, so it is not looked at."""
     tools.run("hdparm", *_arguments(device, option))
 
 
-def _arguments(device: ApprovedDevice, option: str) -> list[str]:
-    return ["--user-master", "u", option, PASSWORD, device.device]
+def _arguments(device: HeldDevice, option: str) -> list[str]:
+    return ["--user-master", "u", option, PASSWORD, device.path]
 
 
 METHODS = (

@@ -6,7 +6,7 @@ import mmap
 from typing import Any
 
 from drivelab.drives import sysfs
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge import raw
 from drivelab.drives.purge.method import Leaves, Method, Promise
 from drivelab.drives.purge.waiting import Say, attended
@@ -21,20 +21,20 @@ def discards(name: str) -> bool:
     return (read_text(block_dir(name) / "queue/discard_max_bytes") or "0") != "0"
 
 
-def _no_trim(device: ApprovedDevice) -> str | None:
+def _no_trim(device: HeldDevice) -> str | None:
     return None if discards(device.name) else "the drive, or the kernel's way to it, offers no TRIM"
 
 
-def _trim(device: ApprovedDevice, say: Say) -> dict[str, Any]:
+def _trim(device: HeldDevice, say: Say) -> dict[str, Any]:
     """One call for the whole drive, so that no seam falls into a unit that the drive only discards as a whole."""
-    arguments = ["--force", device.device]
+    arguments = ["--force", device.path]
     output = attended(say, "TRIM of the whole drive", None, "blkdiscard", *arguments)
     if output.status != 0:
         raise UserError(f"{device.device}: TRIM failed ({output.words}); try another method, such as overwrite")
     return {"command": ["blkdiscard", *arguments]}
 
 
-def _overwrite(device: ApprovedDevice, say: Say) -> dict[str, Any]:
+def _overwrite(device: HeldDevice, say: Say) -> dict[str, Any]:
     """Write zeros from the first block to the last.
 
     Zeros rather than random data: a rotating drive does not care; a drive that compresses or detects zeros comes
@@ -43,7 +43,7 @@ def _overwrite(device: ApprovedDevice, say: Say) -> dict[str, Any]:
     total = sysfs.capacity_bytes(device.name)
     done = 0
     try:
-        with raw.opened(device.device, write=True) as drive, mmap.mmap(-1, _WRITE_BYTES) as zeros:
+        with raw.opened(device.path, write=True) as drive, mmap.mmap(-1, _WRITE_BYTES) as zeros:
             view = memoryview(zeros)
             try:
                 while done < total:

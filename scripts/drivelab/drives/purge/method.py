@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.waiting import Say
 from drivelab.errors import UserError
 
@@ -40,9 +40,9 @@ class Method:
     title: str
     promises: Promise
     leaves: Leaves
-    unavailable: Callable[[ApprovedDevice], str | None]
+    unavailable: Callable[[HeldDevice], str | None]
     """Why it cannot be used on a drive, or None; changes nothing, may raise UserError for a missing program."""
-    carry_out: Callable[[ApprovedDevice, Say], dict[str, Any]]
+    carry_out: Callable[[HeldDevice, Say], dict[str, Any]]
     """Returns evidence for the recording: commands and the drive's own answers. Raises UserError when it failed."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivelab.drives import nvme
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
 from drivelab.drives.purge.nvme_scope import not_alone
 from drivelab.drives.purge.waiting import Say, attended
@@ -39,8 +39,8 @@ class Layout:
         return cls(flbas & 0xF | (flbas >> 5 & 0x3) << 4, flbas >> 4 & 1, dps & 0x7, dps >> 3 & 1, blocks)
 
 
-def _unavailable(device: ApprovedDevice, setting: int) -> str | None:
-    controller = nvme.id_ctrl(device.device)
+def _unavailable(device: HeldDevice, setting: int) -> str | None:
+    controller = nvme.id_ctrl(device.path)
     if controller is None:
         return "its controller does not answer Identify Controller"
     if not (nvme.whole(controller.get("oacs")) or 0) & _OACS_FORMAT:
@@ -55,10 +55,10 @@ def _unavailable(device: ApprovedDevice, setting: int) -> str | None:
     return None
 
 
-def _carry_out(device: ApprovedDevice, say: Say, setting: int) -> dict[str, Any]:
+def _carry_out(device: HeldDevice, say: Say, setting: int) -> dict[str, Any]:
     before = _layout(device)
     arguments = [
-        "format", device.device, f"--lbaf={before.lba_format}", f"--ses={setting}", f"--ms={before.extended_metadata}",
+        "format", device.path, f"--lbaf={before.lba_format}", f"--ses={setting}", f"--ms={before.extended_metadata}",
         f"--pi={before.protection}", f"--pil={before.protection_first}", f"--timeout={_COMMAND_TIMEOUT_MS}", "--force",
     ]  # fmt: skip
     output = attended(say, f"nvme format --ses={setting}", None, "nvme", *arguments)
@@ -73,8 +73,8 @@ def _carry_out(device: ApprovedDevice, say: Say, setting: int) -> dict[str, Any]
     return {"command": ["nvme", *arguments], "said": output.words, "lba_format": after.lba_format}
 
 
-def _layout(device: ApprovedDevice) -> Layout:
-    answer = nvme.id_ns(device.device)
+def _layout(device: HeldDevice) -> Layout:
+    answer = nvme.id_ns(device.path)
     if answer is None:
         raise UserError(f"{device.device} does not answer Identify Namespace; power-cycle it and look at dmesg")
     return Layout.from_answer(answer)

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from drivelab.drives import nvme, tools
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.deallocated import declared_byte
 from drivelab.drives.purge.method import Leaves, Method, Promise
 from drivelab.drives.purge.nvme_scope import not_alone
@@ -44,7 +44,7 @@ def progress(log: dict[str, Any]) -> float | None:
     return None if value is None or value == _IDLE else value / 65536
 
 
-def finish_running(device: ApprovedDevice, say: Say) -> None:
+def finish_running(device: HeldDevice, say: Say) -> None:
     """Wait for a sanitize operation that an earlier, interrupted purge began; the drive answers no I/O before."""
     controller = nvme.controller_of(device.name)
     log = nvme.sanitize_log(controller) if controller is not None else None
@@ -52,8 +52,8 @@ def finish_running(device: ApprovedDevice, say: Say) -> None:
         until_done(lambda: _ask(device, controller), say, f"{device.device}: a sanitize operation begun earlier")
 
 
-def _unavailable(device: ApprovedDevice, action: int) -> str | None:
-    controller = nvme.id_ctrl(device.device)
+def _unavailable(device: HeldDevice, action: int) -> str | None:
+    controller = nvme.id_ctrl(device.path)
     if controller is None:
         return "its controller does not answer Identify Controller"
     if not (nvme.whole(controller.get("sanicap")) or 0) & _CAPABILITY[action]:
@@ -62,7 +62,7 @@ def _unavailable(device: ApprovedDevice, action: int) -> str | None:
     return f"sanitize reaches all namespaces of a subsystem: {other}" if other is not None else None
 
 
-def _carry_out(device: ApprovedDevice, say: Say, action: int) -> dict[str, Any]:
+def _carry_out(device: HeldDevice, say: Say, action: int) -> dict[str, Any]:
     controller = nvme.controller_of(device.name)
     if controller is None:
         raise UserError(f"{device.device} has lost its controller; look at dmesg")
@@ -89,7 +89,7 @@ def _is_of(log: dict[str, Any], action: int) -> bool:
     return command is None or command & 0x7 == action
 
 
-def _ask(device: ApprovedDevice, controller: str) -> Progress:
+def _ask(device: HeldDevice, controller: str) -> Progress:
     log = _log(device, controller)
     now = status(log)
     if now == _FAILED:
@@ -102,7 +102,7 @@ def _ask(device: ApprovedDevice, controller: str) -> Progress:
     return Progress(now != _IN_PROGRESS, progress(log))
 
 
-def _log(device: ApprovedDevice, controller: str) -> dict[str, Any]:
+def _log(device: HeldDevice, controller: str) -> dict[str, Any]:
     log = nvme.sanitize_log(controller)
     if log is None:
         raise UserError(f"{device.device}: the sanitize log of {controller} cannot be read; power-cycle the drive")

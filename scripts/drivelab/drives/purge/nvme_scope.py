@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from drivelab.drives import nvme, tools
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
 
 _NAMESPACE_MANAGEMENT = 1 << 3
 """OACS of Identify Controller."""
 
 
-def not_alone(device: ApprovedDevice) -> str | None:
+def not_alone(device: HeldDevice) -> str | None:
     """Why nothing may be done to the whole NVM subsystem of a drive; None if the drive is all there is in it.
 
     Namespaces that are allocated but attached to no controller of this host count: they hold somebody's data.
@@ -20,7 +20,7 @@ def not_alone(device: ApprovedDevice) -> str | None:
     if others := [name for name in names if name != device.name]:
         return f"it would also destroy {', '.join(others)}, which share the subsystem with {device.name}"
     controller = nvme.controller_of(device.name)
-    answer = nvme.id_ctrl(device.device)
+    answer = nvme.id_ctrl(device.path)
     if controller is None or answer is None:
         return "its controller does not answer"
     if (nvme.whole(answer.get("oacs")) or 0) & _NAMESPACE_MANAGEMENT:

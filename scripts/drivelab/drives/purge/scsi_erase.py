@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from drivelab.drives import scsi, tools
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
 from drivelab.drives.purge.waiting import Progress, Say, until_done
 from drivelab.errors import UserError
@@ -35,32 +35,32 @@ def parse_protection(text: str) -> int:
     return int(match[2]) + 1 if match[1] == "1" else 0
 
 
-def finish_running(device: ApprovedDevice, say: Say) -> None:
+def finish_running(device: HeldDevice, say: Say) -> None:
     """Wait for a sanitize or format that an earlier, interrupted purge began; the drive answers no I/O before."""
-    if parse_progress(tools.run("sg_requests", "--progress", device.device).stdout) is not None:
+    if parse_progress(tools.run("sg_requests", "--progress", device.path).stdout) is not None:
         until_done(lambda: _ask(device), say, f"{device.device}: a sanitize or format begun earlier")
 
 
-def _no_scsi(device: ApprovedDevice) -> str | None:
+def _no_scsi(device: HeldDevice) -> str | None:
     return None if device.name.startswith("sd") else "it takes no SCSI commands"
 
 
-def _no_sanitize(device: ApprovedDevice, kind: str) -> str | None:
+def _no_sanitize(device: HeldDevice, kind: str) -> str | None:
     if (reason := _no_scsi(device)) is not None:
         return reason
-    return None if kind in scsi.sanitize_methods(device.device) else _NOT_LISTED
+    return None if kind in scsi.sanitize_methods(device.path) else _NOT_LISTED
 
 
-def _no_format(device: ApprovedDevice) -> str | None:
+def _no_format(device: HeldDevice) -> str | None:
     if (reason := _no_scsi(device)) is not None:
         return reason
-    output = tools.run("sg_opcodes", "--no-inquiry", f"--opcode={_FORMAT_UNIT:#x}", device.device)
+    output = tools.run("sg_opcodes", "--no-inquiry", f"--opcode={_FORMAT_UNIT:#x}", device.path)
     return None if output.status == 0 and scsi.parse_supported(output.stdout) else _NOT_LISTED
 
 
-def _sanitize(device: ApprovedDevice, say: Say, kind: str) -> dict[str, Any]:
+def _sanitize(device: HeldDevice, say: Say, kind: str) -> dict[str, Any]:
     pattern = ["--zero", "--count=1"] if kind == "overwrite" else []
-    arguments = [f"--{kind}", *pattern, "--ause", "--early", "--quick", device.device]
+    arguments = [f"--{kind}", *pattern, "--ause", "--early", "--quick", device.path]
     output = tools.run("sg_sanitize", *arguments)
     if output.status != 0:
         raise UserError(f"{device.device}: SANITIZE was refused ({output.words}); try another method")
@@ -68,27 +68,27 @@ def _sanitize(device: ApprovedDevice, say: Say, kind: str) -> dict[str, Any]:
     return {"command": ["sg_sanitize", *arguments], "said": output.words}
 
 
-def _format(device: ApprovedDevice, say: Say) -> dict[str, Any]:
-    capacity = tools.run("sg_readcap", "--long", "--readonly", device.device)
+def _format(device: HeldDevice, say: Say) -> dict[str, Any]:
+    capacity = tools.run("sg_readcap", "--long", "--readonly", device.path)
     information, usage = _PROTECTION[parse_protection(capacity.stdout)]
-    arguments = ["--format", f"--fmtpinfo={information}", f"--pfu={usage}", "--early", "--quick", device.device]
+    arguments = ["--format", f"--fmtpinfo={information}", f"--pfu={usage}", "--early", "--quick", device.path]
     output = tools.run("sg_format", *arguments)
     if output.status != 0:
         raise UserError(f"{device.device}: FORMAT UNIT was refused ({output.words}); try another method")
     until_done(lambda: _ask(device), say, f"{device.device}: SCSI format")
-    after = tools.run("sg_readcap", "--long", "--readonly", device.device)
+    after = tools.run("sg_readcap", "--long", "--readonly", device.path)
     if parse_protection(after.stdout) != parse_protection(capacity.stdout):
         raise SpoiltError(f"{device.device} has another type of protection after FORMAT UNIT; format it again by hand")
     return {"command": ["sg_format", *arguments], "said": output.words}
 
 
-def _ask(device: ApprovedDevice) -> Progress:
+def _ask(device: HeldDevice) -> Progress:
     """REQUEST SENSE tells the progress; when it tells none, TEST UNIT READY must say that the drive is ready."""
-    sense = tools.run("sg_requests", "--progress", device.device)
+    sense = tools.run("sg_requests", "--progress", device.path)
     fraction = parse_progress(sense.stdout)
     if fraction is not None:
         return Progress(False, fraction)
-    ready = tools.run("sg_turs", "--verbose", device.device)
+    ready = tools.run("sg_turs", "--verbose", device.path)
     words = f"{sense.stdout} {sense.stderr} {ready.stdout} {ready.stderr}".lower()
     if "sanitize command failed" in words or "format command failed" in words or "medium format corrupted" in words:
         _leave_failure(device)
@@ -98,9 +98,9 @@ def _ask(device: ApprovedDevice) -> Progress:
     return Progress(ready.status == 0)
 
 
-def _leave_failure(device: ApprovedDevice) -> None:
+def _leave_failure(device: HeldDevice) -> None:
     """EXIT FAILURE MODE, allowed because the sanitize was started with AUSE; without effect after a failed format."""
-    tools.run("sg_sanitize", "--fail", "--quick", device.device)
+    tools.run("sg_sanitize", "--fail", "--quick", device.path)
 
 
 def _sanitizing(kind: str, title: str, promises: Promise) -> Method:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from drivelab.drives import sysfs, tools
-from drivelab.drives.guard import ApprovedDevice, actual_serial
+from drivelab.drives.guard import HeldDevice, actual_serial
 from drivelab.drives.purge import by_host, canaries, nvme_sanitize, raw, scsi_erase
 from drivelab.drives.purge.canaries import Geometry, Sample
 from drivelab.drives.purge.deallocated import declared_byte
@@ -22,7 +22,7 @@ _GRANULE_LIMIT_BYTES = 64 << 20
 """A drive that discards in larger units than this is not read for a whole unit."""
 
 
-def purge_verified(method: Method, device: ApprovedDevice, say: Say) -> dict[str, Any]:
+def purge_verified(method: Method, device: HeldDevice, say: Say) -> dict[str, Any]:
     """Carry out one method and prove that it worked; returns what is to be recorded.
 
     Raises UserError naming drive, method, reason and remedy; SpoiltError when the drive is not what it was.
@@ -36,7 +36,7 @@ def purge_verified(method: Method, device: ApprovedDevice, say: Say) -> dict[str
     say(f"{method.title}: verifying", None)
     _same_drive(method, device, geometry, serial)
     try:
-        raw.drop_page_cache(device.device)
+        raw.drop_page_cache(device.path)
         content = _judge_content(method, device, geometry, planted)
         _forget_partitions(method, device)
         _judge_writable(device, geometry)
@@ -52,21 +52,21 @@ def purge_verified(method: Method, device: ApprovedDevice, say: Say) -> dict[str
     }
 
 
-def _finish_running(device: ApprovedDevice, say: Say) -> None:
+def _finish_running(device: HeldDevice, say: Say) -> None:
     if device.name.startswith("nvme"):
         nvme_sanitize.finish_running(device, say)
     elif device.name.startswith("sd"):
         scsi_erase.finish_running(device, say)
 
 
-def _geometry(device: ApprovedDevice) -> Geometry:
+def _geometry(device: HeldDevice) -> Geometry:
     return Geometry(sysfs.capacity_bytes(device.name), sysfs.logical_block_bytes(device.name))
 
 
-def _plant(method: Method, device: ApprovedDevice, geometry: Geometry) -> dict[int, bytes]:
+def _plant(method: Method, device: HeldDevice, geometry: Geometry) -> dict[int, bytes]:
     try:
-        raw.drop_page_cache(device.device)
-        return canaries.write(device.device, geometry)
+        raw.drop_page_cache(device.path)
+        return canaries.write(device.path, geometry)
     except OSError as error:
         raise UserError(
             f"{device.device} cannot be written to before the purge ({error}), so no purge could be proved; see "
@@ -74,7 +74,7 @@ def _plant(method: Method, device: ApprovedDevice, geometry: Geometry) -> dict[i
         ) from None
 
 
-def _same_drive(method: Method, device: ApprovedDevice, before: Geometry, serial: str | None) -> None:
+def _same_drive(method: Method, device: HeldDevice, before: Geometry, serial: str | None) -> None:
     after = _geometry(device)
     if after != before:
         raise SpoiltError(
@@ -88,11 +88,11 @@ def _same_drive(method: Method, device: ApprovedDevice, before: Geometry, serial
         )
 
 
-def _judge_content(method: Method, device: ApprovedDevice, geometry: Geometry, planted: dict[int, bytes]) -> str:
+def _judge_content(method: Method, device: HeldDevice, geometry: Geometry, planted: dict[int, bytes]) -> str:
     """What the drive reads as, in words; raises UserError where it keeps data or breaks the method's promise."""
     offsets = sorted({*planted, *canaries.places(geometry)})
     lenient = method.promises is Promise.NOTHING
-    with raw.opened(device.device) as drive:
+    with raw.opened(device.path) as drive:
         where_planted = canaries.read(drive, planted, geometry.chunk_bytes, errors=lenient)
         kept = canaries.survivors(planted, where_planted, geometry.logical_block_bytes)
         if kept:
@@ -107,7 +107,7 @@ def _judge_content(method: Method, device: ApprovedDevice, geometry: Geometry, p
 
 
 def _judge_promise(
-    method: Method, device: ApprovedDevice, first: Sample, drive: Raw, offsets: list[int], geometry: Geometry
+    method: Method, device: HeldDevice, first: Sample, drive: Raw, offsets: list[int], geometry: Geometry
 ) -> str:
     wanted = 0x00 if method.promises is Promise.ZEROS else declared_byte(device)
     found = canaries.common_byte(first.contents)
@@ -124,14 +124,14 @@ def _judge_promise(
     return f"{len(offsets)} places read as {'zeros' if found == 0 else f'{found:#04x}'}"
 
 
-def _forget_partitions(method: Method, device: ApprovedDevice) -> None:
+def _forget_partitions(method: Method, device: HeldDevice) -> None:
     """Partitions of a table that is gone must vanish from the kernel, or somebody could still mount one.
 
     The kernel does not read the table again while a drive is held with O_EXCL, so what stays is taken out singly.
     """
-    raw.reread_partition_table(device.device)
+    raw.reread_partition_table(device.path)
     for number in _partitions(device.name):
-        tools.run("partx", "--delete", "--nr", number, device.device)
+        tools.run("partx", "--delete", "--nr", number, device.path)
     if left := _partitions(device.name):
         raise _failed(
             method, device, f"the kernel still has its partition {left[0]}, although the table is gone",
@@ -144,13 +144,13 @@ def _partitions(name: str) -> list[str]:
     return [number for file in files if (number := sysfs.read_text(file)) is not None]
 
 
-def _judge_writable(device: ApprovedDevice, geometry: Geometry) -> None:
+def _judge_writable(device: HeldDevice, geometry: Geometry) -> None:
     """Write a block, read it back, and make it as it was; raises OSError where that cannot be done."""
     length = geometry.chunk_bytes
     unit = _discard_unit(device, geometry)
     offset = random.SystemRandom().randrange(geometry.capacity_bytes // unit) * unit
     data = os.urandom(length)
-    with raw.opened(device.device, write=True) as drive:
+    with raw.opened(device.path, write=True) as drive:
         before = _old(drive, offset, length)
         drive.write(offset, data)
         drive.sync()
@@ -169,7 +169,7 @@ def _old(drive: Raw, offset: int, length: int) -> bytes | None:
     return None
 
 
-def _discard_unit(device: ApprovedDevice, geometry: Geometry) -> int:
+def _discard_unit(device: HeldDevice, geometry: Geometry) -> int:
     """Bytes that the drive discards at once, a multiple of a canary's length; that length where it tells nothing."""
     text = sysfs.read_text(sysfs.block_dir(device.name) / "queue/discard_granularity") or "0"
     granularity, chunk = int(text), geometry.chunk_bytes
@@ -178,5 +178,5 @@ def _discard_unit(device: ApprovedDevice, geometry: Geometry) -> int:
     return chunk
 
 
-def _failed(method: Method, device: ApprovedDevice, reason: str, remedy: str) -> UserError:
+def _failed(method: Method, device: HeldDevice, reason: str, remedy: str) -> UserError:
     return UserError(f"{device.device} is not purged by {method.name} ({method.title}): {reason}; {remedy}")

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.drives.sysfs import SECTOR_BYTES
+from drivelab.drives.sysfs import SECTOR_BYTES, kernel_name
 from drivelab.errors import UserError
 from drivelab.trace.capturing.tracer import text
 
@@ -81,10 +81,10 @@ class Disk:
 
 def find(device: str) -> Disk:
     """The block device of a path; raises UserError when it is none."""
-    path = Path(os.path.realpath(device))
-    if not path.is_block_device():
-        raise UserError(f"{device}: is no block device; run lsblk to see what there is")
-    return Disk(path.name)
+    try:
+        return Disk(kernel_name(device))
+    except OSError:
+        raise UserError(f"{device}: is no block device; run lsblk to see what there is") from None
 
 
 def _source(folder: Path) -> Path | None:

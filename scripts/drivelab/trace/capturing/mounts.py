@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from drivelab.drives.node import refuse_stale
 from drivelab.errors import UserError
 from drivelab.trace.capturing.processes import alive, started
 from drivelab.trace.capturing.tracer import RUN
@@ -34,6 +35,7 @@ def make(kind: str, size_bytes: int, device: str, *, discard: bool = True) -> No
     """
     size = f"{size_bytes // 1024}k"
     keep = [] if discard else ["-K"]
+    refuse_stale(device)
     commands = {
         # Lazy initialisation would go on in the background and be traced with the application.
         "ext4": ["-q", "-F", "-b", "4096",
@@ -74,6 +76,7 @@ def remount_cold(kind: str, device: str, mount: Path, *, discard: bool = True) -
 
 
 def _mount(kind: str, device: str, mount: Path, *, discard: bool) -> None:
+    refuse_stale(device)
     options = [] if discard else ["-o", "nodiscard"]
     checked(["mount", "-t", kind, *options, device, str(mount)], f"mounting {device}")
 

@@ -1,0 +1,138 @@
+"""Processes that have a file open, or mapped, so that they can write to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivelab.drives import loops, node
+from drivelab.drives.loops import Backing
+from drivelab.drives.node import File
+from drivelab.drives.sysfs import read_text
+
+
+@dataclass(frozen=True)
+class Host:
+    """The file systems that the kernel describes itself in, and what it is asked; tests put others in their place."""
+
+    sys_root: Path = Path("/sys")
+    proc_root: Path = Path("/proc")
+    look: Callable[[str], File] = node.look
+    """What a path leads to; raises OSError."""
+    backing: Callable[[str], Backing | None] = loops.backing
+    """What is behind a loop device; raises OSError where that cannot be asked."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The file in question."""
+
+    devices: frozenset[tuple[str, str]] = frozenset()
+    """Kind and `major:minor` of devices."""
+    place: tuple[int, int] | None = None
+    """Of a regular file."""
+    paths: frozenset[str] = frozenset()
+    """For what cannot be looked at."""
+
+    def fits(self, file: File) -> bool:
+        return (file.kind, file.numbers) in self.devices or file.place == self.place
+
+    def is_named(self, path: str) -> bool:
+        return path.removesuffix(" (deleted)") in self.paths
+
+
+def writer(wanted: Wanted, host: Host) -> str | None:
+    """Return which other process can write to a file, in words; None if none can.
+
+    By the open file itself, not by its path: a container has names of its own, and a node may be gone since. Processes
+    of other users are visible to root alone.
+    """
+    own = str(os.getpid())
+    for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - strings are ten times quicker
+        if pid == own:
+            continue
+        for folder in _tables(f"{host.proc_root}/{pid}"):
+            if (words := _open_for_writing(folder, wanted, host) or _mapped(folder, wanted, host)) is not None:
+                command = read_text(host.proc_root / pid / "comm") or "unknown"
+                return f"process {pid} ({command}) has {words}"
+    return None
+
+
+def _tables(process: str) -> Iterator[str]:
+    """Folders with the open files of a process: its own, and its threads' where its first thread has ended."""
+    yield process
+    try:
+        if not os.listdir(f"{process}/fd"):  # noqa: PTH208
+            own = process.rpartition("/")[2]
+            yield from (f"{process}/task/{thread}" for thread in os.listdir(f"{process}/task") if thread != own)  # noqa: PTH208
+    except OSError:  # the process has ended, or is another user's
+        return
+
+
+def _open_for_writing(folder: str, wanted: Wanted, host: Host) -> str | None:
+    try:
+        descriptors = os.listdir(f"{folder}/fd")  # noqa: PTH208
+    except OSError:  # the process has ended, or is another user's
+        return None
+    for descriptor in descriptors:
+        path = _path_if_wanted(f"{folder}/fd/{descriptor}", wanted, host)
+        if path is not None and _writes(Path(f"{folder}/fdinfo/{descriptor}")):
+            return f"{path} open for writing"
+    return None
+
+
+def _path_if_wanted(link: str, wanted: Wanted, host: Host) -> str | None:
+    """Path of an open file; None if it is another one, or closed meanwhile."""
+    try:
+        try:
+            return os.readlink(link) if wanted.fits(host.look(link)) else None  # noqa: PTH115
+        except FileNotFoundError:  # closed, or of a made-up process
+            path = os.readlink(link)  # noqa: PTH115
+            return path if wanted.is_named(path) else None
+    except OSError:
+        return None
+
+
+def _mapped(folder: str, wanted: Wanted, host: Host) -> str | None:
+    """A shared writable mapping outlives its descriptor (proc_pid_maps(5))."""
+    try:
+        with open(f"{folder}/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
+            lines = [line for line in maps if _is_shared_and_writable(line)]
+    except OSError:
+        return None
+    for line in lines:
+        extent, _, _, device, inode, *rest = line.rstrip("\n").split(maxsplit=5)
+        path = rest[0] if rest else ""
+        major, _, minor = device.partition(":")
+        place = (os.makedev(int(major, 16), int(minor, 16)), int(inode))
+        file = _mapped_file(folder, extent, path, place, host)
+        if wanted.fits(file) or (not file.kind and wanted.is_named(path)):
+            return f"{path} mapped for writing"
+    return None
+
+
+def _is_shared_and_writable(line: str) -> bool:
+    permissions = line.partition(" ")[2][:4]
+    return permissions[1:2] == "w" and permissions[3:] == "s"
+
+
+def _mapped_file(folder: str, extent: str, path: str, place: tuple[int, int], host: Host) -> File:
+    """Only root may follow map_files; for others the path must lead to the file that is mapped."""
+    for link in (f"{folder}/map_files/{extent}", f"{folder}/root{path}"):
+        try:
+            file = host.look(link)
+        except OSError:
+            continue
+        if link.endswith(extent) or file.place == place:
+            return file
+    return File("", "", place)
+
+
+def _writes(fdinfo: Path) -> bool:
+    """Access mode of an open file (proc_pid_fdinfo(5): flags are octal)."""
+    for line in (read_text(fdinfo) or "").splitlines():
+        if line.startswith("flags:"):
+            return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
+    return False

@@ -1,0 +1,192 @@
+"""Made-up /sys and /proc of a host: drives, what stands on them, and processes that use them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from drivelab.drives import holders
+from drivelab.drives.loops import Backing
+from drivelab.drives.node import File
+from drivelab.drives.openers import Host
+
+EXTENT = "7f0000002000-7f0000003000"
+
+
+class Tree:
+    """A pretended /sys and /proc of a host whose system is on `system`; drives and what stands on them are added."""
+
+    def __init__(self, root: Path, partitions: dict[str, int]) -> None:
+        self.host = Host(root / "sys", root / "proc", self.look, self.backing)
+        self.sys, self.proc = root / "sys", root / "proc"
+        for folder in ("class/block", "dev/block", "block", "fs/btrfs"):
+            (self.sys / folder).mkdir(parents=True)
+        (self.proc / "self").mkdir(parents=True)
+        (self.proc / "swaps").write_text("Filename Type Size Used Priority\n")
+        (self.proc / "self/mountinfo").write_text("1 0 0:1 / /proc rw - proc proc rw\n")
+        self.nodes: list[str] = []
+        self.dev: dict[str, str] = {}
+        """Number of a node in /dev, where it is not that of the device of this name."""
+        self.files: dict[str, File] = {}
+        """What links of /proc lead to."""
+        self.images: dict[str, Backing] = {}
+        """What is behind loop devices."""
+        for drive, count in partitions.items():
+            self.add(drive)
+            for number in range(1, count + 1):
+                separator = "p" if drive[-1].isdigit() else ""
+                self.add(f"{drive}{separator}{number}", inside=drive)
+
+    def look(self, path: str) -> File:
+        if path in self.files:
+            return self.files[path]
+        name = path.removeprefix("/dev/")
+        if name not in self.nodes and path not in self.dev:
+            raise FileNotFoundError(path)
+        return File("b", self.dev.get(path) or self.number(name), (5, hash(path) & 0xFFFF))
+
+    def backing(self, name: str) -> Backing | None:
+        return self.images.get(name)
+
+    def number(self, node: str) -> str:
+        return (self.directory(node) / "dev").read_text().strip()
+
+    def directory(self, node: str) -> Path:
+        return (self.sys / "class/block" / node).resolve()
+
+    def add(self, node: str, inside: str | None = None) -> str:
+        directory = (self.directory(inside) if inside else self.sys / "devices/pci/block") / node
+        for folder in ("holders", "slaves"):
+            (directory / folder).mkdir(parents=True)
+        numbers = f"99:{len(self.nodes)}"
+        (directory / "dev").write_text(f"{numbers}\n")
+        (directory / "ro").write_text("0\n")
+        if inside:
+            (directory / "partition").write_text("1\n")
+        (self.sys / "class/block" / node).symlink_to(directory)
+        (self.sys / "dev/block" / numbers).symlink_to(directory)
+        self.nodes.append(node)
+        return node
+
+    def stack(self, below: str, kind: str = "dm") -> str:
+        """A mapping or array on a node: sysfs links both ways."""
+        above = self.add(f"{kind}-{len(self.nodes)}")
+        (self.directory(above) / kind).mkdir()
+        (self.directory(above) / "slaves" / below).symlink_to(self.directory(below))
+        (self.directory(below) / "holders" / above).symlink_to(self.directory(above))
+        return above
+
+    def mount(self, node: str, where: str = "/mnt/my\\040data", numbers: str | None = None, kind: str = "ext4") -> None:
+        numbers = numbers or (self.directory(node) / "dev").read_text().strip()
+        with (self.proc / "self/mountinfo").open("a") as file:
+            file.write(f"30 1 {numbers} / {where} rw shared:1 - {kind} /dev/{node} rw\n")
+
+    def swap(self, node: str) -> None:
+        with (self.proc / "swaps").open("a") as file:
+            file.write(f"/dev/{node} partition 100 0 -2\n")
+
+    def btrfs(self, node: str) -> None:
+        devices = self.sys / "fs/btrfs/1d2c-uuid/devices"
+        devices.mkdir(parents=True, exist_ok=True)
+        (devices / node).symlink_to(self.directory(node))
+
+    def loop(self, node: str) -> None:
+        backing = self.sys / "block/loop9/loop"
+        backing.mkdir(parents=True)
+        (backing / "backing_file").write_text(f"/dev/{node}\n")
+
+    def twin(self, node: str) -> str:
+        """A second path to the drive of a node, with as many partitions."""
+        drive = self.directory(node)
+        drive = drive.parent if (drive / "partition").exists() else drive
+        other = self.add(f"twin{len(self.nodes)}")
+        for path in (drive, self.directory(other)):
+            (path / "wwid").write_text(f"naa.5000-{drive.name}\n")
+        return self.add(f"{other}p1", inside=other)
+
+    def export(self, node: str) -> None:
+        folder = self.sys / "kernel/config/nvmet/subsystems/nqn.x/namespaces/1"
+        folder.mkdir(parents=True)
+        (folder / "device_path").write_text(f"/dev/{node}\n")
+
+    def opened(
+        self, node: str, flags: str = "0100002", pid: int = 0, path: str = "", *, thread: int | None = None
+    ) -> None:
+        """A process has a device open, by the path that it has in the process's own name space."""
+        process = self.process(pid)
+        if thread is not None:
+            process = process / "task" / str(thread)
+            process.mkdir(parents=True)
+        for folder in ("fd", "fdinfo"):
+            (process / folder).mkdir(exist_ok=True)
+        link = process / "fd/7"
+        link.symlink_to(path or f"/dev/{node}")
+        (process / "fdinfo/7").write_text(f"pos:\t0\nflags:\t{flags}\nmnt_id:\t5\n")
+        if path:
+            self.files[str(link)] = self.file(node)
+
+    def mapped(self, node: str, pid: int = 0, path: str = "", *, root: bool = True) -> None:
+        """A process has a device mapped; who is not root cannot follow map_files."""
+        process = self.process(pid)
+        path = path or f"/dev/{node}"
+        file = self.file(node)
+        place = f"{os.major(file.place[0]):02x}:{os.minor(file.place[0]):02x} {file.place[1]}"
+        lines = ("7f0000000000-7f0000001000 r--p 00000000 fe:00 1 /lib/x.so", f"{EXTENT} rw-s 0 {place} {path}")
+        (process / "maps").write_text("".join(f"{line}\n" for line in lines))
+        self.files[f"{process}/map_files/{EXTENT}" if root else f"{process}/root{path}"] = file
+
+    def file(self, node: str) -> File:
+        return File("b", self.number(node), (os.makedev(0, 5), 1000 + self.nodes.index(node)))
+
+    def process(self, pid: int) -> Path:
+        """A process, with the next free number if `pid` is 0."""
+        pid = pid or 4711 + sum(name.isdecimal() for name in os.listdir(self.proc))  # noqa: PTH208
+        process = self.proc / str(pid)
+        (process / "fd").mkdir(parents=True, exist_ok=True)
+        (process / "comm").write_text("qemu-system-x86\n")
+        return process
+
+    def image(self, loop: str, place: tuple[int, int]) -> str:
+        """Make a drive a loop device over a file."""
+        (self.directory(loop) / "loop").mkdir()
+        (self.directory(loop) / "loop/backing_file").write_text(f"/images/{loop}.img\n")
+        self.images[loop] = Backing(place, "")
+        return loop
+
+    def holder(self, name: str) -> str | None:
+        return holders.holder(name, self.host)
+
+
+def on_stack(mounting: Callable[[Tree, str], None], kind: str) -> Callable[[Tree, str], None]:
+    return lambda tree, node: mounting(tree, tree.stack(node, kind))
+
+
+def on_twin(use: Callable[[Tree, str], None]) -> Callable[[Tree, str], None]:
+    return lambda tree, node: use(tree, tree.twin(node))
+
+
+WAYS: dict[str, Callable[[Tree, str], None]] = {
+    "mount": Tree.mount,
+    "mount of a btrfs, whose numbers are no device's": lambda tree, node: tree.mount(node, numbers="0:45"),
+    "swap": Tree.swap,
+    "device mapper": lambda tree, node: tree.stack(node) and None,
+    "md": lambda tree, node: tree.stack(node, "md") and None,
+    "mount on device mapper": on_stack(Tree.mount, "dm"),
+    "swap on md": on_stack(Tree.swap, "md"),
+    "second device of a btrfs": Tree.btrfs,
+    "loop device": Tree.loop,
+    "a writing process": Tree.opened,
+    "a process with a name of its own for it": lambda tree, node: tree.opened(node, path="/srv/disk"),
+    "a thread that outlived the first": lambda tree, node: tree.opened(node, path="/dev/x", thread=4720),
+    "a mapping": Tree.mapped,
+    "a mapping of a node that is gone": lambda tree, node: tree.mapped(node, path="/dev/x (deleted)"),
+    "a mapping that only root may follow": lambda tree, node: tree.mapped(node, root=False),
+    "a target": Tree.export,
+    "mount through another path": on_twin(Tree.mount),
+    "swap through another path": on_twin(Tree.swap),
+    "root file system through another path": on_twin(lambda tree, node: tree.mount(node, "/")),
+    "the root file system": lambda tree, node: tree.mount(node, "/"),
+    "the root file system through two mappings": lambda tree, node: tree.mount(tree.stack(tree.stack(node)), "/"),
+    "read-only": lambda tree, node: (tree.directory("sdz") / "ro").write_text("1\n") and None,
+}

@@ -1,0 +1,68 @@
+"""Other processes that can write to a file or a device, each by another way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_OPEN = "import os, sys; os.open(sys.argv[1], os.O_RDWR); print(flush=True); sys.stdin.read()"
+_MAPPED = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+descriptor = os.open(sys.argv[1], os.O_RDWR)
+assert libc.mmap(None, ctypes.c_size_t(4096), 3, 1, descriptor, ctypes.c_long(0)) != ctypes.c_void_p(-1).value
+os.close(descriptor)
+print(flush=True)
+sys.stdin.read()
+"""
+_LEADERLESS = """
+import ctypes, os, sys, threading
+def write():
+    begun.wait()
+    os.open(sys.argv[1], os.O_RDWR)
+    print(flush=True)
+    sys.stdin.read()
+    os._exit(0)
+begun = threading.Event()
+threading.Thread(target=write).start()
+begun.set()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+@contextmanager
+def writer(path: Path) -> Iterator[None]:
+    """A process has the file open for writing."""
+    with _process(_OPEN, path):
+        yield
+
+
+@contextmanager
+def mapping(path: Path) -> Iterator[None]:
+    """A process has the file mapped, shared and writable, and its descriptor closed."""
+    with _process(_MAPPED, path):
+        yield
+
+
+@contextmanager
+def leaderless_writer(path: Path) -> Iterator[None]:
+    """A process whose first thread has ended has the file open for writing in another thread."""
+    with _process(_LEADERLESS, path):
+        yield
+
+
+@contextmanager
+def _process(code: str, path: Path) -> Iterator[None]:
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.stdin.close()
