@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.config.drives_sheet import SheetRow
-from drivelab.drives import holders, identity, node, signatures, sysfs
+from drivelab.drives import holders, identity, node, signatures, sysfs, tools
 from drivelab.drives.lock import Hold, exclusive
 from drivelab.drives.node import Node
 from drivelab.drives.openers import Host
@@ -22,6 +22,8 @@ from drivelab.virtual.model import DriveModel
 PASSING_S = 3.0
 """A program that has a drive open for less than this does not hold it."""
 _AGAIN_S = 0.05
+_READ_BYTES = 65536
+"""A multiple of all logical blocks."""
 _NOTHING = "Nothing was written."
 
 
@@ -129,14 +131,23 @@ def _refuse_unlisted(row: SheetRow) -> None:
 
 
 def _approve(row: SheetRow, opened: Node, *, own_hold: bool) -> ApprovedDevice:
+    where = f"{row.source}: drive '{row.drive}' at {opened.device}"
     serial = _refuse_other(row, opened)
+    if (words := _silence(opened)) is not None:
+        raise UserError(f"{where} cannot be read ({words}). {_NOTHING} Check the cable, and look at dmesg.")
     reason = lasting_holder(opened.path, opened.name, own_hold=own_hold)
     if reason is not None:
-        raise UserError(
-            f"{row.source}: drive '{row.drive}' at {opened.device} may not be used: {reason}; release it first. "
-            f"{_NOTHING}"
-        )
+        raise UserError(f"{where} may not be used: {reason}; release it first. {_NOTHING}")
     return ApprovedDevice(opened.device, opened.name, serial, row.virtual)
+
+
+def _silence(opened: Node) -> str | None:
+    """Return why a drive cannot be read, in words; None if it answers.
+
+    Asked past the page cache: who has a device open whose pages wait for a drive that hangs cannot even close it.
+    """
+    answer = tools.run("dd", f"if={opened.path}", "of=/dev/null", "iflag=direct", f"bs={_READ_BYTES}", "count=1")
+    return None if answer.status == 0 else answer.words
 
 
 def _refuse_other(row: SheetRow, opened: Node) -> str:

@@ -16,6 +16,7 @@ PACKAGES = {
     "nvme": "nvme-cli",
     "hdparm": "hdparm",
     "blkid": "util-linux",
+    "dd": "coreutils",
     "blkdiscard": "util-linux",
     "wipefs": "util-linux",
     "partx": "util-linux",

@@ -144,6 +144,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(guard.node, "of_descriptor", lambda descriptor, path: node)
     monkeypatch.setattr(guard, "actual_serial", lambda device, name: "S1")
     monkeypatch.setattr(guard, "holder", lambda device, name, own_hold=False: None)
+    monkeypatch.setattr(guard, "_silence", lambda opened: None)
     return node
 
 

@@ -106,7 +106,7 @@ HOLDER = guard.holder
 
 
 def test_no_drive_in_use_is_approved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_exclusive", None), ("_twin_in_use", None)):
+    for name, value in (("_exclusive", None), ("_twin_in_use", None), ("_silence", None)):
         monkeypatch.setattr(guard, name, lambda *_, value=value: value)
     monkeypatch.setattr(guard, "PASSING_S", 0.0)
     told: Counter[str] = Counter()
