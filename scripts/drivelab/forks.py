@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from socketserver import ForkingMixIn, StreamRequestHandler, UnixStreamServer
 
-from drivelab.parent import ending_with_parent
+from drivelab import parent
 
 _PR_SET_PDEATHSIG = 1
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -45,10 +45,9 @@ class Forks:
             listener.listen(socket.SOMAXCONN)
             self._socket = os.open(name, os.O_PATH | os.O_CLOEXEC)  # outlives its name, which nobody has to clear away
             os.close(place)
-            self._server = subprocess.Popen(
-                [*ending_with_parent("TERM"), sys.executable, "-m", __name__, str(listener.fileno()), *modules],
-                pass_fds=[listener.fileno()],
-                env={**os.environ, **_ONE_THREAD},
+            self._server = parent.start(
+                [sys.executable, "-m", __name__, str(listener.fileno()), *modules],
+                signal="TERM", pass_fds=[listener.fileno()], env={**os.environ, **_ONE_THREAD},
             )  # fmt: skip
         atexit.register(self.end)
 
@@ -96,10 +95,10 @@ class _Server(ForkingMixIn, UnixStreamServer):
         super().process_request(request, client_address)
 
 
-def _end_with(parent: int) -> None:
+def _end_with(server: int) -> None:
     """Have this process killed when its parent ends (prctl(2))."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
+    if os.getppid() != server:
         os._exit(1)
 
 

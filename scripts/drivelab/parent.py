@@ -1,18 +1,56 @@
-"""Processes that end with the one that started them, however that ends."""
+"""Starts programs that end with this process, however this process ends."""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 _STILL_THERE = 'test "$PPID" = "$0" && exec "$@"'
 
 
 def ending_with_parent(signal: str) -> list[str]:
-    """What goes before a command so that it gets the signal, `TERM` or `KILL`, when this process dies.
+    """Return the words before a command that gets the signal, `TERM`, `INT` or `KILL`, when this process dies.
 
-    setpriv(1) asks the kernel for it (prctl(2), PR_SET_PDEATHSIG; it is kept by what is executed then), which costs
-    less than running Python code between fork and exec. A parent that had died before that is noticed by the shell
-    after it: without, the command would wait for the end of whoever took the parent's place. The signal comes with the
-    end of the *thread* that started the command.
+    setpriv(1) asks the kernel for it (prctl(2), PR_SET_PDEATHSIG, which exec keeps and fork clears). That costs less
+    than running Python code between fork and exec. The shell after it notices a parent that died earlier: without the
+    shell, the command would wait for the end of its next parent. The signal comes with the end of the *thread* that
+    started the command, so that thread has to wait for it.
     """
     return ["setpriv", "--pdeathsig", signal, "sh", "-c", _STILL_THERE, str(os.getpid())]
+
+
+def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end and return its status and its output as text.
+
+    The command is killed when this process ends. `options` are those of subprocess.run; without them the command gets
+    no input, and its output is kept. Raises FileNotFoundError for a missing program, and what subprocess.run raises.
+    """
+    _require(command[0], **options)
+    settings: dict[str, Any] = {"encoding": "utf-8", "errors": "replace", "check": False} | options
+    if "input" not in settings:
+        settings.setdefault("stdin", subprocess.DEVNULL)
+    if "stdout" not in settings:
+        settings["capture_output"] = True
+    return subprocess.run([*ending_with_parent("KILL"), *command], **settings)
+
+
+def start(command: Sequence[str], *, signal: str = "KILL", **options: Any) -> subprocess.Popen[Any]:
+    """Start a command without input; it gets the `signal` of `ending_with_parent` when this process ends.
+
+    `options` are those of subprocess.Popen. Raises FileNotFoundError for a missing program.
+    """
+    _require(command[0], **options)
+    settings: dict[str, Any] = {"stdin": subprocess.DEVNULL} | options
+    return subprocess.Popen([*ending_with_parent(signal), *command], **settings)
+
+
+def _require(program: str, *, cwd: Path | None = None, env: Mapping[str, str] | None = None, **_: Any) -> None:
+    """Raise what subprocess raises: it would only see that setpriv is there."""
+    path = Path(cwd or "", program) if os.sep in program else program
+    if shutil.which(path, path=(env or os.environ).get("PATH")) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)

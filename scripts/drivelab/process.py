@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab import parent
 from drivelab.fio.document import CellFailed
-from drivelab.parent import ending_with_parent
 
 TICK_S = 1.0
 """How often a program that runs is looked after."""
@@ -55,15 +55,7 @@ def run_program(
     """
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
         started_s = time.monotonic()
-        process = subprocess.Popen(
-            [*ending_with_parent("KILL"), *command],
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            process_group=0,
-            pass_fds=inherited,
-        )
+        process = parent.start(command, cwd=directory, stdout=out, stderr=err, process_group=0, pass_fds=inherited)
         try:
             ended_s = _wait(process, started_s, on_tick, until, min(look_s, TICK_S))
         except BaseException as error:

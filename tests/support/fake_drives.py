@@ -63,6 +63,7 @@ class FakeDrive:
         methods = order.NVME if self.name.startswith("nvme") else order.SCSI_FLASH
         for target, value in {
             "drives.tools.run": self.run,
+            "drives.erasing.run": lambda name, *words, **options: self.run(*words, **options),
             "drives.sysfs.capacity_bytes": lambda name: self.capacity_bytes,
             "drives.sysfs.logical_block_bytes": lambda name: self.logical_block_bytes,
             "drives.purge.verification.actual_serial": lambda device, name: self.serial,

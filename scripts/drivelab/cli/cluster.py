@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from drivelab import parent
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
 from drivelab.stages.planning import Campaign
@@ -53,7 +53,7 @@ class Submission:
         others = [job for job in jobs if job not in at_work]
         said = []
         if others:
-            subprocess.run(["scancel", *others], check=False)
+            parent.run(["scancel", *others])
             said.append(f"Left in the queue by a run that was killed, and cancelled: jobs {', '.join(others)}.")
         if at_work:
             said.append(f"Still at work from a run that was killed, and waited for: jobs {', '.join(at_work)}.")
@@ -70,7 +70,7 @@ class Submission:
             return [f"What is in the queue was not cancelled: {error}"]
         if not jobs:
             return []
-        subprocess.run(["scancel", *jobs], check=False)
+        parent.run(["scancel", *jobs])
         return [f"Cancelled in Slurm: jobs {', '.join(jobs)}."]
 
     def _queue(self) -> dict[str, bool]:
@@ -80,7 +80,7 @@ class Submission:
         """
         if not self._is_slurm:
             return {}
-        done = subprocess.run(_SQUEUE, capture_output=True, text=True, check=False)
+        done = parent.run(_SQUEUE)
         if done.returncode != 0:
             words = (done.stderr.strip().splitlines() or ["no word"])[-1]
             raise UserError(f"Slurm does not answer ({words}); see that 'squeue' works here, and run again")

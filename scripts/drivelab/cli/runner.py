@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from drivelab import parent
 from drivelab.cli import cluster, cluster_log
 from drivelab.cli.progress_view import ProgressView
 from drivelab.errors import UserError
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
-from drivelab.parent import ending_with_parent
 from drivelab.recording.places import RUN_LOCK
 from drivelab.stages import consent, failures, locks
 from drivelab.stages.budget import require_within
@@ -138,18 +138,11 @@ def _snakemake(
         if profile is not None:
             arguments += ["--profile", str(profile)]
     # In the background of a script SIGINT is ignored, and that is inherited: it is what ends Snakemake below.
-    command = ["env", "--default-signal=INT", *ending_with_parent("KILL"), sys.executable, "-m", "snakemake",
-               *arguments, "--config", f"study={path}", "--nocolor"]  # fmt: skip
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "snakemake", *arguments,
+               "--config", f"study={path}", "--nocolor"]  # fmt: skip
     view = ProgressView(campaign)
     with log.open("w") as output:
-        process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            env=environment,
-            process_group=0,
-        )
+        process = parent.start(command, stdout=output, stderr=subprocess.STDOUT, env=environment, process_group=0)
         try:
             with view:
                 while process.poll() is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.errors import UserError
+from drivelab.parent import start
 
 ROOT = Path(__file__).resolve().parents[3]
 # pytest's exit statuses
@@ -55,7 +55,7 @@ def _pytest(*arguments: str) -> int:
 
 
 def _run(*command: str) -> int:
-    with subprocess.Popen(command, cwd=ROOT) as process:
+    with start(command, signal="INT", cwd=ROOT, stdin=None) as process:
         while True:
             try:
                 return process.wait()

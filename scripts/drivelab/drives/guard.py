@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.config.drives_sheet import SheetRow
-from drivelab.drives import holders, identity, node, signatures, sysfs, tools
+from drivelab.drives import erasing, holders, identity, node, signatures, sysfs, tools
 from drivelab.drives.lock import Hold, exclusive
 from drivelab.drives.node import Node
 from drivelab.drives.openers import Host
@@ -119,6 +119,7 @@ def _opened(row: SheetRow, device: str) -> Iterator[Node]:
                 f"{where} is not attached: there is no block device {device} ({error.strerror or error}). "
                 "Check the cable and the path."
             ) from None
+        erasing.wait_until_ended(opened.name)
         yield opened
 
 

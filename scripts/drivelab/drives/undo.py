@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from drivelab import parent
 from drivelab.drives.sysfs import read_text
 
 _COMMAND_TIMEOUT_S = 60.0
@@ -71,10 +72,7 @@ def _perform_command(change: Command) -> str | None:
     if any(line.split()[:1] == [change.argv[-1]] for line in listed):
         return None
     try:
-        done = subprocess.run(
-            change.argv, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False,
-            timeout=_COMMAND_TIMEOUT_S,
-        )  # fmt: skip
+        done = parent.run(change.argv, timeout=_COMMAND_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{' '.join(change.argv)} failed ({error})"
     words = done.stderr.strip().splitlines()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from drivelab import parent
 from drivelab.drives import tools
 from drivelab.drives.guard import HeldDevice
 from drivelab.errors import UserError
@@ -28,7 +28,7 @@ def fio_version() -> str:
     program = shutil.which("fio")
     if program is None:
         raise UserError("fio is not installed; run ./drivelab setup, or install the package fio")
-    text = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    text = parent.run([program, "--version"]).stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", text)
     if match is None or (int(match[1]), int(match[2])) < OLDEST:
         raise UserError(f"fio is {text or 'of unknown version'}, drivelab needs 3.33 or newer; install a newer fio")
@@ -40,7 +40,7 @@ def choose_engine(device: HeldDevice) -> str:
     words = ""
     for engine in ("io_uring", "libaio"):
         probe = tools.run("fio", "--name=probe", f"--filename={device.path}", f"--ioengine={engine}", "--rw=read",
-                          "--bs=4096", "--number_ios=1", "--direct=1", "--size=1m", "--readonly",
+                          "--thread", "--bs=4096", "--number_ios=1", "--direct=1", "--size=1m", "--readonly",
                           timeout_s=GRACE_S)  # fmt: skip
         if probe.status == 0:
             return engine

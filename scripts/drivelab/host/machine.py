@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from drivelab import parent
 from drivelab.drives.sysfs import block_dir, read_text
 
 _STA_UNSYNC = 0x40
@@ -23,10 +24,7 @@ def ask(*argv: str) -> str | None:
     if shutil.which(argv[0]) is None:
         return None
     try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False,
-            timeout=_PROGRAM_TIMEOUT_S,
-        )  # fmt: skip
+        done = parent.run(argv, timeout=_PROGRAM_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None

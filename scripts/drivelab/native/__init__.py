@@ -10,11 +10,11 @@ import ctypes
 import functools
 import hashlib
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from drivelab import parent
 from drivelab.errors import UserError
 
 SOURCES = Path(__file__).parent
@@ -65,7 +65,7 @@ def _build(product: Path, folder: Path, compiler: Sequence[str], libraries: Sequ
     part = product.with_name(f"{product.name}.{os.getpid()}.part")
     command = [*compiler, "-o", str(part), *(str(path) for path in sorted(folder.glob("*.c"))), *libraries]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = parent.run(command)
     except FileNotFoundError:
         raise UserError(f"there is no C compiler '{compiler[0]}'; install gcc and libc6-dev") from None
     if done.returncode:

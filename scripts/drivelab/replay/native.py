@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from drivelab import parent
 from drivelab.errors import UserError
 from drivelab.fio.document import CellFailed
 from drivelab.native import engine_path
@@ -60,7 +60,7 @@ class EngineOptions:
 
 def possible() -> str | None:
     """Why io_uring cannot be used here, in words, or None."""
-    done = subprocess.run([_program(), "--possible"], capture_output=True, text=True, check=False)
+    done = parent.run([_program(), "--possible"])
     return None if done.returncode == 0 else _words(done.stderr)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from drivelab import parent
 from drivelab.errors import UserError
-from drivelab.parent import ending_with_parent
 from drivelab.report.outcome import TONES
 from drivelab.report.view import Banner, Cell, Fact, Figure, Headline, Page, Report, Table, outcomes
 
@@ -57,10 +56,8 @@ def write_pdf(said: dict[str, Any], output: Path) -> None:
     The same pages give the same bytes. Raises UserError for a figure that cannot be drawn.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
-    command = [*ending_with_parent("KILL"), sys.executable, "-m", "drivelab.report.typeset", str(output)]
-    done = subprocess.run(
-        command, input=json.dumps(said, ensure_ascii=False), stderr=subprocess.PIPE, encoding="utf-8", check=False
-    )
+    command = [sys.executable, "-m", "drivelab.report.typeset", str(output)]
+    done = parent.run(command, input=json.dumps(said, ensure_ascii=False))
     if done.returncode:
         raise UserError(
             f"the pages of the tests cannot be laid out: {done.stderr.strip() or 'no memory was left'}; "

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from drivelab import parent
 from drivelab.errors import UserError
-from drivelab.parent import ending_with_parent
 from drivelab.recording.writer import MANIFEST, write_json
 from drivelab.stages.failures import SAID, sentences
 from drivelab.stages.fleet import OUTCOME, evidence_digest, stamp_of
@@ -32,13 +32,11 @@ def carry_out(study: Path, drive: str, stamp: str, cores: int, output: Path, opt
     log = campaign.study.results / "logs/snakemake.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     config = [f"study={study}", f"drive={drive}", *options]
-    command = [*ending_with_parent("KILL"), sys.executable, "-m", "snakemake", "--nolock", "--cores", str(cores),
+    command = [sys.executable, "-m", "snakemake", "--nolock", "--cores", str(cores),
                "--nocolor", "--config", *config]  # fmt: skip
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
     with log.open("w") as file:
-        status = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False
-        ).returncode
+        status = parent.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment).returncode
     if status < 0:
         print(f"{SAID}the part of drive '{drive}' was killed by signal {-status}; run again to go on", file=sys.stderr)
         return 1

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from drivelab import parent
 from drivelab.errors import UserError
-from drivelab.parent import ending_with_parent
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.stages.barrier import Barrier, conduct, pair
@@ -114,10 +114,9 @@ def _processes(
             for plan, plan_file, seal in zip(plans, plan_files, seals, strict=True):
                 connections[plan.drive], theirs = (stack.enter_context(one) for one in pair())
                 command = [sys.executable, "-c", _COMMAND, "measure", str(plan_file), "--after", str(seal)]
-                processes[plan.drive] = subprocess.Popen(
-                    [*ending_with_parent("TERM"), *command, "--barrier", str(theirs.fileno())],
-                    pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-                )  # fmt: skip
+                processes[plan.drive] = parent.start(
+                    [*command, "--barrier", str(theirs.fileno())], signal="TERM", pass_fds=[theirs.fileno()]
+                )
                 theirs.close()
             yield processes, connections
         finally:

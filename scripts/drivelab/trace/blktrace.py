@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TextIO
 
+from drivelab import parent
 from drivelab.errors import UserError
 from drivelab.trace.capturing import tracer
 from drivelab.trace.capturing.disk import Disk
@@ -67,11 +68,11 @@ class Blktrace:
         try:
             recover(self._run)
             # blktrace ends its trace in the kernel when it is interrupted, so that is what it gets if we are killed.
-            command = ["setpriv", "--pdeathsig", "INT", "blktrace", "-d", self._disk.device,
+            command = ["blktrace", "-d", self._disk.device,
                        "-b", str(BUFFER_KIB), "-n", str(BUFFERS),
                        "-D", str(self._output.parent), "-o", self._output.name]  # fmt: skip
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            self._process = parent.start(
+                command, signal="INT", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                 start_new_session=True,
             )  # fmt: skip
             self._wait_until_open(self._process)
@@ -186,7 +187,7 @@ def recover(run: Path = RUN) -> None:
                 raise UserError(f"blktrace (process {body['pid']}) is still at work; wait for it, or interrupt it")
             device = Path(body["trace"]).parent.name
             if tracer.text(Path(body["trace"]) / "enable") == "1":
-                subprocess.run(["blktrace", "-k", f"/dev/{device}"], capture_output=True, check=False)
+                parent.run(["blktrace", "-k", f"/dev/{device}"])
         journal.unlink(missing_ok=True)
 
 

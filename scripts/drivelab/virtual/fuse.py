@@ -12,11 +12,12 @@ import fcntl
 import os
 import re
 import stat
-import subprocess
 import time
 from errno import ENOSYS, ERANGE
 from pathlib import Path
 from struct import Struct
+
+from drivelab import parent
 
 PROTOCOL_MAJOR = 7
 PROTOCOL_MINOR = 38
@@ -230,7 +231,7 @@ def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
     """Loop device with direct I/O and sectors of that size over a file. Raises OSError with losetup's words."""
     free_loop_device()
     command = ["losetup", "--find", "--show", "--direct-io=on", f"--sector-size={sector_bytes}", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = parent.run(command)
     if done.returncode != 0:
         raise OSError(f"losetup: {done.stderr.strip()}")
     return done.stdout.strip()
@@ -248,7 +249,7 @@ def loop_devices(file: Path) -> list[str]:
 
 def detach_loop(device: str, file: Path, timeout_s: float) -> bool:
     """Detach a loop device from `file`; False if users keep it open, then the kernel does it after the last of them."""
-    subprocess.run(["losetup", "--detach", device], capture_output=True, check=False)
+    parent.run(["losetup", "--detach", device])
     deadline_s = time.monotonic() + timeout_s
     while device in loop_devices(file):
         if time.monotonic() > deadline_s:

@@ -21,6 +21,7 @@ from typing import Any
 
 from drivelab.drives.lock import is_held
 from drivelab.errors import UserError
+from drivelab.parent import run
 from drivelab.run_directory import run_directory
 from drivelab.virtual import daemon, fuse
 from drivelab.virtual.faults import Fault
@@ -207,8 +208,8 @@ def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
     command = [sys.executable, "-S", "-P", "-m", "drivelab.virtual.server", name, str(mount_point), str(log)]
     command += [] if file is None else [str(file)]
     try:
-        done = subprocess.run(
-            command, input=json.dumps(model.to_mapping()), capture_output=True, text=True, check=True,
+        done = run(
+            command, input=json.dumps(model.to_mapping()), check=True, start_new_session=True,
             env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])}, timeout=_START_TIMEOUT_S,
         )  # fmt: skip
         device = fuse.attach_loop(mount_point, model.logical_block_bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drivelab.drives import ata, tools
+from drivelab.drives import ata, erasing
 from drivelab.drives.ata import Ata
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
@@ -52,7 +52,8 @@ def _carry_out(device: HeldDevice, say: Say, *, enhanced: bool) -> dict[str, Any
     option = "--security-erase-enhanced" if enhanced else "--security-erase"
     try:
         text = f"ATA {'enhanced ' if enhanced else ''}security erase"
-        output = attended(say, text, minutes * 60.0 if minutes else None, "hdparm", *_arguments(device, option))
+        expected_s = minutes * 60.0 if minutes else None
+        output = attended(device.name, say, text, expected_s, "hdparm", *_arguments(device, option))
     finally:
         erased = _without_password(device)
     if not erased:
@@ -98,7 +99,7 @@ def _identify(device: HeldDevice) -> Ata:
 
 def _hdparm(device: HeldDevice, option: str) -> None:
     """The exit status says nothing, so it is not looked at."""
-    tools.run("hdparm", *_arguments(device, option))
+    erasing.run(device.name, "hdparm", *_arguments(device, option))
 
 
 def _arguments(device: HeldDevice, option: str) -> list[str]:

@@ -28,7 +28,7 @@ def _no_trim(device: HeldDevice) -> str | None:
 def _trim(device: HeldDevice, say: Say) -> dict[str, Any]:
     """One call for the whole drive, so that no seam falls into a unit that the drive only discards as a whole."""
     arguments = ["--force", device.path]
-    output = attended(say, "TRIM of the whole drive", None, "blkdiscard", *arguments)
+    output = attended(device.name, say, "TRIM of the whole drive", None, "blkdiscard", *arguments)
     if output.status != 0:
         raise UserError(f"{device.device}: TRIM failed ({output.words}); try another method, such as overwrite")
     return {"command": ["blkdiscard", *arguments]}

@@ -61,7 +61,7 @@ def _carry_out(device: HeldDevice, say: Say, setting: int) -> dict[str, Any]:
         "format", device.path, f"--lbaf={before.lba_format}", f"--ses={setting}", f"--ms={before.extended_metadata}",
         f"--pi={before.protection}", f"--pil={before.protection_first}", f"--timeout={_COMMAND_TIMEOUT_MS}", "--force",
     ]  # fmt: skip
-    output = attended(say, f"nvme format --ses={setting}", None, "nvme", *arguments)
+    output = attended(device.name, say, f"nvme format --ses={setting}", None, "nvme", *arguments)
     if output.status != 0 and "success" not in output.stdout.lower():
         raise UserError(f"{device.device}: nvme format failed ({output.words}); try another method")
     after = _layout(device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from drivelab.drives import nvme, tools
+from drivelab.drives import erasing, nvme
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.deallocated import declared_byte
 from drivelab.drives.purge.method import Leaves, Method, Promise
@@ -70,7 +70,7 @@ def _carry_out(device: HeldDevice, say: Say, action: int) -> dict[str, Any]:
     if action == _OVERWRITE:
         pattern = 0xFFFFFFFF if declared_byte(device) == 0xFF else 0
         arguments += ["--owpass=1", f"--ovrpat={pattern:#x}"]
-    output = tools.run("nvme", *arguments)
+    output = erasing.run(device.name, "nvme", *arguments)
     if output.status != 0:
         raise UserError(f"{device.device}: nvme sanitize was refused ({output.words}); try another method")
     until_done(lambda: _ask(device, controller), say, f"{device.device}: sanitize")
@@ -93,7 +93,7 @@ def _ask(device: HeldDevice, controller: str) -> Progress:
     log = _log(device, controller)
     now = status(log)
     if now == _FAILED:
-        left = tools.run("nvme", "sanitize", controller, f"--sanact={_EXIT_FAILURE}")
+        left = erasing.run(device.name, "nvme", "sanitize", controller, f"--sanact={_EXIT_FAILURE}")
         raise UserError(
             f"{device.device}: the drive says that sanitize failed (SSTAT 3); "
             + ("its failure mode was left" if left.status == 0 else f"it stays in its failure mode ({left.words})")

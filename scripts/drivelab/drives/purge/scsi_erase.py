@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from drivelab.drives import scsi, tools
+from drivelab.drives import erasing, scsi, tools
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
 from drivelab.drives.purge.waiting import Progress, Say, until_done
@@ -61,7 +61,7 @@ def _no_format(device: HeldDevice) -> str | None:
 def _sanitize(device: HeldDevice, say: Say, kind: str) -> dict[str, Any]:
     pattern = ["--zero", "--count=1"] if kind == "overwrite" else []
     arguments = [f"--{kind}", *pattern, "--ause", "--early", "--quick", device.path]
-    output = tools.run("sg_sanitize", *arguments)
+    output = erasing.run(device.name, "sg_sanitize", *arguments)
     if output.status != 0:
         raise UserError(f"{device.device}: SANITIZE was refused ({output.words}); try another method")
     until_done(lambda: _ask(device), say, f"{device.device}: SCSI sanitize")
@@ -72,7 +72,7 @@ def _format(device: HeldDevice, say: Say) -> dict[str, Any]:
     capacity = tools.run("sg_readcap", "--long", "--readonly", device.path)
     information, usage = _PROTECTION[parse_protection(capacity.stdout)]
     arguments = ["--format", f"--fmtpinfo={information}", f"--pfu={usage}", "--early", "--quick", device.path]
-    output = tools.run("sg_format", *arguments)
+    output = erasing.run(device.name, "sg_format", *arguments)
     if output.status != 0:
         raise UserError(f"{device.device}: FORMAT UNIT was refused ({output.words}); try another method")
     until_done(lambda: _ask(device), say, f"{device.device}: SCSI format")
@@ -100,7 +100,7 @@ def _ask(device: HeldDevice) -> Progress:
 
 def _leave_failure(device: HeldDevice) -> None:
     """EXIT FAILURE MODE, allowed because the sanitize was started with AUSE; without effect after a failed format."""
-    tools.run("sg_sanitize", "--fail", "--quick", device.path)
+    erasing.run(device.name, "sg_sanitize", "--fail", "--quick", device.path)
 
 
 def _sanitizing(kind: str, title: str, promises: Promise) -> Method:

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from drivelab.drives import sysfs, tools
+from drivelab.drives import erasing, sysfs, tools
 from drivelab.drives.guard import HeldDevice, actual_serial
 from drivelab.drives.purge import by_host, canaries, nvme_sanitize, raw, scsi_erase
 from drivelab.drives.purge.canaries import Geometry, Sample
@@ -157,7 +157,7 @@ def _judge_writable(device: HeldDevice, geometry: Geometry) -> None:
         if drive.read(offset, length) != data:
             raise OSError(f"what was written at byte {offset} does not read back")
         if by_host.discards(device.name):
-            tools.run("blkdiscard", "--force", f"--offset={offset}", f"--length={unit}", device.device)
+            erasing.run(device.name, "blkdiscard", "--force", f"--offset={offset}", f"--length={unit}", device.path)
         if before is not None and drive.read(offset, length) != before:
             drive.write(offset, before)
             drive.sync()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from drivelab.drives import tools
+from drivelab.drives import erasing
 from drivelab.drives.tools import Output
 from drivelab.errors import UserError
 from drivelab.units import format_duration
@@ -53,14 +53,15 @@ def until_done(ask: Callable[[], Progress], say: Say, text: str) -> None:
     say(text, 1.0)
 
 
-def attended(say: Say, text: str, expected_s: float | None, program: str, *arguments: str) -> Output:
-    """Run a program that returns when the drive has finished, and tell meanwhile how far it should be.
+def attended(name: str, say: Say, text: str, expected_s: float | None, program: str, *arguments: str) -> Output:
+    """Run a program that returns when the drive `name` has finished, and say meanwhile how far it should be.
 
-    An interrupt is raised only when the program has ended: an erase that has begun cannot be called back.
+    An interrupt is raised only when the program has ended: an erase that has begun cannot be called back. If this
+    process is killed, the program goes on, and the next command waits for it (`drivelab.drives.erasing`).
     """
     started_s = now()
     with ThreadPoolExecutor(max_workers=1) as pool:
-        future = pool.submit(tools.run, program, *arguments, timeout_s=COMMAND_TIMEOUT_S)
+        future = pool.submit(erasing.run, name, program, *arguments, timeout_s=COMMAND_TIMEOUT_S)
         done = False
         while not done:
             say(text, min((now() - started_s) / expected_s, 0.99) if expected_s else None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from drivelab import parent
 from drivelab.drives.node import refuse_stale
 from drivelab.errors import UserError
 from drivelab.trace.capturing.processes import alive, started
@@ -125,9 +125,7 @@ def checked(
 ) -> str:
     """Output of a command; raises UserError with its last word when it fails."""
     try:
-        done = subprocess.run(
-            command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment
-        )
+        done = parent.run(command, cwd=cwd, env=environment)
     except FileNotFoundError:
         raise UserError(f"{what} failed: there is no program '{command[0]}'; install it") from None
     if done.returncode:

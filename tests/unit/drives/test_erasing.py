@@ -1,0 +1,140 @@
+"""What becomes of a drive's programs when the stage that started them is killed."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from drivelab.drives import erasing, tools
+from drivelab.errors import UserError
+
+DRIVE = "nvme9n1"
+START = """
+import sys
+from drivelab.drives import erasing, tools
+run, *words = sys.argv[1:]
+erasing.run("nvme9n1", *words) if run == "erasing" else tools.run(*words)
+"""
+PATIENCE_S = 60.0
+"""Only ends a test that has failed."""
+
+
+class Program:
+    """A shell script that says its process number, and ends when it is told to."""
+
+    def __init__(self, folder: Path, runner: str) -> None:
+        self.numbers, self.gate = folder / "numbers", folder / "gate"
+        os.mkfifo(self.numbers)
+        os.mkfifo(self.gate)
+        script = f"echo $$ >{self.numbers}; read answer <{self.gate}; echo erased"
+        self.stage = subprocess.Popen([sys.executable, "-c", START, runner, "sh", "-c", script])
+        self.pid = int(self.numbers.read_text())
+        self.descriptor = os.pidfd_open(self.pid)
+
+    def has_ended(self, timeout_s: float) -> bool:
+        return bool(select.select([self.descriptor], [], [], timeout_s)[0])
+
+    def finish(self) -> None:
+        self.gate.write_text("go on\n")
+
+    def kill_stage(self) -> None:
+        self.stage.kill()
+        self.stage.wait()
+
+    def close(self) -> None:
+        self.kill_stage()
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
+        os.close(self.descriptor)
+
+
+@pytest.fixture(autouse=True)
+def run_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path / "run"))
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[list[Program]]:
+    started: list[Program] = []
+    yield started
+    for program in started:
+        program.close()
+
+
+def test_a_program_that_asks_a_drive_ends_with_its_stage(tmp_path: Path, programs: list[Program]) -> None:
+    programs.append(Program(tmp_path, "tools"))
+    programs[0].kill_stage()
+    assert programs[0].has_ended(PATIENCE_S), "it outlived its stage"
+
+
+def test_an_erase_outlives_its_stage_and_the_next_command_waits(
+    tmp_path: Path, programs: list[Program], capfd: pytest.CaptureFixture[str]
+) -> None:
+    programs.append(program := Program(tmp_path, "erasing"))
+    while not any(record.stat().st_size for record in (tmp_path / "run/erasing").iterdir()):
+        assert program.stage.poll() is None, "the stage ended without a record of its program"
+    program.kill_stage()
+    waited = threading.Event()
+
+    def wait() -> None:
+        erasing.wait_until_ended(DRIVE)
+        assert program.has_ended(0), "the wait was over before the erase"
+        waited.set()
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    while not (said := capfd.readouterr().out):
+        assert waiting.is_alive(), "it did not wait"
+    assert said.startswith(f"drive {DRIVE}: 'sh -c ")
+    assert f"(process {program.pid}), started by a stage that was killed, still erases the drive." in said
+    assert not waited.is_set()
+    assert not program.has_ended(0)
+    program.finish()
+    assert waited.wait(PATIENCE_S)
+    erasing.wait_until_ended(DRIVE)
+    assert capfd.readouterr().out == ""
+    assert list((tmp_path / "run/erasing").iterdir()) == []
+
+
+def test_other_drives_need_not_wait(tmp_path: Path, programs: list[Program], capfd: pytest.CaptureFixture[str]) -> None:
+    programs.append(program := Program(tmp_path, "erasing"))
+    program.kill_stage()
+    erasing.wait_until_ended("nvme8n1")
+    assert capfd.readouterr().out == ""
+
+
+def test_the_terminal_of_the_stage_does_not_reach_an_erase(tmp_path: Path, programs: list[Program]) -> None:
+    programs.append(program := Program(tmp_path, "erasing"))
+    assert os.getsid(program.pid) == program.pid
+    assert os.getsid(program.stage.pid) != program.pid
+
+
+def test_the_output_of_an_erase_is_kept_and_its_record_is_not(tmp_path: Path) -> None:
+    output = erasing.run(DRIVE, "sh", "-c", "echo out; echo complaint >&2; exit 3")
+    assert output == tools.Output(3, "out\n", "complaint\n")
+    assert list((tmp_path / "run/erasing").iterdir()) == []
+
+
+def test_an_erase_that_takes_longer_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    output = erasing.run(DRIVE, "sh", "-c", f"read answer <{gate}", timeout_s=0.01)
+    assert output.status == tools.NO_ANSWER
+    gate.write_text("go on\n")
+    erasing.wait_until_ended(DRIVE)
+
+
+def test_without_a_run_directory_nothing_is_erased(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(UserError, match=r"drive nvme9n1 is not erased: .* cannot be written"):
+        erasing.run(DRIVE, "touch", str(tmp_path / "erased"))
+    assert not (tmp_path / "erased").exists()
