@@ -22,7 +22,7 @@ from drivelab.stages.locks import held
 from drivelab.stages.planning import Campaign
 from drivelab.stages.scheduling import Scheduling
 from drivelab.stages.writable import require_writable
-from drivelab.termination import on_sigterm
+from drivelab.termination import on_termination
 
 try:
     png = str(config.get("png", "yes")).lower() in ("yes", "true")  # what is given by --config is text
@@ -89,7 +89,7 @@ else:
 
 onstart:
     layout.claim()
-    on_sigterm(workflow.scheduler.exit_gracefully)
+    on_termination(workflow.scheduler.exit_gracefully)
     if workflow.local_exec and workflow.is_main_process:
         # What the scripts of each recording import.
         imported = [

@@ -126,6 +126,7 @@ def main() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when its client does
     signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with _Server("", _Handler, bind_and_activate=False) as server:
         server.socket.close()
         server.socket = socket.socket(fileno=int(sys.argv[1]))

@@ -19,7 +19,8 @@ def dd(device: str, count: int = 50) -> list[str]:
 
 
 def background(code: str) -> subprocess.Popen[bytes]:
-    """Python code in a process of its own."""
+    """Python code in a process of its own, which signals end as they end the drivelab command."""
+    code = f"from drivelab.termination import end_in_order; end_in_order()\n{code}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     return subprocess.Popen([sys.executable, "-c", code], env=environment)
 

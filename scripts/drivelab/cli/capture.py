@@ -33,9 +33,9 @@ def _capture(options: argparse.Namespace) -> int:
 
     try:
         report = capture(options.device, options.command, options.output, backend=options.backend)
-    except (KeyboardInterrupt, SystemExit) as stopped:
+    except KeyboardInterrupt:
         print("drivelab: interrupted; the tracer is as it was before, and there is no capture", file=sys.stderr)
-        return 130 if isinstance(stopped, KeyboardInterrupt) else int(stopped.code or 1)
+        return 130
     if options.json:
         print(json.dumps(asdict(report), indent=1))
     else:

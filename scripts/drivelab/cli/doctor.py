@@ -70,14 +70,21 @@ def _doctor(options: argparse.Namespace) -> int:
 def _apply(scenario: str, drives: Sequence[str], temporary: Any) -> list[str]:
     """Words of what was set. Raises UserError without root."""
     from drivelab.host.settings import apply
+    from drivelab.termination import deferred
 
     if os.geteuid() != 0:
         raise UserError(
             "doctor --apply: host settings can be changed by root only, so nothing was set; run it with sudo, or set "
             "what drivelab doctor tells of by hand"
         )
-    temporary.claim_by_hand()
-    lines = [part for text in apply(scenario, drives, temporary) for part in _wrapped(text, "  ")]
+    is_new = temporary.claim_by_hand()
+    try:
+        lines = [part for text in apply(scenario, drives, temporary) for part in _wrapped(text, "  ")]
+    except BaseException:
+        if is_new:  # what was set before is not this command's to put back
+            with deferred():
+                temporary.end_by_hand()
+        raise
     return [
         "What deviated:" if lines else "Nothing deviates that could be set.",
         *lines,

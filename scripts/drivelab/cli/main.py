@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -76,13 +75,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 done, 1 something failed, 2 the user can mend it, 130 interrupted.
+    """Run a command; returns 0 done, 1 something failed, 2 the user can mend it, 130 interrupted by a signal.
 
-    The imports of the subcommands are part of it: Ctrl-C is answered the same way from the beginning.
+    The imports of the subcommands are part of it: signals are answered the same way from the beginning.
     """
     try:
+        from drivelab.termination import end_in_order
+
+        end_in_order()
         options = parser().parse_args(arguments)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         return int(options.handler(options))
     except UserError as error:
         print(f"drivelab: {error}", file=sys.stderr)

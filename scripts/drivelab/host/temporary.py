@@ -20,6 +20,7 @@ from drivelab.drives.sysfs import read_text
 from drivelab.drives.undo import Command, Undo, Write, from_mapping, perform
 from drivelab.errors import UserError
 from drivelab.run_directory import run_directory
+from drivelab.termination import deferred
 from drivelab.virtual.fuse import process_state
 
 __all__ = ["Command", "Temporary", "Undo", "Write"]
@@ -76,14 +77,21 @@ class Temporary:
                 say(text)
             yield self
         finally:
-            for text in self._release():
+            with deferred():
+                words = self._release()
+            for text in words:
                 say(text)
 
-    def claim_by_hand(self) -> None:
-        """Keep changes beyond this process: until the next study on this host has ended, or `restore`."""
+    def claim_by_hand(self) -> bool:
+        """Keep changes beyond this process: until the next study on this host has ended, or `restore`.
+
+        Returns whether the claim is new.
+        """
         with self._locked():
             self._recover()
+            is_new = not (self._claims / _BY_HAND).exists()
             (self._claims / _BY_HAND).touch()
+            return is_new
 
     def end_by_hand(self) -> list[str]:
         """End a claim by hand; puts everything back unless a study still runs. Returns what was put back, in words."""

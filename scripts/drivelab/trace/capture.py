@@ -6,8 +6,6 @@ import json
 import os
 import platform
 import shutil
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,10 +13,10 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
-from typing import Any, Protocol
+from typing import Protocol
 
 from drivelab.errors import UserError
+from drivelab.termination import deferred
 from drivelab.trace import blktrace, ftrace
 from drivelab.trace.blktrace import Blktrace, RefusedError
 from drivelab.trace.capturing import command as running
@@ -102,10 +100,8 @@ def capture(
     if not command or shutil.which(command[0]) is None:
         raise UserError(f"command '{' '.join(command)}': there is no program '{''.join(command[:1])}'; check its name")
     _prepare(output, disk)
-    stopped = (KeyboardInterrupt, SystemExit)
     with (
-        _removed_when(stopped, output),
-        _signals_raise(),
+        _removed_when(KeyboardInterrupt, output),
         nullcontext(guard) if guard else guardian.watch() as guard,
     ):
         with _removed_when(UserError, output):
@@ -121,7 +117,8 @@ def capture(
             completed, changed = disk.completed() - before, disk.facts() != facts
             lost = tracing.stop()
         except BaseException:
-            tracing.abandon()
+            with deferred():
+                tracing.abandon()
             raise
     counts = tracing.counts()
     lost.update(counts.lost)
@@ -216,27 +213,6 @@ def _doubts(disk: Disk, counts: Counts, completed: int, changed: bool) -> dict[s
         text = f"{disk.device} completed {completed} requests by its own counters, the trace has {counts.completions}"
         return {"completions_missing": (missing, text)}
     return {}
-
-
-@contextmanager
-def _signals_raise() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the process through its `finally` clauses, as SIGINT does anyway.
-
-    Only a main thread can do that; elsewhere the journal is what is left.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, _: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before: dict[int, Any] = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _locked_down() -> bool:

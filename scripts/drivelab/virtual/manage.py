@@ -23,6 +23,7 @@ from drivelab.drives.lock import is_held
 from drivelab.errors import UserError
 from drivelab.parent import run
 from drivelab.run_directory import run_directory
+from drivelab.termination import deferred
 from drivelab.virtual import daemon, fuse
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.keeping import keep_drive
@@ -93,9 +94,11 @@ def start(name: str, model: DriveModel, *, kept: Path | None = None) -> VirtualD
         if (reason := possible()) is not None:
             raise UserError(f"virtual drive '{name}' cannot be started: {reason}")
         try:
-            return _start(name, model, file)
+            with deferred():  # half a start cannot be cleared up: its server mounts later
+                return _start(name, model, file)
         except BaseException:
-            _clean(name)
+            if file is None or _read(name) is None:  # one that went on from a kept state would lose it
+                _clean(name)
             raise
 
 
@@ -119,7 +122,7 @@ def stop(name: str | None = None, *, force: bool = False, keep: Path | None = No
             raise UserError(f"virtual drive '{one}' is being measured; wait for that to end, or use --force")
     removed: list[str] = []
     for one in names:
-        with _locked(one):
+        with _locked(one), deferred():
             # Of a drive without a record, what is kept is the last state: nothing has run since.
             if keep is not None and _path(one, "json").exists():
                 keep_drive(one, _answering(one), kept_file(keep, one), force=force)
@@ -194,11 +197,11 @@ def _control(name: str, attribute: str, value: bytes | None = None) -> bytes:
         if value is None:
             return os.getxattr(file, XATTR + attribute)
         os.setxattr(file, XATTR + attribute, value)
+        return b""
     except OSError as error:
         raise UserError(
             f"virtual drive '{name}' does not answer ({error.strerror}); stop it with drivelab virtual stop {name}"
         ) from None
-    return b""
 
 
 def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
@@ -218,9 +221,8 @@ def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
         raise UserError(f"virtual drive '{name}' did not start ({error}); its server says: {words}") from None
     pid = int(done.stdout)
     ticks = fuse.process_state(pid)[1]
-    record = VirtualDrive(
-        name, model.serial, device, model.capacity_bytes, pid, ticks, str(mount_point), model.to_mapping()
-    )
+    known = model.serial, device, model.capacity_bytes
+    record = VirtualDrive(name, *known, pid, ticks, str(mount_point), model.to_mapping())
     part = _path(name, "part")
     part.write_text(json.dumps(asdict(record), indent=1))
     if file is not None:
@@ -232,9 +234,8 @@ def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
 def _answering(name: str) -> str | None:
     """Mount point of the drive, unless its server has died or a signal has stopped it."""
     record = _read(name)
-    if record is None or not record.alive or fuse.process_state(record.pid)[0] in "Tt":
-        return None
-    return record.mount_point
+    answers = record is not None and record.alive and fuse.process_state(record.pid)[0] not in "Tt"
+    return record.mount_point if record is not None and answers else None
 
 
 def _clean(name: str) -> list[str]:
@@ -269,8 +270,7 @@ def _path(name: str, kind: str) -> Path:
 
 def _names() -> list[str]:
     """Names of which there is a record or a file in the run directory: those of a killed start too."""
-    directory = _path("x", "json").parent
-    return sorted({path.stem for kind in ("json", "drive") for path in directory.glob(f"*.{kind}")})
+    return sorted({path.stem for kind in ("json", "drive") for path in _path("x", kind).parent.glob(f"*.{kind}")})
 
 
 def _records() -> list[VirtualDrive]:
