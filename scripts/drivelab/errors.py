@@ -8,9 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from drivelab.terminal import visible
+
 
 class UserError(Exception):
-    """One sentence that names the thing, the reason and the remedy; shown without a traceback, exit status 2."""
+    """One sentence that names the thing, the reason and the remedy; shown without a traceback, exit status 2.
+
+    What it quotes from files is made visible here: Snakemake prints and stores it, too.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(visible(sentence))
 
 
 @contextmanager
@@ -19,5 +27,6 @@ def reported(log: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        Path(log).write_text(f"drivelab: the job of {log} failed: {error}\n{traceback.format_exc()}", encoding="utf-8")
+        words = f"drivelab: the job of {log} failed: {error}\n{traceback.format_exc()}"
+        Path(log).write_text(visible(words), encoding="utf-8")
         sys.exit(1)

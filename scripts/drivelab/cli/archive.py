@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.archive import KINDS
 from drivelab.cli.run import in_project
+from drivelab.terminal import NO_REDIRECTION, console
 from drivelab.units import format_amount
 
 if TYPE_CHECKING:
@@ -164,11 +165,12 @@ def _restore(options: argparse.Namespace) -> int:
 @contextmanager
 def _progress(words: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal, silence elsewhere."""
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    terminal = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns, console=terminal, transient=True, disable=not terminal.is_terminal, **NO_REDIRECTION
+    ) as bar:
         task = bar.add_task(words, total=total_bytes)
         yield lambda size: bar.advance(task, size)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import drivelab
 from drivelab.errors import UserError
+from drivelab.terminal import escape_output
 
 _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST)
 """Errors that are the place's, not the program's."""
@@ -79,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     The imports of the subcommands are part of it: signals are answered the same way from the beginning.
     """
+    escape_output()
     try:
         from drivelab.termination import end_in_order
 

@@ -17,6 +17,7 @@ from drivelab.stages.outlook import Estimates
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of, is_recorded
 from drivelab.stages.scheduling import reckoned_capacity_bytes
+from drivelab.terminal import NO_REDIRECTION, console
 from drivelab.units import format_duration
 
 _EVERY_S = 10.0
@@ -52,7 +53,7 @@ class ProgressView:
         if sys.stdout.isatty():
             from rich.live import Live
 
-            self._live = Live(refresh_per_second=4, transient=True)
+            self._live = Live(console=console(), refresh_per_second=4, transient=True, **NO_REDIRECTION)
             self._live.__enter__()
         return self
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from drivelab.terminal import unescaped, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 1000
 """Of a table on the terminal: nobody reads more, and to lay out a hundred thousand takes minutes."""
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters that a terminal obeys, but for tabs and line ends: names may come from anywhere."""
 
 
 def add_parser(commands: Any) -> None:
@@ -70,13 +69,12 @@ def _show(table: pa.Table, form: str) -> None:
     from drivelab.explore.query import records
 
     if form == "json":
-        print(_escaped(json.dumps(records(table), indent=1, ensure_ascii=False)))
+        print(json.dumps(records(table), indent=1, ensure_ascii=False))
     elif form == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        # A program that reads it gets every character as it is.
+        output = sys.stdout if sys.stdout.isatty() else unescaped(sys.stdout)
         rows = [table.column_names, *zip(*(column.to_pylist() for column in table.columns), strict=True)]
-        if sys.stdout.isatty():  # a program that reads it gets every character as it is
-            rows = [[_escaped(one) if isinstance(one, str) else one for one in row] for row in rows]
-        writer.writerows(rows)
+        csv.writer(output, lineterminator="\n").writerows(rows)
     else:
         _print(table)
 
@@ -90,17 +88,12 @@ def _print(table: pa.Table) -> None:
 
     shown = Table(box=None, pad_edge=False)
     for name, kind in zip(table.column_names, table.schema.types, strict=True):
-        shown.add_column(Text(_escaped(name)), justify="right" if is_floating(kind) or is_integer(kind) else "left")
+        shown.add_column(Text(visible(name)), justify="right" if is_floating(kind) or is_integer(kind) else "left")
     for row in zip(*(column.to_pylist() for column in table.slice(0, _MOST_ROWS).columns), strict=True):
-        shown.add_row(*(Text(_escaped(_text(value))) for value in row))
+        shown.add_row(*(Text(visible(_text(value))) for value in row))
     print_table(shown, wide_console())
     rest = f", the first {_MOST_ROWS:,} shown; --format csv prints all" if table.num_rows > _MOST_ROWS else ""
     print(f"({table.num_rows:,} row{'' if table.num_rows == 1 else 's'}{rest})")
-
-
-def _escaped(text: str) -> str:
-    """Control characters as JSON and Python write them."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _text(value: Any) -> str:

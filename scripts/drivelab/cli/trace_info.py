@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivelab.terminal import console
 from drivelab.units import format_amount, format_size
 
 if TYPE_CHECKING:
@@ -62,19 +63,18 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _show(tables: Mapping[str, pd.DataFrame]) -> None:
-    from rich.console import Console
     from rich.markup import escape
 
-    console = Console(highlight=False)
+    output = console(highlight=False)
     facts = tables["trace_overview"].iloc[0]
-    console.print(f"[bold]{escape(facts['trace'])}[/bold]" + (f": {escape(facts['title'])}" if facts["title"] else ""))
-    console.print(escape(_origin(facts)), style="dim")
+    output.print(f"[bold]{escape(facts['trace'])}[/bold]" + (f": {escape(facts['title'])}" if facts["title"] else ""))
+    output.print(escape(_origin(facts)), style="dim")
     for mark, reason in zip(facts["marks"], facts["notes"], strict=True):
-        console.print(f"[bold reverse] {mark.upper()} [/] {escape(reason)}")
-    console.print(_lines(facts))
-    console.print(_operations(tables["trace_operations"]))
-    console.print(_streams(tables["trace_streams"], facts))
-    console.print(_notes(facts), style="dim")
+        output.print(f"[bold reverse] {mark.upper()} [/] {escape(reason)}")
+    output.print(_lines(facts))
+    output.print(_operations(tables["trace_operations"]))
+    output.print(_streams(tables["trace_streams"], facts))
+    output.print(_notes(facts), style="dim")
 
 
 def _origin(facts: pd.Series) -> str:

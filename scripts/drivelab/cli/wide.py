@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from drivelab.terminal import console as visible_console
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -14,9 +16,7 @@ _NO_LIMIT = 100_000
 
 def wide_console() -> Console:
     """As wide as the terminal, or as the text where there is none."""
-    from rich.console import Console
-
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _NO_LIMIT)
+    return visible_console(highlight=False, width=None if sys.stdout.isatty() else _NO_LIMIT)
 
 
 def print_table(table: Table, console: Console) -> None:

@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from drivelab.terminal import NO_REDIRECTION, console
 from drivelab.units import format_duration
 from drivelab.watch.drive import RUNNING, STANDINGS, WAITING
 from drivelab.watch.rates import Point
@@ -26,12 +27,12 @@ _ENDED = ("finished", "failed", "stopped")
 
 def show(studies: Sequence[StudyWatch], period_s: float = 1.0) -> None:
     """Shows until interrupted; in a pipe it ends when all studies have come to an end."""
-    console = Console()
-    if console.is_terminal:
-        with Live(console=console, auto_refresh=False) as live:
+    terminal = console()
+    if terminal.is_terminal:
+        with Live(console=terminal, auto_refresh=False, **NO_REDIRECTION) as live:
             while True:
                 _poll(studies)
-                live.update(screen(studies, console.width), refresh=True)
+                live.update(screen(studies, terminal.width), refresh=True)
                 time.sleep(period_s)
     said: dict[str, tuple[str, float]] = {}
     while True:

@@ -197,5 +197,6 @@ def test_the_terminal_is_given_no_orders(
         assert "\x1b[31mred\x9b\x7f" in out, "what reads it wants the data"
     else:
         assert not set(out) & {"\x1b", "\x9b", "\x7f"}
-        assert r"\u001b[31mred\u009b\u007f" in out
-        assert r"a\u001b" in out
+        escape = r"\u001b" if form == "json" else r"\x1b"
+        assert escape + r"[31mred\u009b\u007f" in out
+        assert "a" + escape in out

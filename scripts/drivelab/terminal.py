@@ -1,0 +1,94 @@
+"""What drivelab prints: characters that a terminal obeys are shown as escapes, whatever file they come from.
+
+A name, a serial number or a message may come from anybody's file. Sent as they are, its escape sequences could change
+the window's title, erase lines, or hide text. So nothing is printed but through the streams and consoles made here.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""C0 but tab and line feed, DEL, C1 (ECMA-48); controls of the direction of writing (Unicode TR9, section 2), line and
+paragraph separators; surrogates, which stand for bytes that are no UTF-8 and cannot be printed."""
+
+
+NO_REDIRECTION: Mapping[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
+"""For Rich's live displays: they would obey the colours and links in what is printed meanwhile."""
+
+
+def visible(text: str) -> str:
+    r"""Return text without characters that a terminal obeys: they become `\x1b`, or `\u202e` from DEL upwards.
+
+    Tab and line feed stay. JSON text stays JSON with the same values, as JSON has no C0 character within a string.
+    """
+    return _OBEYED.sub(lambda match: _escape(ord(match[0])), text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"
+
+
+class VisibleStream(io.TextIOBase):
+    """A text stream that writes `visible` text to another one; all else is that one's."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.unescaped = stream
+
+    def write(self, text: str, /) -> int:
+        self.unescaped.write(visible(text))
+        return len(text)
+
+    def flush(self) -> None:
+        self.unescaped.flush()
+
+    def fileno(self) -> int:
+        return self.unescaped.fileno()
+
+    def isatty(self) -> bool:
+        return self.unescaped.isatty()
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Leave the other stream open: it is the process's own."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self.unescaped.encoding
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unescaped, name)
+
+
+def escape_output() -> None:
+    """Make `sys.stdout` and `sys.stderr` visible streams for the rest of the process, tracebacks included."""
+    sys.stdout = cast(TextIO, VisibleStream(unescaped(sys.stdout)))
+    sys.stderr = cast(TextIO, VisibleStream(unescaped(sys.stderr)))
+
+
+def unescaped(stream: TextIO) -> TextIO:
+    """Return the stream behind a visible one, for data that a program reads; a plain stream is returned itself."""
+    return stream.unescaped if isinstance(stream, VisibleStream) else stream
+
+
+def console(*, stderr: bool = False, **options: Any) -> Console:
+    """Return a Rich console on stdout or stderr: its own control sequences are sent, those in texts are shown."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class VisibleConsole(Console):
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+    return VisibleConsole(file=unescaped(sys.stderr if stderr else sys.stdout), stderr=stderr, **options)
