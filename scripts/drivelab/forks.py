@@ -73,7 +73,7 @@ class Forks:
 
 class _Handler(StreamRequestHandler):
     def handle(self) -> None:
-        _end_with(self.server.pid)  # type: ignore[attr-defined]
+        end_with(self.server.pid)  # type: ignore[attr-defined]
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         script = self.rfile.readline().decode().rstrip("\n")
@@ -95,7 +95,7 @@ class _Server(ForkingMixIn, UnixStreamServer):
         super().process_request(request, client_address)
 
 
-def _end_with(server: int) -> None:
+def end_with(server: int) -> None:
     """Have this process killed when its parent ends (prctl(2))."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:

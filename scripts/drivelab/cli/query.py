@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivelab.errors import UserError
 from drivelab.terminal import unescaped, visible
+from drivelab.units import parse_duration
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 1000
 """Of a table on the terminal: nobody reads more, and to lay out a hundred thousand takes minutes."""
+
+_LONGEST_S = 7 * 86400
+"""poll(2) counts milliseconds in 31 bits."""
 
 
 def add_parser(commands: Any) -> None:
@@ -32,12 +37,16 @@ def add_parser(commands: Any) -> None:
     one.add_argument("sql", nargs="?", metavar="SQL", help='such as "SELECT drive, value FROM summary"')
     one.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="results folder of a study")
     one.add_argument("--format", choices=("table", "csv", "json"), default="table", help="of the output (table)")
+    one.add_argument("--time-limit", default="5min", metavar="TIME", help="how long the query may take (default 5min)")
     one.set_defaults(handler=_query)
 
 
 def _query(options: argparse.Namespace) -> int:
     from drivelab.explore.query import named_in, open_results, query
 
+    time_limit_s = parse_duration(options.time_limit)
+    if time_limit_s > _LONGEST_S:
+        raise UserError(f"--time-limit {options.time_limit} is too long; give 7d at most")
     results = open_results(options.results, None if options.sql is None else named_in(options.sql))
     if results.outdated:
         print(
@@ -47,7 +56,7 @@ def _query(options: argparse.Namespace) -> int:
     if options.sql is None:
         _list(results, options.format)
     else:
-        _show(query(results, options.sql), options.format)
+        _show(query(results, options.sql, time_limit_s=time_limit_s), options.format)
     return 0
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import multiprocessing
 import os
 import re
-import threading
-from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
+import signal
+import time
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,17 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from drivelab.errors import UserError
+from drivelab.forks import end_with
 from drivelab.recording.places import homes
 from drivelab.tables.io import METADATA_KEY
 from drivelab.tables.schemas import SCHEMAS, VERSION
+from drivelab.units import format_duration
 
 _ALLOWED = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 """DESCRIBE, SHOW and SUMMARIZE are SELECT to DuckDB."""
+_PIVOTING = ("PIVOT", "PIVOT_WIDER", "SELECT", "FROM", "WITH", "DESCRIBE", "SUMMARIZE", "(")
+"""First words of a PIVOT that only reads. Without an IN list, PIVOT is two statements to DuckDB (MULTI):
+it makes a type of the values that it finds, in its own memory, and selects with it."""
 _CONFIG: Mapping[str, Any] = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
@@ -37,8 +44,7 @@ _CONFIG: Mapping[str, Any] = {
 _SHARE_OF_MEMORY = 0.5
 """What a query may take at the most: the rest is for what else runs here, a measurement for instance."""
 _BATCH_ROWS = 100_000
-_INTERRUPT_AGAIN_S = 0.1
-_COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -69,41 +75,127 @@ def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
     return Results({name: _dataset(name, paths) for name, paths in files.items()}, outdated)
 
 
-def query(results: Results, sql: str, most_bytes: int | None = None) -> pa.Table:
-    """The answer to one statement that only reads; raises UserError for any other and for what SQL makes no sense.
+def query(results: Results, sql: str, most_bytes: int | None = None, time_limit_s: float = 300) -> pa.Table:
+    """Return the answer to one statement that only reads.
 
-    What is computed, and the answer, take `most_bytes` of memory each, half of the machine's together if it is None;
-    what takes more is refused. Raises KeyboardInterrupt when a signal's handler did so meanwhile.
+    What is computed, and the answer, take `most_bytes` of memory each, half of the machine's together if it is None.
+    Raises UserError for a statement that writes or is no SQL, and for one that takes more memory or time; raises
+    KeyboardInterrupt when a signal's handler did so meanwhile.
     """
     limit_bytes = most_bytes or int(_SHARE_OF_MEMORY / 2 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with duckdb.connect(":memory:", config={**_CONFIG, "memory_limit": f"{limit_bytes}B"}) as connection:
-        try:
-            statements = duckdb.extract_statements(sql)
-        except duckdb.Error as error:
-            raise UserError(f"the query is no SQL: {_first_line(error)}; correct it") from None
-        if len(statements) != 1:
-            raise UserError(f"the query has {len(statements)} statements; give one")
-        if _executes(sql):
-            raise UserError(
-                "EXPLAIN ANALYZE is not allowed, it carries out what it explains; use EXPLAIN without ANALYZE"
-            )
-        if statements[0].type not in _ALLOWED:
-            raise UserError(
-                f"{_named(statements[0], sql)} is not allowed, tables are read only; use SELECT, EXPLAIN, DESCRIBE, "
-                "SHOW or SUMMARIZE"
-            )
-        for name, dataset in results.datasets.items():
-            connection.register(name, dataset)
-        try:
-            return _interruptible(connection, lambda: _answer(connection, sql, limit_bytes))
-        except (duckdb.OutOfMemoryException, MemoryError):
-            raise UserError(
-                f"the query takes more memory than the {limit_bytes / 2**20:.0f} MiB that it may; ask for less, for "
-                "instance with WHERE or LIMIT"
-            ) from None
-        except duckdb.Error as error:
-            raise UserError(f"the query cannot be answered: {_first_line(error)}; 'drivelab query' alone lists all "
-                            "tables and columns") from None  # fmt: skip
+    _require_reading(sql)
+    # DuckDB heeds an interrupt only between the rows of a chunk: one call of levenshtein() may take hours. A process
+    # can always be ended.
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = fork.Pipe(duplex=False)
+    process = fork.Process(target=_carry_out, args=(results, sql, limit_bytes, theirs, os.getpid()), daemon=True)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until each process has its own handlers
+    process.start()
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        theirs.close()
+        schema, *batches = _received(ours, limit_bytes, time_limit_s)
+        return pa.Table.from_batches(batches, schema)
+    except EOFError:
+        process.join()
+        raise UserError(
+            f"the query's process was ended from outside (status {process.exitcode}), perhaps as memory ran out; ask "
+            "for less, for instance with WHERE or LIMIT"
+        ) from None
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+        ours.close()
+
+
+def _require_reading(sql: str) -> None:
+    """Raise UserError unless the text is one statement that only reads."""
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error as error:
+        raise UserError(f"the query is no SQL: {_first_line(error)}; correct it") from None
+    if len(statements) != 1:
+        raise UserError(f"the query has {len(statements)} statements; give one")
+    words = _words(sql)
+    if words[0] == "EXPLAIN" and {"ANALYZE", "ANALYSE"} & set(words):
+        raise UserError("EXPLAIN ANALYZE is not allowed, it carries out what it explains; use EXPLAIN without ANALYZE")
+    kind = statements[0].type
+    if kind == duckdb.StatementType.MULTI and words[0] == "EXPLAIN":
+        raise UserError(
+            "EXPLAIN of a PIVOT without a list of values is not allowed, it looks for the values; name them with IN (…)"
+        )
+    if kind not in _ALLOWED and not (kind == duckdb.StatementType.MULTI and words[0] in _PIVOTING):
+        # INSTALL and LOAD are one to DuckDB, and whatever has a PIVOT in it.
+        is_vague = kind in (duckdb.StatementType.LOAD, duckdb.StatementType.MULTI)
+        raise UserError(
+            f"{words[0] if is_vague else kind.name} is not allowed, tables are read only; use SELECT, PIVOT, EXPLAIN, "
+            "DESCRIBE, SHOW or SUMMARIZE"
+        )
+
+
+def _words(sql: str) -> list[str]:
+    """Return the words and signs of a statement in capitals, without comments."""
+    tokens = duckdb.tokenize(sql)
+    ends = [place for place, _ in tokens[1:]] + [len(sql.encode())]
+    text = sql.encode()  # places are in bytes
+    return [
+        text[place:end].decode(errors="replace").strip().upper()
+        for (place, kind), end in zip(tokens, ends, strict=True)
+        if kind != duckdb.token_type.comment
+    ]
+
+
+def _received(connection: Connection, most_bytes: int, time_limit_s: float) -> Iterator[Any]:
+    """Yield schema and batches as the other process sends them; raise UserError for what it complains of."""
+    deadline_s, taken_bytes = time.monotonic() + time_limit_s, 0
+    while connection.poll(max(deadline_s - time.monotonic(), 0)):
+        message = connection.recv()
+        if message is None:
+            return
+        if isinstance(message, UserError):
+            raise message
+        taken_bytes += message.nbytes if isinstance(message, pa.RecordBatch) else 0
+        if taken_bytes > most_bytes:
+            raise _too_large(most_bytes)
+        yield message
+    raise UserError(
+        f"the query takes longer than the {format_duration(time_limit_s)} that it may; ask for less, for instance with "
+        "WHERE or LIMIT, or allow more with --time-limit"
+    )
+
+
+def _carry_out(results: Results, sql: str, most_bytes: int, connection: Connection, parent: int) -> None:
+    """Send schema, batches and None, or the UserError that says why there is no answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    end_with(parent)
+    try:
+        with duckdb.connect(":memory:", config={**_CONFIG, "memory_limit": f"{most_bytes}B"}) as database:
+            for name, dataset in results.datasets.items():
+                database.register(name, dataset)
+            for message in _answer(database, sql):
+                connection.send(message)
+            connection.send(None)
+    except (duckdb.OutOfMemoryException, MemoryError):
+        connection.send(_too_large(most_bytes))
+    except duckdb.Error as error:
+        connection.send(UserError(f"the query cannot be answered: {_first_line(error)}; 'drivelab query' alone lists "
+                                  "all tables and columns"))  # fmt: skip
+
+
+def _answer(database: duckdb.DuckDBPyConnection, sql: str) -> Iterator[pa.Schema | pa.RecordBatch]:
+    reader = database.sql(sql).to_arrow_reader(_BATCH_ROWS)
+    yield reader.schema
+    yield from reader
+
+
+def _too_large(most_bytes: int) -> UserError:
+    return UserError(
+        f"the query takes more memory than the {most_bytes / 2**20:.0f} MiB that it may; ask for less, for instance "
+        "with WHERE or LIMIT"
+    )
 
 
 def named_in(sql: str) -> set[str] | None:
@@ -135,54 +227,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value if value is None or isinstance(value, str | bool | int) else str(value)
-
-
-def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], pa.Table]) -> pa.Table:
-    """What `work` returns or raises. DuckDB heeds no signal while it hands out batches: so the work has a thread of its
-    own, and this one is free to be interrupted."""
-    future: Future[pa.Table] = Future()
-
-    def carry_out() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    thread = threading.Thread(target=carry_out, daemon=True)
-    try:
-        thread.start()
-        return future.result()
-    except BaseException:
-        while thread.is_alive():  # again, as it is lost where the query is only about to begin
-            connection.interrupt()
-            thread.join(_INTERRUPT_AGAIN_S)
-        raise
-
-
-def _answer(connection: duckdb.DuckDBPyConnection, sql: str, most_bytes: int) -> pa.Table:
-    """All rows; MemoryError as soon as they take more, as DuckDB's own limit is not for what it hands out."""
-    reader = connection.sql(sql).to_arrow_reader(_BATCH_ROWS)
-    batches, taken_bytes = [], 0
-    for batch in reader:
-        taken_bytes += batch.nbytes
-        if taken_bytes > most_bytes:
-            raise MemoryError
-        batches.append(batch)
-    return pa.Table.from_batches(batches, reader.schema)
-
-
-def _named(statement: duckdb.Statement, sql: str) -> str:
-    """What a statement is called: INSTALL and LOAD are one to DuckDB."""
-    if statement.type != duckdb.StatementType.LOAD:
-        return str(statement.type.name)
-    return _COMMENTS.sub(" ", sql).split()[0].upper()
-
-
-def _executes(sql: str) -> bool:
-    """EXPLAIN ANALYZE carries out what it explains."""
-    return duckdb.extract_statements(sql)[0].type == duckdb.StatementType.EXPLAIN and bool(
-        re.search(r"\banaly[sz]e\b", sql, re.IGNORECASE)
-    )
 
 
 def _dataset(name: str, paths: list[str]) -> ds.Dataset:

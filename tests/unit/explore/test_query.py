@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io as text_io
 import json
+import multiprocessing
 import os
+import re
+import select
 import signal
 import subprocess
 import sys
@@ -132,6 +135,85 @@ def test_a_signal_ends_a_query_without_a_traceback(results: Path, number: signal
     assert process.returncode == 130
     assert told.startswith("drivelab: interrupted")
     assert "Traceback" not in told
+
+
+ENDLESS = {
+    "between rows": "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range * b.range % 7 = 3",
+    "within a function": "SELECT levenshtein(repeat('a', 3000000), repeat('b', 3000000))",
+    "recursive": "WITH RECURSIVE r AS (SELECT 1 AS i UNION ALL SELECT i % 7 + 1 FROM r) SELECT count(*) FROM r",
+}
+
+
+@pytest.mark.parametrize("sql", ENDLESS.values(), ids=ENDLESS)
+def test_what_takes_too_long_is_refused(results: Path, capsys: pytest.CaptureFixture[str], sql: str) -> None:
+    assert main(["query", sql, "--results", str(results), "--time-limit", "300ms"]) == 2
+    assert re.search("takes longer than .*; ask for less, .*--time-limit", capsys.readouterr().err)
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("limit", ["0s", "soon", "5", "8d", "1e9d"])
+def test_a_time_limit_that_is_none(results: Path, capsys: pytest.CaptureFixture[str], limit: str) -> None:
+    assert main(["query", "SELECT 1", "--results", str(results), "--time-limit", limit]) == 2
+    assert capsys.readouterr().err.startswith("drivelab: ")
+
+
+def test_a_signal_ends_a_function_that_duckdb_does_not_interrupt(results: Path) -> None:
+    program = "import sys; from drivelab.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "query", ENDLESS["within a function"], "--results", str(results)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not (children := _children(process.pid)):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate()
+    assert (process.returncode, told[:23]) == (130, "drivelab: interrupted; ")
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
+
+
+def test_a_query_that_is_killed_leaves_no_process(results: Path) -> None:
+    program = "import sys; from drivelab.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "query", ENDLESS["within a function"], "--results", str(results)]
+    with subprocess.Popen(command) as process:
+        while not (children := _children(process.pid)):
+            assert process.poll() is None
+        descriptors = [os.pidfd_open(child) for child in children]
+        process.kill()
+    for descriptor in descriptors:
+        assert select.select([descriptor], [], [], 60)[0]
+        os.close(descriptor)
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in text.split()]
+
+
+PIVOT = "PIVOT (SELECT drive, iops FROM cells) ON drive USING max(iops)"
+
+
+@pytest.mark.parametrize("form", ["{}", "/* a */ {} -- b", "({})", "FROM ({})", "WITH p AS ({}) SELECT * FROM p",
+                                  "DESCRIBE {}", "SUMMARIZE ({})"])  # fmt: skip
+def test_pivot_reads(results: Path, form: str) -> None:
+    table = query(open_results(results), form.format(PIVOT))
+    told = table.column_names + [row.get("column_name") for row in table.to_pylist()]
+    assert {"op7", "op28"} <= set(told)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        (f"CREATE TABLE z AS {PIVOT}", "^CREATE is not allowed"),
+        (f"/* /* */ SELECT */ CREATE TABLE z AS {PIVOT}", "^CREATE is not allowed"),
+        (f"INSERT INTO cells {PIVOT}", "^INSERT is not allowed"),
+        (f"COPY ({PIVOT}) TO '/tmp/z.csv'", "^COPY is not allowed"),
+        (f"EXPLAIN ANALYZE {PIVOT}", "^EXPLAIN ANALYZE is not allowed"),
+        (f"EXPLAIN {PIVOT}", "^EXPLAIN of a PIVOT .* name them with IN"),
+        (f"{PIVOT}; DROP VIEW cells", "has 2 statements"),
+        ("PIVOT (SELECT * FROM read_csv('/etc/passwd')) ON column0 USING count(*)", "cannot be answered: Permission"),
+    ],
+)
+def test_nothing_is_written_or_read_beside_the_tables_by_a_pivot(results: Path, sql: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        query(open_results(results), sql)
 
 
 def test_files_of_another_version_are_left_out_and_counted(results: Path) -> None:
