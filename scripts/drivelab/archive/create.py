@@ -21,6 +21,7 @@ from drivelab.archive.preview import preview
 from drivelab.archive.publication import Publication
 from drivelab.config.study import Study
 from drivelab.errors import UserError
+from drivelab.files import real_path
 from drivelab.recording.checksums import (
     ADDED,
     ALTERED,
@@ -117,7 +118,7 @@ def of_the_study(name: str) -> bool:
 
 def refuse_place(output: Path, study: Study) -> None:
     """Raise UserError for a place in the study's own results: the next archive would hold this one."""
-    if output.resolve().is_relative_to(study.results.resolve()):
+    if real_path(output).is_relative_to(real_path(study.results)):
         raise UserError(
             f"{output}: is in the results of the study, {study.results}, and would become a part of them; name a place "
             "elsewhere"

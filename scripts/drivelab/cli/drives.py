@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.config.schema import ROOT
+from drivelab.files import read_regular, real_path
 from drivelab.units import format_amount
 from drivelab.words import counted
 
@@ -68,7 +69,7 @@ def _rows(sheet: Path) -> dict[str, Any]:
 def _text(sheet: Path) -> str:
     """Text of the sheet; nothing of one that is not there."""
     try:
-        return sheet.read_text(encoding="utf-8-sig")
+        return read_regular(sheet).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -133,7 +134,7 @@ def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
 
 def _is(row: Any, name: str, pin: str | None) -> bool:
     """Whether a row of the sheet names this very device."""
-    return bool(row.device == pin or (row.virtual is None and Path(row.device).resolve() == Path(f"/dev/{name}")))
+    return bool(row.device == pin or (row.virtual is None and real_path(row.device) == Path(f"/dev/{name}")))
 
 
 def why_not(name: str, facts: dict[str, Any], pin: str | None) -> str | None:

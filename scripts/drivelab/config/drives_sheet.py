@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import re
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 from drivelab.errors import UserError
+from drivelab.files import read_text
 
 COLUMNS = ("drive", "device", "serial", "destructive", "note")
 ENDURANCE = "endurance_tbw"
@@ -24,7 +26,7 @@ _MOST_OVER_PROVISIONING_PCT = 400
 """Beyond any drive: a larger number is a capacity, or bytes."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _HOST = re.compile(r"(?!any$)[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
-_NUMBER = re.compile(r"\d+(\.\d+)?")
+_NUMBER = re.compile(r"\d{1,12}(\.\d+)?", re.ASCII)
 _DEVICE = re.compile(r"virtual:[a-z0-9][a-z0-9-]{0,40}|/dev/disk/by-id/[A-Za-z0-9_.:+=@-]+")
 
 
@@ -61,15 +63,11 @@ class SheetRow:
 
 def load_sheet(path: Path) -> dict[str, SheetRow]:
     """Rows by drive name; raises UserError with file and line for anything wrong."""
+    text = read_text(path, f"a sheet of tab-separated text with the columns {', '.join(COLUMNS)}")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    except FileNotFoundError:
-        raise UserError(
-            f"{path}: there is no such drive sheet; write one with the columns {', '.join(COLUMNS)}"
-        ) from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: cannot be read as a sheet of tab-separated UTF-8 ({error}); mend the file") from None
+        lines = list(csv.reader(StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE))
+    except csv.Error as error:
+        raise UserError(f"{path}: cannot be read as tab-separated text ({error}); correct the file") from None
     columns = tuple(lines[0]) if lines else ()
     more = columns[len(COLUMNS) :]
     if columns[: len(COLUMNS)] != COLUMNS or len(set(more)) < len(more) or not set(more) <= set(OPTIONAL):

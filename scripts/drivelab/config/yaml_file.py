@@ -1,4 +1,4 @@
-"""YAML as configuration: what was written twice or cannot be read is refused with its line."""
+"""YAML as configuration: what `strict_yaml` does not take is refused with its line."""
 
 from __future__ import annotations
 
@@ -7,34 +7,12 @@ from typing import Any
 
 import yaml
 
+from drivelab.config import strict_yaml
 from drivelab.errors import UserError
+from drivelab.files import read_text
 
 Keys = tuple[str | int, ...]
 """Keys of mappings and numbers of entries, from 0, that lead to a value within a file."""
-
-
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The one in C is ten times as fast, where PyYAML was built with it."""
-
-
-class _StrictLoader(_Loader):  # type: ignore[misc]
-    """Refuses a key that a mapping has already: plain YAML would let the last one win in silence."""
-
-
-def _strict_mapping(loader: _StrictLoader, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-    seen: set[Any] = set()
-    for key_node, _ in node.value:
-        if key_node.tag == "tag:yaml.org,2002:merge":  # what is merged in gives way to keys of the same name
-            continue
-        key = loader.construct_object(key_node, deep=True)
-        if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{key}'", key_node.start_mark)
-        seen.add(key)
-    found: dict[Any, Any] = _Loader.construct_mapping(loader, node, deep=True)
-    return found
-
-
-_StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _strict_mapping)
 
 
 def load_yaml(path: Path, wanted: str = "a YAML file") -> dict[str, Any]:
@@ -42,25 +20,16 @@ def load_yaml(path: Path, wanted: str = "a YAML file") -> dict[str, Any]:
 
     `wanted` says what the file is to be, for errors.
     """
+    text = read_text(path, wanted)
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file; check the name") from None
-    except IsADirectoryError:
-        raise UserError(f"{path}: is a folder; name {wanted}") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); check the file") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is no text in UTF-8; name {wanted}, or save it anew as UTF-8") from None
-    try:
-        value = yaml.load(text, Loader=_StrictLoader)
+        value = strict_yaml.load(text)
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise UserError(f"{path} line {line}: {error.problem}; mend the YAML") from None
+        mark = error.problem_mark
+        lines = text[: mark.index + 1].splitlines() if mark else [""]
+        problem = "has a tab where YAML wants spaces" if lines[-1].strip(" ") == "\t" else error.problem
+        raise UserError(f"{path} line {mark.line + 1 if mark else '?'}: {problem}; correct the YAML") from None
     except yaml.reader.ReaderError as error:
         raise UserError(f"{path}: holds characters that no text has ({error.reason}); name {wanted}") from None
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: {error}; mend the YAML") from None
     if not isinstance(value, dict):
         raise UserError(f"{path}: holds no mapping of keys to values; see docs/configuration.md")
     return value
@@ -79,7 +48,7 @@ def line_of(path: Path, keys: Keys) -> int:
 
     The file is read again: only errors need lines, so nothing else pays for them.
     """
-    node = yaml.compose(path.read_text(encoding="utf-8"), Loader=_Loader)
+    node = strict_yaml.compose(read_text(path, "a YAML file"))
     line = node.start_mark.line if node is not None else 0
     for key in keys:
         if isinstance(node, yaml.MappingNode):

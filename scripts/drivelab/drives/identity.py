@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from drivelab.drives import ata, nvme, scsi, sysfs
 from drivelab.drives.sysfs import read_text
 from drivelab.errors import UserError
+from drivelab.files import real_path
 
 BY_ID = Path("/dev/disk/by-id")
 UDEV = Path("/run/udev/data")
@@ -91,7 +92,7 @@ def by_id(name: str, serial: str | None, sys_root: Path = Path("/sys"), root: Pa
     Names with the serial number are preferred to mere numbers. Where several namespaces of an NVMe drive share the
     serial number, a name without the namespace may be any of theirs, and comes last.
     """
-    links = [link.name for link in root.glob("*") if link.is_symlink() and link.resolve().name == name]
+    links = [link.name for link in root.glob("*") if link.is_symlink() and real_path(link).name == name]
     shared = len(nvme.namespaces(name, sys_root)) > 1
     namespace = f"_{nvme.namespace_id(name, sys_root)}"
     written = "_".join(serial.split()) if serial else None

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from drivelab.drives.sysfs import block_dir, name_of_number, read_text
 from drivelab.errors import UserError
+from drivelab.files import real_path
 
 _BLKGETDISKSEQ = 0x80081280
 """linux/fs.h: _IOR(0x12, 128, __u64), since Linux 5.15."""
@@ -102,7 +103,7 @@ def refuse_stale(path: str) -> None:
     For programs that open a device by its name. Containers with a /dev of their own keep nodes of devices that the
     kernel has renumbered since.
     """
-    real = Path(path).resolve()
+    real = real_path(path)
     try:
         about = real.stat()
     except OSError:  # the program says so itself

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from drivelab.config.study import DEFAULT_STUDY, PARTS
 from drivelab.errors import UserError
+from drivelab.files import real_path
 
 _LOCKS = Path(".snakemake/locks")
 
@@ -49,7 +50,7 @@ def at_work(study: Path) -> int | None:
     here = Path.cwd()
     for pid, words in _snakemakes(here):
         named = [word.partition("=")[2] for word in words if word.startswith("study=")]
-        if (here / (named[-1] if named else DEFAULT_STUDY)).resolve() == (here / study).resolve():
+        if real_path(here / (named[-1] if named else DEFAULT_STUDY)) == real_path(here / study):
             return pid
     return None
 

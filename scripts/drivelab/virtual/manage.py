@@ -153,7 +153,7 @@ def status() -> list[Status]:
 
 def find_by_device(device: str) -> VirtualDrive | None:
     """The running virtual drive behind a path such as /dev/loop3, links followed; None for any other device."""
-    real = str(Path(device).resolve())
+    real = os.path.realpath(device)
     for record in _records():
         if record.device == real and record.alive and real in fuse.loop_devices(Path(record.mount_point)):
             return record

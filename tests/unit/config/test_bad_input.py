@@ -146,7 +146,7 @@ def test_every_alternative_of_a_schema_is_called_something(name: str) -> None:
     ("content", "sentence"),
     [
         (None, "is a folder; name the file of a study"),
-        (b"\xff\xfe\x00", "is no text in UTF-8; name the file of a study, or save it anew as UTF-8"),
+        (b"\xff\xfe\x00", "is no text in UTF-8; name the file of a study, or save it again as UTF-8"),
         (b"a\x00b", "holds characters that no text has (control characters are not allowed); name the file of a study"),
     ],
     ids=["folder", "not UTF-8", "control characters"],
@@ -192,5 +192,5 @@ def test_a_basis_that_nothing_is_measured_on_is_refused(project: Path) -> None:
 
 def test_a_sheet_that_is_no_text_is_refused(project: Path) -> None:
     (project / SHEET).write_bytes("drive\tdevice\tserial\tdestructive\tnote\nä".encode("latin-1"))
-    with pytest.raises(UserError, match=r"drives\.tsv: cannot be read"):
+    with pytest.raises(UserError, match=r"drives\.tsv: is no text in UTF-8; name a sheet of tab-separated text"):
         Campaign.load(STUDY)

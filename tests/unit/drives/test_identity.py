@@ -253,3 +253,10 @@ def test_names_with_the_serial_number_come_first(tmp_path_factory: pytest.TempPa
 )
 def test_lba_format_words(logical: int, physical: int, word: str) -> None:
     assert identity.lba_format_word(logical, physical) == word
+
+
+def test_a_link_in_by_id_that_leads_to_itself_is_no_drive(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    (machine.by_id / "ata-LOOP").symlink_to("ata-LOOP")
+    (machine.by_id / "ata-DISK_S1").symlink_to("../../sdz")
+    assert identity.by_id("sdz", "S1", machine.sys, machine.by_id) == str(machine.by_id / "ata-DISK_S1")

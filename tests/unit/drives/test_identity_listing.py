@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -185,3 +186,10 @@ def test_json_of_the_command(host: dict[str, dict[str, Any]], capsys: pytest.Cap
     assert one["device"] == "/dev/nvme0n1"
     assert one["testable"] is True
     assert {key: one[key] for key in FACTS} == FACTS
+
+
+def test_a_row_of_the_sheet_whose_path_leads_to_itself(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    host["good"] = FACTS
+    row = load_sheet(sheet(tmp_path, f"x\t{BY_ID}x\tS1\tyes\t"))["x"]
+    assert not drives._is(dataclasses.replace(row, device=str(tmp_path / "loop")), "good", None)

@@ -173,7 +173,7 @@ def test_a_parameter_without_a_source(tmp_path: Path) -> None:
 
 def test_yaml_that_cannot_be_read(tmp_path: Path) -> None:
     path, line = mistaken(tmp_path, "title: t", "title: [t   #!")
-    with pytest.raises(UserError, match=rf"lines\.yaml line {line + 1}: .*; mend the YAML"):
+    with pytest.raises(UserError, match=rf"lines\.yaml line {line + 1}: .*; correct the YAML"):
         load(path)
 
 
