@@ -20,6 +20,7 @@ from drivelab.errors import UserError
 from drivelab.replay import native
 from drivelab.replay.outcome import read_outcome
 from drivelab.replay.records import open_results
+from drivelab.stages import replay_folder
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 
@@ -249,7 +250,7 @@ def test_a_folder_that_is_none_of_a_replay_stays(
     notes = tmp_path / ".out.parquet.replay/notes.txt"
     notes.parent.mkdir()
     notes.write_text("mine")
-    assert "is no folder of a replay" in refusal(
+    assert "is not a work folder of drivelab replay" in refusal(
         capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet"
     )
     assert notes.read_text() == "mine"
@@ -260,7 +261,8 @@ def test_damaged_leftovers_are_told_and_go(
 ) -> None:
     folder = tmp_path / ".out.parquet.replay"
     folder.mkdir()
-    for name in ("replay.lock", "results.bin", "trace.schedule", "trace.planned.parquet"):
+    (folder / "replay.lock").write_bytes(replay_folder._MARK)
+    for name in ("results.bin", "trace.schedule", "trace.planned.parquet"):
         (folder / name).write_bytes(b"x")
     assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(tmp_path / "out.parquet")]) == 0
     assert "is of no use" in capsys.readouterr().out

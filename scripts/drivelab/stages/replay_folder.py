@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from drivelab.errors import UserError
@@ -17,35 +19,98 @@ from drivelab.trace.outputs import writable
 PLAN = "trace"
 """Stem of the schedule and of what is planned."""
 _LOCK = "replay.lock"
+_MARK = b"work folder of drivelab replay; it is emptied and removed\n"
+"""Content of the lock file. A file of that name with other content is not drivelab's."""
+_REMEDY = "It was not changed. Move it, or give -o another name."
 
 
 @contextmanager
 def folder_of(output: Path) -> Iterator[Path]:
-    """An empty folder `.NAME.replay` beside `output`, this process's until the end of the block, when it goes.
+    """Make an empty work folder `.NAME.replay` beside `output`, hold it for the block, then remove it.
 
-    The completed part of a replay that was killed before, with this process's predecessor, is kept as
-    `STEM.interrupted-N.parquet`. Raises UserError when another replay is at work there, or the folder is none of a
-    replay.
+    The completed part of an earlier replay that was killed is kept as `STEM.interrupted-N.parquet`. Only a folder with
+    drivelab's mark is emptied, through its descriptor, and no link is followed.
+
+    Raises UserError when another replay holds the folder, and when something else has its name.
     """
     folder = output.with_name(f".{output.name}.replay")
     with writable(output):
-        folder.mkdir(exist_ok=True)
-        if any(folder.iterdir()) and not (folder / _LOCK).is_file():
-            raise UserError(f"{folder}: is no folder of a replay and is in the way; move it, or give -o another name")
-        lock = (folder / _LOCK).open("w")
-    with lock:
+        parent = os.open(output.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            held = _open(parent, folder)
+        except BaseException:
+            os.close(parent)
+            raise
+    try:
+        lock = _lock(held, folder, output)
+        try:
+            _save(folder, output)
+            _empty(held)
+            try:
+                yield folder
+            finally:
+                _empty(held)
+                with suppress(OSError):  # the folder was moved meanwhile, or something new is in it
+                    os.unlink(_LOCK, dir_fd=held)  # last: without its mark the folder would be in the way
+                    os.rmdir(folder.name, dir_fd=parent)
+        finally:
+            os.close(lock)
+    finally:
+        os.close(held)
+        os.close(parent)
+
+
+def _open(parent: int, folder: Path) -> int:
+    """Descriptor of the folder, made if there is none. Raises UserError for a link, a file, another user's folder."""
+    with suppress(FileExistsError):
+        os.mkdir(folder.name, 0o700, dir_fd=parent)
+    try:
+        held = os.open(folder.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except NotADirectoryError:  # also for a link
+        raise UserError(f"{folder}: is a link or a file, where drivelab needs a work folder. {_REMEDY}") from None
+    if os.fstat(held).st_uid != os.geteuid():
+        os.close(held)
+        raise UserError(f"{folder}: belongs to another user. {_REMEDY}")
+    return held
+
+
+def _lock(held: int, folder: Path, output: Path) -> int:
+    """Descriptor of the folder's marked and locked file; raises UserError as `folder_of`."""
+    foreign = UserError(f"{folder}: is not a work folder of drivelab replay. {_REMEDY}")
+    empty = set(os.listdir(held)) <= {_LOCK}
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_CREAT if empty else 0)
+    try:
+        lock = os.open(_LOCK, flags, 0o600, dir_fd=held)
+    except OSError:  # none among other files, or a link or a folder of that name
+        raise foreign from None
+    try:
+        status = os.fstat(lock)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            raise foreign
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(f"{output}: another replay is writing it; wait for it, or give -o another name") from None
-        _save(folder, output)
-        for path in folder.iterdir():
-            if path.name != _LOCK:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        content = os.pread(lock, len(_MARK) + 1, 0)
+        if empty and _MARK.startswith(content):  # new, or its maker was killed while it wrote
+            os.pwrite(lock, _MARK, 0)
+        elif content != _MARK:
+            raise foreign
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _empty(held: int) -> None:
+    """Remove everything but the lock file; a link is removed, not followed."""
+    for name in os.listdir(held):
+        if name == _LOCK:
+            continue
+        if stat.S_ISDIR(os.stat(name, dir_fd=held, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=held)
+        else:
+            os.unlink(name, dir_fd=held)
 
 
 def _save(folder: Path, output: Path) -> None:
@@ -68,6 +133,6 @@ def _save(folder: Path, output: Path) -> None:
 
 def _free_name(output: Path) -> Path:
     number = 1
-    while (kept := output.with_name(f"{output.stem}.interrupted-{number}{output.suffix}")).exists():
+    while os.path.lexists(kept := output.with_name(f"{output.stem}.interrupted-{number}{output.suffix}")):
         number += 1
     return kept
