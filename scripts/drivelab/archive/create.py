@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import io
 import os
@@ -100,8 +99,11 @@ def write_folder(
     refuse_existing(output)
     part = output.with_name(output.name + ".part")
     with _named(part):
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
+        part.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            part.mkdir()
+        except FileExistsError:
+            raise _in_the_way(part) from None
         try:
             written = _fill(_Folder(part), study, items, publication, watch, without)
             written.digest = hashlib.sha256((part / CHECKSUMS).read_bytes()).hexdigest()
@@ -146,22 +148,29 @@ def _named(output: Path) -> Iterator[None]:
 
 @contextmanager
 def _whole(output: Path) -> Iterator[BinaryIO]:
-    """A file that gets its name when it is complete and on disk. A process that is killed leaves `….part`."""
+    """Open a new file that gets its name when it is complete and on disk. A process that is killed leaves `….part`."""
     part = output.with_name(output.name + ".part")
-    with _named(output), part.open("ab") as file:
+    with _named(output):
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{part}: is being written by another process; wait for it, or name another") from None
-        try:
-            file.truncate(0)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            part.rename(output)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+            file = part.open("xb")  # never what is there, nor what a link leads to
+        except FileExistsError:
+            raise _in_the_way(part) from None
+        with file:
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                part.rename(output)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+
+
+def _in_the_way(part: Path) -> UserError:
+    return UserError(
+        f"{part}: is there already. Another process writes it, an interrupted one left it, or it is yours. Wait for "
+        "that process, remove it, or name another output."
+    )
 
 
 @dataclass(frozen=True)

@@ -248,15 +248,29 @@ def test_two_at_once_do_not_write_into_one_file(study: Study, tmp_path: Path) ->
         write_archive(study, items, tmp_path / "a.tar.gz", NOW)
 
     items = contents(study)
-    with pytest.raises(UserError, match="is being written by another process"):
+    with pytest.raises(UserError, match="Another process writes it"):
         write_archive(study, items, tmp_path / "a.tar.gz", NOW, again)
 
 
-def test_what_a_killed_process_left_is_no_hindrance(study: Study, tmp_path: Path) -> None:
-    (tmp_path / "a.tar.gz.part").write_bytes(b"x" * 1_000_000)
-    write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
-    assert not verify(tmp_path / "a.tar.gz").altered
-    assert not (tmp_path / "a.tar.gz.part").exists()
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+@pytest.mark.parametrize("write", [write_archive, write_folder])
+def test_what_has_the_name_of_the_part_is_neither_written_to_nor_removed(
+    write: Callable[..., object], kind: str, study: Study, tmp_path: Path
+) -> None:
+    part, precious = tmp_path / "a.tar.gz.part", tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("mine")
+    if kind == "link":
+        part.symlink_to(precious / "thesis.txt")
+    elif kind == "file":
+        part.write_text("mine")
+    else:
+        precious.rename(part)
+        precious = part
+    with pytest.raises(UserError, match=r"a.tar.gz.part: is there already. .* remove it, or name another output"):
+        write(study, contents(study), tmp_path / "a.tar.gz", NOW)
+    assert os.path.lexists(part)
+    assert (part if kind == "file" else precious / "thesis.txt").read_text() == "mine"
 
 
 def test_a_file_that_changes_meanwhile_is_refused(study: Study, tmp_path: Path) -> None:
