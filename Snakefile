@@ -15,6 +15,7 @@ from drivelab.errors import UserError
 from drivelab.figures.registry import DRAWING
 from drivelab.forks import Forks
 from drivelab.parent import ending_with_parent
+from drivelab.snakemake_records import require_file_backend
 from drivelab.stages.cluster import Cluster
 from drivelab.stages.fleet import Fleet
 from drivelab.stages.layout import KEY, Layout
@@ -25,6 +26,7 @@ from drivelab.stages.writable import require_writable
 from drivelab.termination import on_termination
 
 try:
+    require_file_backend(workflow.workflow_settings.persistence_backend)
     png = str(config.get("png", "yes")).lower() in ("yes", "true")  # what is given by --config is text
     cluster = Cluster.from_mapping(config["cluster"]) if "cluster" in config else None
     study, drive = config.get("study", DEFAULT_STUDY), config.get("drive")

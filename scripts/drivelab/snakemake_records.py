@@ -1,20 +1,39 @@
 """Snakemake's records of what files were made with, which must be of these very files.
 
-Nothing else of the library imports this module, as it imports Snakemake: the workflow does.
+Nothing else of the library imports this module, as it imports Snakemake: the workflow does. `drivelab run` runs it as a
+program to judge the options of Snakemake before anything is touched.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from snakemake.cli import parse_args
+from snakemake.exceptions import CliException
 from snakemake.persistence import NO_PARAMS_CHANGE, RECORD_FORMAT_VERSION, MetadataRecord, ParamsChange
 from snakemake.persistence.file import FilePersistence
+from snakemake.settings.enums import PersistenceBackend
+
+from drivelab.errors import UserError
 
 _ARCHIVED_S = 1.0
 """What the time of a file may differ by from that of its record: archives may cut it to whole seconds."""
+
+
+def require_file_backend(backend: PersistenceBackend) -> None:
+    """Raise UserError unless Snakemake keeps its records in files, where `Records` takes the place of its own class."""
+    if backend is not PersistenceBackend.FILE:
+        raise UserError(
+            f"Snakemake's persistence backend '{backend}' cannot be used: drivelab's study locks and its protection of "
+            "finished measurements work with backend 'file' only; remove --persistence-backend from the command line "
+            "and from the Snakemake profile"
+        )
 
 
 class Records(FilePersistence):  # type: ignore[misc]  # Snakemake ships no type information
@@ -106,3 +125,25 @@ def _speaks_of(record: MetadataRecord | None, path: str, manifest: _Manifest) ->
     except FileNotFoundError:
         return True  # Snakemake sees that it is missing
     return abs(changed_s - record.endtime) < _ARCHIVED_S and manifest.is_the_one_of(record)
+
+
+def _main(arguments: list[str]) -> int:
+    """Judge the options of a Snakemake command, profiles included; returns 2 and prints the reason if they are refused.
+
+    Other faults of the options are left to Snakemake itself.
+    """
+    with redirect_stderr(StringIO()):
+        try:
+            backend = parse_args(arguments)[1].persistence_backend
+        except (SystemExit, CliException):
+            return 0
+    try:
+        require_file_backend(backend)
+    except UserError as error:
+        print(error)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))

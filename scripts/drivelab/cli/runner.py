@@ -16,6 +16,7 @@ from pathlib import Path
 from drivelab import parent
 from drivelab.cli import cluster, cluster_log
 from drivelab.cli.progress_view import ProgressView
+from drivelab.config.schema import ROOT
 from drivelab.errors import UserError
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
@@ -53,6 +54,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
     With the `profile` of a cluster its jobs are sent to the hosts that hold the drives. Raises UserError before
     anything is touched when the configuration does not hold, or consent is missing.
     """
+    _refuse_other_records(profile)
     hosts = Cluster.of_profile(profile) if profile else None
     campaign = Campaign.load(path, everywhere=hosts is not None)
     layout = Layout(campaign)
@@ -94,6 +96,21 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
         return 1
     _result(campaign, time.monotonic() - started_s)
     return 0
+
+
+def _refuse_other_records(profile: Path | None) -> None:
+    """Raise UserError where a profile or the environment has Snakemake keep its records elsewhere than in files.
+
+    Snakemake itself reads the options, which takes a second, so it is asked only where somebody may have changed them.
+    """
+    of_workflow = "".join(file.read_text(errors="replace") for file in (ROOT / "profiles/default").glob("*.yaml"))
+    if profile is None and "SNAKEMAKE_PROFILE" not in os.environ and "persistence" not in of_workflow:
+        return
+    named = [] if profile is None else ["--profile", str(profile)]
+    command = [sys.executable, "-m", "drivelab.snakemake_records", "--cores", "1", *named]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=_environment(), check=False)
+    if done.returncode == 2:
+        raise UserError(done.stdout.strip())
 
 
 def _show_and_agree(campaign: Campaign, yes: bool) -> None:
