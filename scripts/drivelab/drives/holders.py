@@ -48,11 +48,15 @@ def partitions(name: str, host: Host) -> list[str]:
 
 
 def twins(name: str, host: Host) -> list[str]:
-    """Other devices with the same medium: a second port without multipath, a second loop device over one file."""
+    """Other devices with the same medium: a second port without multipath, a second loop device over one file.
+
+    Native multipath of NVMe hides the paths below its device (nvme0c0n1). They have no node, so nothing can use them.
+    """
     own = _medium(name, host)
     if own is None:
         return []
-    others = sorted(path.name for path in (host.sys_root / "class/block").glob("*") if path.name != name)
+    folders = sorted((host.sys_root / "class/block").glob("*"))
+    others = [path.name for path in folders if path.name != name and read_text(path / "hidden") != "1"]
     return [other for other in others if _medium(other, host) == own]
 
 

@@ -69,6 +69,15 @@ def test_another_path_that_is_free_is_no_use(tmp_path: Path) -> None:
     assert tree.holder("sdz") is None
 
 
+def test_hidden_paths_of_native_multipath_are_no_other_devices(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, {"nvme0n1": 0, "nvme0c0n1": 0})
+    for node in tree.nodes:
+        (tree.directory(node) / "wwid").write_text("eui.0025385b21404321\n")
+    assert holders.twins("nvme0n1", tree.host) == ["nvme0c0n1"]
+    (tree.directory("nvme0c0n1") / "hidden").write_text("1\n")
+    assert holders.twins("nvme0n1", tree.host) == []
+
+
 def test_a_mount_point_with_spaces_is_told_as_it_is(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {"sdz": 1})
     tree.mount("sdz1")
