@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.config.drives_sheet import SheetRow
-from drivelab.drives import erasing, holders, identity, node, signatures, sysfs, tools
+from drivelab.drives import erasing, holders, identity, node, nvme, signatures, sysfs, tools
 from drivelab.drives.lock import Hold, exclusive
 from drivelab.drives.node import Node
 from drivelab.drives.openers import Host
@@ -119,6 +119,12 @@ def _opened(row: SheetRow, device: str) -> Iterator[Node]:
                 f"{where} is not attached: there is no block device {device} ({error.strerror or error}). "
                 "Check the cable and the path."
             ) from None
+        if identity.is_ambiguous(device, opened.name):
+            raise UserError(
+                f"{where}: {device} may lead to any of several namespaces, which share the serial number. {_NOTHING} "
+                f"Enter the path that ends in the namespace's number, such as "
+                f"{device}_{nvme.namespace_id(opened.name)}."
+            )
         erasing.wait_until_ended(opened.name)
         yield opened
 

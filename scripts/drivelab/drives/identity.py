@@ -93,17 +93,26 @@ def by_id(name: str, serial: str | None, sys_root: Path = Path("/sys"), root: Pa
     serial number, a name without the namespace may be any of theirs, and comes last.
     """
     links = [link.name for link in root.glob("*") if link.is_symlink() and real_path(link).name == name]
-    shared = len(nvme.namespaces(name, sys_root)) > 1
-    namespace = f"_{nvme.namespace_id(name, sys_root)}"
     written = "_".join(serial.split()) if serial else None
 
     def order(link: str) -> tuple[bool, bool, bool, int, int, str]:
         mute = link.startswith(_NUMBERS_ONLY)
-        ambiguous = shared and not mute and not link.endswith(namespace)
         kind = next((place for place, prefix in enumerate(_PREFIXES) if link.startswith(prefix)), len(_PREFIXES))
-        return ambiguous, written is None or written not in link, mute, kind, len(link), link
+        return is_ambiguous(link, name, sys_root), written is None or written not in link, mute, kind, len(link), link
 
     return str(root / min(links, key=order)) if links else None
+
+
+def is_ambiguous(path: str, name: str, sys_root: Path = Path("/sys")) -> bool:
+    """Return whether a path under by-id may lead to any of several namespaces, which share a serial number.
+
+    udev makes the link nvme-MODEL_SERIAL for each of them, and the last one wins.
+    """
+    link = Path(path).name
+    if not link.startswith("nvme-") or link.startswith(_NUMBERS_ONLY):
+        return False
+    numbers = {nvme.namespace_id(other, sys_root) for other in nvme.namespaces(name, sys_root)}
+    return len(numbers) > 1 and not link.endswith(f"_{nvme.namespace_id(name, sys_root)}")
 
 
 def _ask(question: Callable[[str], T], device: str) -> T | None:

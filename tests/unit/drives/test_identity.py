@@ -221,6 +221,14 @@ def test_namespaces_that_share_a_serial_number(machine: Machine) -> None:
     assert machine.describe("nvme0n2")["by_id"] == str(machine.by_id / "nvme-nvme.144d-5336-00000002")
     machine.link("nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456_2", "nvme0n2")
     assert machine.describe("nvme0n2")["by_id"] == str(machine.by_id / "nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456_2")
+    ambiguous = [link for link in machine.by_id.iterdir() if identity.is_ambiguous(str(link), "nvme0n2", machine.sys)]
+    assert [link.name for link in ambiguous] == ["nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456"]
+    assert not identity.is_ambiguous("/dev/nvme0n2", "nvme0n2", machine.sys)
+
+
+def test_link_to_the_only_namespace_is_not_ambiguous(machine: Machine) -> None:
+    nvme_drive(machine)
+    assert not identity.is_ambiguous("/dev/disk/by-id/nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456", "nvme0n1", machine.sys)
 
 
 LINKS = [
