@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from emulation import host, image, kernel
+from emulation import host, image, kernel, packages
 from emulation.machine import Machine
 
 from drivelab.virtual import manage
@@ -39,6 +39,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     try:
         host.prepare()
         found = kernel.find()
+        unpacked = packages.find()
     except host.UnavailableError as reason:
         pytest.exit(f"the emulated drives could not be tested here: {reason}", COULD_NOT_RUN)
     directory = tmp_path_factory.mktemp("machines")
@@ -50,7 +51,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
         manage.stop(force=True)
         stack.callback(manage.stop, force=True)
         stack.callback(archive.unlink, missing_ok=True)  # pytest keeps the rest, the kernels' logs
-        image.build(found, archive)
+        image.build(found, unpacked, archive)
         yield Ground(directory, found, archive)
 
 
@@ -82,7 +83,7 @@ def flash(ground: Ground) -> manage.VirtualDrive:
 
 @pytest.fixture(scope="session")
 def bench(ground: Ground, make_file: Callable[[str, int], Path], flash: manage.VirtualDrive) -> Iterator[Machine]:
-    """A healthy machine: NVMe over a virtual drive, NVMe 4Kn, NVMe without a serial number, SATA 512e."""
+    """A healthy machine: NVMe over a virtual drive, 4Kn, without a serial number, with two paths; SATA 512e."""
     yield from _machine(
         ground,
         "bench",
@@ -94,6 +95,7 @@ def bench(ground: Ground, make_file: Callable[[str, int], Path], flash: manage.V
             "-drive", f"file={make_file('sata', 64)},if=none,id=sata,format=raw,discard=unmap",
             "-device", "ide-hd,drive=sata,bus=ahci.0,serial=EMU-SATA,model=EMULATED SATA,ver=FW01,"
             "rotation_rate=1,physical_block_size=4096",
+            *_subsystem(make_file("native-1", 32), make_file("native-2", 32)),
         ],
     )  # fmt: skip
 
@@ -105,6 +107,19 @@ def _nvme(name: str, file: Path, serial: str, *, block_bytes: int = 512, options
         "-device", f"nvme,drive={name},id=nvme-{name},serial={serial},"
         f"logical_block_size={block_bytes},physical_block_size={block_bytes}",
     ]  # fmt: skip
+
+
+def _subsystem(*files: Path) -> list[str]:
+    """QEMU's arguments for an NVM subsystem of two controllers; both reach a namespace over each file."""
+    arguments = ["-device", "nvme-subsys,id=subsystem,nqn=shared"]
+    for path in ("path0", "path1"):
+        arguments += ["-device", f"nvme,id={path},serial=EMU-SHARED,subsys=subsystem"]
+    for number, file in enumerate(files, start=1):
+        arguments += [
+            "-drive", f"file={file},if=none,id=shared{number},format=raw,discard=unmap",
+            "-device", f"nvme-ns,drive=shared{number},nsid={number},shared=on,bus=path0",
+        ]  # fmt: skip
+    return arguments
 
 
 def _machine(ground: Ground, name: str, devices: list[str], parameters: list[str] | None = None) -> Iterator[Machine]:
@@ -148,3 +163,29 @@ def faulty(ground: Ground, make_file: Callable[[str, int], Path], hanging: manag
         ],
         ["nvme_core.io_timeout=3", "nvme_core.max_retries=0"],
     )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def stacked(ground: Ground, make_file: Callable[[str, int], Path]) -> Iterator[Machine]:
+    """A machine with modules for all that can stand on a drive, and two visible paths to a namespace and to a disk."""
+    disk = make_file("disk", 64)
+    paths = (f"scsi-hd,bus=scsi.0,scsi-id={number},drive=disk,share-rw=on" for number in (0, 1))
+    for machine in _machine(
+        ground,
+        "stacked",
+        [
+            *(word for name in "abcd" for word in _nvme(name, make_file(name, 128), f"EMU-{name.upper()}")),
+            *_nvme("pulled", make_file("pulled", 32), "EMU-PULLED"),
+            "-drive",
+            f"file={make_file('spare', 32)},if=none,id=spare,format=raw,discard=unmap",
+            *_subsystem(make_file("shared-1", 128)),
+            "-device",
+            "virtio-scsi-pci,id=scsi",
+            "-blockdev",
+            f"driver=raw,node-name=disk,file.driver=file,file.filename={disk}",
+            *(word for path in paths for word in ("-device", f"{path},serial=EMU-SCSI,wwn=0x5000c50012345678")),
+        ],
+        ["nvme_core.multipath=N"],
+    ):
+        machine.run("/guest/modules.sh /modules/stacking && udevadm settle")
+        yield machine

@@ -18,7 +18,7 @@ def drives(bench: Machine) -> dict[str, dict[str, Any]]:
 
 
 def test_all_drives_are_found(drives: dict[str, dict[str, Any]]) -> None:
-    assert sorted(drives) == ["EMU-FLASH", "EMU-NATIVE-4K", "EMU-SATA", "None"]
+    assert sorted(drives) == ["EMU-FLASH", "EMU-NATIVE-4K", "EMU-SATA", "EMU-SHARED", "None"]
     assert {one["holder"] for one in drives.values()} == {None}
 
 

@@ -30,6 +30,7 @@ GUEST_PROGRAMS = {
     "setpriv": "util-linux",
     "mount": "mount",
     "umount": "mount",
+    "losetup": "mount",
     "mke2fs": "e2fsprogs",
     "sfdisk": "fdisk",
     "dmsetup": "dmsetup",

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-from emulation import host
-from emulation.kernel import Kernel
+from emulation import host, packages
+from emulation.kernel import STACKING, WANTED, Kernel
 
 ROOT = Path(__file__).resolve().parents[3]
 GUEST = ROOT / "tests/emulated/guest"
@@ -52,10 +52,11 @@ class Image:
     def link(self, path: str, target: str) -> None:
         self._entry(path, stat.S_IFLNK | 0o777, target.encode())
 
-    def programs(self, *paths: Path) -> None:
-        """Programs or libraries at the places that they have here, with the libraries that they need."""
-        for path in {*paths, *libraries(paths)}:
-            self.file(path, path.resolve(), 0o755)
+    def programs(self, *paths: Path, root: Path = Path("/")) -> None:
+        """Programs or libraries at the places that they have below `root`, with the libraries that they need."""
+        for path in {*paths, *libraries(paths, root)}:
+            inside = Path("/") / path.relative_to(root if path.is_relative_to(root) else "/")
+            self.file(inside, path.resolve(), 0o755)
 
     def tree(self, source: Path, target: str, pattern: str = "*") -> None:
         for path in sorted(source.rglob(pattern)):
@@ -76,25 +77,45 @@ class Image:
         self._entries[path] = (mode, content)
 
 
-def build(kernel: Kernel, path: Path) -> None:
-    """Write the image; takes a few seconds."""
+def build(kernel: Kernel, unpacked: Path, path: Path) -> None:
+    """Write the image with a kernel's modules and `unpacked` packages; takes a few seconds."""
     image = Image()
     image.file("/init", GUEST / "init", 0o755)
     image.tree(GUEST, "/guest")
     image.tree(ROOT / "scripts/drivelab", f"{PROJECT}/scripts/drivelab", "*.py")
-    for number, (name, content) in enumerate(kernel.load_order()):
-        image.file(f"/modules/{number:02d}-{name}.ko", content)
+    _add_modules(image, kernel)
     image.programs(*(found for name in host.GUEST_PROGRAMS if (found := host.which(name)) is not None))
+    _add_packages(image, unpacked)
     _add_busybox(image)
     _add_udev(image)
     _add_python(image)
     image.write(path)
 
 
-def libraries(files: Iterable[Path]) -> set[Path]:
-    """Shared libraries and the loader that programs need (ldd(1)); those that this host lacks are left out."""
-    listed = subprocess.run(["ldd", *files], capture_output=True, text=True, check=False).stdout
+def libraries(files: Iterable[Path], root: Path = Path("/")) -> set[Path]:
+    """Shared libraries and the loader that programs need (ldd(1)), from `root` before this host's.
+
+    Libraries that neither has are left out.
+    """
+    folders = sorted({str(path.parent) for path in root.glob("**/lib/**/*.so*")}) if root != Path("/") else []
+    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(folders)} if folders else None
+    listed = subprocess.run(["ldd", *files], capture_output=True, text=True, check=False, env=environment).stdout
     return {Path(found) for found in re.findall(r"^\s(?:\S+ => )?(/\S+) \(0x", listed, re.MULTILINE)}
+
+
+def _add_modules(image: Image, kernel: Kernel) -> None:
+    """Modules in the order in which they load: those that /init loads, and a folder of those for stacked devices."""
+    base = kernel.load_order(WANTED)
+    names = {name for name, _ in base}
+    more = [(name, content) for name, content in kernel.load_order(WANTED + STACKING) if name not in names]
+    for folder, modules in (("/modules", base), ("/modules/stacking", more)):
+        for number, (name, content) in enumerate(modules):
+            image.file(f"{folder}/{number:02d}-{name}.ko", content)
+
+
+def _add_packages(image: Image, directory: Path) -> None:
+    programs = [found for name in packages.PROGRAMS if (found := packages.program(directory, name)) is not None]
+    image.programs(*programs, root=directory)
 
 
 def _add_busybox(image: Image) -> None:

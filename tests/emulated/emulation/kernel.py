@@ -5,6 +5,7 @@ The cloud flavour of Debian 12 has no AHCI, so it is the full one, most of which
 
 from __future__ import annotations
 
+import hashlib
 import lzma
 import re
 import shutil
@@ -19,9 +20,14 @@ from emulation.host import UnavailableError, apt, cache
 META_PACKAGE = "linux-image-amd64"
 WANTED = ("crc32c_generic", "nvme", "ahci", "sd_mod", "sg", "ext4", "dm_mod")
 """Modules to load, in this order; crc32c is asked for by name when ext4's helpers begin, not by a dependency."""
+STACKING = (
+    "loop", "virtio_pci", "virtio_scsi", "nvmet", "md_mod", "raid1", "dm_multipath", "dm_round_robin", "aesni_intel",
+    "xts", "dm_crypt", "bcache", "btrfs",
+)  # fmt: skip
+"""Modules of what can stand on a drive; a test loads them with /guest/modules.sh."""
 _UNPACK = re.compile(
-    r"boot/vmlinuz-|lib/modules/[^/]+/kernel/(arch/x86/crypto|block|crypto|lib|fs/(ext4|jbd2|mbcache)|"
-    r"drivers/(ata|md|nvme|scsi|hwmon))"
+    r"boot/vmlinuz-|lib/modules/[^/]+/kernel/(arch/x86/crypto|block|crypto|lib|fs/(ext4|jbd2|mbcache|btrfs|configfs)|"
+    r"drivers/(ata|block|md|nvme|scsi|hwmon|virtio))"
 )
 
 
@@ -52,7 +58,7 @@ class Kernel:
 
 def find() -> Kernel:
     """The kernel in the cache, put there first where there is none; raises UnavailableError."""
-    directory = cache() / "kernel"
+    directory = cache() / f"kernel-{hashlib.sha256(_UNPACK.pattern.encode()).hexdigest()[:12]}"
     if not directory.exists():
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory.parent, prefix="download-") as temporary:

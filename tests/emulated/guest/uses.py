@@ -1,0 +1,339 @@
+"""What can use a block device, as context managers: in use inside the block, released behind it.
+
+Signatures stay on the device. Programs of the device mapper do not wait for udev, whose rules this guest lacks.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MOUNT_POINT = "/mnt"
+_CONFIGFS = Path("/sys/kernel/config")
+os.environ["DM_DISABLE_UDEV"] = "1"
+
+
+def run(*command: str, text: str | None = None) -> str:
+    """Return the output of a program; its errors are in the exception if it fails."""
+    done = subprocess.run(command, input=text, text=True, check=False, capture_output=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def wait_until_gone(path: str) -> None:
+    while Path(path).exists():
+        time.sleep(0.05)
+
+
+@contextmanager
+def mounted(node: str, *options: str) -> Iterator[None]:
+    run("mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,nodiscard", *options, node)
+    run("mount", node, MOUNT_POINT)
+    try:
+        yield
+    finally:
+        run("umount", MOUNT_POINT)
+
+
+@contextmanager
+def mounted_elsewhere(node: str) -> Iterator[None]:
+    """Mounted in another mount namespace, as a container has its volume."""
+    run("mke2fs", "-q", "-F", "-t", "ext4", node)
+    with _process("unshare", "-m", "sh", "-c", f"mount -t ext4 {node} {MOUNT_POINT} && echo ready && exec sleep 9999"):
+        yield
+
+
+@contextmanager
+def unmounted_lazily(node: str) -> Iterator[None]:
+    """Unmounted with `umount -l`, while a process still has a file open in it."""
+    run("mke2fs", "-q", "-F", "-t", "ext4", node)
+    run("mount", node, MOUNT_POINT)
+    with _process("sh", "-c", f"exec 3>{MOUNT_POINT}/file; echo ready; exec sleep 9999"):
+        run("umount", "-l", MOUNT_POINT)
+        yield
+
+
+@contextmanager
+def swapped_on(node: str) -> Iterator[None]:
+    run("mkswap", node)
+    run("swapon", node)
+    try:
+        yield
+    finally:
+        run("swapoff", node)
+
+
+@contextmanager
+def mapped(node: str, target: str = "linear {node} 0") -> Iterator[None]:
+    run("dmsetup", "create", "held", "--noudevsync", "--table", f"0 2048 {target.format(node=node)}")
+    try:
+        yield
+    finally:
+        run("dmsetup", "remove", "--noudevsync", "--retry", "held")
+
+
+@contextmanager
+def mapping_loaded(node: str) -> Iterator[None]:
+    """A mapping whose table is loaded and not active yet."""
+    run("dmsetup", "create", "held", "--noudevsync", "--notable")
+    run("dmsetup", "load", "held", "--table", f"0 2048 linear {node} 0")
+    try:
+        yield
+    finally:
+        run("dmsetup", "remove", "--noudevsync", "--retry", "held")
+
+
+@contextmanager
+def volume(node: str) -> Iterator[str]:
+    """An active logical volume; afterwards its volume group is inactive."""
+    only = ("--quiet", "--devices", node)  # another path to the drive would be a duplicate of it
+    run("lvm", "pvcreate", *only, "-ff", "-y", node)
+    run("lvm", "vgcreate", *only, "group", node)
+    run("lvm", "lvcreate", *only, "-y", "-W", "n", "-Z", "n", "-n", "data", "-L", "32M", "group")
+    try:
+        yield "/dev/group/data"
+    finally:
+        run("lvm", "vgchange", *only, "-a", "n", "group")
+
+
+@contextmanager
+def volume_mounted(node: str) -> Iterator[None]:
+    with volume(node) as path, mounted(path):
+        yield
+
+
+@contextmanager
+def partitioned(node: str) -> Iterator[str]:
+    """Two partitions; gives the second. Afterwards there is none."""
+    run("sfdisk", "--quiet", "--wipe", "always", node, text="label: gpt\nsize=8MiB\nsize=40MiB\n")
+    run("udevadm", "settle")
+    try:
+        name = str(Path(node).resolve())
+        yield f"{name}p2" if name[-1].isdigit() else f"{name}2"
+    finally:
+        run("wipefs", "--all", "--force", "--quiet", node)
+        run("blockdev", "--rereadpt", node)
+        run("udevadm", "settle")
+
+
+@contextmanager
+def partition_mounted(node: str) -> Iterator[None]:
+    with partitioned(node) as partition, mounted(partition):
+        yield
+
+
+@contextmanager
+def partition_with_volume(node: str) -> Iterator[None]:
+    with partitioned(node) as partition, volume_mounted(partition):
+        yield
+
+
+@contextmanager
+def partition_with_inactive_group(node: str) -> Iterator[None]:
+    with partitioned(node) as partition:
+        with volume(partition):
+            pass
+        yield
+
+
+@contextmanager
+def mirrored(node: str, other: str) -> Iterator[None]:
+    """Both are members of a RAID 1; afterwards it is stopped."""
+    run("mdadm", "--create", "/dev/md0", "--run", "--quiet", "--level=1", "--raid-devices=2", "--metadata=1.2",
+        "--assume-clean", "--bitmap=none", node, other)  # fmt: skip
+    try:
+        yield
+    finally:
+        run("mdadm", "--stop", "--quiet", "/dev/md0")
+
+
+@contextmanager
+def encrypted(node: str) -> Iterator[None]:
+    Path("/run/key").write_text("a key of no importance")
+    run("cryptsetup", "luksFormat", "--batch-mode", "--type", "luks1", "--pbkdf-force-iterations", "1000", node,
+        "/run/key")  # fmt: skip
+    run("cryptsetup", "open", "--key-file", "/run/key", node, "secret")
+    try:
+        yield
+    finally:
+        run("cryptsetup", "close", "secret")
+
+
+@contextmanager
+def cached(backing: str, cache: str) -> Iterator[None]:
+    """A bcache over both; afterwards it is stopped."""
+    run("make-bcache", "--bucket", "64k", "-B", backing, "-C", cache)
+    for node in (cache, backing):
+        Path("/sys/fs/bcache/register").write_text(node)
+    try:
+        while not Path("/sys/block/bcache0/bcache/cache").exists():
+            time.sleep(0.05)
+        yield
+    finally:
+        Path("/sys/block/bcache0/bcache/stop").write_text("1")
+        wait_until_gone("/sys/block/bcache0")
+        _stop_cache(cache)
+
+
+@contextmanager
+def cache_registered(node: str) -> Iterator[None]:
+    """A cache of bcache without a backing device."""
+    run("make-bcache", "--bucket", "64k", "-C", node)
+    Path("/sys/fs/bcache/register").write_text(node)
+    try:
+        yield
+    finally:
+        _stop_cache(node)
+
+
+def _stop_cache(node: str) -> None:
+    link = Path("/sys/class/block") / Path(node).name / "bcache"
+    (link / "set/stop").write_text("1")
+    wait_until_gone(str(link))
+
+
+@contextmanager
+def btrfs_mounted(node: str, other: str) -> Iterator[None]:
+    """A btrfs of both, mounted by the name of the other."""
+    run("mkfs.btrfs", "--force", "--quiet", "--data", "raid1", "--metadata", "raid1", node, other)
+    run("btrfs", "device", "scan", node, other)
+    run("mount", "-t", "btrfs", other, MOUNT_POINT)
+    try:
+        yield
+    finally:
+        run("umount", MOUNT_POINT)
+        run("btrfs", "device", "scan", "--forget")
+
+
+@contextmanager
+def journal_of(node: str, other: str) -> Iterator[None]:
+    """The journal of a file system that is mounted from the other."""
+    run("mke2fs", "-q", "-F", "-b", "4096", "-O", "journal_dev", node)
+    with mounted(other, "-b", "4096", "-J", f"device={node}"):
+        yield
+
+
+@contextmanager
+def hibernated(node: str) -> Iterator[None]:
+    """Swap space with the image of a host that sleeps (kernel/power/swap.c: the signature is S1SUSPEND)."""
+    run("mkswap", node)
+    with Path(node).open("r+b") as file:
+        file.seek(4096 - 10)
+        file.write(b"S1SUSPEND\0")
+    yield
+
+
+@contextmanager
+def looped(node: str, file: str | None = None) -> Iterator[None]:
+    run("losetup", "/dev/loop0", file or node)
+    try:
+        yield
+    finally:
+        run("losetup", "-d", "/dev/loop0")
+        while Path("/sys/block/loop0/loop/backing_file").exists():
+            time.sleep(0.05)
+
+
+@contextmanager
+def second_node(node: str) -> Iterator[str]:
+    """Another node of the same device, outside of /dev, as a container has it."""
+    Path("/run/private").unlink(missing_ok=True)
+    os.mknod("/run/private", Path(node).stat().st_mode, Path(node).stat().st_rdev)
+    yield "/run/private"
+    Path("/run/private").unlink(missing_ok=True)
+
+
+@contextmanager
+def looped_by_deleted_node(node: str) -> Iterator[None]:
+    with second_node(node) as private, looped(node, private):
+        Path(private).unlink()
+        yield
+
+
+@contextmanager
+def exported(node: str) -> Iterator[None]:
+    """A namespace of an NVMe target; it opens the device without a process and without O_EXCL."""
+    if not (_CONFIGFS / "nvmet").exists():
+        run("mount", "-t", "configfs", "configfs", str(_CONFIGFS))
+    subsystem = _CONFIGFS / "nvmet/subsystems/nqn.test"
+    namespace = subsystem / "namespaces/1"
+    subsystem.mkdir()
+    namespace.mkdir()
+    (namespace / "device_path").write_text(node)
+    (namespace / "enable").write_text("1")
+    try:
+        yield
+    finally:
+        namespace.rmdir()
+        subsystem.rmdir()
+
+
+@contextmanager
+def exported_by_second_node(node: str) -> Iterator[None]:
+    with second_node(node) as private, exported(private):
+        yield
+
+
+@contextmanager
+def opened(node: str, flags: int) -> Iterator[None]:
+    descriptor = os.open(node, flags)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def written_by_process(node: str) -> Iterator[None]:
+    with _process("sh", "-c", f"exec 3<>{node}; echo ready; exec sleep 9999"):
+        yield
+
+
+@contextmanager
+def written_by_deleted_node(node: str) -> Iterator[None]:
+    with second_node(node) as private, written_by_process(private):
+        Path(private).unlink()
+        yield
+
+
+@contextmanager
+def mapped_by_process(node: str) -> Iterator[None]:
+    """A process with a shared writable mapping of the device; its descriptor is closed."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        descriptor = os.open(node, os.O_RDWR)
+        memory = mmap.mmap(descriptor, 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+        os.write(writer, b"ready")
+        os.closerange(3, 256)  # also the copy of the descriptor that Python's mapping keeps
+        while True:
+            time.sleep(9999)
+        memory.close()
+    os.close(writer)
+    os.read(reader, 5)
+    os.read(reader, 1)  # the end: the child has closed its descriptors
+    os.close(reader)
+    try:
+        yield
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
+@contextmanager
+def _process(*command: str) -> Iterator[None]:
+    """A process that says when it is ready, and is killed at the end."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            if process.stdout.readline() != "ready\n":
+                raise RuntimeError(f"{' '.join(command)} failed")
+            yield
+        finally:
+            process.kill()
