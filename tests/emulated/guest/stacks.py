@@ -1,0 +1,156 @@
+"""The guard's decision on drives that others use, as JSON by the kind of use.
+
+For each drive: `during` the use, `left` when the use is over and its signatures are still there, `wiped` without them,
+each a kernel name or the sentence of the refusal; `written` is what the kernel counted as written to the drive and
+discarded while the guard looked at it in use. `trouble` has the exception of a use that could not be set up.
+Arguments: names of kinds of use; all of them if there is none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import uses
+from sheet import approved
+from uses import run
+
+from drivelab.drives import guard, sysfs
+from drivelab.errors import UserError
+
+PASSING_S = guard.PASSING_S
+
+
+def nodes(serial: str, namespace: str = "1") -> list[str]:
+    """Device nodes of a drive by its serial number, in the order of their names: one of each path to it."""
+    folders = sorted(Path("/sys/block").glob("*"))
+    return [
+        f"/dev/{folder.name}"
+        for folder in folders
+        if sysfs.serial(folder.name) == serial and (sysfs.read_text(folder / "nsid") or "1") == namespace
+    ]
+
+
+(A,), (B,) = nodes("EMU-A"), nodes("EMU-B")
+SHARED, SHARED_2 = nodes("EMU-SHARED")
+SCSI, SCSI_2 = nodes("EMU-SCSI")
+SERIALS = {A: "EMU-A", B: "EMU-B", SHARED: "EMU-SHARED", SCSI: "EMU-SCSI"}
+BOTH_PATHS = "multipath 0 0 1 1 round-robin 0 2 1 {node} 1 " + f"{SCSI_2} 1"
+
+
+def generic(node: str, pattern: str) -> str:
+    """The character device that passes commands on to a SCSI disk."""
+    (found,) = Path("/sys/class/block", Path(node).name).glob(f"device/{pattern}/*")
+    return f"/dev/bsg/{found.name}" if pattern == "bsg" else f"/dev/{found.name}"
+
+
+Use = Callable[[], AbstractContextManager[object]]
+USES: dict[str, tuple[Use, tuple[str, ...]]] = {
+    "mounted": (lambda: uses.mounted(A), (A,)),
+    "mounted in another mount namespace": (lambda: uses.mounted_elsewhere(A), (A,)),
+    "unmounted lazily": (lambda: uses.unmounted_lazily(A), (A,)),
+    "partition mounted": (lambda: uses.partition_mounted(A), (A,)),
+    "logical volume on a partition": (lambda: uses.partition_with_volume(A), (A,)),
+    "inactive volume group on a partition": (lambda: uses.partition_with_inactive_group(A), (A,)),
+    "logical volume mounted": (lambda: uses.volume_mounted(A), (A,)),
+    "logical volume active": (lambda: uses.volume(A), (A,)),
+    "md member": (lambda: uses.mirrored(A, B), (A, B)),
+    "dm-crypt": (lambda: uses.encrypted(A), (A,)),
+    "dm-linear": (lambda: uses.mapped(A), (A,)),
+    "device mapper table not active": (lambda: uses.mapping_loaded(A), (A,)),
+    "bcache": (lambda: uses.cached(A, B), (A, B)),
+    "bcache cache alone": (lambda: uses.cache_registered(A), (A,)),
+    "btrfs of two": (lambda: uses.btrfs_mounted(A, B), (A, B)),
+    "external journal": (lambda: uses.journal_of(A, B), (A, B)),
+    "image of a sleeping host": (lambda: uses.hibernated(A), (A,)),
+    "loop device": (lambda: uses.looped(A), (A,)),
+    "loop device over a deleted node": (lambda: uses.looped_by_deleted_node(A), (A,)),
+    "NVMe target": (lambda: uses.exported(A), (A,)),
+    "NVMe target by another node": (lambda: uses.exported_by_second_node(A), (A,)),
+    "process": (lambda: uses.written_by_process(A), (A,)),
+    "process by a deleted node": (lambda: uses.written_by_deleted_node(A), (A,)),
+    "process by the ng device": (lambda: uses.written_by_process(A.replace("nvme", "ng")), (A,)),
+    "process by the sg device": (lambda: uses.written_by_process(generic(SCSI, "scsi_generic")), (SCSI,)),
+    "process by the bsg device": (lambda: uses.written_by_process(generic(SCSI, "bsg")), (SCSI,)),
+    "process by a mapping": (lambda: uses.mapped_by_process(A), (A,)),
+    "multipath of the device mapper": (lambda: uses.mapped(SCSI, BOTH_PATHS), (SCSI,)),
+    "SCSI path mounted": (lambda: uses.mounted(SCSI_2), (SCSI,)),
+    "SCSI path open": (lambda: uses.opened(SCSI_2, os.O_RDONLY | os.O_EXCL), (SCSI,)),
+    "SCSI path by the sg device": (lambda: uses.written_by_process(generic(SCSI_2, "scsi_generic")), (SCSI,)),
+    "NVMe path mounted": (lambda: uses.mounted(SHARED_2), (SHARED,)),
+    "NVMe path with a mounted partition": (lambda: uses.partition_mounted(SHARED_2), (SHARED,)),
+    "NVMe path is swap": (lambda: uses.swapped_on(SHARED_2), (SHARED,)),
+    "NVMe path mapped": (lambda: uses.mapped(SHARED_2), (SHARED,)),
+    "NVMe path has a volume": (lambda: uses.volume_mounted(SHARED_2), (SHARED,)),
+    "NVMe path with a loop device": (lambda: uses.looped(SHARED_2), (SHARED,)),
+    "NVMe path exported": (lambda: uses.exported(SHARED_2), (SHARED,)),
+    "NVMe path written by a process": (lambda: uses.written_by_process(SHARED_2), (SHARED,)),
+}
+
+
+def verdict(node: str, passing_s: float) -> str:
+    """The kernel name where the guard approves, else its sentence."""
+    guard.PASSING_S = passing_s
+    try:
+        return approved(node, SERIALS[node]).name
+    except UserError as reason:
+        return f"refused: {reason}"
+
+
+def written(node: str) -> tuple[int, int]:
+    wear = sysfs.wear(Path(node).name)
+    return wear.sectors_written, wear.sectors_discarded
+
+
+def settle() -> None:
+    """Wait until udev has read all devices again, which it does when a writer closes them."""
+    subprocess.run(["sync"], check=True)
+    run("udevadm", "settle")
+
+
+def wipe(node: str) -> None:
+    run("wipefs", "--all", "--force", "--quiet", node)
+    run("blockdev", "--flushbufs", node)
+
+
+def observe(use: Use, drives: tuple[str, ...]) -> dict[str, object]:
+    """What the guard says of drives during a use and after it."""
+    verdicts: dict[str, dict[str, object]] = {SERIALS[node]: {} for node in drives}
+    begun_s = time.monotonic()
+    with use():
+        settle()
+        for node in drives:
+            before = written(node)
+            # Nobody looks at the drive in passing, so the first reason is the lasting one.
+            verdicts[SERIALS[node]]["during"] = verdict(node, 0.0)
+            verdicts[SERIALS[node]]["written"] = [now - then for now, then in zip(written(node), before, strict=True)]
+    for state in ("left", "wiped"):
+        settle()
+        for node in drives:
+            passing_s = 0.0 if state == "left" else PASSING_S
+            verdicts[SERIALS[node]][state] = verdict(node, passing_s)
+        for node in drives:
+            wipe(node)
+    return {**verdicts, "seconds": round(time.monotonic() - begun_s, 1)}
+
+
+def main() -> None:
+    found: dict[str, dict[str, object]] = {}
+    for name in sys.argv[1:] or USES:
+        try:
+            found[name] = observe(*USES[name])
+        except Exception:  # the other uses are observed all the same
+            found[name] = {"trouble": traceback.format_exc()}
+            for node in USES[name][1]:
+                subprocess.run(["wipefs", "--all", "--force", "--quiet", node], check=False)
+    print(json.dumps(found))
+
+
+main()
