@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from project_folders import FolderWatch
 
 # How long an example takes is the host's affair: other tests use it too.
 settings.register_profile("shared-host", deadline=None)
@@ -18,6 +21,31 @@ settings.load_profile("shared-host")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def _folder_watch() -> Iterator[FolderWatch | None]:
+    """The watch over the project's own folders, in `.ci/run` alone: elsewhere people use them during a test run."""
+    if "DRIVELAB_TEST_STRICT" not in os.environ:
+        yield None
+        return
+    watch = FolderWatch(ROOT)
+    yield watch
+    _fail_if_touched(watch)
+    watch.close()
+
+
+@pytest.fixture(autouse=True)
+def _project_folders_untouched(_folder_watch: FolderWatch | None) -> Iterator[None]:
+    """Fail a test during which the project's own folders were used. With several workers, it may be another test."""
+    yield
+    if _folder_watch is not None:
+        _fail_if_touched(_folder_watch)
+
+
+def _fail_if_touched(watch: FolderWatch) -> None:
+    if touched := watch.touched():
+        pytest.fail(f"a test used the project's own folders: {', '.join(touched[:10])}")
 
 
 @pytest.fixture

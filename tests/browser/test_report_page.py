@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-PICTURES = Path(__file__).resolve().parents[2] / "results/test-artefacts/browser"
+PICTURES = Path(__file__).resolve().parents[2] / "build/test-artefacts/browser"
 LEAST_CONTRAST = 4.5  # WCAG 2.1, success criterion 1.4.3 at level AA
 LEAST_CONTRAST_LARGE = 3.0
 PHONE = {"width": 360, "height": 740}

@@ -19,7 +19,7 @@ from drivelab.watch.hub import Hub
 from drivelab.watch.server import WatchServer
 from drivelab.watch.study import StudyWatch
 
-PICTURES = Path(__file__).resolve().parents[2] / "results/test-artefacts/browser"
+PICTURES = Path(__file__).resolve().parents[2] / "build/test-artefacts/browser"
 PATIENCE_MS = 60_000
 PHONE = {"width": 360, "height": 740}
 LOST = "net::ERR_"  # what the browser says of a server that is gone

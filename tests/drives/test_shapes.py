@@ -1,6 +1,6 @@
 """Protocols in real time, fio on a virtual drive: cliff and recoveries have the shapes that they are known for.
 
-The figures are kept in results/test-artefacts, to be looked at.
+The figures are kept in build/test-artefacts, to be looked at.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.device
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPACITY_BYTES = 64 * 2**20
-ARTEFACTS = ROOT / "results/test-artefacts"
+ARTEFACTS = ROOT / "build/test-artefacts"
 PROTOCOLS = ("pts-iops", "pts-write-saturation", "pts-idle-recovery", "pts-cross-stimulus-recovery")
 STAGES = """\
 import sys

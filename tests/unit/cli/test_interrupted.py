@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from mini_project import Project
 
 STUDY = """\
 name: mine
@@ -37,8 +38,24 @@ builtins.print = print_and_interrupt
 """
 
 
-def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+def run(code: str, *arguments: str, project: Project | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Python code, in a copy of the project and with its library if there is one."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=project and project.folder,
+        env=project and project.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A copy of the whole project: `watch` looks at the results of the project that its library is in."""
+    project = Project(tmp_path / "project")
+    (project.folder / "config/mine.yaml").write_text(STUDY)
+    return project
 
 
 def test_only_what_takes_no_time_is_imported_before_interruptions_are_answered() -> None:
@@ -53,16 +70,14 @@ def test_only_what_takes_no_time_is_imported_before_interruptions_are_answered()
 @pytest.mark.parametrize(
     "name", ["drivelab.cli.archive", "jsonschema", "drivelab.cli.watch", "drivelab.watch.study", "drivelab.watch.hub"]
 )
-def test_while_modules_are_imported(project: Path, name: str) -> None:
-    Path("config/mine.yaml").write_text(STUDY)
-    done = run(AT_IMPORT.format(name=name) + MAIN, "watch", "config/mine.yaml")
+def test_while_modules_are_imported(project: Project, name: str) -> None:
+    done = run(AT_IMPORT.format(name=name) + MAIN, "watch", "config/mine.yaml", project=project)
     assert done.returncode in (0, 130), done.stderr
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == (done.returncode == 130), done.stderr
 
 
-def test_when_the_address_has_just_been_printed(project: Path) -> None:
-    Path("config/mine.yaml").write_text(STUDY)
-    done = run(AFTER_THE_ADDRESS + MAIN, "watch", "config/mine.yaml")
+def test_when_the_address_has_just_been_printed(project: Project) -> None:
+    done = run(AFTER_THE_ADDRESS + MAIN, "watch", "config/mine.yaml", project=project)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("http://127.0.0.1:")
