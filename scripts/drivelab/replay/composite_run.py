@@ -9,6 +9,7 @@ from drivelab.drives.target import Target
 from drivelab.fio.document import CellFailed
 from drivelab.plan.cell import Cell
 from drivelab.process import Tick, Timing
+from drivelab.recording.writer import write_json
 from drivelab.replay import native
 from drivelab.replay.composite import completed_rows, composite_schedule
 from drivelab.replay.native import RESULTS, EngineOptions
@@ -31,6 +32,8 @@ def run_composite(
 ) -> Timing:
     """Run the streams of a cell for its runtime with threads times queue depth in flight, issued by one thread.
 
+    `engine.json` beside the evidence says whether the request buffers were registered or plain.
+
     Raises CellFailed when the engine does not come to the end of the runtime without an error.
     """
     assert cell.runtime_s is not None
@@ -50,6 +53,7 @@ def run_composite(
             raise CellFailed(
                 f"the replay engine ended with state {told['state']}, {told['failed']} of {told['issued']} I/Os failed"
             )
+        write_json(directory / "engine.json", {"engine": "native", "buffers": told["buffers"]})
         text = composite_text(cell, target.path, NATIVE_VERSION, *place, seed)
         write_rows(directory, completed_rows(schedule, directory / RESULTS), start_us=0.0, threads=1, job=text,
                    version=NATIVE_VERSION, epoch_ms=told["start_realtime_ns"] // 10**6)  # fmt: skip

@@ -146,6 +146,7 @@ def engine_report(directory: Path) -> dict[str, Any]:
         "requests": header["capacity"],
         "wakeup_us": {name: header[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p95", "p99", "max")},
         "spin_us": header["spin_ns"] / 1000,
+        "buffers": "plain" if header["plain_buffers"] else "registered",
     }
 
 

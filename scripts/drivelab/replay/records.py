@@ -79,6 +79,7 @@ RESULTS_HEADER = np.dtype(
         ("wakeup_p99_ns", "<u8"),
         ("wakeup_max_ns", "<u8"),
         ("spin_ns", "<u8"),  # the engine does not sleep for less than this
+        ("plain_buffers", "<u8"),  # 1: the buffers could not be registered with io_uring
     ]
 )
 NOT_ISSUED, ISSUED, COMPLETED = range(3)

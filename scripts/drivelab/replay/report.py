@@ -37,6 +37,10 @@ LATE_PCT = 1.0
 """A larger share of requests that waited for a place in flight is marked (ours)."""
 RATIO_PCT = 1.0
 """A timed replay whose duration ratio is further from 1 is marked (ours)."""
+_PLAIN = (
+    "plain buffers: too little memory can be locked to register the buffers with io_uring, which costs CPU time for "
+    "each request; raise the limit (ulimit -l) or run as root"
+)
 _TIMES = ("operation", "deadline_ns", "issue_ns", "waited", "trace_queue_ns")
 _SERVICE = ("operation", "length_bytes", "issue_ns", "complete_ns", "error", "preflush", "trace_latency_ns")
 _DEPTH = ("issue_ns", "complete_ns", "trace_queue_ns", "trace_latency_ns")
@@ -86,6 +90,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
         "operations": by_operation.to_dict("records"),
         **by_stream,
         "host": {"wakeup_us": engine.get("wakeup_us") or _wakeup(results)},
+        "buffers": _buffers(results),
         "kernel": engine.get("kernel"),
         "kernel_reason": engine.get("kernel_reason"),
     }
@@ -93,6 +98,8 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
     if unknown := sorted(totals.keys() - body.keys()):
         raise ValueError(f"a report has no '{unknown[0]}' that an engine could tell")
     body |= totals
+    if body["buffers"] == "plain":
+        body["marks"].append(_PLAIN)
     if choice.timing.has_deadlines:
         body["marks"] = [*body["marks"], *_strayed(body)]
     if body["partial"]:
@@ -195,6 +202,14 @@ def _strayed(body: Mapping[str, Any]) -> list[str]:
     if ratio is not None and abs(ratio - 1) > RATIO_PCT / 100:
         marks.append(f"{'slower' if ratio > 1 else 'faster'}: duration ratio {ratio:.{3 if ratio < 1.1 else 2}f}")
     return marks
+
+
+def _buffers(results: Mapping[str, Any] | None) -> str | None:
+    """How the native engine gave memory to io_uring: `registered` or `plain`; None for other engines.
+
+    Results of earlier versions have registered buffers: without them a replay was refused.
+    """
+    return None if results is None else "plain" if results.get("plain_buffers") else "registered"
 
 
 def _wakeup(results: Mapping[str, Any] | None) -> dict[str, float] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 import time
 import zlib
 from collections.abc import Callable
@@ -450,29 +449,44 @@ def test_a_wrong_command_line(engine: Engine, words: str) -> None:
     assert len(said.splitlines()) == 1
 
 
-@pytest.mark.parametrize("memlock_kib", [64, 2048])
-def test_locked_memory_is_asked_for_by_name(memlock_kib: int) -> None:
-    """The ring itself takes some, the buffers take more."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can become somebody else")
-    if (reason := native.possible()) is not None:
-        pytest.skip(reason)
-    limited = ["prlimit", f"--memlock={memlock_kib << 10}:{memlock_kib << 10}", "setpriv", "--bounding-set=-all",
-               "--inh-caps=-all", "--reuid=65534", "--regid=65534", "--clear-groups"]  # fmt: skip
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if (trouble := direct_io_trouble(folder)) is not None:
-            pytest.skip(trouble)
-        (folder / "target").write_bytes(bytes(MIB))
-        words = Engine(folder, folder / "target").prepare(write(), QUICK)
-        for path in (folder, *folder.glob("**/*")):
-            path.chmod(0o777 if path.is_dir() else 0o666)
-        process = start([*limited, *words])
-        _, said = process.communicate()
-    if process.returncode in (0, 126, 127):
-        pytest.skip(f"this kernel lets anybody lock memory, or the program is closed to others: {said}")
-    assert process.returncode == 5, said
-    assert "(ulimit -l)" in said
+def without_locked_memory(command: list[str], memlock_kib: int) -> list[str]:
+    """Run a command that may lock no more memory than this: CAP_IPC_LOCK would lift the limit."""
+    no_capability = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"] if os.geteuid() == 0 else []
+    return ["prlimit", f"--memlock={memlock_kib << 10}:{memlock_kib << 10}", *no_capability, *command]
+
+
+LITTLE_KIB = 2048
+"""Enough to lock the ring, not the areas of the data."""
+
+
+def test_a_ring_that_gets_no_memory_is_refused(engine: Engine) -> None:
+    ran = engine.ended(start(without_locked_memory(engine.prepare(write(), QUICK), memlock_kib=0)))
+    assert ran.status == 5
+    assert "(ulimit -l)" in ran.words
+
+
+def test_buffers_are_plain_where_too_little_memory_can_be_locked(engine: Engine) -> None:
+    made = make_records({"operation": ("write", "read")[i % 2], "offset_bytes": i // 2 * BLOCK, "depth": 1}
+                        for i in range(200))  # fmt: skip
+    ran = engine.ended(start(without_locked_memory(engine.prepare(made, QUICK), LITTLE_KIB)))
+    assert (ran.status, ran.words) == (0, "")
+    assert (ran.report["state"], ran.report["completed"], ran.report["buffers"]) == ("finished", 200, "plain")
+    content = direct_read(engine.target, 0, 100 * BLOCK)
+    assert len({content[at : at + BLOCK] for at in range(0, len(content), BLOCK)}) == 100
+
+
+def test_plain_and_registered_buffers_write_the_same_data(engine: Engine) -> None:
+    """Also what does not fit into the areas: 32 MiB in flight."""
+    os.truncate(engine.target, 48 * MIB)
+    engine.target_bytes = 48 * MIB
+    made = make_records({"operation": "write", "offset_bytes": i * 4 * MIB, "length_bytes": 4 * MIB} for i in range(8))
+    contents = []
+    for limited in (False, True):
+        command = engine.prepare(made, EngineOptions(watchdog_s=60, seed=7))
+        ran = engine.ended(start(without_locked_memory(command, LITTLE_KIB) if limited else command))
+        assert ran.status == 0, ran.words
+        contents.append(direct_read(engine.target))
+    assert contents[0] == contents[1]
 
 
 def test_run_engine_leaves_the_evidence(engine: Engine, tmp_path: Path) -> None:

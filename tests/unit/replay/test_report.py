@@ -60,6 +60,14 @@ def test_a_whole_replay(tmp_path: Path) -> None:
     assert found["processes"][0]["requests"] == 2
     assert found["host"]["wakeup_us"] == {"p50": 52.0, "p95": 0.0, "p99": 0.0, "max": 90.0}
     assert found["kernel"] is None
+    assert found["buffers"] == "registered"
+
+
+def test_plain_buffers_are_reported(tmp_path: Path) -> None:
+    found = reported(tmp_path, WHOLE, plain_buffers=1)
+    assert found["buffers"] == "plain"
+    (mark,) = found["marks"]
+    assert mark.startswith("plain buffers: too little memory can be locked")
 
 
 def test_as_soon_as_possible_throughput_counts(tmp_path: Path) -> None:

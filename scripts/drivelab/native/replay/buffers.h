@@ -2,6 +2,7 @@
 #ifndef DRIVELAB_REPLAY_BUFFERS_H
 #define DRIVELAB_REPLAY_BUFFERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
@@ -19,6 +20,7 @@ struct pool {
 
 struct buffers {
     struct pool pools[BUFFERS];
+    bool registered; /* false: all pieces are plain memory for the ring, those of the areas too */
     size_t read_registered_bytes; /* of the area for reads; that for writes is registered wholly */
     size_t spare_bytes;
     uint64_t stamp;
@@ -29,7 +31,7 @@ struct buffers {
 struct piece {
     unsigned char *at; /* NULL: none */
     uint32_t bytes, units;
-    bool registered;
+    bool registered; /* in the part of an area that is registered if anything is */
     uint8_t buffer; /* WRITE_BUFFER or READ_BUFFER */
 };
 

@@ -37,14 +37,14 @@ static void put_into_ring(struct engine *engine, const struct schedule_record *r
     struct io_uring_sqe *sqe = io_uring_get_sqe(engine->ring);
     uint32_t bytes = (uint32_t)record->length_bytes;
     if (record->operation == READ) {
-        if (slot->piece.registered)
+        if (engine->buffers->registered && slot->piece.registered)
             io_uring_prep_read_fixed(sqe, 0, slot->piece.at, bytes, record->offset_bytes, READ_BUFFER);
         else
             io_uring_prep_read(sqe, 0, slot->piece.at, bytes, record->offset_bytes);
     } else if (record->operation == FLUSH) {
         io_uring_prep_fsync(sqe, 0, 0);
     } else {
-        if (slot->piece.registered)
+        if (engine->buffers->registered && slot->piece.registered)
             io_uring_prep_write_fixed(sqe, 0, slot->piece.at, bytes, record->offset_bytes, WRITE_BUFFER);
         else
             io_uring_prep_write(sqe, 0, slot->piece.at, bytes, record->offset_bytes);

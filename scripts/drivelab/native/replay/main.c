@@ -92,6 +92,7 @@ static void start(struct engine *engine)
     header->wakeup_p95_ns = wakeups.p95_ns;
     header->wakeup_p99_ns = wakeups.p99_ns;
     header->wakeup_max_ns = wakeups.max_ns;
+    header->plain_buffers = !engine->buffers->registered;
     if (engine->blocking)
         reap_listen(engine);
     engine->start_ns = now_ns() + HEAD_START_NS;

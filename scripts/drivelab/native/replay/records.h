@@ -43,6 +43,7 @@ struct results_header {
     uint64_t issued, completed, failed, first_failed, end_ns, heartbeat_ns, most_in_flight;
     uint32_t state, signal;
     uint64_t wakeup_p50_ns, wakeup_p95_ns, wakeup_p99_ns, wakeup_max_ns, spin_ns;
+    uint64_t plain_buffers;
 };
 
 enum request_state { NOT_ISSUED, ISSUED, COMPLETED };

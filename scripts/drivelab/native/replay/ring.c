@@ -42,25 +42,28 @@ bool ring_open(struct io_uring *ring, unsigned depth, struct refusal *refusal)
     return true;
 }
 
-bool ring_register(struct io_uring *ring, const struct target *target, const struct buffers *buffers,
-                   struct refusal *refusal)
+/* Register the areas of requests' data, which locks them in memory; 0 or an errno. */
+static int register_buffers(struct io_uring *ring, const struct buffers *buffers)
 {
     struct iovec areas[BUFFERS];
-    size_t bytes = 0;
-    for (unsigned i = 0; i < BUFFERS; i++) {
+    for (unsigned i = 0; i < BUFFERS; i++)
         areas[i] = buffers_to_register(buffers, i);
-        bytes += areas[i].iov_len;
-    }
     struct rlimit limit;
     if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_MEMLOCK, &limit);
     }
-    int error = -io_uring_register_buffers(ring, areas, BUFFERS);
-    if (error == ENOMEM)
-        return refuse(refusal, BAD_HOST, "only %ju KiB of memory may be locked, the replay's buffers need %zu; raise "
-                      "the limit (ulimit -l), or run as root", (uintmax_t)limit.rlim_cur >> 10, bytes >> 10);
-    if (error)
+    return -io_uring_register_buffers(ring, areas, BUFFERS);
+}
+
+bool ring_register(struct io_uring *ring, const struct target *target, struct buffers *buffers,
+                   struct refusal *refusal)
+{
+    int error = register_buffers(ring, buffers);
+    buffers->registered = !error;
+    /* ENOMEM: more than the limit of locked memory (io_uring_register(2)). Requests then use the same areas without
+       registration; the kernel maps them anew for each request, which takes CPU time. */
+    if (error && error != ENOMEM)
         return refuse(refusal, BAD_HOST, "the replay's buffers cannot be registered with io_uring (%s)",
                       strerror(error));
     error = -io_uring_register_files(ring, &target->file, 1);

@@ -12,7 +12,8 @@
 
 /* A ring for `depth` requests in flight; false, in words for the user, where the system grants none. */
 bool ring_open(struct io_uring *, unsigned depth, struct refusal *);
-bool ring_register(struct io_uring *, const struct target *, const struct buffers *, struct refusal *);
+/* Register target and buffers. Buffers beyond the limit of locked memory are left plain: buffers->registered tells. */
+bool ring_register(struct io_uring *, const struct target *, struct buffers *, struct refusal *);
 
 /* Whether looking for completions would find any, without a system call. */
 static inline bool ring_has_news(const struct io_uring *ring)
