@@ -41,11 +41,22 @@ def device(attach: Callable[[int, int], str]) -> str:
     return attach(64, 4096)
 
 
-@pytest.fixture
-def tracer_untouched() -> Iterator[None]:
-    """Whatever a test does, the tracer is afterwards as it was before, and nothing is mounted."""
+@pytest.fixture(scope="session")
+def tracefs() -> Iterator[None]:
+    """Have tracefs mounted; unmount it at the end if it was not mounted."""
     if (reason := capture.possible()) is not None:
         pytest.skip(f"no capture here: {reason}")
+    was_mounted = tracer.TRACING.is_mount()
+    if not was_mounted:
+        subprocess.run(["mount", "-t", "tracefs", "tracefs", tracer.TRACING], check=True)
+    yield
+    if not was_mounted:
+        subprocess.run(["umount", tracer.TRACING], check=True)
+
+
+@pytest.fixture
+def tracer_untouched(tracefs: None) -> Iterator[None]:
+    """Whatever a test does, the tracer is afterwards as it was before, and nothing is mounted."""
     before = tracer.state()
     yield
     assert tracer.state() == before

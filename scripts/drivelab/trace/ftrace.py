@@ -78,6 +78,7 @@ class Ftrace:
         self._lock = lock(self._run)
         try:
             recover(self._run, self._tracing)
+            tracer.mount(self._run, self._tracing)
             tracer.refuse_foreign(self._disk.trace, self._tracing)
             tracer.write_journal(self._run, tracer.state(self._tracing), self._disk.trace)
             self._set_up()

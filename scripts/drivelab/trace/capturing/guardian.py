@@ -95,7 +95,7 @@ def recover() -> None:
 
 def recover_tracer() -> None:
     """Raises UserError while another capture has the tracer, OSError when it cannot be put back."""
-    if (tracer.RUN / tracer.JOURNAL).exists():
+    if any((tracer.RUN / name).exists() for name in (tracer.JOURNAL, tracer.MOUNT_JOURNAL)):
         with tracer.lock():
             tracer.recover()
 

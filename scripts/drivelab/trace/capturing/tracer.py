@@ -1,7 +1,7 @@
 """The kernel's one tracer: whether it can be had, the lock on it, and its state, journalled and put back.
 
 What is changed is written to a journal first. Whoever gets the lock while there is a journal restores from it, since
-its writer must have been killed.
+its writer must have been killed. Where tracefs is not mounted, drivelab mounts it and unmounts it in the same way.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import fcntl
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from drivelab.drives.sysfs import read_text
 from drivelab.errors import UserError
@@ -20,9 +21,12 @@ from drivelab.trace.capturing.processes import boot_id
 TRACING = Path("/sys/kernel/tracing")
 RUN = Path("/run/drivelab")
 JOURNAL = "ftrace.json"
+MOUNT_JOURNAL = "tracefs.json"
+"""There while drivelab has mounted tracefs."""
 OPTIONS = {"markers": "0", "overwrite": "0"}
 """Messages would take the room of events. Without `overwrite` a full ring drops new events and counts them, where it
 would else lose old ones."""
+_MOUNT = "mount -t tracefs -o nosuid,nodev,noexec tracefs"
 SAVED_PROCESSES = 16384
 """Names that the kernel keeps; 128 are its default, a compilation has thousands of processes."""
 
@@ -34,8 +38,43 @@ def possible(tracing: Path = TRACING) -> str | None:
     try:
         tracers = (tracing / "available_tracers").read_text().split()
     except OSError:
-        return f"there is no tracefs at {tracing}; mount it with 'mount -t tracefs tracefs {tracing}'"
+        command = ["unshare", "--mount", "sh", "-c", f'{_MOUNT} "$1" && cat "$1/available_tracers"', "sh", str(tracing)]
+        tried = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        if tried.returncode:
+            return f"tracefs cannot be mounted at {tracing} ({_last_line(tried.stderr)})"
+        tracers = tried.stdout.split()
     return None if "blk" in tracers else "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)"
+
+
+def mount(run: Path = RUN, tracing: Path = TRACING) -> None:
+    """Mount tracefs unless it is mounted; the caller holds the lock. Raises UserError when the kernel refuses."""
+    if (tracing / "available_tracers").exists():
+        return
+    _write_journal(run / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(tracing)})
+    mounted = subprocess.run([*_MOUNT.split(), str(tracing)], capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        (run / MOUNT_JOURNAL).unlink()
+        raise UserError(
+            f"tracefs cannot be mounted at {tracing} ({_last_line(mounted.stderr)}). Tracing needs it. Mount it, or "
+            "run as root of the host."
+        )
+
+
+def unmount(run: Path = RUN) -> None:
+    """Unmount tracefs if `mount` mounted it; the caller holds the lock.
+
+    While another program uses it, it stays mounted, and so does the journal: the next capture tries again.
+    """
+    journal = run / MOUNT_JOURNAL
+    try:
+        body = json.loads(journal.read_text())
+    except FileNotFoundError:
+        return
+    if body["boot_id"] == boot_id() and os.path.ismount(body["tracing"]):
+        subprocess.run(["umount", body["tracing"]], capture_output=True, check=False)
+        if os.path.ismount(body["tracing"]):
+            return
+    journal.unlink()
 
 
 def refuse_foreign(device_trace: Path, tracing: Path = TRACING, *, own_ring: bool = True) -> None:
@@ -67,33 +106,39 @@ def state(tracing: Path = TRACING) -> dict[str, str]:
 def recover(run: Path = RUN, tracing: Path = TRACING) -> bool:
     """Put the tracer back to how a killed capture found it; the caller holds the lock. True if there was anything.
 
-    A tracer that someone else has chosen since is left to them. Raises UserError, the journal kept, when the kernel
-    refuses because someone reads the ring.
+    A tracer that someone else has chosen since is left to them. Unmounts tracefs if drivelab mounted it. Raises
+    UserError, the journal kept, when the kernel refuses because someone reads the ring.
     """
     journal = run / JOURNAL
     try:
         body = json.loads(journal.read_text())
     except FileNotFoundError:
+        unmount(run)
         return False
     if body["boot_id"] == boot_id():
-        enable = Path(body["device_trace"]) / "enable"
-        if text(enable) not in ("0", ""):
-            enable.write_text("0")
-        mine = text(tracing / "current_tracer") == "blk"
-        if mine:
-            (tracing / "tracing_on").write_text("0")
-        for name, value in body["state"].items():
-            if name == "current_tracer" and not mine:
-                continue
-            try:
-                (tracing / name).write_text(value)
-            except OSError as error:
-                raise UserError(
-                    f"{tracing / name} cannot be put back to '{value}' ({error.strerror}): someone else reads the "
-                    "tracer's ring; end that reader, then capture again"
-                ) from None
+        mount(run, tracing)
+        _restore(tracing, Path(body["device_trace"]) / "enable", body["state"])
     journal.unlink()
+    unmount(run)
     return True
+
+
+def _restore(tracing: Path, enable: Path, state: dict[str, str]) -> None:
+    if text(enable) not in ("0", ""):
+        enable.write_text("0")
+    mine = text(tracing / "current_tracer") == "blk"
+    if mine:
+        (tracing / "tracing_on").write_text("0")
+    for name, value in state.items():
+        if name == "current_tracer" and not mine:
+            continue
+        try:
+            (tracing / name).write_text(value)
+        except OSError as error:
+            raise UserError(
+                f"{tracing / name} cannot be put back to '{value}' ({error.strerror}): someone else reads the "
+                "tracer's ring; end that reader, then capture again"
+            ) from None
 
 
 def lock(run: Path = RUN) -> TextIO:
@@ -110,12 +155,16 @@ def lock(run: Path = RUN) -> TextIO:
 
 def write_journal(run: Path, before: dict[str, str], device_trace: Path) -> None:
     """Make sure that `before` outlives this process."""
-    part = run / f"{JOURNAL}.part"
+    _write_journal(run / JOURNAL, {"boot_id": boot_id(), "device_trace": str(device_trace), "state": before})
+
+
+def _write_journal(path: Path, body: dict[str, Any]) -> None:
+    part = path.with_name(f"{path.name}.part")
     with part.open("w") as file:
-        json.dump({"boot_id": boot_id(), "device_trace": str(device_trace), "state": before}, file)
+        json.dump(body, file)
         file.flush()
         os.fsync(file.fileno())
-    part.replace(run / JOURNAL)
+    part.replace(path)
 
 
 def cpus(tracing: Path = TRACING) -> list[Path]:
@@ -133,3 +182,7 @@ def _value(path: Path) -> str:
     content = path.read_text().strip()
     chosen = re.search(r"\[(\S+)\]|expanded: (\d+)", content)
     return (chosen[1] or chosen[2]) if chosen else content
+
+
+def _last_line(said: str) -> str:
+    return (said.strip().splitlines() or ["no message"])[-1]

@@ -1,0 +1,72 @@
+"""Captures where tracefs is not mounted, in a mount namespace of the test: drivelab mounts and unmounts it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from captures import dd
+
+from drivelab.config.schema import ROOT
+from drivelab.trace import capture
+from drivelab.trace.capturing import tracer
+
+pytest_plugins = ("capture_fixtures",)
+pytestmark = [
+    pytest.mark.device,
+    pytest.mark.skipif(capture.possible() is not None, reason=f"no capture here: {capture.possible()}"),
+]
+UNMOUNTED = f"while mountpoint -q {tracer.TRACING}; do umount {tracer.TRACING} || exit; done; "
+MOUNTED = f"mountpoint -q {tracer.TRACING}"
+CAPTURE = "import sys; from drivelab.cli.main import main; sys.exit(main(['capture', *sys.argv[1:]]))"
+
+
+def in_namespace(script: str, *arguments: str) -> subprocess.Popen[str]:
+    """Run a shell script in a mount namespace without tracefs; `$@` are the arguments."""
+    command = ["unshare", "--mount", "sh", "-c", UNMOUNTED + script, "sh", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_tracefs_is_mounted_for_a_capture_only(device: str, tmp_path: Path) -> None:
+    script = f'"$@"; status=$?; {MOUNTED} && echo still mounted; exit $status'
+    process = in_namespace(script, sys.executable, "-c", CAPTURE, device, "--backend", "ftrace", "-o",
+                           str(tmp_path / "raw"), "--", *dd(device))  # fmt: skip
+    said, _ = process.communicate()
+    assert process.returncode == 0, said
+    assert "still mounted" not in said
+    assert not list(tracer.RUN.glob("*.json"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_tracefs_is_unmounted_after_a_signal(
+    device: str, tmp_path: Path, number: signal.Signals, wait: Callable[[Callable[[], bool]], None]
+) -> None:
+    begun, pid = tmp_path / "begun", tmp_path / "pid"
+    traced = ["sh", "-c", f"{MOUNTED} && touch {begun}; exec sleep 1000"]
+    script = (
+        f'"$@" & echo $! >{pid}; wait $!; '
+        f"while ls {tracer.RUN}/*.json 2>/dev/null; do sleep 0.1; done; {MOUNTED} && echo still mounted; exit 0"
+    )
+    process = in_namespace(script, sys.executable, "-c", CAPTURE, device, "--backend", "ftrace", "-o",
+                           str(tmp_path / "raw"), "--", *traced)  # fmt: skip
+    wait(lambda: begun.exists() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+    os.kill(int(pid.read_text()), number)
+    said, _ = process.communicate(timeout=120)
+    assert "still mounted" not in said
+
+
+@pytest.fixture
+def wait() -> Callable[[Callable[[], bool]], None]:
+    def until(condition: Callable[[], bool]) -> None:
+        while not condition():
+            time.sleep(0.01)
+
+    return until
