@@ -76,7 +76,7 @@ def _use(world: World, dice: random.Random) -> None:
         world.written.append(Signature(node, "LVM2_member", ""))
     elif kind == "an image's other loop device" or (drive == "loop5" and "another path" in kind):
         drive = "loop5"
-        tree.mount(tree.image(tree.add(f"loop{len(tree.nodes)}"), (64769, 12)), "/mnt/image")
+        tree.mount(tree.image(tree.add(f"loop1{len(tree.nodes)}"), (64769, 12)), "/mnt/image")
     elif kind == "read-only":
         (tree.directory(drive) / "ro").write_text("1\n")
     else:
