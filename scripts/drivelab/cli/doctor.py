@@ -6,12 +6,16 @@ import argparse
 import json
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drivelab.errors import UserError
 from drivelab.host.entry import SCENARIOS
+
+if TYPE_CHECKING:
+    from drivelab.host.temporary import Temporary
 
 _WIDTH = 100
 _SHEET = "config/drives.tsv"
@@ -46,13 +50,14 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.restore:
         return _restore(temporary, options.json)
     named = [_kernel_name(device) for device in options.devices]
-    said = _apply(options.scenario, named or _pinned(), temporary) if options.apply else []
-    rows = snapshot(named or _attached(), options.scenario)
-    if options.json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
-        return 0
-    for line in [*said, *report(rows, options.scenario)]:
-        print(line)
+    with _set_by_hand(temporary) if options.apply else nullcontext():
+        said = _apply(options.scenario, named or _pinned(), temporary) if options.apply else []
+        rows = snapshot(named or _attached(), options.scenario)
+        if options.json:
+            print(json.dumps(rows, indent=1, ensure_ascii=False))
+            return 0
+        for line in [*said, *report(rows, options.scenario)]:
+            print(line)
     if options.apply:
         return 0
     reach = {"host", *(named or _pinned())}
@@ -67,9 +72,13 @@ def _doctor(options: argparse.Namespace) -> int:
     return 0
 
 
-def _apply(scenario: str, drives: Sequence[str], temporary: Any) -> list[str]:
-    """Words of what was set. Raises UserError without root."""
-    from drivelab.host.settings import apply
+@contextmanager
+def _set_by_hand(temporary: Temporary) -> Iterator[None]:
+    """Keep what is set within beyond this process, unless that fails or is interrupted before the user was told.
+
+    What an earlier command has set is kept then too: it is not this command's to put back. Raises UserError without
+    root.
+    """
     from drivelab.termination import deferred
 
     if os.geteuid() != 0:
@@ -79,12 +88,19 @@ def _apply(scenario: str, drives: Sequence[str], temporary: Any) -> list[str]:
         )
     is_new = temporary.claim_by_hand()
     try:
-        lines = [part for text in apply(scenario, drives, temporary) for part in _wrapped(text, "  ")]
+        yield
     except BaseException:
-        if is_new:  # what was set before is not this command's to put back
+        if is_new:
             with deferred():
                 temporary.end_by_hand()
         raise
+
+
+def _apply(scenario: str, drives: Sequence[str], temporary: Temporary) -> list[str]:
+    """Words of what was set."""
+    from drivelab.host.settings import apply
+
+    lines = [part for text in apply(scenario, drives, temporary) for part in _wrapped(text, "  ")]
     return [
         "What deviated:" if lines else "Nothing deviates that could be set.",
         *lines,
