@@ -80,7 +80,7 @@ KINDS = {
 }  # fmt: skip
 """Kills of each kind of process in fifty: `all` is the whole tree at once, `any` one of it, whichever it is."""
 _SIGNALS = ([signal.SIGKILL], [signal.SIGKILL], [signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT],
-            [signal.SIGSTOP, signal.SIGKILL])  # fmt: skip
+            [signal.SIGHUP], [signal.SIGSTOP, signal.SIGKILL])  # fmt: skip
 _FAULTS = (Fault("error", "write"), Fault("error", "read", 4 << 20, 1 << 20), Fault("hang"), Fault("gone"))
 _WORDS = {"error": "Input/output error", "hang": "does not complete", "gone": "No such device"}
 _GENEROUS_S = 600.0
