@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from drivelab.analysis.taint import causes, worst
 
 _TAINTED = re.compile(r"(?P<who>(?:.+: )?tainted) \((?P<reasons>.+)\)")
-_NEXT_REASON = re.compile(r", (?=(?:throttled|steal|load): )")
+_NEXT_REASON = re.compile(r", (?=(?:foreign|throttled|steal|load): )")
 DISTURBED = frozenset({"steal", "load"})
 """Causes of a taint that are not of the drive: others used the host."""
+FOREIGN = "foreign"
+"""Cause of a taint: others wrote to the drive."""
 
 
 def numbered(doubts: Iterable[Sequence[str]]) -> tuple[list[tuple[int, ...]], list[str]]:

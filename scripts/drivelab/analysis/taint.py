@@ -1,4 +1,4 @@
-"""What disturbed a cell, judged from its telemetry: throttling, stolen CPU time, load by others."""
+"""What disturbed a cell: writes by others, and by its telemetry throttling, stolen CPU time, load by others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from drivelab.analysis.foreign_writes import foreign_words
+from drivelab.units import parse_amount
 
 STEAL_LIMIT_PCT = 5.0
 """More stolen time than this taints a cell: the hypervisor ran others while the cell was timed. Ours."""
@@ -23,6 +26,7 @@ _COUNTED = (
 """Counters of the NVMe SMART log that only rise while the drive is too hot."""
 
 
+_NUMBER = re.compile(r"(?<!\S)(\d[\d,]*(?:\.\d+)?)(?: ([KMGT]iB|B)\b)?(?!\S)")
 _OF_SEVERAL = re.compile(" at worst(, in [0-9]+ cells)?$")
 """What `digest` makes of several."""
 
@@ -46,10 +50,11 @@ DEFAULT = Limits()
 def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
     """Why the numbers of a cell cannot be trusted, gravest first; empty if nothing is known against them.
 
-    `summary` is of `drivelab.telemetry.window`. Each reason begins with its cause and a colon: `throttled`, `steal` or
-    `load`.
+    `summary` is of `drivelab.telemetry.window`, with `foreign_writes` of the journal line. Each reason begins with its
+    cause and a colon: `foreign`, `throttled`, `steal` or `load`.
     """
-    found = [f"throttled: {reason}" for reason in _throttling(summary)]
+    found = [f"foreign: {words}"] if (words := foreign_words(summary)) else []
+    found += [f"throttled: {reason}" for reason in _throttling(summary)]
     steal_pct, load_pct = summary.get("steal_pct", 0.0), summary.get("load_pct", 0.0)
     if steal_pct > limits.steal_pct:
         found.append(f"steal: {steal_pct:.0f} % of the CPU time was stolen by the hypervisor")
@@ -112,6 +117,8 @@ def _worst_of(reasons: list[str]) -> str:
 
 
 def _size(reason: str) -> float:
-    """The first number in a reason, which is what is too large."""
-    numbers = [word for word in reason.split() if word.replace(".", "", 1).isdigit()]
-    return float(numbers[0]) if numbers else 0.0
+    """The first number in a reason, which is what is too large; an amount of data in bytes."""
+    found = _NUMBER.search(reason)
+    if found is None:
+        return 0.0
+    return parse_amount(f"{found[1].replace(',', '')} {found[2]}") if found[2] else float(found[1])

@@ -84,6 +84,18 @@ def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc
     )
 
 
+def writes(name: str, sys_root: Path = Path("/sys")) -> dict[str, int] | None:
+    """Return `written_bytes` and `discarded_bytes` since a device was attached, or None where the kernel counts none.
+
+    It does not if the device is gone or queue/iostats is 0 (Documentation/ABI/stable/sysfs-block).
+    """
+    directory = block_dir(name, sys_root)
+    fields = (read_text(directory / "stat") or "").split()
+    if len(fields) < 14 or read_text(directory / "queue/iostats") == "0":
+        return None
+    return {"written_bytes": int(fields[6]) * SECTOR_BYTES, "discarded_bytes": int(fields[13]) * SECTOR_BYTES}
+
+
 def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = Path("/run/udev/data")) -> str | None:
     """Serial number: sysfs (NVMe, virtio), the VPD page 0x80 (SCSI, SAS, SATA), else the udev database."""
     directory = block_dir(name, sys_root)

@@ -199,7 +199,8 @@ _LIMITS = (
     ),
     _Limit(
         "tainted", "tainted", "Tainted cells",
-        "While these cells were measured the drive was too hot, or others used the host: they may be too slow.",
+        "While these cells were measured the drive was too hot, or others wrote to it or used the host: they may be "
+        "too slow.",
         _tainted,
     ),
     _Limit(

@@ -209,7 +209,7 @@ def _ranges(spread: pd.DataFrame) -> Iterator[str]:
 
 
 def _disturbances(deviations: pd.DataFrame, drives: pd.Series) -> Iterator[str]:
-    """What tainted the values of each drive: `throttled` is the drive itself, others are of its host."""
+    """What tainted the values of each drive: `throttled` is the drive itself, `foreign` its users, others the host."""
     told = deviations[deviations["taint_reason"].notna()].groupby("drive")["taint_reason"]
     reasons = {drive: "; ".join(worst(of)) for drive, of in told}
     yield from (f"{drive}: {reasons[drive]}" for drive in drives if drive in reasons)

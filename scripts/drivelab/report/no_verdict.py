@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import Counter
 
 from drivelab.analysis.delta_doubts import PRINTED
-from drivelab.analysis.doubt_notes import DISTURBED, taint_causes
+from drivelab.analysis.doubt_notes import DISTURBED, FOREIGN, taint_causes
 from drivelab.report.inputs import Row
 from drivelab.report.outcome import whys
 
 _MOST_REASONS = 3
 _DISTURBED = "the host was disturbed"
 _HOT = "a drive was too hot"
-_REMEDIES = {_DISTURBED: "on an idle host", _HOT: "with better cooling"}
+_WRITTEN = "others wrote to a drive"
+_REMEDIES = {
+    _WRITTEN: "with nothing else that writes to the drives",
+    _DISTURBED: "on an idle host",
+    _HOT: "with better cooling",
+}
 
 
 def why_in_doubt(deltas: list[Row]) -> str:
@@ -45,4 +50,6 @@ def _in_short(doubt: str) -> str:
     causes = taint_causes(doubt)
     if not causes:
         return doubt
+    if FOREIGN in causes:
+        return _WRITTEN
     return _DISTURBED if DISTURBED & set(causes) else _HOT

@@ -80,6 +80,10 @@ class BlockDevice:
         except UserError:
             return 0
 
+    def kernel_writes(self) -> dict[str, int] | None:
+        """None of a device that is gone, or whose counting is switched off."""
+        return sysfs.writes(self._approved.name)
+
     def flush(self) -> None:
         """The kernel passes fsync(2) of a block device on as a flush of the drive's cache (block/fops.c, blkdev_fsync).
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from drivelab.analysis.foreign_writes import KERNEL, foreign_writes, own_writes
 from drivelab.analysis.taint import Limits, taints
 from drivelab.fio.result import CellFailed, FioResult, read_result
 from drivelab.plan.cell import Cell
@@ -32,13 +33,18 @@ class Bench:
         """Let `act` leave evidence in the folder `name`; returns the folder and the journal's facts about the time.
 
         The host's counters are read at both edges, so that they tell of a cell however short. Where cells are judged
-        at once, the drive's are too, which takes some more time between cells.
+        at once, the drive's are too, which takes some more time between cells. The kernel's counters of writes are read
+        immediately before and after `act`; the facts have their rise, for `foreign_writes`.
         """
         directory = self.recording.directory(name)
         thorough = self._remeasure > 0
         self.telemetry.begin_cell(thorough)
+        before = self.device.kernel_writes()
         timing = act(directory)
+        after = self.device.kernel_writes()
         facts: dict[str, Any] = {"directory": name}
+        if before is not None and after is not None:
+            facts[KERNEL] = {kind: after[kind] - before[kind] for kind in after}
         if timing is not None:
             self.telemetry.edge(thorough)
             facts["started_s"] = self.telemetry.unix_s(timing.started_s)
@@ -80,14 +86,15 @@ class Bench:
                 name, lambda folder: self.device.run(cell, folder, self.plan.seed(name), on_tick)
             )
             result = read_result(directory, cell)
-            return result, {**facts, **io_span(result)}
+            return result, {**facts, **own_writes(result.write.bytes), **io_span(result)}
         except CellFailed as failure:
             raise CellFailed(f"{cell.label} in {name}: {failure}") from None
 
     def _taints(self, facts: dict[str, Any]) -> list[str]:
         if "started_s" not in facts:
             return []
-        return taints(summarise(self.telemetry.kept(), facts["started_s"], facts["ended_s"]), self._limits)
+        summary = summarise(self.telemetry.kept(), facts["started_s"], facts["ended_s"])
+        return taints({**summary, **foreign_writes(facts)}, self._limits)
 
 
 def io_span(result: FioResult) -> dict[str, float]:

@@ -61,6 +61,9 @@ class ClockDevice:
     def sectors_written(self) -> int:
         return self.wear().sectors_written
 
+    def kernel_writes(self) -> None:
+        """No kernel counts in simulated time, and nobody else can write to the model."""
+
     def flush(self) -> None:
         self._drive.flush()
 

@@ -62,6 +62,10 @@ class Device(Protocol):
         """The kernel's counter of `wear`, cheap enough to look at every second."""
         ...
 
+    def kernel_writes(self) -> dict[str, int] | None:
+        """`written_bytes` and `discarded_bytes` by the kernel's counters so far; None where the kernel counts none."""
+        ...
+
     def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
         """Bring the drive back to as if never written: the `method` taken, and how the result was `verified`."""
         ...

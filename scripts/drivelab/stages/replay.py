@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from drivelab.analysis.foreign_writes import own_writes
 from drivelab.analysis.repeats import MOST, next_action
 from drivelab.analysis.replay_passes import pass_metrics
 from drivelab.fio.result import CellFailed
@@ -118,7 +119,18 @@ def _replay_once(
         "step": step, "repeat": repeat, "warm": warm, **phase, "trace": trace.name, "trace_sha256": trace.sha256,
         "choice": fields["choice"], "engine": report["engine"],
         "metrics": {"reads_and_writes": reads_and_writes, "bytes": moved, **{key: report[key] for key in measured}},
-        **facts,
+        **_own_writes(report), **facts,
     }  # fmt: skip
     bench.recording.append("replay", **line)
     return line
+
+
+def _own_writes(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The kernel counts zeroes as written (block/blk.h, op_stat_group)."""
+
+    def moved(counts: Mapping[str, Mapping[str, int]], *operations: str) -> int:
+        return sum(int(counts.get(operation, {}).get("bytes", 0)) for operation in operations)
+
+    done, failed = report["completed"], report["failed"]
+    return own_writes(moved(done, "write", "write-zeroes"), moved(done, "discard"),
+                      moved(failed, "write", "write-zeroes"), moved(failed, "discard"))  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from drivelab.analysis.foreign_writes import own_writes
 from drivelab.errors import UserError
 from drivelab.fio.early_end import ended_early
 from drivelab.fio.result import CellFailed, FioResult, complete_slices, read_slices
@@ -53,7 +54,7 @@ def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
     first = _next_slice(parts)
     recording.append("soak", step=step, first_slice=first, slices=len(slices), finished=True,
                      workload=cell.to_mapping(), **_amount(slices), **_end(rule, directory, cell, slices, first),
-                     **facts)  # fmt: skip
+                     **own_writes(sum(part.write.bytes for part in slices)), **facts)  # fmt: skip
 
 
 def soak_cell(fields: Mapping[str, Any], capacity_bytes: int, parts: Sequence[Mapping[str, Any]] = ()) -> Cell:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from drivelab.analysis.foreign_writes import KERNEL, OWN, foreign_writes
 from drivelab.analysis.labels import cell_labels
 from drivelab.analysis.taint import DEFAULT, Limits
 from drivelab.errors import UserError
@@ -124,10 +125,13 @@ def _timed(facts: Mapping[str, Any], result: FioResult) -> Mapping[str, Any]:
 
 
 def _telemetry(timeline: Timeline, facts: Mapping[str, Any]) -> dict[str, float]:
-    """What telemetry says of the time of a cell; of a recording from before it, the stolen time that was noted."""
+    """What telemetry says of the time of a cell; of a recording from before it, the stolen time that was noted.
+
+    With what others wrote meanwhile, where the journal has the counts.
+    """
     if facts.get("started_s") is None:
-        return {"steal_pct": facts["steal_pct"]} if "steal_pct" in facts else {}
-    return timeline.summarise(facts["started_s"], facts["ended_s"])
+        return ({"steal_pct": facts["steal_pct"]} if "steal_pct" in facts else {}) | foreign_writes(facts)
+    return timeline.summarise(facts["started_s"], facts["ended_s"]) | foreign_writes(facts)
 
 
 def _told(timeline: Timeline, facts: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
@@ -190,7 +194,7 @@ def _soak_slices(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
     first, last = _window(line)
     before_s = 0.0
     for number, result, unsound in readable_slices(recording, line, cell):
-        facts = {name: line[name] for name in ("steal_pct", "gap_ms") if name in line}
+        facts = {name: line[name] for name in ("steal_pct", "gap_ms", KERNEL, OWN) if name in line}
         if number > line["first_slice"]:
             facts.pop("gap_ms", None)
         facts["ended_by"], facts["in_window"] = line.get("ended_by"), first <= number <= last

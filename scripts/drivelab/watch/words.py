@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from drivelab.analysis.foreign_writes import foreign_words, foreign_writes
 from drivelab.plan.cell import Cell
 from drivelab.units import format_amount
 
@@ -21,7 +22,7 @@ def sentence(line: Mapping[str, Any]) -> str | None:
     if event in ("cell", "tainted"):
         again = f", measured again: {'; '.join(line['reasons'])}" if event == "tainted" else ""
         return f"{'cold ' if line.get('cold') else ''}round {line['round']}: {_cell(line['workload'])}, " + (
-            metrics_words(line["metrics"]) + again
+            metrics_words(line["metrics"]) + (again or _foreign(line))
         )
     words: dict[str, Callable[[], str | None]] = {
         "purge": lambda: f"purged: {line.get('title', line.get('method'))}",
@@ -30,9 +31,10 @@ def sentence(line: Mapping[str, Any]) -> str | None:
         "measure": lambda: "measurement begins",
         "gap": lambda: str(line["reason"]),
         "soak-begins": lambda: f"soak begins: {_cell(line['workload'])}",
-        "soak": lambda: f"soak {_soak_end(line)}: {format_amount(line['bytes'])} in {line['runtime_s']:.0f} s",
+        "soak": lambda: f"soak {_soak_end(line)}: {format_amount(line['bytes'])} in {line['runtime_s']:.0f} s"
+        + _foreign(line),
         "loop": lambda: f"loop ended after {line['rounds']} rounds" + _loop_end(line),
-        "replay": lambda: f"replayed {line.get('trace', 'the trace')}",
+        "replay": lambda: f"replayed {line.get('trace', 'the trace')}" + _foreign(line),
         "application": lambda: "application run",
         "failed": lambda: f"failed: {line['reason']}",
         "abandoned": lambda: f"set aside: {line['reason']}",
@@ -54,6 +56,11 @@ def latency_words(latency_us: float | None) -> str:
     if latency_us < 999.5:
         return f"{latency_us:.3g} µs"
     return f"{latency_us / 1e3:.3g} ms" if latency_us < 999.5e3 else f"{latency_us / 1e6:.3g} s"
+
+
+def _foreign(line: Mapping[str, Any]) -> str:
+    words = foreign_words(foreign_writes(line))
+    return f"; tainted: {words}" if words else ""
 
 
 def _cell(workload: Mapping[str, Any]) -> str:

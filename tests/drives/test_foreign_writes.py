@@ -1,0 +1,129 @@
+"""Writes by others during a measurement, by the kernel's counters of a virtual drive's loop device."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from drivelab.analysis.foreign_writes import foreign_writes
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.stages.cell import Bench
+from drivelab.stages.condition import precondition, purge
+from drivelab.stages.measure import measure
+from drivelab.stages.planning import Campaign
+from drivelab.tables.collect import collect
+from drivelab.virtual import manage
+
+pytestmark = pytest.mark.device
+FOREIGN_BYTES = 8 << 20
+
+LOOP = """\
+  - protocol: pts-iops
+    scale: demo
+    set:
+      fill: {capacity_multiple: 0.2}
+      loop: {runtime: 200ms, until: {rounds: ROUNDS}, threads: 2, queue_depth: 8,
+             cells: {read_share: [100, 65, 0], block_size: [4KiB, 64KiB]}}
+"""
+SOAK = """\
+  - protocol: pts-write-saturation
+    scale: demo
+    set: {soak: [{slice: 1s, until: {time: 3s}}, {slice: 1s, until: {time: 1s}}]}
+"""
+REPLAY = """\
+  - {protocol: trace-replay, scale: demo, trace: sqlite, set: {replay: {until: {passes: 1}}}}
+"""
+
+
+def plan_of(measurement: str) -> Plan:
+    head = "name: one\nresults: results\nclock: wall\ndrives: [op7]\ntraces: {sqlite: {shipped: sqlite-inserts}}\n"
+    Path("config/one.yaml").write_text(f"{head}measurements:\n{measurement}")
+    (planned,) = Campaign.load("config/one.yaml").plans
+    return planned.plan
+
+
+def carry_out(plan: Plan) -> None:
+    purge(plan, Path("purged.json"))
+    precondition(plan, Path("purged.json"), Path("conditioned.json"))
+    measure(plan, Path("conditioned.json"))
+
+
+def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have dd write to the drive's node while the act with this number, from 0, is under way."""
+    original, calls = Bench.run, iter(range(10**6))
+
+    def run(bench: Bench, name: str, act: object) -> object:
+        if next(calls) != number:
+            return original(bench, name, act)  # type: ignore[arg-type]
+
+        def attacked(folder: Path) -> object:
+            (drive,) = [one for one in manage.status() if one.serial == bench.device.serial]
+            command = [
+                "dd",
+                "if=/dev/urandom",
+                f"of={drive.device}",
+                "bs=1M",
+                "count=8",
+                "oflag=direct",
+                "conv=notrunc",
+            ]
+            attacker = threading.Thread(target=subprocess.run, args=(command,), kwargs={"check": True})
+            attacker.start()
+            timing = act(folder)  # type: ignore[operator]
+            attacker.join()
+            return timing
+
+        return original(bench, name, attacked)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Bench, "run", run)
+
+
+@pytest.mark.usefixtures("project", "run_directory")
+def test_a_cell_during_which_others_wrote_is_tainted_with_the_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(LOOP.replace("ROUNDS", "1"))
+    attack_during(monkeypatch, 2)
+    carry_out(plan)
+    cells = collect(plan.recording_path, reduced=True)["cells"]
+    reasons = [str(reason) for reason in cells["taint_reason"]]
+    assert ["foreign: others wrote 8 MiB" in reason for reason in reasons] == [False, False, True, False, False, False]
+    assert cells["tainted"].iloc[2]
+    assert not any("foreign" in reason for place, reason in enumerate(reasons) if place != 2)
+
+
+@pytest.mark.usefixtures("project", "run_directory")
+def test_all_slices_of_a_soak_during_which_others_wrote_are_tainted(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(SOAK)
+    attack_during(monkeypatch, 0)
+    carry_out(plan)
+    cells = collect(plan.recording_path, reduced=True)["cells"]
+    attacked = cells["step"] == 0
+    assert attacked.sum() >= 2
+    assert cells.loc[attacked, "taint_reason"].str.contains("foreign: others wrote 8 MiB").all()
+    assert not cells.loc[~attacked, "taint_reason"].fillna("").str.contains("foreign").any()
+
+
+@pytest.mark.usefixtures("project", "run_directory")
+def test_a_replay_during_which_others_wrote_is_tainted(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(REPLAY)
+    attack_during(monkeypatch, 0)
+    carry_out(plan)
+    (line, *others) = [line for line in read_journal(plan.recording_path) if line["event"] == "replay"]
+    assert foreign_writes(line) == {"foreign_written_bytes": FOREIGN_BYTES, "foreign_discarded_bytes": 0}
+    assert all(not any(foreign_writes(one).values()) for one in others)
+    replays = collect(plan.recording_path, reduced=True)["replays"]
+    assert "foreign: others wrote 8 MiB" in replays["taint_reason"].iloc[0]
+
+
+@pytest.mark.parametrize("measurement", [LOOP.replace("ROUNDS", "4"), SOAK, REPLAY])
+@pytest.mark.usefixtures("project", "run_directory")
+def test_without_others_the_counts_are_equal_to_the_byte(measurement: str) -> None:
+    plan = plan_of(measurement)
+    carry_out(plan)
+    lines = [line for line in read_journal(plan.recording_path) if line["event"] in ("cell", "soak", "replay")]
+    assert lines
+    for line in lines:
+        assert foreign_writes(line) == {"foreign_written_bytes": 0, "foreign_discarded_bytes": 0}, line
