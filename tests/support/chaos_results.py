@@ -43,8 +43,7 @@ def essence(recording: Path) -> dict[str, Any]:
 def interrupted(recording: Path) -> list[str]:
     """Folders of cells and fills that were interrupted, or thrown away with the measurement that they belonged to.
 
-    Without those of one that failed, since its drive did, and whose drive was used for another then: it keeps nobody
-    out.
+    Without those of one that failed twice, since its drive did, and whose drive was used for another then.
     """
     abandoned = {one: list(read_journal(one)) for one in recording.parent.glob(f"{recording.name}.abandoned-*")}
     thrown_away = (
@@ -58,7 +57,8 @@ def interrupted(recording: Path) -> list[str]:
 
 
 def _ended_by_fault(lines: list[dict[str, Any]]) -> bool:
-    return lines[-2]["event"] == "failed" and lines[-1]["reason"].startswith("the drive was used for ")
+    failures = sum(line["event"] == "failed" for line in lines)
+    return failures > 1 and lines[-2]["event"] == "failed" and lines[-1]["reason"].startswith("the drive was used for ")
 
 
 def unfinished(results: Path) -> list[str]:

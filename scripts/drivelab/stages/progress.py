@@ -22,6 +22,8 @@ from drivelab.trace.capturing.processes import alive, boot_id, started
 
 HEARTBEAT_S = 10.0
 """A stage shows that it is alive at least so often, whatever it is doing."""
+_TRIES = 2
+"""A measurement that failed so often no longer keeps its drive from others."""
 _MISSED = 3
 """Heartbeats after which a stage on another machine is called silent: its clock and the file system's may be late."""
 
@@ -55,6 +57,8 @@ class Status:
     rounds_at_most: int | None = None
     iops: float | None = None
     """Of the last cell that is finished."""
+    failures: int = 0
+    """How often the recording has failed since the drive was last used for it alone; any stage of it counts."""
 
     @property
     def drive(self) -> str:
@@ -79,12 +83,14 @@ class Progress:
 
     def __enter__(self) -> Progress:
         """Raises UserError where the plan is for another host: the status there is not to be lost; and where the drive
-        is to be left to a measurement that was killed."""
+        is to be left to a measurement that was killed, or that failed and was not tried again."""
         refuse_elsewhere(self._plan)
         before = _status_in(status_path(self._plan))
         if before is not None and before.recording != self._plan.recording:
             _refuse_to_lose(self._plan, before)
             _put_aside(self._plan, before)
+        elif before is not None:
+            self.note(failures=before.failures)
         _aside(self._plan, self._plan.recording).unlink(missing_ok=True)
         self._put(host=this_host(), boot_id=boot_id(), process=_process(os.getpid()))
         self._thread.start()
@@ -99,10 +105,9 @@ class Progress:
             self._put(state="done", text="done", fraction=1.0)
             return
         with suppress(OSError):  # on a full disk the error that is under way counts
-            if isinstance(error, UserError):
-                self._put(state="failed", reason=str(error))
-            elif isinstance(error, Exception):
-                self._put(state="failed", reason=f"{type(error).__name__}: {error}")
+            if isinstance(error, Exception):
+                reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+                self._put(state="failed", reason=reason, failures=self._status.failures + 1)
             else:
                 self._put(state="interrupted")
 
@@ -131,12 +136,12 @@ class Progress:
 
 
 def _refuse_to_lose(plan: Plan, before: Status) -> None:
-    """Raises UserError where the drive was used last by a measurement of the study that was killed and can go on.
+    """Raises UserError where the drive was used last by a measurement of the study that keeps it and can go on.
 
-    It would have to begin anew if the drive were purged for another one: a run that goes on after a kill would lose
-    all cells and fills that it has.
+    It would have to begin anew if the drive were purged for another one: a run that goes on after a kill or a fault
+    would lose all cells and fills that it has.
     """
-    if state_now(before) != "interrupted":
+    if not keeps_drive(before):
         return
     planned = Path(plan.context["results"]) / "plans" / f"{before.recording}.json"
     if not planned.exists():  # no longer part of the study
@@ -146,9 +151,18 @@ def _refuse_to_lose(plan: Plan, before: Status) -> None:
         return
     if any(line["event"] in ("fill", "measure") for line in other.journal()):
         raise UserError(
-            f"drive '{plan.drive}': is left to {before.recording}, which was interrupted and would have to begin anew; "
-            f"run again: it goes on first. To give it up, remove {other.part}."
+            f"drive '{plan.drive}': is left to {before.recording}, which {_ENDS[state_now(before)]} and would have to "
+            f"begin anew; run again: it goes on first. To give it up, remove {other.part}."
         )
+
+
+_ENDS = {"interrupted": "was interrupted", "failed": "failed"}
+
+
+def keeps_drive(status: Status) -> bool:
+    """Whether a measurement keeps its drive from others: it was killed, or it failed and was not tried again since."""
+    state = state_now(status)
+    return state == "interrupted" or (state == "failed" and status.failures < _TRIES)
 
 
 def _put_aside(plan: Plan, before: Status) -> None:

@@ -16,7 +16,7 @@ from drivelab.stages.estimate import assumed_mib_s
 from drivelab.stages.outlook import Estimates
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of, is_recorded, this_host
-from drivelab.stages.progress import read_status, state_now
+from drivelab.stages.progress import keeps_drive, read_status
 
 STAGES = ("purge", "precondition", "measure")
 """In the order of a chain: what is further on comes first."""
@@ -184,7 +184,7 @@ class Scheduling:
     def _interrupted(self) -> set[str]:
         """Recordings that their drives are left to until they have gone on, whatever the order has become since."""
         found = read_status(self.campaign.study.results)
-        return {status.recording for status in found if state_now(status) == "interrupted"}
+        return {status.recording for status in found if keeps_drive(status)}
 
     def _gres(self, plan: Plan) -> str:
         """The drive as a generic resource. Drives that are measured together have none: a job can name one alone."""

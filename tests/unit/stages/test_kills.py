@@ -6,6 +6,7 @@ Killed by SIGKILL in a process of its own, so that no handler runs and nothing i
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -17,13 +18,13 @@ from chaos_results import essence, interrupted, unfinished
 from made_plans import made_plan
 
 from drivelab.errors import UserError
-from drivelab.fio.result import CellFailed
 from drivelab.plan.plan import Plan
 from drivelab.recording.checksums import altered
 from drivelab.recording.writer import Recording, read_journal
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.measure import measure
 from drivelab.virtual.clock import VirtualClockDrive
+from drivelab.virtual.faults import Fault, set_faults
 from drivelab.virtual.model import DriveModel
 
 WRITE = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 4}
@@ -208,13 +209,39 @@ def test_one_that_nobody_wants_any_more_does_not(killed: Plan, tmp_path: Path) -
     purge(Plan(killed.subject, {**killed.context, "run": 2}), tmp_path / "other.json")
 
 
-def test_one_that_failed_does_not(killed: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would fail again, and keep all others of the drive from being measured."""
+def other_run(plan: Plan) -> Plan:
+    return Plan(plan.subject, {**plan.context, "run": 2})
 
-    def fails(*arguments: object) -> None:
-        raise CellFailed("Input/output error")
 
-    monkeypatch.setattr(VirtualClockDrive, "run", fails)
+def fail_by_a_fault(plan: Plan, folder: Path) -> None:
+    """Run the chain while the drive fails all writes."""
+    state = folder / "results/virtual/MINE-1.state"
+    set_faults(state, Fault("error", "write"))
     with pytest.raises(UserError, match="Input/output error"):
-        chain(killed, tmp_path / "study")
-    purge(Plan(killed.subject, {**killed.context, "run": 2}), tmp_path / "other.json")
+        chain(plan, folder)
+    set_faults(state)
+
+
+def test_one_that_failed_keeps_the_drive_and_goes_on_in_the_next_run(
+    killed: Plan, tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    fail_by_a_fault(killed, tmp_path / "study")
+    with pytest.raises(UserError, match=f"is left to {killed.recording}, which failed.*run again.*remove "):
+        purge(other_run(killed), tmp_path / "other.json")
+    chain(killed, tmp_path / "study")
+    assert essence(killed.recording_path) == undisturbed
+    assert [path.name for path in killed.recording_path.parent.iterdir()] == [killed.recording_path.name]
+    purge(other_run(killed), tmp_path / "other.json")
+
+
+def test_one_that_failed_twice_gives_the_drive_free(killed: Plan, tmp_path: Path) -> None:
+    """It would fail again, and keep all others of the drive from being measured."""
+    fail_by_a_fault(killed, tmp_path / "study")
+    fail_by_a_fault(killed, tmp_path / "study")
+    purge(other_run(killed), tmp_path / "other.json")
+
+
+def test_one_that_failed_and_was_removed_gives_the_drive_free(killed: Plan, tmp_path: Path) -> None:
+    fail_by_a_fault(killed, tmp_path / "study")
+    shutil.rmtree(killed.recording_path.with_name(f"{killed.recording_path.name}.part"))
+    purge(other_run(killed), tmp_path / "other.json")
