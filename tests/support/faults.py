@@ -106,7 +106,7 @@ class FaultStudy(Project):
         """Let the drive sheet name a path below /dev/disk/by-id, as for a real drive, and agree to lose its data."""
         self.edit("config/drives.tsv", f"virtual:{DRIVE}", str(device))
         self.edit("config/one.yaml", "clock: wall", "clock: wall\nwrite_cache: unchanged")
-        consent.require(load_study(self.folder / "config/one.yaml"), {DRIVE: SERIAL}, yes=True)
+        consent.require(load_study(self.folder / "config/one.yaml"), [consent.Drive(DRIVE, SERIAL)], yes=True)
 
     def shorten_watchdog(self) -> None:
         """Let what watches over drives in the copy lose patience after SHORT_GRACE_S."""

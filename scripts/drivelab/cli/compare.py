@@ -65,6 +65,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
+    from drivelab.config.restored import restored_folder
     from drivelab.config.schema import ROOT
     from drivelab.explore.compare import Terms
 
@@ -73,7 +74,7 @@ def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
         from drivelab.config.study import load_study
 
         study = load_study(options.study)
-        results = ROOT / study.results
+        results = (restored_folder(options.study) or ROOT) / study.results
         judged = {name: getattr(study, name) for name in ("margin_pct", "confidence_pct", "rse_threshold_pct")}
     if options.margin is not None:
         judged["margin_pct"] = _margin_pct(options.margin)

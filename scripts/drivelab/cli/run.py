@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from drivelab.config.restored import restored_folder
 from drivelab.config.schema import ROOT
 from drivelab.config.study import DEFAULT_STUDY
 from drivelab.errors import UserError
@@ -47,9 +48,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def in_project(study: str) -> Path:
-    """Make the project's folder the current one; returns a study's path from there, wherever the command was given."""
-    path = Path(study)
-    if path.exists():
-        path = Path(os.path.relpath(path.resolve(), ROOT))
-    os.chdir(ROOT)
+    """Make a study's folder the current one and return the study's path from there.
+
+    That is the project's folder, or the one that the study was restored into. The path may be given from the current
+    folder or from the project's.
+    """
+    given = next((path for path in (Path(study), ROOT / study) if path.exists()), None)
+    folder = ROOT if given is None else restored_folder(given) or ROOT
+    path = Path(study) if given is None else Path(os.path.relpath(given.resolve(), folder))
+    os.chdir(folder)
     return path

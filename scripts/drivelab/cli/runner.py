@@ -16,6 +16,7 @@ from pathlib import Path
 from drivelab import parent
 from drivelab.cli import cluster, cluster_log
 from drivelab.cli.progress_view import ProgressView
+from drivelab.config.restored import restored_folder
 from drivelab.config.schema import ROOT
 from drivelab.errors import UserError
 from drivelab.host.settings import for_study
@@ -30,6 +31,7 @@ from drivelab.stages.layout import Layout
 from drivelab.stages.outlook import outlook
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of, this_host
+from drivelab.stages.restored_study import refuse_foreign_campaign, snakemake_arguments, snakemake_environment
 from drivelab.stages.writable import require_writable
 from drivelab.units import format_duration
 from drivelab.virtual import manage
@@ -64,6 +66,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
     if profile is not None and hosts is not None:
         hosts.refuse(campaign)
         submission = cluster.Submission(profile, campaign)
+    refuse_foreign_campaign(campaign)
     check_engines(plan for plan in campaign.to_do if host_of(plan) == this_host() or submission is None)
     campaign.approve_drives()
     _show_and_agree(campaign, yes)
@@ -120,7 +123,7 @@ def _show_and_agree(campaign: Campaign, yes: bool) -> None:
     rows = [row for row in found if not row.virtual and row.to_do]
     for row in rows:
         print("\n".join(row.lines()), flush=True)
-    consent.require(campaign.study, {row.drive: row.serial for row in rows}, yes)
+    consent.require(campaign.study, [consent.Drive(row.drive, row.serial, tuple(row.by_host)) for row in rows], yes)
 
 
 @contextmanager
@@ -155,7 +158,7 @@ def _snakemake(
         if profile is not None:
             arguments += ["--profile", str(profile)]
     # In the background of a script SIGINT is ignored, and that is inherited: it is what ends Snakemake below.
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "snakemake", *arguments,
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "snakemake", *snakemake_arguments(), *arguments,
                "--config", f"study={path}", "--nocolor"]  # fmt: skip
     view = ProgressView(campaign)
     with log.open("w") as output:
@@ -179,7 +182,11 @@ def _snakemake(
 
 def _environment() -> dict[str, str]:
     """Rules call `drivelab` by name: it is beside the interpreter, also where nobody activated the environment."""
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
+    return {
+        **os.environ,
+        **snakemake_environment(),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
+    }
 
 
 def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
@@ -227,7 +234,8 @@ def explain(logs: Path, status: int) -> None:
 def _result(campaign: Campaign, seconds: float) -> None:
     from drivelab.report.headline import first_headlines
 
-    print(f"Done in {format_duration(seconds)}. Report: {campaign.study.results / 'report/index.html'}")
+    shown = campaign.study.results if restored_folder(Path.cwd()) is None else campaign.study.results.resolve()
+    print(f"Done in {format_duration(seconds)}. Report: {shown / 'report/index.html'}")
     tables = campaign.study.results / "tables"
     if campaign.fleet:
         from drivelab.report.fleet import verdict

@@ -92,9 +92,15 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def all_in_project(studies: Sequence[str]) -> list[Path]:
-    """As `in_project`, of several: that makes another folder the current one."""
+    """As `in_project`, of several; raises UserError for studies of several folders, of which one can be current."""
     given = [str(Path(one).resolve()) if Path(one).exists() else one for one in studies]
-    return [in_project(one) for one in given]
+    paths, folders = [], []
+    for one in given:
+        paths.append(in_project(one))
+        folders.append(Path.cwd())
+    if other := next((folder for folder in folders if folder != folders[0]), None):
+        raise UserError(f"the studies are in {folders[0]} and {other}; name the studies of one folder at a time")
+    return paths
 
 
 def refuse_same_name(names: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.config.design import NO_PLATFORM, Design
+from drivelab.config.restored import refuse_outside
 from drivelab.config.schema import validate
 from drivelab.config.study_parts import ANY_HOST as ANY_HOST
 from drivelab.config.study_parts import (
@@ -121,6 +122,7 @@ def load_study(path: Path) -> Study:
         )
     results = results_of(path, body)
     traces = {name: trace_source(one, f"{path}: key 'traces.{name}'") for name, one in body["traces"].items()}
+    refuse_outside(path, Path(body["drives_sheet"]), _files(traces, body.get("meter", {})))
     measurements = tuple(
         measurement(entry, f"{path}: key 'measurements[{index}]", drives, traces)
         for index, entry in enumerate(body["measurements"])
@@ -158,6 +160,12 @@ def load_study(path: Path) -> Study:
         fleet=None if body["fleet"] == "auto" else body["fleet"],
         **analysis_of(path, body["analysis"]),
     )
+
+
+def _files(traces: Mapping[str, TraceSource], meter: Mapping[str, Any]) -> dict[str, Path]:
+    """Files that a study reads by a path of its own, by key."""
+    files = {f"traces.{name}.file": one.file for name, one in traces.items() if one.file is not None}
+    return {**files, **({"meter.csv": Path(meter["csv"])} if "csv" in meter else {})}
 
 
 def _subjects(drives: Sequence[str], platforms: Sequence[Platform]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.analysis.taint import digest
+from drivelab.config.schema import ROOT
 from drivelab.figures.titles import TITLES
 from drivelab.host.settings import deviations
 from drivelab.plan.plan import Plan
@@ -24,7 +25,7 @@ from drivelab.report.view import Report
 from drivelab.tables import io
 from drivelab.tables.settings import settings
 
-_CAPTIONS = Path("workflow/report")
+_CAPTIONS = ROOT / "workflow/report"
 
 
 def write_report(

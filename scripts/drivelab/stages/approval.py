@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from drivelab.config.study import ANY_HOST
 from drivelab.drives import guard, sysfs
+from drivelab.stages.drive_subject import refuse_kept
 from drivelab.stages.fitting import refuse_unfit
 from drivelab.stages.planned_application import refuse_on_drive
 from drivelab.stages.platforms import host_of, this_host
@@ -22,6 +23,8 @@ def approve(campaign: Campaign, *, attached_only: bool = False) -> None:
     None is touched. Also when a cell is smaller than the logical block of its drive, or a drive tells nothing of its
     write cache. With `attached_only` a drive that is not attached is passed over.
     """
+    for plan in campaign.to_do:
+        refuse_kept(campaign.sheet[plan.sheet_drive], plan)
     hosts = {this_host()} if campaign.everywhere else {this_host(), ANY_HOST}
     approved = {
         drive: guard.approve(campaign.sheet[drive], campaign.sheet[drive].device)

@@ -10,6 +10,7 @@ from drivelab.drives.lock import exclusive
 from drivelab.errors import UserError
 from drivelab.stages.planned_application import APPLICATIONS
 from drivelab.stages.planning import Campaign
+from drivelab.stages.restored_study import refuse_foreign_application
 from drivelab.trace import application
 from drivelab.virtual import manage
 
@@ -24,6 +25,7 @@ def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
     if source.capture is None or source.origin is None:
         raise UserError(f"{campaign.study.path}: key 'traces.{name}' has no 'capture'; add it, with its 'origin'")
     spec = application.load(APPLICATIONS, source.capture)
+    refuse_foreign_application(spec, campaign.study.results)
     model = campaign.model(source.origin, f"{campaign.study.path}: key 'traces.{name}.origin'")
     started = manage.start(source.origin, model)
     try:

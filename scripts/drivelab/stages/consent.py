@@ -1,52 +1,137 @@
-"""Consent to lose the data of a real drive: given once for each drive and study, kept with the results."""
+"""Consent to lose the data of a real drive: for one serial, in one results folder of a project, on one host.
+
+It is kept beside the results and never archived. A copy of the results on another host or in another project holds
+consent to nothing.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from drivelab.config.study import PARTS, Study
+from drivelab.config.restored import restored_folder
+from drivelab.config.study import ANY_HOST, PARTS, Study
 from drivelab.errors import UserError
 from drivelab.recording.writer import now_iso, write_json
+from drivelab.stages.platforms import this_host
 
-_FILE = "consent.json"
+CONSENT = "consent.json"
+_MACHINE_ID = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"), Path("/proc/sys/kernel/random/boot_id"))
+"""A container may have none of the first two; there consent ends with the next start of the host."""
 
 
-def require(study: Study, serials: Mapping[str, str], yes: bool) -> None:
-    """Make sure that somebody agreed to lose the data of drives, given as serial by name, and write that down.
+@dataclass(frozen=True)
+class Drive:
+    """A real drive whose data a study would destroy."""
 
-    `yes`, or the study's `consent`, is asked for once: it holds for later runs, until another drive joins. Raises
-    UserError, before anything is touched, when it is missing.
+    name: str
+    serial: str
+    hosts: tuple[str, ...] = ()
+    """Names of the hosts that measure it; ANY_HOST is this one."""
+
+    @property
+    def others(self) -> list[str]:
+        """Names of the nodes of a cluster among them."""
+        return [host for host in self.hosts if host not in (ANY_HOST, this_host())]
+
+
+def require(study: Study, drives: Sequence[Drive], yes: bool) -> None:
+    """Make sure that somebody agreed to lose the data of drives, and write that down.
+
+    `yes`, or the study's `consent`, holds for later runs of this results folder on this host, until another drive
+    joins. The `consent` of a study that was restored from an archive does not count: its publisher wrote it. Raises
+    UserError, before anything is touched, when consent is missing.
     """
-    path = study.results / _FILE
-    known = _known(path)
-    asked = {drive: serial for drive, serial in serials.items() if serial not in known}
-    missing = [f"'{drive}' ({serial})" for drive, serial in asked.items() if not yes and serial not in study.consent]
+    path = study.results / CONSENT
+    entries = _entries(path)
+    faults = {drive: _fault(entries.get(drive.serial), path, drive.others) for drive in drives}
+    asked = [drive for drive in drives if faults[drive] is not None]
+    restored = restored_folder(study.path) is not None
+    missing = [drive for drive in asked if not yes and (restored or drive.serial not in study.consent)]
     if missing:
+        names = ", ".join(f"'{drive.name}' ({drive.serial})" for drive in missing)
+        remedy = (
+            "The study came from an archive, whose 'consent' does not count: run again with --yes."
+            if restored
+            else "Run again with --yes, or enter the serials under 'consent' in the study."
+        )
         raise UserError(
-            f"study '{study.name}' would destroy the data on {', '.join(missing)} for the first time; read the above, "
-            "then run again with --yes, or enter the serials under 'consent' in the study. Nothing was written."
+            f"study '{study.name}' would destroy the data on {names} for the first time here. "
+            f"{_earlier(path, [faults[drive] for drive in missing])}Read the above. {remedy} Nothing was written."
         )
     if asked:
-        now = {"at": now_iso(), "by": "--yes" if yes else "the study's 'consent'"}
-        write_json(path, {**known, **dict.fromkeys(asked.values(), now)})
+        now = {"at": now_iso(), "by": "--yes" if yes else "the study's 'consent'", "results": _place(path)}
+        given = {drive.serial: {**now, "machine": machine(), "hosts": drive.others} for drive in asked}
+        write_json(path, {**entries, **given})
 
 
 def check(results: Path, drive: str, serial: str) -> None:
     """Raise UserError if nobody has agreed to lose a drive's data: a stage may be called without `drivelab run`."""
     folders = (results, results.parent.parent) if results.parent.name == PARTS else (results,)  # a part of a fleet
-    if not any(serial in _known(folder / _FILE) for folder in folders):
-        raise UserError(
-            f"drive '{drive}' ({serial}): nobody has agreed to lose its data in this study; begin it with "
-            "'drivelab run STUDY --yes'. Nothing was written."
-        )
+    earlier = ""
+    for path in (folder / CONSENT for folder in folders):
+        fault = _fault(_entries(path).get(serial), path)
+        if fault is None:
+            return
+        earlier += _earlier(path, [fault])
+    raise UserError(
+        f"drive '{drive}' ({serial}): nobody has agreed to lose its data in this study on this host. {earlier}Begin "
+        "the study with 'drivelab run STUDY --yes'. Nothing was written."
+    )
 
 
-def _known(path: Path) -> dict[str, object]:
+def machine() -> str:
+    """Return a name of this host that differs from every other host's.
+
+    It is derived from the machine ID, which is not to be published itself (machine-id(5)).
+    """
+    for path in _MACHINE_ID:
+        try:
+            if text := path.read_text(encoding="ascii").strip():
+                return hmac.new(text.encode(), b"drivelab consent", hashlib.sha256).hexdigest()[:32]
+        except (OSError, UnicodeDecodeError):
+            continue
+    raise UserError(f"{_MACHINE_ID[0]}: cannot be read, and consent must name this host; run systemd-machine-id-setup")
+
+
+def _place(path: Path) -> str:
+    return str(path.parent.resolve())
+
+
+_NONE = ""
+"""The fault where there is no entry: nothing is said of it."""
+
+
+def _fault(entry: object, path: Path, others: Sequence[str] = ()) -> str | None:
+    """Why an entry is no consent here, in words; None if it is one, for the hosts `others` as well."""
+    if entry is None:
+        return _NONE
+    if not isinstance(entry, dict) or not {"at", "results", "machine", "hosts"} <= entry.keys():
+        return "an earlier version of drivelab wrote it, and it names no host and no project"
+    if entry["results"] != _place(path):
+        return f"it is for the results in {entry['results']!a}"
+    if entry["machine"] != machine() and this_host() not in entry["hosts"]:
+        return "it was given on another host"
+    if not set(others) <= set(entry["hosts"]):
+        return f"it is not for the host {', '.join(others)}"
+    return None
+
+
+def _earlier(path: Path, faults: Sequence[str | None]) -> str:
+    """A sentence on consent that is there and does not count."""
+    reasons = dict.fromkeys(filter(None, faults))
+    return "".join(f"The consent in {path} does not count: {reason}. " for reason in reasons)
+
+
+def _entries(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         raise UserError(f"{path}: is no record of consent; delete it and run again with --yes") from None

@@ -22,6 +22,7 @@ from drivelab.replay.prepare import Prepared
 from drivelab.run_directory import run_directory
 from drivelab.stages import consent, write_cache
 from drivelab.stages.platforms import refuse_elsewhere
+from drivelab.stages.restored_study import refuse_foreign_commands
 from drivelab.telemetry.source import Source
 from drivelab.virtual.kept import KEPT_DRIVES
 
@@ -164,6 +165,7 @@ def open_device(plan: Plan) -> Iterator[Device]:
         with exclusive(state.with_suffix(".lock"), plan.drive):
             yield ClockDevice(plan, state, LastUser(state.with_suffix(".user"), plan.recording))
     else:
+        refuse_foreign_commands(plan)
         _ready_for_applications(plan)
         device = _device_path(plan)
         if row.virtual is None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from drivelab.config.drives_sheet import OVER_PROVISIONING, SheetRow
-from drivelab.config.study import MeasurementChoice
+from drivelab.config.restored import restored_folder
+from drivelab.config.study import MeasurementChoice, Study
 from drivelab.errors import UserError
+from drivelab.plan.plan import Plan
 from drivelab.protocol.plan_fields import needs_over_provisioning
+from drivelab.stages.platforms import is_recorded
 from drivelab.virtual.model import DriveModel
 
 
@@ -16,14 +19,8 @@ def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, A
     """Serial, the firmware if the sheet pins it, the model of a virtual drive, and the over-provisioning (a fraction)
     where the plan's fill needs it.
 
-    Raises UserError when the drive may not be written to, is not the one of its model, or tells nothing of its
-    over-provisioning.
+    Raises UserError when the drive is not the one of its model, or tells nothing of its over-provisioning.
     """
-    if not row.destructive:
-        raise UserError(
-            f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
-            "enter yes or leave it out"
-        )
     subject: dict[str, Any] = {"serial": row.serial}
     if model is not None:
         if model.serial != row.serial:
@@ -48,6 +45,23 @@ def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, A
             )
         subject["over_provisioning"] = known
     return subject
+
+
+def refuse_kept(row: SheetRow, plan: Plan) -> None:
+    """Raise UserError if a plan is left to be measured on a drive that may not be written to."""
+    if not row.destructive and not is_recorded(plan):
+        raise UserError(
+            f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
+            "enter yes or leave it out"
+        )
+
+
+def refuse_kept_early(study: Study, sheet: Mapping[str, SheetRow], plans: Iterable[Plan]) -> None:
+    """As `refuse_kept`, of all plans; nothing of a restored study, which can be looked at before anybody changes its
+    sheet. `drivelab.stages.approval` refuses to measure it."""
+    if restored_folder(study.path) is None:
+        for plan in plans:
+            refuse_kept(sheet[plan.sheet_drive], plan)
 
 
 def simultaneous(rows: Sequence[SheetRow], choice: MeasurementChoice, clock: tuple[str, str | None]) -> list[str]:

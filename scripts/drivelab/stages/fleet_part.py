@@ -15,6 +15,7 @@ from drivelab.stages.failures import SAID, sentences
 from drivelab.stages.fleet import OUTCOME, evidence_digest, stamp_of
 from drivelab.stages.layout import Layout
 from drivelab.stages.planning import Campaign
+from drivelab.stages.restored_study import snakemake_arguments
 
 
 def carry_out(study: Path, drive: str, stamp: str, cores: int, output: Path, options: Sequence[str] = ()) -> int:
@@ -32,7 +33,7 @@ def carry_out(study: Path, drive: str, stamp: str, cores: int, output: Path, opt
     log = campaign.study.results / "logs/snakemake.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     config = [f"study={study}", f"drive={drive}", *options]
-    command = [sys.executable, "-m", "snakemake", "--nolock", "--cores", str(cores),
+    command = [sys.executable, "-m", "snakemake", *snakemake_arguments(), "--nolock", "--cores", str(cores),
                "--nocolor", "--config", *config]  # fmt: skip
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
     with log.open("w") as file:

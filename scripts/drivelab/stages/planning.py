@@ -19,7 +19,7 @@ from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.protocol.grammar import Protocol, Resolved, load, resolve
 from drivelab.stages.approval import approve
-from drivelab.stages.drive_subject import drive_subject, simultaneous
+from drivelab.stages.drive_subject import drive_subject, refuse_kept_early, simultaneous
 from drivelab.stages.estimate import Trace
 from drivelab.stages.fitting import refuse_unfit
 from drivelab.stages.fleet_kind import in_part, is_fleet
@@ -68,6 +68,7 @@ class Campaign:
         """Whether it is run drive by drive, each drive with results of its own."""
         if self.fleet:
             wanted = [replace(one, plan=in_part(one.plan, study)) for one in wanted]
+        refuse_kept_early(study, self.sheet, (one.plan for one in wanted))
         self.wanted = tuple(wanted)
         """All that the study asks for: the two that follow."""
         at_hand = [self.is_here(one.plan) or is_recorded(one.plan) for one in wanted]

@@ -1,52 +1,124 @@
-"""Nobody's data is lost without a word from somebody, once for each drive and study."""
+"""Nobody's data is lost without a word from somebody, once for each drive, study and host."""
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from drivelab.config.restored import MARKER
 from drivelab.errors import UserError
 from drivelab.stages import consent
+from drivelab.stages.consent import Drive
+from drivelab.stages.platforms import this_host
+
+A, B = Drive("a", "S1"), Drive("b", "S2")
 
 
 def study(results: Path, *serials: str) -> Any:
-    return SimpleNamespace(name="one", results=results, consent=serials)
+    return SimpleNamespace(name="one", path=results / "study.yaml", results=results, consent=serials)
+
+
+def other_host(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """From here on this is a host with another machine ID and name."""
+    (folder / "machine-id").write_text("0" * 32)
+    patch.setattr(consent, "_MACHINE_ID", (folder / "machine-id",))
+    patch.setattr(consent, "this_host", lambda: "other")
 
 
 def test_the_first_time_wants_a_word(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"'a' \(S1\), 'b' \(S2\) for the first time.*--yes.*Nothing was written"):
-        consent.require(study(tmp_path), {"a": "S1", "b": "S2"}, yes=False)
+    with pytest.raises(UserError, match=r"'a' \(S1\), 'b' \(S2\) for the first time here.*--yes.*Nothing was written"):
+        consent.require(study(tmp_path), [A, B], yes=False)
     assert not (tmp_path / "consent.json").exists()
     with pytest.raises(UserError, match="nobody has agreed"):
         consent.check(tmp_path, "a", "S1")
 
 
 def test_given_once_it_holds_until_another_drive_joins(tmp_path: Path) -> None:
-    consent.require(study(tmp_path), {"a": "S1"}, yes=True)
-    consent.require(study(tmp_path), {"a": "S1"}, yes=False)
+    consent.require(study(tmp_path), [A], yes=True)
+    consent.require(study(tmp_path), [A], yes=False)
     consent.check(tmp_path, "a", "S1")
     with pytest.raises(UserError, match=r"on 'b' \(S2\) for"):
-        consent.require(study(tmp_path), {"a": "S1", "b": "S2"}, yes=False)
+        consent.require(study(tmp_path), [A, B], yes=False)
     with pytest.raises(UserError, match="drive 'b'"):
         consent.check(tmp_path, "b", "S2")
 
 
 def test_the_study_may_give_it_by_serial(tmp_path: Path) -> None:
-    consent.require(study(tmp_path, "S1"), {"a": "S1"}, yes=False)
+    consent.require(study(tmp_path, "S1"), [A], yes=False)
     consent.check(tmp_path, "a", "S1")
     with pytest.raises(UserError, match="S2"):
-        consent.require(study(tmp_path, "S1"), {"a": "S1", "b": "S2"}, yes=False)
+        consent.require(study(tmp_path, "S1"), [A, B], yes=False)
 
 
 def test_no_drive_no_question(tmp_path: Path) -> None:
-    consent.require(study(tmp_path), {}, yes=False)
+    consent.require(study(tmp_path), [], yes=False)
     assert not (tmp_path / "consent.json").exists()
 
 
-def test_a_broken_record_is_no_consent(tmp_path: Path) -> None:
-    (tmp_path / "consent.json").write_text("{")
+@pytest.mark.parametrize("text", ["{", "[1]", "[" * 100_000])
+def test_a_broken_record_is_no_consent(text: str, tmp_path: Path) -> None:
+    (tmp_path / "consent.json").write_text(text)
     with pytest.raises(UserError, match="is no record of consent"):
         consent.check(tmp_path, "a", "S1")
+
+
+def refused(results: Path, words: str) -> None:
+    """Neither a stage nor a run without --yes may destroy the drive, and both say why; with --yes it is as ever."""
+    with pytest.raises(UserError, match=f"nobody has agreed .* on this host. .*does not count: .*{words}"):
+        consent.check(results, "a", "S1")
+    with pytest.raises(UserError, match=f"for the first time here. .*does not count: .*{words}.* again with --yes"):
+        consent.require(study(results), [A], yes=False)
+    consent.require(study(results), [A], yes=True)
+    consent.check(results, "a", "S1")
+
+
+def test_a_copy_on_another_host_holds_no_consent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = tmp_path / "results"
+    consent.require(study(results), [A], yes=True)
+    other_host(tmp_path, monkeypatch)
+    refused(results, "given on another host")
+
+
+def test_a_copy_in_another_project_holds_no_consent(tmp_path: Path) -> None:
+    consent.require(study(tmp_path / "results"), [A], yes=True)
+    shutil.copytree(tmp_path / "results", tmp_path / "copy")
+    refused(tmp_path / "copy", f"for the results in '{tmp_path / 'results'}'")
+
+
+@pytest.mark.parametrize("entry", [{}, {"at": "2025-01-01", "by": "--yes"}, "yes", 1, []])
+def test_the_record_of_an_earlier_version_is_asked_for_again(entry: object, tmp_path: Path) -> None:
+    (tmp_path / "consent.json").write_text(json.dumps({"S1": entry}))
+    refused(tmp_path, "names no host and no project")
+
+
+def test_the_word_of_a_restored_study_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / MARKER).write_text("{}")
+    with pytest.raises(UserError, match="came from an archive, whose 'consent' does not count: run again with --yes"):
+        consent.require(study(tmp_path, "S1"), [A], yes=False)
+    consent.require(study(tmp_path, "S1"), [A], yes=True)
+    consent.check(tmp_path, "a", "S1")
+
+
+def test_consent_for_the_node_of_a_cluster_holds_there_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = Drive("a", "S1", (this_host(),)), Drive("b", "S2", ("other",))
+    consent.require(study(tmp_path), [here, there], yes=True)
+    with pytest.raises(UserError, match="is not for the host third"):
+        consent.require(study(tmp_path), [Drive("b", "S2", ("third",))], yes=False)
+    other_host(tmp_path, monkeypatch)
+    consent.check(tmp_path, "b", "S2")
+    with pytest.raises(UserError, match="given on another host"):
+        consent.check(tmp_path, "a", "S1")
+
+
+def test_a_host_without_a_machine_id_is_known_until_it_restarts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").touch()
+    monkeypatch.setattr(consent, "_MACHINE_ID", (tmp_path / "none", tmp_path / "empty", consent._MACHINE_ID[2]))
+    consent.require(study(tmp_path), [A], yes=True)
+    consent.check(tmp_path, "a", "S1")

@@ -14,7 +14,7 @@ import pytest
 from drivelab.errors import UserError
 from drivelab.stages import figure_layout, fleet_part
 from drivelab.stages.cluster import Cluster
-from drivelab.stages.consent import check
+from drivelab.stages.consent import Drive, check, require
 from drivelab.stages.fleet import Fleet, evidence_digest, outcomes_of, require_complete, stamp_of
 from drivelab.stages.fleet_part import carry_out, reasons
 from drivelab.stages.headline import headline
@@ -450,7 +450,8 @@ def test_reasons_are_the_sentences_of_the_jobs(tmp_path: Path) -> None:
 
 
 def test_consent_to_a_fleet_is_consent_to_its_parts(tmp_path: Path) -> None:
-    (tmp_path / "consent.json").write_text('{"S1": {}}')
+    study = SimpleNamespace(name="fleet", path=tmp_path / "study.yaml", results=tmp_path, consent=())
+    require(study, [Drive("d1", "S1")], yes=True)  # type: ignore[arg-type]
     check(tmp_path / "drives/d1", "d1", "S1")
     with pytest.raises(UserError, match="nobody has agreed"):
         check(tmp_path / "drives/d2", "d2", "S2")

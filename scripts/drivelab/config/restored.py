@@ -1,0 +1,42 @@
+"""Folders that a study was restored into: what is in them came from an archive, and is not this project's own word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from drivelab.errors import UserError
+
+MARKER = "restored.json"
+"""File of a restored folder. `drivelab archive restore` writes it; an archive cannot hold one."""
+OUTSIDE = "elsewhere"
+"""Folder of an archive for files that were outside the project's folder."""
+SHEET_SUFFIX = ".tsv"
+"""Of every drive sheet of a restored study: a file of another kind keeps its `destructive: yes`."""
+
+
+def restored_folder(path: Path) -> Path | None:
+    """Return the restored folder that a path is in, or None."""
+    place = path.resolve()
+    return next((folder for folder in (place, *place.parents) if (folder / MARKER).is_file()), None)
+
+
+def refuse_outside(study: Path, sheet: Path, others: Mapping[str, Path]) -> None:
+    """Raise UserError where a restored study names a path outside of its folder, or a drive sheet that is none.
+
+    `others` are paths by key. Nothing is asked of a study that was not restored.
+    """
+    folder = restored_folder(study)
+    if folder is None:
+        return
+    for key, path in {"drives_sheet": sheet, **others}.items():
+        if not (folder / path).resolve().is_relative_to(folder):
+            raise UserError(
+                f"{study}: key '{key}' is {path}, outside of the folder {folder} that the study was restored into. A "
+                f"restored study uses files of its folder only. Enter a path within it, such as {OUTSIDE}/…"
+            )
+    if sheet.suffix != SHEET_SUFFIX:
+        raise UserError(
+            f"{study}: key 'drives_sheet' is {sheet}. The drive sheet of a restored study must be a {SHEET_SUFFIX} "
+            "file, in which 'archive restore' has set destructive: no. Rename the sheet and check its rows."
+        )
