@@ -129,7 +129,12 @@ class Project:
         """Number of jobs by rule that a run would have now."""
         dry = self.snakemake("--dry-run")
         assert dry.returncode == 0, dry.stdout + dry.stderr
-        table = re.search(r"^Job stats:\njob +count\n-[- ]+\n(.*?)^total", dry.stdout + dry.stderr, re.M | re.S)
+        return self.jobs_in(dry.stdout + dry.stderr)
+
+    @staticmethod
+    def jobs_in(said: str) -> dict[str, int]:
+        """Number of jobs by rule that a dry run tells of."""
+        table = re.search(r"^Job stats:\njob +count\n-[- ]+\n(.*?)^total", said, re.M | re.S)
         rows = (line.split() for line in table[1].splitlines()) if table else []
         return {rule: int(count) for rule, count in rows if rule != "all"}
 

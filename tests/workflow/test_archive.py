@@ -75,28 +75,76 @@ def test_a_study_that_is_run_is_refused_and_one_that_was_killed_is_not(tmp_path:
     assert "as it was written" in ran(project, "archive", "verify", str(out / "a.tar.gz"))
 
 
+@pytest.fixture
+def restored(fresh: Project, archive: Path) -> Project:
+    """The study as `archive restore` puts it into another project: a folder of its own, without code."""
+    assert "run restored/mini/config/mini.yaml" in ran(fresh, "archive", "restore", str(archive))
+    again = Project.__new__(Project)
+    again.folder = fresh.folder / "restored/mini"
+    return again
+
+
+def to_do(fresh: Project, restored: Project) -> dict[str, int]:
+    """Jobs by rule that a run of the restored study would have, by the workflow of the project."""
+    dry = restored.snakemake("--dry-run", "--snakefile", str(fresh.folder / "Snakefile"))
+    assert dry.returncode == 0, dry.stdout + dry.stderr
+    return restored.jobs_in(dry.stdout + dry.stderr)
+
+
+STUDY = "restored/mini/config/mini.yaml"
+
+
 def test_after_restoring_nothing_is_to_do_and_what_changes_is_noticed(
-    finished: Project, fresh: Project, archive: Path
+    finished: Project, fresh: Project, restored: Project, archive: Path
 ) -> None:
-    assert "restored" in ran(fresh, "archive", "restore", str(archive))
-    assert fresh.to_do() == {}
+    assert to_do(fresh, restored) == {}
     for name in ("report/index.html", "tables/summary.parquet"):
-        assert (fresh.folder / "results" / name).read_bytes() == (finished.folder / "results" / name).read_bytes()
-    assert fresh.recordings().keys() == finished.recordings().keys()
+        assert (restored.folder / "results" / name).read_bytes() == (finished.folder / "results" / name).read_bytes()
+    assert restored.recordings().keys() == finished.recordings().keys()
     assert "0 files of the study restored" in ran(fresh, "archive", "restore", str(archive))
-    assert "6 of 6 recordings are as they were measured" in ran(fresh, "verify", "results/recordings")
-    fresh.edit("config/mini.yaml", "relative_standard_error: 5%", "relative_standard_error: 4%")
-    to_do = fresh.to_do()
-    assert "summary" in to_do
-    assert not {"measure", "replay", "tables"} & to_do.keys()
+    restored.edit("config/mini.yaml", "relative_standard_error: 5%", "relative_standard_error: 4%")
+    changed = to_do(fresh, restored)
+    assert "summary" in changed
+    assert not {"measure", "replay", "tables"} & changed.keys()
 
 
-def test_a_file_with_another_content_stops_it_before_it_begins(fresh: Project, archive: Path) -> None:
-    fresh.edit("config/mini.yaml", "basis: op7", "basis: op28")
-    done = fresh.drivelab("archive", "restore", str(archive))
-    assert done.returncode == 2
-    assert "config/mini.yaml" in done.stderr
+def test_a_restored_study_is_used_where_it_is(finished: Project, fresh: Project, restored: Project) -> None:
+    before, evidence = restored.recordings(), restored.evidence()
+    assert "6 of 6 measurements done" in ran(fresh, "study", "status", STUDY)
+    assert "sound" in ran(fresh, "study", "check", STUDY)
+    assert "recorded already" in ran(fresh, "plan", STUDY)
+    assert "6 of 6 recordings are as they were measured" in ran(fresh, "verify", "restored/mini/results/recordings")
+    assert "op28" in ran(fresh, "query", "FROM summary", "--results", "restored/mini/results")
+    assert "op28 against op7" in ran(fresh, "compare", "op7", "op28", "--study", STUDY)
+    restored.edit("config/mini.yaml", "relative_standard_error: 5%", "relative_standard_error: 4%")
+    (restored.folder / "results/report/index.html").unlink()
+    said = ran(fresh, "run", STUDY)
+    assert f"Report: {restored.folder}/results/report/index.html" in said
+    assert (restored.folder / "results/report/index.html").is_file()
+    assert (restored.recordings(), restored.evidence()) == (before, evidence)
     assert not (fresh.folder / "results").exists()
+    assert not (fresh.folder / ".snakemake").exists()
+
+
+def test_a_restored_study_measures_nothing_until_its_sheet_is_changed(fresh: Project, restored: Project) -> None:
+    gone = next(iter(restored.recordings()))
+    shutil.rmtree((restored.folder / gone).parent)
+    done = fresh.drivelab("run", STUDY)
+    assert done.returncode == 2
+    assert "has destructive: no, but the study measures it; enter yes or leave it out" in done.stderr
+    sheet = restored.folder / "config/drives.tsv"
+    sheet.write_text(sheet.read_text().replace("\tno\t", "\tyes\t"))
+    ran(fresh, "run", STUDY)
+    assert gone in restored.recordings()
+
+
+def test_consent_is_not_archived(copy: Project, fresh: Project, tmp_path: Path) -> None:
+    (copy.folder / "results/consent.json").write_text('{"S1": {}}')
+    ran(copy, "archive", "create", "config/mini.yaml", "-o", str(tmp_path / "a.tar.gz"))
+    ran(copy, "archive", "crate", "config/mini.yaml", "-o", str(tmp_path / "crate"))
+    ran(fresh, "archive", "restore", str(tmp_path / "a.tar.gz"))
+    assert (fresh.folder / "restored/mini/results/study.txt").is_file()
+    assert [*(tmp_path / "crate").rglob("consent.json"), *fresh.folder.rglob("consent.json")] == []
 
 
 def test_verify_names_what_was_altered(finished: Project, archive: Path, tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO, Self
 
 CHUNK_BYTES = 1 << 20
+_MOST_HEADER_BYTES = 1 << 16
+"""Of a long name or an extended header, which tarfile reads whole: a path has 4,096 bytes at most (PATH_MAX)."""
 _READ_BYTES = 1 << 16
 """Less, as most members are small, and what lies behind one is read again with the next."""
 _GZIP = 31
@@ -89,6 +91,26 @@ class Member:
     chunks: Iterator[bytes]
 
 
+class _Header(tarfile.TarInfo):
+    """A header of bounded size."""
+
+    _READ_WHOLE = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
+                   tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)  # fmt: skip
+
+    @classmethod
+    def frombuf(cls, *arguments: Any, **options: Any) -> Self:
+        """As tarfile has it; raises ReadError for an extended header that would fill the memory."""
+        header = super().frombuf(*arguments, **options)
+        if header.type in cls._READ_WHOLE and header.size > _MOST_HEADER_BYTES:
+            raise tarfile.ReadError(f"its extended header has {header.size} bytes")
+        return header
+
+
+def is_file(info: tarfile.TarInfo) -> bool:
+    """Whether a member is a file whose bytes are all there: no link, no folder, no device, nothing sparse."""
+    return info.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not info.issparse()
+
+
 class Reader:
     """Reads an archive from a seekable file, front to end in bounded memory, over damage too."""
 
@@ -115,7 +137,7 @@ class Reader:
         """Members of one gzip member, commonly one."""
         stream = _GzipMember(self._source)
         try:
-            with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK_BYTES) as tar:  # type: ignore[call-overload]
+            with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK_BYTES, tarinfo=_Header) as tar:  # type: ignore[call-overload]
                 for info in tar:
                     yield Member(info, _content(tar, info))
             while stream.read(CHUNK_BYTES):  # to its end, where its own checksum is
@@ -125,7 +147,7 @@ class Reader:
 
 
 def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Iterator[bytes]:
-    file = tar.extractfile(info) if info.isreg() else None
+    file = tar.extractfile(info) if is_file(info) else None
     if file is None:
         return
     left = info.size

@@ -9,14 +9,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab.config.restored import OUTSIDE
 from drivelab.config.study import PARTS, Study
 from drivelab.errors import UserError
 from drivelab.recording.places import OWNER, RUN_LOCK, owner, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED
+from drivelab.stages.consent import CONSENT
 from drivelab.trace import catalogue
 
 REQUIREMENTS = "versions/requirements.txt"
-ELSEWHERE = "elsewhere"
+ELSEWHERE = OUTSIDE
 """Folder of an archive for what does not lie in the project's folder, by its whole path."""
 RECORDS = ".snakemake/metadata"
 """Snakemake's records of how each output came about; without them it would not notice that parameters change."""
@@ -88,7 +90,7 @@ def _contents(study: Study, without: Collection[str]) -> list[Item]:
     refuse_other_owner(study)
     if not any(study.results.glob("recordings/*/*/*/plan.json")) and not any(study.results.glob("drives/*/recordings")):
         raise UserError(f"{study.path}: {study.results} holds no recordings; run the study first")
-    traces = () if "traces" in without else _traces(study)
+    traces = () if "traces" in without else (*_traces(study), *_stand_ins(study))
     paths = [*_configuration(study), *traces, *_results(study.results, study.name, without)]
     found = {archived_name(one): one for one in paths}
     found |= {archived_name(one): one for one in _records(found)}
@@ -128,6 +130,14 @@ def _traces(study: Study) -> Iterator[Path]:
             yield path
 
 
+def _stand_ins(study: Study) -> Iterator[Path]:
+    """Traces that stand in for applications on the virtual clock: plans hold their checksums."""
+    wanted = {one.application for one in study.measurements if one.application is not None}
+    for entry in catalogue.load(_TRACES).values() if wanted else ():
+        if entry.application in wanted and entry.path.is_file():
+            yield from (_TRACES / entry.path.name, _TRACES / f"{entry.name}.yaml")
+
+
 def _results(home: Path, study: str, without: Collection[str]) -> Iterator[Path]:
     """All below a results folder, but what other studies have below it; the drives of a fleet have one each."""
     for path in sorted(home.iterdir()):
@@ -155,9 +165,11 @@ def _records(names: Collection[str]) -> Iterator[Path]:
 
 
 def _below(path: Path, without: Collection[str]) -> Iterator[Path]:
-    """The file at a path, or all files below it but those of another study."""
+    """The file at a path, or all files below it but those of another study. Consent belongs to this host."""
     if path.is_symlink():
         raise UserError(f"{path}: is a link, and an archive has none; put what it leads to in its place, or remove it")
+    if path.name == CONSENT:
+        return
     if path.is_file():
         yield path
     elif not os.path.lexists(path):

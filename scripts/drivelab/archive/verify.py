@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drivelab.archive.container import DamagedError, Member, Reader, Watch
+from drivelab.archive.container import DamagedError, Member, Reader, Watch, is_file
 from drivelab.archive.create import SIDE_FILE, of_the_study
 from drivelab.errors import UserError
 from drivelab.recording import checksums
@@ -16,6 +16,8 @@ from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MISSING, UNR
 
 ITSELF = "the archive itself"
 """In the place of a file's name: what is in no file, such as order, headers and the end."""
+_MOST_SUMS_BYTES = 1 << 26
+"""Of the checksums, which are read whole: those of half a million files."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -32,6 +34,8 @@ class Verdict:
     """What is not as it was, by the name of the file below the archive's own folder, or ITSELF."""
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     """By name, of all that could be read, those OF_THE_ARCHIVE too."""
+    top: str = ""
+    """Name of the folder that all files of an archive are in."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 by name that the files should have."""
 
@@ -89,14 +93,15 @@ def _file(path: Path, watch: Watch) -> Verdict:
         for member in reader.members():
             top, _, name = member.info.name.partition("/")
             tops.add(top)
-            sound = member.info.isreg() and name not in found
-            if name == CHECKSUMS:
+            sound = is_file(member.info) and name not in found
+            if name == CHECKSUMS and member.info.size <= _MOST_SUMS_BYTES:
                 data, digest = _content(member)
             else:
                 digest = _digest(member)
             found[name] = digest if sound else None
             verdict.sizes_bytes[name] = member.info.size
         verdict.digest, sealed = reader.digest()
+    verdict.top = min(tops, default="")
     verdict.digests, whole = checksums.parse(data)
     lost = UNREADABLE if reader.damaged else MISSING
     verdict.altered = _differences(verdict.digests, found, lost, checked=bool(data) and whole)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
+import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,15 @@ from drivelab.archive import KINDS
 from drivelab.cli.run import in_project
 from drivelab.terminal import NO_REDIRECTION, console
 from drivelab.units import format_amount
+from drivelab.words import some
 
 if TYPE_CHECKING:
     from drivelab.archive.create import Written
     from drivelab.archive.verify import Verdict
     from drivelab.config.study import Study
+
+_NAMED = 5
+"""Files that a sentence names."""
 
 
 def add_parser(commands: Any) -> None:
@@ -46,9 +51,9 @@ def add_parser(commands: Any) -> None:
     check.add_argument("--digest", metavar="SHA256", help="that 'create' printed, kept apart from the archive")
     check.add_argument("--json", action="store_true", help="print what was found as JSON")
     check.set_defaults(handler=_verify)
-    back = actions.add_parser("restore", help="put the files of an archive back; overwrites nothing")
+    back = actions.add_parser("restore", help="put the files of an archive into a folder of their own")
     back.add_argument("file", type=Path, metavar="FILE", help="an archive")
-    back.add_argument("--to", type=Path, metavar="FOLDER", help="(default: the project's folder)")
+    back.add_argument("--to", type=Path, metavar="FOLDER", help="a new folder (default: restored/NAME of the project)")
     back.add_argument("--digest", metavar="SHA256", help="that 'create' printed, kept apart from the archive")
     back.set_defaults(handler=_restore)
 
@@ -151,15 +156,34 @@ def _tell_verdict(verdict: Verdict) -> None:
 def _restore(options: argparse.Namespace) -> int:
     from drivelab.archive.contents import ELSEWHERE
     from drivelab.archive.restore import restore
-    from drivelab.config.schema import ROOT
 
-    folder = options.to or ROOT
     with _progress("verifying and restoring", 2 * options.file.stat().st_size) as watch:
-        done = restore(options.file, folder, options.digest, watch)
+        done = restore(options.file, options.to, options.digest, watch)
+    folder = Path(os.path.relpath(done.folder))
     print(f"{folder}: {done.written} files of the study restored, {done.there} were there already")
+    if done.left_out:
+        print(f"Not restored, as a study has no files of that kind: {some(done.left_out, _NAMED)}")
     if done.elsewhere:
-        print(f"{done.elsewhere} files lay outside the project's folder and are in {folder / ELSEWHERE} now; move them")
+        print(f"{done.elsewhere} files were outside of the project's folder and are in {folder / ELSEWHERE} now")
+    study = _study_in(done.folder)
+    print(f"Analyse it again without measuring: drivelab run {folder / (study or 'config/STUDY.yaml')}")
+    print("To measure with it, enter destructive: yes in its drive sheet, and give consent with --yes.")
     return 0
+
+
+def _study_in(folder: Path) -> Path | None:
+    """The study that a restored folder is of, relative to it; None where its name does not tell."""
+    from drivelab.config.restored import MARKER
+    from drivelab.config.yaml_file import load_yaml
+    from drivelab.errors import UserError
+
+    wanted = json.loads((folder / MARKER).read_bytes())["study"]
+    for path in sorted(folder.glob("config/*.y*ml")):
+        with suppress(UserError):
+            body = load_yaml(path)
+            if "measurements" in body and body.get("name") == wanted:
+                return path.relative_to(folder)
+    return None
 
 
 @contextmanager

@@ -131,6 +131,22 @@ def test_a_name_that_checksums_cannot_have_is_refused(name: bytes, study: Study)
         contents(study)
 
 
+def test_consent_is_not_archived(study: Study) -> None:
+    before = names(study)
+    for folder in (study.results, study.results / "drives/op7"):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "consent.json").write_text('{"S1": {}}')
+    assert names(study) == before
+
+
+def test_a_trace_that_stands_in_for_an_application_is_archived(study: Study) -> None:
+    text = study.path.read_text() + "  - {protocol: application-duration, application: boot-read}\n"
+    assert "traces/boot-read.parquet" not in names(study)
+    study.path.write_text(text)
+    added = set(names(load_study(study.path))) - set(names(study))
+    assert {"traces/boot-read.parquet", "traces/boot-read.yaml"} <= added
+
+
 def test_what_lies_elsewhere_keeps_its_whole_path(
     study: Study, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from drivelab.archive.container import Writer, seal
 from drivelab.archive.restore import restore
+from drivelab.config.restored import MARKER, restored_folder
 from drivelab.errors import UserError
 from drivelab.recording.checksums import CHECKSUMS, lines_of
 
@@ -35,37 +36,40 @@ def archive(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 def there(folder: Path) -> dict[str, bytes]:
-    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+    """Files of a folder, but for what marks it as a restored one."""
+    files = (one for one in folder.rglob("*") if one.is_file() and one != folder / MARKER)
+    return {str(one.relative_to(folder)): one.read_bytes() for one in files}
 
 
 def test_files_of_the_study_come_back_with_their_times(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     done = restore(archive(tmp_path, {**FILES, **OWN}), folder)
-    assert (done.written, done.there, done.elsewhere) == (3, 0, 0)
+    assert (done.written, done.there, done.elsewhere, done.left_out) == (3, 0, 0, ())
     assert there(folder) == FILES
-    assert {one.stat().st_mtime for one in folder.rglob("*") if one.is_file()} == {MTIME_S}
+    files = [one for one in folder.rglob("*") if one.is_file() and one != folder / MARKER]
+    assert {one.stat().st_mtime for one in files} == {MTIME_S}
+    assert {one.stat().st_mode & 0o7133 for one in files} == {0}, "setuid, executable, or writable by others"
+    assert restored_folder(folder / "results") == folder
 
 
-def test_what_is_there_already_stays_and_is_not_newer_afterwards(tmp_path: Path) -> None:
-    folder = tmp_path / "new"
-    (folder / "config").mkdir(parents=True)
-    (folder / "config/study.yaml").write_bytes(FILES["config/study.yaml"])
-    done = restore(archive(tmp_path, FILES), folder)
-    assert (done.written, done.there) == (2, 1)
-    assert (folder / "config/study.yaml").stat().st_mtime == MTIME_S
-    os.utime(folder / "config/study.yaml", (1, 1))
-    assert restore(archive(tmp_path, FILES), folder).written == 0
-    assert (folder / "config/study.yaml").stat().st_mtime == 1
+def test_what_was_restored_before_stays(tmp_path: Path) -> None:
+    folder, path = tmp_path / "new", archive(tmp_path, FILES)
+    restore(path, folder)
+    (folder / "results/tables/b").unlink()
+    done = restore(path, folder)
+    assert (done.written, done.there) == (1, 2)
+    assert there(folder) == FILES
 
 
 @pytest.mark.parametrize("kind", ["other", "folder", "link", "blocked"])
 def test_anything_else_in_the_place_of_a_file_is_kept_and_nothing_written(kind: str, tmp_path: Path) -> None:
-    folder, name = tmp_path / "new", "results/tables/b"
-    (folder / "results").mkdir(parents=True)
+    folder, name, path = tmp_path / "new", "results/tables/b", archive(tmp_path, FILES)
+    restore(path, folder)
+    (folder / name).unlink()
     if kind == "blocked":
+        (folder / "results/tables").rmdir()
         (folder / "results/tables").write_text("mine")
     else:
-        (folder / "results/tables").mkdir()
         if kind == "other":
             (folder / name).write_text("mine")
         elif kind == "folder":
@@ -74,7 +78,7 @@ def test_anything_else_in_the_place_of_a_file_is_kept_and_nothing_written(kind: 
             (folder / name).symlink_to("nowhere")
     before = there(folder)
     with pytest.raises(UserError, match="nothing is overwritten; restore with --to another folder"):
-        restore(archive(tmp_path, FILES), folder)
+        restore(path, folder)
     assert there(folder) == before
 
 
@@ -139,7 +143,7 @@ def test_an_interrupted_one_leaves_whole_files_and_goes_on(tmp_path: Path) -> No
         if sum(told) > 1.5 * size:
             raise KeyboardInterrupt
 
-    files = {f"results/{number}": os.urandom(100_000) for number in range(6)}
+    files = {f"results/tables/{number}": os.urandom(100_000) for number in range(6)}
     path = archive(tmp_path, files)
     size = path.stat().st_size
     with pytest.raises(KeyboardInterrupt):

@@ -1,0 +1,299 @@
+"""An archive is data: whatever it holds, nothing outside of its own folder, and no code, is written."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import tarfile
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import pytest
+
+from drivelab.archive import kinds, restore
+from drivelab.archive.container import Writer, seal
+from drivelab.archive.verify import verify
+from drivelab.config.drives_sheet import load_sheet
+from drivelab.config.restored import MARKER
+from drivelab.errors import UserError
+from drivelab.recording.checksums import CHECKSUMS, lines_of
+
+HEADER = "drive\tdevice\tserial\tdestructive\tnote"
+DEVICE = "/dev/disk/by-id/nvme-X"
+FILES = {
+    "config/study.yaml": b"name: study\n",
+    "config/drives.tsv": f"{HEADER}\na\t{DEVICE}\tS1\tyes\t\n".encode(),
+    "results/recordings/a/m/k/plan.json": b"{}",
+}
+CODE = [
+    ".venv/lib/python3.11/site-packages/x.pth", ".git/hooks/post-checkout", ".git/config", "scripts/sitecustomize.py",
+    "sitecustomize.py", "Snakefile", "drivelab", "profiles/default/config.yaml", "default/config.yaml",
+    "workflow/rules/x.smk", ".snakemake/scripts/x.py", ".snakemake/conda/x", "config/x.py", "config/protocols/x.pth",
+    "results/x.py", "results/recordings/a/m/k/conftest.py", "results/report/x.ipynb", "results/tables/x.pkl",
+    "results/tables/x.so", "results/.hidden/tables/x.json", "results/recordings/.git/config", "traces/x.sh",
+    "elsewhere/root/.bashrc", "elsewhere/root/.ssh/config.yaml", "elsewhere/etc/cron.d/x", MARKER,
+    "results/consent.json", "results/drives/a/consent.json", "results/recordings/consent.json", "config/Makefile",
+    ".snakemake/metadata/not-base64!",
+    ".snakemake/metadata/" + base64.urlsafe_b64encode(b"/etc/passwd").decode(),
+    ".snakemake/metadata/@x/" + base64.urlsafe_b64encode(b"results/../x").decode(),
+]  # fmt: skip
+"""Names that other programs, or drivelab, would take for code, settings or consent."""
+
+
+def archive(folder: Path, files: dict[str, bytes], top: str = "study") -> Path:
+    path, digests = folder / "archive.tar.gz", {}
+    with path.open("wb") as file:
+        writer = Writer(file)
+        for name, data in files.items():
+            digests[name] = writer.add(f"{top}/{name}", io.BytesIO(data), len(data), 1_700_000_000)
+        sums = lines_of(digests)
+        writer.add(f"{top}/{CHECKSUMS}", io.BytesIO(sums), len(sums), 1_700_000_000)
+        writer.close()
+    return path
+
+
+def packed(folder: Path, members: list[tuple[tarfile.TarInfo, bytes]], sums: dict[str, str]) -> Path:
+    """An archive of any members, with checksums and seal as drivelab makes them."""
+    lines = lines_of(sums)
+    plain = tarfile.TarInfo(f"study/{CHECKSUMS}")
+    plain.size = len(lines)
+    raw = b"".join(info.tobuf() + data + bytes(-len(data) % 512) for info, data in [*members, (plain, lines)])
+    packer = zlib.compressobj(wbits=31)
+    data = packer.compress(raw + bytes(1024)) + packer.flush()
+    path = folder / "archive.tar.gz"
+    path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
+    return path
+
+
+def written(folder: Path) -> set[str]:
+    return {str(one.relative_to(folder)) for one in folder.rglob("*") if not one.is_dir()}
+
+
+def test_only_files_that_a_study_has_are_written(tmp_path: Path) -> None:
+    done = restore.restore(archive(tmp_path, {**FILES, **dict.fromkeys(CODE, b"evil")}), tmp_path / "new")
+    assert written(tmp_path / "new") == {*FILES, MARKER}
+    assert b"evil" not in (tmp_path / "new" / MARKER).read_bytes()
+    silent = {name for name in CODE if name.endswith("consent.json") or name.startswith(".snakemake/metadata/")}
+    assert {"results/recordings/consent.json", *done.left_out} >= set(CODE) - silent
+
+
+def test_by_itself_an_archive_goes_to_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restore, "ROOT", tmp_path)
+    monkeypatch.setattr(restore, "RESTORED", tmp_path / "restored")
+    assert restore.restore(archive(tmp_path, FILES), None).folder == tmp_path / "restored/study"
+    for top in ("..", ".", "", "a b", "x" * 50, "A"):
+        path = archive(tmp_path, FILES, top)
+        with pytest.raises(UserError, match="has not the name of a study; name one with --to"):
+            restore.restore(path, None)
+    assert written(tmp_path) == {"archive.tar.gz", *(f"restored/study/{name}" for name in (*FILES, MARKER))}
+
+
+@pytest.mark.parametrize("place", [".", "scripts", "new", ".venv/lib", "restored", "link"])
+def test_never_into_the_project(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "project"
+    monkeypatch.setattr(restore, "ROOT", project)
+    monkeypatch.setattr(restore, "RESTORED", project / "restored")
+    (project / "scripts").mkdir(parents=True)
+    to = project / place
+    if place == "link":
+        to = tmp_path / "link"
+        to.symlink_to(project / "scripts")
+    with pytest.raises(UserError, match=r"is in the project's own folder. An archive is restored beside code"):
+        restore.restore(archive(tmp_path, FILES), to)
+    assert written(project) == set()
+
+
+@pytest.mark.parametrize("marker", [None, "{}", "[" * 100_000, '{"sha256": "0"}', "\0"])
+def test_never_into_a_folder_that_holds_something_else(marker: str | None, tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+    (folder / "mine").write_text("mine")
+    if marker is not None:
+        (folder / MARKER).write_text(marker)
+    before = written(folder)
+    with pytest.raises(UserError, match="is not empty, and this archive was not restored to it before"):
+        restore.restore(archive(tmp_path, FILES), folder)
+    assert written(folder) == before
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("results/tables/a", "results/tables/A"),
+        ("results/tables/stra\u00dfe", "results/tables/STRASSE"),
+        ("results/tables/\u00e9", "results/tables/e\u0301"),
+        ("results/tables/a", "results/tables/a/b"),
+        ("config/drives.tsv", "config/Drives.tsv"),
+    ],
+)
+def test_names_that_some_systems_take_for_one_are_refused(names: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="are one on some systems, or a file in the place of a folder"):
+        restore.restore(archive(tmp_path, dict.fromkeys(names, b"x")), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("hidden", ["\u202e", "\u2066", "\u200b", "\x1b[2J", "\n", "\x7f", "\u2028"])
+def test_hidden_characters_are_refused_and_not_printed(hidden: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refusal:
+        restore.restore(archive(tmp_path, {**FILES, f"results/tables/a{hidden}b": b""}), tmp_path / "new")
+    assert str(refusal.value).isprintable()
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        f"{HEADER}\na\t{DEVICE}\tS1\tyes\t\n",
+        f"\ufeff{HEADER}\r\na\t{DEVICE}\tS1\t yes \tnote\r\n",
+        f"{HEADER}\ra\t{DEVICE}\tS1\tyes\t\r",
+        f"{HEADER}\thost\n#a\tb\n\na\t{DEVICE}\tS1\tyes\t\thost-1",
+    ],
+)
+@pytest.mark.parametrize("name", ["config/drives.tsv", "config/own.tsv", "elsewhere/home/drives.tsv"])
+def test_a_drive_of_an_archive_may_not_be_destroyed(name: str, sheet: str, tmp_path: Path) -> None:
+    (tmp_path / "sheet.tsv").write_text(sheet, newline="")
+    before = load_sheet(tmp_path / "sheet.tsv")
+    assert before["a"].destructive
+    restore.restore(archive(tmp_path, {**FILES, name: sheet.encode()}), tmp_path / "new")
+    rows = load_sheet(tmp_path / "new" / name)
+    assert {row.drive: (row.serial, row.device, row.host) for row in rows.values()} == {
+        row.drive: (row.serial, row.device, row.host) for row in before.values()
+    }
+    assert not rows["a"].destructive
+
+
+def test_a_sheet_that_was_changed_since_is_kept(tmp_path: Path) -> None:
+    path, sheet = archive(tmp_path, FILES), tmp_path / "new/config/drives.tsv"
+    restore.restore(path, tmp_path / "new")
+    sheet.write_bytes(FILES["config/drives.tsv"])
+    assert restore.restore(path, tmp_path / "new").written == 0
+    assert load_sheet(sheet)["a"].destructive
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * (1 << 23)])
+def test_what_is_no_sheet_is_not_restored_as_one(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot be restored: it is (no drive sheet|too large)"):
+        restore.restore(archive(tmp_path, {**FILES, "config/other.tsv": content}), tmp_path / "new")
+    assert not (tmp_path / "new/config/other.tsv").exists()
+
+
+def test_a_link_that_is_there_is_not_followed(tmp_path: Path) -> None:
+    path, outside = archive(tmp_path, FILES), tmp_path / "outside"
+    restore.restore(path, tmp_path / "new")
+    (tmp_path / "new/results").rename(outside)
+    (tmp_path / "new/results").symlink_to(outside)
+    for name in ("recordings/a/m/k/plan.json", None):
+        if name is not None:
+            (outside / name).unlink()
+        with pytest.raises(UserError, match="with another content"):
+            restore.restore(path, tmp_path / "new")
+        assert written(outside) == set()
+
+
+def test_a_link_that_comes_while_files_are_written_is_not_followed(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "new", tmp_path / "outside"
+    outside.mkdir()
+
+    def put_link(size: int) -> None:
+        if (folder / MARKER).exists() and not os.path.lexists(folder / "results"):
+            (folder / "results").symlink_to(outside)
+
+    files = {f"config/{number}.yaml": os.urandom(100_000) for number in range(4)}
+    with pytest.raises(UserError, match="cannot be restored"):
+        restore.restore(archive(tmp_path, {**files, "results/tables/a": b"x"}), folder, watch=put_link)
+    assert (folder / "results").is_symlink()
+    assert written(outside) == set()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_a_link_and_then_a_file_below_it(kind: bytes, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    link, below = tarfile.TarInfo("study/results/tables"), tarfile.TarInfo("study/results/tables/x")
+    link.type, link.linkname, below.size = kind, str(tmp_path / "outside"), 4
+    sums = {"results/tables": hashlib.sha256(b"").hexdigest(), "results/tables/x": hashlib.sha256(b"evil").hexdigest()}
+    path = packed(tmp_path, [(link, b""), (below, b"evil")], sums)
+    with pytest.raises(UserError, match=r"not as it was written \(results/tables\)"):
+        restore.restore(path, tmp_path / "new")
+    assert written(tmp_path / "outside") == set()
+    assert not (tmp_path / "new").exists()
+
+
+def test_of_two_files_of_one_name_none_is_written(tmp_path: Path) -> None:
+    one = tarfile.TarInfo("study/results/tables/x")
+    one.size = 4
+    path = packed(tmp_path, [(one, b"good"), (one, b"evil")], {"results/tables/x": hashlib.sha256(b"evil").hexdigest()})
+    with pytest.raises(UserError, match="not as it was written"):
+        restore.restore(path, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_sparse_file_is_no_part_of_an_archive(tmp_path: Path) -> None:
+    """GNU tar: a header of 512 bytes stands for an exbibyte of zeros, which nobody should read."""
+    info = tarfile.TarInfo("study/results/tables/x")
+    info.type = tarfile.GNUTYPE_SPARSE
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[386:410] = b"%011o\0%011o\0" % (0, 0)
+    header[483:495] = b"\x80" + (1 << 60).to_bytes(11, "big")
+    header[148:156] = b"        "
+    header[148:156] = b"%06o\0 " % sum(header)
+    sums = lines_of({"results/tables/x": hashlib.sha256(b"").hexdigest()})
+    plain = tarfile.TarInfo(f"study/{CHECKSUMS}")
+    plain.size = len(sums)
+    packer = zlib.compressobj(wbits=31)
+    data = packer.compress(bytes(header) + plain.tobuf() + sums + bytes(-len(sums) % 512 + 1024)) + packer.flush()
+    path = tmp_path / "archive.tar.gz"
+    path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
+    with pytest.raises(UserError, match="not as it was written"):
+        restore.restore(path, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.XGLTYPE, tarfile.REGTYPE])
+def test_what_is_read_whole_does_not_fill_the_memory(kind: bytes, tmp_path: Path) -> None:
+    """80 MiB of zeros as a long name, an extended header, or the checksums; packed they are 80 KiB."""
+    size = 80 << 20
+    info = tarfile.TarInfo(f"study/{CHECKSUMS}")
+    info.type, info.size = kind, size
+    packer = zlib.compressobj(wbits=31)
+    pieces = [packer.compress(info.tobuf())]
+    pieces += [packer.compress(bytes(1 << 20)) for _ in range(size >> 20)]
+    data = b"".join([*pieces, packer.compress(bytes(1024)), packer.flush()])
+    path = tmp_path / "archive.tar.gz"
+    path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
+    del pieces, data
+    tracemalloc.start()
+    try:
+        assert verify(path).altered
+        assert tracemalloc.get_traced_memory()[1] < size / 8
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_archive_without_room_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restore.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 10}))
+    with pytest.raises(UserError, match=r"and 10 are free. Nothing was restored"):
+        restore.restore(archive(tmp_path, FILES), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_no_file_is_executable_or_has_a_special_bit(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("study/results/tables/x")
+    info.mode, info.uid, info.gid = 0o6777, 12345, 12345
+    path = packed(tmp_path, [(info, b"")], {"results/tables/x": hashlib.sha256(b"").hexdigest()})
+    restore.restore(path, tmp_path / "new")
+    status = (tmp_path / "new/results/tables/x").stat()
+    assert status.st_mode & 0o7133 == 0
+    assert status.st_uid == os.geteuid()
+
+
+def test_records_of_files_that_are_restored_come_back(tmp_path: Path) -> None:
+    output = "results/tables/" + "long" * 100 + ".parquet"
+    name = base64.urlsafe_b64encode(output.encode()).decode()
+    records = [f".snakemake/metadata/@{name[:254]}/@{name[254:508]}/{name[508:]}"]
+    records += [".snakemake/metadata/" + base64.urlsafe_b64encode(b"results/tables/gone").decode()]
+    assert kinds.kept([output, *records]) == {output, records[0]}
