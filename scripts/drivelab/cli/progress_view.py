@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any
 
 from drivelab.plan.plan import Plan
 from drivelab.recording.places import home
-from drivelab.recording.writer import worked_s
+from drivelab.recording.writer import read_object, worked_s
 from drivelab.stages.estimate import assumed_mib_s
 from drivelab.stages.outlook import Estimates
 from drivelab.stages.planning import Campaign
 from drivelab.stages.platforms import host_of, is_recorded
+from drivelab.stages.progress import status_of
 from drivelab.stages.scheduling import reckoned_capacity_bytes
 from drivelab.terminal import NO_REDIRECTION, console
 from drivelab.units import format_duration
@@ -98,10 +99,8 @@ class ProgressView:
             print(outlook, flush=True)
 
     def _read(self, drive: str) -> dict[str, Any] | None:
-        try:
-            return dict(json.loads((home(self._campaign.study.results, drive) / f"status/{drive}.json").read_text()))
-        except (OSError, ValueError):
-            return None
+        status = status_of(read_object(home(self._campaign.study.results, drive) / f"status/{drive}.json"))
+        return None if status is None else asdict(status)
 
     def _outlook(self) -> str:
         """What is done and how long the rest takes, or what comes after the last measurement."""

@@ -99,7 +99,7 @@ def _mean_us(weighted_ns: float, rate: float) -> float | None:
 def _read(path: Path, log: str, bad: list[BadLine], interval_ms: int) -> dict[_Place, float]:
     """Values by number of the interval, from 1, and direction; fio's end a few milliseconds early or late."""
     found: dict[_Place, float] = {}
-    if not path.exists():
+    if not path.is_file():
         return found
     interval = 0
     *lines, _ = path.read_text(encoding="utf-8", errors="replace").split("\n")  # a line that was cut off has no end

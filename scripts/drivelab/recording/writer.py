@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.errors import UserError
+from drivelab.files import open_regular, read_regular
 from drivelab.plan.plan import Plan, canonical
 from drivelab.recording import checksums
 from drivelab.words import counted, some
@@ -191,7 +192,8 @@ def _holds_any(folder: Path) -> bool:
 def read_journal(directory: Path) -> Iterator[dict[str, Any]]:
     """Lines of a journal; a last line that a power cut left incomplete never happened."""
     try:
-        text = (directory / "journal.jsonl").read_text(encoding="utf-8")
+        with open_regular(directory / "journal.jsonl") as file:
+            text = file.read().decode()
     except FileNotFoundError:
         return
     for line in text.splitlines(keepends=True):
@@ -210,8 +212,8 @@ def drop_half_line(path: Path) -> None:
 def read_object(path: Path) -> dict[str, Any]:
     """A file that is one JSON object; empty where there is none, or none yet."""
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        body = json.loads(read_regular(path))
+    except (OSError, ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}
 
@@ -228,7 +230,7 @@ def worked_s(recording: Path, until_s: float | None = None) -> float:
             if last_s is not None and line["event"] not in RESUMPTIONS:
                 worked_s += at_s - last_s
             last_s = at_s
-    except (ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return 0.0
     return worked_s + (max(until_s - last_s, 0.0) if until_s is not None and last_s is not None else 0.0)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -16,10 +16,13 @@ from typing import Any
 from drivelab.config.study import PARTS
 from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import Recording, write_json
+from drivelab.recording.writer import Recording, read_object, write_json
 from drivelab.stages.platforms import refuse_elsewhere, this_host
 from drivelab.trace.capturing.processes import alive, boot_id, started
 
+_RECORDING = re.compile(r"[A-Za-z0-9@._-]{1,200}(/[A-Za-z0-9@._-]{1,200}){2}")
+_MOST = 1e11
+"""Of a number in a status: as a time the year 5138, later than which the C library's calendar may not go."""
 HEARTBEAT_S = 10.0
 """A stage shows that it is alive at least so often, whatever it is doing."""
 _TRIES = 2
@@ -202,12 +205,31 @@ def _read(results: Path) -> Iterator[Status]:
 
 
 def _status_in(path: Path) -> Status | None:
-    known = {field.name for field in fields(Status)}
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-        return Status(**{key: value for key, value in body.items() if key in known})
-    except (OSError, ValueError, TypeError, AttributeError):
+    return status_of(read_object(path))
+
+
+def status_of(body: Mapping[str, Any]) -> Status | None:
+    """Return the status that a file has, or None where a field lacks or is of another kind: anybody may write it."""
+    values = {one.name: body[one.name] for one in fields(Status) if one.name in body}
+    if not all(_is_of_kind(one.type, values[one.name]) for one in fields(Status) if one.name in values):
         return None
+    try:
+        status = Status(**values)
+    except TypeError:
+        return None
+    return status if _RECORDING.fullmatch(status.recording) and ".." not in status.recording.split("/") else None
+
+
+def _is_of_kind(kind: Any, value: Any) -> bool:
+    """Whether a value is of a field's type, as written in `Status`; numbers are finite and times are of a calendar."""
+    wanted = str(kind).split(" | ")
+    if value is None:
+        return "None" in wanted
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int | float):
+        return bool({"float", type(value).__name__} & set(wanted)) and abs(value) < _MOST
+    return isinstance(value, str) and "str" in wanted
 
 
 def state_now(status: Status, now_s: float | None = None) -> str:

@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any
 
 from drivelab.config.study import ANY_HOST, PARTS, Study
+from drivelab.files import open_regular
 from drivelab.plan.plan import Plan
 from drivelab.recording.checksums import MANIFEST, misplaced
 from drivelab.recording.writer import read_object, worked_s
@@ -239,7 +240,7 @@ def _iops_now(part: Path, status: Status) -> float | None:
 def _last_samples(path: Path) -> list[dict[str, Any]]:
     """Of a file that is being written: whole lines of its end."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(max(file.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
             lines = file.read().splitlines(keepends=True)[1:]
     except OSError:

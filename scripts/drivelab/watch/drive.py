@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from drivelab.recording.writer import MANIFEST, read_object
-from drivelab.stages.progress import Status, state_now
+from drivelab.stages.progress import Status, state_now, status_of
 from drivelab.stages.scheduling import STAGES as CHAIN
 from drivelab.watch.follow import Follower
 from drivelab.watch.rates import Point
@@ -91,7 +91,7 @@ class DriveWatch:
         except OSError:
             return
         if (read := (at.st_mtime_ns, at.st_ino)) != self._status_read:
-            self._status = _status(read_object(path)) or self._status
+            self._status = status_of(read_object(path)) or self._status
             self._status_read = read
             if self._status is not None and self._status.stage == "purge":
                 self._purges.pop(self._status.recording, None)
@@ -169,7 +169,7 @@ class DriveWatch:
         if status is None:
             return {"drive": self.drive, "standing": WAITING}
         watch = self._recordings.get(status.recording)
-        state = watch.state() if watch is not None else {}
+        state = self._of_recording(watch) if watch is not None else {}
         standing = self._standing(status, watch, now_s)
         points = self.history.get(status.recording)
         latest = points[-1] if points and standing == RUNNING and _is_of(points[-1], status.stage) else None
@@ -189,6 +189,13 @@ class DriveWatch:
             "latest": latest.to_list() if latest is not None else None,
             "purges": list(self._purges.values()),
         }
+
+    def _of_recording(self, watch: RecordingWatch) -> dict[str, Any]:
+        try:
+            return watch.state()
+        except Exception as error:  # of another version, or changed by hand
+            self._trouble = f"{watch.name} cannot be read: {type(error).__name__}: {error}"
+            return {}
 
     def share(self, *, done: bool) -> float:
         """Of the recording that the drive is at work on; its stages count the same. 0 where it is `done`."""
@@ -216,14 +223,3 @@ def _left_s(status: Status, now_s: float) -> float | None:
     if not _LEAST_SHARE <= status.fraction < 1 or spent_s <= 0:
         return None
     return float(round(spent_s * (1 / status.fraction - 1)))
-
-
-def _status(body: Mapping[str, Any]) -> Status | None:
-    """As in a status file; None where that has something else in it."""
-    known = {one.name for one in fields(Status)}
-    try:
-        status = Status(**{key: value for key, value in body.items() if key in known})
-    except TypeError:
-        return None
-    parts = status.recording.split("/")
-    return status if len(parts) == 3 and ".." not in parts else None

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from drivelab.files import open_regular
+
 _MOST_BYTES = 4 << 20
 """Of one reading; the rest is the next one's."""
 
@@ -30,7 +32,7 @@ class Follower:
         """New whole lines, without their ends; none where the file cannot be read now."""
         self.replaced = False
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 is_cut = self._place(os.fstat(file.fileno()))
                 file.seek(self._offset)
                 data = file.read(_MOST_BYTES)
@@ -64,6 +66,6 @@ class Follower:
 def _object(line: str) -> dict[str, Any] | None:
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

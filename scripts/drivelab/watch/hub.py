@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import threading
 import time
 from collections import deque
@@ -15,6 +16,7 @@ from drivelab.watch.drive import News
 from drivelab.watch.study import StudyWatch
 
 PERIOD_S = 1.0
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _KEPT = 120
 """Events that a page may have missed without getting everything anew."""
 
@@ -86,7 +88,7 @@ class Hub:
     def _known(self, last_id: str | None) -> int | None:
         """The number of an event that what followed it is still here of."""
         beginning, _, number = (last_id or "").partition("-")
-        if beginning != self._beginning or not number.isdecimal():
+        if beginning != self._beginning or not _NUMBER.fullmatch(number):
             return None
         with self._changed:
             first = self._events[0][0] if self._events else self._number + 1
@@ -119,7 +121,8 @@ class Hub:
             data = json.dumps(body, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
         except ValueError:
             data = json.dumps(_finite(body), separators=(",", ":"), ensure_ascii=False)
-        return f"event: {kind}\nid: {self._beginning}-{number}\ndata: {data}\n\n".encode()
+        # A lone surrogate, which a file's JSON may have, becomes the escape that JSON has for it.
+        return f"event: {kind}\nid: {self._beginning}-{number}\ndata: {data}\n\n".encode(errors="backslashreplace")
 
     def _run(self) -> None:
         next_s = time.monotonic()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.analysis.taint import Limits
+from drivelab.files import open_regular
 from drivelab.fio.series import read_series
 from drivelab.recording.writer import MANIFEST, read_object
 from drivelab.stages.fill import FOLDER
@@ -18,6 +19,9 @@ from drivelab.watch.progress import loop_progress
 from drivelab.watch.rates import Point, Rates
 from drivelab.watch.words import at_s, sentence
 
+_MOST_LINE_BYTES = 1 << 20
+_MOST = 1e30
+"""No counter gets there."""
 _SAMPLE_BYTES = 700
 """Of a line of telemetry, rather more than it takes."""
 Line = tuple[float, str]
@@ -41,7 +45,7 @@ class _Telemetry:
         for sample in samples:
             if sample.get("event") == "begin":
                 self.rates.restart()
-            elif "event" not in sample and (point := self.rates.add(sample)) is not None:
+            elif "event" not in sample and (point := self.rates.add(_numbers(sample))) is not None:
                 yield point
 
 
@@ -152,7 +156,9 @@ class RecordingWatch:
 
     def of_the_drive(self) -> dict[str, Any]:
         """What holds for other recordings of the drive, too, as far as it is known by now."""
-        told: dict[str, Any] = {key: self._identity[key] for key in ("model", "firmware") if key in self._identity}
+        told: dict[str, Any] = {
+            key: _text(self._identity[key]) for key in ("model", "firmware") if key in self._identity
+        }
         if self.subject:
             told |= {"simulated": self.is_simulated, "virtual": "virtual" in self.subject.get("drive", {})}
         return told
@@ -166,8 +172,8 @@ class RecordingWatch:
         return {
             "recording": self.name,
             "measurement": self.measurement,
-            "run": self._plan.get("context", {}).get("run"),
-            "protocol": self.subject.get("protocol"),
+            "run": _text(self._plan.get("context", {}).get("run")),
+            "protocol": _text(self.subject.get("protocol")),
             "progress": self._progress,
             "telemetry": {key: round(latest[key], 2) for key in keys if key in latest},
             "taints": rates.taints if rates is not None else [],
@@ -182,6 +188,19 @@ class RecordingWatch:
 
 def _first_s(telemetry: Path) -> float | None:
     """When a recording's telemetry began."""
-    with telemetry.open(encoding="utf-8") as file:
-        first = json.loads(file.readline())
+    with open_regular(telemetry) as file:
+        first = json.loads(file.readline(_MOST_LINE_BYTES))
     return float(first["at_s"])
+
+
+def _numbers(sample: Mapping[str, Any]) -> dict[str, float]:
+    """The fields of a line of telemetry that are numbers: a drive or a file may give anything."""
+    return {
+        name: value
+        for name, value in sample.items()
+        if isinstance(value, int | float) and abs(value) < _MOST and not isinstance(value, bool)
+    }
+
+
+def _text(value: Any) -> str | int | None:
+    return value if value is None or isinstance(value, str | int) else str(value)

@@ -7,11 +7,13 @@ import ipaddress
 import re
 import secrets
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from drivelab.errors import UserError
@@ -101,6 +103,11 @@ class WatchServer(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that are gone: browsers and scanners reset connections at any time."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
     def is_own_name(self, host: str) -> bool:
         """Whether a browser may call this server so. With a token any name will do: another site has no cookie."""
         return self.token is not None or urlsplit(f"//{host}").hostname in _OWN_NAMES
@@ -125,7 +132,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _get(self) -> None:
-        place = urlsplit(self.path)
+        try:
+            place = urlsplit(self.path)
+        except ValueError:
+            self._answer(400, "this is no address\n")
+            return
         if not self._is_own_name():
             self._answer(403, "this server is for names of this host only; open the address that drivelab printed\n")
             return

@@ -49,7 +49,8 @@ def recorded(plan: Plan) -> None:
 def at_work(plan: Plan, stage: str, **more: float) -> None:
     path = Path(f"results/drives/{plan.drive}/status/{plan.drive}.json")
     path.parent.mkdir(parents=True, exist_ok=True)
-    body = {"at_s": time.time() + 1, "recording": plan.recording, "stage": stage, "text": "begins", **more}
+    now = {"at_s": time.time() + 1, "pid": 1, "fraction": 0.0}
+    body = {**now, "recording": plan.recording, "stage": stage, "text": "begins", **more}
     path.write_text(json.dumps(body))
 
 

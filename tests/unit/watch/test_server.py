@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import json
+import socket
+import struct
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.client import HTTPConnection
 from importlib import resources
 from pathlib import Path
@@ -259,3 +263,70 @@ def test_numbers_that_are_none_do_not_end_the_stream(server: WatchServer, made: 
         found: list[float] = []
         while 55 not in found:
             found += stream.until_points()[2]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[list[str]]:
+    """What the server has printed, in the end."""
+    said: list[str] = []
+    yield said
+    said.append(capfd.readouterr().err)
+    assert "Traceback" not in said[0]
+
+
+def raw(server: WatchServer, request: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=_PATIENCE_S) as connection:
+        connection.sendall(request)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        with suppress(ConnectionError):
+            while block := connection.recv(65536):
+                answer += block
+        return answer
+
+
+_HOST = b"Host: 127.0.0.1\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET http://[ HTTP/1.1\r\n" + _HOST, b"400"),
+        (b"GET //[ HTTP/1.1\r\n" + _HOST, b"404"),
+        (b"GET http://[::1%/ HTTP/1.0\r\n" + _HOST, b"400"),
+        (b"GET / HTTP/1.1\r\nHost: [\r\n\r\n", b"403"),
+        (b"GET / HTTP/" + b"9" * 5000 + b".1\r\n" + _HOST, b"400"),
+        (b"GET / HTTP/1.1\r\nCookie: \xff=;;\r\n" + _HOST, b"200"),
+        (b"GET /%ff%00 HTTP/1.1\r\n" + _HOST, b"404"),
+        (b"\xff\xfe\x00\r\n\r\n", b"400"),
+        (b"GET " + b"/" * 100_000 + b" HTTP/1.1\r\n" + _HOST, b"414"),
+        (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n", b"431"),
+        (b"GET / HTTP/1.1\r\nA: " + b"b" * 70_000 + b"\r\n\r\n", b"431"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_answered(
+    told: list[str], server: WatchServer, request_bytes: bytes, status: bytes
+) -> None:
+    assert status in raw(server, request_bytes).split(b"\r\n")[0]
+    assert ask(server, "/")[0] == 200
+
+
+@pytest.mark.parametrize("last_id", ["9" * 5000, "-1", "٣", "²", "1e3", "", "\ud800"])
+def test_an_event_that_cannot_be_gets_everything(server: WatchServer, last_id: str) -> None:
+    beginning = server.hub._beginning
+    assert server.hub._known(f"{beginning}-{last_id}") is None
+
+
+def test_clients_that_reset_the_connection_print_nothing(told: list[str], server: WatchServer) -> None:
+    linger = struct.pack("ii", 1, 0)  # close() resets the connection
+    requests = [b"", b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n" + _HOST, b"GET /events HTTP/1.1\r\n" + _HOST]
+    for request in requests * 8:
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=_PATIENCE_S)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        connection.sendall(request)
+        connection.close()
+    assert ask(server, "/")[0] == 200
+    server.shutdown()
+    for thread in threading.enumerate():
+        if "process_request_thread" in thread.name:
+            thread.join(_PATIENCE_S)

@@ -1,0 +1,138 @@
+"""Results folders that anybody may write to: whatever their files hold, the live view goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from watched import MadeDrive, facts
+
+from drivelab.recording.writer import read_object
+from drivelab.stages.progress import read_status
+from drivelab.watch.follow import Follower
+from drivelab.watch.hub import Hub
+from drivelab.watch.study import StudyWatch
+from drivelab.watch.text import changes, screen
+
+DEEP = "[" * 100_000 + "]" * 100_000
+_PATIENCE_S = 120
+VALUES = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(-5, 5), st.floats(), st.text(max_size=4),
+        st.sampled_from([10**400, -(10**30), 2**63 - 1, "\ud800", "\x1b[2J", "a/b/c", "../../..", "\x00", "x" * 300]),
+    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)  # fmt: skip
+STATUS = ("recording", "stage", "text", "fraction", "pid", "at_s", "state", "reason", "since_s", "host", "boot_id",
+          "process", "round", "iops")  # fmt: skip
+JOURNAL = ("event", "at", "step", "round", "cell", "workload", "metrics", "directory", "reason", "reasons", "bytes")
+SAMPLE = ("at_s", "reads", "writes", "write_ms", "temperature_c", "load_pct", "throttle_seconds")
+
+
+def look(watch: StudyWatch) -> bytes:
+    """All that the page and the terminal ask of a study, twice."""
+    hub = Hub([])
+    hub.close()
+    said = b""
+    for _ in range(2):
+        news = watch.poll()
+        state = watch.state()
+        said += hub._event("news", 1, {"studies": [state], "lines": [one.lines for one in news.values()]})
+        list(changes([state], {}, 0.0))
+        Console(file=StringIO(), width=80).print(screen([watch], 80))
+    return said
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(STATUS), VALUES, max_size=3),
+    st.dictionaries(st.sampled_from(JOURNAL), VALUES, max_size=4),
+    st.dictionaries(st.sampled_from(SAMPLE), VALUES, max_size=4),
+    st.dictionaries(st.sampled_from(("subject", "context")), VALUES, max_size=2) | VALUES,
+    st.dictionaries(st.sampled_from(("model", "firmware")), VALUES, max_size=2) | VALUES,
+)
+def test_no_value_stops_the_live_view(
+    tmp_path_factory: pytest.TempPathFactory, status: Any, line: Any, sample: Any, plan: Any, identity: Any
+) -> None:
+    made = MadeDrive(tmp_path_factory.mktemp("made"), "op7").begin()
+    made.cell(1, 0, 1500)
+    made.second()
+    made.status(**status)
+    watch = StudyWatch(facts(made.results, made))
+    look(watch)
+    made.journal(**{"event": "cell", **line})
+    made.telemetry(**{**made.counters, **sample})
+    (made.part / "identity.json").write_text(json.dumps(identity))
+    (made.part / "plan.json").write_text(json.dumps(plan))
+    made.second()
+    read_status(made.results)
+    look(watch)
+    said = look(StudyWatch(facts(made.results, made)))
+    for event in said.decode().split("\n\n")[:-1]:
+        json.loads(event.split("data: ", 1)[1], parse_constant=pytest.fail)
+
+
+def pipe(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to("/dev/zero")
+
+
+def deep(path: Path) -> None:
+    path.write_text(f"{DEEP}\n")
+
+
+def long(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+def loop(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize("make", [pipe, endless, deep, long, loop])
+@pytest.mark.parametrize(
+    "name", ["status/op7.json", "journal.jsonl", "telemetry.jsonl", "plan.json", "identity.json", "log"]
+)
+def test_no_file_stops_the_live_view(tmp_path: Path, name: str, make: Callable[[Path], None]) -> None:
+    made = MadeDrive(tmp_path, "op7").begin()
+    made.second()
+    made.status()
+    log = tmp_path / "logs/measure" / f"{made.recording}.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("a line\n")
+    make(log if name == "log" else tmp_path / name if "/" in name else made.part / name)
+    watch = StudyWatch(facts(tmp_path, made))
+    thread = threading.Thread(target=lambda: (look(watch), read_status(tmp_path)), daemon=True)
+    thread.start()
+    thread.join(_PATIENCE_S)
+    assert not thread.is_alive(), "it waits for somebody to write"
+
+
+@pytest.mark.parametrize("make", [pipe, endless, deep, long, loop])
+def test_readers_of_small_files_find_nothing_there(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "a")
+    found: list[Any] = []
+    thread = threading.Thread(
+        target=lambda: found.extend((read_object(tmp_path / "a"), Follower().objects(tmp_path / "a"))), daemon=True
+    )
+    thread.start()
+    thread.join(_PATIENCE_S)
+    assert found == [{}, []]
