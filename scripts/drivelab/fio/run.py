@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from drivelab.drives import tools
 from drivelab.drives.guard import HeldDevice
 from drivelab.errors import UserError
 from drivelab.fio.early_end import EarlyEnd, StopRule
+from drivelab.fio.own import require_own
 from drivelab.fio.result import CellFailed
 from drivelab.process import TICK_S, Tick, Timing, run_program
 
@@ -69,8 +71,9 @@ def run_fio(
     called about once a second. Raises CellFailed when the drive completes nothing for GRACE_S, unless the job `idles`
     and nothing is in flight, or fio overruns `runtime_s` by as much; fio's process group is killed then, and `on_hang`
     called if that is in vain (a process in uninterruptible sleep ends only when the drive answers). With `until`, which
-    takes slices, fio is ended in order once the rule says so of a status document, looked for four times a slice. Exit
-    status and JSON are not judged here. fio inherits the descriptors `inherited`, by which the job may name its device.
+    takes slices, fio is ended in order once the rule says so of a status document, looked for four times a slice. fio
+    inherits the descriptors `inherited`, by which the job may name its device. Raises CellFailed for JSON of another
+    job or run; exit status and numbers are not judged here.
     If this process is killed, fio is killed with it.
     """
     (directory / "job.fio").write_text(job)
@@ -85,11 +88,15 @@ def run_fio(
         watchdog.look(elapsed_s)
         on_tick(elapsed_s)
 
+    began_s = time.time()
     if until is None:
-        return run_program(command, directory, tick, on_hang, inherited=inherited)
-    early = EarlyEnd(directory, until)
-    look_s = min(TICK_S, (slice_s or TICK_S) / 4)
-    return run_program(command, directory, tick, on_hang, inherited=inherited, until=early.due, look_s=look_s)
+        timing = run_program(command, directory, tick, on_hang, inherited=inherited)
+    else:
+        early = EarlyEnd(directory, until)
+        look_s = min(TICK_S, (slice_s or TICK_S) / 4)
+        timing = run_program(command, directory, tick, on_hang, inherited=inherited, until=early.due, look_s=look_s)
+    require_own(directory, began_s)
+    return timing
 
 
 class _Watchdog:

@@ -20,6 +20,7 @@ from drivelab.analysis.soundness import (
     because,
 )
 from drivelab.fio.consistency import all_numbers
+from drivelab.fio.own import foreign_option
 from drivelab.fio.result import FioResult
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
@@ -29,7 +30,6 @@ Line = Mapping[str, Any]
 
 _DEVICE = re.compile(r"^(?:# (\S+) \(block .*\)|filename=(.*))$", re.MULTILINE)
 """The device of a job: by the comment where the job names it by a descriptor (drives.target, as_comment)."""
-_SECTION = re.compile(r"^\[", re.MULTILINE)
 _SAME_TIME_S = 0.002
 """The journal and fio have milliseconds."""
 _SAME = 1e-6
@@ -76,30 +76,10 @@ def against_journal(result: FioResult, line: Line) -> str | None:
     return None
 
 
-def against_job(result: FioResult, sections: Sequence[Mapping[str, str]]) -> str | None:
-    """Why a result is not that of its job, if it is not: an option that both name has another value.
-
-    Of jobs of several sections fio tells the options of one.
-    """
-    found = [
-        next((f"fio ran with {name}={told}, job.fio has {asked[name]}" for name, told in result.options.items()
-              if _plain(asked.get(name, told)) != _plain(told)), None)
-        for asked in sections
-    ]  # fmt: skip
-    words = next(iter(found), None)
-    return because(FOREIGN_EVIDENCE, words) if words is not None and all(found) else None
-
-
-def sections_of_job(directory: Path) -> list[Mapping[str, str]]:
-    """Options of each section of a folder's job.fio; empty without one."""
-    try:
-        text = (directory / "job.fio").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    return [
-        {name: value for name, equals, value in (line.partition("=") for line in part.splitlines()) if equals}
-        for part in _SECTION.split(text)[1:]
-    ]
+def against_job(result: FioResult, jobs: Sequence[Mapping[str, str]]) -> str | None:
+    """Why a result is not that of its job, if it is not: an option that both name has another value."""
+    words = foreign_option(result, jobs)
+    return None if words is None else because(FOREIGN_EVIDENCE, words)
 
 
 def fio_of(recording: Path) -> str | None:
@@ -190,11 +170,6 @@ def _processes(journal: Sequence[Line]) -> list[list[str]]:
         elif line["event"] in ("cell", "soak-begins"):
             found[-1].append(line["directory"])
     return found
-
-
-def _plain(value: object) -> str:
-    """Without the escapes that colons in names of devices have in a job."""
-    return str(value).replace("\\", "").strip()
 
 
 def _device(directory: Path) -> str | None:

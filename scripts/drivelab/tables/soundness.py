@@ -26,11 +26,12 @@ from drivelab.analysis.windows import without_whole_round
 from drivelab.errors import UserError
 from drivelab.fio.consistency import contradiction, contradiction_of_slice, least_below_zero
 from drivelab.fio.document import CellFailed, Direction, NotANumber, documents, from_document
+from drivelab.fio.own import sections_of_job
 from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
 from drivelab.fio.series import BadLine
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.tables.belonging import against_job, against_journal, placed_slices, sections_of_job
+from drivelab.tables.belonging import against_job, against_journal, placed_slices
 from drivelab.tables.schemas import SCHEMAS
 
 _NOT_A_NUMBER = re.compile(r":\s*-?(nan|inf(inity)?)\b", re.IGNORECASE)

@@ -11,9 +11,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from drivelab.errors import UserError
+from drivelab.files import open_regular
 
 OPERATIONS = ("read", "write", "flush", "discard", "write-zeroes")
 FLAGS = ("sync", "meta", "fua", "readahead", "preflush")
@@ -52,6 +54,13 @@ it split has `pieces` > 1 and the `dispatch_id` of its first piece; `requeues` c
 
 _DELTA = ("queue_ns", "dispatch_ns", "complete_ns", "offset_bytes", "dispatch_id")
 _PLAIN = (*_DELTA, *FLAGS)
+
+
+_NUMBERS = ("time_resolution_ns", "malformed", "capacity_bytes")
+"""Of the provenance: whole numbers, where they are known."""
+_TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
+_EARLIEST_NS, _LATEST_NS = -(1 << 61), (1 << 62) - 1
+"""73 years before the origin of the clock, and 146 years after it."""
 
 
 class TraceWriter:
@@ -126,7 +135,18 @@ class TraceFile:
                 raise UserError(f"{self._path}: is damaged ({reason}); capture or fetch it anew") from None
             if batch is None:
                 return
+            self._refuse_times(batch)
             yield batch
+
+    def _refuse_times(self, batch: pa.RecordBatch) -> None:
+        """Raise UserError for times whose differences have no room in 64 bits."""
+        for name in {*_TIMES} & {*batch.schema.names}:
+            for time_ns in pc.min_max(batch.column(name)).as_py().values():
+                if time_ns is not None and not _EARLIEST_NS <= time_ns <= _LATEST_NS:
+                    raise UserError(
+                        f"{self._path}: has a request with {name} {time_ns}, which is no time that a trace can have; "
+                        "decode or import the trace again"
+                    )
 
 
 @contextmanager
@@ -136,6 +156,7 @@ def open_trace(path: Path) -> Iterator[TraceFile]:
     Raises UserError when the file is missing, unreadable or no trace of this format.
     """
     try:
+        open_regular(path).close()
         # Not memory-mapped and not buffered ahead: memory is bounded by the batch.
         parquet = pq.ParquetFile(path, memory_map=False, pre_buffer=False, page_checksum_verification=True)
     except FileNotFoundError:
@@ -154,11 +175,21 @@ def _provenance(text: bytes) -> dict[str, Any]:
     """The provenance; empty for what is none."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     counts = [found.get(key, {}) for key in ("lost", "unmatched")] if isinstance(found, dict) else [None]
     sound = all(isinstance(one, dict) and all(isinstance(count, int) for count in one.values()) for one in counts)
-    return found if sound else {}
+    return found if sound and all(_is_number(found.get(key)) for key in _NUMBERS) and _is_list(found) else {}
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62)
+
+
+def _is_list(provenance: Mapping[str, Any]) -> bool:
+    """Whether the steps that a trace was derived by, if it was, are a list of mappings."""
+    steps = provenance.get("derived", [])
+    return isinstance(steps, list) and all(isinstance(step, dict) for step in steps)
 
 
 def read_trace(path: Path) -> tuple[pa.Table, dict[str, Any]]:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from drivelab.fio.document import CellFailed
+from drivelab.fio.job import job_text
 from drivelab.fio.run import COMMAND, run_fio
+from drivelab.plan.cell import Cell
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 
-JOB = "[global]\nioengine=null\nsize=1m\nbs=4k\nrw=read\n[one]\n"
+JOB = "[global]\nioengine=null\nlat_percentiles=1\nsize=1m\nbs=4k\nrw=read\n[one]\n"
 
 
 def test_the_command_that_is_kept_runs_the_job_again(tmp_path: Path) -> None:
@@ -24,3 +32,82 @@ def test_the_command_that_is_kept_runs_the_job_again(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, check=False, timeout=60)
     assert done.returncode == int((tmp_path / "exit_code").read_text()) == 0
     assert (tmp_path / "fio.json").stat().st_mtime_ns > before.st_mtime_ns
+
+
+@pytest.fixture
+def impostor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """A program called fio that ends with status 0 and leaves a file as its output."""
+
+    def install(output: Path) -> None:
+        program = tmp_path / "bin/fio"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\ncp {shlex.quote(str(output))} fio.json\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    return install
+
+
+def ran(folder: Path, **changes: str) -> Path:
+    """Real fio's output of JOB with other options."""
+    job = JOB
+    for name, value in changes.items():
+        job = re.sub(rf"^{name}=.*$", f"{name}={value}", job, flags=re.MULTILINE)
+    folder.mkdir()
+    run_fio(None, job, folder)
+    return folder / "fio.json"
+
+
+@pytest.mark.parametrize(("name", "value"), [("size", "2m"), ("bs", "8k"), ("rw", "randread")])
+def test_json_of_another_job_is_refused(
+    tmp_path: Path, impostor: Callable[[Path], None], name: str, value: str
+) -> None:
+    impostor(ran(tmp_path / "other", **{name: value}))
+    (tmp_path / "own").mkdir()
+    with pytest.raises(CellFailed, match=f"^fio's JSON is of another job: fio ran with {name}={value}, job.fio has "):
+        run_fio(None, JOB, tmp_path / "own")
+
+
+def test_json_that_does_not_repeat_its_job_is_refused(tmp_path: Path, impostor: Callable[[Path], None]) -> None:
+    output = ran(tmp_path / "other")
+    document = json.loads(output.read_text())
+    del document["global options"]["bs"]
+    output.write_text(json.dumps(document))
+    impostor(output)
+    (tmp_path / "own").mkdir()
+    with pytest.raises(CellFailed, match=r"^fio's JSON is of another job: it does not repeat bs=4k"):
+        run_fio(None, JOB, tmp_path / "own")
+
+
+def test_json_of_an_earlier_run_of_the_same_job_is_refused(tmp_path: Path, impostor: Callable[[Path], None]) -> None:
+    output = ran(tmp_path / "other")
+    document = json.loads(output.read_text())
+    document["timestamp_ms"] -= 60_000
+    output.write_text(json.dumps(document))
+    impostor(output)
+    (tmp_path / "own").mkdir()
+    with pytest.raises(CellFailed, match=r"^fio's JSON is of another run: it was printed at .*, fio was started at "):
+        run_fio(None, JOB, tmp_path / "own")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"read_share": 65}, {"read_share": 0, "entropy": 0.5}, {"pattern": "sequential", "threads": 2},
+     {"block_sizes": [{"block_size_bytes": 4096, "share": 0.5}, {"block_size_bytes": 8192, "share": 0.5}]},
+     {"beside": {"pattern": "random", "read_share": 0, "block_size_bytes": 8192, "threads": 1, "queue_depth": 1}}],
+)  # fmt: skip
+def test_json_of_the_own_job_is_taken(tmp_path: Path, more: dict[str, Any]) -> None:
+    file = tmp_path / "a:file"
+    file.write_bytes(bytes(1 << 24))
+    cell = Cell(**{"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threads": 2, "queue_depth": 1,
+                   "runtime_s": 0.2, **more})  # fmt: skip
+    job = job_text(cell, str(file).replace(":", "\\:"), "libaio", 1 << 24, 512, 7).replace("direct=1", "direct=0")
+    run_fio(None, job, tmp_path)
+    assert (tmp_path / "exit_code").read_text() == "0\n"
+
+
+def test_output_that_cannot_be_read_is_left_to_who_reads_it(tmp_path: Path, impostor: Callable[[Path], None]) -> None:
+    (tmp_path / "text").write_text("fio: no such thing\n")
+    impostor(tmp_path / "text")
+    (tmp_path / "own").mkdir()
+    run_fio(None, JOB, tmp_path / "own")

@@ -1,0 +1,101 @@
+"""Whether fio's output is of the job that it was given, and of this run of it.
+
+fio repeats the options of its job in every JSON document. A program in fio's place, or a fio whose output file is
+another run's, ends with status 0 and a document that is sound, of something else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from drivelab.fio.document import CellFailed, FioResult, documents, from_document
+
+_SECTION = re.compile(r"^\[(.*)\]$", re.MULTILINE)
+_ROUNDING_S = 1.0
+
+
+def sections_of_job(directory: Path) -> list[Mapping[str, str]]:
+    """Return the options of each job of a folder's job.fio, those of `[global]` included; empty without the file."""
+    try:
+        text = (directory / "job.fio").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    common: dict[str, str] = {}
+    jobs: list[Mapping[str, str]] = []
+    parts = _SECTION.split(text)
+    for section, body in zip(parts[1::2], parts[2::2], strict=True):
+        pairs = (line.partition("=") for line in body.splitlines())
+        options = {**common, **{name: value for name, equals, value in pairs if equals}}
+        if section == "global":
+            common = options
+        else:
+            jobs.append(options)
+    return jobs
+
+
+def foreign_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> str | None:
+    """Return an option that fio's document and the job give different values, in words; None if there is none.
+
+    Of jobs of several sections fio tells the options of one.
+    """
+    found = [
+        next((f"fio ran with {name}={told}, job.fio has {asked[name]}" for name, told in result.options.items()
+              if _plain(asked.get(name, told)) != _plain(told)), None)
+        for asked in sections
+    ]  # fmt: skip
+    words = next(iter(found), None)
+    return words if words is not None and all(found) else None
+
+
+def require_own(directory: Path, began_s: float) -> None:
+    """Raise CellFailed where fio's documents in a folder are of another job, or older than `began_s`, Unix time.
+
+    Output that cannot be read is left to drivelab.fio.result, which says why.
+    """
+    sections = sections_of_job(directory)
+    for document, result in _readable(directory):
+        words = foreign_option(result, sections) or _missing_option(result, sections)
+        if words is not None:
+            raise CellFailed(f"fio's JSON is of another job: {words}")
+        printed_s = document["timestamp_ms"] / 1000
+        if printed_s < began_s - _ROUNDING_S:
+            raise CellFailed(
+                f"fio's JSON is of another run: it was printed at {_time(printed_s)}, fio was started at "
+                f"{_time(began_s)}"
+            )
+
+
+def _readable(directory: Path) -> Iterator[tuple[Mapping[str, Any], FioResult]]:
+    """Yield documents and what they say, up to the first that cannot be read."""
+    with suppress(CellFailed):
+        for document in documents(_text(directory)):
+            yield document, from_document(document)
+
+
+def _missing_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> str | None:
+    """Return an option of a job with one section that fio's document does not repeat, in words."""
+    if len(sections) != 1:
+        return None
+    return next((f"it does not repeat {name}={value}" for name, value in sections[0].items()
+                 if name not in result.options), None)  # fmt: skip
+
+
+def _plain(value: object) -> str:
+    """Without the escapes that colons in names of devices have in a job."""
+    return str(value).replace("\\", "").strip()
+
+
+def _text(directory: Path) -> str:
+    try:
+        return (directory / "fio.json").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _time(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")

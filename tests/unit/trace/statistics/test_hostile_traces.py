@@ -1,0 +1,46 @@
+"""Traces with times that 64 bits have no room for, and what is no trace."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from made_traces import Row, write
+
+from drivelab.cli.main import main
+
+LAST = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [Row(0, 1, LAST)], [Row(LAST, LAST, LAST)], [Row(0, 1, 2), Row(LAST - 1, LAST, LAST)], [Row(-(2**63), 1, 2)],
+        [Row(0, -(2**63), LAST)], [Row(0, 1, 2), Row(2**62, 2**62, 2**62)],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_times_that_have_no_room_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[Row], more: list[str]
+) -> None:
+    path = write(tmp_path / "a.parquet", rows)
+    assert main(["trace", "info", str(path), *more]) == 2
+    assert re.search(r"a\.parquet: has a request with \w+_ns -?\d+, which is no time", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("key", ["time_resolution_ns", "malformed", "capacity_bytes", "derived", "lost"])
+@pytest.mark.parametrize("value", [[1], {"a": "b"}, "x", -1, 1.5, 2**70, float("inf"), float("nan")])
+def test_provenance_of_another_kind_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: object
+) -> None:
+    path = write(tmp_path / "a.parquet", [Row(0, 1, 2)], {key: value})
+    assert main(["trace", "info", str(path)]) == 2
+    assert "is no trace of format" in capsys.readouterr().err
+
+
+def test_a_pipe_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "a.parquet")
+    assert main(["trace", "info", str(tmp_path / "a.parquet")]) == 2
+    assert "is a pipe, a device or a socket" in capsys.readouterr().err
