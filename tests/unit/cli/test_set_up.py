@@ -1,0 +1,99 @@
+"""The script `drivelab` in a checkout that its user cannot write to."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+NOBODY = 65534
+_INPUTS = ("pyproject.toml", "scripts/drivelab/native/a.c", "scripts/drivelab/native/a.h",
+           "scripts/drivelab/native/replay/a.c", "scripts/drivelab/native/replay/a.h")  # fmt: skip
+
+
+def digests(root: Path, *names: str) -> str:
+    """As sha256sum prints them."""
+    return "".join(f"{hashlib.sha256((root / name).read_bytes()).hexdigest()}  {name}\n" for name in names)
+
+
+@pytest.fixture
+def checkout() -> Iterator[Path]:
+    """A checkout that is set up, in which `drivelab` prints its arguments; others can read it."""
+    root = Path(tempfile.mkdtemp())
+    try:
+        for name in (*_INPUTS, "requirements.txt", ".venv/bin/drivelab"):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(name)
+        shutil.copy(ROOT / "drivelab", root)
+        (root / ".venv/bin/drivelab").write_text('#!/bin/sh\necho "ran: $*"\n')
+        (root / ".venv/bin/drivelab").chmod(0o755)
+        (root / ".venv/bin/python").symlink_to(shutil.which("sh") or "/bin/sh")
+        interpreter = os.path.realpath(root / ".venv/bin/python")
+        stamp = f"{root}\n{interpreter}\n{digests(root, 'requirements.txt')}"
+        (root / ".venv/environment.stamp").write_text(stamp)
+        (root / ".venv/project.stamp").write_text(digests(root, *_INPUTS))
+        (root / ".venv.lock").touch()
+        yield root
+    finally:
+        for path in (root, *root.rglob("*")):
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(0o755)
+        shutil.rmtree(root)
+
+
+def run(root: Path, *arguments: str) -> tuple[int, str, str]:
+    """As a user who can read everything there and write nothing."""
+    for path in (*root.rglob("*"), root):
+        if not path.is_symlink():
+            path.chmod(0o555 if path.is_dir() or os.access(path, os.X_OK) else 0o444)
+    command = [str(root / "drivelab"), *arguments]
+    if os.geteuid() == 0:
+        command = ["setpriv", f"--reuid={NOBODY}", "--clear-groups", *command]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_current_environment_that_is_read_only_simply_works(checkout: Path) -> None:
+    assert run(checkout, "study", "check") == (0, "ran: study check\n", "")
+    assert run(checkout, "setup") == (0, "", "drivelab: set up already\n")
+
+
+@pytest.mark.parametrize(
+    ("missing", "reason"),
+    [
+        (".venv/environment.stamp", "the Python environment in .venv is missing, out of date or another user's"),
+        (".venv/project.stamp", "the project has changed since it was set up"),
+        (".venv", "the Python environment in .venv is missing, out of date or another user's"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [("study", "check"), ("setup",), ("setup", "cluster")])
+def test_a_set_up_that_cannot_be_done_says_why_and_what_to_do(
+    checkout: Path, missing: str, reason: str, arguments: tuple[str, ...]
+) -> None:
+    place = checkout / missing
+    if place.is_dir():
+        shutil.rmtree(place)
+    else:
+        place.unlink()
+    status, out, err = run(checkout, *arguments)
+    assert (status, out) == (1, "")
+    assert err.startswith(f"drivelab: {checkout} is not writable for user ")
+    assert err.endswith(
+        f"and drivelab must be set up there: {reason}. Run './drivelab setup' as the owner of the folder, or copy the "
+        "project to a folder of your own.\n"
+    )
+    assert len(err.splitlines()) == 1
+
+
+def test_nothing_is_tried_for_a_cluster_either(checkout: Path) -> None:
+    (checkout / "requirements-cluster.txt").touch()
+    status, _, err = run(checkout, "setup", "cluster")
+    assert status == 1
+    assert err.splitlines()[-1].startswith(f"drivelab: {checkout} is not writable for user ")
