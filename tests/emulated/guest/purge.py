@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import sys
 
-from sheet import approved
+from sheet import row
 
+from drivelab.drives.guard import held
 from drivelab.drives.purge import purge
 from drivelab.errors import UserError
 
 device, serial, method = sys.argv[1:]
 try:
-    print(json.dumps(purge(approved(device, serial), method)))
+    with held(row(device, serial), device) as (drive, _):
+        print(json.dumps(purge(drive, method)))
 except UserError as reason:
     print(json.dumps({"error": str(reason)}))
