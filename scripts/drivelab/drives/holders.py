@@ -205,17 +205,22 @@ def mounts(host: Host) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _names_of_node(path: str, host: Host) -> set[str]:
-    """Kernel names of a device given by its path in /dev: by the path's end, and by the node's number.
+    """Kernel names of a device given by the path of its node: by the path's end in /dev, and by the node's number.
 
     They differ where the node was replaced after the device was mounted or exported by its path: then either is meant.
+    A node may be outside of /dev, in a container's folder for example.
     """
-    if not path.startswith("/dev/"):
+    if not path.startswith("/"):
         return set()
+    by_path = {Path(path).name} if path.startswith("/dev/") else set()
     try:
         file = host.look(path)
     except OSError:
-        return {Path(path).name}
-    return {Path(path).name, _name_of(file.numbers, host) or Path(path).name} if file.kind == "b" else set()
+        return by_path
+    if file.kind != "b":
+        return set()
+    by_number = _name_of(file.numbers, host)
+    return by_path | ({by_number} if by_number is not None else set())
 
 
 def _name_of(numbers: str, host: Host) -> str | None:
