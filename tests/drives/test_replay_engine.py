@@ -32,7 +32,7 @@ STAT_READS, STAT_WRITES, STAT_DISCARDS, STAT_FLUSHES = 0, 4, 11, 15
 
 
 @pytest.fixture(autouse=True)
-def _possible() -> None:
+def _engine_possible() -> None:
     if (reason := native.possible()) is not None:
         pytest.skip(reason)
 

@@ -24,7 +24,7 @@ def attach(tmp_path: Path) -> Iterator[Callable[[int, int], str]]:
         command = ["losetup", "--find", "--show", "--sector-size", str(block_bytes), "--direct-io=on", str(image)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            pytest.skip(f"no loop device: {done.stderr.strip()}")
+            pytest.skip(f"no loop device: {done.stderr.strip().rpartition(': ')[2]}")
         devices.append(done.stdout.strip())
         return devices[-1]
 

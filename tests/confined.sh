@@ -1,0 +1,56 @@
+#!/bin/sh
+# confined.sh container COMMAND...: run a command as root of an ordinary container: no FUSE, loop devices or tracefs,
+#                                   8 MiB of lockable memory, and the capabilities that container engines grant.
+# confined.sh user COMMAND...:      run a command as an ordinary user, with a home of its own.
+# Needs root of the host; exits with status 77, and says why, where that is not to be had.
+set -eu
+
+capabilities='+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+net_raw'
+capabilities=$capabilities,+sys_chroot,+mknod,+audit_write,+setfcap
+devices='null zero full random urandom tty'
+user=65534
+
+cannot() {
+    echo "cannot run this check here: $*" >&2
+    exit 77
+}
+
+in_container() {
+    export capabilities devices
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    exec unshare --mount --propagation private sh -euc '
+        tree=$(mktemp -d)
+        mount -t tmpfs -o mode=755 tmpfs "$tree"
+        for name in $devices; do cp -a "/dev/$name" "$tree"; done
+        mkdir "$tree/shm" "$tree/pts"
+        mount --bind /dev/pts "$tree/pts"
+        mount -t tmpfs tmpfs "$tree/shm"
+        ln -s /proc/self/fd "$tree/fd"
+        for number in 0:stdin 1:stdout 2:stderr; do ln -s "fd/${number%:*}" "$tree/${number#*:}"; done
+        mount --move "$tree" /dev
+        rmdir "$tree"
+        mount --bind /sys /sys
+        mount -o remount,bind,ro /sys
+        exec prlimit --memlock=8388608:8388608 setpriv --bounding-set="-all,$capabilities" --inh-caps=-all "$@"
+    ' sh "$@"
+}
+
+as_user() {
+    home=$(mktemp -d)
+    chown "$user" "$home"
+    trap 'rm -rf "$home"' EXIT
+    limits='setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all'
+    $limits "$1" --version >/dev/null 2>&1 || cannot "an ordinary user may not start $1; its folder is closed to others"
+    HOME=$home TMPDIR=$home $limits "$@"
+}
+
+[ "$(id -u)" -eq 0 ] || cannot "it needs root"
+unshare --mount true 2>/dev/null || cannot "it needs the capability SYS_ADMIN"
+unset DRIVELAB_TEST_STRICT DRIVELAB_RUN_DIR
+kind=$1
+shift
+case $kind in
+container) in_container "$@" ;;
+user) as_user "$@" ;;
+*) cannot "there is no kind '$kind'" ;;
+esac
