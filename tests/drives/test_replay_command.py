@@ -37,7 +37,7 @@ def _engine() -> None:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path: Path, backing_files_known: None) -> Path:
     path = tmp_path / "target.img"
     path.write_bytes(bytes(8 * MIB))
     return path
