@@ -35,13 +35,33 @@ in_container() {
     ' sh "$@"
 }
 
+# In a mount namespace where the folders of the interpreter and of the project are open, wherever they lie.
 as_user() {
+    python=$("$1" -c 'import sys; print(sys.base_prefix)') || cannot "$1 is not the project's Python"
+    top=/$(printf '%s' "$python" | cut -d/ -f2)
+    if [ "$top" != /usr ] && ! as_nobody test -x "$python"; then
+        open_up "$top" "$python"
+    fi
+    as_nobody test -x "$PWD" || cannot "an ordinary user may not enter $PWD"
     home=$(mktemp -d)
     chown "$user" "$home"
-    trap 'rm -rf "$home"' EXIT
-    limits='setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all'
-    $limits "$1" --version >/dev/null 2>&1 || cannot "an ordinary user may not start $1; its folder is closed to others"
-    HOME=$home TMPDIR=$home $limits "$@"
+    HOME=$home TMPDIR=$home as_nobody "$@" && status=0 || status=$?
+    rm -rf "$home"
+    exit "$status"
+}
+
+as_nobody() {
+    setpriv --reuid="$user" --regid="$user" --clear-groups --bounding-set=-all --inh-caps=-all "$@"
+}
+
+# Hide what else is in the folder $1.
+open_up() {
+    kept=$(mktemp -d)
+    mount --bind "$2" "$kept"
+    mount -t tmpfs -o mode=755 tmpfs "$1"
+    mkdir -p "$2"
+    mount --move "$kept" "$2"
+    rmdir "$kept"
 }
 
 [ "$(id -u)" -eq 0 ] || cannot "it needs root"
@@ -49,6 +69,9 @@ unshare --mount true 2>/dev/null || cannot "it needs the capability SYS_ADMIN"
 unset DRIVELAB_TEST_STRICT DRIVELAB_RUN_DIR
 kind=$1
 shift
+if [ "$kind" = user ] && [ -z "${CONFINED-}" ]; then
+    CONFINED=yes exec unshare --mount --propagation private "$0" user "$@"
+fi
 case $kind in
 container) in_container "$@" ;;
 user) as_user "$@" ;;
