@@ -83,23 +83,18 @@ def test_an_erase_outlives_its_stage_and_the_next_command_waits(
     while not any(record.stat().st_size for record in (tmp_path / "run/erasing").iterdir()):
         assert program.stage.poll() is None, "the stage ended without a record of its program"
     program.kill_stage()
-    waited = threading.Event()
-
-    def wait() -> None:
-        erasing.wait_until_ended(DRIVE)
-        assert program.has_ended(0), "the wait was over before the erase"
-        waited.set()
-
-    waiting = threading.Thread(target=wait, daemon=True)
+    waiting = threading.Thread(target=erasing.wait_until_ended, args=(DRIVE,), daemon=True)
     waiting.start()
     while not (said := capfd.readouterr().out):
         assert waiting.is_alive(), "it did not wait"
     assert said.startswith(f"drive {DRIVE}: 'sh -c ")
     assert f"(process {program.pid}), started by a stage that was killed, still erases the drive." in said
-    assert not waited.is_set()
     assert not program.has_ended(0)
+    assert waiting.is_alive()
     program.finish()
-    assert waited.wait(PATIENCE_S)
+    waiting.join(PATIENCE_S)
+    assert not waiting.is_alive()
+    assert program.has_ended(PATIENCE_S)
     erasing.wait_until_ended(DRIVE)
     assert capfd.readouterr().out == ""
     assert list((tmp_path / "run/erasing").iterdir()) == []
