@@ -61,7 +61,7 @@ class Status:
     iops: float | None = None
     """Of the last cell that is finished."""
     failures: int = 0
-    """How often the recording has failed since the drive was last used for it alone; any stage of it counts."""
+    """How often a stage of the recording has failed since the drive was last used for another one."""
 
     @property
     def drive(self) -> str:
