@@ -15,12 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 from made_traces import Row, write
 
+from drivelab.analysis.foreign_writes import KERNEL, foreign_writes
 from drivelab.cli.main import main
+from drivelab.drives import sysfs
 from drivelab.errors import UserError
 from drivelab.replay import native
 from drivelab.replay.outcome import read_outcome
 from drivelab.replay.records import open_results
 from drivelab.stages import replay_folder
+from drivelab.stages.replay import replay_writes
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 
@@ -187,6 +190,26 @@ def test_a_drive_with_errors(
     assert (report["state"], report["partial"]) == ("finished", False)
     assert report["errors"]["EIO"] > 1
     assert sum(one["requests"] for one in report["issued"].values()) == 200
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_the_kernel_counts_what_the_report_says_was_written_and_discarded(
+    project: Path, drive: manage.VirtualDrive, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    faulty: bool,
+) -> None:  # fmt: skip
+    """Of writes that failed the kernel may have counted any part."""
+    enter(project)
+    if faulty:
+        manage.set_fault("test", Fault("error", "write", 0, 8 * 4096))
+    before = sysfs.writes(Path(drive.device).name)
+    words = (trace, "--target", "test", "-o", tmp_path / "out.parquet", "--go-on")
+    report = replay(capsys, *words, status=1 if faulty else 0)
+    after = sysfs.writes(Path(drive.device).name)
+    assert before is not None
+    assert after is not None
+    line = {KERNEL: {kind: after[kind] - before[kind] for kind in after}, **replay_writes(report)}
+    assert line[KERNEL]["discarded_bytes"] > 0
+    assert foreign_writes(line) == {"foreign_written_bytes": 0, "foreign_discarded_bytes": 0}, line
 
 
 def test_a_drive_that_hangs(

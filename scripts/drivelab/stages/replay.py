@@ -119,14 +119,17 @@ def _replay_once(
         "step": step, "repeat": repeat, "warm": warm, **phase, "trace": trace.name, "trace_sha256": trace.sha256,
         "choice": fields["choice"], "engine": report["engine"],
         "metrics": {"reads_and_writes": reads_and_writes, "bytes": moved, **{key: report[key] for key in measured}},
-        **_own_writes(report), **facts,
+        **replay_writes(report), **facts,
     }  # fmt: skip
     bench.recording.append("replay", **line)
     return line
 
 
-def _own_writes(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The kernel counts zeroes as written (block/blk.h, op_stat_group)."""
+def replay_writes(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `own_writes` of a replay by its report.
+
+    The kernel counts zeroes as written (include/linux/blk_types.h, op_stat_group).
+    """
 
     def moved(counts: Mapping[str, Mapping[str, int]], *operations: str) -> int:
         return sum(int(counts.get(operation, {}).get("bytes", 0)) for operation in operations)

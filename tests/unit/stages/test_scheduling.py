@@ -153,15 +153,28 @@ def test_the_shipped_profile_is_one_of_a_cluster_and_the_default_is_not() -> Non
     assert Cluster.of_profile(profiles / "default") is None
 
 
-def test_what_was_interrupted_goes_first_whatever_the_order_has_become(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("end", [KeyboardInterrupt, UserError("the drive failed")])
+def test_what_was_interrupted_or_failed_goes_first_whatever_the_order_has_become(
+    project: Path, monkeypatch: pytest.MonkeyPatch, end: BaseException
 ) -> None:
     campaign = load(project)
     *others, last = sorted(campaign.here, key=campaign.order)
     monkeypatch.setenv("SLURMD_NODENAME", host_of(last))
-    with pytest.raises(KeyboardInterrupt), Progress(last, "measure"):
-        raise KeyboardInterrupt
+    with pytest.raises((KeyboardInterrupt, UserError)), Progress(last, "measure"):
+        raise end
     scheduling = Scheduling(campaign)
     of_others = [scheduling.priority("measure")(wildcards(plan)) for plan in others]
     assert max(of_others) < scheduling.priority("purge")(wildcards(last))
     assert scheduling.priority("measure")(wildcards(last)) < scheduling.priority_of_plan, "all plans are written first"
+
+
+def test_what_failed_twice_waits_for_its_turn(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign = load(project)
+    *others, last = sorted(campaign.here, key=campaign.order)
+    monkeypatch.setenv("SLURMD_NODENAME", host_of(last))
+    for _ in range(2):
+        with pytest.raises(UserError), Progress(last, "measure"):
+            raise UserError("the drive failed")
+    scheduling = Scheduling(campaign)
+    of_others = [scheduling.priority("measure")(wildcards(plan)) for plan in others]
+    assert min(of_others) > scheduling.priority("measure")(wildcards(last))
