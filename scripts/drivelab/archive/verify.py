@@ -11,6 +11,7 @@ from pathlib import Path
 from drivelab.archive.container import DamagedError, Member, Reader, Watch, is_file
 from drivelab.archive.create import SIDE_FILE, of_the_study
 from drivelab.errors import UserError
+from drivelab.files import open_regular
 from drivelab.recording import checksums
 from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MISSING, UNREADABLE
 
@@ -88,7 +89,7 @@ def _folder(path: Path) -> Verdict:
 
 def _file(path: Path, watch: Watch) -> Verdict:
     verdict, found, tops, data = Verdict(path), {}, set(), b""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         reader = Reader(file, watch)
         for member in reader.members():
             top, _, name = member.info.name.partition("/")

@@ -12,7 +12,8 @@ import drivelab
 from drivelab.errors import UserError
 from drivelab.terminal import escape_output
 
-_PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST)
+_PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST, errno.ELOOP,
+           errno.ENAMETOOLONG, errno.EINVAL, errno.EFBIG)  # fmt: skip
 """Errors that are the place's, not the program's."""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.errors import UserError
+from drivelab.files import read_regular
 
 FORMAT = 1
 
@@ -87,12 +88,12 @@ class Plan:
     def read(cls, path: Path) -> Plan:
         """The plan in a file; raises UserError when it is missing, of another format, or was edited."""
         try:
-            body = json.loads(path.read_text(encoding="utf-8"))
+            body = json.loads(read_regular(path))
             plan = cls(body["subject"], body["context"])
             digest, version = body["digest"], body["format"]
         except FileNotFoundError:
             raise UserError(f"{path}: there is no such plan; {_remedy(path)}") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise UserError(f"{path}: is no plan; {_remedy(path)}") from None
         if version != FORMAT:
             raise UserError(f"{path}: is of format {version}, this drivelab reads {FORMAT}; {_remedy(path)}")

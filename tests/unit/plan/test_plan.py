@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,12 @@ def test_a_plan_in_a_recording_is_evidence_that_nobody_writes_again(tmp_path: Pa
     with pytest.raises(UserError, match=r"put it back from an archive .*'drivelab verify .*measured again") as told:
         Plan.read(path)
     assert "delete" not in str(told.value)
+
+
+def test_a_pipe_or_nested_text_is_no_plan(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "deep").write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(OSError, match="is a pipe, a device or a socket"):
+        Plan.read(tmp_path / "pipe")
+    with pytest.raises(UserError, match="deep: is no plan"):
+        Plan.read(tmp_path / "deep")
