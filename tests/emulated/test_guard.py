@@ -46,4 +46,4 @@ def test_refused(verdicts: dict[str, str], state: str, reason: str) -> None:
 
 def test_drive_without_serial_is_refused(bench: Machine) -> None:
     node = bench.run("grep -L EMU /sys/class/block/nvme*n1/device/serial").stdout.split("/")[4]
-    assert "tells no serial number" in bench.run(f"python3 /guest/approve.py /dev/{node} ''").stdout
+    assert "has no serial number" in bench.run(f"python3 /guest/approve.py /dev/{node} ''").stdout

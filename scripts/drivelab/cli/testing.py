@@ -75,7 +75,7 @@ TIERS = {
     "default": Tier("unit, workflow and device tests; further arguments go to pytest", run_default),
     "browser": Tier("the report in a browser (Chromium; two minutes)", run_browser),
     "cluster": Tier("studies on a Slurm of two hosts on this machine (root; four minutes)", run_cluster),
-    "emulated": Tier("NVMe and SATA drives of emulated machines (QEMU, root; two minutes)", run_emulated),
+    "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; five minutes)", run_emulated),
     "fresh": Tier("set-up, demo and tests in minimal Debian systems (root; takes half an hour)", run_fresh),
 }
 

@@ -31,9 +31,14 @@ def wait_until_gone(path: str) -> None:
         time.sleep(0.05)
 
 
+def make_ext4(node: str, *options: str) -> None:
+    """Make a file system that is complete: the kernel would write the rest of its tables after the mount."""
+    run("mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,nodiscard", *options, node)
+
+
 @contextmanager
 def mounted(node: str, *options: str) -> Iterator[None]:
-    run("mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,nodiscard", *options, node)
+    make_ext4(node, *options)
     run("mount", node, MOUNT_POINT)
     try:
         yield
@@ -44,7 +49,7 @@ def mounted(node: str, *options: str) -> Iterator[None]:
 @contextmanager
 def mounted_elsewhere(node: str) -> Iterator[None]:
     """Mounted in another mount namespace, as a container has its volume."""
-    run("mke2fs", "-q", "-F", "-t", "ext4", node)
+    make_ext4(node)
     with _process("unshare", "-m", "sh", "-c", f"mount -t ext4 {node} {MOUNT_POINT} && echo ready && exec sleep 9999"):
         yield
 
@@ -52,7 +57,7 @@ def mounted_elsewhere(node: str) -> Iterator[None]:
 @contextmanager
 def unmounted_lazily(node: str) -> Iterator[None]:
     """Unmounted with `umount -l`, while a process still has a file open in it."""
-    run("mke2fs", "-q", "-F", "-t", "ext4", node)
+    make_ext4(node)
     run("mount", node, MOUNT_POINT)
     with _process("sh", "-c", f"exec 3>{MOUNT_POINT}/file; echo ready; exec sleep 9999"):
         run("umount", "-l", MOUNT_POINT)
