@@ -21,6 +21,7 @@ ALLOWED = {
     "drivelab/trace/capturing/guardian.py": "the guardian outlives a killed capture to clear up after it, then ends",
     "drivelab/trace/capturing/command.py": "the traced command ends with its parent, and the guardian kills the rest "
     "of it; a shell in front would count as the application's time",
+    "drivelab/explore/query.py": "a fork, which ends with its parent by drivelab.forks.end_with",
     "drivelab/virtual/daemon.py": "a virtual drive is left running; 'virtual stop' or the next start ends it",
     "applications/postgresql.py": "below a traced command: the guardian kills them",
     "applications/make_repository.py": "below a set-up command, which waits for them",

@@ -111,7 +111,7 @@ def _refuse_other_records(profile: Path | None) -> None:
         return
     named = [] if profile is None else ["--profile", str(profile)]
     command = [sys.executable, "-m", "drivelab.snakemake_records", "--cores", "1", *named]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=_environment(), check=False)
+    done = parent.run(command, stdout=subprocess.PIPE, env=_environment())
     if done.returncode == 2:
         raise UserError(done.stdout.strip())
 

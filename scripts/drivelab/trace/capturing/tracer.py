@@ -10,10 +10,10 @@ import fcntl
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any, TextIO
 
+from drivelab import parent
 from drivelab.drives.sysfs import read_text
 from drivelab.errors import UserError
 from drivelab.trace.capturing.processes import boot_id
@@ -39,7 +39,7 @@ def possible(tracing: Path = TRACING) -> str | None:
         tracers = (tracing / "available_tracers").read_text().split()
     except OSError:
         command = ["unshare", "--mount", "sh", "-c", f'{_MOUNT} "$1" && cat "$1/available_tracers"', "sh", str(tracing)]
-        tried = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        tried = parent.run(command)
         if tried.returncode:
             return f"tracefs cannot be mounted at {tracing} ({_last_line(tried.stderr)})"
         tracers = tried.stdout.split()
@@ -51,7 +51,7 @@ def mount(run: Path = RUN, tracing: Path = TRACING) -> None:
     if (tracing / "available_tracers").exists():
         return
     _write_journal(run / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(tracing)})
-    mounted = subprocess.run([*_MOUNT.split(), str(tracing)], capture_output=True, text=True, check=False)
+    mounted = parent.run([*_MOUNT.split(), str(tracing)])
     if mounted.returncode:
         (run / MOUNT_JOURNAL).unlink()
         raise UserError(
@@ -71,7 +71,7 @@ def unmount(run: Path = RUN) -> None:
     except FileNotFoundError:
         return
     if body["boot_id"] == boot_id() and os.path.ismount(body["tracing"]):
-        subprocess.run(["umount", body["tracing"]], capture_output=True, check=False)
+        parent.run(["umount", body["tracing"]])
         if os.path.ismount(body["tracing"]):
             return
     journal.unlink()
