@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import drivelab
 from drivelab.archive.container import CHUNK_BYTES, DamagedError, Watch, Writer
 from drivelab.archive.contents import REQUIREMENTS, Item, archived_name, changed, refuse_changes
 from drivelab.archive.crate import METADATA, PREVIEW, crate
+from drivelab.archive.part import whole_file, whole_folder
 from drivelab.archive.preview import preview
 from drivelab.archive.publication import Publication
 from drivelab.config.study import Study
@@ -78,7 +78,7 @@ def write_archive(
     """
     refuse_place(output, study)
     refuse_existing(output)
-    with _whole(output) as file:
+    with whole_file(output) as file:
         sink = Writer(file)
         written = _fill(_Below(sink, study.name), study, items, publication, watch, without)
         written.digest = sink.close()
@@ -97,19 +97,9 @@ def write_folder(
     """Write a crate as a folder, whole or not at all; raises UserError as `write_archive`."""
     refuse_place(output, study)
     refuse_existing(output)
-    part = output.with_name(output.name + ".part")
-    with _named(part):
-        part.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.mkdir()
-        except FileExistsError:
-            raise _in_the_way(part) from None
-        try:
-            written = _fill(_Folder(part), study, items, publication, watch, without)
-            written.digest = hashlib.sha256((part / CHECKSUMS).read_bytes()).hexdigest()
-            part.rename(output)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
+    with whole_folder(output) as part:
+        written = _fill(_Folder(part), study, items, publication, watch, without)
+        written.digest = hashlib.sha256((part / CHECKSUMS).read_bytes()).hexdigest()
     return written
 
 
@@ -132,45 +122,6 @@ def refuse_existing(output: Path) -> None:
     for path in (output, output.with_name(output.name + SIDE_FILE)):
         if os.path.lexists(path):
             raise UserError(f"{path}: is there already, and nothing is overwritten; name another, or remove it")
-
-
-@contextmanager
-def _named(output: Path) -> Iterator[None]:
-    """Say what could not be written: a full disk does not."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        words = f"{output}: cannot be written: {error.strerror}; nothing of it is kept, make room and begin again"
-        raise UserError(words) from None
-
-
-@contextmanager
-def _whole(output: Path) -> Iterator[BinaryIO]:
-    """Open a new file that gets its name when it is complete and on disk. A process that is killed leaves `….part`."""
-    part = output.with_name(output.name + ".part")
-    with _named(output):
-        try:
-            file = part.open("xb")  # never what is there, nor what a link leads to
-        except FileExistsError:
-            raise _in_the_way(part) from None
-        with file:
-            try:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-                part.rename(output)
-            except BaseException:
-                part.unlink(missing_ok=True)
-                raise
-
-
-def _in_the_way(part: Path) -> UserError:
-    return UserError(
-        f"{part}: is there already. Another process writes it, an interrupted one left it, or it is yours. Wait for "
-        "that process, remove it, or name another output."
-    )
 
 
 @dataclass(frozen=True)

@@ -70,12 +70,18 @@ def logical_block_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
 def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")) -> Wear:
     """Write counters of a device (Documentation/block/stat.rst: field 7 sectors written, 14 sectors discarded).
 
-    Raises UserError if the device is gone.
+    Raises UserError if the device is gone, or the kernel does not count: counters that stand still would vouch for a
+    drive that others write to.
     """
     directory = block_dir(name, sys_root)
     fields = (read_text(directory / "stat") or "").split()
     if len(fields) < 7:
         raise UserError(f"the drive {name} is gone: the kernel has no counters of it; attach it and run again")
+    if not _counts(directory):
+        raise UserError(
+            f"the kernel does not count what is written to {name}, so nobody could tell whether others wrote to it. "
+            f"Run: echo 1 > /sys/class/block/{name}/queue/iostats"
+        )
     return Wear(
         boot_id=read_text(proc_root / "sys/kernel/random/boot_id") or "unknown",
         diskseq=read_text(directory / "diskseq") or "unknown",
@@ -91,9 +97,14 @@ def writes(name: str, sys_root: Path = Path("/sys")) -> dict[str, int] | None:
     """
     directory = block_dir(name, sys_root)
     fields = (read_text(directory / "stat") or "").split()
-    if len(fields) < 14 or read_text(directory / "queue/iostats") == "0":
+    if len(fields) < 14 or not _counts(directory):
         return None
     return {"written_bytes": int(fields[6]) * SECTOR_BYTES, "discarded_bytes": int(fields[13]) * SECTOR_BYTES}
+
+
+def _counts(directory: Path) -> bool:
+    """Whether the kernel counts I/Os of a device; that can be switched off (Documentation/ABI/stable/sysfs-block)."""
+    return read_text(directory / "queue/iostats") != "0"
 
 
 def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = Path("/run/udev/data")) -> str | None:

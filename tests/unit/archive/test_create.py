@@ -268,25 +268,51 @@ def test_two_at_once_do_not_write_into_one_file(study: Study, tmp_path: Path) ->
         write_archive(study, items, tmp_path / "a.tar.gz", NOW, again)
 
 
-@pytest.mark.parametrize("kind", ["file", "link", "folder"])
-@pytest.mark.parametrize("write", [write_archive, write_folder])
+def lay(kind: str, part: Path, precious: Path) -> Path:
+    """Something under the name of an unfinished archive; returns the file in it that must stay."""
+    precious.mkdir()
+    thesis = precious / "thesis.txt"
+    thesis.write_text("mine")
+    if kind == "link":
+        part.symlink_to(thesis if part.suffix else precious)
+    elif kind == "hard link":
+        part.hardlink_to(thesis)
+    elif kind == "folder":
+        precious.rename(part)
+        return part / thesis.name
+    else:
+        os.mkfifo(part)
+    return thesis
+
+
+@pytest.mark.parametrize(
+    ("write", "kind"),
+    [(write_archive, kind) for kind in ("link", "hard link", "folder", "pipe")]
+    + [(write_folder, kind) for kind in ("link", "hard link", "pipe")],
+)
 def test_what_has_the_name_of_the_part_is_neither_written_to_nor_removed(
     write: Callable[..., object], kind: str, study: Study, tmp_path: Path
 ) -> None:
-    part, precious = tmp_path / "a.tar.gz.part", tmp_path / "precious"
-    precious.mkdir()
-    (precious / "thesis.txt").write_text("mine")
-    if kind == "link":
-        part.symlink_to(precious / "thesis.txt")
-    elif kind == "file":
-        part.write_text("mine")
-    else:
-        precious.rename(part)
-        precious = part
-    with pytest.raises(UserError, match=r"a.tar.gz.part: is there already. .* remove it, or name another output"):
+    part = tmp_path / ".a.tar.gz.drivelab-part"
+    thesis = lay(kind, part, tmp_path / "precious")
+    with pytest.raises(UserError, match=r"drivelab-part: is there already. .* remove it, or name another output"):
         write(study, contents(study), tmp_path / "a.tar.gz", NOW)
     assert os.path.lexists(part)
-    assert (part if kind == "file" else precious / "thesis.txt").read_text() == "mine"
+    assert thesis.read_text() == "mine"
+
+
+@pytest.mark.parametrize("write", [write_archive, write_folder])
+def test_what_a_killed_process_left_is_taken_up(write: Callable[..., object], study: Study, tmp_path: Path) -> None:
+    output, part = tmp_path / "a", tmp_path / ".a.drivelab-part"
+    if write is write_folder:
+        (part / "results").mkdir(parents=True)
+        (part / "results/half").touch()
+    else:
+        part.write_bytes(b"half" * (1 << 20))
+    write(study, contents(study), output, NOW)
+    assert not part.exists()
+    assert not (output / "results/half").exists()
+    assert output.is_dir() or output.read_bytes()[:4] != b"half"
 
 
 def test_a_file_that_changes_meanwhile_is_refused(study: Study, tmp_path: Path) -> None:
