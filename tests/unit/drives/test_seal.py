@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drivelab.drives import sysfs
 from drivelab.drives.seal import Seal, judge
 from drivelab.drives.sysfs import VIRTUAL_CLOCK, Wear
+from drivelab.errors import UserError
 
 WEAR = Wear(boot_id="b", diskseq="7", sectors_written=1000, sectors_discarded=10)
 NVME = replace(WEAR, lifetime_bytes_written=5_120_000)
@@ -76,3 +79,16 @@ def test_intact_never_with_a_sign_of_writing(written: int, discarded: int, lifet
     )
     intact = judge(replace(SEAL, wear=NVME), "precondition", "S1", "abc", live).intact
     assert intact == (lifetime == 0 if fresh else (written == 0 and discarded == 0))
+
+
+def test_counters_that_stand_still_vouch_for_nothing(tmp_path: Path) -> None:
+    """With queue/iostats at 0 the kernel counts nothing, whoever writes."""
+    directory = tmp_path / "class/block/sdz"
+    (directory / "queue").mkdir(parents=True)
+    (directory / "stat").write_text(" ".join(["7"] * 17))
+    (directory / "queue/iostats").write_text("1\n")
+    assert sysfs.wear("sdz", tmp_path).sectors_written == 7
+    (directory / "queue/iostats").write_text("0\n")
+    with pytest.raises(UserError, match=r"does not count.*echo 1 > /sys/class/block/sdz/queue/iostats"):
+        sysfs.wear("sdz", tmp_path)
+    assert sysfs.writes("sdz", tmp_path) is None
