@@ -7,11 +7,9 @@ another run's, ends with status 0 and a document that is sound, of something els
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from drivelab.fio.document import CellFailed, FioResult, documents, from_document
 
@@ -53,28 +51,25 @@ def foreign_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> 
 
 
 def require_own(directory: Path, began_s: float) -> None:
-    """Raise CellFailed where fio's documents in a folder are of another job, or older than `began_s`, Unix time.
+    """Raise CellFailed where fio's output in a folder is of another job, or older than `began_s`, Unix time.
 
-    Output that cannot be read is left to drivelab.fio.result, which says why.
+    One fio writes the whole file, so its first document tells. Output that cannot be read is left to
+    drivelab.fio.result, which says why.
     """
+    try:
+        document = next(documents(_text(directory)))
+        result = from_document(document)
+    except CellFailed:
+        return
     sections = sections_of_job(directory)
-    for document, result in _readable(directory):
-        words = foreign_option(result, sections) or _missing_option(result, sections)
-        if words is not None:
-            raise CellFailed(f"fio's JSON is of another job: {words}")
-        printed_s = document["timestamp_ms"] / 1000
-        if printed_s < began_s - _ROUNDING_S:
-            raise CellFailed(
-                f"fio's JSON is of another run: it was printed at {_time(printed_s)}, fio was started at "
-                f"{_time(began_s)}"
-            )
-
-
-def _readable(directory: Path) -> Iterator[tuple[Mapping[str, Any], FioResult]]:
-    """Yield documents and what they say, up to the first that cannot be read."""
-    with suppress(CellFailed):
-        for document in documents(_text(directory)):
-            yield document, from_document(document)
+    words = foreign_option(result, sections) or _missing_option(result, sections)
+    if words is not None:
+        raise CellFailed(f"fio's JSON is of another job: {words}")
+    printed_s = document["timestamp_ms"] / 1000
+    if printed_s < began_s - _ROUNDING_S:
+        raise CellFailed(
+            f"fio's JSON is of another run: it was printed at {_time(printed_s)}, fio was started at {_time(began_s)}"
+        )
 
 
 def _missing_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> str | None:
