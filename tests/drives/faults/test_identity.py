@@ -84,7 +84,7 @@ def test_a_drive_without_a_serial_number(study: FaultStudy, link: ById, nameless
     for refused in (study.drivelab("plan", "config/one.yaml"), study.drivelab_run()):
         check_failed(refused, "drive 'tiny'", "has no serial number", "Nothing was written")
     (study.folder / "plan.json").write_text(study.plan().to_json())
-    check_failed(study.drivelab("purge", "plan.json", "--seal", "purged.json"), "tells no serial number")
+    check_failed(study.drivelab("purge", "plan.json", "--seal", "purged.json"), "has no serial number")
     assert not (study.folder / "purged.json").exists()
     assert (tmp_path / "nameless").read_bytes() == before
 
