@@ -23,9 +23,10 @@ from project_folders import FolderWatch
 settings.register_profile("shared-host", deadline=None)
 settings.load_profile("shared-host")
 
-# A shell without job control starts what runs in its background with SIGINT ignored, and that is inherited: programs
-# that tests end by SIGINT would not hear it.
+# A shell without job control ignores SIGINT in what runs in its background, and nohup ignores SIGHUP. Programs inherit
+# that, and those that tests end by such a signal would not hear it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parents[1]
 STRICT = "DRIVELAB_TEST_STRICT" in os.environ
