@@ -48,19 +48,25 @@ def test_tracefs_is_mounted_for_a_capture_only(device: str, tmp_path: Path) -> N
 def test_tracefs_is_unmounted_after_a_signal(
     device: str, tmp_path: Path, number: signal.Signals, wait: Callable[[Callable[[], bool]], None]
 ) -> None:
-    begun, pid = tmp_path / "begun", tmp_path / "pid"
+    begun, ended, pid = tmp_path / "begun", tmp_path / "ended", tmp_path / "pid"
     traced = ["sh", "-c", f"{MOUNTED} && touch {begun}; exec sleep 1000"]
     script = (
-        f'"$@" & echo $! >{pid}; wait $!; '
-        f"while ls {tracer.RUN}/*.json 2>/dev/null; do sleep 0.1; done; {MOUNTED} && echo still mounted; exit 0"
+        f'"$@" & echo $! >{pid}; wait $!; touch {ended}; '
+        f"while ls {tracer.RUN}/*.json >/dev/null 2>&1; do sleep 0.1; done; {MOUNTED} && echo still mounted; exit 0"
     )
     process = in_namespace(script, sys.executable, "-c", CAPTURE, device, "--backend", "ftrace", "-o",
                            str(tmp_path / "raw"), "--", *traced)  # fmt: skip
-    wait(lambda: begun.exists() or process.poll() is not None)
-    assert process.poll() is None, process.communicate()
-    os.kill(int(pid.read_text()), number)
-    said, _ = process.communicate(timeout=120)
-    assert "still mounted" not in said
+    try:
+        wait(lambda: begun.exists() or ended.exists() or process.poll() is not None)
+        assert begun.exists(), "the capture did not begin"
+        os.kill(int(pid.read_text()), number)
+        said, _ = process.communicate(timeout=120)
+        assert "still mounted" not in said
+    finally:
+        if not ended.exists():
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture
