@@ -63,6 +63,17 @@ _EARLIEST_NS, _LATEST_NS = -(1 << 61), (1 << 62) - 1
 """73 years before the origin of the clock, and 146 years after it."""
 
 
+def _refuse_times(requests: pa.Table | pa.RecordBatch, path: Path) -> None:
+    """Raise UserError for times whose differences have no room in 64 bits."""
+    for name in [name for name in _TIMES if name in requests.schema.names]:
+        for time_ns in pc.min_max(requests.column(name)).as_py().values():
+            if time_ns is not None and not _EARLIEST_NS <= time_ns <= _LATEST_NS:
+                raise UserError(
+                    f"{path}: has a request with {name} {time_ns}, which is no time that a trace can have; decode or "
+                    "import the trace again"
+                )
+
+
 class TraceWriter:
     """Writes a trace batch by batch; the file is there whole at the end of the `with` block, or not at all.
 
@@ -90,8 +101,9 @@ class TraceWriter:
         return self
 
     def write(self, requests: pa.Table | pa.RecordBatch) -> None:
-        """Append rows after the schema REQUESTS."""
+        """Append rows after the schema REQUESTS; raises UserError for times that no reader could compute with."""
         table = pa.Table.from_batches([requests]) if isinstance(requests, pa.RecordBatch) else requests
+        _refuse_times(table, self._path)
         self._writer.write_table(table.cast(REQUESTS), row_group_size=BATCH_ROWS)
         self.rows += table.num_rows
 
@@ -135,18 +147,8 @@ class TraceFile:
                 raise UserError(f"{self._path}: is damaged ({reason}); capture or fetch it anew") from None
             if batch is None:
                 return
-            self._refuse_times(batch)
+            _refuse_times(batch, self._path)
             yield batch
-
-    def _refuse_times(self, batch: pa.RecordBatch) -> None:
-        """Raise UserError for times whose differences have no room in 64 bits."""
-        for name in {*_TIMES} & {*batch.schema.names}:
-            for time_ns in pc.min_max(batch.column(name)).as_py().values():
-                if time_ns is not None and not _EARLIEST_NS <= time_ns <= _LATEST_NS:
-                    raise UserError(
-                        f"{self._path}: has a request with {name} {time_ns}, which is no time that a trace can have; "
-                        "decode or import the trace again"
-                    )
 
 
 @contextmanager

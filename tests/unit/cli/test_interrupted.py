@@ -64,7 +64,9 @@ def test_only_what_takes_no_time_is_imported_before_interruptions_are_answered()
         "print(*sorted(name for name in set(sys.modules) - before "
         "if name.partition('.')[0] not in sys.stdlib_module_names))"
     )
-    assert run(code).stdout.split() == ["drivelab", "drivelab.cli", "drivelab.cli.main", "drivelab.errors"]
+    assert run(code).stdout.split() == [
+        "drivelab", "drivelab.cli", "drivelab.cli.main", "drivelab.errors", "drivelab.terminal",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -163,10 +163,13 @@ def test_a_signal_ends_a_function_that_duckdb_does_not_interrupt(results: Path) 
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while not (children := _children(process.pid)):
             assert process.poll() is None
+        descriptors = [os.pidfd_open(child) for child in children]
         process.send_signal(signal.SIGINT)
         _, told = process.communicate()
     assert (process.returncode, told[:23]) == (130, "drivelab: interrupted; ")
-    assert not any(Path(f"/proc/{child}").exists() for child in children)
+    for descriptor in descriptors:
+        assert select.select([descriptor], [], [], 60)[0], "the query's process is left"
+        os.close(descriptor)
 
 
 def test_a_query_that_is_killed_leaves_no_process(results: Path) -> None:

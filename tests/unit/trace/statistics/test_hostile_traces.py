@@ -10,6 +10,7 @@ import pytest
 from made_traces import Row, write
 
 from drivelab.cli.main import main
+from drivelab.errors import UserError
 
 LAST = 2**63 - 1
 
@@ -25,9 +26,17 @@ LAST = 2**63 - 1
 def test_times_that_have_no_room_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[Row], more: list[str]
 ) -> None:
-    path = write(tmp_path / "a.parquet", rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("drivelab.trace.schema._refuse_times", lambda requests, path: None)
+        path = write(tmp_path / "a.parquet", rows)
     assert main(["trace", "info", str(path), *more]) == 2
     assert re.search(r"a\.parquet: has a request with \w+_ns -?\d+, which is no time", capsys.readouterr().err)
+
+
+def test_such_a_trace_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"has a request with \w+_ns \d+, which is no time"):
+        write(tmp_path / "a.parquet", [Row(LAST, LAST, LAST)])
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("key", ["time_resolution_ns", "malformed", "capacity_bytes", "derived", "lost"])
