@@ -26,6 +26,7 @@ from drivelab.forks import end_with
 from drivelab.recording.places import homes
 from drivelab.tables.io import METADATA_KEY
 from drivelab.tables.schemas import SCHEMAS, VERSION
+from drivelab.termination import deferred
 from drivelab.units import format_duration
 
 _ALLOWED = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
@@ -90,9 +91,12 @@ def query(results: Results, sql: str, most_bytes: int | None = None, time_limit_
     ours, theirs = fork.Pipe(duplex=False)
     process = fork.Process(target=_carry_out, args=(results, sql, limit_bytes, theirs, os.getpid()), daemon=True)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until each process has its own handlers
-    process.start()
     try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        with (
+            deferred()
+        ):  # the mask is of one thread, and a signal may reach any: then Python still runs the handler here
+            process.start()
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
         schema, *batches = _received(ours, limit_bytes, time_limit_s)
         return pa.Table.from_batches(batches, schema)
@@ -103,9 +107,10 @@ def query(results: Results, sql: str, most_bytes: int | None = None, time_limit_
             "for less, for instance with WHERE or LIMIT"
         ) from None
     finally:
-        process.kill()
-        process.join()
-        process.close()
+        if process.pid is not None:
+            process.kill()
+            process.join()
+            process.close()
         ours.close()
 
 
@@ -123,7 +128,8 @@ def _require_reading(sql: str) -> None:
     kind = statements[0].type
     if kind == duckdb.StatementType.MULTI and words[0] == "EXPLAIN":
         raise UserError(
-            "EXPLAIN of a PIVOT without a list of values is not allowed, it looks for the values; name them with IN (…)"
+            "EXPLAIN of a PIVOT needs a list of values, because DuckDB would read the tables for it; "
+            "name the values with IN (…)"
         )
     if kind not in _ALLOWED and not (kind == duckdb.StatementType.MULTI and words[0] in _PIVOTING):
         # INSTALL and LOAD are one to DuckDB, and whatever has a PIVOT in it.
@@ -160,8 +166,8 @@ def _received(connection: Connection, most_bytes: int, time_limit_s: float) -> I
             raise _too_large(most_bytes)
         yield message
     raise UserError(
-        f"the query takes longer than the {format_duration(time_limit_s)} that it may; ask for less, for instance with "
-        "WHERE or LIMIT, or allow more with --time-limit"
+        f"the query took longer than its limit of {format_duration(time_limit_s)}; ask for less, for instance with "
+        "WHERE or LIMIT, or allow more time with --time-limit"
     )
 
 
@@ -193,8 +199,8 @@ def _answer(database: duckdb.DuckDBPyConnection, sql: str) -> Iterator[pa.Schema
 
 def _too_large(most_bytes: int) -> UserError:
     return UserError(
-        f"the query takes more memory than the {most_bytes / 2**20:.0f} MiB that it may; ask for less, for instance "
-        "with WHERE or LIMIT"
+        f"the query takes more memory than its limit of {most_bytes / 2**20:.0f} MiB; ask for less, for instance with "
+        "WHERE or LIMIT"
     )
 
 
