@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 MIB = 1 << 20
@@ -123,6 +124,14 @@ def weighted_mean(*parts: tuple[int, float]) -> float:
     """Mean of (count, mean) pairs; nan when the counts add up to nothing."""
     total = sum(count for count, _ in parts)
     return math.fsum(count * mean for count, mean in parts if count) / total if total else math.nan
+
+
+def output_text(directory: Path) -> str:
+    """Return what fio wrote to its output file in a folder; empty if the file cannot be read."""
+    try:
+        return (directory / "fio.json").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def documents(text: str) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""Whether fio's output is of the job that it was given, and of this run of it.
+"""Checks that fio's output belongs to its job and to this run.
 
-fio repeats the options of its job in every JSON document. A program in fio's place, or a fio whose output file is
-another run's, ends with status 0 and a document that is sound, of something else.
+fio repeats the options of its job in every JSON document. Another program in fio's place can end with status 0 and
+leave sound JSON of another job; so can a stale output file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from drivelab.fio.document import CellFailed, FioResult, documents, from_document
+from drivelab.fio.document import CellFailed, FioResult, documents, from_document, output_text
 
 _SECTION = re.compile(r"^\[(.*)\]$", re.MULTILINE)
 _ROUNDING_S = 1.0
@@ -39,25 +39,24 @@ def sections_of_job(directory: Path) -> list[Mapping[str, str]]:
 def foreign_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> str | None:
     """Return an option that fio's document and the job give different values, in words; None if there is none.
 
-    Of jobs of several sections fio tells the options of one.
+    For a job of several sections fio repeats the options of one section only.
     """
-    found = [
-        next((f"fio ran with {name}={told}, job.fio has {asked[name]}" for name, told in result.options.items()
-              if _plain(asked.get(name, told)) != _plain(told)), None)
-        for asked in sections
+    differences = [
+        next((f"fio ran with {name}={value}, job.fio has {section[name]}" for name, value in result.options.items()
+              if _plain(section.get(name, value)) != _plain(value)), None)
+        for section in sections
     ]  # fmt: skip
-    words = next(iter(found), None)
-    return words if words is not None and all(found) else None
+    return differences[0] if differences and all(differences) else None
 
 
 def require_own(directory: Path, began_s: float) -> None:
-    """Raise CellFailed where fio's output in a folder is of another job, or older than `began_s`, Unix time.
+    """Raise CellFailed if fio's output in a folder is of another job, or older than `began_s` (Unix time).
 
-    One fio writes the whole file, so its first document tells. Output that cannot be read is left to
-    drivelab.fio.result, which says why.
+    One fio process writes the whole file, so the first document is enough. drivelab.fio.result reports output that
+    cannot be read.
     """
     try:
-        document = next(documents(_text(directory)))
+        document = next(documents(output_text(directory)))
         result = from_document(document)
     except CellFailed:
         return
@@ -81,15 +80,8 @@ def _missing_option(result: FioResult, sections: Sequence[Mapping[str, str]]) ->
 
 
 def _plain(value: object) -> str:
-    """Without the escapes that colons in names of devices have in a job."""
+    """Remove the escapes before colons in device names of a job."""
     return str(value).replace("\\", "").strip()
-
-
-def _text(directory: Path) -> str:
-    try:
-        return (directory / "fio.json").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _time(unix_s: float) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from drivelab.fio.document import CellFailed, FioResult, documents, from_document
+from drivelab.fio.document import CellFailed, FioResult, documents, from_document, output_text
 from drivelab.fio.early_end import INTERRUPTED, ended_early, without_farewell
 from drivelab.fio.slices import slices
 from drivelab.plan.cell import Cell
@@ -49,7 +49,7 @@ def complete_slices(directory: Path) -> list[FioResult]:
     """The slices of a fio process that was killed: all that it printed whole. Empty when there is nothing."""
     results: list[FioResult] = []
     try:
-        for document in documents(_text(directory)):
+        for document in documents(output_text(directory)):
             results.append(from_document(document))
     except CellFailed:
         pass  # the document that was being printed, or nothing at all
@@ -64,7 +64,7 @@ def _finished(directory: Path) -> Iterator[FioResult]:
         raise CellFailed("fio did not end: there is no exit status") from None
     if status < 0:
         raise CellFailed(f"fio was killed by signal {-status}")
-    text = _text(directory)
+    text = output_text(directory)
     if ended_early(directory) is not None:
         text = without_farewell(text)
     elif status == INTERRUPTED:
@@ -75,20 +75,13 @@ def _finished(directory: Path) -> Iterator[FioResult]:
         yield from_document(document)
 
 
-def _text(directory: Path) -> str:
-    try:
-        return (directory / "fio.json").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 def _complaint(directory: Path) -> str:
     """fio's own words: its last line on stderr, or the last before the JSON; of an I/O error what the kernel said."""
     try:
         errors = (directory / "stderr").read_text(errors="replace")
     except OSError:
         errors = ""
-    lines = errors.split("\n") + _text(directory).partition("{")[0].split("\n")
+    lines = errors.split("\n") + output_text(directory).partition("{")[0].split("\n")
     last = next((line.strip() for line in lines[::-1] if line.startswith("fio: ")), "no message")
     return last.rpartition(", error=")[2]
 
