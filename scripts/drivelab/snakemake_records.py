@@ -30,9 +30,9 @@ def require_file_backend(backend: PersistenceBackend) -> None:
     """Raise UserError unless Snakemake keeps its records in files, where `Records` takes the place of its own class."""
     if backend is not PersistenceBackend.FILE:
         raise UserError(
-            f"Snakemake's persistence backend '{backend}' cannot be used: drivelab's study locks and its protection of "
-            "finished measurements work with backend 'file' only; remove --persistence-backend from the command line "
-            "and from the Snakemake profile"
+            f"Snakemake's persistence backend '{backend}' cannot be used. drivelab's study locks and its protection of "
+            "finished measurements work with backend 'file' only. Remove --persistence-backend from the command line "
+            "and from the Snakemake profile."
         )
 
 

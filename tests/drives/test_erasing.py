@@ -36,7 +36,7 @@ def test_the_guard_waits_for_it(drive: manage.VirtualDrive, tmp_path: Path, capf
     while not (said := capfd.readouterr().out):
         assert waiting.is_alive(), "it did not wait"
     assert f"drive {name}: 'sh -c " in said
-    assert "still erases the drive. An erase cannot be stopped. Waiting for its end." in said
+    assert "is still erasing the drive. The stage that started it was killed, and an erase cannot be stopped." in said
     assert approved == []
     gate.write_text("go on\n")
     waiting.join()

@@ -1,4 +1,4 @@
-"""What others wrote to a drive during a measurement: the kernel's count less what the measurement itself wrote.
+"""Writes by others during a measurement: the kernel's count minus the measurement's own count.
 
 The kernel counts at completion, before the program learns of it (block/blk-mq.c, blk_update_request), and fio and the
 replay engine wait for what is in flight before they end and count it. So the two counts are equal to the byte, and no
@@ -13,14 +13,14 @@ from typing import Any
 from drivelab.units import format_amount
 
 KERNEL, OWN = "kernel_writes", "own_writes"
-"""Keys of a journal line: `written_bytes` and `discarded_bytes` by the kernel, and by the program's own word."""
+"""Keys of a journal line: `written_bytes` and `discarded_bytes` as the kernel and as the program counted them."""
 _KINDS = {"written": "wrote", "discarded": "discarded"}
 
 
 def own_writes(written: int, discarded: int = 0, failed_written: int = 0, failed_discarded: int = 0) -> dict[str, Any]:
     """Return what a program says it wrote, for its journal line, in bytes.
 
-    Of requests that failed nobody knows how much reached the drive: between nothing and all of it.
+    A failed request may have reached the drive in part, so its bytes are counted separately.
     """
     counts = {"written_bytes": written, "discarded_bytes": discarded}
     failed = {"failed_written_bytes": failed_written, "failed_discarded_bytes": failed_discarded}
@@ -34,19 +34,19 @@ def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
     """
     if KERNEL not in line or OWN not in line:
         return {}
-    found = {}
+    foreign = {}
     for kind in _KINDS:
         own, failed = line[OWN][f"{kind}_bytes"], line[OWN].get(f"failed_{kind}_bytes", 0)
         excess = line[KERNEL][f"{kind}_bytes"] - own
-        found[f"foreign_{kind}_bytes"] = float(min(excess, 0) + max(excess - failed, 0))
-    return found
+        foreign[f"foreign_{kind}_bytes"] = float(min(excess, 0) + max(excess - failed, 0))
+    return foreign
 
 
 def foreign_words(summary: Mapping[str, float]) -> str | None:
-    """Return a clause on what `foreign_writes` found, or None where the counts agree or there are none."""
-    found = {verb: summary.get(f"foreign_{kind}_bytes", 0.0) for kind, verb in _KINDS.items()}
-    more = [f"{verb} {format_amount(size)}" for verb, size in found.items() if size > 0]
-    fewer = [f"{format_amount(-size)} {kind}" for kind, size in zip(_KINDS, found.values(), strict=True) if size < 0]
+    """Return `foreign_writes` in words, or None if the counts agree or are missing."""
+    excess = {verb: summary.get(f"foreign_{kind}_bytes", 0.0) for kind, verb in _KINDS.items()}
+    more = [f"{verb} {format_amount(size)}" for verb, size in excess.items() if size > 0]
+    fewer = [f"{format_amount(-size)} {kind}" for kind, size in zip(_KINDS, excess.values(), strict=True) if size < 0]
     clauses = [f"others {' and '.join(more)}"] if more else []
     if fewer:
         clauses.append(f"the kernel counted {' and '.join(fewer)} less than the measurement")

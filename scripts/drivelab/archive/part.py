@@ -100,6 +100,6 @@ def _lock(part: Path, descriptor: int, is_kind: Callable[[int], bool]) -> None:
 
 def _in_the_way(part: Path) -> UserError:
     return UserError(
-        f"{part}: is there already. Another process writes it, or it is not yours. Wait for that process, remove it, "
-        "or name another output."
+        f"{part}: is there already. Another process is writing this archive, or the file is not drivelab's. Wait for "
+        "that process, remove it, or name another output."
     )

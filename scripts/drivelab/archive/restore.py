@@ -1,4 +1,4 @@
-"""Putting the files of an archive into a folder of their own: nothing is overwritten, nothing unverified written."""
+"""Restore an archive into a separate folder: overwrites no file, writes no unverified one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STUDY = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 @dataclass(frozen=True)
 class Restored:
-    """What came of it: the folder and numbers of files."""
+    """Result of a restore: the folder and the numbers of files."""
 
     folder: Path
     written: int
@@ -44,7 +44,7 @@ class Restored:
     elsewhere: int
     """Files that were outside the project's folder, and are below ELSEWHERE now."""
     left_out: tuple[str, ...]
-    """Names of files of no kind that a study has; they were not written."""
+    """Names of files that were not written, because no study has files of that kind."""
 
 
 def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch = lambda size: None) -> Restored:
@@ -65,7 +65,10 @@ def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch
             "restored; see 'drivelab archive verify', and take another copy"
         )
     if to is None and not _STUDY.fullmatch(verdict.top):
-        raise UserError(f"{path}: its folder {_shown(verdict.top)} has not the name of a study; name one with --to")
+        raise UserError(
+            f"{path}: its folder {_shown(verdict.top)} does not have a valid name of a study. Nothing was restored. "
+            "Name a new folder with --to."
+        )
     home = (RESTORED / verdict.top if to is None else to).absolute()
     names = {name for name in verdict.digests if of_the_study(name)}
     _refuse_names(path, names)
@@ -85,11 +88,11 @@ def _refuse_place(to: Path | None) -> None:
     if to is None:
         return
     if os.path.lexists(to) and not to.is_dir():
-        raise UserError(f"{to}: is no folder, and files cannot be restored into it; name another with --to")
+        raise UserError(f"{to}: is not a folder. Nothing was restored. Name a new folder with --to.")
     place, restored = to.resolve(), RESTORED.resolve()
     if place == restored or (place.is_relative_to(ROOT) and not place.is_relative_to(restored)):
         raise UserError(
-            f"{to}: is in the project's own folder. An archive is restored beside code, never into it. Leave out --to "
+            f"{to}: is in the project's own folder. drivelab never restores an archive among its code. Leave out --to "
             f"to restore into {RESTORED}/NAME, or name a new folder elsewhere."
         )
 
@@ -105,8 +108,8 @@ def _refuse_names(path: Path, names: set[str]) -> None:
 def _refuse_clashes(path: Path, names: set[str]) -> None:
     if clashing := kinds.clashing(names):
         raise UserError(
-            f"{path}: has files that are one on some systems, or a file in the place of a folder: "
-            f"{some(list(map(_shown, clashing)), _FEW)}. Nothing was restored; do not trust it."
+            f"{path}: has names that some systems treat as the same, or a file in the place of a folder: "
+            f"{some(list(map(_shown, clashing)), _FEW)}. Nothing was restored. Do not trust this archive."
         )
 
 
@@ -187,7 +190,8 @@ def _write(folder: Folder, home: Path, name: str, member: Member, digests: Mappi
     except (DamagedError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise UserError(
-            f"{home / name}: cannot be restored: {why}; what is restored is kept, mend that and restore again to go on"
+            f"{home / name}: cannot be restored: {why}. The files restored so far are kept. Fix the cause, then run "
+            "the same command again to continue."
         ) from None
 
 

@@ -162,9 +162,9 @@ def _restore(options: argparse.Namespace) -> int:
     folder = Path(os.path.relpath(done.folder))
     print(f"{folder}: {done.written} files of the study restored, {done.there} were there already")
     if done.left_out:
-        print(f"Not restored, as a study has no files of that kind: {some(done.left_out, _NAMED)}")
+        print(f"Left out, because a study has no files of this kind: {some(done.left_out, _NAMED)}")
     if done.elsewhere:
-        print(f"{done.elsewhere} files were outside of the project's folder and are in {folder / ELSEWHERE} now")
+        print(f"{done.elsewhere} files came from outside the publisher's project; they are in {folder / ELSEWHERE}")
     study = _study_in(done.folder)
     print(f"Analyse it again without measuring: drivelab run {folder / (study or 'config/STUDY.yaml')}")
     print("To measure with it, enter destructive: yes in its drive sheet, and give consent with --yes.")
@@ -172,7 +172,7 @@ def _restore(options: argparse.Namespace) -> int:
 
 
 def _study_in(folder: Path) -> Path | None:
-    """The study that a restored folder is of, relative to it; None where its name does not tell."""
+    """Return the path of the restored study in its folder, or None if no study there has the archive's name."""
     from drivelab.config.restored import MARKER
     from drivelab.config.yaml_file import load_yaml
     from drivelab.errors import UserError

@@ -1,4 +1,4 @@
-"""What drivelab takes of YAML: values that YAML 1.1 and YAML 1.2 read alike, in files of a sensible size.
+"""The YAML that drivelab accepts: values that YAML 1.1 and YAML 1.2 read alike, in files of a sensible size.
 
 PyYAML reads YAML 1.1, in which `010` is 8, `1:30` is 90 and `no` is false; to YAML 1.2, and to most people, they are
 10, and texts. A value that the two versions read differently is refused. Dates are texts, as in YAML 1.2.
@@ -68,7 +68,7 @@ class _Collection:
 
 
 def _check(events: Iterator[yaml.Event]) -> None:
-    """Raise yaml.MarkedYAMLError for the first event that is not taken."""
+    """Raise yaml.MarkedYAMLError for the first event that drivelab refuses."""
     open_collections = [_Collection(None, None)]
     sizes: dict[str, int] = {}
     for event in events:
@@ -125,7 +125,7 @@ def _alias_size(event: yaml.AliasEvent, open_collections: list[_Collection], siz
     if name in sizes:
         return sizes[name]
     if any(one.anchor == name for one in open_collections):
-        raise _refusal(f"has the alias *{name} within what it stands for", event)
+        raise _refusal(f"has the alias *{name} inside its own anchor &{name}; write the value instead", event)
     raise _refusal(f"has the alias *{name} without an anchor &{name} before it", event)
 
 

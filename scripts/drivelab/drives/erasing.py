@@ -1,9 +1,9 @@
 """Programs that erase a drive: they run to their end, and the next command that wants the drive waits for them.
 
-A drive finishes an erase that has begun, whatever becomes of the program. The kernel does not end a discard either
-before all of it was sent. So to kill these programs would only hide that the drive is at work. Each has a lock file in
-the run directory, named after the drive and the kernel's number for its attachment (`diskseq`). The program inherits
-the lock (flock(2)), so the lock lasts as long as the program does, also when the stage is killed at any moment.
+A drive finishes an erase that has begun, even if the program is killed. The kernel, too, sends a discard to its end.
+Killing such a program would only hide that the drive is still at work. Each program has a lock file in the run
+directory, named after the drive and its attachment (`diskseq`). The program inherits the lock (flock(2)), so the lock
+lasts as long as the program, even if the stage is killed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from drivelab.run_directory import run_directory
 
 
 def run(name: str, program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
-    """Run a program that erases the drive of kernel name `name`; nothing ends it but itself.
+    """Run a program that erases the drive of kernel name `name`, and never kill the program.
 
-    It has a session of its own, so neither Ctrl-C nor the end of the terminal reaches it. An interrupt is raised at
-    once and leaves it running; a program that takes longer than `timeout_s` has status 124 and is left running too.
+    The program has its own session, so neither Ctrl-C nor a closed terminal reaches it. An interrupt is raised at once
+    and leaves the program running. After `timeout_s` the status is 124, and the program keeps running too.
 
     Raises UserError when the program is not installed, or the run directory cannot be written to.
     """
@@ -55,9 +55,9 @@ def run(name: str, program: str, *arguments: str, timeout_s: float = 60.0) -> Ou
 
 
 def wait_until_ended(name: str) -> None:
-    """Wait for the program that a killed stage left erasing the drive of kernel name `name`; says so.
+    """Print and wait for a program that still erases the drive `name` after its stage was killed.
 
-    Returns at once when there is none, or when a living stage uses the drive: that refuses others by its own lock.
+    Returns at once if there is none, or if a running stage uses the drive: that stage's own lock refuses others.
     """
     path = _path(name)
     if is_held(Path("/dev", name)):
@@ -91,8 +91,8 @@ def _locked(name: str) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise UserError(
-            f"drive {name} is not erased: {path} cannot be written ({error.strerror}). Other commands could not know "
-            "of the erase. Run as root, or set DRIVELAB_RUN_DIR to a folder of yours."
+            f"drive {name} was not erased: {path} cannot be written ({error.strerror}). Other commands need this file "
+            "to wait for the erase. Run as root, or set DRIVELAB_RUN_DIR to a folder that you can write to."
         ) from None
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     return descriptor
@@ -107,8 +107,8 @@ def _words(name: str, text: str) -> str:
     facts = json.loads(text) if text else {}
     program = f"'{shlex.join(facts['command'])}' (process {facts['pid']})" if facts else "a program"
     return (
-        f"drive {name}: {program}, started by a stage that was killed, still erases the drive. An erase cannot be "
-        "stopped. Waiting for its end."
+        f"drive {name}: {program} is still erasing the drive. The stage that started it was killed, and an erase "
+        "cannot be stopped. drivelab waits until it ends."
     )
 
 

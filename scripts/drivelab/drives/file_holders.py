@@ -29,7 +29,7 @@ def _loop_over(name: str, path: str, place: tuple[int, int], host: Host) -> str 
     except OSError as error:  # this process may not ask: only the path is known then
         by_path = _place(path.removesuffix(" (deleted)"), host)
         if by_path is None:
-            return f"{name} may be a loop device over it, which only root can ask; run as root ({error.strerror})"
+            return f"{name} may be a loop device over it, and only root can check that ({error.strerror}); run as root"
         return f"{name} is a loop device over it" if by_path == place else None
     return f"{name} is a loop device over it" if behind is not None and behind.place == place else None
 

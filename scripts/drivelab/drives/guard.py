@@ -84,7 +84,7 @@ def held(row: SheetRow, device: str) -> Iterator[tuple[HeldDevice, Hold]]:
 
 
 def confirm(row: SheetRow, drive: HeldDevice) -> None:
-    """Raise UserError unless all that was approved of a drive is still so, and nothing holds it.
+    """Repeat the approval of a drive; raises UserError if anything has changed or something holds the drive.
 
     For a drive that this process has open, but does not hold with O_EXCL at the moment.
     """
@@ -151,7 +151,7 @@ def _approve(row: SheetRow, opened: Node, *, own_hold: bool) -> ApprovedDevice:
 def _silence(opened: Node) -> str | None:
     """Return why a drive cannot be read, in words; None if it answers.
 
-    Asked past the page cache: who has a device open whose pages wait for a drive that hangs cannot even close it.
+    `dd` reads past the page cache: with pages that wait for a hanging drive, this process could not close it again.
     """
     answer = tools.run("dd", f"if={opened.path}", "of=/dev/null", "iflag=direct", f"bs={_READ_BYTES}", "count=1")
     return None if answer.status == 0 else answer.words
@@ -181,11 +181,14 @@ def _refuse_changed(row: SheetRow, drive: HeldDevice) -> None:
     try:
         now = node.of_descriptor(drive.node.descriptor, drive.device)
     except OSError as error:
-        raise UserError(f"{where} was detached while it was being prepared ({error}). {_NOTHING} Run again.") from None
+        raise UserError(
+            f"{where} was detached after the guard had opened it ({error}). Nothing was written since. Attach the "
+            "drive and run again."
+        ) from None
     if now != drive.node or actual_serial(now.device, now.name) != drive.serial:
         raise UserError(
-            f"{where} at {drive.device} was exchanged or attached again while it was being prepared. {_NOTHING} "
-            "Run drivelab drives to see what is attached."
+            f"{where} at {drive.device} was exchanged or attached again after the guard had opened it. Nothing was "
+            "written since. Run 'drivelab drives' to see what is attached, then run again."
         )
 
 
@@ -193,8 +196,8 @@ def _refuse_firmware(row: SheetRow, opened: Node) -> None:
     if row.firmware is not None and (firmware := actual_firmware(opened.device, opened.name)) != row.firmware:
         raise UserError(
             f"{row.source}: drive '{row.drive}' has {f'firmware {firmware}' if firmware else 'an unknown firmware'}, "
-            f"the sheet pins it to {row.firmware}. {_NOTHING} To measure the drive with the other firmware, enter that "
-            "in the sheet."
+            f"the sheet pins it to {row.firmware}. {_NOTHING} To measure the drive with its present firmware, change "
+            "'firmware' in the sheet."
         )
 
 

@@ -70,8 +70,8 @@ def logical_block_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
 def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")) -> Wear:
     """Write counters of a device (Documentation/block/stat.rst: field 7 sectors written, 14 sectors discarded).
 
-    Raises UserError if the device is gone, or the kernel does not count: counters that stand still would vouch for a
-    drive that others write to.
+    Raises UserError if the device is gone, or if the kernel does not count: counters that stand still would hide the
+    writes of others.
     """
     directory = block_dir(name, sys_root)
     fields = (read_text(directory / "stat") or "").split()
@@ -79,7 +79,7 @@ def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc
         raise UserError(f"the drive {name} is gone: the kernel has no counters of it; attach it and run again")
     if not _counts(directory):
         raise UserError(
-            f"the kernel does not count what is written to {name}, so nobody could tell whether others wrote to it. "
+            f"the kernel does not count writes to {name}, so drivelab cannot check whether other programs wrote to it. "
             f"Run: echo 1 > /sys/class/block/{name}/queue/iostats"
         )
     return Wear(

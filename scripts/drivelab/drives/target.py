@@ -98,7 +98,7 @@ def named(path: Path, *, destroy: bool) -> Iterator[Target]:
         stack.callback(Hold(opened.path, str(path), opened.device).close)
         _refuse_used_loop(path, opened, own_hold=True)
         if node.of_descriptor(descriptor, str(path)) != opened:
-            raise UserError(f"target {path}: was attached again meanwhile. {_NOTHING} Run again.")
+            raise UserError(f"target {path}: was attached again during the check. {_NOTHING} Run again.")
         yield _block(opened, "loop device", str(path))
 
 
@@ -135,8 +135,8 @@ def _refuse_other_blocks(path: Path, opened: Node) -> None:
     backing = sysfs.read_text(sysfs.block_dir(opened.name) / "loop/backing_file")
     if backing is None:
         raise UserError(
-            f"target {path}: is no loop device but {opened.name}; enter a real drive in the drive sheet and name it. "
-            f"{_NOTHING}"
+            f"target {path}: is {opened.name}, not a loop device. {_NOTHING} Enter the drive in the drive sheet, and "
+            "give its name there as the target."
         )
     try:
         behind = Path(backing).stat()
@@ -144,7 +144,10 @@ def _refuse_other_blocks(path: Path, opened: Node) -> None:
     except OSError as error:
         raise UserError(f"target {path}: its file {backing} cannot be seen ({error.strerror}). {_NOTHING}") from None
     if place is None or place.place != (behind.st_dev, behind.st_ino):
-        raise UserError(f"target {path}: {backing} is not the file behind it any more. {_NOTHING} Attach it again.")
+        raise UserError(
+            f"target {path}: {backing} was replaced after the loop device was attached. {_NOTHING} Detach the loop "
+            "device and attach it again."
+        )
     if not stat.S_ISREG(behind.st_mode):
         raise UserError(
             f"target {path}: behind it is {backing}, which is no file; a drive is named by its row of the drive sheet. "
@@ -161,10 +164,10 @@ def _refuse_used_loop(path: Path, opened: Node, *, own_hold: bool, host: Host = 
         try:
             behind = host.backing(opened.name)
         except OSError as error:
-            reason = f"the kernel does not say what is behind it ({error.strerror})"
+            reason = f"drivelab cannot ask the kernel for its file ({error.strerror})"
         else:
-            held = file_holder(behind.place, host, beside=opened.name) if behind is not None else "nothing is behind it"
-            reason = f"of its file, {held}" if held is not None else None
+            held = file_holder(behind.place, host, beside=opened.name) if behind is not None else "it has no file"
+            reason = f"its file is in use: {held}" if behind is not None and held is not None else held
     if reason is not None:
         raise UserError(f"target {path}: may not be used: {reason}; release it first. {_NOTHING}")
 

@@ -139,10 +139,9 @@ class Progress:
 
 
 def _refuse_to_lose(plan: Plan, before: Status) -> None:
-    """Raises UserError where the drive was used last by a measurement of the study that keeps it and can go on.
+    """Raise UserError if a measurement that can resume still keeps the drive.
 
-    It would have to begin anew if the drive were purged for another one: a run that goes on after a kill or a fault
-    would lose all cells and fills that it has.
+    If another measurement purged the drive, the first would have to restart, and its cells and fills would be lost.
     """
     if not keeps_drive(before):
         return
@@ -154,8 +153,9 @@ def _refuse_to_lose(plan: Plan, before: Status) -> None:
         return
     if any(line["event"] in ("fill", "measure") for line in other.journal()):
         raise UserError(
-            f"drive '{plan.drive}': is left to {before.recording}, which {_ENDS[state_now(before)]} and would have to "
-            f"begin anew; run again: it goes on first. To give it up, remove {other.part}."
+            f"drive '{plan.drive}' is reserved for {before.recording}, which {_ENDS[state_now(before)]}. Another "
+            "measurement would purge the drive, and that one would have to restart. Run again: drivelab continues it "
+            f"first. To give it up, remove {other.part}."
         )
 
 

@@ -1,7 +1,7 @@
-"""What a study that came from an archive may not do by itself: run commands, or have Snakemake read its folder as code.
+"""Keeps a restored study from running its own commands, and Snakemake from reading its folder as code.
 
-Files of a restored study are data. A command of the archive runs only if this project has the same one: copying it into
-the project's own configuration is the user's word.
+Files of a restored study are data. A command of the archive runs only if this project's own configuration has the same
+one: the user agrees to a command by copying it there.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def refuse_foreign_commands(plan: Plan) -> None:
         return
     if command := plan.context.get("meter", {}).get("command"):
         raise UserError(
-            f"{folder}: the restored study reads its power meter by the command {_quoted(command)}. A command from an "
-            "archive is not run. Remove the key 'meter' from the study, or copy the study into your own project."
+            f"{folder}: the restored study reads its power meter with the command {_quoted(command)}. A command from "
+            "an archive is not run. Remove the key 'meter' from the study, or copy the study into your own project."
         )
     if "application" in plan.subject:
         refuse_foreign_application(application.of_plan(plan), folder)

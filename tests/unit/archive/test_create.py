@@ -264,7 +264,7 @@ def test_two_at_once_do_not_write_into_one_file(study: Study, tmp_path: Path) ->
         write_archive(study, items, tmp_path / "a.tar.gz", NOW)
 
     items = contents(study)
-    with pytest.raises(UserError, match="Another process writes it"):
+    with pytest.raises(UserError, match="Another process is writing this archive"):
         write_archive(study, items, tmp_path / "a.tar.gz", NOW, again)
 
 

@@ -86,7 +86,7 @@ def test_by_itself_an_archive_goes_to_a_folder_of_its_own(tmp_path: Path, monkey
     assert restore.restore(archive(tmp_path, FILES), None).folder == tmp_path / "restored/study"
     for top in ("..", ".", "", "a b", "x" * 50, "A"):
         path = archive(tmp_path, FILES, top)
-        with pytest.raises(UserError, match="has not the name of a study; name one with --to"):
+        with pytest.raises(UserError, match=r"does not have a valid name of a study.*--to"):
             restore.restore(path, None)
     assert written(tmp_path) == {"archive.tar.gz", *(f"restored/study/{name}" for name in (*FILES, MARKER))}
 
@@ -101,7 +101,9 @@ def test_never_into_the_project(place: str, tmp_path: Path, monkeypatch: pytest.
     if place == "link":
         to = tmp_path / "link"
         to.symlink_to(project / "scripts")
-    with pytest.raises(UserError, match=r"is in the project's own folder. An archive is restored beside code"):
+    with pytest.raises(
+        UserError, match=r"is in the project's own folder. drivelab never restores an archive among its code"
+    ):
         restore.restore(archive(tmp_path, FILES), to)
     assert written(project) == set()
 
@@ -130,7 +132,7 @@ def test_never_into_a_folder_that_holds_something_else(marker: str | None, tmp_p
     ],
 )
 def test_names_that_some_systems_take_for_one_are_refused(names: tuple[str, str], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="are one on some systems, or a file in the place of a folder"):
+    with pytest.raises(UserError, match="some systems treat as the same, or a file in the place of a folder"):
         restore.restore(archive(tmp_path, dict.fromkeys(names, b"x")), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

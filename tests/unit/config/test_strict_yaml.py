@@ -60,7 +60,7 @@ def test_other_values_are_as_in_both_versions(value: str, meaning: object) -> No
         ("a: 1\nb: 2\na: 3\n", "duplicate key 'a'"),
         ("a: 1\n'a': 3\n", "duplicate key 'a'"),
         (LAUGHS, f"has more than {MOST_VALUES:,} values, counting those that aliases repeat"),
-        ("a: &x [*x]\n", r"has the alias \*x within what it stands for"),
+        ("a: &x [*x]\n", r"has the alias \*x inside its own anchor"),
         ("a: *x\n", r"has the alias \*x without an anchor &x before it"),
         ("a:\n\t- 1\n", "has a tab where YAML wants spaces"),
         ("a: !!python/object/apply:os.system [id]\n", "has the tag .*; leave tags out"),

@@ -88,7 +88,7 @@ def test_an_erase_outlives_its_stage_and_the_next_command_waits(
     while not (said := capfd.readouterr().out):
         assert waiting.is_alive(), "it did not wait"
     assert said.startswith(f"drive {DRIVE}: 'sh -c ")
-    assert f"(process {program.pid}), started by a stage that was killed, still erases the drive." in said
+    assert f"(process {program.pid}) is still erasing the drive. The stage that started it was killed" in said
     assert not program.has_ended(0)
     assert waiting.is_alive()
     program.finish()
@@ -130,6 +130,6 @@ def test_an_erase_that_takes_longer_goes_on(tmp_path: Path, capfd: pytest.Captur
 
 def test_without_a_run_directory_nothing_is_erased(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
-    with pytest.raises(UserError, match=r"drive nvme9n1 is not erased: .* cannot be written"):
+    with pytest.raises(UserError, match=r"drive nvme9n1 was not erased: .* cannot be written"):
         erasing.run(DRIVE, "touch", str(tmp_path / "erased"))
     assert not (tmp_path / "erased").exists()

@@ -195,7 +195,7 @@ def killed(tmp_path: Path) -> Plan:
 def test_a_killed_measurement_keeps_the_drive(killed: Plan, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     """A run goes on after a kill, and the drive's next measurement would purge it."""
     other = Plan(killed.subject, {**killed.context, "run": 2})
-    with pytest.raises(UserError, match=f"is left to {killed.recording}, which was interrupted.*run again"):
+    with pytest.raises(UserError, match=f"is reserved for {killed.recording}, which was interrupted.*Run again"):
         purge(other, tmp_path / "other.json")
     assert not other.recording_path.parent.joinpath(f"{other.recording_path.name}.part").exists()
     chain(killed, tmp_path / "study")
@@ -226,7 +226,7 @@ def test_one_that_failed_keeps_the_drive_and_goes_on_in_the_next_run(
     killed: Plan, tmp_path: Path, undisturbed: dict[str, Any]
 ) -> None:
     fail_by_a_fault(killed, tmp_path / "study")
-    with pytest.raises(UserError, match=f"is left to {killed.recording}, which failed.*run again.*remove "):
+    with pytest.raises(UserError, match=f"is reserved for {killed.recording}, which failed.*Run again.*remove "):
         purge(other_run(killed), tmp_path / "other.json")
     chain(killed, tmp_path / "study")
     assert essence(killed.recording_path) == undisturbed

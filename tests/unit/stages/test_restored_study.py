@@ -88,7 +88,7 @@ def test_a_command_of_the_archive_is_not_run(folder: Path) -> None:
         UserError, match=r"application 'evil' .* would run \['sh', '-c', 'id \\x1b.*copy its entry into"
     ):
         refuse_foreign_commands(plan(folder, EVIL))
-    with pytest.raises(UserError, match=r"power meter by the command \['id'\]. .* is not run"):
+    with pytest.raises(UserError, match=r"power meter with the command \['id'\]. .* is not run"):
         refuse_foreign_commands(plan(folder, meter={"command": ["id"]}))
     (folder / MARKER).unlink()
     refuse_foreign_commands(plan(folder, EVIL, meter={"command": ["id"]}))
