@@ -12,6 +12,7 @@ import pytest
 
 from drivelab.config.drives_sheet import SheetRow
 from drivelab.drives import guard
+from drivelab.run_directory import run_directory
 from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device
@@ -27,6 +28,8 @@ def test_the_guard_waits_for_it(drive: manage.VirtualDrive, tmp_path: Path, capf
     os.mkfifo(gate)
     stage = subprocess.Popen([sys.executable, "-c", ERASE, name, str(gate)])
     assert gate.read_text() == "begun\n"
+    while not any(note.stat().st_size for note in (run_directory() / "erasing").glob(f"{name}-*.json")):
+        assert stage.poll() is None  # killed before it writes the note, the stage would leave a program without a name
     stage.kill()
     stage.wait()
     approved: list[guard.ApprovedDevice] = []
