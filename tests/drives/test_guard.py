@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from writers import leaderless_writer, mapping, writer
+from writers import leaderless_writer, mapping, own_table_writer, writer
 
 from drivelab.config.drives_sheet import SheetRow
 from drivelab.drives import guard, holders
@@ -65,7 +65,8 @@ def test_held_exclusively_through_another_loop_device(drive: manage.VirtualDrive
             os.close(descriptor)
 
 
-WAYS = {"open": writer, "mapped": mapping, "in a thread that outlived the first": leaderless_writer}
+WAYS = {"open": writer, "mapped": mapping, "in a thread that outlived the first": leaderless_writer,
+        "in a thread with a table of its own": own_table_writer}  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -18,7 +18,7 @@ class Tree:
     """A pretended /sys and /proc of a host whose system is on `system`; drives and what stands on them are added."""
 
     def __init__(self, root: Path, partitions: dict[str, int]) -> None:
-        self.host = Host(root / "sys", root / "proc", self.look, self.backing)
+        self.host = Host(root / "sys", root / "proc", self.look, self.backing, lambda process, thread: False)
         self.sys, self.proc = root / "sys", root / "proc"
         for folder in ("class/block", "dev/block", "block", "fs/btrfs"):
             (self.sys / folder).mkdir(parents=True)

@@ -11,12 +11,12 @@ import struct
 from pathlib import Path
 
 RESULTS = ("results", ".snakemake")
-"""What only users' studies make: tests have no reason to open anything in it."""
+"""What only users' studies make: tests have no reason to open a file in it."""
 SOURCES = ("config", "traces", "workflow", "profiles", "docs")
 """Tests may read these."""
 _OPEN, _CLOSE_WRITE = 0x20, 0x8
 _MOVED, _CREATE, _DELETE, _MODIFY = 0xC0, 0x100, 0x200, 0x2
-_OVERFLOW, _IGNORED = 0x4000, 0x8000
+_OVERFLOW, _IGNORED, _FOLDER = 0x4000, 0x8000, 0x40000000
 _WRITES = _MODIFY | _CLOSE_WRITE | _MOVED | _CREATE | _DELETE
 _EVENT = struct.Struct("iIII")
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -50,7 +50,11 @@ class FolderWatch:
                 at += _EVENT.size + length
                 if mask & _OVERFLOW:
                     raise RuntimeError("the kernel lost events of the project's folders; raise fs.inotify")
-                if not mask & _IGNORED and self._counts(path := self._paths[number] / os.fsdecode(name)):
+                # Python's search for plugins lists all folders beside it (pkgutil.iter_modules): that reads nothing.
+                listed = mask & _FOLDER and not mask & _WRITES
+                if mask & _IGNORED or listed:
+                    continue
+                if self._counts(path := self._paths[number] / os.fsdecode(name)):
                     events.add(f"{path.relative_to(self._root)} {'written' if mask & _WRITES else 'read'}")
         return sorted(events)
 

@@ -34,6 +34,18 @@ ctypes.CDLL(None).pthread_exit(None)
 """
 
 
+_OWN_TABLE = """
+import ctypes, os, sys, threading
+def write():
+    assert ctypes.CDLL(None).unshare(0x400) == 0  # CLONE_FILES
+    os.open(sys.argv[1], os.O_RDWR)
+    print(flush=True)
+    sys.stdin.read()
+    os._exit(0)
+threading.Thread(target=write).start()
+"""
+
+
 @contextmanager
 def writer(path: Path) -> Iterator[None]:
     """A process has the file open for writing."""
@@ -52,6 +64,13 @@ def mapping(path: Path) -> Iterator[None]:
 def leaderless_writer(path: Path) -> Iterator[None]:
     """A process whose first thread has ended has the file open for writing in another thread."""
     with _process(_LEADERLESS, path):
+        yield
+
+
+@contextmanager
+def own_table_writer(path: Path) -> Iterator[None]:
+    """A thread with a table of open files of its own has the file open for writing."""
+    with _process(_OWN_TABLE, path):
         yield
 
 

@@ -15,11 +15,11 @@ import shlex
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from drivelab.drives import tools
-from drivelab.drives.lock import is_held
-from drivelab.drives.node import inherited
+from drivelab.drives.node import Node, inherited
 from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.drives.tools import NO_ANSWER, Output
 from drivelab.errors import UserError
@@ -54,31 +54,36 @@ def run(name: str, program: str, *arguments: str, timeout_s: float = 60.0) -> Ou
         return Output(status, _text(out.fileno()), _text(err.fileno()))
 
 
-def wait_until_ended(name: str) -> None:
-    """Print and wait for a program that still erases the drive `name` after its stage was killed.
+def wait_until_ended(node: Node) -> None:
+    """Print and wait for a program that still erases a drive after its stage was killed.
 
-    Returns at once if there is none, or if a running stage uses the drive: that stage's own lock refuses others.
+    Returns at once if there is none. The caller has the drive's lock, or has seen that nobody has it.
     """
-    path = _path(name)
-    if is_held(Path("/dev", name)):
-        return
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # none, or another user's: that user's drive
-        return
-    try:
+    path = _path(node.name, node.diskseq)
+    while (descriptor := _opened(path)) is not None:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(_words(name, _text(descriptor)), flush=True)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        path.unlink(missing_ok=True)
-    finally:
-        os.close(descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print(_words(node.name, _text(descriptor)), flush=True)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                # Another command may have waited too, and begun an erase of its own: its file is not this one.
+                if os.path.samestat(path.stat(), os.fstat(descriptor)):
+                    path.unlink()
+        finally:
+            os.close(descriptor)
 
 
-def _path(name: str) -> Path:
-    sequence = read_text(block_dir(name) / "diskseq") or "0"  # since Linux 5.15
+def _opened(path: Path) -> int | None:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # none, or another user's: that user's drive
+        return None
+
+
+def _path(name: str, diskseq: str | None = None) -> Path:
+    sequence = diskseq or read_text(block_dir(name) / "diskseq") or "unknown"  # since Linux 5.15
     return run_directory() / "erasing" / f"{name}-{sequence}.json"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from drivelab.drives.holders import unescaped
+from drivelab.drives.holders import exports, unescaped
 from drivelab.drives.openers import Host, Wanted, writer
 from drivelab.drives.sysfs import read_text
 
 
 def file_holder(place: tuple[int, int], host: Host, *, beside: str = "") -> str | None:
-    """Return why a file may not be written to, in words: swap space, a loop device over it, a process that writes.
+    """Return why a file may not be written to, in words: swap, a loop device, an export, or a process that writes.
 
     `place` is the device number of its file system and its inode: a file may have other paths, here and in other mount
     name spaces. The loop device `beside` is not counted. None when no use is known.
@@ -20,6 +20,9 @@ def file_holder(place: tuple[int, int], host: Host, *, beside: str = "") -> str 
         name = file.parent.parent.name
         if name != beside and (reason := _loop_over(name, read_text(file) or "", place, host)) is not None:
             return reason
+    for target, path in exports(host):
+        if _place(path, host) == place:
+            return f"it is exported to other hosts by the {target}"
     return writer(Wanted(place=place), host)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from drivelab.config.drives_sheet import SheetRow
 from drivelab.drives import erasing, holders, identity, node, nvme, signatures, sysfs, tools
-from drivelab.drives.lock import Hold, exclusive
+from drivelab.drives.lock import Hold, exclusive, is_held
 from drivelab.drives.node import Node
 from drivelab.drives.openers import Host
 from drivelab.errors import UserError
@@ -59,6 +59,8 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
     `holder`) for longer than PASSING_S. Writes nothing.
     """
     with _opened(row, device) as opened:
+        if not is_held(Path(opened.path)):  # a stage that is running refuses others by its lock
+            erasing.wait_until_ended(opened)
         return _approve(row, opened, own_hold=False)
 
 
@@ -73,6 +75,7 @@ def held(row: SheetRow, device: str) -> Iterator[tuple[HeldDevice, Hold]]:
         _opened(row, device) as opened,
         exclusive(Path(opened.path), row.drive, label=opened.device),
     ):
+        erasing.wait_until_ended(opened)
         _refuse_other(row, opened)
         hold = _hold(row, opened)
         try:
@@ -125,7 +128,6 @@ def _opened(row: SheetRow, device: str) -> Iterator[Node]:
                 f"Enter the path that ends in the namespace's number, such as "
                 f"{device}_{nvme.namespace_id(opened.name)}."
             )
-        erasing.wait_until_ended(opened.name)
         yield opened
 
 

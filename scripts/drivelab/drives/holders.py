@@ -12,6 +12,12 @@ from drivelab.drives.sysfs import block_dir, read_text
 
 SYSTEM_MOUNTS = ("/", "/usr", "/var", "/boot", "/boot/efi")
 """What the host needs to live: no drive below one of them is ever tested."""
+_EXPORTS = {
+    "nvmet/subsystems/*/namespaces/*/device_path": "NVMe target",
+    "target/core/*/*/udev_path": "target",
+    "usb_gadget/*/functions/mass_storage.*/lun.*/file": "USB gadget",
+}
+"""Files of configfs with the path of what is exported: NVMe over fabrics, LIO, USB mass storage."""
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -164,14 +170,21 @@ def _loop(subject: _Subject) -> str | None:
 
 
 def _exported(subject: _Subject) -> str | None:
-    """Targets of NVMe over fabrics and of LIO open their devices without O_EXCL and without a process."""
-    config = subject.host.sys_root / "kernel/config"
-    targets = (("nvmet/subsystems/*/namespaces/*/device_path", "NVMe target"), ("target/core/*/*/udev_path", "target"))
-    for pattern, kind in targets:
-        for file in sorted(config.glob(pattern)):
-            if _names_of_node(read_text(file) or "", subject.host).intersection(subject.nodes):
-                return f"it is exported to other hosts by the {kind} {file.parent.relative_to(config)}"
+    for target, path in exports(subject.host):
+        if _names_of_node(path, subject.host).intersection(subject.nodes):
+            return f"it is exported to other hosts by the {target}"
     return None
+
+
+def exports(host: Host) -> Iterator[tuple[str, str]]:
+    """Yield each target with the path of what it exports, a device or a file.
+
+    A target opens that without O_EXCL and without a process.
+    """
+    config = host.sys_root / "kernel/config"
+    for pattern, kind in _EXPORTS.items():
+        for file in sorted(config.glob(pattern)):
+            yield f"{kind} {file.parent.relative_to(config)}", read_text(file) or ""
 
 
 def _writer(subject: _Subject) -> str | None:

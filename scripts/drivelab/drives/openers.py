@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +12,18 @@ from drivelab.drives import loops, node
 from drivelab.drives.loops import Backing
 from drivelab.drives.node import File
 from drivelab.drives.sysfs import read_text
+
+_KCMP = {"x86_64": 312, "aarch64": 272}
+"""System call number by architecture."""
+_KCMP_FILES = 2
+"""linux/kcmp.h"""
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def share_files(process: int, other: int) -> bool:
+    """Return whether two threads have one table of open files (kcmp(2)); False where the kernel does not say."""
+    number = _KCMP.get(os.uname().machine)
+    return number is not None and _LIBC.syscall(number, process, other, _KCMP_FILES, 0, 0) == 0
 
 
 @dataclass(frozen=True)
@@ -23,6 +36,8 @@ class Host:
     """What a path leads to; raises OSError."""
     backing: Callable[[str], Backing | None] = loops.backing
     """What is behind a loop device; raises OSError where that cannot be asked."""
+    share_files: Callable[[int, int], bool] = share_files
+    """Whether two threads have one table of open files."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +68,27 @@ def writer(wanted: Wanted, host: Host) -> str | None:
     for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - strings are ten times quicker
         if pid == own:
             continue
-        for folder in _tables(f"{host.proc_root}/{pid}"):
+        for folder in _tables(f"{host.proc_root}/{pid}", host):
             if (words := _open_for_writing(folder, wanted, host) or _mapped(folder, wanted, host)) is not None:
                 command = read_text(host.proc_root / pid / "comm") or "unknown"
                 return f"process {pid} ({command}) has {words}"
     return None
 
 
-def _tables(process: str) -> Iterator[str]:
-    """Folders with the open files of a process: its own, and its threads' where its first thread has ended."""
+def _tables(process: str, host: Host) -> Iterator[str]:
+    """Folders with the open files of a process: its own, and those of threads that have a table of their own.
+
+    A thread has one after unshare(CLONE_FILES), and each has where the first thread has ended.
+    """
     yield process
+    own = int(process.rpartition("/")[2])
     try:
-        if not os.listdir(f"{process}/fd"):  # noqa: PTH208
-            own = process.rpartition("/")[2]
-            yield from (f"{process}/task/{thread}" for thread in os.listdir(f"{process}/task") if thread != own)  # noqa: PTH208
-    except OSError:  # the process has ended, or is another user's
+        threads = os.listdir(f"{process}/task")  # noqa: PTH208
+    except OSError:  # the process has ended
         return
+    for thread in threads:
+        if int(thread) != own and not host.share_files(own, int(thread)):
+            yield f"{process}/task/{thread}"
 
 
 def _open_for_writing(folder: str, wanted: Wanted, host: Host) -> str | None:

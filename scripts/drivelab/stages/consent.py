@@ -104,6 +104,7 @@ def _place(path: Path) -> str:
 
 
 _NONE = ""
+_EARLIER = "an earlier version of drivelab wrote it, and it names no host and no project"
 """The fault where there is no entry: nothing is said of it."""
 
 
@@ -111,8 +112,10 @@ def _fault(entry: object, path: Path, others: Sequence[str] = ()) -> str | None:
     """Why an entry is no consent here, in words; None if it is one, for the hosts `others` as well."""
     if entry is None:
         return _NONE
-    if not isinstance(entry, dict) or not {"at", "results", "machine", "hosts"} <= entry.keys():
-        return "an earlier version of drivelab wrote it, and it names no host and no project"
+    if not isinstance(entry, dict) or not {"at", "results", "machine"} <= entry.keys():
+        return _EARLIER
+    if not isinstance(entry.get("hosts"), list) or not all(isinstance(host, str) for host in entry["hosts"]):
+        return _EARLIER
     if entry["results"] != _place(path):
         return f"it is for the results in {entry['results']!a}"
     if entry["machine"] != machine() and this_host() not in entry["hosts"]:

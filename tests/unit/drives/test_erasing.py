@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
@@ -15,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from drivelab.drives import erasing, tools
+from drivelab.drives.node import Node
 from drivelab.errors import UserError
 
 DRIVE = "nvme9n1"
+NODE = Node(-1, DRIVE, "259:9", "unknown")
 START = """
 import sys
 from drivelab.drives import erasing, tools
@@ -83,7 +86,7 @@ def test_an_erase_outlives_its_stage_and_the_next_command_waits(
     while not any(record.stat().st_size for record in (tmp_path / "run/erasing").iterdir()):
         assert program.stage.poll() is None, "the stage ended without a record of its program"
     program.kill_stage()
-    waiting = threading.Thread(target=erasing.wait_until_ended, args=(DRIVE,), daemon=True)
+    waiting = threading.Thread(target=erasing.wait_until_ended, args=(NODE,), daemon=True)
     waiting.start()
     while not (said := capfd.readouterr().out):
         assert waiting.is_alive(), "it did not wait"
@@ -95,7 +98,7 @@ def test_an_erase_outlives_its_stage_and_the_next_command_waits(
     waiting.join(PATIENCE_S)
     assert not waiting.is_alive()
     assert program.has_ended(PATIENCE_S)
-    erasing.wait_until_ended(DRIVE)
+    erasing.wait_until_ended(NODE)
     assert capfd.readouterr().out == ""
     assert list((tmp_path / "run/erasing").iterdir()) == []
 
@@ -103,7 +106,7 @@ def test_an_erase_outlives_its_stage_and_the_next_command_waits(
 def test_other_drives_need_not_wait(tmp_path: Path, programs: list[Program], capfd: pytest.CaptureFixture[str]) -> None:
     programs.append(program := Program(tmp_path, "erasing"))
     program.kill_stage()
-    erasing.wait_until_ended("nvme8n1")
+    erasing.wait_until_ended(Node(-1, "nvme8n1", "259:8", "unknown"))
     assert capfd.readouterr().out == ""
 
 
@@ -125,7 +128,7 @@ def test_an_erase_that_takes_longer_goes_on(tmp_path: Path, capfd: pytest.Captur
     output = erasing.run(DRIVE, "sh", "-c", f"read answer <{gate}", timeout_s=0.01)
     assert output.status == tools.NO_ANSWER
     gate.write_text("go on\n")
-    erasing.wait_until_ended(DRIVE)
+    erasing.wait_until_ended(NODE)
 
 
 def test_without_a_run_directory_nothing_is_erased(tmp_path: Path) -> None:
@@ -133,3 +136,25 @@ def test_without_a_run_directory_nothing_is_erased(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"drive nvme9n1 was not erased: .* cannot be written"):
         erasing.run(DRIVE, "touch", str(tmp_path / "erased"))
     assert not (tmp_path / "erased").exists()
+
+
+def test_a_file_of_the_next_erase_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another command waited too, and began an erase of its own before this one woke."""
+    record = tmp_path / "run/erasing" / f"{DRIVE}-unknown.json"
+    record.parent.mkdir(parents=True)
+    record.touch()
+    lock, locks = fcntl.flock, list[int]()
+
+    def exchange(descriptor: int, operation: int) -> None:
+        lock(descriptor, operation)
+        if not locks:
+            record.unlink()
+            record.write_text("{}")
+        else:
+            monkeypatch.undo()
+            assert record.exists(), "the next erase's file was removed"
+        locks.append(descriptor)
+
+    monkeypatch.setattr(erasing.fcntl, "flock", exchange)
+    erasing.wait_until_ended(NODE)
+    assert len(locks) == 2

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from drivelab.config.drives_sheet import SheetRow
 from drivelab.drives import guard, holders
-from drivelab.drives.node import Node
+from drivelab.drives.file_holders import file_holder
+from drivelab.drives.node import File, Node
 from drivelab.drives.signatures import MEMBERS, Signature, parse
 from drivelab.errors import UserError
 
@@ -90,6 +91,19 @@ def test_a_reading_process_is_no_holder(tmp_path: Path) -> None:
     assert tree.holder("sdz") is None
     tree.opened("sdz", flags="0100001", pid=4712)
     assert tree.holder("sdz") == "process 4712 (qemu-system-x86) has /dev/sdz open for writing"
+
+
+def test_an_image_that_is_exported(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, {})
+    image = tmp_path / "image"
+    image.touch()
+    place = (image.stat().st_dev, image.stat().st_ino)
+    tree.files[str(image)] = File("", "", place)
+    assert file_holder(place, tree.host) is None
+    folder = tree.sys / "kernel/config/target/core/fileio_0/image"
+    folder.mkdir(parents=True)
+    (folder / "udev_path").write_text(f"{image}\n")
+    assert file_holder(place, tree.host) == "it is exported to other hosts by the target target/core/fileio_0/image"
 
 
 def test_partitions_and_mappings_are_no_drives(tmp_path: Path) -> None:

@@ -90,7 +90,9 @@ def test_a_copy_in_another_project_holds_no_consent(tmp_path: Path) -> None:
     refused(tmp_path / "copy", f"for the results in '{tmp_path / 'results'}'")
 
 
-@pytest.mark.parametrize("entry", [{}, {"at": "2025-01-01", "by": "--yes"}, "yes", 1, []])
+@pytest.mark.parametrize("entry", [
+    {}, {"at": "2025-01-01", "by": "--yes"}, {"at": "", "results": "", "machine": "", "hosts": 5}, "yes", 1, [],
+])  # fmt: skip
 def test_the_record_of_an_earlier_version_is_asked_for_again(entry: object, tmp_path: Path) -> None:
     (tmp_path / "consent.json").write_text(json.dumps({"S1": entry}))
     refused(tmp_path, "names no host and no project")
