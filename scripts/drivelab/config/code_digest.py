@@ -50,7 +50,9 @@ def _read(path: Path) -> tuple[str, tuple[str, ...]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "drivelab":
             base = node.module.partition(".")[2]
-            names += [base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)]
+            imported = [f"{base}.{alias.name}".lstrip(".") for alias in node.names]
+            # The library's own top has the version: only what takes a name of it, not a module, depends on that.
+            names += imported if not base and all(map(_path, imported)) else [base, *imported]
         elif isinstance(node, ast.Import):
             names += [a.name.partition(".")[2] for a in node.names if a.name.startswith("drivelab.")]
         elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:

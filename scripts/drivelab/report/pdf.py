@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from drivelab import parent
 from drivelab.errors import UserError
+from drivelab.parent import run
 from drivelab.report.outcome import TONES
 from drivelab.report.view import Banner, Cell, Fact, Figure, Headline, Page, Report, Table, outcomes
 
@@ -57,7 +57,7 @@ def write_pdf(said: dict[str, Any], output: Path) -> None:
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "drivelab.report.typeset", str(output)]
-    done = parent.run(command, input=json.dumps(said, ensure_ascii=False))
+    done = run(command, input=json.dumps(said, ensure_ascii=False))
     if done.returncode:
         raise UserError(
             f"the pages of the tests cannot be laid out: {done.stderr.strip() or 'no memory was left'}; "

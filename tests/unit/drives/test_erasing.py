@@ -88,8 +88,10 @@ def test_an_erase_outlives_its_stage_and_the_next_command_waits(
     program.kill_stage()
     waiting = threading.Thread(target=erasing.wait_until_ended, args=(NODE,), daemon=True)
     waiting.start()
-    while not (said := capfd.readouterr().out):
+    said = ""
+    while not said.endswith("\n"):  # the text and the end of its line may come one after the other
         assert waiting.is_alive(), "it did not wait"
+        said += capfd.readouterr().out
     assert said.startswith(f"drive {DRIVE}: 'sh -c ")
     assert f"(process {program.pid}) is still erasing the drive. The stage that started it was killed" in said
     assert not program.has_ended(0)
