@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+_SETPRIV, _SHELL = (shutil.which(name, path=os.defpath) or name for name in ("setpriv", "sh"))
+"""Of the system, wherever PATH leads."""
 _STILL_THERE = 'test "$PPID" = "$0" && exec "$@"'
 
 
@@ -21,7 +23,7 @@ def ending_with_parent(signal: str) -> list[str]:
     shell, the command would wait for the end of its next parent. The signal comes with the end of the *thread* that
     started the command, so that thread has to wait for it.
     """
-    return ["setpriv", "--pdeathsig", signal, "sh", "-c", _STILL_THERE, str(os.getpid())]
+    return [_SETPRIV, "--pdeathsig", signal, _SHELL, "-c", _STILL_THERE, str(os.getpid())]
 
 
 def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:

@@ -25,10 +25,9 @@ from faults import (
 )
 from leftovers import leftovers
 
-from drivelab.fio.run import run_fio
-from drivelab.process import Timing
+from drivelab.fio import run
+from drivelab.process import Timing, run_program
 from drivelab.recording import writer
-from drivelab.stages import block_device
 from drivelab.stages.measure import measure
 from drivelab.tables.collect import collect
 
@@ -83,9 +82,10 @@ def test_the_clock_jumps(conditioned: FaultStudy, monkeypatch: pytest.MonkeyPatc
         def now(cls, tz: tzinfo | None = None) -> Any:
             return datetime.now(tz) + offset
 
-    def run_fio_by_that_clock(device: Any, job: str, directory: Path, **options: Any) -> Timing:
+    def run_program_by_that_clock(command: Any, directory: Path, *rest: Any, **options: Any) -> Timing:
+        """The clock jumps while fio of round 2 runs, right after it printed its time."""
         nonlocal offset
-        timing = run_fio(device, job, directory, **options)
+        timing = run_program(command, directory, *rest, **options)
         document = json.loads((directory / "fio.json").read_text())
         document["timestamp_ms"] += round(offset.total_seconds() * 1000)
         (directory / "fio.json").write_text(json.dumps(document))
@@ -95,7 +95,7 @@ def test_the_clock_jumps(conditioned: FaultStudy, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(writer, "datetime", Clock)
     monkeypatch.setattr(time, "time", lambda: real_time_s() + offset.total_seconds())
-    monkeypatch.setattr(block_device, "run_fio", run_fio_by_that_clock)
+    monkeypatch.setattr(run, "run_program", run_program_by_that_clock)
     measure(plan, Path("conditioned.json"))
     assert offset == jump
     check_complete(plan, Outcome(0, ""), {}, gaps=0)

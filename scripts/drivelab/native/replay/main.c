@@ -34,7 +34,8 @@ static bool take_cpu(const struct options *options, struct refusal *refusal)
     struct sched_param parameter = {.sched_priority = options->priority};
     /* What comes of this thread, the kernel's own workers of the ring (io-wq) too, is to have no such priority. */
     if (options->priority && sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter))
-        return refuse(refusal, BAD_HOST, "the real-time priority %d is not granted (%s); run as root, or without it",
+        return refuse(refusal, BAD_HOST, "the real-time priority %d is not granted (%s); run as root (in a "
+                      "container: with CAP_SYS_NICE), or without it",
                       options->priority, strerror(errno));
     return true;
 }
