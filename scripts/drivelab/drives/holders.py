@@ -12,8 +12,10 @@ from drivelab.drives.sysfs import block_dir, read_text
 
 SYSTEM_MOUNTS = ("/", "/usr", "/var", "/boot", "/boot/efi")
 """What the host needs to live: no drive below one of them is ever tested."""
+_PASSTHROUGH = "NVMe passthrough target"
 _EXPORTS = {
     "nvmet/subsystems/*/namespaces/*/device_path": "NVMe target",
+    "nvmet/subsystems/*/passthru/device_path": _PASSTHROUGH,
     "target/core/*/*/udev_path": "target",
     "usb_gadget/*/functions/mass_storage.*/lun.*/file": "USB gadget",
 }
@@ -171,9 +173,18 @@ def _loop(subject: _Subject) -> str | None:
 
 def _exported(subject: _Subject) -> str | None:
     for target, path in exports(subject.host):
-        if _names_of_node(path, subject.host).intersection(subject.nodes):
+        names = _names_of_node(path, subject.host)
+        if target.startswith(_PASSTHROUGH):
+            names = _namespaces(Path(path).name, subject.host)
+        if names.intersection(subject.nodes):
             return f"it is exported to other hosts by the {target}"
     return None
+
+
+def _namespaces(controller: str, host: Host) -> set[str]:
+    """Return the block devices of an NVMe controller. Paths of a multipath device are named nvme0c1n1 for nvme0n1."""
+    folders = (host.sys_root / "class/nvme" / controller).glob("nvme*n*")
+    return {re.sub(r"c\d+(?=n)", "", folder.name) for folder in folders}
 
 
 def exports(host: Host) -> Iterator[tuple[str, str]]:

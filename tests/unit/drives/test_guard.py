@@ -79,6 +79,18 @@ def test_hidden_paths_of_native_multipath_are_no_other_devices(tmp_path: Path) -
     assert holders.twins("nvme0n1", tree.host) == []
 
 
+def test_a_namespace_whose_controller_is_exported_whole(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, {"nvme0n1": 1, "nvme1n1": 0})
+    (tree.sys / "class/nvme/nvme5/nvme0c5n1").mkdir(parents=True)
+    folder = tree.sys / "kernel/config/nvmet/subsystems/nqn.x/passthru"
+    folder.mkdir(parents=True)
+    (folder / "device_path").write_text("/dev/nvme5\n")
+    reason = tree.holder("nvme0n1")
+    assert reason is not None
+    assert "exported to other hosts by the NVMe passthrough target" in reason
+    assert tree.holder("nvme1n1") is None
+
+
 def test_a_mount_point_with_spaces_is_told_as_it_is(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {"sdz": 1})
     tree.mount("sdz1")

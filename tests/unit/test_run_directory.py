@@ -1,0 +1,29 @@
+"""The folder for what ends with the host's uptime."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from drivelab.errors import UserError
+from drivelab.run_directory import run_directory
+
+
+def test_a_folder_that_is_missing_or_of_this_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        monkeypatch.setenv("DRIVELAB_RUN_DIR", str(folder))
+        assert run_directory() == folder
+
+
+def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path))
+    owner = tmp_path.stat().st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    if owner == 0:
+        assert run_directory() == tmp_path
+        os.chown(tmp_path, 4712, -1)
+        owner = 4712
+    with pytest.raises(UserError, match=f"belongs to user {owner}.*DRIVELAB_RUN_DIR"):
+        run_directory()
