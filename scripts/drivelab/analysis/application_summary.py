@@ -1,4 +1,4 @@
-"""What the table `summary` says of applications: how long one takes, less being better."""
+"""Make the rows of the table `summary` for applications: how long each takes (less is better)."""
 
 from __future__ import annotations
 
@@ -15,38 +15,41 @@ from drivelab.analysis.verdict import AS_ASKED
 
 METRIC = "duration_s"
 LABEL = "application "
-"""Before the name of an application in a `cell_label`."""
+"""Prefix of an application's name in a `cell_label`."""
 SIMULATED = "simulated from its trace"
-"""In the `statistic` of a duration that is none: no application ran, the replay of its trace stands in for it."""
+"""Part of the `statistic` of a simulated duration: no application ran, its trace was replayed instead."""
 
 
 def application_rows(runs: pd.DataFrame, rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
-    """Rows from table `application_runs`: the median duration of the warm runs of each step of each recording.
+    """Yield a row for each step of each recording: the median duration of its warm runs.
 
-    They are an odd number of runs where these go on until they agree, all of them where the protocol asks for a
-    number. A step that is repeated is told apart by its phase, another step of one application by its number.
-    A step all of whose warm runs are unsound has no row. Raises ValueError for a step without a warm run.
+    `runs` is table `application_runs`. All warm runs count where the protocol asks for a number of runs. Where runs
+    repeat until they agree, an odd number of them counts. The label of a repeated step has its phase; the label of a
+    later step of the same application has the step's number. A step without a sound warm run has no row.
+    Raises ValueError for a step without a warm run.
     """
     steps = runs.groupby(["recording", "application", "step"], sort=False)
     first: dict[tuple[str, str], int] = {}
-    for (recording, name, step), of_step in steps:
-        phase = _phase(of_step)
-        again = first.setdefault((recording, name), step) != step and not phase
-        label = f"{LABEL}{name}{phase}{f' step {step}' if again else ''}"
-        if of_step["cold"].all():
-            raise ValueError(f"{recording}: no run of {label} counts")
-        if of_step["counted"].any():
-            yield _row(label, of_step, rse_threshold_pct)
+    for (recording, name, step), step_runs in steps:
+        phase = _phase(step_runs)
+        is_later_step = first.setdefault((recording, name), step) != step and not phase
+        label = f"{LABEL}{name}{phase}{f' step {step}' if is_later_step else ''}"
+        if step_runs["cold"].all():
+            raise ValueError(f"{recording}: {label} has no warm run")
+        if step_runs["counted"].any():
+            yield _row(label, step_runs, rse_threshold_pct)
 
 
 def _row(label: str, runs: pd.DataFrame, rse_threshold_pct: float) -> dict[str, Any]:
     warm = runs[runs["counted"].astype(bool)].sort_values("repeat")
-    asked = None if warm["asked_passes"].isna().any() else int(warm["asked_passes"].max())
-    used = warm.head(odd(len(warm)) if asked is None else len(warm))
+    requested = None if warm["asked_passes"].isna().any() else int(warm["asked_passes"].max())
+    used = warm.head(odd(len(warm)) if requested is None else len(warm))
     values = [float(value) for value in used[METRIC]]
     enough = len(values) >= FEWEST
     rse_pct = relative_standard_error_pct(values) if enough else None
-    verdict = AS_ASKED[asked] if asked in AS_ASKED and asked == len(values) else rse_verdict(rse_pct, rse_threshold_pct)
+    verdict = rse_verdict(rse_pct, rse_threshold_pct)
+    if requested in AS_ASKED and requested == len(values):
+        verdict = AS_ASKED[requested]
     return row(
         key_of(used),
         label,
@@ -60,16 +63,16 @@ def _row(label: str, runs: pd.DataFrame, rse_threshold_pct: float) -> dict[str, 
         rse_pct=rse_pct,
         spread_low=min(values),
         spread_high=max(values),
-        statistic=_statistic(used, asked),
+        statistic=_statistic(used, requested),
         verdict=gravest([verdict, *taint(used)]),
         taint_reason=taint_reason(used),
     )
 
 
-def _statistic(runs: pd.DataFrame, asked: int | None) -> str:
-    counted = f"median of {len(runs)} warm runs" if asked is None else f"median of {len(runs)} runs"
-    counted = "one run" if len(runs) == 1 else counted
-    return f"{counted}, {SIMULATED}" if runs["simulated_from"].notna().any() else counted
+def _statistic(runs: pd.DataFrame, requested: int | None) -> str:
+    statistic = f"median of {len(runs)} warm runs" if requested is None else f"median of {len(runs)} runs"
+    statistic = "one run" if len(runs) == 1 else statistic
+    return f"{statistic}, {SIMULATED}" if runs["simulated_from"].notna().any() else statistic
 
 
 def _phase(runs: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Which slices of a soak its result is made of."""
+"""Choose the slices of a soak that its result is computed from."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from drivelab.analysis.soundness import sound
 
 @dataclass(frozen=True)
 class CountedSlices:
-    """Rows of table `cells`, in order, and what is said of them."""
+    """The slices that count, as rows of table `cells` in order, and how to describe them."""
 
     slices: pd.DataFrame
     statistic: str
-    """Of an average over them."""
+    """Name of the average over these slices."""
     words: str
-    """What they are, for other statistics."""
+    """Name of the slices, for other statistics."""
     by_own_rule: bool = False
-    """Whether the soak ended because it was steady in them."""
+    """Whether the soak's own stop rule found these slices steady."""
 
 
 def counted_slices(soak: pd.DataFrame) -> CountedSlices:
-    """Of one soak, or of successive soaks of one workload, whose rows are in order and have the column `saturates`.
+    """Return the slices that count of one soak, or of successive soaks of one workload.
 
-    Those of the window where it ended in steady state by its own rule. The last fifth where it saturates a drive, see
-    `saturating`. Else all: its length is what the protocol asks for.
+    `soak` has rows in order, with the column `saturates`. If its own stop rule found steady state, the slices of that
+    window count. If it saturates the drive (see `saturating`), the last fifth counts. Otherwise all slices count,
+    because the protocol sets the length of the soak.
     """
     inside = soak[soak["in_window"].astype(bool)]
     if len(inside):
@@ -39,29 +40,31 @@ def counted_slices(soak: pd.DataFrame) -> CountedSlices:
 
 
 def lacking(cells: pd.DataFrame) -> pd.Series:
-    """For each row of table `cells`, sound or not: whether it is of a soak whose steady-state window lacks a slice,
-    which is unsound or not there."""
+    """Return for each row of `cells` whether it is in a soak whose steady-state window lacks a slice.
+
+    `cells` is table `cells` with its unsound rows. A window lacks a slice that is unsound or missing.
+    """
     windows = cells[(cells["kind"] == "soak") & cells["in_window"].astype(bool)]
     if windows.empty:
         return pd.Series(False, index=cells.index)
-    of_step = ["recording", "step"]
-    rounds = windows.groupby(of_step)["round"]
+    by_step = ["recording", "step"]
+    rounds = windows.groupby(by_step)["round"]
     length = rounds.max() - rounds.min() + 1
-    lacks = sound(windows).groupby(of_step).size().reindex(length.index, fill_value=0) < length
-    steps = pd.MultiIndex.from_frame(cells[of_step])
+    lacks = sound(windows).groupby(by_step).size().reindex(length.index, fill_value=0) < length
+    steps = pd.MultiIndex.from_frame(cells[by_step])
     return pd.Series(steps.isin(lacks.index[lacks]) & (cells["kind"] == "soak").to_numpy(), index=cells.index)
 
 
 def saturating(measured: pd.DataFrame) -> pd.Series:
-    """For each sound row of table `cells`: whether it is of what brings a fresh drive to saturation.
+    """Return for each sound row of table `cells` whether its workload saturates a fresh drive.
 
-    That is a drive that was not filled, in a step that is in no phase, before which no other workload was measured.
+    It does if the drive was not filled, the step is not part of a phase, and no other workload was measured before.
     """
     fresh = ~measured["filled"].astype(bool) & measured["phase"].isna() & measured["point"].isna()
     if not fresh.any():
         return fresh
     firsts = measured.groupby(["recording", "workload"], sort=False)["step"].min()
-    # the first two workloads of a recording tell of each one whether another came before it
+    # the first two workloads of a recording suffice: another workload came before each later one
     ordered = firsts.sort_values(kind="stable").groupby(level="recording", sort=False)
     first, second = (_by_recording(ordered.nth(number)) for number in (0, 1))
     recordings = measured["recording"]

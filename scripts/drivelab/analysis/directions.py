@@ -1,4 +1,4 @@
-"""Cells of two workloads at the same time, of which one only reads and the other only writes, told apart."""
+"""Split cells that run a read workload and a write workload at the same time into one row for each."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ _OF_BOTH = (
     *(f"p{nines}_latency_us" for nines in ("50", "90", "99", "999", "9999", "99999", "999999")),
     "power_w",
 )
-"""What tells of neither alone."""
+"""Columns that cannot be attributed to one of the two workloads."""
 _OTHER = {"read": "write", "write": "read"}
 
 
 def by_direction(cells: pd.DataFrame) -> pd.DataFrame:
-    """Rows of table `cells`, with `cell_label`, in which each cell that has a workload `beside` is two: reads, writes.
+    """Return rows of table `cells` with each cell that has a workload `beside` split in two: reads and writes.
 
-    Their rates and mean latency are those of the direction, which is in the new column `direction` (null elsewhere)
-    and ends their `cell_label`: `RND 8KiB 0/100, beside RND 8KiB 100/0 T2Q8, writes`. `measured_as` is the label of the
-    cell. What is known of both workloads together only, such as percentiles and power, is null.
+    `cells` have `cell_label`. The new column `direction` is read or write for split rows and null for others. A split
+    row has the rates and mean latency of its direction, and a label that ends in it:
+    `RND 8KiB 0/100, beside RND 8KiB 100/0 T2Q8, writes`. `measured_as` is the label of the cell itself. Columns that
+    are known only for both workloads together, such as percentiles and power, are null.
     """
     whole = cells.assign(direction=None, measured_as=cells["cell_label"])
     double = whole["beside"].notna()

@@ -1,4 +1,4 @@
-"""The doubts about many values in few notes: each said once, and numbered, instead of beside every value."""
+"""Collect the doubts about many values in numbered notes, so that each is printed once."""
 
 from __future__ import annotations
 
@@ -7,46 +7,47 @@ from collections.abc import Iterable, Sequence
 
 from drivelab.analysis.taint import causes, worst
 
-_TAINTED = re.compile(r"(?P<who>(?:.+: )?tainted) \((?P<reasons>.+)\)")
+_TAINTED = re.compile(r"(?P<subject>(?:.+: )?tainted) \((?P<reasons>.+)\)")
 _NEXT_REASON = re.compile(r", (?=(?:foreign|throttled|steal|load): )")
 DISTURBED = frozenset({"steal", "load"})
-"""Causes of a taint that are not of the drive: others used the host."""
+"""Causes of a taint outside the drive: others used the host."""
 FOREIGN = "foreign"
 """Cause of a taint: others wrote to the drive."""
 
 
 def numbered(doubts: Iterable[Sequence[str]]) -> tuple[list[tuple[int, ...]], list[str]]:
-    """For the doubts of each value the numbers of their notes, from 1, and the notes in the order of these.
+    """Return the note numbers of each value, from 1, and the notes in this order.
 
-    Doubts that differ in the size of a disturbance alone share a note, which tells the largest.
+    `doubts` has the doubts of each value. Doubts that differ only in the size of a disturbance share a note, which
+    gives the largest.
     """
     notes: dict[str, list[str]] = {}
     marks = []
-    for of_value in doubts:
-        kinds = dict.fromkeys(_kind(doubt) for doubt in of_value)
-        for doubt in of_value:
+    for value_doubts in doubts:
+        kinds = dict.fromkeys(_kind(doubt) for doubt in value_doubts)
+        for doubt in value_doubts:
             notes.setdefault(_kind(doubt), []).append(doubt)
         marks.append(tuple(sorted(list(notes).index(kind) + 1 for kind in kinds)))
-    return marks, [_one_for(found) for found in notes.values()]
+    return marks, [_merged(same_kind) for same_kind in notes.values()]
 
 
 def taint_causes(doubt: str) -> list[str]:
-    """Causes of the taint that a doubt is about; none where it is about something else."""
-    found = _TAINTED.fullmatch(doubt)
-    return causes(_reasons(found)) if found else []
+    """Return the causes of the taint that a doubt names; empty for a doubt about something else."""
+    match = _TAINTED.fullmatch(doubt)
+    return causes(_reasons(match)) if match else []
 
 
 def _kind(doubt: str) -> str:
-    found = _TAINTED.fullmatch(doubt)
-    return f"{found['who']} ({', '.join(causes(_reasons(found)))})" if found else doubt
+    match = _TAINTED.fullmatch(doubt)
+    return f"{match['subject']} ({', '.join(causes(_reasons(match)))})" if match else doubt
 
 
-def _one_for(doubts: list[str]) -> str:
-    found = [match for doubt in dict.fromkeys(doubts) if (match := _TAINTED.fullmatch(doubt))]
-    if len(found) < 2:
+def _merged(doubts: list[str]) -> str:
+    matches = [match for doubt in dict.fromkeys(doubts) if (match := _TAINTED.fullmatch(doubt))]
+    if len(matches) < 2:
         return doubts[0]
-    return f"{found[0]['who']} ({', '.join(worst(one for match in found for one in _reasons(match)))})"
+    return f"{matches[0]['subject']} ({', '.join(worst(reason for match in matches for reason in _reasons(match)))})"
 
 
-def _reasons(found: re.Match[str]) -> list[str]:
-    return _NEXT_REASON.split(found["reasons"])
+def _reasons(match: re.Match[str]) -> list[str]:
+    return _NEXT_REASON.split(match["reasons"])

@@ -1,4 +1,4 @@
-"""What stands out in a recording: detectors with thresholds that have a reason, and the table `findings`."""
+"""Run the detectors over recordings and make the table `findings`."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ DETECTORS: dict[str, Detector] = {
     "queue-depth knee": queue_depth_knee,
     "recovery": recovery_times,
 }
-"""What disturbs a measurement first, then what a drive is like; docs/detectors.md tells of each."""
+"""Detectors of disturbances first, then those of drive characteristics; docs/detectors.md describes each."""
 
 _BY_RECORDING = ("cells", "series", "telemetry", "latency_bins")
 
 
 def findings_table(tables: Mapping[str, pd.DataFrame], detectors: Mapping[str, Detector] = DETECTORS) -> pd.DataFrame:
-    """Table `findings` from `cells` and what there is of `series`, `telemetry`, `latency_bins`, of any recordings.
+    """Make table `findings` of any recordings from `cells` and, if given, `series`, `telemetry`, `latency_bins`.
 
-    A row for each finding; a detector that looked and found nothing has one that says so, and one that has nothing to
-    look at has none. Cells that are not sound count nowhere.
+    Each finding is a row. A detector that finds nothing has one row that says so; a detector without data has none.
+    Unsound cells are excluded.
     """
     columns = SCHEMAS["findings"].names
     groups = {
@@ -50,11 +50,11 @@ def findings_table(tables: Mapping[str, pd.DataFrame], detectors: Mapping[str, D
     }
     rows = []
     for recording, cells in groups["cells"].items():
-        found = {name: one.get(recording, tables[name].head(0)) for name, one in groups.items()}
+        parts = {name: by_recording.get(recording, tables[name].head(0)) for name, by_recording in groups.items()}
         key = {column: cells[column].iloc[0] for column in KEY}
-        evidence = Recording.of(found)
+        evidence = Recording.of(parts)
         if evidence.cells.empty:
             continue
         for name, detector in detectors.items():
-            rows += [{**key, "detector": name, **asdict(one)} for one in detector(evidence)]
+            rows += [{**key, "detector": name, **asdict(finding)} for finding in detector(evidence)]
     return pd.DataFrame(rows, columns=columns)

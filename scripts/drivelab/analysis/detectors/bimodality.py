@@ -1,4 +1,4 @@
-"""Two modes: latencies that are either short or long, and rates that are either high or low."""
+"""Detect levels_found modes: latencies that are either short or long, rates that are either high or low."""
 
 from __future__ import annotations
 
@@ -10,45 +10,47 @@ import pandas as pd
 from scipy.ndimage import gaussian_filter1d
 
 from drivelab.analysis.detectors.courses import Floats
-from drivelab.analysis.detectors.finding import Finding, told_or_nothing
+from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
 from drivelab.analysis.detectors.recording import Recording
 
 BINS_PER_OCTAVE = 8
 SMOOTHING_BINS = 2.0
-"""Standard deviation of the smoothing, a quarter of an octave: modes are told apart from a factor of about 1.8 on, and
-the teeth of a histogram of discrete times are not taken for modes (ours)."""
+"""Standard deviation of the smoothing, a quarter of an octave. It separates modes that differ by a factor of about 1.8
+or more, and does not mistake the teeth of a histogram of discrete times for modes (ours)."""
 MOST_VALLEY = 0.5
-"""Height of the valley between two modes, of the lower one (ours; a plateau has 1)."""
+"""Largest height of the valley between levels_found modes, as a fraction of the lower mode (ours; a plateau has 1)."""
 LEAST_SHARE = 0.05
-"""Part of the I/Os in the smaller mode: what is rarer is a tail, which the percentiles tell of (ours)."""
+"""Smallest share of I/Os in the smaller mode: a rarer one is a tail, which the percentiles show (ours)."""
 LEAST_IOS = 200
-"""With fewer, the valley may be one of chance."""
+"""With fewer I/Os, the valley may be chance."""
 LEAST_SECONDS = 20
 LEAST_RATIO = 1.1
-"""Between two levels of a rate: what the PTS lets a steady rate be off."""
+"""Smallest ratio of levels_found levels of a rate: the deviation that the PTS allows a steady rate."""
 LEAST_SEPARATION = 6.0
-"""Distance between the levels, in standard deviations around them. The best cut of normal values gives 2.7, of even
-ones 3.5 (ours)."""
+"""Smallest distance between the levels, in standard deviations within them. The best cut of normal values gives 2.7,
+of uniform values 3.5 (ours)."""
 LEAST_CHANGES = 4
-"""From one level to the other: a cliff and a recovery are two."""
+"""Smallest number of changes between the levels: a cliff and a recovery are levels_found."""
 
 
 @dataclass(frozen=True)
 class Modes:
-    """The two modes of a distribution that are told apart best."""
+    """The levels_found modes of a distribution with the deepest valley between them."""
 
     valley: float
-    """Height of the valley, of the lower mode: 0 for modes with nothing between them, 1 for none."""
+    """Height of the valley as a fraction of the lower mode: 0 if nothing lies between the modes, 1 without a valley."""
     low_us: float
     high_us: float
-    """Where the modes are highest."""
+    """Peaks of the modes."""
     high_share: float
-    """Part of the I/Os above the valley."""
+    """Share of the I/Os above the valley."""
 
 
 def modes(bins: pd.DataFrame) -> Modes | None:
-    """Of latency bins (latency_ns, count); None where nothing divides the I/Os into parts of `LEAST_SHARE`, or for
-    fewer than `LEAST_IOS`."""
+    """Return the levels_found modes of latency bins (latency_ns, count).
+
+    None for fewer than `LEAST_IOS` I/Os, or if no cut leaves `LEAST_SHARE` of the I/Os on each side.
+    """
     counts = bins["count"].to_numpy(dtype=float)
     total = counts.sum()
     if total < LEAST_IOS:
@@ -65,7 +67,7 @@ def modes(bins: pd.DataFrame) -> Modes | None:
     if not divides.any():
         return None
     valleys = np.where(divides, height / np.minimum(left, right), np.inf)
-    # of a valley without I/O, the middle
+    # cut a valley without I/O in its middle
     lowest_of = np.flatnonzero(valleys <= valleys.min() + 1e-12)
     cut = int(lowest_of[len(lowest_of) // 2])
     latencies_us = 2 ** ((lowest + np.arange(len(height)) + 0.5) / BINS_PER_OCTAVE) / 1000
@@ -79,21 +81,21 @@ def modes(bins: pd.DataFrame) -> Modes | None:
 
 @dataclass(frozen=True)
 class Levels:
-    """The best cut of rates in two."""
+    """The best cut of rates in levels_found."""
 
     low: float
     high: float
     separation: float
-    """Distance in standard deviations within the two parts; infinite where there are none."""
+    """Distance in standard deviations within the levels_found parts; infinite if these are zero."""
     low_share: float
     changes: int
     """From one to the other."""
 
 
 def two_levels(rates: Floats) -> Levels:
-    """Least-squares cut of the logarithms of rates in the order of time; raises ValueError for fewer than two."""
+    """Least-squares cut of the logarithms of rates in the order of time; raises ValueError for fewer than levels_found."""
     if len(rates) < 2:
-        raise ValueError("two levels take two values")
+        raise ValueError("levels_found levels need at least levels_found values")
     logs = np.log(np.maximum(rates, 1.0))  # a second that hung counts as 1 IOPS
     ordered = np.sort(logs)
     number = np.arange(1, len(logs))
@@ -114,57 +116,59 @@ def two_levels(rates: Floats) -> Levels:
 
 
 def bimodality(recording: Recording) -> Iterator[Finding]:
-    """Of latencies for each cell and direction `value` is the depth of the valley between two modes in percent; of the
-    rates of a soak's slices that count, the ratio of two levels."""
-    groups = {place: told for place, one in _bins(recording).items() if (told := modes(one)) is not None}
+    """Find levels_found modes of latencies (by cell and direction) and of rates (in the slices of a soak that count).
+
+    `value` is the depth of the valley between the modes in percent for latencies, the ratio of the levels for rates.
+    """
+    groups = {place: pair for place, bins in _bins(recording).items() if (pair := modes(bins)) is not None}
     found = [
         Finding(
             True,
-            f"latency of {direction}s has two modes: {100 * (1 - one.high_share):.0f} % near {_us(one.low_us)}, "
-            f"{100 * one.high_share:.0f} % near {_us(one.high_us)}",
+            f"latency of {direction}s has levels_found modes: {100 * (1 - pair.high_share):.0f} % near {_us(pair.low_us)}, "
+            f"{100 * pair.high_share:.0f} % near {_us(pair.high_us)}",
             cell_label=label,
             metric="latency_us",
-            value=100 * (1 - one.valley),
+            value=100 * (1 - pair.valley),
             threshold=100 * (1 - MOST_VALLEY),
             unit="%",
         )
-        for (label, direction), one in groups.items()
-        if one.valley <= MOST_VALLEY
+        for (label, direction), pair in groups.items()
+        if pair.valley <= MOST_VALLEY
     ]
-    courses = {label: one for label, one in recording.counted_seconds.items() if len(one) >= LEAST_SECONDS}
+    courses = {label: course for label, course in recording.counted_seconds.items() if len(course) >= LEAST_SECONDS}
     for label, course in courses.items():
-        two = two_levels(course["iops"].to_numpy(dtype=float))
+        levels_found = two_levels(course["iops"].to_numpy(dtype=float))
         if (
-            two.separation >= LEAST_SEPARATION
-            and two.high >= LEAST_RATIO * two.low
-            and LEAST_SHARE <= two.low_share <= 1 - LEAST_SHARE
-            and two.changes >= LEAST_CHANGES
+            levels_found.separation >= LEAST_SEPARATION
+            and levels_found.high >= LEAST_RATIO * levels_found.low
+            and LEAST_SHARE <= levels_found.low_share <= 1 - LEAST_SHARE
+            and levels_found.changes >= LEAST_CHANGES
         ):
-            words = f"the rate goes between {two.low:,.0f} and {two.high:,.0f} IOPS, {two.changes} changes"
+            words = f"the rate goes between {levels_found.low:,.0f} and {levels_found.high:,.0f} IOPS, {levels_found.changes} changes"
             found.append(
                 Finding(
-                    True, words, label, "iops", two.high / two.low, LEAST_RATIO, "ratio",
+                    True, words, label, "iops", levels_found.high / levels_found.low, LEAST_RATIO, "ratio",
                     float(course["begin_s"].iloc[0]), float(course["end_s"].iloc[-1]),
                 )
             )  # fmt: skip
     looked = [f"the latencies of {len(groups)} cells and directions"] * bool(groups)
     looked += [f"the rates of {len(courses)} soaks"] * bool(courses)
-    nothing = Finding(False, f"no two modes in {' nor in '.join(looked)}") if looked else None
-    yield from told_or_nothing(found, nothing)
+    nothing = Finding(False, f"no levels_found modes in {' nor in '.join(looked)}") if looked else None
+    yield from findings_or_nothing(found, nothing)
 
 
 def _us(latency_us: float) -> str:
-    """To the width of a bin of the modes, a tenth."""
+    """Format a latency to two significant digits, about the width of a bin of the modes (a tenth)."""
     digits = max(1 - int(np.floor(np.log10(latency_us))), 0) if latency_us > 0 else 0
     return f"{round(latency_us, 1 - int(np.floor(np.log10(latency_us)))):,.{digits}f} µs"
 
 
 def _bins(recording: Recording) -> dict[tuple[str, str], pd.DataFrame]:
-    """Latency bins by label and direction, of what counts."""
+    """Return {(label, direction): latency bins} of the rounds and slices that count."""
     place = ["step", "round", "cell"]
     if not recording.counted or recording.latency_bins.empty:
         return {}
-    labels = pd.concat([one[[*place, "cell_label"]] for one in recording.counted])
+    labels = pd.concat([rows[[*place, "cell_label"]] for rows in recording.counted])
     bins = recording.latency_bins[[*place, "direction", "latency_ns", "count"]].merge(labels, on=place)
     groups = bins.astype({"direction": object}).groupby(["cell_label", "direction"])
-    return {(str(label), str(direction)): one for (label, direction), one in groups}
+    return {(str(label), str(direction)): rows for (label, direction), rows in groups}

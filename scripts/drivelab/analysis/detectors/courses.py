@@ -1,4 +1,4 @@
-"""The rate of a recording over time: what detectors look for dips, slow spells and disturbances in."""
+"""Compute the rate of a recording over time, for detectors of dips, slow spells and disturbances."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pandas as pd
 
 LOCAL = 61
-"""Samples that tell what rate is usual at a time: a minute of one-second samples, so that a slow spell of up to half of
-it stands out, and a change of level is followed within as much (ours)."""
+"""Samples that define the usual rate at a time: a minute of one-second samples. A slow spell of up to half a minute
+stands out, and the usual rate follows a change of level within half a minute (ours)."""
 SLOWEST_SAMPLE_S = 5.0
-"""Slices longer than this show no course: a detector of what lasts seconds has nothing to look at (ours)."""
+"""Slices longer than this are too coarse for detectors of events that last seconds (ours)."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,16 +21,16 @@ _PLACE = ["step", "round", "cell"]
 
 
 def rates_of_soaks(series: pd.DataFrame) -> pd.DataFrame:
-    """Columns step, round, cell, time_s and iops (reads and writes) of the soaks in the table of a recording."""
+    """Return columns step, round, cell, time_s, iops (reads and writes) of the soaks in table `series`."""
     soaks = series[series["kind"] == "soak"]
     return soaks.groupby([*_PLACE, "time_s"], as_index=False)["iops"].sum()
 
 
 def seconds(soak: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
-    """Columns begin_s, end_s (of the measurement) and iops (reads and writes) of a soak, in the order of time.
+    """Return the course of a soak in time order: begin_s, end_s (of the measurement), iops (reads and writes).
 
-    `soak` are its rows of table `cells`, `rates` those of the recording's soaks. From the one-second series, else from
-    slices of up to `SLOWEST_SAMPLE_S`, else without rows.
+    `soak` has its rows of table `cells`; `rates` is from `rates_of_soaks`. The course comes from the one-second series,
+    or else from slices of up to `SLOWEST_SAMPLE_S`; without either it is empty.
     """
     found = rates.merge(soak[[*_PLACE, "elapsed_s"]], on=_PLACE).sort_values(["elapsed_s", "time_s"])
     if len(found):
@@ -42,31 +42,34 @@ def seconds(soak: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
 
 
 def local_median(values: Floats, width: int = LOCAL) -> Floats:
-    """Of the `width` values around each, fewer at both ends."""
+    """Return the median of the `width` values around each value, of fewer at both ends; shape (n,)."""
     rolling = pd.Series(values).rolling(width, center=True, min_periods=1)
     return np.asarray(rolling.median(), dtype=float)
 
 
 def local_quantile(values: Floats, quantile: float, width: int = LOCAL) -> Floats:
-    """As `local_median`, of another part of the values."""
+    """Return a quantile of the `width` values around each value, as `local_median` does for the median."""
     rolling = pd.Series(values).rolling(width, center=True, min_periods=1)
     return np.asarray(rolling.quantile(quantile, interpolation="higher"), dtype=float)
 
 
 def relative_course(loops: pd.DataFrame, courses: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Columns begin_s, end_s, relative (1: as usual at the time), of_whole (1: as usual in the soak or loop) of a
-    recording, in the order of time.
+    """Return the rates of a recording relative to the usual rate, in time order.
 
-    Of a soak, whose course is as `seconds` has it, what is usual at a time is the local median; of a cell of a loop,
-    the median of its rounds. Rates of different workloads can so be put beside each other.
+    Columns: begin_s, end_s, relative (1: the usual rate at this time), of_whole (1: the usual rate of the soak or
+    loop). The usual rate is the local median for a soak (`courses` are from `seconds`), and the median of its rounds
+    for a cell of a loop. This makes rates of different workloads comparable.
     """
-    parts = [_relative(one, local_median(one["iops"].to_numpy(dtype=float)), one["iops"].median()) for one in courses]
+    parts = [
+        _relative(course, local_median(course["iops"].to_numpy(dtype=float)), course["iops"].median())
+        for course in courses
+    ]
     if len(loops):
         usual = loops.groupby(["step", "cell_label"])["iops"].transform("median").to_numpy(dtype=float)
         end_s = loops["elapsed_s"] + loops["runtime_s"]
         cells = pd.DataFrame({"begin_s": loops["elapsed_s"], "end_s": end_s, "iops": loops["iops"]})
         parts.append(_relative(cells, usual, usual))
-    parts = [one for one in parts if len(one)]
+    parts = [part for part in parts if len(part)]
     if not parts:
         return pd.DataFrame({"begin_s": [], "end_s": [], "relative": [], "of_whole": []}, dtype=float)
     return pd.concat(parts).sort_values("begin_s", kind="stable").reset_index(drop=True)
@@ -80,12 +83,14 @@ def _relative(course: pd.DataFrame, usual: Floats, usual_of_whole: Floats | floa
 
 
 def spells(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """First index and the one after the last of each unbroken stretch of True."""
+    """Return (first, end) of each unbroken stretch of True; `end` is the index after the last."""
     edges = np.flatnonzero(np.diff(np.r_[False, flags, False].astype(np.int8)))
     return [(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]
 
 
 def robust_sigma(values: Floats) -> float:
-    """Standard deviation of the bulk of normal values: 1.4826 times the median absolute deviation (Hampel, Journal of
-    the American Statistical Association 69, 1974)."""
+    """Estimate the standard deviation of normal values from their median absolute deviation.
+
+    The factor is 1.4826 (Hampel, Journal of the American Statistical Association 69, 1974).
+    """
     return float(1.4826 * np.median(np.abs(values - np.median(values))))

@@ -1,4 +1,4 @@
-"""Dips that come back by the clock: garbage collection, a refresh, a log that is written out."""
+"""Detect periodic dips of the rate, as from garbage collection, a refresh, or a log that is flushed."""
 
 from __future__ import annotations
 
@@ -10,89 +10,89 @@ import pandas as pd
 from scipy import stats
 
 from drivelab.analysis.detectors.courses import Floats, local_quantile, spells
-from drivelab.analysis.detectors.finding import Finding, told_or_nothing
+from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
 from drivelab.analysis.detectors.recording import Recording
 
 LEAST_DEPTH_PCT = 10.0
-"""A second this much below what is usual is a dip: the PTS lets a steady rate be so far off its average either way."""
+"""A second this far below the usual rate is a dip: the PTS allows a steady rate this deviation from its average."""
 USUAL = 0.6
-"""Quantile of the minute around that is usual: the median would be the bottom of dips that take half of the time."""
+"""Quantile of the surrounding minute that is the usual rate. The median would be inside dips that take half the time."""
 SIGMAS = 3.5
-"""It must stand out from the noise too: of normal noise one second in 2000 does."""
+"""A dip must also exceed the noise by this many standard deviations: one second in 2000 of normal noise does."""
 LEAST_DIPS = 6
-"""Five distances: with fewer, dips by chance look regular too often (ours, measured in the tests)."""
+"""Six dips have five distances: with fewer, random dips look regular too often (ours, measured in the tests)."""
 MOST_VARIATION = 0.2
-"""Standard deviation of the distances between dips, of their mean: 1 where they come by chance (a Poisson process), 0
-by the clock; a period of three to four seconds, seen by whole seconds, comes to 0.15 (ours)."""
+"""Standard deviation of the distances between dips, as a fraction of their mean: 1 for random dips (a Poisson process),
+0 for exactly periodic ones. A period of three to four seconds, sampled each second, gives 0.15 (ours)."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Dips of one course."""
+    """The dips of one course."""
 
     dips: int
     period_s: float
-    """Median distance from the begin of one to that of the next."""
+    """Median distance between the starts of successive dips."""
     variation: float
-    """Standard deviation of the distances, of their mean."""
+    """Standard deviation of the distances, as a fraction of their mean."""
     depth_pct: float
-    """How far the median dip lies below what is usual."""
+    """How far the median dip lies below the usual rate."""
     begin_s: float
     end_s: float
 
 
 def clock_of_dips(course: pd.DataFrame) -> Clock | None:
-    """The dips of a course (begin_s, end_s, iops), or None if there are fewer than `LEAST_DIPS`."""
+    """Return the dips of a course (begin_s, end_s, iops), or None for fewer than `LEAST_DIPS`."""
     iops = course["iops"].to_numpy(dtype=float)
     usual = local_quantile(iops, USUAL)
     relative = np.divide(iops, usual, out=np.ones_like(iops), where=usual > 0)
     if not len(relative):
         return None
     least = max(LEAST_DEPTH_PCT / 100, SIGMAS * _sigma_above(relative))
-    found = spells(relative < 1 - least)
-    if len(found) < LEAST_DIPS:
+    dips = spells(relative < 1 - least)
+    if len(dips) < LEAST_DIPS:
         return None
-    begins_s = course["begin_s"].to_numpy(dtype=float)[[begin for begin, _ in found]]
+    begins_s = course["begin_s"].to_numpy(dtype=float)[[begin for begin, _ in dips]]
     distances_s = np.diff(begins_s)
-    depths = [1 - relative[begin:end].min() for begin, end in found]
+    depths = [1 - relative[begin:end].min() for begin, end in dips]
     return Clock(
-        dips=len(found),
+        dips=len(dips),
         period_s=float(np.median(distances_s)),
         variation=float(distances_s.std() / distances_s.mean()),
         depth_pct=100 * float(np.median(depths)),
         begin_s=float(begins_s[0]),
-        end_s=float(course["end_s"].iloc[found[-1][1] - 1]),
+        end_s=float(course["end_s"].iloc[dips[-1][1] - 1]),
     )
 
 
 def _sigma_above(relative: Floats) -> float:
-    """Standard deviation of normal values by those above their quantile `USUAL`, which is 1: dips are not of them."""
+    """Estimate the standard deviation from the values above the quantile `USUAL`, which is 1; dips lie below it."""
     above = relative[relative >= 1] - 1
     middle, usual = stats.norm.ppf([(1 + USUAL) / 2, USUAL])
     return float(np.median(above) / (middle - usual)) if len(above) else 0.0
 
 
 def periodic_dips(recording: Recording) -> Iterator[Finding]:
-    """In each soak's slices that count: `value` is the period in seconds.
+    """Find periodic dips in the slices of each soak that count; `value` is the period in seconds.
 
-    Seconds show periods of two and more; what is shorter shows as another one or not at all.
+    One-second samples show periods of two seconds or more. A shorter period appears as a longer one or not at all.
     """
-    courses = {label: one for label, one in recording.counted_seconds.items() if len(one) >= 2 * LEAST_DIPS}
-    clocks = {label: clock_of_dips(one) for label, one in courses.items()}
+    courses = {label: course for label, course in recording.counted_seconds.items() if len(course) >= 2 * LEAST_DIPS}
+    clocks = {label: clock_of_dips(course) for label, course in courses.items()}
     found = [
         Finding(
             True,
-            f"{one.dips} dips, one every {one.period_s:.3g} s, by {one.depth_pct:.0f} %",
+            f"{clock.dips} dips, one every {clock.period_s:.3g} s, by {clock.depth_pct:.0f} %",
             cell_label=label,
             metric="iops",
-            value=one.period_s,
+            value=clock.period_s,
             unit="s",
-            begin_s=one.begin_s,
-            end_s=one.end_s,
+            begin_s=clock.begin_s,
+            end_s=clock.end_s,
         )
-        for label, one in clocks.items()
-        if one is not None and one.variation <= MOST_VARIATION
+        for label, clock in clocks.items()
+        if clock is not None and clock.variation <= MOST_VARIATION
     ]
-    seconds = sum(len(one) for one in courses.values())
-    nothing = Finding(False, f"no dips by the clock in {seconds} seconds of soaks") if courses else None
-    yield from told_or_nothing(found, nothing)
+    seconds = sum(len(course) for course in courses.values())
+    nothing = Finding(False, f"no periodic dips in {seconds} seconds of soaks") if courses else None
+    yield from findings_or_nothing(found, nothing)

@@ -1,4 +1,4 @@
-"""Drift: values that are to be repeats of each other, yet rise or fall throughout."""
+"""Detect drift: repeats that rise or fall throughout."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ import numpy as np
 from scipy import stats
 
 from drivelab.analysis.detectors.courses import Floats
-from drivelab.analysis.detectors.finding import Finding, told_or_nothing
+from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
 from drivelab.analysis.detectors.recording import Recording
 
 LEAST_VALUES = 8
-"""With fewer, the test of Mann and Kendall cannot reach its level in a recording of many cells."""
+"""With fewer values, the Mann-Kendall test cannot reach its level in a recording of many cells."""
 MOST_VALUES = 20
-"""A long course is averaged to so many blocks: seconds that follow each other are alike, and the test, which takes them
-for independent, would see trends everywhere (ours)."""
+"""A long course is averaged to this many blocks: the test assumes independent values, but successive seconds are
+correlated and would show trends everywhere (ours)."""
 FALSE_ALARM = 0.01
-"""Chance that a recording of values without a trend has one somewhere."""
+"""Chance of at least one false trend in a recording without any."""
 HUNG = 1e-3
-"""A rate below this part of the largest counts as this part: a hang has no logarithm, and says no more than that
-(ours)."""
+"""Smallest rate, as a fraction of the largest: a lower rate counts as this one, because zero has no logarithm (ours)."""
 LEAST_DRIFT_PCT = 5.0
-"""From first to last; half of what the steady-state rule of the PTS lets pass (ours)."""
+"""Smallest drift from first to last value; half of what the steady-state rule of the PTS allows (ours)."""
 
 
 @dataclass(frozen=True)
 class Trend:
-    """Of values in order."""
+    """The trend of values in order."""
 
     drift_pct: float
-    """Rise from the first value to the last, of the first, by the line of Theil and Sen through the logarithms (the
-    median of all slopes between two values: Sen, Journal of the American Statistical Association 63, 1968): a fall is
-    so never one by more than 100 %."""
+    """Rise from first to last value, in percent of the first, by the Theil-Sen line through the logarithms (the median
+    of all slopes between two values: Sen, Journal of the American Statistical Association 63, 1968). With logarithms a
+    fall cannot exceed 100 %."""
     chance: float
-    """Of an order so monotone without a trend, two-sided (Mann, Econometrica 13, 1945; Kendall's tau with time)."""
+    """Two-sided p-value of so monotone an order without a trend (Mann, Econometrica 13, 1945; Kendall's tau with
+    time)."""
     values: int
 
 
 def trend(values: Floats) -> Trend:
-    """Raises ValueError for fewer than two values."""
+    """Return the trend of `values`, shape (n,); raises ValueError for fewer than two."""
     if len(values) < 2:
-        raise ValueError("a trend takes two values")
+        raise ValueError("a trend needs at least two values")
     times = np.arange(len(values), dtype=float)
     largest = float(values.max())
     logarithms = np.log(np.maximum(values / largest, HUNG)) if largest > 0 else np.zeros(len(values))
@@ -53,41 +53,41 @@ def trend(values: Floats) -> Trend:
 
 
 def blocks(values: Floats, most: int = MOST_VALUES) -> Floats:
-    """Means of equal stretches, `most` of them; shorter courses as they are."""
+    """Return the means of `most` equal stretches of `values`, or `values` if there are no more than `most`."""
     if len(values) <= most:
         return values
     return np.array([part.mean() for part in np.array_split(values, most)])
 
 
 def drift(recording: Recording) -> Iterator[Finding]:
-    """Over the rounds that are repeats, and over the slices of soaks that count: `value` is the drift in percent."""
+    """Find drift in rounds that are repeats and in the slices of soaks that count; `value` is the drift in percent."""
     courses = {
-        label: (one["iops"], one["elapsed_s"].min(), (one["elapsed_s"] + one["runtime_s"]).max())
-        for label, one in recording.rounds.items()
-        if len(one) >= LEAST_VALUES
+        label: (rounds["iops"], rounds["elapsed_s"].min(), (rounds["elapsed_s"] + rounds["runtime_s"]).max())
+        for label, rounds in recording.rounds.items()
+        if len(rounds) >= LEAST_VALUES
     }
     courses |= {
-        label: (one["iops"], one["begin_s"].min(), one["end_s"].max())
-        for label, one in recording.counted_seconds.items()
-        if len(one) >= LEAST_VALUES
+        label: (course["iops"], course["begin_s"].min(), course["end_s"].max())
+        for label, course in recording.counted_seconds.items()
+        if len(course) >= LEAST_VALUES
     }
     chance = FALSE_ALARM / max(len(courses), 1)
     trends = {label: trend(blocks(iops.to_numpy(dtype=float))) for label, (iops, _, _) in courses.items()}
     found = [
         Finding(
             True,
-            f"{'rises' if one.drift_pct > 0 else 'falls'} by {abs(one.drift_pct):.1f} % from begin to end "
-            f"(Mann-Kendall p = {one.chance:.1g})",
+            f"{'rises' if found_trend.drift_pct > 0 else 'falls'} by {abs(found_trend.drift_pct):.1f} % from begin to "
+            f"end (Mann-Kendall p = {found_trend.chance:.1g})",
             cell_label=label,
             metric="iops",
-            value=one.drift_pct,
+            value=found_trend.drift_pct,
             threshold=LEAST_DRIFT_PCT,
             unit="%",
             begin_s=float(courses[label][1]),
             end_s=float(courses[label][2]),
         )
-        for label, one in trends.items()
-        if one.chance < chance and abs(one.drift_pct) >= LEAST_DRIFT_PCT
+        for label, found_trend in trends.items()
+        if found_trend.chance < chance and abs(found_trend.drift_pct) >= LEAST_DRIFT_PCT
     ]
     nothing = Finding(False, f"no drift in the values of {len(courses)} cells") if courses else None
-    yield from told_or_nothing(found, nothing)
+    yield from findings_or_nothing(found, nothing)

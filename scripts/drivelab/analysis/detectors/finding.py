@@ -1,4 +1,4 @@
-"""What a detector says."""
+"""The result of a detector."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from drivelab.analysis.detectors.recording import Recording
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of table `findings`, but for the key of its recording and the detector's name; the columns are told of in
-    `drivelab.tables.result_schemas`."""
+    """A row of table `findings` without the recording's key and the detector's name.
+
+    `drivelab.tables.result_schemas` describes the columns.
+    """
 
     found: bool
     words: str
@@ -25,13 +27,13 @@ class Finding:
 
 
 Detector = Callable[[Recording], Iterable[Finding]]
-"""Findings in one recording, or one that says that there is nothing; none where there is nothing to look at."""
+"""Returns the findings in one recording, or one finding that says "nothing found"; no finding without data."""
 
 
-def told_or_nothing(found: Iterable[Finding], nothing: Finding | None) -> Iterator[Finding]:
-    """What was found, or else the finding that there is nothing; that is None where nothing could be looked at."""
-    found = list(found)
-    if found:
-        yield from found
+def findings_or_nothing(findings: Iterable[Finding], nothing: Finding | None) -> Iterator[Finding]:
+    """Yield the findings, or `nothing` if there are none; `nothing` is None if there was no data to check."""
+    findings = list(findings)
+    if findings:
+        yield from findings
     elif nothing is not None:
         yield nothing

@@ -1,4 +1,4 @@
-"""The knee of a sweep of queue depths: from where on more outstanding I/Os only wait longer."""
+"""Detect the knee of a queue-depth sweep: the depth above which more outstanding I/Os only wait longer."""
 
 from __future__ import annotations
 
@@ -8,40 +8,42 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from drivelab.analysis.detectors.finding import Finding, told_or_nothing
+from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
 from drivelab.analysis.detectors.levels import CERTAIN, alike_but, combined
 from drivelab.analysis.detectors.recording import Recording
 
 LEAST_DEPTHS = 4
-"""A knee has two straight parts, of two points each."""
+"""A knee joins two straight parts of at least two points each."""
 MOST_GAIN_PCT = 10.0
-"""By so much IOPS may rise from the knee to the deepest queue, else there is none: what the PTS lets a steady rate be
-off its average (ours)."""
+"""Largest rise of IOPS from the knee to the deepest queue: the deviation that the PTS allows a steady rate (ours)."""
 LEAST_RISE_PCT = 25.0
-"""By so much IOPS must rise from the shallowest queue to the ceiling. A drive that a queue saturates does several I/Os
-at once, and rises by a good factor; scatter alone has a largest value, too, and a curve of its own up to it (ours)."""
+"""Smallest rise of IOPS from the shallowest queue to the ceiling. A drive that does several I/Os at once rises by a
+large factor before a queue saturates it; scatter alone rises too, but by less (ours)."""
 
 
 @dataclass(frozen=True)
 class Knee:
-    """Of one sweep."""
+    """The knee of one sweep."""
 
     depth: int
-    """Where the normalised curve of IOPS over the logarithm of depth lies farthest above its diagonal (Satopää et al.,
-    Finding a "Kneedle" in a Haystack, ICDCS Workshops 2011); a measured one."""
+    """The measured depth at which the normalised curve of IOPS over log depth lies farthest above its diagonal (Satopää
+    et al., Finding a "Kneedle" in a Haystack, ICDCS Workshops 2011)."""
     iops: float
     gain_pct: float
-    """Rise of IOPS from there to the largest at a deeper queue; 0 for a fall."""
+    """Rise of IOPS from the knee to the largest value at a deeper queue; 0 for a fall."""
     saturation_depth: float
-    """Where the asymptotes cross: the ceiling over the rate of a single I/O (Denning and Buzen, The Operational
-    Analysis of Queueing Network Models, ACM Computing Surveys 10, 1978); NaN where the sweep does not begin at 1."""
+    """Depth at which the asymptotes cross: the ceiling divided by the rate at depth 1 (Denning and Buzen, The
+    Operational Analysis of Queueing Network Models, ACM Computing Surveys 10, 1978). NaN if the sweep does not begin at
+    depth 1."""
     deepest: int
 
 
 def find_knee(sweep: pd.DataFrame) -> Knee | None:
-    """Of cells that differ in depth only (columns queue_depth, iops, and relative_error where it is known); None for
-    fewer than `LEAST_DEPTHS` depths, and where IOPS do not rise with depth, by `LEAST_RISE_PCT` and by more than
-    scatter explains."""
+    """Return the knee of cells that differ only in queue depth, or None.
+
+    Columns: queue_depth, iops, and optionally relative_error. None for fewer than `LEAST_DEPTHS` depths, and unless
+    IOPS rise with depth by at least `LEAST_RISE_PCT` and by more than scatter explains.
+    """
     ordered = sweep.reindex(columns=["queue_depth", "iops", "relative_error"]).groupby("queue_depth").last()
     depths, iops = ordered.index.to_numpy(dtype=float), ordered["iops"].to_numpy(dtype=float)
     if len(depths) < LEAST_DEPTHS:
@@ -63,18 +65,18 @@ def find_knee(sweep: pd.DataFrame) -> Knee | None:
 
 
 def queue_depth_knee(recording: Recording) -> Iterator[Finding]:
-    """Of each workload and number of threads: `value` is the depth (per thread) of the knee."""
-    found, looked = [], 0
+    """Find the knee for each workload and number of threads; `value` is its queue depth per thread."""
+    found, sweeps = [], 0
     for sweep in alike_but(recording.levels, "queue_depth"):
-        one = find_knee(sweep)
-        looked += sweep["queue_depth"].nunique() >= LEAST_DEPTHS
-        if one is None or one.gain_pct > MOST_GAIN_PCT or one.depth >= one.deepest:
+        knee = find_knee(sweep)
+        sweeps += sweep["queue_depth"].nunique() >= LEAST_DEPTHS
+        if knee is None or knee.gain_pct > MOST_GAIN_PCT or knee.depth >= knee.deepest:
             continue
-        label = str(sweep.loc[sweep["queue_depth"] == one.depth, "cell_label"].iloc[-1])
-        asymptotes = "" if np.isnan(one.saturation_depth) else f"; the asymptotes cross at {one.saturation_depth:.1f}"
-        gain = f"IOPS rise by {one.gain_pct:.0f} % at most, up to depth {one.deepest}"
-        words = f"from depth {one.depth} on {gain}{asymptotes}"
-        found.append(Finding(True, words, label, "queue_depth", float(one.depth), None, "I/Os"))
-    words = f"no knee in {looked} sweeps of depth: IOPS rise to the end, or hardly"
-    nothing = Finding(False, words) if looked else None
-    yield from told_or_nothing(found, nothing)
+        label = str(sweep.loc[sweep["queue_depth"] == knee.depth, "cell_label"].iloc[-1])
+        asymptotes = "" if np.isnan(knee.saturation_depth) else f"; the asymptotes cross at {knee.saturation_depth:.1f}"
+        gain = f"IOPS rise by {knee.gain_pct:.0f} % at most, up to depth {knee.deepest}"
+        words = f"from depth {knee.depth} on {gain}{asymptotes}"
+        found.append(Finding(True, words, label, "queue_depth", float(knee.depth), None, "I/Os"))
+    words = f"no knee in {sweeps} queue-depth sweeps: IOPS rise up to the deepest queue, or hardly rise at all"
+    nothing = Finding(False, words) if sweeps else None
+    yield from findings_or_nothing(found, nothing)

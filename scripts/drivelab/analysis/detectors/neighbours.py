@@ -1,4 +1,4 @@
-"""Disturbance by neighbours: rates that fall while others have the CPU."""
+"""Detect disturbance by neighbours: rates that fall while others use the CPU."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from drivelab.analysis.detectors.timeline import Values, beside, chance_of_fall,
 from drivelab.analysis.taint import LOAD_LIMIT_PCT, STEAL_LIMIT_PCT
 
 LEAST_FALL_PCT = 5.0
-"""What is less changes no result: the relative standard error that repeats may have."""
+"""A smaller fall changes no result: it is within the relative standard error that repeats may have."""
 CHANCE = 0.01
-"""Most that a fall by chance may be likely."""
+"""Largest accepted probability that the fall is chance."""
 LEAST_DISTURBED, LEAST_USUAL = 3, 5
-"""Samples on both sides of a comparison: with fewer the test cannot reach `CHANCE`."""
+"""Samples needed on each side of the comparison: with fewer, the test cannot reach `CHANCE`."""
 _CAUSES = (
     ("steal_pct", STEAL_LIMIT_PCT, "CPU time was stolen by the hypervisor"),
     ("load_pct", LOAD_LIMIT_PCT, "CPU time was used by other programs"),
 )
-"""Column, the percentage from which on a cell is tainted, and what it means."""
+"""Column, the percentage above which a cell is tainted, and words for a finding."""
 
 
 def neighbours(recording: Recording) -> Iterator[Finding]:
-    """For each of stolen time and load by others: `value` is how far the rate is lower during it, in percent.
+    """Find rates that fall during stolen CPU time, and during load by others; `value` is the fall in percent.
 
-    Rates are parts of what is usual at the time, see `relative_course`: what lasts longer than half a minute of a soak
-    becomes usual. Seconds where the telemetry was sampled, else cells with what was noted of them.
+    Rates are relative to the usual rate at the time, see `relative_course`: in a soak, a disturbance of more than half
+    a minute becomes usual itself. With sampled telemetry the detector compares seconds, otherwise whole cells.
     """
     for column, limit_pct, words in _CAUSES:
-        relative, taken_pct, begins_s, ends_s = _beside(recording, column)
+        relative, taken_pct, begins_s, ends_s = _rates_and_disturbance(recording, column)
         known = ~np.isnan(taken_pct)
         if not known.any():
             continue
         disturbed, usual = relative[known & (taken_pct > limit_pct)], relative[known & (taken_pct <= limit_pct)]
         most_pct = float(np.nanmax(taken_pct))
         if len(disturbed) < LEAST_DISTURBED or len(usual) < LEAST_USUAL:
-            missing = "no calm time to compare with" if len(usual) < LEAST_USUAL else "too little to matter"
-            yield Finding(False, f"at most {most_pct:.0f} % of the {words}: {missing}", metric=column)
+            why = "no undisturbed time to compare with" if len(usual) < LEAST_USUAL else "too little to matter"
+            yield Finding(False, f"at most {most_pct:.0f} % of the {words}: {why}", metric=column)
             continue
         fall_pct = 100 * (1 - float(np.median(disturbed)) / float(np.median(usual)))
         found = fall_pct >= LEAST_FALL_PCT and chance_of_fall(disturbed, usual) < CHANCE
@@ -58,14 +58,14 @@ def neighbours(recording: Recording) -> Iterator[Finding]:
         )
 
 
-def _beside(recording: Recording, column: str) -> tuple[Values, Values, Values, Values]:
-    """Relative rates, what others took at the time, begin and end."""
-    course, told = recording.relative, samples(recording)
+def _rates_and_disturbance(recording: Recording, column: str) -> tuple[Values, Values, Values, Values]:
+    """Return relative rates, the percentage that others took, begin and end in s; each of shape (n,)."""
+    course, telemetry = recording.relative, samples(recording)
     begins_s, ends_s = (course[name].to_numpy(dtype=float) for name in ("begin_s", "end_s"))
     relative = course["relative"].to_numpy(dtype=float)
-    if told[column].notna().any():
-        return relative, beside((begins_s + ends_s) / 2, told, column, "forward"), begins_s, ends_s
+    if telemetry[column].notna().any():
+        return relative, beside((begins_s + ends_s) / 2, telemetry, column, "forward"), begins_s, ends_s
     cells = recording.cells.sort_values("elapsed_s")
     firsts = np.searchsorted(cells["elapsed_s"].to_numpy(dtype=float), (begins_s + ends_s) / 2, side="right") - 1
-    noted = cells[column].to_numpy(dtype=float)
-    return relative, noted[firsts] if len(noted) else np.full(len(relative), np.nan), begins_s, ends_s
+    by_cell = cells[column].to_numpy(dtype=float)
+    return relative, by_cell[firsts] if len(by_cell) else np.full(len(relative), np.nan), begins_s, ends_s

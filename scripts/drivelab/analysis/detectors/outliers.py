@@ -1,4 +1,4 @@
-"""Runs and rounds that lie apart from the others, and slow spells within a soak."""
+"""Detect outliers among runs and rounds, and slow spells within a soak."""
 
 from __future__ import annotations
 
@@ -9,31 +9,35 @@ import pandas as pd
 from scipy import stats
 
 from drivelab.analysis.detectors.courses import Floats, local_median, robust_sigma, spells
-from drivelab.analysis.detectors.finding import Finding, told_or_nothing
+from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
 from drivelab.analysis.detectors.recording import Recording
 
 MODIFIED_Z = 3.5
-"""0.6745 times the distance from the median, in median absolute deviations (Iglewicz and Hoaglin, How to Detect and
-Handle Outliers, ASQC 1993)."""
+"""Modified z-score above which a value may be an outlier: 0.6745 times the distance from the median, in median absolute
+deviations (Iglewicz and Hoaglin, How to Detect and Handle Outliers, ASQC 1993)."""
 MODIFIED_Z_OF_OTHERS = 5.0
-"""The same with the largest of the deviations of all cells of the recording (ours, measured: see docs/detectors.md)."""
+"""The same, with the largest median absolute deviation of all cells of the recording (ours, measured: see
+docs/detectors.md)."""
 LEAST_OFF_PCT = 5.0
-"""What is nearer to the median changes no result: half of what the steady-state rule of the PTS lets pass (ours)."""
+"""A value closer to the median changes no result: half of what the steady-state rule of the PTS allows (ours)."""
 FALSE_ALARM = 0.01
-"""Chance that a recording of undisturbed normal values has an outlier. With five rounds the modified z alone would call
-one in six of them so; an outlier must also be out of the reach of what the others predict (`chances`)."""
+"""Chance of an outlier in a recording of undisturbed normal values. With five rounds, the modified z-score alone would
+flag one recording in six; an outlier must also be improbable given the other values (`chances`)."""
 MOST_SHARE = 1 / 3
-"""Of the rounds of a cell: more than these are no outliers, but another level (ours)."""
+"""Largest share of a cell's rounds that can be outliers: more rounds are another level (ours)."""
 LEAST_VALUES = 5
-"""With fewer, nothing can be told to be apart."""
+"""With fewer values, no outlier can be detected."""
 SLOW_PCT = 20.0
-"""A second this much below what is usual is slow; the PTS lets a whole steady-state window spread so far."""
+"""A second this far below the usual rate is slow; the PTS allows the values of a steady-state window this spread."""
 LEAST_SLOW_S, MOST_SLOW_S = 3, 30
-"""A slow spell is no single hiccup, and no new level: within a minute it must be over (ours)."""
+"""A slow spell is longer than a single hiccup and short enough not to be a new level (ours)."""
 
 
 def modified_z(values: Floats) -> Floats:
-    """Of each value; infinite beside others that are all alike, 0 where it is one of them."""
+    """Return the modified z-score of each value, shape (n,).
+
+    If more than half of the values are equal, these have 0 and all others infinity.
+    """
     distance = values - np.median(values)
     spread = float(np.median(np.abs(distance)))
     if spread > 0:
@@ -42,55 +46,61 @@ def modified_z(values: Floats) -> Floats:
 
 
 def chances(values: Floats) -> Floats:
-    """For each value, the chance that normal values have an outlier as far off as it; 1 for all but the farthest third.
+    """Return for each value the chance that normal values have an outlier this far off; shape (n,).
 
-    By the generalised extreme studentised deviates of Rosner (Technometrics 25, 1983): the value farthest from the mean
-    is put beside all others, by Student's t for each of as many as there are; then the next one, without the first, and
-    so on. A value is an outlier if it or one that is taken out after it is one: so two cannot hide each other.
+    The method is Rosner's generalised extreme studentised deviate (Technometrics 25, 1983). It tests the value farthest
+    from the mean against all others, by Student's t times the number of values; then it removes the value and tests the
+    next one. A value is an outlier if it or a value removed later is one, so two outliers cannot hide each other. Only
+    the farthest third is tested; all other values have chance 1.
     """
     found, left = np.ones(len(values)), np.arange(len(values))
-    taken: list[int] = []
+    removed: list[int] = []
     steps: list[float] = []
-    while len(taken) < max(int(MOST_SHARE * len(values)), 1) and len(left) > 3:
+    while len(removed) < max(int(MOST_SHARE * len(values)), 1) and len(left) > 3:
         rest = values[left]
         off = np.abs(rest - rest.mean())
-        place = int(np.argmax(off >= (1 - 1e-9) * off.max()))  # the first of equals, whatever the rounding
+        place = int(np.argmax(off >= (1 - 1e-9) * off.max()))  # the first of equal values, despite rounding
         others = np.delete(rest, place)
         distance = abs(float(rest[place] - others.mean()))
         spread = float(others.std(ddof=1)) * np.sqrt(1 + 1 / len(others))
-        one = 2 * float(stats.t.sf(distance / spread, len(others) - 1)) if spread > 0 else float(distance == 0)
-        steps.append(min(len(rest) * one, 1.0))
-        taken.append(int(left[place]))
+        chance = 2 * float(stats.t.sf(distance / spread, len(others) - 1)) if spread > 0 else float(distance == 0)
+        steps.append(min(len(rest) * chance, 1.0))
+        removed.append(int(left[place]))
         left = np.delete(left, place)
-    found[taken] = np.minimum.accumulate(steps[::-1])[::-1]
+    found[removed] = np.minimum.accumulate(steps[::-1])[::-1]
     return found
 
 
 def outlier_runs(recording: Recording) -> Iterator[Finding]:
-    """`value` is the deviation from the median in percent, or the length of a slow spell in seconds."""
-    groups = {label: one for label, one in recording.rounds.items() if len(one) >= LEAST_VALUES}
-    courses = {label: one for label, one in recording.counted_seconds.items() if len(one) > 2 * LEAST_SLOW_S}
-    tested = sum(len(one) for one in groups.values())
-    rates = [one["iops"].to_numpy(dtype=float) for one in groups.values()]
-    widest = max((_relative_mad(one) for one in rates), default=0.0)
-    chance = FALSE_ALARM / 2 / max(len(groups), 1)  # half of it is for cells that are judged beside the others
-    found = [row for label, one in groups.items() for row in _outliers(label, one, chance, widest)]
-    found += [row for label, one in courses.items() for row in _slow_spells(label, one)]
-    looked = [f"{tested} values of rounds"] * bool(groups)
-    looked += [f"{sum(len(one) for one in courses.values())} seconds of soaks"] * bool(courses)
-    nothing = Finding(False, f"no outlier in {' and '.join(looked)}") if looked else None
-    yield from told_or_nothing(found, nothing)
+    """Find outlying rounds and slow spells.
+
+    `value` is the deviation from the median in percent, or the length of a slow spell in seconds.
+    """
+    groups = {label: rounds for label, rounds in recording.rounds.items() if len(rounds) >= LEAST_VALUES}
+    courses = {label: course for label, course in recording.counted_seconds.items() if len(course) > 2 * LEAST_SLOW_S}
+    tested = sum(len(rounds) for rounds in groups.values())
+    widest = max((_relative_mad(rounds["iops"].to_numpy(dtype=float)) for rounds in groups.values()), default=0.0)
+    chance = FALSE_ALARM / 2 / max(len(groups), 1)  # the other half is for cells judged by the widest scatter
+    found = [row for label, rounds in groups.items() for row in _outliers(label, rounds, chance, widest)]
+    found += [row for label, course in courses.items() for row in _slow_spells(label, course)]
+    checked = [f"{tested} values of rounds"] * bool(groups)
+    checked += [f"{sum(len(course) for course in courses.values())} seconds of soaks"] * bool(courses)
+    nothing = Finding(False, f"no outlier in {' and '.join(checked)}") if checked else None
+    yield from findings_or_nothing(found, nothing)
 
 
 def _relative_mad(values: Floats) -> float:
-    """Median absolute deviation of the median."""
+    """Return the median absolute deviation as a fraction of the median."""
     usual = float(np.median(values))
     return float(np.median(np.abs(values - usual))) / usual if usual > 0 else 0.0
 
 
 def _outliers(label: str, rounds: pd.DataFrame, chance: float, widest: float) -> Iterator[Finding]:
-    """An outlier is one for all cells together (`chance`), or for its own and beside `widest`, the largest relative MAD
-    of them: five rounds alone tell too little of their scatter."""
+    """Yield the outliers among the rounds of a cell.
+
+    An outlier passes the level for all cells together (`chance`), or both the level of its own cell and the z-score
+    with `widest`, the largest relative MAD of all cells: five rounds alone show their scatter too poorly.
+    """
     values = rounds["iops"].to_numpy(dtype=float)
     usual = float(np.median(values))
     scores, by_chance = modified_z(values), chances(values)
@@ -101,7 +111,7 @@ def _outliers(label: str, rounds: pd.DataFrame, chance: float, widest: float) ->
         if abs(off_pct) < LEAST_OFF_PCT:
             continue
         row = rounds.iloc[int(index)]
-        far = f"modified z {scores[index]:.0f}" if np.isfinite(scores[index]) else "all others are alike"
+        far = f"modified z {scores[index]:.0f}" if np.isfinite(scores[index]) else "all others are equal"
         yield Finding(
             True,
             f"round {row['round']} is {abs(off_pct):.0f} % {'above' if off_pct > 0 else 'below'} the median of "
@@ -121,7 +131,7 @@ def _slow_spells(label: str, course: pd.DataFrame) -> Iterator[Finding]:
     usual = local_median(iops)
     relative = np.divide(iops, usual, out=np.ones_like(iops), where=usual > 0)
     least = max(SLOW_PCT / 100, MODIFIED_Z * robust_sigma(relative))
-    enclosed = [(b, e) for b, e in spells(relative < 1 - least) if b > 0 and e < len(iops)]  # else maybe another level
+    enclosed = [(b, e) for b, e in spells(relative < 1 - least) if b > 0 and e < len(iops)]  # others may be a new level
     begins_s, ends_s = (course[name].to_numpy(dtype=float) for name in ("begin_s", "end_s"))
     slow = [
         (float(ends_s[e - 1] - begins_s[b]), b, e)
@@ -132,7 +142,7 @@ def _slow_spells(label: str, course: pd.DataFrame) -> Iterator[Finding]:
         return
     longest_s, begin, end = max(slow)
     down_pct = 100 * (1 - float(np.median(relative[begin:end])))
-    also = f", the longest of {len(slow)} such spells" if len(slow) > 1 else ""
+    also = f"; the longest of {len(slow)} such spells" if len(slow) > 1 else ""
     yield Finding(
         True,
         f"{longest_s:.0f} s in a row were {down_pct:.0f} % slower than the time around them{also}",

@@ -1,4 +1,4 @@
-"""What detectors look at: the tables of one recording, and its rates over time."""
+"""The data that detectors use: the tables of one recording, and its rates over time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drivelab.tables.schemas import SCHEMAS
 
 @dataclass(frozen=True)
 class Recording:
-    """The tables of one recording; those that it does not have are empty."""
+    """The tables of one recording; missing tables are empty."""
 
     cells: pd.DataFrame
     """Sound rows of table `cells`, with the column `saturates`."""
@@ -28,10 +28,10 @@ class Recording:
 
     @classmethod
     def of(cls, tables: Mapping[str, pd.DataFrame]) -> Recording:
-        """From tables of one recording; `cells` must be there."""
+        """Make one from the tables of a recording, of which `cells` is required."""
         cells = tables["cells"]
         measured = sound(cells)
-        # to choose rows, which detectors do all the time, takes long with the strings of Arrow and with many blocks
+        # detectors select rows often, which is slow with Arrow strings and with many blocks
         strings = {name: object for name, kind in measured.dtypes.items() if kind == "str"}
         measured = measured.astype(strings).copy()
         others = {name: tables[name] for name in ("series", "telemetry", "latency_bins") if name in tables}
@@ -39,39 +39,39 @@ class Recording:
 
     @cached_property
     def loops(self) -> pd.DataFrame:
-        """Warm rounds of loops."""
+        """Return the warm rounds of loops."""
         return self.cells[(self.cells["kind"] == "loop") & ~self.cells["cold"].astype(bool)]
 
     @cached_property
     def soaks(self) -> dict[str, pd.DataFrame]:
-        """Slices of each soak by `cell_label`, in order; successive soaks of one workload are one."""
+        """Return {cell_label: slices of the soak in order}; successive soaks of one workload are one soak."""
         soaks = self.cells[self.cells["kind"] == "soak"].sort_values(["step", "round"])
         return {str(label): soak for label, soak in soaks.groupby("cell_label", sort=False)}
 
     @cached_property
     def seconds(self) -> dict[str, pd.DataFrame]:
-        """The course of each soak: begin_s and end_s of the measurement, iops; by `cell_label`."""
+        """Return {cell_label: course of the soak} with begin_s, end_s (of the measurement), iops."""
         rates = rates_of_soaks(self.series)
         return {label: seconds(soak, rates) for label, soak in self.soaks.items()}
 
     @cached_property
     def rounds(self) -> dict[str, pd.DataFrame]:
-        """Rounds of loops that are repeats of each other, by `cell_label`."""
+        """Return {cell_label: rounds of the loop that are repeats of each other}."""
         return repeated_rounds(self.loops)
 
     @cached_property
     def counted(self) -> list[pd.DataFrame]:
-        """The rows of each cell that its result is made of: rounds that are repeats, slices that count."""
-        return [*self.rounds.values(), *(counted_slices(one).slices for one in self.soaks.values())]
+        """Return the rows of each cell that its result uses: rounds that are repeats, slices that count."""
+        return [*self.rounds.values(), *(counted_slices(soak).slices for soak in self.soaks.values())]
 
     @cached_property
     def levels(self) -> pd.DataFrame:
-        """What each cell comes to, see `cell_levels`."""
+        """Return the level of each cell, see `cell_levels`."""
         return cell_levels(self.counted)
 
     @cached_property
     def counted_seconds(self) -> dict[str, pd.DataFrame]:
-        """Of `seconds` those of the slices that count: a fresh drive on its way to saturation is to change."""
+        """Return `seconds` of the slices that count only: before, a fresh drive changes on its way to saturation."""
         found = {}
         for label, soak in self.soaks.items():
             counted = counted_slices(soak).slices
@@ -82,7 +82,7 @@ class Recording:
 
     @cached_property
     def relative(self) -> pd.DataFrame:
-        """Rates of the whole recording as parts of what is usual at the time: see `relative_course`."""
+        """Return the rates of the whole recording relative to the usual rate, see `relative_course`."""
         return relative_course(self.loops, self.seconds.values())
 
 

@@ -1,4 +1,4 @@
-"""Rounds of loops that are repeats of each other."""
+"""Choose the rounds of loops that are repeats of each other."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from drivelab.analysis.recovery import without_idle_time
 from drivelab.tables.steps import RELATIVE_STANDARD_ERROR, ROUNDS
 
 WINDOW = 5
-"""Last rounds of a loop that ends in steady state: before, a drive is on its way to it (SNIA PTS)."""
+"""Rounds that count at the end of a loop until steady state: before them, the drive still settles (SNIA PTS)."""
 
 
 def repeated_rounds(loops: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Warm rounds of loops in table `cells`, with `cell_label`, by that label and in their order.
+    """Return {cell_label: warm rounds in order} of the loops in table `cells` with `cell_label`.
 
-    All warm rounds where they are asked for as repeats, the last five where the loop looks for steady state. Not those
-    of a phase: what is between them changes the drive on purpose.
+    All warm rounds count where the protocol repeats them; the last five count where the loop runs until steady state.
+    Rounds of a phase are left out: the steps between them change the drive on purpose.
     """
     loops = loops[loops["phase"].isna() & ~without_idle_time(loops)].sort_values("round")
     found = {}

@@ -1,4 +1,4 @@
-"""Telemetry put beside the rates of a recording."""
+"""Align telemetry with the rates of a recording."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from scipy import stats
 from drivelab.analysis.detectors.recording import Recording
 
 FARTHEST_S = 30.0
-"""A sample says nothing of times further away: temperature is read every few seconds, and moves over minutes (ours)."""
+"""Largest distance of a sample that applies to a time: temperature is read every few seconds and changes over minutes
+(ours)."""
 
 Values = npt.NDArray[np.float64]
 
 
 def samples(recording: Recording) -> pd.DataFrame:
-    """Rows of table `telemetry` with at_s, seconds of the measurement, in their order; empty without cells to tell."""
+    """Return table `telemetry` in time order with at_s, seconds of the measurement; empty without cells."""
     cells, telemetry = recording.cells, recording.telemetry
     if cells.empty or telemetry.empty:
         return telemetry.assign(at_s=pd.Series(dtype=float)).head(0)
@@ -28,13 +29,14 @@ def samples(recording: Recording) -> pd.DataFrame:
 
 
 def beside(
-    times_s: Values, told: pd.DataFrame, column: str, direction: Literal["backward", "forward", "nearest"]
+    times_s: Values, telemetry: pd.DataFrame, column: str, direction: Literal["backward", "forward", "nearest"]
 ) -> Values:
-    """What `column` of `told` (with at_s, in order) says at each of the times, which are in order; NaN where nothing.
+    """Return the value of a telemetry column at each time, shape (n,); NaN without a sample within FARTHEST_S.
 
-    `forward` takes the next sample, for what is told of the time since an earlier one.
+    `times_s` and `telemetry` (from `samples`) are in order. `forward` takes the next sample, for columns that describe
+    the time since the previous sample.
     """
-    known = told.loc[told[column].notna(), ["at_s", column]]
+    known = telemetry.loc[telemetry[column].notna(), ["at_s", column]]
     if known.empty or not len(times_s):
         return np.full(len(times_s), np.nan)
     found = pd.merge_asof(
@@ -44,5 +46,8 @@ def beside(
 
 
 def chance_of_fall(slow: Values, usual: Values) -> float:
-    """Of values that low by chance, were both alike (Mann and Whitney, Annals of Mathematical Statistics 18, 1947)."""
+    """Return the chance that `slow` is this much below `usual` if both have one distribution.
+
+    The test is that of Mann and Whitney (Annals of Mathematical Statistics 18, 1947).
+    """
     return float(stats.mannwhitneyu(slow, usual, alternative="less").pvalue)
