@@ -73,9 +73,7 @@ def inference(
     directions; `confidence` is a fraction. If neither side has scatter above ROUNDING, the ratio is exact: the interval
     has no width, and the p-values are 0 or 1.
     """
-    basis_variances, comparison_variances = (
-        factors**2 * side.variances / side.counts for side in (basis, comparison)
-    )
+    basis_variances, comparison_variances = (factors**2 * side.variances / side.counts for side in (basis, comparison))
     variances = basis_variances + comparison_variances
     errors = np.sqrt(variances)
     known, exact = np.isfinite(errors), errors == 0

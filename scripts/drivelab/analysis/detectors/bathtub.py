@@ -74,9 +74,7 @@ def compare_mixes(mixes: pd.DataFrame) -> list[Bathtub]:
     ]
 
 
-def _compare_mix(
-    read_share_pct: int, rates: tuple[float, float, float], errors: tuple[float, float, float]
-) -> Bathtub:
+def _compare_mix(read_share_pct: int, rates: tuple[float, float, float], errors: tuple[float, float, float]) -> Bathtub:
     """Compare a mix with the line; `rates` are IOPS of mix, pure reads, pure writes; `errors` are fractions of them."""
     share, (iops, reads, writes) = read_share_pct / 100, rates
     mix_error, read_error, write_error = errors

@@ -1,4 +1,4 @@
-"""Detect levels_found modes: latencies that are either short or long, rates that are either high or low."""
+"""Detect two modes: latencies that are either short or long, rates that are either high or low."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ SMOOTHING_BINS = 2.0
 """Standard deviation of the smoothing, a quarter of an octave. It separates modes that differ by a factor of about 1.8
 or more, and does not mistake the teeth of a histogram of discrete times for modes (ours)."""
 MOST_VALLEY = 0.5
-"""Largest height of the valley between levels_found modes, as a fraction of the lower mode (ours; a plateau has 1)."""
+"""Largest height of the valley between two modes, as a fraction of the lower mode (ours; a plateau has 1)."""
 LEAST_SHARE = 0.05
 """Smallest share of I/Os in the smaller mode: a rarer one is a tail, which the percentiles show (ours)."""
 LEAST_IOS = 200
 """With fewer I/Os, the valley may be chance."""
 LEAST_SECONDS = 20
 LEAST_RATIO = 1.1
-"""Smallest ratio of levels_found levels of a rate: the deviation that the PTS allows a steady rate."""
+"""Smallest ratio of two levels of a rate: the deviation that the PTS allows a steady rate."""
 LEAST_SEPARATION = 6.0
 """Smallest distance between the levels, in standard deviations within them. The best cut of normal values gives 2.7,
 of uniform values 3.5 (ours)."""
 LEAST_CHANGES = 4
-"""Smallest number of changes between the levels: a cliff and a recovery are levels_found."""
+"""Smallest number of changes between the levels: a cliff and a recovery are two."""
 
 
 @dataclass(frozen=True)
 class Modes:
-    """The levels_found modes of a distribution with the deepest valley between them."""
+    """The two modes of a distribution with the deepest valley between them."""
 
     valley: float
     """Height of the valley as a fraction of the lower mode: 0 if nothing lies between the modes, 1 without a valley."""
@@ -47,7 +47,7 @@ class Modes:
 
 
 def modes(bins: pd.DataFrame) -> Modes | None:
-    """Return the levels_found modes of latency bins (latency_ns, count).
+    """Return the two modes of latency bins (latency_ns, count).
 
     None for fewer than `LEAST_IOS` I/Os, or if no cut leaves `LEAST_SHARE` of the I/Os on each side.
     """
@@ -81,21 +81,24 @@ def modes(bins: pd.DataFrame) -> Modes | None:
 
 @dataclass(frozen=True)
 class Levels:
-    """The best cut of rates in levels_found."""
+    """The best cut of rates in two."""
 
     low: float
     high: float
     separation: float
-    """Distance in standard deviations within the levels_found parts; infinite if these are zero."""
+    """Distance in standard deviations within the two parts; infinite if these are zero."""
     low_share: float
     changes: int
     """From one to the other."""
 
 
 def two_levels(rates: Floats) -> Levels:
-    """Least-squares cut of the logarithms of rates in the order of time; raises ValueError for fewer than levels_found."""
+    """Cut the logarithms of rates, in time order, into two levels by least squares.
+
+    Raises ValueError for fewer than two rates.
+    """
     if len(rates) < 2:
-        raise ValueError("levels_found levels need at least levels_found values")
+        raise ValueError("two levels need at least two values")
     logs = np.log(np.maximum(rates, 1.0))  # a second that hung counts as 1 IOPS
     ordered = np.sort(logs)
     number = np.arange(1, len(logs))
@@ -116,7 +119,7 @@ def two_levels(rates: Floats) -> Levels:
 
 
 def bimodality(recording: Recording) -> Iterator[Finding]:
-    """Find levels_found modes of latencies (by cell and direction) and of rates (in the slices of a soak that count).
+    """Find two modes of latencies (by cell and direction) and of rates (in the slices of a soak that count).
 
     `value` is the depth of the valley between the modes in percent for latencies, the ratio of the levels for rates.
     """
@@ -124,7 +127,7 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
     found = [
         Finding(
             True,
-            f"latency of {direction}s has levels_found modes: {100 * (1 - pair.high_share):.0f} % near {_us(pair.low_us)}, "
+            f"latency of {direction}s has two modes: {100 * (1 - pair.high_share):.0f} % near {_us(pair.low_us)}, "
             f"{100 * pair.high_share:.0f} % near {_us(pair.high_us)}",
             cell_label=label,
             metric="latency_us",
@@ -137,23 +140,23 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
     ]
     courses = {label: course for label, course in recording.counted_seconds.items() if len(course) >= LEAST_SECONDS}
     for label, course in courses.items():
-        levels_found = two_levels(course["iops"].to_numpy(dtype=float))
+        levels = two_levels(course["iops"].to_numpy(dtype=float))
         if (
-            levels_found.separation >= LEAST_SEPARATION
-            and levels_found.high >= LEAST_RATIO * levels_found.low
-            and LEAST_SHARE <= levels_found.low_share <= 1 - LEAST_SHARE
-            and levels_found.changes >= LEAST_CHANGES
+            levels.separation >= LEAST_SEPARATION
+            and levels.high >= LEAST_RATIO * levels.low
+            and LEAST_SHARE <= levels.low_share <= 1 - LEAST_SHARE
+            and levels.changes >= LEAST_CHANGES
         ):
-            words = f"the rate goes between {levels_found.low:,.0f} and {levels_found.high:,.0f} IOPS, {levels_found.changes} changes"
+            words = f"the rate goes between {levels.low:,.0f} and {levels.high:,.0f} IOPS, {levels.changes} changes"
             found.append(
                 Finding(
-                    True, words, label, "iops", levels_found.high / levels_found.low, LEAST_RATIO, "ratio",
+                    True, words, label, "iops", levels.high / levels.low, LEAST_RATIO, "ratio",
                     float(course["begin_s"].iloc[0]), float(course["end_s"].iloc[-1]),
                 )
             )  # fmt: skip
-    looked = [f"the latencies of {len(groups)} cells and directions"] * bool(groups)
-    looked += [f"the rates of {len(courses)} soaks"] * bool(courses)
-    nothing = Finding(False, f"no levels_found modes in {' nor in '.join(looked)}") if looked else None
+    checked = [f"the latencies of {len(groups)} cells and directions"] * bool(groups)
+    checked += [f"the rates of {len(courses)} soaks"] * bool(courses)
+    nothing = Finding(False, f"no two modes in {' or in '.join(checked)}") if checked else None
     yield from findings_or_nothing(found, nothing)
 
 

@@ -16,7 +16,7 @@ from drivelab.analysis.detectors.recording import Recording
 LEAST_DEPTH_PCT = 10.0
 """A second this far below the usual rate is a dip: the PTS allows a steady rate this deviation from its average."""
 USUAL = 0.6
-"""Quantile of the surrounding minute that is the usual rate. The median would be inside dips that take half the time."""
+"""Quantile of the surrounding minute that is the usual rate. The median lies inside dips that take half the time."""
 SIGMAS = 3.5
 """A dip must also exceed the noise by this many standard deviations: one second in 2000 of normal noise does."""
 LEAST_DIPS = 6

@@ -20,7 +20,7 @@ correlated and would show trends everywhere (ours)."""
 FALSE_ALARM = 0.01
 """Chance of at least one false trend in a recording without any."""
 HUNG = 1e-3
-"""Smallest rate, as a fraction of the largest: a lower rate counts as this one, because zero has no logarithm (ours)."""
+"""Smallest rate, as a fraction of the largest: lower rates count as this one, as zero has no logarithm (ours)."""
 LEAST_DRIFT_PCT = 5.0
 """Smallest drift from first to last value; half of what the steady-state rule of the PTS allows (ours)."""
 
