@@ -1,8 +1,9 @@
-"""Writes by others during a measurement: the kernel's count minus the measurement's own count.
+"""Detect writes by others during a measurement: the kernel's count minus the measurement's own count.
 
-The kernel counts at completion, before the program learns of it (block/blk-mq.c, blk_update_request), and fio and the
-replay engine wait for what is in flight before they end and count it. So the two counts are equal to the byte, and no
-difference is tolerated. That holds for jobs without `ramp_time`, during which fio counts nothing; drivelab has none.
+The kernel counts at completion, before the program learns of it (block/blk-mq.c, blk_update_request). fio and the
+replay engine wait for all I/Os in flight before they end, and count them. So the two counts are equal to the byte, and
+no difference is tolerated. This holds for jobs without `ramp_time`, during which fio counts nothing; drivelab uses no
+`ramp_time`.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def own_writes(written: int, discarded: int = 0, failed_written: int = 0, failed
 
 
 def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
-    """Return `foreign_written_bytes` and `foreign_discarded_bytes` of a journal line; nothing where it has no counts.
+    """Return `foreign_written_bytes` and `foreign_discarded_bytes` of a journal line; empty if it has no counts.
 
-    Below zero the kernel counted less than the program says it wrote.
+    A negative value means that the kernel counted less than the program reports.
     """
     if KERNEL not in line or OWN not in line:
         return {}
@@ -43,7 +44,7 @@ def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
 
 
 def foreign_words(summary: Mapping[str, float]) -> str | None:
-    """Return `foreign_writes` in words, or None if the counts agree or are missing."""
+    """Describe the result of `foreign_writes` in words; None if the counts agree or are missing."""
     excess = {verb: summary.get(f"foreign_{kind}_bytes", 0.0) for kind, verb in _KINDS.items()}
     more = [f"{verb} {format_amount(size)}" for verb, size in excess.items() if size > 0]
     fewer = [f"{format_amount(-size)} {kind}" for kind, size in zip(_KINDS, excess.values(), strict=True) if size < 0]

@@ -1,4 +1,4 @@
-"""What workloads, cells and metrics are called in the tables."""
+"""Name workloads, cells and metrics in the tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCORES = {"score": "score", "figure_of_merit": "score"}
 
 UNITS = {**_SPEEDS, **_TIMES, **_SCORES}
 KINDS = {metric: kind for kind, known in (("speed", _SPEEDS), ("time", _TIMES), ("score", _SCORES)) for metric in known}
-"""Whether more is better (speed, score) or less is (time)."""
+"""Kind of each metric: more is better for speed and score, less is better for time."""
 
 _NAMED_BY = [
     "recording", "kind", "step", "cell", "workload", "threads", "queue_depth", "phase", "phase_value", "phase_pass",
@@ -35,93 +35,96 @@ _NAMED_BY = [
 def workload(
     pattern: str, block_size_bytes: int, read_share_pct: int, block_size_max_bytes: float | None = None
 ) -> str:
-    """Name in the words of the PTS, for example `RND 4KiB 65/35`, of a workload that is told by these alone.
+    """Return the PTS name, for example `RND 4KiB 65/35`, of a workload that these arguments fully describe.
 
-    `block_size_max_bytes` is missing (None or NaN) but for a range of sizes. Rows of the tables have the whole name in
-    their column `workload`.
+    `block_size_max_bytes` is None or NaN unless the workload has a range of sizes. The column `workload` of the tables
+    has the complete name of any workload.
     """
     largest = None if pd.isna(block_size_max_bytes) else int(block_size_max_bytes)  # type: ignore[arg-type]
     return Cell(pattern, read_share_pct, block_size_bytes, 1, 1, block_size_max_bytes=largest).workload
 
 
 def demand(threads: int, queue_depth: int) -> str:
-    """What is added to a workload that is measured at several numbers of threads and depths, for example `T4Q32`."""
+    """Return the suffix of a workload that is measured at several thread counts or queue depths, such as `T4Q32`."""
     return f"T{threads}Q{queue_depth}"
 
 
 def cell_labels(cells: pd.DataFrame) -> list[str]:
-    """For each row of table `cells` its column `cell_label`: unique in its recording and as short as can be.
+    """Return the column `cell_label` for each row of table `cells`: unique in its recording, and short.
 
-    All rows of the recordings must be there, unsound ones too: a name depends on the others. Of the columns it needs
-    recording, kind, step, cell, workload, threads, queue_depth, phase, phase_value, phase_pass, point. The workload is
-    enough as a rule. Threads and depth are added where they vary, but at points (MAX, MID, MIN), which are chosen anew
-    in every recording; then the turn of a repeated step where it varies: `RND 4KiB 0/100, wait 5s`,
-    `RND 8KiB 65/35, MAX`; then the kind of step, then its number, where a workload comes back in a later step. A soak
-    that goes on with the workload of the soak just before has its name: the PTS write saturation is one stretch, whose
-    end is measured with the full histogram.
+    `cells` must have all rows of its recordings, unsound ones too, because a label depends on the others. Columns:
+    recording, kind, step, cell, workload, threads, queue_depth, phase, phase_value, phase_pass, point.
+
+    Usually the workload is enough. Where needed, the label also has, in this order:
+    * threads and queue depth, but not at points (MAX, MID, MIN), which each recording chooses for itself;
+    * the turn of a repeated step: `RND 4KiB 0/100, wait 5s`, `RND 8KiB 65/35, MAX`;
+    * the kind of step, then its number, if a later step repeats the workload.
+
+    A soak that continues the workload of the soak before it has the same label: the PTS write saturation test is one
+    stretch, whose last part is measured with the full histogram.
     """
-    rows = list(cells[_NAMED_BY].astype(object).itertuples(index=False))  # strings of Arrow take long one by one
+    rows = list(cells[_NAMED_BY].astype(object).itertuples(index=False))  # access to single Arrow strings is slow
     begins = _begins(rows)
     places = [(r.recording, begins[r.recording, r.step], r.kind, r.cell, r.workload, r.threads, r.queue_depth)
               for r in rows]  # fmt: skip
     firsts = dict(zip(reversed(places), reversed(rows), strict=True))
     ordered = sorted(dict.fromkeys(places), key=itemgetter(0, 1))
-    labels = dict(zip(ordered, _labels([firsts[one]._replace(step=one[1]) for one in ordered]), strict=True))
+    labels = dict(zip(ordered, _labels([firsts[place]._replace(step=place[1]) for place in ordered]), strict=True))
     return [labels[place] for place in places]
 
 
 def named(cells: pd.DataFrame) -> pd.DataFrame:
-    """The rows of table `cells` that count, with `cell_label`, also of a frame that has no such column yet."""
+    """Return the sound rows of table `cells` with the column `cell_label`, which is added if missing."""
     return sound(cells if "cell_label" in cells else cells.assign(cell_label=cell_labels(cells)))
 
 
 def _labels(rows: Sequence[Any]) -> list[str]:
-    """Names of places in a recording that are not the same, in the order of their steps."""
+    """Return unique labels for places of recordings, in the order of their steps."""
     turns = _turns(rows)
     loads = [None if _text(row.point) else demand(row.threads, row.queue_depth) for row in rows]
     names = [str(row.workload) for row in rows]
-    names = _told_apart(rows, names, [None if load is None else f" {load}" for load in loads])
-    named_so = _told_apart(rows, names, [f", {turn}" if turn else "" for turn in turns])
+    names = _with_additions(rows, names, [None if load is None else f" {load}" for load in loads])
+    names = _with_additions(rows, names, [f", {turn}" if turn else "" for turn in turns])
     taken: set[tuple[str, str]] = set()
     labels = []
-    for row, label in zip(rows, named_so, strict=True):
-        of_step = f"{label} step {row.step}"
-        names = [label, f"{label} {row.kind}", of_step, f"{of_step} cell {row.cell}"]
-        name = next(name for name in names if (row.recording, name) not in taken)
+    for row, label in zip(rows, names, strict=True):
+        with_step = f"{label} step {row.step}"
+        candidates = [label, f"{label} {row.kind}", with_step, f"{with_step} cell {row.cell}"]
+        name = next(name for name in candidates if (row.recording, name) not in taken)
         taken.add((row.recording, name))
         labels.append(name)
     return labels
 
 
 def _begins(rows: Sequence[Any]) -> dict[tuple[str, int], int]:
-    """By recording and step: the step itself, of a soak the one that it began with."""
+    """Return {(recording, step): first step}: the step itself, or for a soak the step in which the soak began."""
     loads: dict[tuple[str, int], tuple[Any, ...] | None] = {}
     for row in rows:
         load = (row.workload, row.threads, row.queue_depth, *map(_text, (row.phase, row.phase_value, row.point)))
         loads.setdefault((row.recording, row.step), load if row.kind == "soak" else None)
-    found: dict[tuple[str, int], int] = {}
+    begins: dict[tuple[str, int], int] = {}
     for place in sorted(loads):
         before = (place[0], place[1] - 1)
-        goes_on = loads[place] is not None and loads.get(before) == loads[place]
-        found[place] = found[before] if goes_on else place[1]
-    return found
+        continues = loads[place] is not None and loads.get(before) == loads[place]
+        begins[place] = begins[before] if continues else place[1]
+    return begins
 
 
-def _told_apart(rows: Iterable[Any], names: list[str], additions: list[str | None]) -> list[str]:
-    """Names with what is added to them, where one name has several additions in a recording; None adds nothing."""
-    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+def _with_additions(rows: Iterable[Any], names: list[str], additions: list[str | None]) -> list[str]:
+    """Append each addition to its name if the name has several additions in the recording; None adds nothing."""
+    by_name: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     places = [(row.recording, name) for row, name in zip(rows, names, strict=True)]
     for place, addition in zip(places, additions, strict=True):
         if addition is not None:
-            found[place].add(addition)
+            by_name[place].add(addition)
     return [
-        name + (addition or "") if len(found[place]) > 1 else name
+        name + (addition or "") if len(by_name[place]) > 1 else name
         for place, name, addition in zip(places, names, additions, strict=True)
     ]
 
 
 def _turns(rows: Sequence[Any]) -> list[str]:
-    """Which turn of a repeated step each row is of, in words; empty for a step that is not repeated."""
+    """Describe the turn of a repeated step for each row; empty for a step that is not repeated."""
     passes: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
     for row in rows:
         if _text(row.phase_value):

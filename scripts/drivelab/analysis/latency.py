@@ -1,7 +1,7 @@
-"""Latency distributions from fio's bins.
+"""Compute latency distributions from fio's bins.
 
-Percentiles come from merged bins: an average of percentiles is the percentile of nothing. A bin is 1/64
-of an octave wide and `latency_ns` is its middle, so every latency here is true to 0.8 %.
+Percentiles come from merged bins, because an average of percentiles is not a percentile. A bin is 1/64 of an octave
+wide and `latency_ns` is its middle, so every latency here is accurate to 0.8 %.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ NINES = {
     "p99999_latency_us": 99.999,
     "p999999_latency_us": 99.9999,
 }
-"""Percent by metric: "the nines" that a latency is told by."""
+"""Percent of each percentile metric: the usual "nines"."""
 HEAT_BINS_PER_DECADE = 20
-"""Height of a cell of the heat map: 12 %, coarse beside fio's bins, fine beside what the eye tells apart (ours)."""
+"""Rows of the heat map per decade: 12 % each, coarser than fio's bins and finer than the eye can resolve (ours)."""
 
 
 def merge_bins(bins: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Bins of directions, rounds, slices added up: columns `by`, latency_ns (ascending), count."""
+    """Add up the bins of directions, rounds and slices: columns `by`, latency_ns (ascending), count."""
     return bins.groupby([*by, "latency_ns"], as_index=False, observed=True)["count"].sum()
 
 
 def percentiles_us(bins: pd.DataFrame, percents: Sequence[float]) -> npt.NDArray[np.float64]:
-    """For each of `percents`, the latency in us that so many percent of all I/Os in `bins` did not exceed.
+    """Return the percentiles of `bins` in us, one for each of `percents`.
 
-    It is the first bin that gets there, as in fio. Raises ValueError for bins without any I/O.
+    A percentile is the first bin that reaches its share of the I/Os, as in fio. Raises ValueError for bins without I/O.
     """
     merged = merge_bins(bins)
     reached = merged["count"].to_numpy().cumsum()
     if not reached.size or reached[-1] == 0:
-        raise ValueError("there are no I/Os to take percentiles of")
-    # 99.9 % of 1000 is 999, not the next number above that
+        raise ValueError("percentiles need at least one I/O")
+    # 99.9 % of 1000 must be 999 despite rounding
     needed = np.asarray(percents, dtype=float) / 100 * reached[-1] * (1 - 1e-12)
     latency_us = merged["latency_ns"].to_numpy() / 1000
-    found: npt.NDArray[np.float64] = latency_us[np.searchsorted(reached, needed, side="left")]
-    return found
+    values: npt.NDArray[np.float64] = latency_us[np.searchsorted(reached, needed, side="left")]
+    return values
 
 
 def exceedance(bins: pd.DataFrame) -> pd.DataFrame:
-    """Share of the I/Os that took longer, for each latency met: columns latency_us, share_above (1 to 0).
+    """Return the share of I/Os that took longer than each observed latency: latency_us, share_above (1 to 0).
 
-    On a logarithmic axis this is the curve "between the nines". Empty for bins without any I/O.
+    On a logarithmic axis this is the curve "between the nines". Empty for bins without I/O.
     """
     merged = merge_bins(bins)
     merged = merged[merged["count"] > 0]
@@ -64,10 +64,9 @@ def exceedance(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def timed_bins(bins: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Rows of table `latency_bins` with begin_s and end_s of their cell or slice, from table `cells`.
+    """Return rows of table `latency_bins` with begin_s and end_s of their cell or slice, from table `cells`.
 
-    Seconds count from the start of the measurement, as `elapsed_s` does. Bins of cells that are not in `cells` are
-    left out.
+    Seconds count from the start of the measurement, like `elapsed_s`. Bins of cells missing in `cells` are left out.
     """
     place = ["recording", "step", "round", "cell"]
     times = cells[place].assign(begin_s=cells["elapsed_s"], end_s=cells["elapsed_s"] + cells["runtime_s"])
@@ -75,14 +74,14 @@ def timed_bins(bins: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def latency_heat(bins: pd.DataFrame, *, bins_per_decade: int = HEAT_BINS_PER_DECADE) -> pd.DataFrame:
-    """I/Os by time and latency: columns begin_s, end_s, low_us, high_us, count, in the order of time, then latency.
+    """Count I/Os by time and latency: columns begin_s, end_s, low_us, high_us, count, sorted by time, then latency.
 
-    `bins` have begin_s, end_s, latency_ns and count, see `timed_bins`; directions and cells of the same time add up.
-    Latency is cut into `bins_per_decade` equal parts of each power of ten of microseconds; a latency of zero counts as
-    1 ns. Cells of the heat map without I/O have no row.
+    `bins` have begin_s, end_s, latency_ns and count, see `timed_bins`; bins of the same time are added up. Each power
+    of ten of microseconds has `bins_per_decade` equal parts; a latency of zero counts as 1 ns. Cells of the heat map
+    without I/O have no row.
     """
     latency_ns = np.maximum(bins["latency_ns"].to_numpy(dtype=float), 1.0)
-    # an edge belongs to the bin above it, whatever the last bit of its logarithm says
+    # an edge belongs to the bin above it, despite rounding of its logarithm
     number = np.floor(np.log10(latency_ns / 1000) * bins_per_decade + 1e-9).astype(np.int64)
     cut = bins[["begin_s", "end_s", "count"]].assign(number=number)
     heat = cut[cut["count"] > 0].groupby(["begin_s", "end_s", "number"], as_index=False)["count"].sum()

@@ -1,6 +1,7 @@
-"""The load of values at points of a demand sweep (MAX, MID, MIN), which each recording chooses for itself.
+"""Read and write the load of values at points of a demand sweep (MAX, MID, MIN) in their `statistic`.
 
-It is part of the column `statistic` of the table `summary`: `average of the whole soak, at T4Q2`.
+Each recording chooses this load for itself. The column `statistic` of the table `summary` names it:
+`average of the whole soak, at T4Q2`.
 """
 
 from __future__ import annotations
@@ -18,33 +19,33 @@ _AT_LOADS = re.compile(rf", at {_LOAD}(?: or {_LOAD})*")
 
 
 def at_points(cells: pd.DataFrame) -> str:
-    """What is added to a statistic of rows of table `cells`, one cell's; empty where they are of no point."""
+    """Return the load suffix for a statistic of one cell's rows of table `cells`; empty if they are not at a point."""
     points = cells[cells["point"].notna()]
-    return _words(demand(*one) for one in points[["threads", "queue_depth"]].itertuples(index=False))
+    return _suffix(demand(*load) for load in points[["threads", "queue_depth"]].itertuples(index=False))
 
 
 def at_all(statistics: Iterable[str]) -> str:
-    """What is added to a statistic of values that have these: all their loads, each once."""
-    return _words(load for one in statistics for load in loads(one))
+    """Return the load suffix for pooled values with these statistics: all their loads, each once."""
+    return _suffix(load for statistic in statistics for load in loads(statistic))
 
 
 @cache
 def loads(statistic: str) -> tuple[str, ...]:
-    """The loads that a statistic names; pooled recordings may have several."""
-    found = _AT_LOADS.search(statistic)
-    return tuple(re.findall(_LOAD, found[0])) if found else ()
+    """Return the loads that a statistic names; pooled recordings may have several."""
+    match = _AT_LOADS.search(statistic)
+    return tuple(re.findall(_LOAD, match[0])) if match else ()
 
 
 def without_loads(statistics: pd.Series) -> pd.Series:
-    """Statistics as they would be of a load that is the same for all."""
+    """Return the statistics without their load suffix."""
     return statistics.str.replace(_AT_LOADS, "", regex=True)
 
 
 def without_load(statistic: str) -> str:
-    """One statistic, as of `without_loads`."""
+    """Return one statistic without its load suffix."""
     return _AT_LOADS.sub("", statistic)
 
 
-def _words(named: Iterable[str]) -> str:
-    each = list(dict.fromkeys(named))
-    return f", at {' or '.join(each)}" if each else ""
+def _suffix(names: Iterable[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    return f", at {' or '.join(unique)}" if unique else ""

@@ -1,4 +1,4 @@
-"""What the table `summary` says of loops: of each cell, and of all cells together where a score is asked for."""
+"""Make the rows of the table `summary` for loops: one per cell, and one for all cells if a score is requested."""
 
 from __future__ import annotations
 
@@ -36,51 +36,54 @@ _NUMBERS = (*_METRICS, *NINES, IOPS_PER_WATT)
 _COLUMNS = ("cell_label", "measured_as", "direction", "threads", "queue_depth", "round", "tainted", "directory")
 _ALSO_USED = ("step", "until", "reached", "phase", "power_source", "taint_reason")
 _Places = npt.NDArray[np.intp]
-"""Numbers of rows of a loop."""
+"""Row positions in a loop."""
 _BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6
 _REPEATS = (ROUNDS, RELATIVE_STANDARD_ERROR)
-"""What ends a loop whose rounds are repeats; all others look for steady state."""
+"""Stop rules of loops whose rounds are repeats; all other loops run until steady state."""
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """What a loop's values are made of."""
+    """How the values of a loop are computed."""
 
     until: str | None
     reached: bool | None
-    """Whether there is a steady-state window; None where the loop does not look for one."""
+    """Whether steady state was reached; None for a loop that does not look for it."""
     rse_threshold_pct: float
     in_phase: bool
-    """Whether its rounds are those of a repeated step: what changes the drive from round to round on purpose."""
+    """Whether the rounds belong to a repeated step, which changes the drive from round to round on purpose."""
 
     def counted(self, rounds: int) -> int:
-        """How many of so many rounds count, the first ones; of repeats an odd number, the latest waits."""
+        """Return how many of the first `rounds` count: of repeats an odd number, so the latest one may wait."""
         return rounds if self.reached is not None or rounds < FEWEST else odd(rounds)
 
     def value(self, values: list[float], steady: str) -> dict[str, Any]:
-        """Columns from one value for each round that counts; `steady` is the verdict where the window is reached."""
+        """Return columns from one value per round that counts.
+
+        `steady` is the verdict if steady state is reached.
+        """
         n = len(values)
-        found = {"spread_low": min(values), "spread_high": max(values), "rse_pct": None, "n": n, "samples": values,
+        columns = {"spread_low": min(values), "spread_high": max(values), "rse_pct": None, "n": n, "samples": values,
                  "scope": "rounds"}  # fmt: skip
         if self.reached is not None:
             verdict = steady if self.reached else NOT_STEADY
-            return {**found, "n": 1, "value": statistics.fmean(values), "centre": MEAN, "statistic": "window average",
+            return {**columns, "n": 1, "value": statistics.fmean(values), "centre": MEAN, "statistic": "window average",
                     "verdict": verdict}  # fmt: skip
         if n < FEWEST:
-            words = "one warm round" if n == 1 else f"mean of {n} warm rounds"
-            as_asked = AS_ASKED[n] if self.until == ROUNDS else TOO_FEW_RUNS
-            return {**found, "value": statistics.fmean(values), "centre": MEAN, "statistic": words,
-                    "verdict": as_asked}  # fmt: skip
-        of_median = {"value": statistics.median(values), "centre": MEDIAN, "statistic": f"median of {n} warm rounds"}
+            statistic = "one warm round" if n == 1 else f"mean of {n} warm rounds"
+            verdict = AS_ASKED[n] if self.until == ROUNDS else TOO_FEW_RUNS
+            return {**columns, "value": statistics.fmean(values), "centre": MEAN, "statistic": statistic,
+                    "verdict": verdict}  # fmt: skip
+        median = {"value": statistics.median(values), "centre": MEDIAN, "statistic": f"median of {n} warm rounds"}
         if self.in_phase and self.until == ROUNDS:
-            return {**found, **of_median, "verdict": IN_CHANGING_PHASE}
+            return {**columns, **median, "verdict": IN_CHANGING_PHASE}
         rse_pct = relative_standard_error_pct(values)
-        return {**found, **of_median, "rse_pct": rse_pct, "verdict": rse_verdict(rse_pct, self.rse_threshold_pct)}
+        return {**columns, **median, "rse_pct": rse_pct, "verdict": rse_verdict(rse_pct, self.rse_threshold_pct)}
 
 
 @dataclass(frozen=True)
 class _Loop:
-    """One loop of one recording, its rounds in order, as arrays: it may have very many cells."""
+    """One loop of one recording, with its rounds in order; uses arrays because there may be very many cells."""
 
     rows: pd.DataFrame
     rule: _Rule
@@ -89,70 +92,74 @@ class _Loop:
     tracked: set[tuple[str, str]]
     """Name and metric of each tracked variable."""
     rounds: int
-    """How many rounds count; of a window all, because a tracked variable is in each."""
+    """Number of rounds that count; a window has a tracked variable in each round, so all its rounds count."""
 
     @classmethod
     def of(cls, rows: pd.DataFrame, rule: _Rule, tracked: set[tuple[str, str]]) -> _Loop:
         rows = rows.sort_values("round", kind="stable")
         columns = {name: rows[name].to_numpy(dtype=float) for name in _NUMBERS}
-        told = {name: rows[name].to_numpy() for name in _COLUMNS}
-        return cls(rows, rule, key_of(rows), {**columns, **told}, tracked, rows["round"].nunique())
+        others = {name: rows[name].to_numpy() for name in _COLUMNS}
+        return cls(rows, rule, key_of(rows), {**columns, **others}, tracked, rows["round"].nunique())
 
     def cells(self) -> Iterator[_Places]:
-        """Places of the rounds that count, of each cell, in the order in which they come first."""
+        """Yield the positions of each cell's rounds that count, in the order of the cells."""
         codes, _ = pd.factorize(self.columns["cell_label"])
         order = np.argsort(codes, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
             yield places[: self.rule.counted(len(places))]
 
     def floats(self, metric: str, places: _Places) -> list[float]:
-        found: list[float] = self.columns[metric][places].tolist()
-        return found
+        values: list[float] = self.columns[metric][places].tolist()
+        return values
 
-    def told(self, places: _Places) -> _Told:
-        """What is the same of all values of the cells at `places`."""
+    def shared(self, places: _Places) -> _Shared:
+        """Return what all values of the rows at `places` have in common."""
         directories = evidence(self.key["recording"], self.columns["directory"][places])
         faults = self._holes(places)
         if not self.columns["tainted"][places].any():
-            return _Told(self.key, faults, None, directories)
+            return _Shared(self.key, faults, None, directories)
         used = self.rows.iloc[places]
-        return _Told(self.key, [*faults, *taint(used)], taint_reason(used), directories)
+        return _Shared(self.key, [*faults, *taint(used)], taint_reason(used), directories)
 
     def _holes(self, places: _Places) -> list[str]:
-        """Verdict on cells that are not in all rounds of a window, for the average is then of another span."""
+        """Return the verdict on a cell that lacks a round of the window: its average covers another span."""
         if self.rule.reached is None or len(set(self.columns["round"][places].tolist())) == self.rounds:
             return []
         return [INCOMPLETE_WINDOW]
 
 
 @dataclass(frozen=True)
-class _Told:
-    """Of cells that values stand on."""
+class _Shared:
+    """What all values of a cell have in common."""
 
     key: dict[str, Any]
     faults: list[str]
     taint_reason: str | None
     evidence: list[str]
 
-    def row(self, label: str, metric: str, found: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of the table."""
-        verdict = gravest([found["verdict"], *self.faults])
-        told = {**found, "verdict": verdict, "evidence": self.evidence, "taint_reason": self.taint_reason}
-        return row(self.key, label, metric, **told)
+    def row(self, label: str, metric: str, value: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row of the table."""
+        verdict = gravest([value["verdict"], *self.faults])
+        columns = {**value, "verdict": verdict, "evidence": self.evidence, "taint_reason": self.taint_reason}
+        return row(self.key, label, metric, **columns)
 
 
 def loop_rows(
     loops: pd.DataFrame, steady_state: pd.DataFrame, rse_threshold_pct: float, scores: Mapping[str, Mapping[str, str]]
 ) -> Iterator[dict[str, Any]]:
-    """Rows from the rows of loops in table `cells`, with `cell_label`; cold rounds count nowhere.
+    """Yield the summary rows of loops.
 
-    Of a loop until steady state a value is the average over the rounds of the window, spread from the lowest to the
-    highest; of a cell that is not in all of them the verdict is INCOMPLETE_WINDOW. Of any other it is the median of an
-    odd number of rounds, which are n repeats; of one or two rounds their mean, which is no median and says nothing of
-    how they agree. Where power was measured throughout, IOPS per watt are there too, and of repeats at one outstanding
-    I/O the percentiles: the median of those of each round (in a window they would have to be averaged). A burst of a
-    phase of idle time counts only if the drive was idle before it, which it is not before the first. `scores` by
-    measurement: `figure_of_merit`, a metric; `best_run`, a title.
+    `loops` are their rows of table `cells` with `cell_label`; cold rounds are excluded. `scores` has for each
+    measurement `figure_of_merit`, a metric, and `best_run`, a title.
+
+    * Loop until steady state: a value is the average over the rounds of the window, its spread is from the lowest to
+      the highest round. A cell that lacks a round of the window gets the verdict INCOMPLETE_WINDOW.
+    * Other loops: a value is the median of an odd number of rounds, which are n repeats. With one or two rounds it is
+      their mean, and nothing is said about agreement.
+    * IOPS per watt are added where power was measured throughout.
+    * Percentiles are added for repeats with one outstanding I/O: the median of the percentile of each round. In a
+      window they would have to be averaged.
+    * Bursts of an idle phase count only if the drive was idle before them, so the first burst is left out.
 
     Raises ValueError for a loop until steady state without a window.
     """
@@ -168,20 +175,20 @@ def loop_rows(
     inside = rounds["round"].between(first, last)
     counted = with_iops_per_watt(rounds[rounds["reached"].isna() | inside])
     tracked: dict[str, set[tuple[str, str]]] = {}
-    for one in steady_state[["recording", "variable", "metric"]].itertuples():
-        tracked.setdefault(one.recording, set()).add((one.variable, one.metric))
+    for state in steady_state[["recording", "variable", "metric"]].itertuples():
+        tracked.setdefault(state.recording, set()).add((state.variable, state.metric))
     counted = counted[[*KEY, *_NUMBERS, *_COLUMNS, *_ALSO_USED]]
     steps = counted.groupby("recording")["step"].nunique()
     for (recording, step), rows in counted.groupby(["recording", "step"], sort=False):
-        asked = scores.get(rows["measurement"].iloc[0], {})
+        requested = scores.get(rows["measurement"].iloc[0], {})
         loop = _Loop.of(rows, _rule(rows, rse_threshold_pct), tracked.get(recording, set()))
         for places in loop.cells():
             yield from _cell(loop, places)
-            if "best_run" in asked:
-                yield from _best(loop, places, asked["best_run"])
-        if "figure_of_merit" in asked:
+            if "best_run" in requested:
+                yield from _best(loop, places, requested["best_run"])
+        if "figure_of_merit" in requested:
             name = "figure of merit" if steps[recording] == 1 else f"figure of merit step {step}"
-            yield _merit(name, loop, asked["figure_of_merit"])
+            yield _merit(name, loop, requested["figure_of_merit"])
 
 
 def _rule(loop: pd.DataFrame, rse_threshold_pct: float) -> _Rule:
@@ -195,20 +202,23 @@ def _cell(loop: _Loop, places: _Places) -> Iterator[dict[str, Any]]:
     both = not isinstance(columns["direction"][first], str)
     if rule.reached is None and both and columns["threads"][first] * columns["queue_depth"][first] == 1:
         metrics += [metric for metric in NINES if not np.isnan(columns[metric][places]).any()]
-    told = loop.told(places)
+    shared = loop.shared(places)
     for metric in metrics:
         is_tracked = (columns["measured_as"][first], metric) in loop.tracked
         values = loop.floats(metric, places)
         verdict = _steady(both, values) if is_tracked else IN_STEADY_WINDOW
-        yield told.row(label, metric, rule.value(values, verdict))
+        yield shared.row(label, metric, rule.value(values, verdict))
     if not np.isnan(columns[IOPS_PER_WATT][places]).any():
-        words = power_words(loop.rows.iloc[places])
-        found = rule.value(loop.floats(IOPS_PER_WATT, places), IN_STEADY_WINDOW)
-        yield told.row(label, IOPS_PER_WATT, {**found, "statistic": f"{found['statistic']}, {words}"})
+        source = power_words(loop.rows.iloc[places])
+        value = rule.value(loop.floats(IOPS_PER_WATT, places), IN_STEADY_WINDOW)
+        yield shared.row(label, IOPS_PER_WATT, {**value, "statistic": f"{value['statistic']}, {source}"})
 
 
 def _steady(both: bool, values: list[float]) -> str:
-    """Verdict on a tracked variable in its window; one direction of two is not what was tracked, so it is judged."""
+    """Return the verdict on a tracked variable in its window.
+
+    A single direction of two workloads was not tracked itself, so the steady-state rule is applied to it here.
+    """
     if both or (len(values) > 1 and determine(values, window=len(values)).steady):
         return STEADY
     return NOT_STEADY
@@ -221,17 +231,17 @@ def _best(loop: _Loop, places: _Places, title: str) -> Iterator[dict[str, Any]]:
         ("best_bandwidth_mb_s", rates, max(rates)),
         ("best_mean_latency_us", latencies, min(latencies)),
     ):
-        found = {**loop.rule.value(values, IN_STEADY_WINDOW), "value": best, "n": len(values), "centre": None}
+        value = {**loop.rule.value(values, IN_STEADY_WINDOW), "value": best, "n": len(values), "centre": None}
         runs = "one run" if len(values) == 1 else f"best of {len(values)} runs"
         label = loop.columns["cell_label"][places[0]]
-        yield loop.told(places).row(label, metric, {**found, "statistic": f"{title}: {runs}"})
+        yield loop.shared(places).row(label, metric, {**value, "statistic": f"{title}: {runs}"})
 
 
 def _merit(name: str, loop: _Loop, metric: str) -> dict[str, Any]:
-    """Of each round that all cells have, then as any other value."""
+    """Return the row of the figure of merit, computed for each round that all cells have."""
     by_round = figure_of_merit(loop.rows, metric)
     rounds = by_round.head(loop.rule.counted(len(by_round)))
     places = np.flatnonzero(np.isin(loop.columns["round"], rounds.index))
-    found = loop.rule.value([float(value) for value in rounds[FIGURE_OF_MERIT]], IN_STEADY_WINDOW)
-    words = f"geometric mean of {metric} over {len(set(loop.columns['cell_label']))} cells"
-    return loop.told(places).row(name, FIGURE_OF_MERIT, {**found, "statistic": f"{words}, {found['statistic']}"})
+    value = loop.rule.value([float(merit) for merit in rounds[FIGURE_OF_MERIT]], IN_STEADY_WINDOW)
+    mean = f"geometric mean of {metric} over {len(set(loop.columns['cell_label']))} cells"
+    return loop.shared(places).row(name, FIGURE_OF_MERIT, {**value, "statistic": f"{mean}, {value['statistic']}"})

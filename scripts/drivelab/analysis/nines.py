@@ -1,4 +1,4 @@
-"""Latency between the nines: the quantiles that a quality of service is told by, and the curve that joins them."""
+"""Compute latency between the nines: the quantiles used for quality of service, and the curve through them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from drivelab.analysis.latency import NINES, exceedance, percentiles_us
 
 
 def nines(bins: pd.DataFrame) -> pd.DataFrame:
-    """Columns quantile_pct (50, 90, 99 … 99.9999), latency_us and ios_above, how many I/Os tell it.
+    """Return the quantiles of merged bins: quantile_pct (50, 90, 99 … 99.9999), latency_us, ios_above.
 
-    From merged bins. A quantile that fewer than one I/O lies above has no row, as it would be the slowest I/O by
-    another name; the median always has. Raises ValueError for bins without any I/O.
+    `ios_above` is the number of I/Os above the quantile. With fewer than one, the quantile would be just the slowest
+    I/O and has no row; the median always has a row. Raises ValueError for bins without I/O.
     """
     total = int(bins["count"].sum())
-    percents = [one for one in NINES.values() if one <= 50 or total * (100 - one) / 100 >= 1 - 1e-9]
+    percents = [percent for percent in NINES.values() if percent <= 50 or total * (100 - percent) / 100 >= 1 - 1e-9]
     return pd.DataFrame(
         {
             "quantile_pct": percents,
@@ -26,11 +26,10 @@ def nines(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def between_the_nines(bins: pd.DataFrame) -> pd.DataFrame:
-    """The curve: columns quantile_pct, nines (2 for 99 %, 3 for 99.9 % …), latency_us, a row for each latency met.
+    """Return the curve: quantile_pct, nines (2 for 99 %, 3 for 99.9 % …), latency_us; a row per observed latency.
 
-    It is the exceedance function with its axis turned: `nines` is the negative logarithm of the share of I/Os that took
-    longer. The slowest latency has no I/O above it, hence no place on such an axis: it is left out. Empty for bins
-    without any I/O.
+    `nines` is the negative decimal logarithm of the share of I/Os that took longer. The slowest latency is left out: no
+    I/O took longer, so it has no place on this axis. Empty for bins without I/O.
     """
     curve = exceedance(bins)
     curve = curve[curve["share_above"] > 0]

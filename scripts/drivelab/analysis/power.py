@@ -1,4 +1,4 @@
-"""IOPS per watt: what a drive does for the power that it draws."""
+"""Compute IOPS per watt."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ _WORDS = {"meter": "power by the meter", "drive": "power by the drive's own sens
 
 
 def with_iops_per_watt(cells: pd.DataFrame) -> pd.DataFrame:
-    """Rows of table `cells` with the column `iops_per_watt`: IOPS by the mean power over the cell, else NaN.
+    """Return rows of table `cells` with the column `iops_per_watt`: IOPS by mean power; NaN without power.
 
-    The telemetry takes the power meter before the drive's own sensor; host and processors do not count.
+    The telemetry prefers the power meter to the drive's own sensor; it excludes host and processors.
     """
     power_w = cells["power_w"].astype(float)
     return cells.assign(**{IOPS_PER_WATT: cells["iops"] / power_w.where(power_w > 0)})
 
 
 def power_words(cells: pd.DataFrame) -> str | None:
-    """What measured the power of these cells, for a statistic; None where it was not measured over all of them.
+    """Name the source of the power of these cells, for a statistic; None unless all cells have power.
 
-    Values of different sources are not compared: a meter counts the losses of the supply too.
+    Values of different sources are not compared: a meter includes the losses of the power supply.
     """
     if cells[IOPS_PER_WATT].isna().any():
         return None

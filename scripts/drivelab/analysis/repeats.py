@@ -1,8 +1,8 @@
-"""Repeated runs: how well they agree, how many are needed, which value stands for them.
+"""Evaluate repeated runs: how well they agree, how many are needed, which value to report.
 
-Solidigm Performance Evaluation Guide (August 2022), sections 4.1 and 4.2: report the median of an odd
-number, three at the least, of warm runs; a relative standard error above 5 % asks for more runs; a set
-that takes more than seven is to be discarded, or the cause to be studied.
+Solidigm Performance Evaluation Guide (August 2022), sections 4.1 and 4.2: report the median of an odd number of warm
+runs, at least three. If the relative standard error is above 5 %, do more runs. If more than seven are needed, discard
+the set or study the cause.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NextAction:
 
     action: Literal["enough", "more", "discard"]
     runs: int
-    """Number of runs in all that the set is to have: more than there are only for `more`."""
+    """Total number of runs that the set needs; above the present number only for `more`."""
 
     @property
     def enough(self) -> bool:
@@ -31,15 +31,15 @@ class NextAction:
 
 
 def relative_standard_error_pct(values: Sequence[float]) -> float:
-    """|s / (mean * sqrt(N))| in percent, with the standard deviation s of a sample (N - 1).
+    """Return |s / (mean * sqrt(N))| in percent, with the sample standard deviation s (N - 1).
 
     Raises ValueError for fewer than two values, for values that are not finite and for a mean of zero.
     """
     count = len(values)
     if count < 2:
-        raise ValueError("a relative standard error takes two values or more")
+        raise ValueError("a relative standard error needs at least two values")
     if not all(math.isfinite(value) for value in values):
-        raise ValueError("a relative standard error takes finite values only")
+        raise ValueError("a relative standard error needs finite values")
     mean = math.fsum(values) / count
     if mean == 0:
         raise ValueError("a mean of zero has no relative standard error")
@@ -48,22 +48,24 @@ def relative_standard_error_pct(values: Sequence[float]) -> float:
 
 
 def median_of_odd(values: Sequence[float]) -> float:
-    """The middle one of an odd number of values, which is a measured value; ValueError below three or if
-    even."""
+    """Return the middle of an odd number of values, which is a measured value.
+
+    Raises ValueError for fewer than three values or an even number.
+    """
     if len(values) < FEWEST or len(values) % 2 == 0:
-        raise ValueError(f"a median is taken of an odd number of runs, {FEWEST} or more, not of {len(values)}")
+        raise ValueError(f"a median needs an odd number of runs, at least {FEWEST}, not {len(values)}")
     return sorted(values)[len(values) // 2]
 
 
 def next_action(values: Sequence[float], threshold_pct: float = THRESHOLD_PCT) -> NextAction:
-    """After the warm runs in `values`: three, then five, then seven runs until they agree, else discard
-    the set.
+    """Return what to do after the warm runs in `values`.
 
-    A relative standard error of just the threshold is enough. Raises ValueError for more than seven runs.
+    A set has three, then five, then seven runs until they agree; after that it is discarded. Runs agree if the relative
+    standard error is at most the threshold. Raises ValueError for more than seven runs.
     """
     count = len(values)
     if count > MOST:
-        raise ValueError(f"there are {count} runs; a set ends at {MOST}")
+        raise ValueError(f"there are {count} runs; a set has at most {MOST}")
     if count < FEWEST or count % 2 == 0:
         return NextAction("more", max(count + 1, FEWEST))
     if relative_standard_error_pct(values) <= threshold_pct:

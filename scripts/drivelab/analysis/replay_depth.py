@@ -1,4 +1,4 @@
-"""How many requests a replay had in flight, beside how many the trace had."""
+"""Compare the number of requests in flight in a replay and in its trace."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from drivelab.analysis.replay_metrics import busy_ns
 from drivelab.analysis.replay_requests import Floats, ended_ns, times_ns
 
 MEAN_FACTOR, MOST_FACTOR = 2, 4
-"""A timed replay is overloaded if it had on average more than so many times as many in flight as the trace had, and
-at most more than so many times as many (ours): either alone is what a somewhat slower drive or one long pause does."""
+"""A timed replay is overloaded if both its mean and its largest depth exceed those of the trace by more than these
+factors (ours). A slightly slower drive or one long pause causes only one of both."""
 
 
 def in_flight(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, dict[str, float | int | None]]:
-    """`replay` and `trace`, each {most, mean}: requests of all operations, null where their times are not known.
+    """Return {"replay": {most, mean}, "trace": {most, mean}}: requests in flight, None if times are not known.
 
-    The mean is over the time with at least one in flight, so that pauses, which a replay may shorten, do not count.
-    What never came back is in flight to the end (replay_requests.ended_ns, which has `last_ns`); a request of the
-    trace that never completed there is left out. Columns: issue_ns, complete_ns, trace_queue_ns, trace_latency_ns.
+    All operations count. The mean covers the time with at least one request in flight, because a replay may shorten
+    pauses. A request that never completed is in flight to the end (`last_ns`: see replay_requests.ended_ns); a request
+    that never completed in the trace is left out. Columns: issue_ns, complete_ns, trace_queue_ns, trace_latency_ns.
     """
     queue_ns = times_ns(requests, "trace_queue_ns")
     return {
@@ -28,7 +28,7 @@ def in_flight(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str,
 
 
 def overloaded(depth: dict[str, dict[str, float | int | None]]) -> bool:
-    """Whether far more were in flight than in the trace; False where either is not known."""
+    """Say whether far more requests were in flight than in the trace; False if either is not known."""
     now, then = depth["replay"], depth["trace"]
     if now["most"] is None or then["most"] is None or now["mean"] is None or then["mean"] is None:
         return False

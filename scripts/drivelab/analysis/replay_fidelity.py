@@ -1,4 +1,4 @@
-"""How true a replay was to its schedule: times of issue, order, bursts, duration."""
+"""Measure how well a replay kept its schedule: issue times, order, bursts, duration."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from drivelab.analysis.replay_requests import Flags, Floats, distribution, times
 ISSUE_PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9)
 LATENESS_PERCENTS = (50.0, 99.0)
 CLOSE_US = 50.0
-"""Issue errors up to this are counted in `within_50us_pct`."""
+"""`within_50us_pct` counts issue errors up to this."""
 BURST_REQUESTS = 8
 BURST_NS = 1000
-"""A burst: so many requests or more that are due within so long (ours)."""
+"""A burst is at least BURST_REQUESTS requests due within BURST_NS (ours)."""
 KEPT_US = 100.0
-"""A burst is kept if the last of it was issued no later than so long after the first (ours)."""
+"""A burst is kept if its last request was issued at most this long after its first (ours)."""
 WAITED = {"host": "", "depth": "depth", "dependency": "dependency"}
-"""Whom a request was late by, and the value of its column `waited`."""
+"""What delayed a request, and the value of its column `waited`."""
 
 
 def issue_errors_us(requests: pd.DataFrame) -> Floats:
-    """Issue minus deadline of each request that has both, in the order of the schedule; shape (n,).
+    """Return issue time minus deadline for each request with both, in schedule order; shape (n,).
 
     Columns: deadline_ns, issue_ns.
     """
@@ -34,19 +34,19 @@ def issue_errors_us(requests: pd.DataFrame) -> Floats:
 
 
 def issue_error_summary(errors_us: Floats) -> dict[str, float | None] | None:
-    """Distribution of issue errors of shape (n,), and the share within CLOSE_US; None for none of them."""
+    """Return the distribution of issue errors of shape (n,) and the share within CLOSE_US; None without any."""
     if not errors_us.size:
         return None
-    found = distribution(errors_us, ISSUE_PERCENTS)
+    errors = distribution(errors_us, ISSUE_PERCENTS)
     within = 100 * float((np.abs(errors_us) <= CLOSE_US).mean())
-    return {**found, "min": float(errors_us.min()), "within_50us_pct": within}
+    return {**errors, "min": float(errors_us.min()), "within_50us_pct": within}
 
 
 def lateness_by(requests: pd.DataFrame) -> dict[str, dict[str, Any]] | None:
-    """Requests and their lateness in us by what they waited for: a place in flight, a dependency, else the host.
+    """Return the requests and their lateness in us, by cause: queue depth, a dependency, or the host.
 
-    `requests` counts all issued ones of a kind, those of `host` are on time but for what the host itself took.
-    None where there is nothing to be late for. Columns: deadline_ns, issue_ns, waited.
+    `requests` counts all issued requests of a cause. Requests of `host` were delayed only by the host itself, if at
+    all. None for a schedule without deadlines. Columns: deadline_ns, issue_ns, waited.
     """
     late_us = (times_ns(requests, "issue_ns") - times_ns(requests, "deadline_ns")) / 1000
     known = ~np.isnan(late_us)
@@ -54,20 +54,19 @@ def lateness_by(requests: pd.DataFrame) -> dict[str, dict[str, Any]] | None:
         return None
     waited = requests["waited"]
     result: dict[str, dict[str, Any]] = {}
-    for who, value in WAITED.items():
-        found = late_us[known & (waited == value).to_numpy(np.bool_)]
-        spread = distribution(found, LATENESS_PERCENTS)
-        result[who] = {"requests": int(found.size), **{name: spread[name] for name in ("p50", "p99", "max")}}
+    for cause, value in WAITED.items():
+        lateness_us = late_us[known & (waited == value).to_numpy(np.bool_)]
+        spread = distribution(lateness_us, LATENESS_PERCENTS)
+        result[cause] = {"requests": int(lateness_us.size), **{name: spread[name] for name in ("p50", "p99", "max")}}
     return result
 
 
 def order_inversions(issue_ns: Floats, excused: Flags) -> int | None:
-    """Requests that were issued before one that the schedule has before them; None if no issue time is known.
+    """Count requests issued before one that the schedule has earlier; None if no issue time is known.
 
-    Both of shape (rows,) in the order of the schedule, NaN for what was not issued. A request may be overtaken by
-    those behind it where that is `excused`: it waited for its dependency and was parked meanwhile. One that is itself
-    late by its dependency and yet went before an earlier one that was not parked counts. What was issued at the same
-    time is in order.
+    Both arrays have shape (rows,) in schedule order; requests not issued are NaN. Later requests may overtake a request
+    that is `excused`: it was parked while it waited for its dependency. An excused request that itself overtakes an
+    earlier request that was not parked does count. Requests issued at the same time are in order.
     """
     issued = ~np.isnan(issue_ns)
     if not issued.any():
@@ -78,19 +77,18 @@ def order_inversions(issue_ns: Floats, excused: Flags) -> int | None:
 
 
 def parked(requests: pd.DataFrame) -> Flags:
-    """Requests that their dependency made late; shape (rows,). Column: waited."""
+    """Return which requests their dependency delayed; shape (rows,). Column: waited."""
     return np.asarray(requests["waited"] == WAITED["dependency"], np.bool_)
 
 
 def bursts(requests: pd.DataFrame) -> dict[str, Any] | None:
-    """What became of bursts: BURST_REQUESTS or more that are due within BURST_NS of the first of them.
+    """Return how well bursts were kept: BURST_REQUESTS or more requests due within BURST_NS of the first.
 
-    `planned` and `kept` count bursts, `requests` the requests in them, `largest` those of the largest; `spread_us` is
-    the distribution of the times from the first to the last issue of a burst. A burst of which something was not
-    issued is not kept. What waited for a dependency belongs to no burst. None for schedules without deadlines. An
-    engine that hands a burst to the kernel in one system call has one time of issue for all of it: how far apart they
-    got is for the kernel's tracer to tell.
-    Columns: deadline_ns, issue_ns, waited.
+    `planned` and `kept` count bursts, `requests` the requests in them, `largest` those of the largest burst;
+    `spread_us` is the distribution of the time from first to last issue of a burst. A burst with a request that was not
+    issued is not kept. Requests that waited for a dependency belong to no burst. None for schedules without deadlines.
+    An engine that submits a burst in one system call has one issue time for all of it; only a kernel trace shows how
+    far apart they really were. Columns: deadline_ns, issue_ns, waited.
     """
     deadline_ns = times_ns(requests, "deadline_ns")
     alone = ~parked(requests) & ~np.isnan(deadline_ns)
@@ -112,7 +110,7 @@ def bursts(requests: pd.DataFrame) -> dict[str, Any] | None:
 
 
 def _groups(deadline_ns: Floats) -> Iterator[tuple[int, int]]:
-    """Bursts as (first, end) in ascending deadlines."""
+    """Yield bursts as (first, end) in `deadline_ns`, which is ascending."""
     ends = np.searchsorted(deadline_ns, deadline_ns + BURST_NS, side="right")
     starts = np.flatnonzero(ends - np.arange(len(ends)) >= BURST_REQUESTS)
     reached = 0
@@ -123,10 +121,10 @@ def _groups(deadline_ns: Floats) -> Iterator[tuple[int, int]]:
 
 
 def span_ratio(issue_ns: Floats, planned_ns: Floats) -> tuple[float | None, float | None, float | None]:
-    """Span of the issues in s, span of the plan for the same requests in s, and the former by the latter.
+    """Return the span of the issues in s, the planned span of the same requests in s, and their ratio.
 
-    Both of shape (rows,), NaN where not known; a span is from the least to the greatest time. None where there are no
-    times, the ratio also where the plan has all at once.
+    Both arrays have shape (rows,), NaN where not known; a span is from the smallest to the largest time. A span is None
+    without times; the ratio is also None if the plan has all requests at one time.
     """
     both: npt.NDArray[np.bool_] = ~np.isnan(issue_ns) & ~np.isnan(planned_ns)
     issued_ns = issue_ns[~np.isnan(issue_ns)]

@@ -1,4 +1,4 @@
-"""Which request of a capture is which request of a replay."""
+"""Match the requests of a kernel capture to the requests of a replay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Extents:
-    """Requests as arrays of shape (n,), in the order of their time."""
+    """Requests as arrays of shape (n,), in time order."""
 
     operation: Ints
     offset_bytes: Ints
@@ -28,33 +28,33 @@ class Extents:
 
 @dataclass(frozen=True)
 class Matches:
-    """Pairs of a planned request and the captured ones that it became."""
+    """Planned requests and the captured ones that they became."""
 
     first: Ints
-    """Of each planned request, shape (planned,): the captured one that begins it; -1: none."""
+    """First captured request of each planned one, shape (planned,); -1: none."""
     of_captured: Ints
-    """Of each captured request, shape (captured,): the planned one; -1: it is no part of the replay."""
+    """Planned request of each captured one, shape (captured,); -1: not part of the replay."""
 
     @property
     def split(self) -> int:
-        """Planned requests that became several."""
+        """Return the number of planned requests that became several."""
         return int((np.bincount(self.of_captured[self.of_captured >= 0], minlength=1) > 1).sum())
 
 
 def match(planned: Extents, captured: Extents, strange: npt.NDArray[np.bool_] | None = None) -> Matches:
     """Match the k-th planned to the k-th captured request of the same operation, offset and length.
 
-    What is left is matched to adjoining captured requests of the operation that cover it from its begin to its end:
-    the kernel submits a long request in parts. Captured ones that are `strange`, shape (captured,), match nothing.
+    A remaining planned request is matched to adjoining captured requests of its operation that cover it exactly: the
+    kernel submits a long request in parts. Captured requests flagged in `strange`, shape (captured,), match nothing.
     """
     if strange is not None and strange.any():
         kept, of_captured = np.flatnonzero(~strange), np.full(len(captured), -1, np.int64)
         rest = match(planned, captured.take(kept))
         of_captured[kept] = rest.of_captured
-        return Matches(np.append(kept, -1)[rest.first], of_captured)  # -1, none, is the last one
+        return Matches(np.append(kept, -1)[rest.first], of_captured)  # index -1 selects the appended -1
     first, of_captured = np.full(len(planned), -1, np.int64), np.full(len(captured), -1, np.int64)
     fields = [np.concatenate([getattr(planned, name), getattr(captured, name)]) for name in _FIELDS]
-    order = np.lexsort(fields)  # stable: planned ones before captured ones, each in the order of time
+    order = np.lexsort(fields)  # stable: planned before captured requests, each in time order
     changes = np.zeros(len(order), np.bool_)
     for field in fields:
         ordered = field[order]
@@ -64,32 +64,33 @@ def match(planned: Extents, captured: Extents, strange: npt.NDArray[np.bool_] | 
     ours, theirs = np.flatnonzero(is_planned), np.flatnonzero(~is_planned)
     key_ours, key_theirs = (_numbered(group[places]) for places in (ours, theirs))
     _, left, right = np.intersect1d(key_ours, key_theirs, assume_unique=True, return_indices=True)
-    chosen, found = order[ours[left]], order[theirs[right]] - len(planned)
-    first[chosen], of_captured[found] = found, chosen
+    matched_planned, matched_captured = order[ours[left]], order[theirs[right]] - len(planned)
+    first[matched_planned], of_captured[matched_captured] = matched_captured, matched_planned
     _match_parts(planned, captured, first, of_captured)
     return Matches(first, of_captured)
 
 
 def surplus(issued_ns: npt.NDArray[np.float64], captured_ns: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Which of more captured requests than were issued, all of one kind, are not the issued ones; shape (captured,).
+    """Return which captured requests are surplus, if more were captured than issued; shape (captured,).
 
-    Both ascending and on one clock. It is those that came before the next issue, and what is left at the end.
+    All requests are of one kind; both arrays are ascending and on one clock. Surplus are requests that come before the
+    next issue, and those left at the end.
     """
-    found = np.zeros(len(captured_ns), np.bool_)
+    is_surplus = np.zeros(len(captured_ns), np.bool_)
     left, at = len(captured_ns) - len(issued_ns), 0
     for row, seen_ns in enumerate(captured_ns.tolist()):
         if left > 0 and (at == len(issued_ns) or seen_ns < issued_ns[at]):
-            found[row], left = True, left - 1
+            is_surplus[row], left = True, left - 1
         else:
             at += 1
-    return found
+    return is_surplus
 
 
 _FIELDS = ("operation", "offset_bytes", "length_bytes")
 
 
 def _numbered(group: Ints) -> Ints:
-    """A number of the pair of group and place in the group, for ascending groups."""
+    """Return one number for each pair of group and position in the group; `group` is ascending."""
     if not group.size:
         return group
     starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))

@@ -1,9 +1,9 @@
-"""Metrics of a replay as trace-based benchmarks define them.
+"""Compute the metrics of a replay as trace-based benchmarks define them.
 
-UL, support article on the PCMark 10 storage benchmarks: access time is from the start to the end of a read or write,
-its average is over all of them; busy time is the time with at least one read or write in flight; bandwidth is bytes
-by busy time; the score is the geometric mean of the bandwidth and of the reciprocal of the average access time. UL's
-factor is not published, hence this score compares with others of drivelab only.
+UL, support article on the PCMark 10 storage benchmarks: access time is the time from start to end of a read or write,
+averaged over all of them; busy time is the time with at least one read or write in flight; bandwidth is bytes divided
+by busy time; the score is the geometric mean of the bandwidth and the reciprocal of the average access time. UL does
+not publish its factor, so this score compares only with other scores from drivelab.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ SCORE_FORMULA = "score = sqrt(bandwidth in MiB/s * 1 000 000 / average access ti
 
 
 def score(bandwidth_mib_s: float | None, access_time_us: float | None) -> float | None:
-    """Geometric mean of the bandwidth in MiB/s and of 1/access time in 1/s; None where one is missing or zero."""
+    """Return the geometric mean of bandwidth in MiB/s and 1/access time in 1/s; None if one is missing or zero."""
     if not bandwidth_mib_s or not access_time_us:
         return None
     return math.sqrt(bandwidth_mib_s * 1e6 / access_time_us)
 
 
 def busy_ns(begin_ns: Floats, end_ns: Floats) -> float:
-    """Length of the union of the intervals [begin, end), both of shape (n,), in any order and without NaN."""
+    """Return the length of the union of the intervals [begin, end): shape (n,), in any order, without NaN."""
     if not begin_ns.size:
         return 0.0
     if (begin_ns[1:] < begin_ns[:-1]).any():
@@ -54,10 +54,10 @@ def busy_ns(begin_ns: Floats, end_ns: Floats) -> float:
 
 
 def service(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, Any]:
-    """How the drive served the reads and writes of a replay; values are None where there is nothing to tell from.
+    """Return how the drive served the reads and writes of a replay; a value without data is None.
 
-    Busy time counts all that was issued: what never came back kept the drive busy to the end, of which `last_ns` tells
-    (replay_requests.ended_ns). Bytes and access times count what came back without an error.
+    Busy time covers all issued requests: a request that never completed kept the drive busy to the end (`last_ns`: see
+    replay_requests.ended_ns). Bytes and access times cover requests that completed without an error.
     Columns: operation, length_bytes, issue_ns, complete_ns, error.
     """
     moving, good = transfers(requests), completed(requests)
@@ -86,16 +86,17 @@ def service(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, A
 
 
 def compare_with_trace(requests: pd.DataFrame) -> dict[str, Any]:
-    """Latency of the reads and writes beside that of the same requests in the trace.
+    """Return the latency of the reads and writes, and that of the same requests in the trace.
 
-    The trace's is from queueing to completion; a write with a preflush counts from the issue of its flush, as it does
-    there. `faster_pct`: share of the requests that were faster than in the trace;
-    `access_time_ratio`: replay by trace. Columns: operation, preflush, issue_ns, complete_ns, error, trace_latency_ns.
+    Latency in the trace is from queueing to completion. A write with a preflush counts from the issue of its flush, in
+    the replay as in the trace. `faster_pct` is the share of requests that were faster than in the trace;
+    `access_time_ratio` is replay by trace.
+    Columns: operation, preflush, issue_ns, complete_ns, error, trace_latency_ns.
     """
     then_us, now_us = times_ns(requests, "trace_latency_ns") / 1000, latencies_us(requests)
-    led = np.flatnonzero(behind_preflush(requests))
+    with_flush = np.flatnonzero(behind_preflush(requests))
     issue_ns = times_ns(requests, "issue_ns")
-    now_us[led] += (issue_ns[led] - issue_ns[led - 1]) / 1000
+    now_us[with_flush] += (issue_ns[with_flush] - issue_ns[with_flush - 1]) / 1000
     used = transfers(requests) & completed(requests) & ~np.isnan(then_us)
     used &= ~np.isnan(now_us)  # a flush may never have been issued
     now_us, then_us = now_us[used], then_us[used]

@@ -1,4 +1,4 @@
-"""Requests of a replay by operation: planned, issued, completed, failed."""
+"""Count the requests of a replay by operation: planned, issued, completed, failed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ COLUMNS = (
 
 
 def operations(requests: pd.DataFrame) -> pd.DataFrame:
-    """A row of COLUMNS for each operation that was planned, in the order of OPERATIONS.
+    """Return a row of COLUMNS for each planned operation, in the order of OPERATIONS.
 
-    `completed` came back well, `failed` with an error; what was issued and is in neither never came back. Latencies
-    are of completed requests, `trace_mean_latency_us` is the trace's of the same ones as far as it knows them.
+    `failed` requests completed with an error; issued requests in neither `completed` nor `failed` never returned.
+    Latencies are of completed requests; `trace_mean_latency_us` is the mean in the trace of those it knows.
     Columns: operation, length_bytes, issue_ns, complete_ns, error, preflush, trace_latency_ns.
     """
     codes, length = operation_codes(requests), requests["length_bytes"].to_numpy(np.int64)
@@ -46,24 +46,24 @@ def operations(requests: pd.DataFrame) -> pd.DataFrame:
     latency_us, then_us = latencies_us(requests), trace_latencies_us(requests)
     rows: list[dict[str, Any]] = []
     for code, name in enumerate(OPERATIONS):
-        mine = codes == code
-        if not mine.any():
+        of_operation = codes == code
+        if not of_operation.any():
             continue
         row: dict[str, Any] = {"operation": name}
         for stage, chosen in stages.items():
-            row[f"{stage}_requests"] = int((mine & chosen).sum())
-            row[f"{stage}_bytes"] = int(length[mine & chosen].sum())
-        spread = distribution(latency_us[mine & good], (50.0, 99.0, 99.9))
+            row[f"{stage}_requests"] = int((of_operation & chosen).sum())
+            row[f"{stage}_bytes"] = int(length[of_operation & chosen].sum())
+        spread = distribution(latency_us[of_operation & good], (50.0, 99.0, 99.9))
         row |= {f"{key}_latency_us": value for key, value in spread.items()}
-        row["trace_mean_latency_us"] = mean(then_us[mine & good & ~np.isnan(then_us)])
+        row["trace_mean_latency_us"] = mean(then_us[of_operation & good & ~np.isnan(then_us)])
         rows.append(row)
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype({column: np.float64 for column in COLUMNS if column.endswith("_us")})
 
 
-def counts(found: pd.DataFrame, stage: str) -> dict[str, dict[str, int]]:
-    """{operation: {requests, bytes}} of a stage (one of STAGES), from what `operations` gives."""
+def counts(operation_rows: pd.DataFrame, stage: str) -> dict[str, dict[str, int]]:
+    """Return {operation: {requests, bytes}} of a stage (one of STAGES) from the result of `operations`."""
     return {
         row["operation"]: {"requests": int(row[f"{stage}_requests"]), "bytes": int(row[f"{stage}_bytes"])}
-        for row in found.to_dict("records")
+        for row in operation_rows.to_dict("records")
     }

@@ -1,4 +1,4 @@
-"""The course of a replay in equal intervals, beside what was planned."""
+"""Compute the course of a replay in equal intervals, and the planned course."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 class _Axis:
-    """Equal intervals from the start of a replay on; the end of the last one belongs to it."""
+    """Equal intervals from the start of a replay; the last one includes its end."""
 
     def __init__(self, end_ns: float, count: int) -> None:
         self.count, self.width_ns = count, max(end_ns, 1.0) / count
@@ -39,7 +39,7 @@ class _Axis:
         return np.minimum(times / self.width_ns, self.count - 1).astype(np.int32)
 
     def sums(self, times: Floats, weights: Floats | None = None) -> Floats:
-        """Count or sum of weights in each interval, leaving out times that are NaN."""
+        """Return the count, or the sum of weights, in each interval; times that are NaN are left out."""
         summed = np.zeros(self.count)
         for first in range(0, len(times), BATCH_ROWS):
             part = slice(first, first + BATCH_ROWS)
@@ -49,7 +49,7 @@ class _Axis:
         return summed
 
     def mean_depth(self, begin: Floats, end: Floats) -> Floats:
-        """Mean number of intervals [begin, end) that are open; what lies beyond the axis does not count."""
+        """Return the mean number of open requests [begin, end) in each interval; times beyond the axis are cut off."""
         begin, end = (np.minimum(times, self.edges_ns[-1]) for times in (begin, end))
         balance, partial = np.zeros(self.count), np.zeros(self.count)
         for times, sign in ((begin, 1), (end, -1)):
@@ -63,13 +63,13 @@ class _Axis:
 
 
 def over_time(requests: pd.DataFrame, intervals: int = INTERVALS) -> pd.DataFrame:
-    """Rows of COLUMNS, one for each of `intervals` from the start to the last deadline or completion.
+    """Return rows of COLUMNS for equal intervals from the start to the last issue, deadline or completion.
 
-    Planned requests count where they were due, issued ones where they were issued; latencies and issue errors are of
-    those issued in the interval. Bytes, bandwidth and IOPS are of reads and writes, requests and depths of all.
-    `planned_depth` is what would be in flight if each request, issued at its deadline, took as long as it took in the
-    trace. Where there are no deadlines (as soon as possible) all that is planned is NaN; empty if there are no times
-    at all. Columns: operation, preflush, length_bytes, deadline_ns, issue_ns, complete_ns, error, trace_latency_ns.
+    Planned requests count in the interval of their deadline, issued requests in that of their issue. Latencies and
+    issue errors are of requests issued in the interval. Bytes, bandwidth and IOPS cover reads and writes; requests and
+    depths cover all operations. `planned_depth` assumes that each request is issued at its deadline and takes as long
+    as in the trace. Without deadlines (as soon as possible), all planned columns are NaN. Empty without any times.
+    Columns: operation, preflush, length_bytes, deadline_ns, issue_ns, complete_ns, error, trace_latency_ns.
     """
     due_ns, issue_ns, complete_ns = (
         times_ns(requests, name) for name in ("deadline_ns", "issue_ns", "complete_ns")
@@ -79,27 +79,29 @@ def over_time(requests: pd.DataFrame, intervals: int = INTERVALS) -> pd.DataFram
     axis = _Axis(max(float(np.nan_to_num(times).max()) for times in (due_ns, issue_ns, complete_ns)), intervals)
     width_s, moving = axis.width_ns / 1e9, transfers(requests)
     size = requests["length_bytes"].to_numpy(np.float64) * moving
-    found: dict[str, Floats] = {
+    columns: dict[str, Floats] = {
         "begin_s": axis.edges_s[:-1],
         "end_s": axis.edges_s[1:],
     }
     for stage, prefix, times in (("planned", "planned_", due_ns), ("issued", "", issue_ns)):
         unknown = np.nan if np.isnan(times).all() else 0.0
-        found[f"{stage}_requests"] = axis.sums(times) + unknown
-        found[f"{stage}_bytes"] = axis.sums(times, size) + unknown
-        found[f"{prefix}iops"] = axis.sums(times[moving]) / width_s + unknown
-        found[f"{prefix}bandwidth_mib_s"] = found[f"{stage}_bytes"] / MIB / width_s
+        columns[f"{stage}_requests"] = axis.sums(times) + unknown
+        columns[f"{stage}_bytes"] = axis.sums(times, size) + unknown
+        columns[f"{prefix}iops"] = axis.sums(times[moving]) / width_s + unknown
+        columns[f"{prefix}bandwidth_mib_s"] = columns[f"{stage}_bytes"] / MIB / width_s
     del size
     good = moving & completed(requests)
-    found["mean_latency_us"] = _means(axis, issue_ns[good], latencies_us(requests)[good])
-    found["trace_mean_latency_us"] = _means(axis, issue_ns[good], trace_latencies_us(requests)[good])
-    found["issue_error_p50_us"], found["issue_error_p99_us"] = _percentiles(axis, issue_ns, (issue_ns - due_ns) / 1000)
+    columns["mean_latency_us"] = _means(axis, issue_ns[good], latencies_us(requests)[good])
+    columns["trace_mean_latency_us"] = _means(axis, issue_ns[good], trace_latencies_us(requests)[good])
+    columns["issue_error_p50_us"], columns["issue_error_p99_us"] = _percentiles(
+        axis, issue_ns, (issue_ns - due_ns) / 1000
+    )
     then_ns = due_ns + times_ns(requests, "trace_latency_ns")
     known = ~np.isnan(then_ns)
-    found["planned_depth"] = axis.mean_depth(due_ns[known], then_ns[known]) + (0.0 if known.any() else np.nan)
+    columns["planned_depth"] = axis.mean_depth(due_ns[known], then_ns[known]) + (0.0 if known.any() else np.nan)
     back = answered(requests)
-    found["depth"] = axis.mean_depth(issue_ns[back], complete_ns[back]) + (0.0 if back.any() else np.nan)
-    return pd.DataFrame(found)[list(COLUMNS)]
+    columns["depth"] = axis.mean_depth(issue_ns[back], complete_ns[back]) + (0.0 if back.any() else np.nan)
+    return pd.DataFrame(columns)[list(COLUMNS)]
 
 
 def _means(axis: _Axis, at_ns: Floats, values: Floats) -> Floats:
@@ -110,10 +112,10 @@ def _means(axis: _Axis, at_ns: Floats, values: Floats) -> Floats:
 
 
 def _percentiles(axis: _Axis, at_ns: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """50 % and 99 % in each interval, NaN where there are too few values."""
+    """Return the 50th and 99th percentile in each interval, NaN with too few values."""
     known = ~np.isnan(values)
     number, values = axis.number(at_ns[known]), values[known]
     order = np.argsort(number, kind="stable")
     parts = np.split(values[order], np.cumsum(np.bincount(number, minlength=axis.count))[:-1])
-    found = np.array([percentiles(np.sort(part), (50.0, 99.0)) for part in parts], np.float64)
-    return found[:, 0], found[:, 1]
+    columns = np.array([percentiles(np.sort(part), (50.0, 99.0)) for part in parts], np.float64)
+    return columns[:, 0], columns[:, 1]

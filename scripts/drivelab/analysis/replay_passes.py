@@ -1,4 +1,4 @@
-"""Sets of traces replayed in passes, summed up as PCMark 10's storage benchmarks do (replay_metrics has the source)."""
+"""Summarise passes over sets of traces as PCMark 10's storage benchmarks do (source: see replay_metrics)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drivelab.analysis.replay_metrics import MIB, score
-from drivelab.analysis.taint import told as told_reasons
+from drivelab.analysis.taint import joined
 from drivelab.tables.schemas import KEY
 
 PASS = ("step", "phase", "phase_pass", "repeat")
@@ -21,41 +21,50 @@ COLUMNS = (
 
 
 def passes(replays: pd.DataFrame) -> pd.DataFrame:
-    """Rows of COLUMNS from the table `replays`: one for each pass over all traces of a step, in their order there.
+    """Return rows of COLUMNS from the table `replays`: one for each pass over all traces of a step, in table order.
 
-    Bandwidth is all bytes by the sum of the busy times, access time the mean over all reads and writes, the score that
-    of both. They are null in a pass of which a replay is partial or does not tell them: what is left of the set is
+    Bandwidth is all bytes divided by the sum of the busy times, access time the mean over all reads and writes, the
+    score follows from both. They are null if a replay of the pass is partial or lacks them: the rest of the set is
     another workload. A pass is counted, or warm, if all its replays are.
     """
     groups = replays.groupby([*KEY, *PASS], sort=False, dropna=False)
-    rows = [_row(found) for _, found in groups]
+    rows = [_row(replays_of_pass) for _, replays_of_pass in groups]
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     numbers = ("busy_s", "bandwidth_mib_s", "access_time_us", "score", "duration_s")
     return frame.astype(dict.fromkeys(numbers, np.float64))
 
 
 def pass_metrics(replays: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """Metrics of a pass from those of its replays: `reads_and_writes`, `bytes`, and those of a report.
+    """Return the metrics of a pass from those of its replays: `reads_and_writes`, `bytes`, and those of a report.
 
-    Of an engine that tells no busy time, the bandwidth is by the time that its own is by, and there is no score.
+    If the engine reports no busy time, the bandwidth uses the time that the engine's own bandwidth uses, and there is
+    no score.
     """
-    moving = [one for one in replays if one["reads_and_writes"]]
-    busy_s = _sum([one["busy_s"] for one in moving])
-    by_s = busy_s or _sum([one["bandwidth_mib_s"] and one["bytes"] / MIB / one["bandwidth_mib_s"] for one in moving])
-    bandwidth = sum(one["bytes"] for one in moving) / MIB / by_s if by_s else None
-    waited_us = _sum([one["access_time_us"] and one["access_time_us"] * one["reads_and_writes"] for one in moving])
-    access_time_us = waited_us / sum(one["reads_and_writes"] for one in moving) if waited_us else None
+    moving = [replay for replay in replays if replay["reads_and_writes"]]
+    busy_s = _sum([replay["busy_s"] for replay in moving])
+    by_s = busy_s or _sum([_own_time_s(replay) for replay in moving])
+    bandwidth = sum(replay["bytes"] for replay in moving) / MIB / by_s if by_s else None
+    total_us = _sum([_total_access_time_us(replay) for replay in moving])
+    access_time_us = total_us / sum(replay["reads_and_writes"] for replay in moving) if total_us else None
     return {
         "busy_s": busy_s,
         "bandwidth_mib_s": bandwidth,
         "access_time_us": access_time_us,
         "score": score(bandwidth, access_time_us) if busy_s else None,
-        "duration_s": _sum([one["duration_s"] for one in replays]),
+        "duration_s": _sum([replay["duration_s"] for replay in replays]),
     }
 
 
+def _own_time_s(replay: Mapping[str, Any]) -> float | None:
+    return replay["bandwidth_mib_s"] and replay["bytes"] / MIB / replay["bandwidth_mib_s"]
+
+
+def _total_access_time_us(replay: Mapping[str, Any]) -> float | None:
+    return replay["access_time_us"] and replay["access_time_us"] * replay["reads_and_writes"]
+
+
 def _sum(values: Sequence[float | None]) -> float | None:
-    """None where one is not known, or there is none."""
+    """Return the sum, or None if a value is unknown or there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None
 
@@ -63,9 +72,9 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def _row(replays: pd.DataFrame) -> dict[str, Any]:
     partial = bool(replays["partial"].any())
     reasons = dict.fromkeys(reason for reason in replays["taint_reason"] if isinstance(reason, str))
-    told = dict.fromkeys(("busy_s", "bandwidth_mib_s", "access_time_us", "score"))
+    metrics = dict.fromkeys(("busy_s", "bandwidth_mib_s", "access_time_us", "score"))
     if not partial:
-        told |= pass_metrics([_metrics(one) for one in replays.to_dict("records")])
+        metrics |= pass_metrics([_metrics(replay) for replay in replays.to_dict("records")])
     return {
         **{column: replays[column].iloc[0] for column in (*KEY, *PASS)},
         **{column: bool(replays[column].all()) for column in ("warm", "counted")},
@@ -76,15 +85,15 @@ def _row(replays: pd.DataFrame) -> dict[str, Any]:
         "partial": partial,
         "read_bytes": int(replays["read_bytes"].sum()),
         "write_bytes": int(replays["write_bytes"].sum()),
-        **told,
+        **metrics,
         "duration_s": float(replays["duration_s"].sum(skipna=False)),
         "tainted": bool(replays["tainted"].any()),
-        "taint_reason": told_reasons(reasons),
+        "taint_reason": joined(reasons),
     }
 
 
 def _metrics(row: Mapping[Hashable, Any]) -> dict[str, Any]:
-    """A row of `replays` as `pass_metrics` takes it."""
+    """Convert a row of table `replays` for `pass_metrics`."""
     names = ("busy_s", "bandwidth_mib_s", "access_time_us", "duration_s")
     return {
         "reads_and_writes": row["read_ios"] + row["write_ios"],

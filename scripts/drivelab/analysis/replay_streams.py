@@ -1,4 +1,4 @@
-"""Reads and writes of a replay by I/O stream (after SNIA's Real World Storage Workload PTS) and by process."""
+"""Summarise reads and writes of a replay by I/O stream (SNIA Real World Storage Workload PTS) and by process."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from drivelab.trace.statistics.sequence import Sequence
 from drivelab.units import format_size
 
 SHOWN = 30
-"""Most frequent streams, or processes, that get a row of their own; the rest have one together."""
+"""Number of most frequent streams, or processes, with a separate row; all others share one."""
 OTHERS = "others"
 UNKNOWN = "unknown"
-"""Process of requests whose trace does not name any."""
+"""Process of requests whose trace names none."""
 COLUMNS = (
     "stream_kind", "stream", "requests", "bytes", "share_pct", "access_time_us", "p99_latency_us",
     "trace_access_time_us",
@@ -40,11 +40,11 @@ _FLOATS = ("share_pct", "access_time_us", "p99_latency_us", "trace_access_time_u
 
 
 def streams(requests: pd.DataFrame) -> pd.DataFrame:
-    """Rows of COLUMNS by falling count: `stream_kind` is "stream" (`RND 4KiB W`), then "process".
+    """Return rows of COLUMNS, most frequent first: `stream_kind` is "stream" (`RND 4KiB W`), then "process".
 
-    Of reads and writes that completed; whether one is sequential is told from all planned ones, on the drive that was
-    replayed on. `share_pct` is of the requests. Columns: operation, offset_bytes, length_bytes, process, preflush,
-    issue_ns, complete_ns, error, trace_latency_ns.
+    Only completed reads and writes count. Whether one is sequential follows from all planned ones, at their offsets on
+    the replayed drive. `share_pct` is the share of requests. Columns: operation, offset_bytes, length_bytes, process,
+    preflush, issue_ns, complete_ns, error, trace_latency_ns.
     """
     used = transfers(requests) & completed(requests)
     length = requests["length_bytes"].to_numpy(np.int64)[used]
@@ -59,20 +59,20 @@ def streams(requests: pd.DataFrame) -> pd.DataFrame:
 
 
 def sequential(requests: pd.DataFrame) -> Flags:
-    """Whether each read or write goes on where one of the last of its direction ended (trace.statistics.sequence).
+    """Return whether each read or write continues a recent one of its direction (trace.statistics.sequence).
 
     Shape (rows,). Columns: operation, offset_bytes, length_bytes.
     """
     codes, follow = operation_codes(requests), Sequence()
     offset, length = (requests[name].to_numpy(np.int64) for name in ("offset_bytes", "length_bytes"))
-    found = np.zeros(len(requests), np.bool_)
+    flags = np.zeros(len(requests), np.bool_)
     for first in range(0, len(requests), BATCH_ROWS):
         part = slice(first, first + BATCH_ROWS)
         operation = pa.DictionaryArray.from_arrays(pa.array(codes[part]), list(OPERATIONS))
         arrays = {"queue_ns": pa.array(offset[part]), "offset_bytes": pa.array(offset[part]),
                   "length_bytes": pa.array(length[part]), "operation": operation}  # fmt: skip
-        found[part] = follow.sequential(Batch(pa.RecordBatch.from_pydict(arrays)))[0]
-    return found
+        flags[part] = follow.sequential(Batch(pa.RecordBatch.from_pydict(arrays)))[0]
+    return flags
 
 
 class _Served:
@@ -94,7 +94,7 @@ class _Served:
 
 
 def _kinds(length_bytes: npt.NDArray[np.int64], follows: Flags, operation: Codes) -> npt.NDArray[np.int64]:
-    """One number for each stream."""
+    """Return one number for each stream; shape (n,)."""
     kinds = length_bytes << 1
     kinds |= follows
     kinds <<= 1
@@ -103,12 +103,12 @@ def _kinds(length_bytes: npt.NDArray[np.int64], follows: Flags, operation: Codes
 
 
 def _name(kind: int) -> str:
-    """As SNIA writes it: `RND 4KiB W`."""
+    """Return the SNIA name of a stream, such as `RND 4KiB W`."""
     return f"{'SEQ' if kind & 2 else 'RND'} {format_size(kind >> 2)} {OPERATIONS[kind & 1][0].upper()}"
 
 
 def _ranked(values: npt.NDArray[np.integer[Any]]) -> tuple[Codes, list[int]]:
-    """Of each value the rank by how often it comes, SHOWN for all rarer ones; and the values by falling count."""
+    """Return the frequency rank of each value, SHOWN for all rarer ones; and the values, most frequent first."""
     codes, kinds = pd.factorize(values)
     frequent = np.argsort(-np.bincount(codes, minlength=len(kinds)), kind="stable")
     rank = np.empty(len(kinds), np.int64)
@@ -117,7 +117,7 @@ def _ranked(values: npt.NDArray[np.integer[Any]]) -> tuple[Codes, list[int]]:
 
 
 def _rows(stream_kind: str, ranks: Codes, names: list[str], served: _Served) -> Iterator[dict[str, Any]]:
-    """A row for each of the SHOWN most frequent streams, and one for the others; `names` by rank."""
+    """Yield a row for each of the SHOWN most frequent streams, and one for all others; `names` are by rank."""
     labels = [*names[:SHOWN], OTHERS] if len(names) > SHOWN else names
     for rank, label in enumerate(labels):
         yield {"stream_kind": stream_kind, "stream": label, **served.facts(np.flatnonzero(ranks == rank))}

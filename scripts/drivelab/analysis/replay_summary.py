@@ -1,4 +1,4 @@
-"""What the table `summary` says of replays: of each trace, of each set of traces, of each phase of a test."""
+"""Make the rows of the table `summary` for replays: one per trace, set of traces, and phase of a test."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_PHASE, PAR
 _TRACE_METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us")
 _SET_METRICS = ("access_time_us", "bandwidth_mib_s", "score")
 _ASAP_METRICS = ("duration_s",)
-"""At any other pace the trace, not the drive, says how long it takes."""
+"""Metrics of replays as soon as possible; otherwise the trace, not the drive, determines the duration."""
 
 
 def replay_rows(replays: pd.DataFrame, passes: pd.DataFrame, rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
-    """Rows from the tables `replays` and `replay_passes`, those of sets first.
+    """Yield the summary rows of replays, those of sets first, from the tables `replays` and `replay_passes`.
 
-    A trace, or a set of several, is the median of its counted runs, an odd number of them where repeats go on until
-    they agree, all of them where the protocol asks for a number of passes. A phase is the median over
-    all its passes, spread over them: the drive is meant to change from pass to pass, so they are no repeats that could
-    agree. A metric that not every run has is left out, and so is a trace or set all of whose warm runs are unsound.
-    Raises ValueError for a trace without a warm run.
+    * A trace or set of traces: the median of its counted runs. All runs count where the protocol asks for a number of
+      passes; an odd number counts where repeats run until they agree.
+    * A phase: the median of all its passes, with their spread. The drive is meant to change from pass to pass, so the
+      passes are not repeats that could agree.
+
+    A metric that a run lacks is left out, and so is a trace or set without a sound warm run. Raises ValueError for a
+    trace without a warm run.
     """
     sets = passes[passes["traces"] > 1]
     named = sets.assign(subject=[f"set of {count} traces" for count in sets["traces"]])
@@ -42,16 +44,16 @@ def _all(named: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float
         yield from _phase(f"{subject}, {phase}", counted, metrics) if len(counted) else ()
     first = named[~phased].groupby(["recording", "subject"])["step"].transform("min")
     for (_, subject, step), runs in named[~phased].groupby(["recording", "subject", "step"], sort=False):
-        again = step != first[runs.index[0]]
+        is_later_step = step != first[runs.index[0]]
         runs = _counted(runs, subject)
-        label = f"{subject} step {step}" if again else subject
+        label = f"{subject} step {step}" if is_later_step else subject
         yield from _repeats(label, runs, metrics, rse_threshold_pct) if len(runs) else ()
 
 
 def _counted(runs: pd.DataFrame, subject: str) -> pd.DataFrame:
-    """Runs that count; warm ones that do not are unsound."""
+    """Return the runs that count; warm runs that do not count are unsound."""
     if not runs["warm"].any():
-        raise ValueError(f"{runs['recording'].iloc[0]}: no run of {subject} counts")
+        raise ValueError(f"{runs['recording'].iloc[0]}: {subject} has no warm run")
     return runs[runs["counted"].astype(bool)].sort_values(["step", "repeat"])
 
 
@@ -67,7 +69,7 @@ def _phase(label: str, runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator
             rse_pct=None,
             spread_low=min(values),
             spread_high=max(values),
-            statistic=_of_passes(len(values)),
+            statistic=_passes_statistic(len(values)),
             verdict=gravest([IN_CHANGING_PHASE if _changes(runs) else IN_PHASE, *_partial(runs), *taint(runs)]),
             taint_reason=taint_reason(runs),
         )
@@ -80,41 +82,41 @@ def _changes(runs: pd.DataFrame) -> bool:
 def _repeats(
     label: str, runs: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float
 ) -> Iterator[dict[str, Any]]:
-    asked = None if runs["asked_passes"].isna().any() else int(runs["asked_passes"].max())
-    used = runs.head(odd(len(runs)) if asked is None else len(runs))
+    requested = None if runs["asked_passes"].isna().any() else int(runs["asked_passes"].max())
+    used = runs.head(odd(len(runs)) if requested is None else len(runs))
     for metric, values in _known(used, metrics):
         enough = len(values) >= FEWEST
         rse_pct = relative_standard_error_pct(values) if enough else None
         verdict = rse_verdict(rse_pct, rse_threshold_pct)
-        if not enough and asked == len(values):
-            verdict = AS_ASKED[asked]
+        if not enough and requested == len(values):
+            verdict = AS_ASKED[requested]
         yield row(
             key_of(used),
             label,
             metric,
-            value=statistics.median(values) if asked or enough else values[0],
+            value=statistics.median(values) if requested or enough else values[0],
             n=len(values),
             **_samples(used, values),
             rse_pct=rse_pct,
             spread_low=min(values),
             spread_high=max(values),
-            statistic="median of warm runs" if asked is None else _of_passes(len(values)),
+            statistic="median of warm runs" if requested is None else _passes_statistic(len(values)),
             verdict=gravest([verdict, *_partial(used), *taint(used)]),
             taint_reason=taint_reason(used),
         )
 
 
 def _samples(runs: pd.DataFrame, values: list[float]) -> dict[str, Any]:
-    """A set is of several replays, whose folders the rows do not name: the evidence is the recording."""
+    """Return the sample columns; the evidence is the recording, as rows of sets do not name the replays' folders."""
     return {"samples": values, "scope": "runs", "centre": MEDIAN, "evidence": [str(runs["recording"].iloc[0])]}
 
 
-def _of_passes(count: int) -> str:
+def _passes_statistic(count: int) -> str:
     return "one pass" if count == 1 else f"median of {count} passes"
 
 
 def _known(runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator[tuple[str, list[float]]]:
-    """Metric and values, of those metrics that all the runs have."""
+    """Yield metric and values for each metric that all runs have."""
     asap = (runs["timing_mode"] == "asap").all()
     for metric in (*metrics, *(_ASAP_METRICS if asap else ())):
         values = [float(value) for value in runs[metric]]

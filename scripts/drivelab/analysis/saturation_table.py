@@ -1,4 +1,4 @@
-"""The table `saturation`: of each soak that saturates a drive, its cliff and its level at the end."""
+"""Make the table `saturation`: the cliff and final level of each soak that saturates a drive."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from drivelab.analysis.soundness import sound
 from drivelab.tables.schemas import KEY, SCHEMAS
 
 DRIFT_CHANCE = 0.05
-"""Chance of a course so monotone without a drift: five slices must follow each other in order (ours)."""
+"""Largest p-value of a monotone course that counts as a drift: five slices must be strictly in order (ours)."""
 _NO_CLIFF = dict.fromkeys(("cliff_time_s", "cliff_bytes", "cliff_drive_fills", "iops_before", "iops_after"))
 
 
 def saturation_table(cells: pd.DataFrame, capacities: Mapping[str, int]) -> pd.DataFrame:
-    """Table `saturation` from table `cells` of any recordings; `capacities` in bytes by drive.
+    """Make table `saturation` from table `cells` of any recordings; `capacities` are in bytes by drive.
 
-    Which soaks saturate a drive is as `saturating` says, which slices count as `counted_slices`; successive soaks of
-    one workload are one. Writes are counted since the end of conditioning. Slices that are not sound count nowhere.
-    Raises ValueError for a drive whose capacity is not given.
+    `saturating` chooses the soaks, `counted_slices` the slices of the final level. Successive soaks of one workload are
+    one soak. Bytes written count from the end of conditioning. Unsound slices are excluded. Raises ValueError for a
+    drive without a capacity.
     """
     measured = sound(cells)
     measured = measured.assign(saturates=saturating(measured))
@@ -37,27 +37,27 @@ def saturation_table(cells: pd.DataFrame, capacities: Mapping[str, int]) -> pd.D
 
 
 def drifts(counted: pd.DataFrame) -> bool:
-    """Whether the IOPS of slices that count still rise or fall, by as much as the detector of drifts looks for.
+    """Say whether the IOPS of the slices that count still drift, by at least the detector's threshold.
 
-    The limits of the PTS let that pass: a window of five may keep them and fall from slice to slice.
+    The PTS limits allow this: a window of five can meet them and still fall from slice to slice.
     """
-    found = trend(blocks(counted["iops"].to_numpy(dtype=float))) if len(counted) > 1 else None
-    return found is not None and found.chance < DRIFT_CHANCE and abs(found.drift_pct) >= LEAST_DRIFT_PCT
+    course = trend(blocks(counted["iops"].to_numpy(dtype=float))) if len(counted) > 1 else None
+    return course is not None and course.chance < DRIFT_CHANCE and abs(course.drift_pct) >= LEAST_DRIFT_PCT
 
 
 def _row(soak: pd.DataFrame, capacities: Mapping[str, int]) -> dict[str, Any]:
     drive = str(soak["drive"].iloc[0])
     if not capacities.get(drive, 0) > 0:
-        raise ValueError(f"the capacity of drive '{drive}' is not known: there are no drive fills without it")
+        raise ValueError(f"the capacity of drive '{drive}' is not known, but drive fills need it")
     capacity_bytes = capacities[drive]
     counted = counted_slices(soak).slices
     settled = level(counted, "iops")
     first, last = counted.iloc[0], soak.iloc[-1]
     written_before = int(first["bytes_written_total"]) - int(first["bytes_written"])
     cliff = find_cliff(soak, capacity_bytes)
-    found: dict[str, Any] = dict(_NO_CLIFF)
+    cliff_columns: dict[str, Any] = dict(_NO_CLIFF)
     if cliff is not None:
-        found = {
+        cliff_columns = {
             "cliff_time_s": cliff.time_s,
             "cliff_bytes": cliff.bytes_written,
             "cliff_drive_fills": cliff.drive_fills,
@@ -70,7 +70,7 @@ def _row(soak: pd.DataFrame, capacities: Mapping[str, int]) -> dict[str, Any]:
         "cell_label": soak["cell_label"].iloc[0],
         "slices": len(soak),
         "cliff": cliff is not None,
-        **found,
+        **cliff_columns,
         "level_iops": settled.average,
         "level_low_iops": settled.low,
         "level_high_iops": settled.high,
@@ -84,7 +84,7 @@ def _row(soak: pd.DataFrame, capacities: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _course(counted: pd.DataFrame, average: float) -> dict[str, float | None]:
-    """How the slices that count vary and drift, as percentages of their average; null for one slice, or for no I/O."""
+    """Return variation and drift of the slices that count in percent of their average; None for one slice or no I/O."""
     iops = counted["iops"].to_numpy(dtype=float)
     if len(iops) < 2 or not average > 0:
         return {"level_variation_pct": None, "level_drift_pct": None}

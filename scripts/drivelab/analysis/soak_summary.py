@@ -1,4 +1,4 @@
-"""What the table `summary` says of soaks: the average over the slices that count, and the tail of their latency."""
+"""Make the rows of the table `summary` for soaks: averages over the slices that count, and tail latency."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ _Bins = Mapping[tuple[str, int], pd.DataFrame]
 
 
 def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
-    """Rows from the rows of soaks in table `cells`, with `cell_label`, and from their rows of `latency_bins`.
+    """Yield the summary rows of soaks.
 
-    `soaks` have the columns of `by_direction`, `saturating` and `lacking` too. Rates and mean latency are averages over
-    the slices that count, see `counted_slices`; IOPS per watt too, where power was measured throughout. Percentiles are
-    of the merged bins of the same slices. All are spread over five equal parts of them, which tell too whether they are
-    steady, but of fewer slices, and where the soak ended by its own rule. At a point the statistic names the load.
-    Without `bins` there are no percentiles, and none that fewer than one I/O lies above.
+    `soaks` are their rows of table `cells` with `cell_label` and the columns of `by_direction`, `saturating` and
+    `lacking`; `bins` are their rows of `latency_bins`.
+
+    Rates and mean latency are averages over the slices that count, see `counted_slices`; so is IOPS per watt, where
+    power was measured throughout. Percentiles come from the merged bins of the same slices. Without `bins` there are no
+    percentiles; a percentile with less than one I/O above it is left out. The spread is over five equal parts of the
+    slices. These parts also show whether the soak is steady, unless its own stop rule did or there are fewer than five
+    slices. At a point of a demand sweep the statistic names the load.
     """
     by_step = {} if bins is None else dict(tuple(bins.groupby(["recording", "step"], sort=False)))
     for _, group in soaks.groupby(["recording", "cell_label"], sort=False):
@@ -45,16 +48,19 @@ def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[s
         average = f"{counted.statistic}{load}"
         for metric in _METRICS:
             yield _row(label, metric, slices, _spread(level(slices, metric)), average, verdict)
-        if (words := power_words(slices)) is not None:
+        if (source := power_words(slices)) is not None:
             per_watt = _spread(level(slices, IOPS_PER_WATT))
-            yield _row(label, IOPS_PER_WATT, slices, per_watt, f"{average}, {words}", verdict)
-        for metric, found in _tail(slices, by_step):
-            yield _row(label, metric, slices, found, f"percentile of the {counted.words}{load}", verdict)
+            yield _row(label, IOPS_PER_WATT, slices, per_watt, f"{average}, {source}", verdict)
+        for metric, value in _tail(slices, by_step):
+            yield _row(label, metric, slices, value, f"percentile of the {counted.words}{load}", verdict)
 
 
 def _verdict(counted: CountedSlices) -> str:
-    """The rule of a soak knows reads and writes together only: of one of them it says nothing. What is left of a
-    window that lacks slices is not what the soak ended for."""
+    """Return the verdict on the slices that count.
+
+    The stop rule of a soak judges reads and writes together, so its result does not apply to one direction. It does not
+    apply to a window that lacks slices either.
+    """
     if counted.slices["lacking"].any():
         return INCOMPLETE_WINDOW
     if counted.by_own_rule and counted.slices["direction"].isna().all():
@@ -64,30 +70,31 @@ def _verdict(counted: CountedSlices) -> str:
     return STEADY if level(counted.slices, "iops").steady else NOT_STEADY
 
 
-def _spread(found: Level) -> dict[str, Any]:
-    low, high, parts = found.low, found.high, list(found.blocks)
-    return {"value": found.average, "spread_low": low, "spread_high": high, "samples": parts, "centre": MEAN}
+def _spread(average: Level) -> dict[str, Any]:
+    low, high, parts = average.low, average.high, list(average.blocks)
+    return {"value": average.average, "spread_low": low, "spread_high": high, "samples": parts, "centre": MEAN}
 
 
 def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Metric, value and spread, of those percentiles that at least one I/O lies above: else it is the slowest I/O.
+    """Yield metric, value and spread of each percentile with at least one I/O above it.
 
-    The interval is that of the percentile of the merged bins, where the parts are what is drawn anew.
+    With fewer, the percentile would be the slowest I/O. The interval is for the percentile of the merged bins, from
+    resamples of the parts.
     """
     latency_us, counts = _by_part(slices, by_step)
     if not len(counts):
         return
     total = int(counts.sum())
-    (values,), of_parts = _percentiles_us(latency_us, counts.sum(axis=0)[None, :]), _percentiles_us(latency_us, counts)
-    drawn = None
+    (values,), by_part = _percentiles_us(latency_us, counts.sum(axis=0)[None, :]), _percentiles_us(latency_us, counts)
+    resampled = None
     if len(counts) >= FEWEST:
         numbers, probabilities = resamples(len(counts))
-        drawn = _percentiles_us(latency_us, numbers @ counts)
+        resampled = _percentiles_us(latency_us, numbers @ counts)
     for number, (metric, percent) in enumerate(_TAIL.items()):
         if total * (100 - percent) / 100 < 1 - 1e-9:
             continue
-        samples, value = of_parts[:, number], float(values[number])
-        low, high = (None, None) if drawn is None else interval_of(drawn[:, number], probabilities)
+        samples, value = by_part[:, number], float(values[number])
+        low, high = (None, None) if resampled is None else interval_of(resampled[:, number], probabilities)
         yield (
             metric,
             {
@@ -103,27 +110,27 @@ def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str,
 
 
 def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
-    """Latencies in us, ascending, and by part of the slices with any I/O how many there are of each.
+    """Return latencies in us, shape (n,) ascending, and their counts, shape (parts, n), for parts with I/O.
 
-    Of slices of one recording, of their direction where they have one.
+    The slices are of one recording, and of one direction if they have one.
     """
     recording, direction = slices["recording"].iloc[0], slices["direction"].iloc[0]
     parts = min(WINDOW, len(slices))
     part_of = np.concatenate(
-        [np.full(len(one), n) for n, one in enumerate(np.array_split(np.arange(len(slices)), parts))]
+        [np.full(len(part), number) for number, part in enumerate(np.array_split(np.arange(len(slices)), parts))]
     )
-    found = [(np.empty(0, dtype=np.int64),) * 3]
-    for step, of_step in slices.assign(part=part_of).groupby("step"):
+    pieces = [(np.empty(0, dtype=np.int64),) * 3]
+    for step, step_slices in slices.assign(part=part_of).groupby("step"):
         if (recording, step) not in by_step:
             continue
         bins = by_step[recording, step]
         if isinstance(direction, str):
             bins = bins[bins["direction"] == direction]
-        part = bins["round"].map(of_step.set_index("round")["part"])
+        part = bins["round"].map(step_slices.set_index("round")["part"])
         inside = part.notna().to_numpy()
         columns = (part, bins["latency_ns"], bins["count"])
-        found.append(tuple(one.to_numpy()[inside].astype(np.int64) for one in columns))
-    part, latency_ns, count = (np.concatenate(one) for one in zip(*found, strict=True))
+        pieces.append(tuple(column.to_numpy()[inside].astype(np.int64) for column in columns))
+    part, latency_ns, count = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     latencies, places = np.unique(latency_ns, return_inverse=True)
     counts = np.zeros((parts, len(latencies)), dtype=np.int64)
     np.add.at(counts, (part, places), count)
@@ -131,21 +138,24 @@ def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
 
 
 def _percentiles_us(latency_us: _Floats, counts: _Counts) -> _Floats:
-    """For each row of `counts`, the percentiles of `_TAIL`; as `drivelab.analysis.latency.percentiles_us` has them."""
+    """Return the percentiles of `_TAIL` for each row of `counts`, shape (rows, percentiles).
+
+    The rule is that of `drivelab.analysis.latency.percentiles_us`.
+    """
     reached = counts.cumsum(axis=1)
     total = reached[:, -1:]
     needed = [percent / 100 * total * (1 - 1e-12) for percent in _TAIL.values()]
-    return np.stack([latency_us[(reached >= one).argmax(axis=1)] for one in needed], axis=1)
+    return np.stack([latency_us[(reached >= count).argmax(axis=1)] for count in needed], axis=1)
 
 
 def _row(
-    label: str, metric: str, slices: pd.DataFrame, found: dict[str, Any], statistic: str, verdict: str
+    label: str, metric: str, slices: pd.DataFrame, value: dict[str, Any], statistic: str, verdict: str
 ) -> dict[str, Any]:
     return row(
         key_of(slices),
         label,
         metric,
-        **found,
+        **value,
         n=1,
         scope="slices",
         evidence=evidence(str(slices["recording"].iloc[0]), slices["directory"]),

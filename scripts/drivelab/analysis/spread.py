@@ -1,10 +1,10 @@
-"""How much the samples behind a value scatter: median absolute deviation, and a bootstrap confidence interval.
+"""Compute the scatter of the samples of a value: median absolute deviation and bootstrap confidence interval.
 
-The interval is the percentile bootstrap's (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3).
-Of few samples, the resamples that are there at all are counted, each with its probability, instead of drawing some of
-them: what drawing tends to, without any seed. Of many they are drawn, with a seed, by scipy. It is an interval without
-assumptions on the distribution, and of few samples a narrow one: it cannot reach beyond the lowest and highest, and of
-five it covers the true mean in about 5 of 6 cases, not in 19 of 20.
+The interval is the percentile bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3).
+For few samples, all possible resamples are enumerated with their probabilities. This is the limit of random drawing,
+and needs no seed. For many samples, scipy draws resamples with a seed. The interval assumes no distribution. With few
+samples it is narrow: it cannot reach beyond the lowest and highest sample, and with five samples it covers the true
+mean in about 5 of 6 cases instead of 19 of 20.
 """
 
 from __future__ import annotations
@@ -24,66 +24,65 @@ Floats = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 FEWEST = 3
-"""Samples below which there is neither a deviation nor an interval."""
+"""Fewest samples for a deviation or an interval."""
 MEAN, MEDIAN = "mean", "median"
-_MOST_COUNTED = 7
-"""Most samples whose resamples are counted: 1,716 different ones of seven."""
+_MOST_ENUMERATED = 7
+"""Most samples whose resamples are enumerated: seven samples have 1,716 different resamples."""
 _DRAWN, _SEED = 1999, 20220801
 _AT_A_TIME = 4_000_000
-"""Resampled statistics in memory."""
+"""Most resampled statistics in memory."""
 
 
 def with_spread(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of table `summary` with the columns `mad`, `interval_low` and `interval_high`, from `samples` and `centre`.
+    """Add the columns `mad`, `interval_low` and `interval_high` to rows of table `summary`.
 
-    `centre` says which statistic of its samples a value is: MEAN or MEDIAN, None where it is another one; then the
-    interval is what the row has already, or null.
+    `samples` has the samples of each value. `centre` says which statistic of them the value is: MEAN, MEDIAN, or None
+    for another one; with None the interval of the row stays, or is null.
     """
-    found = rows.reindex(columns=[*rows.columns.drop(["mad"], errors="ignore"), "mad"])
+    table = rows.reindex(columns=[*rows.columns.drop(["mad"], errors="ignore"), "mad"])
     for name in ("interval_low", "interval_high"):
-        found[name] = found[name].astype(float) if name in found else math.nan
-    mad, low, high = (np.array(found[name], dtype=float) for name in ("mad", "interval_low", "interval_high"))
-    behind = list(rows["samples"])
-    counts = np.array([len(one) for one in behind], dtype=np.int64)
+        table[name] = table[name].astype(float) if name in table else math.nan
+    mad, low, high = (np.array(table[name], dtype=float) for name in ("mad", "interval_low", "interval_high"))
+    all_samples = list(rows["samples"])
+    counts = np.array([len(samples) for samples in all_samples], dtype=np.int64)
     for (count, centre), places in rows.groupby([counts, rows["centre"].fillna("")], sort=False).indices.items():
         if count < FEWEST:
             continue
-        samples = np.array([behind[place] for place in places], dtype=float)
+        samples = np.array([all_samples[place] for place in places], dtype=float)
         mad[places] = stats.median_abs_deviation(samples, axis=1)
         if centre:
             low[places], high[places] = interval(samples, str(centre))
-    return found.assign(mad=mad, interval_low=low, interval_high=high)
+    return table.assign(mad=mad, interval_low=low, interval_high=high)
 
 
 def interval(samples: Floats, centre: str, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
-    """Ends of the bootstrap confidence interval of the mean or median of each row of `samples`."""
+    """Return the bootstrap confidence interval of the mean or median of each row of `samples`, shape (rows, n)."""
     count = samples.shape[1]
     if centre == MEDIAN and count % 2:
-        return _of_odd_median(samples, confidence)
-    low, high = (_counted if count <= _MOST_COUNTED else _drawn)(samples, centre, confidence)
+        return _odd_median_interval(samples, confidence)
+    low, high = (_enumerated if count <= _MOST_ENUMERATED else _drawn)(samples, centre, confidence)
     lowest, highest = samples.min(axis=1), samples.max(axis=1)
-    # the mean of equal samples may be off by the last bit
+    # rounding may put the mean of equal samples outside
     return np.clip(low, lowest, highest), np.clip(high, lowest, highest)
 
 
 def interval_of(values: Floats, probabilities: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Of a statistic that has these values in the resamples of `resamples`."""
+    """Return the confidence interval of a statistic from its values in the resamples of `resamples`."""
     low, high = _quantiles(values[:, None], probabilities, confidence)
     return float(low[0]), float(high[0])
 
 
 @cache
 def resamples(count: int) -> tuple[npt.NDArray[np.int64], Floats]:
-    """All resamples of so many samples: how often each has each sample, and its probability."""
-    drawn = itertools.combinations_with_replacement(range(count), count)
-    found = [Counter(one) for one in drawn]
-    counts = np.array([[one[place] for place in range(count)] for one in found], dtype=np.int64)
-    ways = [math.factorial(count) / math.prod(math.factorial(n) for n in one) for one in counts.tolist()]
+    """Return all resamples of `count` samples: how often each has each sample, and its probability."""
+    counters = [Counter(resample) for resample in itertools.combinations_with_replacement(range(count), count)]
+    counts = np.array([[counter[place] for place in range(count)] for counter in counters], dtype=np.int64)
+    ways = [math.factorial(count) / math.prod(math.factorial(n) for n in row) for row in counts.tolist()]
     return counts, np.array(ways, dtype=np.float64) / count**count
 
 
 def _median_weights(counts: npt.NDArray[np.int64]) -> Floats:
-    """By resample and sample in ascending order: what the median of the resample takes of the sample."""
+    """Return the weight of each ascending sample in the median of each resample; shape (resamples, samples)."""
     number = counts.shape[1]
     reached = counts.cumsum(axis=1)
     weights = np.zeros(counts.shape)
@@ -92,8 +91,11 @@ def _median_weights(counts: npt.NDArray[np.int64]) -> Floats:
     return weights
 
 
-def _of_odd_median(samples: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """The median of a resample is one of the samples; which, is a matter of the binomial distribution."""
+def _odd_median_interval(samples: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Return the bootstrap interval of the median of an odd number of samples.
+
+    The median of a resample is one of the samples; the binomial distribution gives its probability.
+    """
     count = samples.shape[1]
     reached = stats.binom.sf((count - 1) // 2, count, np.arange(1, count + 1) / count)
     ordered = np.sort(samples, axis=1)
@@ -101,7 +103,7 @@ def _of_odd_median(samples: Floats, confidence: float) -> tuple[Floats, Floats]:
     return ordered[:, low], ordered[:, high]
 
 
-def _counted(samples: Floats, centre: str, confidence: float) -> tuple[Floats, Floats]:
+def _enumerated(samples: Floats, centre: str, confidence: float) -> tuple[Floats, Floats]:
     counts, probabilities = resamples(samples.shape[1])
     ordered = np.sort(samples, axis=1)
     weights = _median_weights(counts) if centre == MEDIAN else counts / samples.shape[1]
@@ -127,17 +129,17 @@ def _drawn(samples: Floats, centre: str, confidence: float) -> tuple[Floats, Flo
         ).confidence_interval
         for start in range(0, len(samples), size)
     ]
-    return np.concatenate([one.low for one in parts]), np.concatenate([one.high for one in parts])
+    return np.concatenate([part.low for part in parts]), np.concatenate([part.high for part in parts])
 
 
-def _quantiles(found: Floats, probabilities: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Of each column of `found`, whose rows have these probabilities."""
-    order = np.argsort(found, axis=0)
+def _quantiles(values: Floats, probabilities: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Return both ends of the interval for each column of `values`, whose rows have these probabilities."""
+    order = np.argsort(values, axis=0)
     reached = probabilities[order].cumsum(axis=0)
     ends = []
     for level in _levels(confidence):
         first = np.argmax(reached >= level - 1e-12, axis=0)[None, :]
-        ends.append(np.take_along_axis(found, np.take_along_axis(order, first, axis=0), axis=0)[0])
+        ends.append(np.take_along_axis(values, np.take_along_axis(order, first, axis=0), axis=0)[0])
     return ends[0], ends[1]
 
 

@@ -1,11 +1,11 @@
-"""Steady state after the SNIA Solid State Storage Performance Test Specification (definition of steady
-state).
+"""Determine steady state by the definition of the SNIA PTS.
 
-Within a window of rounds (five in the specification), for every tracked variable: the largest value less the
-smallest is at most 20 % of their average, and the least-squares line rises or falls by at most 10 % of it
-from the first round of the window to the last.
+PTS: Solid State Storage Performance Test Specification.
+Within a window of rounds (five in the specification), for every tracked variable: the largest value minus the smallest
+is at most 20 % of their average, and the least-squares line rises or falls by at most 10 % of the average from the
+first round of the window to the last.
 
-No imports that take time: a measuring process asks after every round.
+This module has no slow imports, because measuring processes use it after every round.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ DATA_EXCURSION = 0.20
 SLOPE_EXCURSION = 0.10
 
 _ROUNDING = 1e-9
-"""Relative tolerance of the limits: whether exactly 20 % pass must not hang on the last bit of a float."""
+"""Relative tolerance of the limits, so that exactly 20 % passes despite rounding."""
 
 
 @dataclass(frozen=True)
 class SteadyState:
-    """Determination for one variable; excursions, average and intercept in the unit of the values."""
+    """The determination for one variable; excursions, average and intercept are in the unit of the values."""
 
     average: float
     allowed_data_excursion: float
@@ -33,25 +33,24 @@ class SteadyState:
     allowed_slope_excursion: float
     measured_slope_excursion: float
     slope: float
-    """Of the fit `slope * round + intercept`, per round."""
+    """Slope of the fit `slope * round + intercept`, per round."""
     intercept: float
     steady: bool
     residual_drift_pct: float
-    """Rise of the fit over the window as a percentage of the average, negative for a fall. A steady
-    window may
-    hide up to 10 %: the rule passes every noise-free drift of 8 %."""
+    """Rise of the fit over the window in percent of the average, negative for a fall. A steady window may hide up to
+    10 %: the rule passes every noise-free drift of 8 %."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """The rounds that a measurement's result is taken from."""
+    """The rounds that give the result of a measurement."""
 
     first_round: int
     last_round: int
     reached: bool
-    """Whether all variables are steady in it; if not, these are the last rounds there are."""
+    """Whether all variables are steady in the window; if not, it has the last rounds."""
     states: Mapping[str, SteadyState]
-    """Determination for each variable over these rounds."""
+    """The determination for each variable over these rounds."""
 
 
 def determine(
@@ -62,14 +61,14 @@ def determine(
     slope_excursion: float = SLOPE_EXCURSION,
     first_round: int = 1,
 ) -> SteadyState:
-    """Whether the last `window` of `values`, one value a round, are steady.
+    """Determine whether the last `window` of `values`, one value per round, are steady.
 
-    `first_round` is the number of the round of `values[0]`; excursions are fractions of the average.
-    Fewer values than `window` are not steady; the numbers then describe the rounds there are (one round
-    has no slope). Raises ValueError for no value and for one that is not a positive finite number.
+    `first_round` is the round number of `values[0]`; excursions are fractions of the average. Fewer values than
+    `window` are not steady; the numbers then describe the existing rounds (a single round has no slope). Raises
+    ValueError for no values and for a value that is not a positive finite number.
     """
     if window < 2:
-        raise ValueError(f"a window of {window} has no slope; it takes 2 rounds or more")
+        raise ValueError(f"a window needs at least 2 rounds for a slope, not {window}")
     if not values:
         raise ValueError("there are no values")
     for number, value in enumerate(values, first_round):
@@ -98,11 +97,11 @@ def determine(
 
 
 def is_steady(history: Mapping[str, Sequence[float]], criterion: Mapping[str, Any], not_before: int = 1) -> bool:
-    """Whether every variable is steady over the last window, which must not begin before round `not_before`.
+    """Say whether every variable is steady over the last window, which may begin at round `not_before` or later.
 
-    `history` has a value for each round from 1 on; `criterion` has `window`, `data_excursion` and
-    `slope_excursion`, as in a plan; `not_before` is the first round after an interruption. Raises
-    ValueError as `determine` does, and when the variables have not the same number of rounds.
+    `history` has a value for each round from 1; `criterion` has `window`, `data_excursion` and `slope_excursion`, as in
+    a plan; `not_before` is the first round after an interruption. Raises ValueError as `determine` does, and if the
+    variables have different numbers of rounds.
     """
     rounds = _rounds(history)
     if rounds < criterion["window"] or rounds - criterion["window"] + 1 < not_before:
@@ -113,9 +112,9 @@ def is_steady(history: Mapping[str, Sequence[float]], criterion: Mapping[str, An
 def find_window(
     values_by_variable: Mapping[str, Sequence[float]], criterion: Mapping[str, Any], not_before: int = 1
 ) -> Window:
-    """The first window in which all variables are steady at once, else the last one, marked as not reached.
+    """Return the first window in which all variables are steady, else the last one, marked as not reached.
 
-    Arguments and errors as in `is_steady`.
+    Arguments and errors: see `is_steady`.
     """
     rounds = _rounds(values_by_variable)
     reached, last_round = False, rounds
@@ -145,7 +144,7 @@ def _rounds(history: Mapping[str, Sequence[float]]) -> int:
 
 
 def _slope(values: Sequence[float], average: float) -> float:
-    """Of the least-squares line through values at distances of 1."""
+    """Return the slope of the least-squares line through values at distances of 1."""
     middle = (len(values) - 1) / 2
     spread = math.fsum((i - middle) ** 2 for i in range(len(values)))
     return math.fsum((i - middle) * (y - average) for i, y in enumerate(values)) / spread if spread else 0.0

@@ -1,4 +1,4 @@
-"""The table `summary`: one value for each drive, measurement, cell and metric, and its verdict."""
+"""Make the table `summary`: a value and verdict for each drive, measurement, cell and metric."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from drivelab.analysis.soak_summary import soak_rows
 from drivelab.analysis.soundness import sound
 from drivelab.analysis.spread import MEDIAN, with_spread
 from drivelab.analysis.summary_rows import gravest, odd, rse_verdict
-from drivelab.analysis.taint import told
+from drivelab.analysis.taint import joined
 from drivelab.analysis.verdict import FAULTS
 from drivelab.tables.schemas import SCHEMAS
 
@@ -40,9 +40,9 @@ _OF_THE_VALUE = (
     "recordings",
     "evidence",
 )
-"""Columns that may differ between recordings that are pooled; in all others they must agree."""
+"""Columns that may differ between pooled recordings; all others must be equal."""
 _DERIVED = ("figure_of_merit", "best_bandwidth_mb_s", "best_mean_latency_us")
-"""Metrics that their statistic defines: it stays when recordings are pooled."""
+"""Metrics that their statistic defines, so pooled recordings keep it."""
 
 
 def summary_table(
@@ -56,18 +56,20 @@ def summary_table(
     scores: Mapping[str, Mapping[str, str]] | None = None,
     application_runs: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Table `summary` from the tables `cells`, `steady_state`, `replays` and `replay_passes` of any recordings.
+    """Make table `summary` from the tables `cells`, `steady_state`, `replays` and `replay_passes` of any recordings.
 
     `soak_bins` are the rows of soaks in the table `latency_bins`: recording, step, round, direction, latency_ns, count;
-    without them soaks have no percentiles. `scores` gives the `analysis` of a measurement's protocol by its name.
-    `application_runs` is the table of that name, which is as `application_rows` says.
+    without them soaks have no percentiles. `scores` has the `analysis` key of each measurement's protocol, by
+    measurement. `application_runs` is the table of that name.
 
-    Of one recording: loops are as `loop_rows` says, soaks as `soak_rows`, successive ones of one workload being one,
-    but for soaks beside replays that are repeated by phase: they wear the drive, they measure nothing; of two workloads
-    at the same time each has its rows, see `by_direction`; replays are as `replay_rows` says. Several recordings of a
-    drive and measurement: the median of an odd number of them (the latest waits if they are even), n of them, spread
-    over their values; n below 3 is no median and has no relative standard error. Raises ValueError for a loop without
-    its steady-state window and for a replay without a counted run.
+    * One recording: see `loop_rows`, `soak_rows`, `replay_rows`, `application_rows`. Successive soaks of one workload
+      are one soak. Soaks beside replays that repeat by phase are left out: they wear the drive and measure nothing. Two
+      workloads at the same time have separate rows, see `by_direction`.
+    * Several recordings of a drive and measurement: the median of an odd number n of them, with the spread of their
+      values; if their number is even, the latest waits. With fewer than 3, the value is that of the first recording,
+      without a relative standard error.
+
+    Raises ValueError for a loop without its steady-state window and for a replay without a warm run.
     """
     in_phases = set(replays.loc[replays["phase"].notna(), "recording"])
     cells = cells[~((cells["kind"] == "soak") & cells["recording"].isin(in_phases))]
@@ -84,8 +86,8 @@ def summary_table(
         return pd.DataFrame(columns=columns)
     same = [column for column in columns if column not in _OF_THE_VALUE]
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for one in singles:
-        alike.setdefault(tuple(one[column] for column in same), []).append(one)
+    for single in singles:
+        alike.setdefault(tuple(single[column] for column in same), []).append(single)
     rows = [_pooled(sorted(group, key=itemgetter("run")), rse_threshold_pct) for group in alike.values()]
     pooled = pd.DataFrame(rows, columns=list(dict.fromkeys([*columns, "centre"])))
     return with_spread(pooled)[columns]
@@ -93,14 +95,14 @@ def summary_table(
 
 def _pooled(recordings: list[dict[str, Any]], rse_threshold_pct: float) -> dict[str, Any]:
     used = recordings[: odd(len(recordings))]
-    names = [one["recording"] for one in used]
+    names = [row["recording"] for row in used]
     if len(used) < FEWEST:
         return {**used[0], "recordings": names}
-    values = [one["value"] for one in used]
+    values = [row["value"] for row in used]
     rse_pct = relative_standard_error_pct(values)
-    faults = [one["verdict"] for one in used if one["verdict"] in FAULTS]
-    reasons = dict.fromkeys(one["taint_reason"] for one in used if isinstance(one["taint_reason"], str))
-    statistic = f"median of {len(used)} recordings{at_all(one['statistic'] for one in used)}"
+    faults = [row["verdict"] for row in used if row["verdict"] in FAULTS]
+    reasons = dict.fromkeys(row["taint_reason"] for row in used if isinstance(row["taint_reason"], str))
+    statistic = f"median of {len(used)} recordings{at_all(row['statistic'] for row in used)}"
     stays = used[0]["metric"] in _DERIVED or SIMULATED in used[0]["statistic"]
     return {
         **used[0],
@@ -109,12 +111,12 @@ def _pooled(recordings: list[dict[str, Any]], rse_threshold_pct: float) -> dict[
         "samples": values,
         "scope": "recordings",
         "centre": MEDIAN,
-        "evidence": list(dict.fromkeys(place for one in used for place in one["evidence"])),
+        "evidence": list(dict.fromkeys(place for row in used for place in row["evidence"])),
         "statistic": f"{statistic}, {used[0]['statistic']}" if stays else statistic,
         "rse_pct": rse_pct,
         "spread_low": min(values),
         "spread_high": max(values),
         "verdict": gravest([rse_verdict(rse_pct, rse_threshold_pct), *faults]),
-        "taint_reason": told(reasons),
+        "taint_reason": joined(reasons),
         "recordings": names,
     }

@@ -1,4 +1,4 @@
-"""What the slowest I/Os contribute to the time that is waited for I/O: one in ten thousand may be a tenth of it."""
+"""Compute how much the slowest I/Os contribute to all latency: one in ten thousand may be a tenth of it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from drivelab.analysis.latency import merge_bins
 
 
 def tail_contribution(bins: pd.DataFrame) -> pd.DataFrame:
-    """For each latency met, what lies above it: columns percentile, share_of_ios, share_of_time (1 falling to 0).
+    """Return what lies above each observed latency: percentile, share_of_ios, share_of_time (1 falling to 0).
 
-    `bins` have latency_ns and count. `percentile` (percent) is the share of I/Os that took no longer, `share_of_ios`
-    that of those that did, and `share_of_time` the part of the sum of all latencies that falls to them. The first row
-    is percentile 0, which has all I/Os above it; the slowest latency, which has none, has no row. Empty for bins
-    without any I/O.
+    `bins` have latency_ns and count. `percentile` (percent) is the share of I/Os that took no longer; `share_of_ios` is
+    the share that took longer, and `share_of_time` their share of the sum of all latencies. The first row is percentile
+    0, with all I/Os above it. The slowest latency has no I/O above it and no row. Empty for bins without I/O.
     """
     merged = merge_bins(bins)
     counts = merged["count"].to_numpy(dtype=float)
@@ -26,11 +25,11 @@ def tail_contribution(bins: pd.DataFrame) -> pd.DataFrame:
         {
             "percentile": 100 * (1 - share_of_ios),
             "share_of_ios": share_of_ios,
-            "share_of_time": above_ns / above_ns[0] if above_ns.any() else share_of_ios,  # nothing took any time
+            "share_of_time": above_ns / above_ns[0] if above_ns.any() else share_of_ios,  # all latencies are zero
         }
     )
 
 
 def _above(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Sums of all values from each on: of small tails exactly, which a difference of large sums would not be."""
+    """Return the sum of all values from each one on; exact for small tails, unlike a difference of large sums."""
     return values[::-1].cumsum()[::-1]

@@ -1,4 +1,4 @@
-"""What disturbed a cell: writes by others, and by its telemetry throttling, stolen CPU time, load by others."""
+"""Say what disturbed a cell: writes by others, throttling, stolen CPU time, load by others."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from drivelab.analysis.foreign_writes import foreign_words
 from drivelab.units import parse_amount
 
 STEAL_LIMIT_PCT = 5.0
-"""More stolen time than this taints a cell: the hypervisor ran others while the cell was timed. Ours."""
+"""More stolen CPU time than this taints a cell: the hypervisor ran others during the cell (ours)."""
 LOAD_LIMIT_PCT = 25.0
-"""More CPU time than this, used by others, taints a cell. Ours."""
+"""More CPU time than this, used by others, taints a cell (ours)."""
 
 _COUNTED = (
     ("thermal_1_transitions", "it slowed down lightly {0:.0f} times (thermal management temperature 1)"),
@@ -28,19 +28,19 @@ _COUNTED = (
 
 _NUMBER = re.compile(r"(?<!\S)(\d[\d,]*(?:\.\d+)?)(?: ([KMGT]iB|B)\b)?(?!\S)")
 _OF_SEVERAL = re.compile(" at worst(, in [0-9]+ cells)?$")
-"""What `digest` makes of several."""
+"""The end of a text by `digest` for several reasons."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Above these a cell is tainted; percent of the CPU time of the whole host."""
+    """Limits above which a cell is tainted, in percent of the CPU time of the whole host."""
 
     steal_pct: float = STEAL_LIMIT_PCT
     load_pct: float = LOAD_LIMIT_PCT
 
     @classmethod
     def from_mapping(cls, body: Mapping[str, Any]) -> Limits:
-        """The limits of a study; one that it does not name is ours."""
+        """Return the limits of a study, with defaults for those that it does not set."""
         return cls(float(body.get("steal_pct", STEAL_LIMIT_PCT)), float(body.get("load_pct", LOAD_LIMIT_PCT)))
 
 
@@ -48,62 +48,62 @@ DEFAULT = Limits()
 
 
 def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
-    """Why the numbers of a cell cannot be trusted, gravest first; empty if nothing is known against them.
+    """Return why the numbers of a cell cannot be trusted, gravest reason first; empty for a clean cell.
 
-    `summary` is of `drivelab.telemetry.window`, with `foreign_writes` of the journal line. Each reason begins with its
+    `summary` is from `drivelab.telemetry.window`, with `foreign_writes` of the journal line. Each reason begins with its
     cause and a colon: `foreign`, `throttled`, `steal` or `load`.
     """
-    found = [f"foreign: {words}"] if (words := foreign_words(summary)) else []
-    found += [f"throttled: {reason}" for reason in _throttling(summary)]
+    reasons = [f"foreign: {words}"] if (words := foreign_words(summary)) else []
+    reasons += [f"throttled: {reason}" for reason in _throttling(summary)]
     steal_pct, load_pct = summary.get("steal_pct", 0.0), summary.get("load_pct", 0.0)
     if steal_pct > limits.steal_pct:
-        found.append(f"steal: {steal_pct:.0f} % of the CPU time was stolen by the hypervisor")
+        reasons.append(f"steal: {steal_pct:.0f} % of the CPU time was stolen by the hypervisor")
     if load_pct > limits.load_pct:
-        found.append(f"load: others used {load_pct:.0f} % of the host's CPU time")
-    return found
+        reasons.append(f"load: others used {load_pct:.0f} % of the host's CPU time")
+    return reasons
 
 
 def throttled(summary: Mapping[str, float]) -> bool | None:
-    """Whether the drive was too hot; None if it does not say."""
-    told = {name for name, _ in _COUNTED} | {"temperature_alarm"}
+    """Say whether the drive was too hot; None if it does not report that."""
+    signs = {name for name, _ in _COUNTED} | {"temperature_alarm"}
     knows_limit = {"temperature_max_c", "temperature_limit_c"} <= summary.keys()
-    return bool(_throttling(summary)) if knows_limit or told & summary.keys() else None
+    return bool(_throttling(summary)) if knows_limit or signs & summary.keys() else None
 
 
 def _throttling(summary: Mapping[str, float]) -> list[str]:
-    found = [words.format(summary[name]) for name, words in _COUNTED if summary.get(name, 0.0) > 0]
+    reasons = [template.format(summary[name]) for name, template in _COUNTED if summary.get(name, 0.0) > 0]
     hottest_c, limit_c = summary.get("temperature_max_c"), summary.get("temperature_limit_c")
     if hottest_c is not None and limit_c is not None and hottest_c >= limit_c:
-        found.append(f"the drive reached {hottest_c:.0f} °C, it warns from {limit_c:.0f} °C")
+        reasons.append(f"the drive reached {hottest_c:.0f} °C, it warns from {limit_c:.0f} °C")
     elif summary.get("temperature_alarm", 0.0) > 0:
-        found.append("the drive raised its temperature alarm")
-    return found
+        reasons.append("the drive raised its temperature alarm")
+    return reasons
 
 
-def told(reasons: Iterable[str]) -> str | None:
-    """Reasons as one text, for a column; None if there are none."""
+def joined(reasons: Iterable[str]) -> str | None:
+    """Join reasons to one text for a column; None for no reasons."""
     return "; ".join(reasons) or None
 
 
 def digest(texts: Iterable[str]) -> list[str]:
-    """The reasons of many cells in few words: of each cause the worst, with the number of cells that have it.
+    """Shorten the reasons of many cells: the worst of each cause, with the number of cells that have it.
 
-    Without that number where a text is of several cells already, as of a value that stands on them: values share cells.
+    The number is left out if a text already covers several cells, as that of a value does: values share cells.
     """
     by_cause: dict[str, list[str]] = {}
     for text in texts:
         for reason in text.split("; "):
             by_cause.setdefault(reason.partition(":")[0], []).append(reason)
-    return [_worst_of(found) for found in by_cause.values()]
+    return [_worst_of(same_cause) for same_cause in by_cause.values()]
 
 
 def worst(reasons: Iterable[str]) -> list[str]:
-    """The reasons of many values that may share cells: of each cause the worst, without a number of cells."""
-    return [_OF_SEVERAL.sub(" at worst", one) for one in digest(reasons)]
+    """Shorten the reasons of many values that may share cells: the worst of each cause, without a number of cells."""
+    return [_OF_SEVERAL.sub(" at worst", reason) for reason in digest(reasons)]
 
 
 def causes(texts: Iterable[str]) -> list[str]:
-    """The causes alone, each once, as a legend shows them."""
+    """Return the causes alone, each once, as a legend shows them."""
     return list(dict.fromkeys(reason.partition(":")[0] for text in texts for reason in text.split("; ")))
 
 
@@ -117,8 +117,8 @@ def _worst_of(reasons: list[str]) -> str:
 
 
 def _size(reason: str) -> float:
-    """The first number in a reason, which is what is too large; an amount of data in bytes."""
-    found = _NUMBER.search(reason)
-    if found is None:
+    """Return the first number in a reason, which is the size of the disturbance; amounts of data in bytes."""
+    match = _NUMBER.search(reason)
+    if match is None:
         return 0.0
-    return parse_amount(f"{found[1].replace(',', '')} {found[2]}") if found[2] else float(found[1])
+    return parse_amount(f"{match[1].replace(',', '')} {match[2]}") if match[2] else float(match[1])

@@ -1,4 +1,4 @@
-"""Steady-state windows of recordings, as the table `steady_state`."""
+"""Make the table `steady_state`: the steady-state windows of recordings."""
 
 from __future__ import annotations
 
@@ -32,22 +32,26 @@ _COLUMNS = {
     "queue_depth": "queue_depth",
     "alignment_offset_bytes": "alignment_offset_bytes",
 }
-"""Of table `cells`, by key of a tracked variable."""
+"""Column of table `cells` for each key of a tracked variable."""
 
 
 def windows_table(cells: pd.DataFrame, criteria: Mapping[int, Mapping[str, Any]]) -> pd.DataFrame:
-    """Table `steady_state` from table `cells`: a row for each tracked variable of each loop.
+    """Make table `steady_state` from table `cells`: a row for each tracked variable of each loop.
 
-    `criteria` gives, by number of the step, the `until` of a loop in a plan; those without `track` end by other rules
-    and have no window. Else `window`, `data_excursion`, `slope_excursion` (fractions) and `track`, a list of any of
-    `pattern`, `read_share`, `block_size_bytes`, `block_size_max_bytes`, `threads`, `queue_depth`, with `metric`; what
-    is not named matches any cell, yet it must be just one. With `streams: all` it is every cell that matches.
-    Cold rounds, which come first, count nowhere; the numbers of the others are as in `cells`. A loop that was
-    interrupted has its window in the rounds that lie wholly after the last interruption. A window has no hole: a round
-    that lacks a tracked variable, because its cell is unsound or missing, parts the loop, and where the criterion is
-    never met between two such rounds, the last stretch that is as long as a window is shown, else the last one. A loop
-    without any whole round has no row. Raises ValueError when a tracked variable has no cell at all, or several in a
-    round.
+    `criteria` has for each step number the `until` of the loop in its plan. A criterion without `track` is another stop
+    rule; its loop has no window. Other criteria have `window`, `data_excursion`, `slope_excursion` (fractions) and
+    `track`: a list of variables with a `metric` and any of `pattern`, `read_share`, `block_size_bytes`,
+    `block_size_max_bytes`, `threads`, `queue_depth`. A key left out matches any cell, but exactly one cell must match.
+    With `streams: all`, every matching cell is tracked.
+
+    * Cold rounds, which come first, are excluded; the other rounds keep their numbers in `cells`.
+    * After an interruption, the window lies wholly in the rounds after the last one.
+    * A window has no hole. A round that lacks a tracked variable, because its cell is unsound or missing, splits the
+      loop into stretches. If no stretch meets the criterion, the table shows the last stretch that is at least as long
+      as a window, or else the last one.
+    * A loop without any whole round has no row.
+
+    Raises ValueError if a tracked variable has no cell at all, or several in a round.
     """
     rows: list[dict[str, Any]] = []
     for loop, step, criterion in _loops(cells, criteria):
@@ -56,9 +60,9 @@ def windows_table(cells: pd.DataFrame, criteria: Mapping[int, Mapping[str, Any]]
 
 
 def without_whole_round(cells: pd.DataFrame, criteria: Mapping[int, Mapping[str, Any]]) -> list[tuple[str, int]]:
-    """Recording and step of the loops that nothing can be said of: no round has all variables of their steady state.
+    """Return (recording, step) of the loops without any round that has all tracked variables.
 
-    Arguments and errors as of `windows_table`.
+    Arguments and errors: see `windows_table`.
     """
     return [
         (str(loop["recording"].iloc[0]), step)
@@ -70,12 +74,12 @@ def without_whole_round(cells: pd.DataFrame, criteria: Mapping[int, Mapping[str,
 def _loops(
     cells: pd.DataFrame, criteria: Mapping[int, Mapping[str, Any]]
 ) -> Iterator[tuple[pd.DataFrame, int, Mapping[str, Any]]]:
-    """Rows of each loop that looks for steady state, unsound ones too, with its step and criterion."""
+    """Yield each loop until steady state: its rows, unsound ones included, its step and its criterion."""
     counted = cells[(cells["kind"] == "loop") & ~cells["cold"].astype(bool)]
     for step, criterion in criteria.items():
         if "track" in criterion:
-            for _, one in counted[counted["step"] == step].groupby("recording", sort=False):
-                yield one, step, criterion
+            for _, loop in counted[counted["step"] == step].groupby("recording", sort=False):
+                yield loop, step, criterion
 
 
 def _rows(loop: pd.DataFrame, step: int, criterion: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -109,14 +113,16 @@ def _rows(loop: pd.DataFrame, step: int, criterion: Mapping[str, Any]) -> list[d
 def _window(
     values: Mapping[str, Mapping[int, float]], stretches: list[range], criterion: Mapping[str, Any], not_before: int
 ) -> tuple[int, Window]:
-    """The number of rounds before a stretch, and the window in it, whose rounds count from the stretch's first."""
-    found: list[tuple[int, Window]] = []
+    """Return the number of rounds before a stretch, and its window, which counts rounds from the stretch's first."""
+    windows: list[tuple[int, Window]] = []
     for stretch in stretches:
         before = stretch.start - 1  # cold rounds, or those before a hole
         of_stretch = {name: [rounds[number] for number in stretch] for name, rounds in values.items()}
-        found.append((before, find_window(of_stretch, criterion, max(not_before - before, 1))))
-    long_enough = [one for one, stretch in zip(found, stretches, strict=True) if len(stretch) >= criterion["window"]]
-    return next((one for one in found if one[1].reached), (long_enough or found)[-1])
+        windows.append((before, find_window(of_stretch, criterion, max(not_before - before, 1))))
+    long_enough = [
+        window for window, stretch in zip(windows, stretches, strict=True) if len(stretch) >= criterion["window"]
+    ]
+    return next((window for window in windows if window[1].reached), (long_enough or windows)[-1])
 
 
 def _whole_rounds(variables: list[Mapping[int, float]]) -> list[int]:
@@ -124,25 +130,25 @@ def _whole_rounds(variables: list[Mapping[int, float]]) -> list[int]:
 
 
 def _stretches(rounds: list[int]) -> list[range]:
-    """Rounds, ascending, as spans without a hole."""
-    found: list[range] = []
+    """Return ascending rounds as ranges without holes."""
+    stretches: list[range] = []
     for number in rounds:
-        if found and found[-1].stop == number:
-            found[-1] = range(found[-1].start, number + 1)
+        if stretches and stretches[-1].stop == number:
+            stretches[-1] = range(stretches[-1].start, number + 1)
         else:
-            found.append(range(number, number + 1))
-    return found
+            stretches.append(range(number, number + 1))
+    return stretches
 
 
 def _variables(loop: pd.DataFrame, criterion: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[int, float]]]:
-    """Name, metric and sound values by round of each tracked variable."""
-    for one in criterion["track"]:
-        for name, cells in _tracked(loop, one).items():
-            yield name, one["metric"], _values(cells, loop, name, one["metric"])
+    """Yield name, metric and {round: sound value} of each tracked variable."""
+    for variable in criterion["track"]:
+        for name, cells in _tracked(loop, variable).items():
+            yield name, variable["metric"], _values(cells, loop, name, variable["metric"])
 
 
 def _tracked(loop: pd.DataFrame, variable: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """Rows of the cells that a tracked variable is of, by what the cell is called in the table `summary`."""
+    """Return {name of the cell in table `summary`: its rows} for the cells of a tracked variable."""
     chosen = pd.Series(True, index=loop.index)
     for key, column in _COLUMNS.items():
         if key in variable:
@@ -158,21 +164,21 @@ def _tracked(loop: pd.DataFrame, variable: Mapping[str, Any]) -> dict[str, pd.Da
 
 
 def _words(variable: Mapping[str, Any]) -> str:
-    """A tracked variable that no cell is of."""
+    """Describe a tracked variable without a cell."""
     return "the cell with " + ", ".join(f"{key} {value}" for key, value in variable.items() if key != "metric")
 
 
 def _values(cells: pd.DataFrame, loop: pd.DataFrame, name: str, metric: str) -> dict[int, float]:
-    found = sound(cells)
-    if cells.empty or found["round"].duplicated().any():
-        raise ValueError(f"{loop['recording'].iloc[0]}: {name} has not just one cell in each round")
-    return {int(number): float(value) for number, value in zip(found["round"], found[metric], strict=True)}
+    rows = sound(cells)
+    if cells.empty or rows["round"].duplicated().any():
+        raise ValueError(f"{loop['recording'].iloc[0]}: {name} must have exactly one cell in each round")
+    return {int(number): float(value) for number, value in zip(rows["round"], rows[metric], strict=True)}
 
 
 def first_whole_round(loop: pd.DataFrame) -> int:
-    """Number of the first round wholly after the last interruption: 1 if there was none.
+    """Return the number of the first round wholly after the last interruption; 1 without an interruption.
 
-    A round whose first cell came just after the interruption is whole, one that was interrupted midway is not.
+    A round is whole if its first cell came just after the interruption, but not if it was interrupted midway.
     """
     resumed = loop[loop["after_gap"]]
     if resumed.empty:

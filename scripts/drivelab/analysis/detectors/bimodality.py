@@ -89,7 +89,7 @@ class Levels:
     """Distance in standard deviations within the two parts; infinite if these are zero."""
     low_share: float
     changes: int
-    """From one to the other."""
+    """Number of changes between the two levels."""
 
 
 def two_levels(rates: Floats) -> Levels:
@@ -147,7 +147,7 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
             and LEAST_SHARE <= levels.low_share <= 1 - LEAST_SHARE
             and levels.changes >= LEAST_CHANGES
         ):
-            words = f"the rate goes between {levels.low:,.0f} and {levels.high:,.0f} IOPS, {levels.changes} changes"
+            words = f"the rate alternates between {levels.low:,.0f} and {levels.high:,.0f} IOPS, {levels.changes} times"
             found.append(
                 Finding(
                     True, words, label, "iops", levels.high / levels.low, LEAST_RATIO, "ratio",
