@@ -117,5 +117,5 @@ def _percentiles(axis: _Axis, at_ns: Floats, values: Floats) -> tuple[Floats, Fl
     number, values = axis.number(at_ns[known]), values[known]
     order = np.argsort(number, kind="stable")
     parts = np.split(values[order], np.cumsum(np.bincount(number, minlength=axis.count))[:-1])
-    columns = np.array([percentiles(np.sort(part), (50.0, 99.0)) for part in parts], np.float64)
-    return columns[:, 0], columns[:, 1]
+    by_interval = np.array([percentiles(np.sort(part), (50.0, 99.0)) for part in parts], np.float64)
+    return by_interval[:, 0], by_interval[:, 1]

@@ -66,8 +66,7 @@ def summary_table(
       are one soak. Soaks beside replays that repeat by phase are left out: they wear the drive and measure nothing. Two
       workloads at the same time have separate rows, see `by_direction`.
     * Several recordings of a drive and measurement: the median of an odd number n of them, with the spread of their
-      values; if their number is even, the latest waits. With fewer than 3, the value is that of the first recording,
-      without a relative standard error.
+      values; if their number is even, the latest waits. With fewer than 3, the row is that of the first recording.
 
     Raises ValueError for a loop without its steady-state window and for a replay without a warm run.
     """

@@ -50,8 +50,8 @@ DEFAULT = Limits()
 def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
     """Return why the numbers of a cell cannot be trusted, gravest reason first; empty for a clean cell.
 
-    `summary` is from `drivelab.telemetry.window`, with `foreign_writes` of the journal line. Each reason begins with its
-    cause and a colon: `foreign`, `throttled`, `steal` or `load`.
+    `summary` is from `drivelab.telemetry.window`, with `foreign_writes` of the journal line. Each reason begins with
+    its cause and a colon: `foreign`, `throttled`, `steal` or `load`.
     """
     reasons = [f"foreign: {words}"] if (words := foreign_words(summary)) else []
     reasons += [f"throttled: {reason}" for reason in _throttling(summary)]

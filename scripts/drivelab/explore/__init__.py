@@ -1,1 +1,1 @@
-"""Asking questions of finished results: queries, and comparisons that no study had in mind."""
+"""Explore finished results: queries, and comparisons that no study planned."""

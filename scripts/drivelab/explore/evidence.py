@@ -1,4 +1,4 @@
-"""From a published number to all that it stands on: recordings, cells with fio's jobs, versions, drive, host, seals."""
+"""Trace a published number to its evidence: recordings, cells with fio's jobs, versions, drive, host, seals."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ from drivelab.tables.settings import settings
 Facts = dict[str, Any]
 
 _PARTS_OF_RECORDING = 3
-"""Of a path: drive, measurement and key."""
+"""Parts of a path that name its recording: drive, measurement and key."""
 _OUTPUTS = ("fio.json", "report.json")
-"""What the numbers of a cell, of a replay are read from."""
+"""Files with the numbers of a cell, of a replay."""
 _ENGINE = re.compile(r"^ioengine=(.+)$", re.MULTILINE)
 _VERSIONS = ("drivelab", "fio", "engine", "kernel", "python")
 
 
 def of_value(row: Mapping[str, Any], results: Path, reduced: Mapping[str, str]) -> Facts:
-    """Of a row of table `summary`. `reduced` says by recording how its protocol was altered, as `conditions` has it.
+    """Return the facts of a row of table `summary`.
 
-    Raises UserError for a recording that is not there, or was altered so that it cannot be read.
+    `reduced` says for each recording how its protocol was altered, as in `conditions`. Raises UserError for a recording
+    that is missing, or was altered and cannot be read.
     """
-    places = [str(one) for one in row["evidence"]]
+    places = [str(place) for place in row["evidence"]]
     return {
         **{name: _plain(value) for name, value in row.items() if name not in ("recordings", "evidence")},
         "recordings": [
-            _readable(str(name), results, row, [one for one in places if _recording_of(one) == name])
+            _readable(str(name), results, row, [place for place in places if _recording_of(place) == name])
             | {"alterations": reduced.get(str(name))}
             for name in row["recordings"]
         ],
@@ -47,21 +48,22 @@ def of_value(row: Mapping[str, Any], results: Path, reduced: Mapping[str, str]) 
 
 
 def of_delta(row: Mapping[str, Any], summary: pd.DataFrame, results: Path, reduced: Mapping[str, str]) -> Facts:
-    """Of a row of table `deltas`: with what both values stand on, as `of_value` has it."""
+    """Return the facts of a row of table `deltas`, with those of both values, see `of_value`."""
     facts = {name: _plain(value) for name, value in row.items()}
     for side in ("basis", "comparison"):
-        fit = summary["drive"] == row[side]
+        matches = summary["drive"] == row[side]
         for name in ("measurement", "cell_label", "metric"):
-            fit &= summary[name] == row[name]
-        facts[f"{side}_evidence"] = [of_value(one, results, reduced) for one in summary[fit].to_dict("records")]
+            matches &= summary[name] == row[name]
+        values = summary[matches].to_dict("records")
+        facts[f"{side}_evidence"] = [of_value(value, results, reduced) for value in values]
     return facts
 
 
 def as_measured(facts: Mapping[str, Any]) -> bool:
-    """Whether no recording that a number stands on was altered, as far as checksums tell."""
-    sides = [one for side in ("basis", "comparison") for one in facts.get(f"{side}_evidence", ())]
-    recordings = [one for value in (facts, *sides) for one in value.get("recordings", ())]
-    return not any(one["altered"] for one in recordings)
+    """Say whether all recordings behind a number are unaltered, according to their checksums."""
+    sides = [value for side in ("basis", "comparison") for value in facts.get(f"{side}_evidence", ())]
+    recordings = [recording for value in (facts, *sides) for recording in value.get("recordings", ())]
+    return not any(recording["altered"] for recording in recordings)
 
 
 def _readable(name: str, results: Path, row: Mapping[str, Any], places: Sequence[str]) -> Facts:
@@ -69,8 +71,8 @@ def _readable(name: str, results: Path, row: Mapping[str, Any], places: Sequence
         return _recording(name, results, row, places)
     except (ValueError, LookupError) as error:
         raise UserError(
-            f"{_folder(results, name)}: cannot be read ({error}); see 'drivelab verify', and restore it from a "
-            "copy or an archive"
+            f"{_folder(results, name)}: cannot be read ({error}); check it with 'drivelab verify' and restore it from "
+            "a copy or an archive"
         ) from None
 
 
@@ -81,13 +83,16 @@ def _folder(results: Path, name: str) -> Path:
 def _recording(name: str, results: Path, row: Mapping[str, Any], places: Sequence[str]) -> Facts:
     folder = _folder(results, name)
     if not folder.is_dir():
-        raise UserError(f"{folder}: is not there, the number stands on it; restore it from a copy or an archive")
+        raise UserError(f"{folder}: does not exist, but the number uses it; restore it from a copy or an archive")
     journal, host = list(read_journal(folder)), _read(folder / "host.json")
     plan = Plan.read(folder / "plan.json")
-    cells = [place.split("/", _PARTS_OF_RECORDING)[_PARTS_OF_RECORDING] for place in places if place != name]
+    directories = [place.split("/", _PARTS_OF_RECORDING)[_PARTS_OF_RECORDING] for place in places if place != name]
     lines = {line["directory"]: line for line in journal if "directory" in line}
-    found = [_cell(folder, one, lines.get(one, {})) for one in cells or _replays(name, results, row, journal)]
-    engines = {one["engine"] for one in found if one["engine"]}
+    cells = [
+        _cell(folder, directory, lines.get(directory, {}))
+        for directory in directories or _replays(name, results, row, journal)
+    ]
+    engines = {cell["engine"] for cell in cells if cell["engine"]}
     changes = altered(folder)
     return {
         "recording": name,
@@ -109,15 +114,15 @@ def _recording(name: str, results: Path, row: Mapping[str, Any], places: Sequenc
         "gaps": [line["reason"] for line in journal if line["event"] == "gap"],
         "checksums": "altered" if changes else "as measured" if checksummed(folder) else "not checksummed",
         "altered": changes,
-        "cells": found,
+        "cells": cells,
     }  # fmt: skip
 
 
 def _cell(folder: Path, directory: str, line: Mapping[str, Any]) -> Facts:
-    """What one process left, and its line in the journal."""
+    """Return the facts of one process, from its files and its line in the journal."""
     place = folder / directory
     job = _text(place / "job.fio")
-    output = next((place / one for one in _OUTPUTS if (place / one).is_file()), None)
+    output = next((place / name for name in _OUTPUTS if (place / name).is_file()), None)
     status = _text(place / "exit_code")
     engine = _ENGINE.search(job or "")
     return {
@@ -139,16 +144,18 @@ def _application(line: Mapping[str, Any]) -> str | None:
 
 
 def _replays(name: str, results: Path, row: Mapping[str, Any], journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Folders of the replays that a value stands on, of its traces and its phase those that count; or of runs of an
-    application."""
+    """Yield the folders of the replays or application runs behind a value.
+
+    Of the replays of its traces and its phase, only those that count.
+    """
     path = home(results, name) / "tables" / name / "replays.parquet"
-    told = pd.read_parquet(path).to_dict("records") if path.exists() else []
-    counted = {(one["step"], one["trace"], one["repeat"]): one for one in told if one["counted"]}
+    replays = pd.read_parquet(path).to_dict("records") if path.exists() else []
+    counted = {(replay["step"], replay["trace"], replay["repeat"]): replay for replay in replays if replay["counted"]}
     for line in journal:
-        if line["event"] == "replay" and (one := counted.get((line["step"], line["trace"], line["repeat"]))):
+        if line["event"] == "replay" and (replay := counted.get((line["step"], line["trace"], line["repeat"]))):
             label = str(row["cell_label"])
-            phase = "" if pd.isna(one["phase"]) else f", {one['phase']}"
-            if label.startswith("set of ") or label == f"replay {one['trace']}{phase}":
+            phase = "" if pd.isna(replay["phase"]) else f", {replay['phase']}"
+            if label.startswith("set of ") or label == f"replay {replay['trace']}{phase}":
                 yield str(line["directory"])
         elif line["event"] == "application" and not line["cold"]:
             yield str(line["directory"])
@@ -167,11 +174,11 @@ def _read(path: Path) -> Facts:
 
 
 def _plain(value: Any) -> Any:
-    """For JSON: null for what is no number, lists for arrays."""
+    """Convert a value for JSON: NaN and missing values become None, arrays become lists."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return None if value is pd.NaT or value is pd.NA else value

@@ -1,4 +1,4 @@
-"""What is known of a published number as lines for people: facts aligned, a job that cells share once."""
+"""Format the evidence of a published number as text: aligned facts, and each shared job once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drivelab.virtual.clock import ENGINE
 
 Facts = Mapping[str, Any]
 Row = tuple[str, str]
-"""Label, and what it says; of several rows of one label the first one has it."""
+"""Label and text; of several rows of one label, only the first has the label."""
 
 _NUMBERS = {
     "statistic": "statistic", "n": "repeats", "samples": "samples", "scope": "scope", "verdict": "verdict",
@@ -26,53 +26,56 @@ _LEAST_CHARACTERS = 40
 
 
 def name_of(row: Facts) -> str:
-    """Which number a row is: drive or drives, measurement, cell and metric."""
+    """Return the name of a row's number: drive or drives, measurement, cell and metric."""
     drive = row["drive"] if "drive" in row else f"{row['comparison']} against {row['basis']}"
     return f"{drive}, {row['measurement']}, {row['cell_label']}, {row['metric']}"
 
 
 def lines(facts: Facts, width: int) -> Iterator[str]:
-    """Lines of about `width` characters of what `evidence.of_value` or `of_delta` found."""
+    """Yield lines of about `width` characters with the facts from `evidence.of_value` or `of_delta`."""
     yield name_of(facts)
     delta = "delta_pct" in facts
-    value = f"{_told(facts['delta_pct'])} %" if delta else f"{_told(facts['value'])} {facts.get('unit') or ''}".strip()
+    value = (
+        f"{_shown(facts['delta_pct'])} %" if delta else f"{_shown(facts['value'])} {facts.get('unit') or ''}".strip()
+    )
     rows = [("delta" if delta else "value", value)]
-    rows += [(label, _told(facts[name])) for name, label in _NUMBERS.items() if facts.get(name) not in (None, [])]
+    rows += [(label, _shown(facts[name])) for name, label in _NUMBERS.items() if facts.get(name) not in (None, [])]
     yield from _aligned(rows, 2, width)
     for side in ("basis", "comparison") if delta else ():
-        for one in facts[f"{side}_evidence"]:
+        for value_facts in facts[f"{side}_evidence"]:
             yield ""
-            yield from lines(one, width)
-    for one in facts.get("recordings", ()):
+            yield from lines(value_facts, width)
+    for recording in facts.get("recordings", ()):
         yield ""
-        yield f"  {one['folder']}"
-        yield from _aligned([*_of_recording(one)], 4, width)
-        for cells in _alike(one["cells"]):
+        yield f"  {recording['folder']}"
+        yield from _aligned([*_recording_rows(recording)], 4, width)
+        for cells in _alike(recording["cells"]):
             yield ""
-            yield from _of_cells(cells, str(one["folder"]), width)
+            yield from _cell_lines(cells, str(recording["folder"]), width)
 
 
-def _of_recording(one: Facts) -> Iterator[Row]:
-    yield "measured", f"{_at(one['started'])} to {_at(one['finished'])}, {one['clock']} clock"
-    yield "protocol", f"{one['protocol']}, plan {one['plan_digest']}, run {one['run']}, scenario {one['scenario']}"
-    yield from _labelled("reduced", (one["alterations"] or "").split("; "))
-    yield from _labelled("versions", [_words(one["versions"])])
-    yield from _labelled("gaps", one["gaps"])
-    yield "checksums now", one["checksums"]
-    yield from (("", f"{name}: {what}") for name, what in one["altered"].items())
-    for seal in one["seals"]:
+def _recording_rows(recording: Facts) -> Iterator[Row]:
+    yield "measured", f"{_at(recording['started'])} to {_at(recording['finished'])}, {recording['clock']} clock"
+    plan = f"plan {recording['plan_digest']}, run {recording['run']}, scenario {recording['scenario']}"
+    yield "protocol", f"{recording['protocol']}, {plan}"
+    yield from _labelled("reduced", (recording["alterations"] or "").split("; "))
+    yield from _labelled("versions", [_joined(recording["versions"])])
+    yield from _labelled("gaps", recording["gaps"])
+    yield "checksums now", recording["checksums"]
+    yield from (("", f"{name}: {change}") for name, change in recording["altered"].items())
+    for seal in recording["seals"]:
         yield f"seal, {seal['stage']}", f"{'intact' if seal['intact'] else 'BROKEN'}: {seal['reason']}"
-    yield from _labelled("drive", _properties(one["drive"]))
-    yield from _labelled("host", _properties(one["host"]))
-    states = [(row["name"], row["state"]) for row in one["settings"] or ()]
-    there = [f"{name}: {state}" for name, state in states if state != _NOT_AVAILABLE]
-    hidden = len(states) - len(there)
+    yield from _labelled("drive", _properties(recording["drive"]))
+    yield from _labelled("host", _properties(recording["host"]))
+    states = [(row["name"], row["state"]) for row in recording["settings"] or ()]
+    available = [f"{name}: {state}" for name, state in states if state != _NOT_AVAILABLE]
+    hidden = len(states) - len(available)
     others = f"{hidden} other{'s are' if hidden > 1 else ' is'} {_NOT_AVAILABLE}" if hidden else ""
-    yield from _labelled("settings", [*there, others])
+    yield from _labelled("settings", [*available, others])
 
 
 def _alike(cells: Sequence[Facts]) -> list[list[Facts]]:
-    """Cells that ran the same but for the seed."""
+    """Group cells that ran the same job except for its seed."""
     groups: dict[tuple[str, str], list[Facts]] = {}
     for cell in cells:
         groups.setdefault((_ran(cell), _SEED.sub("", cell["job"] or "")), []).append(cell)
@@ -81,14 +84,14 @@ def _alike(cells: Sequence[Facts]) -> list[list[Facts]]:
 
 def _ran(cell: Facts) -> str:
     if cell["job"] is None:
-        choice = f"; {_words(cell['choice'])}" if cell["choice"] else ""
+        choice = f"; {_joined(cell['choice'])}" if cell["choice"] else ""
         return f"{cell['engine']}{choice}"
     if cell["engine"] == ENGINE:
         return "simulated on the virtual clock, no fio ran"
     return (cell["command"] or "fio, its command not recorded").strip()
 
 
-def _of_cells(cells: Sequence[Facts], folder: str, width: int) -> Iterator[str]:
+def _cell_lines(cells: Sequence[Facts], folder: str, width: int) -> Iterator[str]:
     first = cells[0]
     rows = [("ran", _ran(first))]
     if first["job"] is not None:
@@ -98,19 +101,19 @@ def _of_cells(cells: Sequence[Facts], folder: str, width: int) -> Iterator[str]:
     yield from _aligned(rows, 6, width)
     for cell in cells:
         seed = _SEED.search(cell["job"] or "")
-        told = [
+        details = [
             cell["directory"].removeprefix(f"{folder}/"),
             *([] if cell["exit_status"] is None else [f"exit status {cell['exit_status']}"]),
             *([f"randseed {seed[1]}"] if seed else []),
         ]
-        yield f"      {', '.join(told)}"
+        yield f"      {', '.join(details)}"
         if cell["output"] is not None:
             yield f"        {cell['output'].rpartition('/')[2]}, SHA-256 {cell['output_sha256']}"
 
 
 def _labelled(label: str, values: Sequence[str]) -> Iterator[Row]:
-    there = [one for one in values if one]
-    yield from ((label if number == 0 else "", one) for number, one in enumerate(there))
+    present = [value for value in values if value]
+    yield from ((label if number == 0 else "", value) for number, value in enumerate(present))
 
 
 def _properties(facts: Facts) -> list[str]:
@@ -118,47 +121,47 @@ def _properties(facts: Facts) -> list[str]:
 
 
 def _property(name: str, value: Any) -> str:
-    """`capacity: 64 MiB (67,108,864 bytes)` of `capacity_bytes`."""
+    """Format a property, such as `capacity: 64 MiB (67,108,864 bytes)` for `capacity_bytes`."""
     if name.endswith("_bytes"):
-        shown = amount(value) if name == "memory_bytes" else size(value)  # drives are sold by powers of ten
-        shown = shown.replace("\N{NO-BREAK SPACE}", " ")  # a terminal's lines are looked through with common tools
+        shown = amount(value) if name == "memory_bytes" else size(value)  # drives are sold in powers of ten
+        shown = shown.replace("\N{NO-BREAK SPACE}", " ")  # so that grep finds it in a terminal
         return f"{_plain(name.removesuffix('_bytes'))}: {shown} ({value:,} bytes)"
     stem, _, unit = name.rpartition("_")
     if stem and unit in _UNITS and isinstance(value, int | float):
-        return f"{_plain(stem)}: {_told(value)} {_UNITS[unit]}"
-    return f"{_plain(name)}: {_told(value)}"
+        return f"{_plain(stem)}: {_shown(value)} {_UNITS[unit]}"
+    return f"{_plain(name)}: {_shown(value)}"
 
 
 def _plain(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _words(facts: Facts) -> str:
-    return ", ".join(f"{_plain(name)} {_told(one)}" for name, one in facts.items() if one not in (None, ""))
+def _joined(facts: Facts) -> str:
+    return ", ".join(f"{_plain(name)} {_shown(value)}" for name, value in facts.items() if value not in (None, ""))
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
-        return _words(value)
+        return _joined(value)
     if isinstance(value, list):
-        return ", ".join(map(_told, value))
+        return ", ".join(map(_shown, value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def _at(text: str) -> str:
-    """In UTC, to the second."""
+    """Format a time in UTC, to the second."""
     return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _aligned(rows: Sequence[Row], indent: int, width: int) -> Iterator[str]:
-    """Labels in a column of their own, words wrapped beside it."""
+    """Yield lines with the labels in one column and the wrapped texts in a second."""
     column = max(len(label) for label, _ in rows) + 2
     room = max(width - indent - column, _LEAST_CHARACTERS)
-    for label, words in rows:
-        wrapped = textwrap.wrap(
-            words, room, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        ) or [""]
+    for label, text in rows:
+        wrapped = textwrap.wrap(text, room, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) or [
+            ""
+        ]
         for number, line in enumerate(wrapped):
             yield f"{' ' * indent}{label if number == 0 else '':<{column}}{line}"

@@ -1,4 +1,4 @@
-"""SQL over the tables of a results folder; nothing can be changed, and no other file read."""
+"""Run SQL over the tables of a results folder; queries cannot change anything or read other files."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ from drivelab.termination import deferred
 from drivelab.units import format_duration
 
 _ALLOWED = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
-"""DESCRIBE, SHOW and SUMMARIZE are SELECT to DuckDB."""
+"""DuckDB parses DESCRIBE, SHOW and SUMMARIZE as SELECT."""
 _PIVOTING = ("PIVOT", "PIVOT_WIDER", "SELECT", "FROM", "WITH", "DESCRIBE", "SUMMARIZE", "(")
-"""First words of a PIVOT that only reads. Without an IN list, PIVOT is two statements to DuckDB (MULTI):
-it makes a type of the values that it finds, in its own memory, and selects with it."""
+"""First words of a PIVOT that only reads. DuckDB parses PIVOT without an IN list as two statements (MULTI): it creates
+a type from the values that it finds, in its own memory, and selects with it."""
 _CONFIG: Mapping[str, Any] = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
-    "python_enable_replacements": False,  # a name is a table, never a variable of this program
+    "python_enable_replacements": False,  # a name is a table, never a Python variable
     "lock_configuration": True,
-    "temp_directory": "",  # what does not fit into memory is refused, and nothing written
+    "temp_directory": "",  # refuse what does not fit into memory, instead of writing a file
 }
 _SHARE_OF_MEMORY = 0.5
-"""What a query may take at the most: the rest is for what else runs here, a measurement for instance."""
+"""Largest share of memory for a query: the rest is for other programs, such as a measurement."""
 _BATCH_ROWS = 100_000
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
 class Results:
-    """The tables of a results folder, each as one: files of all recordings together."""
+    """The tables of a results folder; each combines the files of all recordings."""
 
     datasets: Mapping[str, ds.Dataset]
     outdated: int
-    """Files that are left out because they were written by another version."""
+    """Number of files left out because another version wrote them."""
 
 
 def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
-    """The tables below `folder`, or those of them in `names`; raises UserError where there is none.
+    """Return the tables below `folder`, or those in `names`; raises UserError if there are none.
 
-    Of a fleet those of its drives, too. A table that no file is there of is empty.
+    For a fleet, the tables of its drives are included. A table without files is empty.
     """
     roots = [root for one in homes(folder) if (root := one / "tables").is_dir()]
     if not roots:
@@ -77,24 +77,23 @@ def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
 
 
 def query(results: Results, sql: str, most_bytes: int | None = None, time_limit_s: float = 300) -> pa.Table:
-    """Return the answer to one statement that only reads.
+    """Return the result of one statement that only reads.
 
-    What is computed, and the answer, take `most_bytes` of memory each, half of the machine's together if it is None.
-    Raises UserError for a statement that writes or is no SQL, and for one that takes more memory or time; raises
-    KeyboardInterrupt when a signal's handler did so meanwhile.
+    The computation and the result may take `most_bytes` of memory each; None means half of the machine's memory for
+    both together. Raises UserError for a statement that writes or is not valid SQL, and for one that exceeds memory or
+    `time_limit_s`. Raises KeyboardInterrupt if a signal handler does.
     """
     limit_bytes = most_bytes or int(_SHARE_OF_MEMORY / 2 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     _require_reading(sql)
-    # DuckDB heeds an interrupt only between the rows of a chunk: one call of levenshtein() may take hours. A process
-    # can always be ended.
+    # DuckDB checks for an interrupt only between the rows of a chunk, and one call of levenshtein() may take hours. A
+    # process can always be killed.
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)
     process = fork.Process(target=_carry_out, args=(results, sql, limit_bytes, theirs, os.getpid()), daemon=True)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until each process has its own handlers
     try:
-        with (
-            deferred()
-        ):  # the mask is of one thread, and a signal may reach any: then Python still runs the handler here
+        # the mask holds for this thread only; a signal to another thread would still run its handler here
+        with deferred():
             process.start()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
@@ -103,8 +102,8 @@ def query(results: Results, sql: str, most_bytes: int | None = None, time_limit_
     except EOFError:
         process.join()
         raise UserError(
-            f"the query's process was ended from outside (status {process.exitcode}), perhaps as memory ran out; ask "
-            "for less, for instance with WHERE or LIMIT"
+            f"the query's process was killed (status {process.exitcode}), perhaps because memory ran out; query less, "
+            "for instance with WHERE or LIMIT"
         ) from None
     finally:
         if process.pid is not None:
@@ -119,24 +118,24 @@ def _require_reading(sql: str) -> None:
     try:
         statements = duckdb.extract_statements(sql)
     except duckdb.Error as error:
-        raise UserError(f"the query is no SQL: {_first_line(error)}; correct it") from None
+        raise UserError(f"the query is not valid SQL: {_first_line(error)}; correct it") from None
     if len(statements) != 1:
         raise UserError(f"the query has {len(statements)} statements; give one")
     words = _words(sql)
     if words[0] == "EXPLAIN" and {"ANALYZE", "ANALYSE"} & set(words):
-        raise UserError("EXPLAIN ANALYZE is not allowed, it carries out what it explains; use EXPLAIN without ANALYZE")
+        raise UserError("EXPLAIN ANALYZE is not allowed, because it runs the statement; use EXPLAIN without ANALYZE")
     kind = statements[0].type
     if kind == duckdb.StatementType.MULTI and words[0] == "EXPLAIN":
         raise UserError(
-            "EXPLAIN of a PIVOT needs a list of values, because DuckDB would read the tables for it; "
-            "name the values with IN (…)"
+            "EXPLAIN of a PIVOT needs a list of values, because DuckDB would otherwise read the tables; "
+            "list the values with IN (…)"
         )
     if kind not in _ALLOWED and not (kind == duckdb.StatementType.MULTI and words[0] in _PIVOTING):
-        # INSTALL and LOAD are one to DuckDB, and whatever has a PIVOT in it.
+        # DuckDB has one kind for INSTALL and LOAD, and one for all statements with a PIVOT
         is_vague = kind in (duckdb.StatementType.LOAD, duckdb.StatementType.MULTI)
         raise UserError(
-            f"{words[0] if is_vague else kind.name} is not allowed, tables are read only; use SELECT, PIVOT, EXPLAIN, "
-            "DESCRIBE, SHOW or SUMMARIZE"
+            f"{words[0] if is_vague else kind.name} is not allowed, because tables are read-only; use SELECT, PIVOT, "
+            "EXPLAIN, DESCRIBE, SHOW or SUMMARIZE"
         )
 
 
@@ -153,7 +152,7 @@ def _words(sql: str) -> list[str]:
 
 
 def _received(connection: Connection, most_bytes: int, time_limit_s: float) -> Iterator[Any]:
-    """Yield schema and batches as the other process sends them; raise UserError for what it complains of."""
+    """Yield schema and batches as the other process sends them; raise the UserError that it sends."""
     deadline_s, taken_bytes = time.monotonic() + time_limit_s, 0
     while connection.poll(max(deadline_s - time.monotonic(), 0)):
         message = connection.recv()
@@ -166,14 +165,14 @@ def _received(connection: Connection, most_bytes: int, time_limit_s: float) -> I
             raise _too_large(most_bytes)
         yield message
     raise UserError(
-        f"the query took longer than its limit of {format_duration(time_limit_s)}; ask for less, for instance with "
-        "WHERE or LIMIT, or allow more time with --time-limit"
+        f"the query exceeds its time limit of {format_duration(time_limit_s)}; query less, for instance with WHERE or "
+        "LIMIT, or allow more time with --time-limit"
     )
 
 
 def _carry_out(results: Results, sql: str, most_bytes: int, connection: Connection, parent: int) -> None:
     """Send schema, batches and None, or the UserError that says why there is no answer."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits, which ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the waiting process handles Ctrl-C and kills this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     end_with(parent)
@@ -187,7 +186,7 @@ def _carry_out(results: Results, sql: str, most_bytes: int, connection: Connecti
     except (duckdb.OutOfMemoryException, MemoryError):
         connection.send(_too_large(most_bytes))
     except duckdb.Error as error:
-        connection.send(UserError(f"the query cannot be answered: {_first_line(error)}; 'drivelab query' alone lists "
+        connection.send(UserError(f"the query failed: {_first_line(error)}; 'drivelab query' without arguments lists "
                                   "all tables and columns"))  # fmt: skip
 
 
@@ -199,19 +198,19 @@ def _answer(database: duckdb.DuckDBPyConnection, sql: str) -> Iterator[pa.Schema
 
 def _too_large(most_bytes: int) -> UserError:
     return UserError(
-        f"the query takes more memory than its limit of {most_bytes / 2**20:.0f} MiB; ask for less, for instance with "
-        "WHERE or LIMIT"
+        f"the query exceeds its memory limit of {most_bytes / 2**20:.0f} MiB; query less, for instance with WHERE or "
+        "LIMIT"
     )
 
 
 def named_in(sql: str) -> set[str] | None:
-    """Tables that a statement may be about: those whose names stand in it; None for SHOW, which is about all."""
+    """Return the tables that a statement names; None for SHOW, which needs all tables."""
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     return None if "show" in words or "information_schema" in words else words & set(SCHEMAS)
 
 
 def columns(results: Results) -> list[tuple[str, int, list[tuple[str, str]]]]:
-    """Each table with its number of rows, and names and types of its columns."""
+    """Return each table with its number of rows, and names and types of its columns."""
     return [
         (name, dataset.count_rows(), [(field.name, _type(field)) for field in dataset.schema])
         for name, dataset in results.datasets.items()
@@ -219,7 +218,7 @@ def columns(results: Results) -> list[tuple[str, int, list[tuple[str, str]]]]:
 
 
 def records(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows for JSON: times as text, and null for what is no number."""
+    """Return rows for JSON: times as text, None for NaN and infinity."""
     return [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
@@ -227,7 +226,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {str(name): _plain(one) for name, one in value.items()}
     if isinstance(value, Decimal):
@@ -242,11 +241,11 @@ def _dataset(name: str, paths: list[str]) -> ds.Dataset:
 
 def _version(path: Path) -> int | None:
     try:
-        mark = (pq.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}")
+        metadata = (pq.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}")
     except (pa.ArrowInvalid, OSError) as error:
         raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
-    found = json.loads(mark)
-    return found.get("version") if found.get("table") == path.stem else None
+    mark = json.loads(metadata)
+    return mark.get("version") if mark.get("table") == path.stem else None
 
 
 def _type(field: pa.Field) -> str:

@@ -1,4 +1,7 @@
-"""Which recordings a side of a comparison is made of: `op7`, `op7@lab`, `drive=op7,since=2026-05-01`, `FOLDER:op7`."""
+"""Select the recordings of one side of a comparison.
+
+Examples of selectors: `op7`, `op7@lab`, `drive=op7,since=2026-05-01`, `FOLDER:op7`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Selector:
-    """What recordings must be like; `text` is as it was given."""
+    """The conditions on recordings; `text` is the selector as given."""
 
     text: str
     folder: Path | None
@@ -43,12 +46,12 @@ class Selector:
 
 
 def parse(text: str) -> Selector:
-    """A selector: parts `key=value` joined by commas, a bare word being a drive; raises UserError for anything else.
+    """Parse a selector: parts `key=value` joined by commas; a bare word is a drive.
 
-    What stands before a colon is a folder of results, where the colon comes before any `=`.
+    Text before a colon is a results folder if it contains no `=` or comma. Raises UserError for anything else.
     """
-    folder, found, rest = text.partition(":")
-    if not found or "=" in folder or "," in folder:
+    folder, colon, rest = text.partition(":")
+    if not colon or "=" in folder or "," in folder:
         folder, rest = "", text
     wanted: dict[str, str] = {}
     for part in filter(None, rest.split(",")):
@@ -56,33 +59,37 @@ def parse(text: str) -> Selector:
         key, value = (key.strip(), value.strip()) if equals else ("drive", key.strip())
         if key not in KEYS or not value or key in wanted:
             raise UserError(
-                f"'{part}' in '{text}' selects nothing: give a drive, or KEY=VALUE once for any of {', '.join(KEYS)}"
+                f"'{part}' in '{text}' is not a valid selector; give a drive, or KEY=VALUE once for each of "
+                f"{', '.join(KEYS)}"
             )
         wanted[key] = _time(value, text) if key in ("since", "until") else value
     if not (wanted or folder):
-        raise UserError("an empty selector selects nothing; name a drive, such as op7")
+        raise UserError("the selector is empty; name a drive, such as op7")
     return Selector(text, Path(folder) if folder else None, wanted)
 
 
 def catalogue(results: Path) -> pd.DataFrame:
-    """A row with COLUMNS for each finished recording of a folder of results, whatever plan it was made by.
+    """Return a row with COLUMNS for each finished recording in a results folder, by any plan.
 
-    Of an import what its tables say. Raises UserError where there are none, or one is in the place of another.
+    For an import, the rows come from its tables. Raises UserError if there are no recordings, or if a recording is in
+    the folder of another one.
     """
     if (results / IMPORTED).exists():
         return _imported(results)
-    found = [path for one in homes(results) for path in sorted(one.glob(f"recordings/*/*/*/{MANIFEST}"))]
-    manifests = [one for one in found if not UNFINISHED.search(one.parent.name)]
-    if not manifests:
-        raise UserError(f"{results}: holds no finished recordings; name a folder of results as FOLDER:SELECTOR")
-    paths = [one.parent for one in manifests]
+    manifests = [path for folder in homes(results) for path in sorted(folder.glob(f"recordings/*/*/*/{MANIFEST}"))]
+    paths = [manifest.parent for manifest in manifests if not UNFINISHED.search(manifest.parent.name)]
+    if not paths:
+        raise UserError(f"{results}: has no finished recordings; name a results folder as FOLDER:SELECTOR")
     for path in paths:
         check_place(path)
-    return recording_facts(paths).assign(**pd.DataFrame([_more(one) for one in paths]))[list(COLUMNS)]
+    return recording_facts(paths).assign(**pd.DataFrame([_more(path) for path in paths]))[list(COLUMNS)]
 
 
 def select(recordings: pd.DataFrame, selector: Selector) -> pd.DataFrame:
-    """Rows of `catalogue` that a selector names; raises UserError when there is none, or none of one key."""
+    """Return the rows of `catalogue` that a selector matches.
+
+    Raises UserError if no row matches, and if rows of several drives match.
+    """
     chosen = recordings
     for key, value in selector.wanted.items():
         if key == "since":
@@ -95,22 +102,23 @@ def select(recordings: pd.DataFrame, selector: Selector) -> pd.DataFrame:
             match = recordings[key].astype(str) == value
         if not match.any():
             raise UserError(
-                f"'{selector.text}' selects nothing: no recording has {key} {value}; there is {_there(recordings, key)}"
+                f"'{selector.text}' selects nothing: no recording has {key} {value}; there is "
+                f"{_existing(recordings, key)}"
             )
         chosen = chosen[match.loc[chosen.index]]
     if chosen.empty:
-        raise UserError(f"'{selector.text}' selects nothing: no recording has all of it; leave out a part")
+        raise UserError(f"'{selector.text}' selects nothing: no recording matches all parts; leave out a part")
     subjects = sorted(chosen["drive"].unique())
     if len(subjects) > 1:
         raise UserError(
-            f"'{selector.text}' selects recordings of {', '.join(subjects)}, whose values are never pooled; add "
-            f"drive={subjects[0]}"
+            f"'{selector.text}' selects recordings of several drives: {', '.join(subjects)}; their values are never "
+            f"pooled, so add a drive, such as drive={subjects[0]}"
         )
     return chosen.reset_index(drop=True)
 
 
-def _there(recordings: pd.DataFrame, key: str) -> str:
-    """What can be selected by a key: of times the first and the last, of names the first few."""
+def _existing(recordings: pd.DataFrame, key: str) -> str:
+    """Say what a key can select: the first and last time, or the first few names."""
     if key in ("since", "until"):
         first, last = recordings["started"].min(), recordings["started"].max()
         return str(first) if first == last else f"{first} to {last}"
@@ -126,8 +134,9 @@ def _more(recording: Path) -> dict[str, Any]:
 def _imported(results: Path) -> pd.DataFrame:
     conditions = io.read(results / "tables/conditions.parquet", "conditions")
     rows = []
-    for (recording, drive, measurement), of in conditions.groupby(["recording", "drive", "measurement"], sort=False):
-        known = dict(zip(of["facet"], of["value"], strict=True))
+    groups = conditions.groupby(["recording", "drive", "measurement"], sort=False)
+    for (recording, drive, measurement), facets in groups:
+        known = dict(zip(facets["facet"], facets["value"], strict=True))
         facts = {name: known.get(name, UNKNOWN) for name in ("host", *VERSIONS)}
         date = known.get("date", UNKNOWN)
         rows.append(
@@ -136,21 +145,21 @@ def _imported(results: Path) -> pd.DataFrame:
              "journalled": 0}
         )  # fmt: skip
     if not rows:
-        raise UserError(f"{results}: nothing was imported there; run 'drivelab import' again")
+        raise UserError(f"{results}: the import has no recordings; run 'drivelab import' again")
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _time(text: str, selector: str) -> str:
-    """A day, or a moment in UTC as recordings have it: both sort as text. A time without a zone is in UTC."""
+    """Return a day, or a time in UTC as in recordings; both sort as text. A time without a zone is in UTC."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise UserError(f"'{text}' in '{selector}' is no date; write it as 2026-05-01 or 2026-05-01T12:30") from None
+        raise UserError(f"'{text}' in '{selector}' is not a date; write it as 2026-05-01 or 2026-05-01T12:30") from None
     if _DAY.fullmatch(text):
         return text
     return time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def _after(text: str) -> str:
-    """The first moment that `until` leaves out: a whole day counts, and the moment itself."""
+    """Return the first time after `until`: a day counts whole, and a time itself counts."""
     return f"{text}\x7f"
