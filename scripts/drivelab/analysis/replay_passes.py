@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drivelab.analysis.replay_metrics import MIB, score
-from drivelab.analysis.taint import joined
+from drivelab.analysis.taint import told
 from drivelab.tables.schemas import KEY
 
 PASS = ("step", "phase", "phase_pass", "repeat")
@@ -88,7 +88,7 @@ def _row(replays: pd.DataFrame) -> dict[str, Any]:
         **metrics,
         "duration_s": float(replays["duration_s"].sum(skipna=False)),
         "tainted": bool(replays["tainted"].any()),
-        "taint_reason": joined(reasons),
+        "taint_reason": told(reasons),
     }
 
 

@@ -19,7 +19,7 @@ from drivelab.analysis.soak_summary import soak_rows
 from drivelab.analysis.soundness import sound
 from drivelab.analysis.spread import MEDIAN, with_spread
 from drivelab.analysis.summary_rows import gravest, odd, rse_verdict
-from drivelab.analysis.taint import joined
+from drivelab.analysis.taint import told
 from drivelab.analysis.verdict import FAULTS
 from drivelab.tables.schemas import SCHEMAS
 
@@ -116,6 +116,6 @@ def _pooled(recordings: list[dict[str, Any]], rse_threshold_pct: float) -> dict[
         "spread_low": min(values),
         "spread_high": max(values),
         "verdict": gravest([rse_verdict(rse_pct, rse_threshold_pct), *faults]),
-        "taint_reason": joined(reasons),
+        "taint_reason": told(reasons),
         "recordings": names,
     }

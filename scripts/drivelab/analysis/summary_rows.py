@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.labels import KINDS, UNITS
-from drivelab.analysis.taint import digest, joined
+from drivelab.analysis.taint import digest, told
 from drivelab.analysis.verdict import FAULTS, RSE_OK, RSE_TOO_HIGH, TAINTED, TOO_FEW_RUNS
 from drivelab.tables.schemas import KEY
 
@@ -54,4 +54,4 @@ def taint(rows: pd.DataFrame) -> Iterable[str]:
 
 
 def taint_reason(rows: pd.DataFrame) -> str | None:
-    return joined(digest(rows["taint_reason"].dropna()))
+    return told(digest(rows["taint_reason"].dropna()))

@@ -80,7 +80,7 @@ def _throttling(summary: Mapping[str, float]) -> list[str]:
     return reasons
 
 
-def joined(reasons: Iterable[str]) -> str | None:
+def told(reasons: Iterable[str]) -> str | None:
     """Join reasons to one text for a column; None for no reasons."""
     return "; ".join(reasons) or None
 
