@@ -90,7 +90,7 @@ def test_throttling_is_found_where_it_begins_with_its_depth(measured: dict[str, 
     assert samples[began]["temperature_c"] == pytest.approx(hot.limit_c, abs=3)
     assert "the limit is 75 °C" in told["words"]
     cells, slowed_s = tables["cells"], samples[-1]["thermal_2_s"] - first["thermal_2_s"]
-    assert f"{samples[-1]['thermal_2_transitions']:.0f} times and {slowed_s:.0f} s of throttling" in told["words"]
+    assert f"{samples[-1]['thermal_2_transitions']:.0f} throttling events, {slowed_s:.0f} s in all" in told["words"]
     # four times as long commands: what is not transferred tells for how long it was slowed down
     full = cells["iops"].max()
     lost_s = float(((1 - cells["iops"] / full) * cells["runtime_s"]).sum())

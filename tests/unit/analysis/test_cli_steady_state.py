@@ -43,7 +43,7 @@ def test_values(run: Any) -> None:
     assert answer["steady"] is True
 
 
-def test_not_steady_is_an_answer_too(run: Any) -> None:
+def test_not_steady_exits_with_zero_and_says_so(run: Any) -> None:
     assert run("100", "110", "120", "130", "140")["steady"] is False
     assert run("100", "100", "100")["steady"] is False
 

@@ -45,7 +45,7 @@ def virtual_cliff(folder: Path, *, slice_s: float, seconds: float = 8.0, **chang
 
 @pytest.mark.parametrize("slc_cache_mib", [16, 48])
 @pytest.mark.parametrize("slice_s", [0.1, 0.5])
-def test_it_is_where_the_fast_cache_is_full(slc_cache_mib: int, slice_s: float, tmp_path: Path) -> None:
+def test_the_cliff_is_where_the_slc_cache_is_full(slc_cache_mib: int, slice_s: float, tmp_path: Path) -> None:
     cliff = virtual_cliff(tmp_path / "drive", slice_s=slice_s, slc_cache=f"{slc_cache_mib}MiB")
     a_slice_bytes = cliff.iops_before * slice_s * 4096
     assert cliff.bytes_written == pytest.approx(slc_cache_mib * MIB, abs=a_slice_bytes)
@@ -53,7 +53,9 @@ def test_it_is_where_the_fast_cache_is_full(slc_cache_mib: int, slice_s: float, 
 
 
 @pytest.mark.parametrize("over_provisioning_pct", [7, 28, 60])
-def test_without_a_cache_it_is_where_the_spare_flash_is_written(over_provisioning_pct: int, tmp_path: Path) -> None:
+def test_without_a_cache_the_cliff_is_where_the_spare_flash_is_written(
+    over_provisioning_pct: int, tmp_path: Path
+) -> None:
     spare = {"slc_cache": "0MiB", "over_provisioning": f"{over_provisioning_pct}%"}
     cliff = virtual_cliff(tmp_path / "drive", slice_s=0.1, seconds=20.0, **spare)
     a_slice_bytes = cliff.iops_before * 0.1 * 4096
@@ -61,7 +63,7 @@ def test_without_a_cache_it_is_where_the_spare_flash_is_written(over_provisionin
     assert cliff.bytes_written == pytest.approx(flash_bytes, abs=a_slice_bytes)
 
 
-def test_drives_of_one_cache_have_one_cliff(tmp_path: Path) -> None:
+def test_drives_with_equal_caches_have_the_same_cliff(tmp_path: Path) -> None:
     found = {
         virtual_cliff(tmp_path / spare, slice_s=1.0, seconds=20.0, over_provisioning=spare).bytes_written
         for spare in ("7%", "28%")
@@ -69,7 +71,7 @@ def test_drives_of_one_cache_have_one_cliff(tmp_path: Path) -> None:
     assert len(found) == 1
 
 
-def test_a_gradual_fall_after_it_does_not_move_it() -> None:
+def test_a_gradual_fall_after_the_cliff_does_not_move_it() -> None:
     cliff = find_cliff(soak(SECONDS_OF_OP7), CAPACITY_BYTES)
     assert cliff is not None
     assert (cliff.time_s, cliff.iops_before) == (1, pytest.approx(11764))
@@ -92,20 +94,20 @@ def test_a_longer_soak_has_the_same_cliff(fresh: int, drop: float, gradual: int,
 
 
 @given(st.lists(st.floats(1, 2), min_size=1, max_size=40), st.integers(1, 500))
-def test_whatever_the_fall_is_like_a_longer_soak_does_not_move_it(falls: list[float], more: int) -> None:
+def test_a_longer_soak_does_not_move_the_cliff_of_any_fall(falls: list[float], more: int) -> None:
     course = (1e5 / np.cumprod(falls)).tolist()
     course += [course[-1]] * 2 * len(course) + [course[-1]] * 10
     assert cliff_at(course) == cliff_at(course + [course[-1]] * more)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(5, 40), st.floats(0.01, 0.1))
-def test_scatter_does_not_move_it(seed: int, fresh: int, scatter: float) -> None:
+def test_scatter_does_not_move_the_cliff(seed: int, fresh: int, scatter: float) -> None:
     noise = np.exp(np.random.default_rng(seed).normal(0, scatter, fresh + 200))
     assert cliff_at((np.r_[np.full(fresh, 4000.0), np.full(200, 1000.0)] * noise).tolist()) == fresh
 
 
 @pytest.mark.parametrize("scatter", [0.02, 0.1, 0.3])
-def test_scatter_alone_is_no_cliff(scatter: float) -> None:
+def test_scatter_alone_makes_no_cliff(scatter: float) -> None:
     random = np.random.default_rng(7)
     found = [cliff_at((1000 * np.exp(random.normal(0, scatter, 300))).tolist()) for _ in range(200)]
     assert sum(at is not None for at in found) <= 1
@@ -113,7 +115,7 @@ def test_scatter_alone_is_no_cliff(scatter: float) -> None:
 
 @pytest.mark.parametrize("after", [1, 2, 3, 4])
 @pytest.mark.parametrize("scatter", [0, 0.1])
-def test_a_fall_that_fewer_than_three_slices_follow_is_not_told(after: int, scatter: float) -> None:
+def test_a_fall_needs_three_slices_after_it(after: int, scatter: float) -> None:
     noise = np.exp(np.random.default_rng(2).normal(0, scatter, 100))
     at = cliff_at((np.r_[np.full(100 - after, 10_000.0), np.full(after, 3000.0)] * noise).tolist())
     assert at == (100 - after if after >= LASTING else None)
@@ -127,7 +129,7 @@ ALTERNATING: dict[str, Callable[[np.random.Generator], Floats]] = {
 
 
 @pytest.mark.parametrize(("kind", "most"), [("blocks of ten slices", 15), ("single slices", 1), ("a sawtooth", 3)])
-def test_a_level_that_comes_and_goes_is_seldom_a_cliff(kind: str, most: int) -> None:
+def test_an_alternating_level_is_seldom_a_cliff(kind: str, most: int) -> None:
     """By a last low stretch alone, that does not come back, 60, 20 and 50 of 100 have one."""
     random = np.random.default_rng(9)
     found = sum(cliff_at(ALTERNATING[kind](random).tolist()) is not None for _ in range(100))
@@ -137,25 +139,25 @@ def test_a_level_that_comes_and_goes_is_seldom_a_cliff(kind: str, most: int) -> 
 
 @pytest.mark.parametrize("fresh", [4, 8, 40])
 @pytest.mark.parametrize("more", [60, 1000])
-def test_a_short_fresh_level_has_its_cliff_among_scatter(fresh: int, more: int) -> None:
+def test_a_short_fresh_level_has_a_cliff_despite_scatter(fresh: int, more: int) -> None:
     random, usual = np.random.default_rng(4), np.r_[np.full(fresh, 2000.0), np.full(more, 1000.0)]
     found = [cliff_at((usual * np.exp(random.normal(0, 0.1, fresh + more))).tolist()) for _ in range(40)]
     assert sum(at == fresh for at in found) >= 38
 
 
-def test_low_stretches_before_it_keep_a_cliff_that_lasts_longer() -> None:
+def test_the_low_level_must_last_longer_than_earlier_low_stretches() -> None:
     fresh = [4000.0] * 20 + [900.0] * 10 + [4000.0] * 30
     assert cliff_at([*fresh, *[1000.0] * 29]) is None
     assert cliff_at([*fresh, *[1000.0] * 60]) == 60
     assert cliff_at([4000.0] * 40 + [2000.0, 1000.0] * 80) == 40  # what comes and goes after it, below the fresh level
 
 
-def test_of_several_falls_the_first_is_the_cliff() -> None:
+def test_the_first_of_several_falls_is_the_cliff() -> None:
     assert cliff_at([8000.0] * 20 + [5000.0] * 40 + [1000.0] * 40) == 20
 
 
 @pytest.mark.parametrize("dip", [1, 2, 8])
-def test_what_comes_back_is_no_cliff(dip: int) -> None:
+def test_a_fall_that_recovers_is_no_cliff(dip: int) -> None:
     assert cliff_at([4000.0] * 20 + [500.0] * dip + [4000.0] * 40) is None
     assert cliff_at([4000.0] * 20 + [500.0] * dip + [4000.0] * 20 + [1000.0] * 40) == 40 + dip
 

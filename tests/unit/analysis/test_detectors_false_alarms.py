@@ -38,7 +38,7 @@ def telemetry(seconds: int, random: np.random.Generator | None = None) -> dict[s
     depth=st.integers(1, 16), command_us=st.sampled_from([300, 500, 1000]), read_share=st.sampled_from([100, 0]),
     seed=st.integers(0, 2**31),
 )  # fmt: skip
-def test_none_on_an_undisturbed_drive_on_the_noise_free_clock(
+def test_no_false_alarm_on_an_undisturbed_drive_without_noise(
     depth: int, command_us: int, read_share: int, seed: int
 ) -> None:
     cache = {"write_buffer": "4KiB", "program_us": 50, "copy_us": 20, "erase_us": 100}  # the controller is the ceiling
@@ -49,7 +49,7 @@ def test_none_on_an_undisturbed_drive_on_the_noise_free_clock(
 
 
 @pytest.mark.parametrize("rate", [1.0, 2000.0, 1e6])
-def test_none_on_values_that_are_all_alike(rate: float) -> None:
+def test_no_false_alarm_on_equal_values(rate: float) -> None:
     courses = findings_table(course_tables(np.full(120, rate), **telemetry(120)))
     rounds = findings_table({"cells": rounds_table({"a": [rate] * 9, "b": [2 * rate] * 9})})
     assert not courses["found"].any()
@@ -57,7 +57,7 @@ def test_none_on_values_that_are_all_alike(rate: float) -> None:
 
 
 @pytest.mark.parametrize("noise", [0.02, 0.05])
-def test_with_noise_about_one_recording_in_fifty_has_a_false_alarm_of_a_detector(noise: float) -> None:
+def test_with_noise_a_detector_has_at_most_one_false_alarm_in_twelve_recordings(noise: float) -> None:
     """Normal scatter of logarithms; 300 seconds of a soak, and 12 rounds of 10 cells."""
     random = np.random.default_rng(20)
     alarms: Counter[str] = Counter()
@@ -72,7 +72,7 @@ def test_with_noise_about_one_recording_in_fifty_has_a_false_alarm_of_a_detector
 
 
 @pytest.mark.parametrize("detector", COMPARED)
-def test_scatter_of_five_rounds_makes_no_difference_between_cells(detector: str) -> None:
+def test_scatter_of_five_rounds_seldom_makes_cells_differ(detector: str) -> None:
     """Without the standard errors bathtubs and penalties come in 25 and 9 of 100 recordings, and knees in 65 without
     a least rise."""
     noise, random = 0.1, np.random.default_rng(20)

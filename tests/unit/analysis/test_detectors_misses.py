@@ -45,7 +45,7 @@ def dipping(flags: np.ndarray, depth: float = 0.5, noise: float = 0.0, seed: int
         (np.clip(1 - (SECOND - 150) / 200, 0.5, 1), False),
     ],
 )
-def test_throttling_by_less_than_a_tenth_at_once_is_missed(slowed: np.ndarray, is_found: bool) -> None:
+def test_throttling_by_less_than_a_tenth_or_gradual_is_missed(slowed: np.ndarray, is_found: bool) -> None:
     heat = {"temperature_c": np.where(SECOND < 150, 50.0, 75.0), "temperature_limit_c": np.full(300, 70.0)}
     assert course("thermal throttling", 2000 * slowed, **heat) == is_found
 
@@ -57,7 +57,7 @@ def test_throttling_from_the_beginning_is_missed() -> None:
 
 @pytest.mark.parametrize(("seconds", "stolen_pct", "is_found"), [(3, 40, True), (2, 40, False), (15, 4, False),
                                                                  (20, 40, True), (150, 40, False)])  # fmt: skip
-def test_neighbours_for_two_seconds_or_minutes_or_that_take_little_are_missed(
+def test_short_long_or_light_disturbance_by_neighbours_is_missed(
     seconds: int, stolen_pct: float, is_found: bool
 ) -> None:
     theirs = np.isin(SECOND, range(100, 100 + seconds))
@@ -83,7 +83,7 @@ def test_up_to_a_third_of_the_rounds_are_outliers(values: list[float], outliers:
     assert found["found"].sum() == outliers
 
 
-def test_the_rounds_of_other_cells_tell_what_scatter_is_usual() -> None:
+def test_the_scatter_of_other_cells_sets_the_threshold_for_outliers() -> None:
     alike = [[100.0, 101.0, 99.0, 100.5, 99.5]] * 8
     assert rounds("outlier runs", [100.0, 101.0, 99.0, 100.0, 85.0], *alike)
     wild = [[100.0, 110.0, 90.0, 105.0, 95.0]] * 8
@@ -116,7 +116,7 @@ def test_a_drift_over_seven_rounds_or_back_again_is_missed() -> None:
 
 
 @pytest.mark.parametrize("seconds", [300, 299, 60])
-def test_dips_every_other_second_are_seen_from_the_first_to_the_last(seconds: int) -> None:
+def test_dips_every_other_second_are_found_from_first_to_last(seconds: int) -> None:
     flags = np.arange(seconds) % 2 == 1
     found = findings_table(course_tables(dipping(flags)), {"periodic dips": DETECTORS["periodic dips"]})
     (row,) = found.to_dict("records")
@@ -179,7 +179,7 @@ def test_two_levels_with_three_changes_are_missed() -> None:
         ({0: 10_000.0, 50: 1000}, None),
     ],
 )
-def test_a_bathtub_is_any_mix_that_sharing_does_not_explain(by_share: dict[int, float], mix: str | None) -> None:
+def test_a_bathtub_is_any_mix_that_time_sharing_does_not_explain(by_share: dict[int, float], mix: str | None) -> None:
     parts = [rounds_table({f"RND 4KiB {share}/{100 - share}": [iops] * 5}, read_share_pct=share).assign(cell=place)
              for place, (share, iops) in enumerate(by_share.items())]  # fmt: skip
     found = findings_table({"cells": pd.concat(parts, ignore_index=True)}, {"bathtub": DETECTORS["bathtub"]})
@@ -187,9 +187,9 @@ def test_a_bathtub_is_any_mix_that_sharing_does_not_explain(by_share: dict[int, 
     assert named == ([f"RND 4KiB {mix}"] if mix else [])
     if mix == "95/5":
         assert "79 % below the line" in found["words"].iloc[0]
-        assert "61 % below what sharing the time explains" in found["words"].iloc[0]
+        assert "61 % below what time sharing explains" in found["words"].iloc[0]
     elif mix is None and len(found) and len(by_share) == 4:
-        assert "at most 82 % below the line, and at most 3 % below what sharing" in found["words"].iloc[0]
+        assert "at most 82 % below the line, and at most 3 % below what time sharing" in found["words"].iloc[0]
 
 
 def test_a_penalty_of_less_than_a_tenth_is_missed() -> None:
@@ -214,7 +214,7 @@ def test_a_penalty_that_scatter_explains_is_missed(penalty: float, scatter: floa
     assert least <= np.mean(found) <= most
 
 
-def test_a_penalty_of_single_values_goes_by_its_threshold_alone() -> None:
+def test_for_single_values_only_the_threshold_of_a_penalty_decides() -> None:
     for unaligned, is_found in ((890.0, True), (910.0, False)):
         pair = [rounds_table({f"w{offset}": [iops]}, alignment_offset_bytes=offset)
                 for offset, iops in ((0, 1000.0), (512, unaligned))]  # fmt: skip
@@ -223,9 +223,7 @@ def test_a_penalty_of_single_values_goes_by_its_threshold_alone() -> None:
 
 @pytest.mark.parametrize(("ceiling", "scatter", "is_found"), [(1.3, 0, True), (1.2, 0, False), (1.3, 0.4, False),
                                                               (4.0, 0.2, True)])  # fmt: skip
-def test_a_knee_below_a_ceiling_that_is_hardly_higher_or_that_scatter_explains_is_missed(
-    ceiling: float, scatter: float, is_found: bool
-) -> None:
+def test_a_knee_with_a_small_rise_or_within_scatter_is_missed(ceiling: float, scatter: float, is_found: bool) -> None:
     rounds_of = 1 + scatter * np.array([-1, -0.5, 0, 0.5, 1])
     sweep = [
         rounds_table({f"w{depth}": list(1000 * min(depth, ceiling) * rounds_of)}).assign(queue_depth=depth)

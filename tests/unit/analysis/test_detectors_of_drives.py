@@ -41,7 +41,7 @@ def histogram(*bells: tuple[float, int], spread: float = 0.1) -> pd.DataFrame:
     return pd.DataFrame({"latency_ns": values, "count": counts})
 
 
-def test_two_bells_are_two_modes_in_their_places() -> None:
+def test_two_bells_are_two_modes_at_their_peaks() -> None:
     found = modes(histogram((100, 6000), (1000, 4000)))
     assert found is not None
     assert found.valley < 0.1
@@ -55,13 +55,13 @@ def test_one_bell_is_one_mode(spread: float) -> None:
     assert found is None or found.valley > 0.5
 
 
-def test_a_rare_tail_is_no_mode_and_few_ios_are_none() -> None:
+def test_a_rare_tail_or_few_ios_are_no_mode() -> None:
     found = modes(histogram((100, 9800), (5000, 200)))
     assert found is None or found.valley > 0.5
     assert modes(histogram((100, 60), (1000, 60))) is None
 
 
-def test_the_modes_of_a_drive_that_throttles_are_those_of_its_two_speeds() -> None:
+def test_the_modes_of_a_throttling_drive_are_its_two_speeds() -> None:
     hot = {"ambient_c": 30, "limit_c": 70, "resume_c": 60, "heat_c_per_mib": 0.3, "cooling_s": 40, "slowdown": 3}
     (row,) = of("bimodality", soak_tables(60, throttle=hot))
     assert row["found"]
@@ -70,7 +70,7 @@ def test_the_modes_of_a_drive_that_throttles_are_those_of_its_two_speeds() -> No
     assert not plain["found"]
 
 
-def test_a_rate_between_two_levels_and_a_cliff() -> None:
+def test_two_levels_of_an_alternating_rate_and_of_a_cliff() -> None:
     flips = two_levels(np.tile([2000.0, 2000, 2000, 1000], 20))
     assert (flips.low, flips.high, flips.changes) == pytest.approx((1000, 2000, 39))
     assert flips.separation == float("inf")
@@ -78,7 +78,7 @@ def test_a_rate_between_two_levels_and_a_cliff() -> None:
     assert two_levels(np.random.default_rng(1).normal(1000, 50, 500)).separation < 3.5
 
 
-def test_the_index_of_a_bathtub_is_that_of_its_formula() -> None:
+def test_the_bathtub_index_follows_its_formula() -> None:
     mixes = pd.DataFrame({"read_share_pct": [100, 65, 35, 0], "iops": [10_000.0, 3000, 4000, 6000]})
     found = bathtub_index(mixes)
     assert found is not None
@@ -99,7 +99,7 @@ def test_a_drive_that_shares_its_time_has_no_bathtub(reads: float, writes: float
     assert found.below_sharing_pct == pytest.approx(0, abs=1e-6)
 
 
-def test_a_bathtub_takes_both_ends_and_a_mix() -> None:
+def test_a_bathtub_needs_both_pure_workloads_and_a_mix() -> None:
     assert bathtub_index(pd.DataFrame({"read_share_pct": [100, 0], "iops": [1.0, 1.0]})) is None
     assert bathtub_index(pd.DataFrame({"read_share_pct": [100, 50], "iops": [1.0, 1.0]})) is None
 
@@ -159,7 +159,7 @@ def test_recovery_after_a_stimulus_and_in_idle_time() -> None:
     assert (row["found"], row["value"], row["unit"]) == (True, 11, "s")  # half of 20 slices, and the first good one
     (never,) = of("recovery", frame_tables(protocol_frames.crossed(recovers=False)))
     assert never["found"]
-    assert "does not come back" in never["words"]
+    assert "does not return to its settled rate" in never["words"]
     waits = of("recovery", frame_tables(protocol_frames.idle((5, 10, 50))))
     assert [row["value"] for row in waits] == pytest.approx([25, 50, 250])
     (calm,) = of("recovery", frame_tables(protocol_frames.idle((1,))))

@@ -100,7 +100,7 @@ def test_mixes_of_a_drive_whose_controller_is_the_limit_are_no_bathtub(project: 
     assert (row["found"], row["value"]) == (False, pytest.approx(0, abs=0.1))
 
 
-def test_idle_time_gives_back_the_cache_once_the_drive_knows_that_it_is_idle(project: Path) -> None:
+def test_long_idle_time_frees_the_slc_cache(project: Path) -> None:
     """op7 takes 5 s to know it, then a burst goes to the SLC cache at the rate of the controller, 85 us a command."""
     place = recorded("protocol: pts-idle-recovery, scale: demo, set: {repeat: {over: {time: [3s, 8s]}, "
                      "loop: {runtime: 500ms}}}")  # fmt: skip
@@ -110,7 +110,7 @@ def test_idle_time_gives_back_the_cache_once_the_drive_knows_that_it_is_idle(pro
     assert row["value"] == pytest.approx(100 * (1e6 / 85 / before - 1), rel=0.1)
 
 
-def test_a_stimulus_is_over_with_the_first_slice_that_is_as_what_the_drive_had_settled_at(project: Path) -> None:
+def test_recovery_ends_with_the_first_slice_at_the_settled_rate(project: Path) -> None:
     """op7 writes at random, then in sequence again: told by fio's own evidence of the three soaks."""
     place = recorded("protocol: pts-cross-stimulus-recovery, scale: demo")
     first, _, third = (_slices(place, step) for step in range(3))
@@ -122,7 +122,7 @@ def test_a_stimulus_is_over_with_the_first_slice_that_is_as_what_the_drive_had_s
     assert back_s > 5
 
 
-def test_a_drive_that_is_filled_while_it_is_read_drifts(project: Path) -> None:
+def test_a_drive_that_fills_during_reads_drifts(project: Path) -> None:
     """One I/O at a time, every other one a read, which waits for a die only where something was written before: of N
     pages 1 - exp(-n / N) after n random writes.
     """

@@ -28,34 +28,34 @@ def found(rows: list[dict[str, Any]], pair: tuple[str, str], intended: list[str]
     return dict(zip(differences["facet"], differences["intended"], strict=True))
 
 
-def test_drives_are_meant_to_differ_in_what_they_are() -> None:
+def test_differences_of_drives_are_intended() -> None:
     rows = recording("a") + recording("b", model="X", serial="2", kernel="6.6")
     assert found(rows, ("a", "b")) == {"model": True, "serial": True, "kernel": False}
 
 
-def test_platforms_of_one_drive_are_meant_to_differ_in_host_and_settings() -> None:
+def test_differences_of_host_and_settings_are_intended_for_platforms() -> None:
     rows = recording("a@old") + recording("a@new", kernel="6.6", scenario="synthetic", firmware="2", steps="other")
     assert found(rows, ("a@old", "a@new")) == {"kernel": True, "scenario": True, "firmware": False, "steps": False}
     assert set(intended_by("a@old", "b@new")) == {"drive", "host", "setting", "scenario", "write cache"}
     assert intended_by("a@old", "b@old") == ("drive",)
 
 
-def test_time_is_always_meant_to_differ() -> None:
+def test_differences_of_time_are_always_intended() -> None:
     rows = recording("a") + recording("b", temperature="30 to 35 °C", model="X")
     assert found(rows, ("a", "b"), []) == {"model": False, "temperature": True}
 
 
-def test_a_study_says_what_is_meant_by_facet_or_kind() -> None:
+def test_a_study_lists_intended_facets_or_kinds() -> None:
     rows = recording("a") + recording("b", firmware="2", model="X", kernel="6.6")
     assert found(rows, ("a", "b"), ["firmware", "host"]) == {"model": False, "firmware": True, "kernel": True}
 
 
-def test_what_there_is_not_cannot_be_meant() -> None:
-    with pytest.raises(UserError, match="'firmwear' is intended to differ, which is no facet"):
+def test_an_unknown_intended_facet_is_refused() -> None:
+    with pytest.raises(UserError, match="'firmwear' is listed as an intended difference, but is neither a facet"):
         found(recording("a") + recording("b"), ("a", "b"), ["firmwear"])
 
 
-def test_pooled_recordings_that_differ_among_themselves_say_so(tmp_path: Path) -> None:
+def test_all_values_of_pooled_recordings_are_listed(tmp_path: Path) -> None:
     rows = recording("a") + recording("b", kernel="6.6") + recording("b", run=2, kernel="6.1")
     differences = differences_table(table("conditions", rows), [("a", "b")])
     (row,) = differences.to_dict("records")
@@ -70,7 +70,7 @@ def test_a_facet_that_one_side_has_is_not_recorded_on_the_other() -> None:
     assert (row["basis_value"], row["comparison_value"]) == ("as ever", "not recorded")
 
 
-def test_each_measurement_that_both_have_is_compared() -> None:
+def test_only_common_measurements_are_compared() -> None:
     rows = [row for drive, more in (("a", {}), ("b", {"kernel": "6.6"})) for name in ("one", "two")
             for row in recording(drive, measurement=name, **more)]  # fmt: skip
     rows += recording("a", measurement="three", kernel="5")

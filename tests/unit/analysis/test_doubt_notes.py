@@ -8,7 +8,7 @@ LOAD = "load: others used {} % of the host's CPU time at worst, in 5 cells"
 HOT = "throttled: the drive reached 80 °C, it warns from 75 °C"
 
 
-def test_each_reason_is_told_once_and_the_worst_of_its_kind() -> None:
+def test_each_reason_is_noted_once_with_its_worst_value() -> None:
     marks, notes = numbered(
         [
             [f"a: tainted ({LOAD.format(40)})", "b: not steady"],
@@ -24,7 +24,7 @@ def test_each_reason_is_told_once_and_the_worst_of_its_kind() -> None:
     ]
 
 
-def test_what_taints_is_known_by_its_cause() -> None:
+def test_taint_causes_are_recognised() -> None:
     assert taint_causes(f"a: tainted ({HOT}, {LOAD.format(70)})") == ["throttled", "load"]
     assert taint_causes(f"tainted ({LOAD.format(70)})") == ["load"]
     assert taint_causes("a: not steady") == taint_causes("a: tainted") == []

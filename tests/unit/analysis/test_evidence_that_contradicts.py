@@ -80,7 +80,7 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("case", CONTRADICTIONS)
-def test_a_cell_that_contradicts_itself_is_in_no_window(recording: Path, case: str) -> None:
+def test_a_contradictory_cell_is_excluded_from_the_window(recording: Path, case: str) -> None:
     name, factor, one, other = CONTRADICTIONS[case]
     change_job(cell(recording, 3), times(name, factor))
     ((place, fault, words),) = excluded(recording)
@@ -90,7 +90,7 @@ def test_a_cell_that_contradicts_itself_is_in_no_window(recording: Path, case: s
     assert not windows_table(collect(recording, reduced=False)["cells"], {0: UNTIL})["reached"].any()
 
 
-def test_sizes_are_told_even_where_all_rates_agree(recording: Path) -> None:
+def test_wrong_sizes_are_found_although_all_rates_agree(recording: Path) -> None:
     """4 KiB I/Os that moved 1 MiB each."""
     for name in ("io_bytes", "bw_bytes"):
         change_job(cell(recording, 3), times(name, 256))
@@ -100,7 +100,7 @@ def test_sizes_are_told_even_where_all_rates_agree(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["iops", "bandwidth_mib_s", "mean_latency_us"])
-def test_the_journal_is_believed_no_more_than_fio(recording: Path, name: str) -> None:
+def test_a_journal_that_differs_from_fio_is_a_contradiction(recording: Path, name: str) -> None:
     def change(lines: list[dict[str, Any]]) -> None:
         (line,) = [one for one in lines if one["event"] == "cell" and one["round"] == 2]
         line["metrics"][name] *= 1.001
@@ -114,7 +114,7 @@ def test_the_journal_is_believed_no_more_than_fio(recording: Path, name: str) ->
 @pytest.mark.parametrize(
     ("told", "words"), [(float("nan"), "nan"), (float("inf"), "inf"), ("fast", '"fast"'), (None, "null")]
 )
-def test_what_is_no_number_in_the_journal_is_not_what_fio_has(recording: Path, told: object, words: str) -> None:
+def test_an_invalid_number_in_the_journal_is_a_contradiction(recording: Path, told: object, words: str) -> None:
     def change(lines: list[dict[str, Any]]) -> None:
         (line,) = [one for one in lines if one["event"] == "cell" and one["round"] == 2]
         line["metrics"]["iops"] = told
@@ -157,7 +157,7 @@ def test_a_round_copied_over_another_counts_once(recording: Path, source: int, t
     assert words.endswith(f"cells/0-round0{source}-cell00")
 
 
-def test_of_copies_that_the_journal_has_no_time_of_the_first_counts(recording: Path) -> None:
+def test_without_times_in_the_journal_the_first_copy_counts(recording: Path) -> None:
     def change(lines: list[dict[str, Any]]) -> None:
         for line in lines:
             for name in ("io_started_s", "metrics"):
@@ -168,7 +168,7 @@ def test_of_copies_that_the_journal_has_no_time_of_the_first_counts(recording: P
     assert faults(recording) == [("round 3", "duplicated round")]
 
 
-def test_a_slice_that_is_missing_takes_the_one_that_spans_it(recording: Path, made: Path) -> None:
+def test_a_missing_slice_also_excludes_the_slice_that_spans_it(recording: Path, made: Path) -> None:
     before = collect(made, reduced=False)["cells"].query("kind == 'soak'").set_index("round")
     change_documents(recording / "cells/1-soak-part1", lambda found: found.__delitem__(4))
     after = collect(recording, reduced=False)["cells"].query("kind == 'soak'").set_index("round")
@@ -184,7 +184,7 @@ def test_the_first_slice_may_be_missing(recording: Path) -> None:
     assert faults(recording) == [("slice 1", "missing slice"), ("slice 2", "missing slice")]
 
 
-def test_a_soak_of_another_length_than_the_journals(recording: Path) -> None:
+def test_a_soak_with_another_length_than_in_the_journal_is_a_contradiction(recording: Path) -> None:
     def change(lines: list[dict[str, Any]]) -> None:
         (line,) = [one for one in lines if one["event"] == "soak"]
         line["bytes"] += 4096
@@ -193,7 +193,7 @@ def test_a_soak_of_another_length_than_the_journals(recording: Path) -> None:
     assert {fault for _, fault, _ in excluded(recording)} == {"contradicts itself"}
 
 
-def test_a_status_that_contradicts_itself_takes_two_slices(recording: Path) -> None:
+def test_a_contradictory_status_excludes_two_slices(recording: Path) -> None:
     def change(found: list[dict[str, Any]]) -> None:
         found[2]["jobs"][0]["write"]["lat_ns"]["mean"] *= 1000
 
@@ -202,7 +202,7 @@ def test_a_status_that_contradicts_itself_takes_two_slices(recording: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["mix", "soak"])
-def test_what_fio_wrote_does_not_contradict_itself(name: str) -> None:
+def test_genuine_fio_output_is_consistent(name: str) -> None:
     text = (DATA / name / "fio.json").read_text()
     results = [from_document(one) for one in documents(text[text.index("{") :])]
     of = Cell(pattern="random", read_share=50, block_size_bytes=4096, threads=4, queue_depth=32)
@@ -212,7 +212,7 @@ def test_what_fio_wrote_does_not_contradict_itself(name: str) -> None:
     assert told == [None] * len(parts)
 
 
-def test_a_kernel_name_may_change_from_process_to_process(tmp_path: Path) -> None:
+def test_a_kernel_name_may_change_at_a_gap(tmp_path: Path) -> None:
     """Between two gaps it may not: there one job of a foreign folder is told from the others."""
     plan = Plan({"drive": {"serial": "S"}, "clock": "wall"}, {"drive": "mine"})
     devices = ["/dev/nvme0n1"] * 2 + ["/dev/nvme1n1", "/dev/sdx", "/dev/nvme1n1"]
@@ -227,14 +227,14 @@ def test_a_kernel_name_may_change_from_process_to_process(tmp_path: Path) -> Non
     }
 
 
-def test_a_log_without_that_of_the_rates_is_read_too(recording: Path) -> None:
+def test_a_latency_log_is_read_without_a_rate_log(recording: Path) -> None:
     folder = cell(recording, 2)
     (folder / "series_iops.1.log").unlink()
     (folder / "series_lat.1.log").write_text("1000, -5, 0, 0, 0\n")
     assert faults(recording) == [("round 2", "negative latency")]
 
 
-def test_nothing_is_against_a_recording_as_it_was_made(made: Path) -> None:
+def test_an_unaltered_recording_is_sound(made: Path) -> None:
     found = collect(made, reduced=False)["cells"]
     assert found["unsound"].isna().all()
     assert len(found) == 15

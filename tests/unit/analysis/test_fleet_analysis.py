@@ -24,7 +24,7 @@ def normal(count: int, seed: int = 1, spread: float = 0.02) -> Any:
     return 1000 * np.exp(np.random.default_rng(seed).normal(0, spread, count))
 
 
-def test_spread_is_that_of_the_values() -> None:
+def test_the_spread_of_values() -> None:
     values = normal(200)
     spread = spread_table(deviations_table(rows(values), 5.0)).iloc[0]
     assert spread["median"] == pytest.approx(np.median(values))
@@ -37,7 +37,7 @@ def test_spread_is_that_of_the_values() -> None:
 
 
 @pytest.mark.parametrize("kind", ["speed", "time"])
-def test_a_drive_apart_is_an_outlier_and_better_is_positive(kind: str) -> None:
+def test_a_distant_drive_is_an_outlier_and_positive_is_better(kind: str) -> None:
     values = normal(50)
     values[7] = 800
     found = deviations_table(rows(values, "x", kind), 5.0).set_index("drive")
@@ -48,26 +48,26 @@ def test_a_drive_apart_is_an_outlier_and_better_is_positive(kind: str) -> None:
     assert found.loc["d7", "place"] == (1 if better else 50)
 
 
-def test_deviations_are_those_of_deltas() -> None:
+def test_deviations_follow_the_formula_of_deltas() -> None:
     speed = deviations_table(rows([100.0, 100, 125, 100, 100]), 5.0)
     time = deviations_table(rows([100.0, 100, 125, 100, 100], "mean_latency_us", "time"), 5.0)
     assert speed["deviation_pct"][2] == pytest.approx(25)
     assert time["deviation_pct"][2] == pytest.approx(-20)
 
 
-def test_what_is_within_the_margin_is_no_outlier() -> None:
+def test_a_value_within_the_margin_is_no_outlier() -> None:
     values = normal(50, spread=0.001)
     values[7] = 970
     assert not deviations_table(rows(values), 5.0)["outlier"].any()
     assert deviations_table(rows(values), 2.0)["outlier"].sum() == 1
 
 
-def test_undisturbed_fleets_rarely_have_outliers_however_large() -> None:
+def test_large_undisturbed_fleets_rarely_have_outliers() -> None:
     found = [deviations_table(rows(normal(1000, seed)), 0.0)["outlier"].any() for seed in range(40)]
     assert sum(found) <= 2  # 1 % of them, by the rule; of the modified z alone it were two in five
 
 
-def test_faulty_values_count_nowhere_and_are_kept() -> None:
+def test_faulty_values_are_kept_but_not_counted() -> None:
     values = normal(20)
     table = rows(values)
     table.loc[3, ["value", "verdict"]] = [5000.0, "not steady"]
@@ -84,11 +84,11 @@ def test_faulty_values_count_nowhere_and_are_kept() -> None:
     assert pd.isna(of_drives.loc["d3", "key_deviation_pct"])
 
 
-def test_of_few_drives_none_is_an_outlier() -> None:
+def test_few_drives_have_no_outlier() -> None:
     assert not deviations_table(rows([100.0, 101, 99, 500]), 5.0)["outlier"].any()
 
 
-def test_the_key_value_is_tracked_and_of_the_first_metric() -> None:
+def test_the_key_value_is_a_tracked_one_with_the_first_metric() -> None:
     parts = [
         rows([1.0, 2], "mean_latency_us", "time", verdict="in steady window", cell_label="a"),
         rows([1.0, 2], "iops", verdict="in steady window", cell_label="a"),
@@ -104,14 +104,14 @@ def test_the_key_value_is_tracked_and_of_the_first_metric() -> None:
     ]
 
 
-def test_of_tracked_values_the_key_is_the_first_of_the_protocol() -> None:
+def test_the_first_tracked_value_of_the_protocol_is_the_key_value() -> None:
     values = pd.concat([rows([1.0, 2], cell_label=one) for one in ("RND 1024KiB 100/0", "RND 4KiB 0/100")])
     order = {"m": [("RND 4KiB 0/100", "iops"), ("RND 1024KiB 100/0", "iops")]}
     found = key_values(values.reset_index(drop=True), order)
     assert found["cell_label"].tolist() == ["RND 4KiB 0/100"]
 
 
-def test_the_key_value_of_a_replay_is_what_the_drive_decides() -> None:
+def test_the_key_value_of_a_replay_is_the_access_time() -> None:
     kinds = (("iops", "speed"), ("access_time_us", "time"))
     parts = [rows([1.0, 2], metric, kind, cell_label=label, verdict="repeats agree")
              for label in ("replay sqlite", "set of two traces") for metric, kind in kinds]  # fmt: skip
@@ -119,7 +119,7 @@ def test_the_key_value_of_a_replay_is_what_the_drive_decides() -> None:
     assert (found["cell_label"], found["metric"]) == ("set of two traces", "access_time_us")
 
 
-def test_groups_are_apart_and_scatter_is_not() -> None:
+def test_a_distant_group_is_found_and_scatter_is_not() -> None:
     found = apart(deviations_table(rows([1760.0, 1760, 1760, 3535, 3535]), 5.0), 5.0)
     assert found["drive"].tolist() == ["d3", "d4"]
     assert apart(deviations_table(rows([1760.0, 1760, 1760, 1800, 1800]), 5.0), 5.0).empty
@@ -127,13 +127,13 @@ def test_groups_are_apart_and_scatter_is_not() -> None:
     assert sum(of_many) <= 3
 
 
-def test_an_outlier_is_not_told_twice() -> None:
+def test_an_outlier_is_not_listed_as_apart() -> None:
     values = normal(50)
     values[7] = 800
     assert apart(deviations_table(rows(values), 5.0), 5.0).empty
 
 
-def test_a_slow_host_is_told_from_chance() -> None:
+def test_a_slow_host_is_significant() -> None:
     values = normal(40)
     hosts = pd.Series([f"h{one % 4}" for one in range(40)], index=[f"d{one}" for one in range(40)])
     values[::4] *= 0.97

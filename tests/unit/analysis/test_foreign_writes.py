@@ -30,17 +30,17 @@ def line(written: int, discarded: int, /, **own: int) -> dict[str, Any]:
         (line(4 * MIB, 0, written=2 * MIB, failed_written=MIB), "others wrote 1 MiB"),
     ],
 )  # fmt: skip
-def test_a_difference_is_told_with_its_bytes(of: dict[str, Any], words: str | None) -> None:
+def test_foreign_writes_are_reported_in_bytes(of: dict[str, Any], words: str | None) -> None:
     assert foreign_words(foreign_writes(of)) == words
     assert taints(foreign_writes(of), DEFAULT) == ([] if words is None else [f"foreign: {words}"])
 
 
 @pytest.mark.parametrize("of", [{}, own_writes(MIB), {KERNEL: {"written_bytes": MIB, "discarded_bytes": 0}}])
-def test_without_both_counts_nothing_is_told(of: dict[str, Any]) -> None:
+def test_without_both_counts_nothing_is_reported(of: dict[str, Any]) -> None:
     assert foreign_writes(of) == {}
     assert taints(foreign_writes(of), DEFAULT) == []
 
 
-def test_of_many_cells_the_most_bytes_are_told() -> None:
+def test_the_largest_foreign_write_of_many_cells_is_reported() -> None:
     reasons = ["foreign: others wrote 900 KiB", "foreign: others wrote 8 MiB", "foreign: others wrote 512 B"]
     assert digest(reasons) == ["foreign: others wrote 8 MiB at worst, in 3 cells"]

@@ -33,13 +33,13 @@ def test_the_turn_of_a_repeated_step_is_named_where_it_varies() -> None:
     ]  # fmt: skip
 
 
-def test_a_turn_that_the_workload_tells_is_not_named() -> None:
+def test_a_turn_visible_in_the_workload_is_not_named() -> None:
     rows = [row for number, share in enumerate((100, 0), start=1)
             for row in loop([1.0], step=number, read_share=share, **turn(f"{share}%", number, "reads"))]  # fmt: skip
     assert labels(rows) == ["RND 4KiB 100/0", "RND 4KiB 0/100"]
 
 
-def test_turns_of_one_value_are_told_by_their_pass() -> None:
+def test_turns_with_one_value_are_named_by_their_pass() -> None:
     rows = [row for number in (1, 2, 3)
             for row in loop([1.0], step=number, **turn("45min", number, "steady"))]  # fmt: skip
     assert labels(rows) == [f"RND 4KiB 0/100, steady {number}" for number in (1, 2, 3)]
@@ -47,7 +47,7 @@ def test_turns_of_one_value_are_told_by_their_pass() -> None:
     assert labels(without) == labels(rows)
 
 
-def test_points_are_told_by_their_names_not_by_the_load_that_was_chosen() -> None:
+def test_points_are_labelled_by_name_and_not_by_load() -> None:
     """The load of MAX is another on every drive; the name must be the same, or they could not be compared."""
     sweep = [row | {"cell": cell} for cell, threads in enumerate((8, 1))
              for row in loop([1.0], threads=threads, read_share=65)]  # fmt: skip
@@ -60,7 +60,7 @@ def test_points_are_told_by_their_names_not_by_the_load_that_was_chosen() -> Non
     assert labels(points) == ["RND 4KiB 65/35, MAX", "RND 4KiB 65/35, MIN"]
 
 
-def test_soaks_of_other_turns_are_apart() -> None:
+def test_soaks_of_different_turns_have_different_labels() -> None:
     rows = [row for number, wait in enumerate(("5s", "10s"))
             for row in soak([1.0], step=number, **turn(wait, number + 1))]  # fmt: skip
     assert labels(rows) == ["RND 4KiB 0/100, wait 5s", "RND 4KiB 0/100, wait 10s"]
@@ -78,7 +78,7 @@ _PLACES = st.fixed_dictionaries(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(_PLACES, max_size=12, unique_by=lambda one: (one["run"], one["step"])))
-def test_names_are_unique_in_a_recording_but_of_soaks_that_go_on(found: list[dict[str, Any]]) -> None:
+def test_labels_are_unique_except_for_continued_soaks(found: list[dict[str, Any]]) -> None:
     rows = [
         {**key(run=one["run"]), **one, **({} if one["phase"] else {"phase_value": None, "phase_pass": None})}
         for one in found
@@ -93,7 +93,7 @@ def test_names_are_unique_in_a_recording_but_of_soaks_that_go_on(found: list[dic
         assert len(alike) == 1 or one["kind"] == "soak"
 
 
-def test_a_soak_that_goes_on_keeps_its_name_and_one_that_comes_back_does_not() -> None:
+def test_a_continued_soak_keeps_its_label_and_a_later_one_gets_another() -> None:
     """As the PTS write saturation: the second soak of the workload has the full histogram, and no round says so."""
     going_on = soak([1.0], step=0) + soak([1.0], step=1)
     assert labels(going_on) == ["RND 4KiB 0/100"]
@@ -101,7 +101,7 @@ def test_a_soak_that_goes_on_keeps_its_name_and_one_that_comes_back_does_not() -
     assert labels(coming_back) == ["RND 4KiB 0/100", "RND 4KiB 100/0", "RND 4KiB 0/100 soak"]
 
 
-def test_unsound_cells_are_named_as_if_they_were_sound() -> None:
+def test_unsound_cells_are_labelled_like_sound_ones() -> None:
     lost = [row | {"cell": 1} for row in loop([1.0], threads=4, unsound="no I/O: none")]
     assert labels(loop([1.0], threads=1) + lost) == ["RND 4KiB 0/100 T1Q8", "RND 4KiB 0/100 T4Q8"]
 

@@ -54,7 +54,7 @@ def test_a_whole_number_of_ios_is_not_rounded_up() -> None:
 
 
 @given(st.dictionaries(st.integers(1, 10**6), st.integers(1, 10**6), min_size=1), st.floats(0.01, 100))
-def test_it_is_the_first_bin_that_gets_there(bins: dict[int, int], percent: float) -> None:
+def test_a_percentile_is_the_first_bin_that_reaches_it(bins: dict[int, int], percent: float) -> None:
     table = frame(*(("read", key, count) for key, count in bins.items()))
     found = round(percentiles_us(table, [percent])[0] * 1000)
     total = sum(bins.values())
@@ -74,12 +74,12 @@ def test_the_measuring_process_counts_the_same_way() -> None:
     assert expected.tolist() == list(result.percentiles_us(*percents))
 
 
-def test_no_ios_have_no_percentile() -> None:
-    with pytest.raises(ValueError, match="no I/Os"):
+def test_percentiles_without_ios_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least one I/O"):
         percentiles_us(frame(), [99])
 
 
-def test_exceedance_falls_from_one_to_nothing() -> None:
+def test_exceedance_falls_from_one_to_zero() -> None:
     curve = exceedance(frame(("read", 1000, 90), ("write", 2000, 9), ("read", 5000, 1), ("read", 9000, 0)))
     assert curve["latency_us"].tolist() == [1.0, 2.0, 5.0]
     assert curve["share_above"].tolist() == pytest.approx([0.1, 0.01, 0.0])

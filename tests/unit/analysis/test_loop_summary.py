@@ -42,7 +42,7 @@ def test_the_median_of_the_warm_rounds() -> None:
     assert (found["spread_low"], found["spread_high"], found["verdict"]) == (100, 106, "repeats agree")
 
 
-def test_what_a_median_stands_on() -> None:
+def test_samples_and_evidence_of_a_median() -> None:
     rows = [row | {"directory": f"cells/0-round{row['round']}"}
             for row in cold(loop([5.0, 100.0, 106.0, 100.5, 900.0], **AGREEING))]  # fmt: skip
     found = value(summarise(rows))
@@ -68,7 +68,7 @@ def test_the_median_is_a_measured_value_of_an_odd_number(values: list[float]) ->
     assert found["value"] in values
 
 
-def test_rounds_that_do_not_agree_say_so_at_the_given_threshold() -> None:
+def test_agreement_of_rounds_depends_on_the_threshold() -> None:
     rows = loop([100.0, 120.0, 85.0, 100.0, 110.0], **AGREEING)
     assert value(summarise(rows))["verdict"] == "repeats do not agree"
     assert value(summarise(rows, rse_threshold_pct=6.0))["verdict"] == "repeats agree"
@@ -82,36 +82,36 @@ def test_rounds_that_do_not_agree_say_so_at_the_given_threshold() -> None:
         ("relative standard error", [90.0, 110.0], "too few runs", "mean of 2 warm rounds"),
     ],
 )
-def test_fewer_than_three_are_no_median(until: str, values: list[float], verdict: str, statistic: str) -> None:
+def test_fewer_than_three_rounds_give_a_mean(until: str, values: list[float], verdict: str, statistic: str) -> None:
     found = value(summarise(loop(values, until=until)))
     assert (found["verdict"], found["statistic"], found["n"]) == (verdict, statistic, len(values))
     assert found["value"] == statistics.fmean(values)
     assert pd.isna(found["rse_pct"])
 
 
-def test_few_rounds_tell_no_difference() -> None:
+def test_few_rounds_cannot_tell_a_difference() -> None:
     for rounds, verdict in (([1.0], "cannot tell"), ([1.0, 1.0, 1.0], "better")):
         rows = [row for drive, factor in (("op7", 100.0), ("op28", 200.0))
                 for row in loop([factor * one for one in rounds], where=key(drive), **FIXED)]  # fmt: skip
         deltas = deltas_table(summarise(rows), "op7")
         assert set(deltas["verdict"]) == {verdict}
-        assert ("too few rounds (3 are needed)" in deltas["doubts"].iloc[0]) == (verdict == "cannot tell")
+        assert ("too few rounds (at least 3 are needed)" in deltas["doubts"].iloc[0]) == (verdict == "cannot tell")
 
 
-def test_drives_that_took_another_number_of_rounds_are_compared() -> None:
+def test_drives_with_different_numbers_of_rounds_are_compared() -> None:
     rows = loop([100.0] * 3, **AGREEING) + loop([50.0] * 5, where=key("op28"), **AGREEING)
     deltas = deltas_table(summarise(rows), "op7").set_index("metric")
     assert deltas.loc["iops", "delta_pct"] == pytest.approx(-50)
     assert deltas.loc["mean_latency_us", "delta_pct"] == pytest.approx(-50)
 
 
-def test_cells_measured_one_after_another_may_have_other_numbers_of_rounds() -> None:
+def test_cells_may_have_different_numbers_of_rounds() -> None:
     rows = loop([100.0] * 3, **AGREEING) + [row | {"cell": 1} for row in loop([7.0] * 5, read_share=65, **AGREEING)]
     summary = summarise(rows)
     assert (value(summary)["n"], value(summary, label="RND 4KiB 65/35")["n"]) == (3, 5)
 
 
-def test_a_cold_round_is_in_no_steady_window_either() -> None:
+def test_a_cold_round_is_not_in_the_steady_window() -> None:
     cells = table("cells", cold(loop([900.0, *[100.0] * 5])))
     track = [{"read_share": 0, "metric": "iops"}]
     until = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "track": track}
@@ -180,7 +180,7 @@ def test_a_figure_of_merit_of_a_time_is_refused() -> None:
         summarise(two_cells([1.0], [1.0]), scores={"pts-iops": {"figure_of_merit": "mean_latency_us"}})
 
 
-def test_recordings_of_other_numbers_of_rounds_are_pooled() -> None:
+def test_recordings_with_different_numbers_of_rounds_are_pooled() -> None:
     rows = [row for run, rounds in ((1, 3), (2, 5), (3, 3))
             for row in loop([100.0 + run] * rounds, where=key(run=run), **AGREEING)]  # fmt: skip
     found = value(summarise(rows, scores={"pts-iops": {"best_run": "Best"}}))
@@ -195,7 +195,7 @@ def test_a_burst_of_a_wait_counts_only_after_idle_time() -> None:
     assert (found["value"], found["n"], found["spread_low"]) == (101, 3, 100)
 
 
-def test_repeats_with_a_pause_that_is_no_phase_all_count() -> None:
+def test_all_repeats_with_a_pause_outside_a_phase_count() -> None:
     rows = [row | {"idle_ms": None if row["round"] == 1 else 5000.0}
             for row in loop([100.0, 102.0, 101.0], pause_s=5.0, **FIXED)]  # fmt: skip
     assert value(summarise(rows))["n"] == 3
@@ -230,13 +230,13 @@ def test_two_workloads_at_the_same_time_have_a_value_each() -> None:
     assert value(summary, "mean_latency_us", f"{BOTH}, writes")["value"] == pytest.approx(16e6 / 101)
 
 
-def test_what_is_known_of_both_workloads_together_only_is_of_neither() -> None:
+def test_values_known_only_for_both_workloads_together_are_left_out() -> None:
     one = {"threads": 1, "queue_depth": 1, "p99_latency_us": 70.0, "power_w": 5.0, "power_source": "meter"}
     summary = summarise([row | one for row in beside(loop([100.0] * 3, **FIXED), [10.0] * 3)])
     assert set(summary["metric"]) == {"iops", "bandwidth_mib_s", "mean_latency_us"}
 
 
-def test_the_window_of_both_together_may_be_steady_in_one_only() -> None:
+def test_a_steady_sum_does_not_make_both_directions_steady() -> None:
     """Writes make up for the reads that fall, so that the sum is steady."""
     falling = [800.0, 700.0, 600.0, 500.0, 400.0]
     rows = beside(loop([1000.0 - read for read in falling]), falling)
@@ -255,7 +255,7 @@ def test_a_figure_of_merit_counts_both_workloads() -> None:
     assert found["value"] == pytest.approx(200)
 
 
-def test_directions_are_compared_with_their_like() -> None:
+def test_reads_are_compared_with_reads_and_writes_with_writes() -> None:
     rows = [row for drive, writes, reads in (("op7", 100.0, 400.0), ("op28", 200.0, 300.0))
             for row in beside(loop([writes] * 3, where=key(drive), **FIXED), [reads] * 3)]  # fmt: skip
     deltas = deltas_table(summarise(rows), "op7").set_index(["cell_label", "metric"])["delta_pct"]

@@ -22,7 +22,7 @@ def test_the_nines() -> None:
 
 
 @pytest.mark.parametrize(("ios", "deepest"), [(1, 50), (9, 50), (10, 90), (34_362, 99.99), (10**6, 99.9999)])
-def test_no_quantile_is_the_slowest_io_by_another_name(ios: int, deepest: float) -> None:
+def test_a_quantile_needs_an_io_above_it(ios: int, deepest: float) -> None:
     assert nines(bins((100_000, ios)))["quantile_pct"].iloc[-1] == deepest
 
 
@@ -33,7 +33,7 @@ def test_the_curve_goes_through_the_nines() -> None:
     assert curve["latency_us"].tolist() == [100, 200, 300, 400]
 
 
-def test_nothing_has_no_curve() -> None:
+def test_without_ios_there_is_no_curve() -> None:
     assert between_the_nines(bins()).empty
-    with pytest.raises(ValueError, match="no I/Os"):
+    with pytest.raises(ValueError, match="at least one I/O"):
         nines(bins())

@@ -19,21 +19,21 @@ def test_max_mid_and_min_of_a_surface() -> None:
     assert [choose(name, SURFACE, 5000.0) for name in NAMES] == [SURFACE[2], SURFACE[1], SURFACE[0]]
 
 
-def test_with_more_time_to_answer_there_is_more() -> None:
+def test_a_longer_response_time_gives_a_higher_max() -> None:
     assert choose("max", SURFACE, 5000.1) == SURFACE[3]
 
 
-def test_where_none_is_quick_enough_the_quickest_is_max() -> None:
+def test_if_none_is_fast_enough_the_fastest_is_max() -> None:
     assert choose("max", SURFACE[1:], 100.0) == SURFACE[1]
 
 
-def test_equals_are_told_apart_by_demand() -> None:
+def test_of_equal_candidates_the_lower_demand_wins() -> None:
     alike = [Candidate(threads, depth, 1000.0, 100.0) for threads, depth in ((4, 1), (2, 2), (8, 8), (1, 4))]
     assert {choose(name, alike, 5000.0) for name in NAMES} == {alike[3]}
 
 
-def test_what_is_no_point_is_refused() -> None:
-    with pytest.raises(ValueError, match="known are max, mid, min"):
+def test_an_unknown_point_is_refused() -> None:
+    with pytest.raises(ValueError, match="use one of max, mid, min"):
         choose("best", SURFACE, 5000.0)
     with pytest.raises(ValueError, match="no candidates"):
         choose("max", [], 5000.0)
@@ -43,7 +43,7 @@ candidate = st.builds(Candidate, st.integers(1, 32), st.integers(1, 32), st.floa
 
 
 @given(st.lists(candidate, min_size=1, max_size=12), st.floats(10.0, 1e4), st.randoms())
-def test_the_choice_does_not_hang_on_the_order(found: list[Candidate], limit_us: float, random: object) -> None:
+def test_the_choice_does_not_depend_on_the_order(found: list[Candidate], limit_us: float, random: object) -> None:
     shuffled = list(found)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     for name in NAMES:

@@ -35,19 +35,19 @@ def test_recovery_is_the_first_slice_at_the_level() -> None:
     assert stimulus_recovery(slices([20.0, 99.9]), 100.0) is None
 
 
-def test_slices_that_are_left_out_take_their_time_and_make_it_a_limit() -> None:
+def test_left_out_slices_count_as_time_and_make_it_an_upper_limit() -> None:
     after = slices([20.0, 30.0, 40.0, 100.0, 100.0], runtime_s=60.0).drop([1, 2])
     found = stimulus_recovery(after, 100.0)
     assert found == StimulusRecovery(level=100.0, slice_number=4, time_s=240.0, rate=100.0, at_most=True)
 
 
-def test_the_mean_before_is_over_time() -> None:
+def test_the_level_before_is_a_time_average() -> None:
     assert mean_level(pd.concat([slices([100.0], runtime_s=3.0), slices([20.0])])) == 80.0
     with pytest.raises(ValueError, match="no slice before"):
         mean_level(slices([]))
 
 
-def test_a_rate_that_is_as_it_was_is_back_at_once_whatever_chance_puts_above_its_mean() -> None:
+def test_a_settled_rate_has_recovered_although_it_is_below_the_mean() -> None:
     """1 MiB I/Os in slices of a second: 21 or 22 of them, and a fresh start that only the mean counts."""
     before = [57.0] + [21.0] * 39
     (found,) = cross_stimulus(three_parts(before, [7.0, 9.0, 16.0] + [21.0] * 10 + [22.0] + [21.0] * 10))
@@ -59,7 +59,7 @@ def test_a_rate_that_is_as_it_was_is_back_at_once_whatever_chance_puts_above_its
 
 
 @pytest.mark.parametrize("scatter", [0.001, 0.02, 0.05])
-def test_noise_alone_is_seldom_a_slow_recovery(scatter: float) -> None:
+def test_noise_alone_seldom_delays_recovery(scatter: float) -> None:
     rng, late = np.random.default_rng(1), 0
     for _ in range(200):
         noise = 100 * np.exp(rng.normal(0, scatter, 120))
@@ -82,7 +82,7 @@ def test_the_parts_of_a_cross_stimulus_test_are_found() -> None:
     assert cross_stimulus(parts(4096, 8192)) == []
 
 
-def test_idle_recovery_compares_bursts_with_what_came_before() -> None:
+def test_idle_recovery_compares_bursts_with_the_step_before() -> None:
     rows = loop([900.0] * 4 + [100.0] * 5)
     for number, (wait_s, burst, after) in enumerate(((5.0, 150.0, 120.0), (10.0, 240.0, 110.0))):
         turn = {"phase": "wait", "phase_value": f"{wait_s:g}s", "phase_pass": number + 1}
@@ -105,7 +105,7 @@ def test_bursts_without_a_baseline_have_no_ratio() -> None:
     assert idle_recovery(table("cells", soak([1.0]))).empty
 
 
-def test_the_burst_that_follows_the_baseline_at_once_tells_nothing_of_a_wait() -> None:
+def test_a_burst_without_idle_time_is_left_out() -> None:
     turn = {"phase": "wait", "phase_value": "5s", "phase_pass": 1}
     bursts = [row | {"idle_ms": None if row["round"] == 1 else 5000.0}
               for row in loop([100.0, 300.0, 310.0, 320.0], step=1, pause_s=5.0, **turn)]  # fmt: skip

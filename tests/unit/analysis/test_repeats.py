@@ -24,22 +24,22 @@ def test_the_formula_of_the_guide() -> None:
     assert relative_standard_error_pct(values) == pytest.approx(100 * guide)
 
 
-def test_it_is_the_deviation_of_a_sample() -> None:
+def test_the_deviation_is_that_of_a_sample() -> None:
     assert relative_standard_error_pct([99, 101]) == pytest.approx(1.0)  # with N instead of N - 1 it were 0.71
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=9), st.floats(1e-3, 1e3))
-def test_it_has_no_unit(values: list[float], factor: float) -> None:
+def test_the_relative_standard_error_does_not_depend_on_the_unit(values: list[float], factor: float) -> None:
     scaled = relative_standard_error_pct([factor * value for value in values])
     assert scaled == pytest.approx(relative_standard_error_pct(values), abs=1e-6)
 
 
-def test_it_is_positive_for_a_negative_mean() -> None:
+def test_the_relative_standard_error_is_positive_for_a_negative_mean() -> None:
     assert relative_standard_error_pct([-99, -101]) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, math.nan], [1.0, math.inf], [1.0, -1.0]])
-def test_what_has_none(values: list[float]) -> None:
+def test_values_without_a_relative_standard_error_are_refused(values: list[float]) -> None:
     with pytest.raises(ValueError, match="relative standard error"):
         relative_standard_error_pct(values)
 
@@ -51,7 +51,7 @@ def test_the_median_is_a_measured_value() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 4, 6])
 def test_no_median_of_few_or_an_even_number(count: int) -> None:
-    with pytest.raises(ValueError, match=f"not of {count}"):
+    with pytest.raises(ValueError, match=f"not {count}"):
         median_of_odd([1.0] * count)
 
 
@@ -76,13 +76,13 @@ def test_three_five_seven_discard(values: list[float], expected: NextAction) -> 
     assert next_action(values).enough == (expected.action == "enough")
 
 
-def test_the_threshold_itself_is_enough() -> None:
+def test_a_relative_standard_error_equal_to_the_threshold_is_enough() -> None:
     values = [100.0, 106.0, 100.0]
     threshold = relative_standard_error_pct(values)
     assert next_action(values, threshold).enough
     assert next_action(values, threshold * 0.99) == NextAction("more", 5)
 
 
-def test_a_set_ends_at_seven() -> None:
-    with pytest.raises(ValueError, match="ends at 7"):
+def test_more_than_seven_runs_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 7"):
         next_action([1.0] * 8)

@@ -28,14 +28,14 @@ def test_issue_errors_are_issue_minus_deadline() -> None:
     assert found["p95"] is None
 
 
-def test_as_soon_as_possible_there_is_nothing_to_be_late_for() -> None:
+def test_without_deadlines_there_is_no_lateness() -> None:
     frame = requests_frame([request(due=None, issue=5), request(due=None, issue=7)])
     assert issue_error_summary(issue_errors_us(frame)) is None
     assert lateness_by(frame) is None
     assert bursts(frame) is None
 
 
-def test_lateness_is_split_by_what_was_waited_for() -> None:
+def test_lateness_is_split_by_cause() -> None:
     waits = [("", 3), ("", 5), ("depth", 400), ("dependency", 9000)]
     found = lateness_by(requests_frame([request(issue=late, complete=late, waited=why) for why, late in waits]))
     assert found is not None
@@ -45,7 +45,7 @@ def test_lateness_is_split_by_what_was_waited_for() -> None:
 
 
 @given(st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 20)), st.booleans()), max_size=20))
-def test_inversions_are_those_that_a_look_at_every_pair_finds(rows: list[tuple[int | None, bool]]) -> None:
+def test_inversions_equal_those_found_by_comparing_all_pairs(rows: list[tuple[int | None, bool]]) -> None:
     issue = np.array([np.nan if at is None else at for at, _ in rows], np.float64)
     excused = np.array([flag for _, flag in rows], np.bool_)
     overtaking = {
@@ -66,7 +66,7 @@ def test_a_parked_request_may_be_overtaken_and_may_not_overtake() -> None:
     assert order_inversions(frame["issue_ns"].to_numpy(), parked(frame)) == 1
 
 
-def test_bursts_are_groups_that_are_due_within_a_microsecond() -> None:
+def test_bursts_are_groups_due_within_a_microsecond() -> None:
     kept = [request(due=100 + n / 10, issue=101 + n) for n in range(8)]
     torn = [request(due=900, issue=901 + 50 * n) for n in range(32)]
     too_few = [request(due=5000, issue=5001) for _ in range(7)]
@@ -77,7 +77,7 @@ def test_bursts_are_groups_that_are_due_within_a_microsecond() -> None:
     assert (found["spread_us"]["p50"], found["spread_us"]["max"]) == (7.0, 1550.0)
 
 
-def test_a_steady_drizzle_is_cut_into_bursts_of_a_microsecond() -> None:
+def test_a_steady_stream_is_cut_into_bursts_of_a_microsecond() -> None:
     found = bursts(requests_frame([request(due=n / 10, issue=n / 10) for n in range(110)]))
     assert found is not None
     assert (found["planned"], found["largest"]) == (10, 11)
@@ -92,14 +92,14 @@ def test_spans_compare_the_same_requests() -> None:
     assert span_ratio(np.array([1.0, 2e9 + 1]), np.array([nan, nan])) == (2.0, None, None)
 
 
-def test_nothing_at_all() -> None:
+def test_an_empty_schedule() -> None:
     frame = requests_frame([])
     assert issue_error_summary(issue_errors_us(frame)) is lateness_by(frame) is bursts(frame) is None
     assert order_inversions(np.empty(0), np.empty(0, np.bool_)) is None
     assert span_ratio(np.empty(0), np.empty(0)) == (None, None, None)
 
 
-def test_a_burst_that_waited_for_a_dependency_is_none() -> None:
+def test_requests_that_waited_for_a_dependency_are_no_burst() -> None:
     found = bursts(requests_frame([request(issue=9000 + n, waited="dependency") for n in range(8)] + [request()]))
     assert found is not None
     assert found["planned"] == 0

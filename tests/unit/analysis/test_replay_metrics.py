@@ -17,7 +17,7 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size
 
 
 @given(INTERVALS)
-def test_busy_time_is_the_number_of_instants_with_something_in_flight(pairs: list[tuple[int, int]]) -> None:
+def test_busy_time_is_the_time_with_a_request_in_flight(pairs: list[tuple[int, int]]) -> None:
     begin = np.array([at for at, _ in pairs], np.float64)
     end = np.array([at + lasting for at, lasting in pairs], np.float64)
     busy = {tick for at, lasting in pairs for tick in range(at, at + lasting)}
@@ -25,7 +25,7 @@ def test_busy_time_is_the_number_of_instants_with_something_in_flight(pairs: lis
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=300))
-def test_percentiles_are_numpys_nearest_ranks_and_null_for_too_few(values: list[int]) -> None:
+def test_percentiles_are_nearest_ranks_and_none_for_too_few_values(values: list[int]) -> None:
     ordered = np.sort(np.array(values, np.float64))
     for percent, found in zip(PERCENTS, percentiles(ordered, PERCENTS), strict=True):
         least = math.ceil(100 / (100 - percent) - 1e-6)
@@ -34,13 +34,13 @@ def test_percentiles_are_numpys_nearest_ranks_and_null_for_too_few(values: list[
 
 
 @pytest.mark.parametrize(("percent", "least"), [(50, 2), (90, 10), (99, 100), (99.9, 1000), (99.99, 10_000)])
-def test_a_percentile_needs_as_many_values_as_one_of_them_may_lie_above(percent: float, least: int) -> None:
+def test_a_percentile_needs_a_value_above_it(percent: float, least: int) -> None:
     values = np.arange(least, dtype=np.float64)
     assert percentiles(values, [percent]) == [least - 2.0]
     assert percentiles(values[:-1], [percent]) == [None]
 
 
-def test_the_mean_and_the_greatest_are_told_of_a_single_value() -> None:
+def test_a_single_value_has_a_mean_and_a_max() -> None:
     nothing = dict.fromkeys(("p50", "p90", "p99", "p999", "p9999", "p99999"))
     assert distribution(np.array([3.0])) == {"mean": 3.0, **nothing, "max": 3.0}
     assert distribution(np.empty(0)) == {"mean": None, **nothing, "max": None}
@@ -65,7 +65,7 @@ def test_metrics_by_hand() -> None:
     assert found["latency_us"]["p90"] is None
 
 
-def test_the_score_is_the_geometric_mean_of_bandwidth_and_of_accesses_a_second() -> None:
+def test_the_score_is_the_geometric_mean_of_bandwidth_and_access_rate() -> None:
     assert score(100.0, 10_000.0) == pytest.approx(100.0)
     assert score(400.0, 100.0) == pytest.approx(2000.0)
     assert score(None, 1.0) is score(1.0, None) is score(0.0, 1.0) is score(1.0, 0.0) is None
@@ -80,12 +80,12 @@ def test_failed_requests_kept_the_drive_busy_but_moved_nothing() -> None:
 
 
 @pytest.mark.parametrize("rows", [[], [request("flush")], [request("read", None, None)], [request("read", 0, None)]])
-def test_without_reads_and_writes_there_is_nothing_to_tell(rows: list[dict[str, object]]) -> None:
+def test_without_reads_and_writes_there_are_no_metrics(rows: list[dict[str, object]]) -> None:
     found = service(requests_frame(rows))
     assert found["busy_s"] is found["bandwidth_mib_s"] is found["access_time_us"] is found["score"] is None
 
 
-def test_a_request_of_no_time_has_a_latency_and_no_bandwidth() -> None:
+def test_a_request_of_zero_duration_has_a_latency_and_no_bandwidth() -> None:
     found = service(requests_frame([request("write", 5, 5)]))
     assert (found["busy_s"], found["bandwidth_mib_s"], found["access_time_us"]) == (0.0, None, 0.0)
     assert found["score"] is None
@@ -111,6 +111,6 @@ def test_a_write_with_a_preflush_is_compared_from_the_issue_of_its_flush() -> No
     assert (found["replay_latency_us"]["mean"], found["trace_latency_us"]["mean"]) == (90.0, 80.0)
 
 
-def test_a_trace_without_completions_compares_with_nothing() -> None:
+def test_a_trace_without_completions_is_not_compared() -> None:
     found = compare_with_trace(requests_frame([request("read", 0, 100)]))
     assert (found["requests"], found["access_time_ratio"], found["faster_pct"]) == (0, None, None)

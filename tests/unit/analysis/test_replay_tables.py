@@ -41,7 +41,7 @@ def test_tables_have_the_columns_of_their_schemas(name: str, function: Any, rows
     assert set(function(requests_frame(rows)).columns) == own_columns(name)
 
 
-def test_operations_are_counted_by_what_became_of_them() -> None:
+def test_operations_are_counted_by_stage() -> None:
     found = operations(
         requests_frame([
             request("write", 0, 100, trace_us=50), request("write", 0, 300), request("write", 0, 9, error=5),
@@ -61,7 +61,7 @@ def test_operations_are_counted_by_what_became_of_them() -> None:
     }
 
 
-def test_streams_are_named_as_snia_does_and_told_apart_by_where_the_last_one_ended() -> None:
+def test_streams_have_snia_names_and_are_sequential_or_random() -> None:
     rows = [request("read", 0, 100 + n, offset=4096 * n, trace_us=10, process="db") for n in range(4)]
     rows += [request("write", 0, 1000, offset=1 << 30, length=65536, process="")]
     found = streams(requests_frame(rows)).set_index(["stream_kind", "stream"])
@@ -76,7 +76,7 @@ def test_streams_are_named_as_snia_does_and_told_apart_by_where_the_last_one_end
     assert found["trace_access_time_us"].tolist()[:2] == [10.0, 10.0]
 
 
-def test_rare_streams_are_one_together() -> None:
+def test_rare_streams_share_one_row() -> None:
     rows = [request("read", 0, n, length=512 * n, offset=n << 30) for n in range(1, SHOWN + 4) for _ in range(99 - n)]
     found = streams(requests_frame(rows))
     found = found[found["stream_kind"] == "stream"]
@@ -110,7 +110,7 @@ def test_the_mean_depth_is_the_share_of_time_in_flight(pairs: list[tuple[int, in
     assert found["planned_requests"].sum() == found["issued_requests"].sum() == len(rows)
 
 
-def test_the_course_counts_where_it_was_due_and_where_it_was_issued() -> None:
+def test_the_course_counts_requests_when_due_and_when_issued() -> None:
     rows = [request("read", 600, 700, due=0, length=1 << 20), request("flush", 900, 1000, due=900)]
     found = over_time(requests_frame(rows), 2)
     assert found["begin_s"].tolist() == [0.0, 500e-6]
@@ -124,7 +124,7 @@ def test_the_course_counts_where_it_was_due_and_where_it_was_issued() -> None:
     assert found["issue_error_p50_us"][1] == 0.0
 
 
-def test_as_soon_as_possible_nothing_is_planned_in_time() -> None:
+def test_without_deadlines_the_planned_course_is_unknown() -> None:
     found = over_time(requests_frame([request(due=None, issue=1, complete=9)]), 3)
     assert found["planned_requests"].isna().all()
     assert found["planned_depth"].isna().all()
@@ -151,7 +151,7 @@ def test_a_pass_is_the_sum_of_its_traces() -> None:
     assert set(found.columns) == set(SCHEMAS["replay_passes"].names)
 
 
-def test_a_pass_with_a_partial_replay_or_an_unknown_has_no_score() -> None:
+def test_a_pass_with_a_partial_replay_or_an_unknown_value_has_no_score() -> None:
     for changed in ({"partial": True}, {"busy_s": None}, {"access_time_us": None}):
         found = passes(table("replays", [replay("boot"), replay("office", **changed)])).iloc[0]
         assert pd.isna(found["score"])
@@ -161,5 +161,5 @@ def test_a_pass_with_a_partial_replay_or_an_unknown_has_no_score() -> None:
     assert pd.isna(passes(table("replays", [flushes])).iloc[0]["score"])
 
 
-def test_no_replays_no_passes() -> None:
+def test_without_replays_there_are_no_passes() -> None:
     assert passes(table("replays", [])).empty

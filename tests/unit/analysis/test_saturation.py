@@ -35,7 +35,7 @@ def test_the_cliff_is_where_the_level_falls() -> None:
     assert cliff.iops_after == pytest.approx(1000)
 
 
-def test_noise_and_one_slow_slice_do_not_move_it() -> None:
+def test_noise_and_a_slow_slice_do_not_move_the_cliff() -> None:
     random = np.random.default_rng(1)
     iops = np.r_[np.full(15, 5000.0), np.full(60, 1500.0)] * random.normal(1, 0.1, 75)
     iops[40] = 300
@@ -45,12 +45,12 @@ def test_noise_and_one_slow_slice_do_not_move_it() -> None:
 
 
 @pytest.mark.parametrize("iops", [[1000] * 20, [1000, 1100] * 10, [500] * 10 + [1000] * 10, [1000], []])
-def test_no_fall_no_cliff(iops: list[float]) -> None:
+def test_without_a_fall_there_is_no_cliff(iops: list[float]) -> None:
     assert find_cliff(soak(iops), capacity_bytes=MIB) is None
 
 
 @pytest.mark.parametrize(("total", "most"), [(0.1, 0.0), (0.3, 0.3)])
-def test_a_random_walk_has_a_cliff_where_it_ends_so_much_lower(total: float, most: float) -> None:
+def test_a_random_walk_has_a_cliff_only_if_it_ends_lower(total: float, most: float) -> None:
     """In total 0.3, it ends lower by a factor of 1.25 in 23 % of all cases: a fall for good, though without a step."""
     random = np.random.default_rng(3)
     walks = [np.exp(random.normal(0, total / np.sqrt(500), 500).cumsum()) for _ in range(60)]
@@ -64,7 +64,7 @@ def test_a_random_walk_has_a_cliff_where_it_ends_so_much_lower(total: float, mos
 
 
 @pytest.mark.parametrize("hung", [4, 10, 14])
-def test_a_hung_slice_does_not_move_it(hung: int) -> None:
+def test_a_hung_slice_does_not_move_the_cliff(hung: int) -> None:
     iops = [4000] * 10 + [1000] * 11
     iops[hung] = 0
     cliff = find_cliff(soak(iops), capacity_bytes=MIB)
@@ -84,7 +84,7 @@ def test_a_level_that_still_falls_is_not_steady() -> None:
     assert not post_saturation(soak(np.linspace(2000, 1000, 40)), "iops", last_share=0.5).steady
 
 
-def test_rates_count_by_time_and_latency_by_ios() -> None:
+def test_rates_are_weighted_by_time_and_latency_by_ios() -> None:
     table = soak([1000, 1000, 1000, 1000, 400], [1.0, 1.0, 1.0, 1.0, 0.5])
     ios, seconds = table["write_ios"].sum(), table["runtime_s"].sum()
     assert post_saturation(table, "iops").average == pytest.approx(ios / seconds)
@@ -107,6 +107,6 @@ def test_hung_slices_count_as_no_io_and_are_not_steady() -> None:
         post_saturation(soak([0] * 5), "mean_latency_us")
 
 
-def test_no_slices_no_level() -> None:
-    with pytest.raises(ValueError, match="without slices"):
+def test_a_level_needs_a_slice() -> None:
+    with pytest.raises(ValueError, match="at least one slice"):
         post_saturation(soak([]), "iops")

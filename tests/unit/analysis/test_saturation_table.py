@@ -62,7 +62,7 @@ def test_a_level_that_falls_drifts_and_varies() -> None:
         ([1000.0, 940, 985, 955, 970], True),  # scatters as much as the first, and falls nowhere
     ],
 )
-def test_no_level_is_steady_that_rises_or_falls_throughout(tail: list[float], steady: bool) -> None:
+def test_a_drifting_level_is_not_steady(tail: list[float], steady: bool) -> None:
     (row,) = saturation_table(soak([4000.0] * 20 + tail), {"op7": MIB}).to_dict("records")
     assert row["level_from_s"] == 40
     assert row["level_steady"] is steady
@@ -76,20 +76,20 @@ def test_without_a_cliff_its_columns_are_null(tmp_path: Path) -> None:
     assert again[["cliff_time_s", "cliff_bytes", "cliff_drive_fills", "iops_before", "iops_after"]].isna().all()
 
 
-def test_only_what_saturates_a_drive_is_there() -> None:
+def test_only_saturating_soaks_have_rows() -> None:
     filled, reads = soak([1000.0] * 9, filled=True), soak([1000.0] * 9, read_share_pct=100)
     assert saturation_table(filled, {"op7": MIB}).empty
     assert saturation_table(reads, {"op7": MIB}).empty
     assert saturation_table(table("cells", []), {}).empty
 
 
-def test_an_unsound_slice_counts_nowhere() -> None:
+def test_an_unsound_slice_is_excluded() -> None:
     cells = soak([4000.0] * 10 + [1000.0] * 20)
-    cells.loc[25, ["iops", "unsound"]] = [1e9, "not a number: iops is no finite number"]
+    cells.loc[25, ["iops", "unsound"]] = [1e9, "not a number: iops is not a finite number"]
     row = saturation_table(cells, {"op7": MIB}).iloc[0]
     assert (row["slices"], row["level_iops"]) == (29, 1000)
 
 
-def test_an_unknown_capacity_is_refused_by_the_drive_s_name() -> None:
+def test_an_unknown_capacity_is_refused_with_the_name_of_the_drive() -> None:
     with pytest.raises(ValueError, match="drive 'op7'"):
         saturation_table(soak([1000.0] * 9), {"op28": MIB})

@@ -42,13 +42,13 @@ def tail(rows: list[dict[str, Any]], found: pd.DataFrame) -> pd.DataFrame:
     return summarise(rows, soak_bins=found)
 
 
-def test_a_soak_that_ended_in_steady_state_is_its_window() -> None:
+def test_a_steady_state_soak_is_averaged_over_its_window() -> None:
     found = value(summarise(within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)))
     assert (found["value"], found["spread_low"], found["spread_high"]) == (pytest.approx(102), 100, 104)
     assert (found["statistic"], found["verdict"]) == ("steady-state window", "steady")
 
 
-def test_its_own_rule_says_that_it_is_steady() -> None:
+def test_the_stop_rule_of_the_soak_decides_steadiness() -> None:
     """A study may ask for more or less than 20 % and 10 %."""
     falling = [100.0, 90.0, 80.0, 70.0, 60.0]
     assert value(summarise(within(soak(falling), 1, 5)))["verdict"] == "steady"
@@ -56,24 +56,24 @@ def test_its_own_rule_says_that_it_is_steady() -> None:
 
 
 @pytest.mark.parametrize("lost", [[3], [7], [5], [3, 4, 5, 6], [3, 4, 5, 6, 7]])
-def test_what_is_left_of_a_window_is_no_steady_state(lost: list[int]) -> None:
+def test_a_window_with_an_unsound_slice_is_incomplete(lost: list[int]) -> None:
     rows = within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)
     rows = [row | {"unsound": "no I/O: made"} if row["round"] in lost else row for row in rows]
     assert value(summarise(rows))["verdict"] == "incomplete window"
 
 
-def test_a_slice_of_the_window_that_is_not_there_is_lost_too() -> None:
+def test_a_window_with_a_missing_slice_is_incomplete() -> None:
     rows = within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)
     assert value(summarise([row for row in rows if row["round"] != 5]))["verdict"] == "incomplete window"
 
 
-def test_a_slice_outside_the_window_may_be_lost() -> None:
+def test_a_slice_outside_the_window_may_be_unsound() -> None:
     rows = within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)
     rows = [row | {"unsound": "no I/O: made"} if row["round"] in (1, 8) else row for row in rows]
     assert value(summarise(rows))["verdict"] == "steady"
 
 
-def test_a_window_counts_where_the_next_step_goes_on_with_its_workload() -> None:
+def test_a_window_counts_although_the_next_step_continues_its_workload() -> None:
     rows = within(soak([900.0, *[100.0] * 5]), 2, 6) + soak([500.0] * 9, step=1)
     found = bins(0, {1: [(900, 1000)], **{number: [(100, 1000)] for number in range(2, 7)}})
     later = bins(1, {number: [(700, 1000)] for number in range(1, 10)})
@@ -98,7 +98,9 @@ COURSE = [400.0] * 10 + [100.0] * 10
     ],
     ids=["filled", "phase", "point", "after a soak", "after a loop"],
 )
-def test_a_soak_that_saturates_no_fresh_drive_is_all_of_it(before: list[dict[str, Any]], more: dict[str, Any]) -> None:
+def test_a_soak_that_does_not_saturate_a_fresh_drive_counts_whole(
+    before: list[dict[str, Any]], more: dict[str, Any]
+) -> None:
     found = summarise(before + [row | more for row in soak(COURSE)])
     iops = found[(found["metric"] == "iops") & found["cell_label"].str.startswith("RND 4KiB")].iloc[0]
     load = ", at T2Q8" if "point" in more else ""
@@ -106,7 +108,7 @@ def test_a_soak_that_saturates_no_fresh_drive_is_all_of_it(before: list[dict[str
     assert (iops["spread_low"], iops["spread_high"], iops["verdict"]) == (100, 400, "not steady")
 
 
-def test_a_stretch_that_begins_fresh_is_what_it_settles_at() -> None:
+def test_a_saturating_soak_counts_its_last_fifth() -> None:
     for rows in (soak(COURSE), soak(COURSE[:10]) + soak(COURSE[10:], step=1)):
         found = value(summarise(rows))
         assert (found["value"], found["statistic"], found["verdict"]) == (100, "post-saturation average", "steady")
@@ -121,19 +123,19 @@ def test_the_parts_of_a_cross_stimulus_test() -> None:
     }  # fmt: skip
 
 
-def test_another_recording_is_not_what_came_before() -> None:
+def test_another_recording_is_not_an_earlier_workload() -> None:
     rows = soak(COURSE, where=key(run=1), size=8192) + soak(COURSE, where=key("op28"), step=1)
     assert set(summarise(rows)["statistic"]) == {"post-saturation average"}
 
 
 @pytest.mark.parametrize(("slices", "verdict"), [(1, "single slice"), (4, "too few slices"), (5, "steady")])
-def test_of_fewer_than_five_slices_nothing_is_judged(slices: int, verdict: str) -> None:
+def test_fewer_than_five_slices_are_not_judged(slices: int, verdict: str) -> None:
     summary = summarise([row for drive, iops in (("op7", 100.0), ("op28", 200.0))
                          for row in soak([iops] * slices, where=key(drive), filled=True)])  # fmt: skip
     assert set(summary["verdict"]) == {verdict}
     deltas = deltas_table(summary, "op7")
     assert set(deltas["verdict"]) == {"better" if slices == 5 else "cannot tell"}
-    assert {"too few slices (5 are needed)" in one for one in deltas["doubts"]} == {slices < 5}
+    assert {"too few slices (at least 5 are needed)" in one for one in deltas["doubts"]} == {slices < 5}
 
 
 def beside(rows: list[dict[str, Any]], reads: list[float]) -> list[dict[str, Any]]:
@@ -165,14 +167,14 @@ def test_two_workloads_at_the_same_time_have_rows_each() -> None:
     assert "p9999_latency_us" not in set(summary.loc[summary["cell_label"] == labels[0], "metric"])
 
 
-def test_a_steady_sum_says_nothing_of_its_parts() -> None:
+def test_a_steady_sum_does_not_make_its_parts_steady() -> None:
     reads = [800.0, 700.0, 600.0, 500.0, 400.0]
     rows = within(beside(soak([1000.0 - one for one in reads]), reads), 1, 5)
     found = value(summarise(rows), label="both, reads")
     assert (found["value"], found["statistic"], found["verdict"]) == (600, "steady-state window", "not steady")
 
 
-def test_the_tail_of_a_soak_that_begins_fresh_is_of_what_it_settles_at() -> None:
+def test_tail_latency_of_a_saturating_soak_is_that_of_its_last_fifth() -> None:
     fresh = bins(0, {number: [(900, 1000)] for number in range(1, 21)})
     settled = bins(0, {number: [(100, 19_800), (500, 200)] for number in range(21, 26)})
     summary = tail(soak([100.0] * 25), pd.concat([fresh, settled]))
@@ -184,7 +186,7 @@ def test_the_tail_of_a_soak_that_begins_fresh_is_of_what_it_settles_at() -> None
     assert "p99999_latency_us" not in set(few["metric"]), "50 000 I/Os do not tell it"
 
 
-def test_the_tail_is_of_the_same_slices_as_the_value() -> None:
+def test_tail_latency_uses_the_same_slices_as_the_averages() -> None:
     """Of a stretch that saturates in two steps it is the last fifth of both; of a filled drive the whole soak."""
     found = pd.concat([bins(step, {1: [(100, 99_000), (700, 1_000)], **{number: [(100, 100_000)] for number in more}})
                        for step, more in ((0, range(2, 11)), (1, range(2, 4)))])  # fmt: skip
@@ -242,7 +244,7 @@ def test_the_samples_of_a_soak_are_its_five_parts_or_its_slices() -> None:
     assert pd.isna(short["interval_low"])
 
 
-def test_the_interval_of_a_percentile_is_that_of_merged_bins() -> None:
+def test_the_interval_of_a_percentile_comes_from_merged_bins() -> None:
     """Two of five parts are slow at times: a resample without either has the fast percentile."""
     slices = {number: [(100, 900), (500 if number in (2, 4) else 120, 100)] for number in range(1, 6)}
     found = value(tail(soak([100.0] * 5, filled=True), bins(0, slices)), "p99_latency_us")

@@ -61,7 +61,7 @@ def excluded(recording: Path, cells: pd.DataFrame) -> list[tuple[str, str]]:
     return list(found[["place", "fault"]].itertuples(index=False, name=None))
 
 
-def test_a_recording_as_it_was_made_is_sound(made: Path, tmp_path: Path) -> None:
+def test_an_unaltered_recording_is_sound(made: Path, tmp_path: Path) -> None:
     tables = written(made, tmp_path)
     assert tables["cells"]["unsound"].isna().all()
     assert missing_cells(tables["cells"]).empty
@@ -92,9 +92,7 @@ def _move_bins(latency: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_value_is_named_and_is_in_no_window_average_or_percentile(
-    recording: Path, tmp_path: Path, case: str
-) -> None:
+def test_an_invalid_value_is_listed_and_excluded_everywhere(recording: Path, tmp_path: Path, case: str) -> None:
     change, fault = BAD[case]
     change_job(recording / "cells/0-round03-cell00", change)
     tables = written(recording, tmp_path)
@@ -113,7 +111,7 @@ def test_a_bad_value_is_named_and_is_in_no_window_average_or_percentile(
     assert len(window["values"]) == 2, "what is left behind the hole, and it is not called steady"
 
 
-def test_another_cell_keeps_its_window(recording: Path, tmp_path: Path) -> None:
+def test_a_bad_untracked_cell_does_not_change_the_window(recording: Path, tmp_path: Path) -> None:
     """Steady state is judged by the smaller reads; a bad larger one is missing from its own average only."""
     change_job(recording / "cells/0-round02-cell01", lambda job: job["read"].update(iops=float("nan")))
     cells = written(recording, tmp_path)["cells"]
@@ -128,7 +126,7 @@ def summary_of(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return summary_table(tables["cells"], windows, tables["replays"], tables["replay_passes"], soak_bins=soak_bins)
 
 
-def test_a_bad_value_is_in_no_summary(recording: Path, made: Path, tmp_path: Path) -> None:
+def test_an_invalid_value_is_excluded_from_the_summary(recording: Path, made: Path, tmp_path: Path) -> None:
     change_job(recording / "cells/0-round02-cell01", lambda job: job["read"].update(iops=1e12, bw_bytes=float("nan")))
     before = summary_of(written(made, tmp_path / "before")).set_index(["cell_label", "metric"])
     tables = written(recording, tmp_path / "after")
@@ -146,7 +144,7 @@ def test_a_bad_value_is_in_no_summary(recording: Path, made: Path, tmp_path: Pat
     assert after.loc[others, ["value", "verdict"]].equals(before.loc[others, ["value", "verdict"]])
 
 
-def test_a_window_of_which_a_cell_lacks_a_round_cannot_tell_a_difference() -> None:
+def test_an_incomplete_window_cannot_tell_a_difference() -> None:
     """The average of what is left would be that of other rounds than the other drive's; the tracked cell is whole."""
     rows = []
     for drive, iops in (("op7", 100.0), ("op28", 200.0)):
@@ -170,7 +168,7 @@ def test_a_window_of_which_a_cell_lacks_a_round_cannot_tell_a_difference() -> No
     assert (lost["verdict"], list(lost["doubts"])) == ("cannot tell", ["op28: incomplete window"])
 
 
-def test_recordings_that_are_left_out_are_in_no_summary(recording: Path, tmp_path: Path) -> None:
+def test_excluded_recordings_are_in_no_summary(recording: Path, tmp_path: Path) -> None:
     """Three runs, of which the first was made with another kernel: two are left, which are no median of three."""
     runs = [recording, another_run(recording, 2), another_run(recording, 3)]
     for number, run in enumerate(runs):
@@ -184,7 +182,7 @@ def test_recordings_that_are_left_out_are_in_no_summary(recording: Path, tmp_pat
     waiting = exclusions.iloc[1]
     assert waiting["recording"] == f"mine/made-up/{runs[2].name}"
     assert waiting["place"] == "values of RND 4KiB 100/0, RND 8KiB 100/0, RND 4KiB 0/100"
-    assert "2 sound recordings of 3: a median needs an odd number of at least three" in waiting["words"]
+    assert "2 sound recordings of 3, but a median needs an odd number, at least three" in waiting["words"]
     assert waiting["words"].endswith(f"the value is of mine/made-up/{runs[1].name} alone")
     pooled, left = summary_of(tables), summary_of({name: counted(rows, exclusions) for name, rows in tables.items()})
     assert set(pooled["scope"]) == {"recordings"}
@@ -193,7 +191,7 @@ def test_recordings_that_are_left_out_are_in_no_summary(recording: Path, tmp_pat
 
 
 @pytest.mark.parametrize("tampering", ["cut off", "removed"])
-def test_evidence_that_is_not_whole(recording: Path, tmp_path: Path, tampering: str) -> None:
+def test_damaged_evidence_is_excluded(recording: Path, tmp_path: Path, tampering: str) -> None:
     path = recording / "cells/0-round05-cell00"
     if tampering == "removed":
         shutil.rmtree(path)
@@ -232,7 +230,7 @@ def test_a_bad_line_of_a_log_makes_its_cell_unsound(recording: Path, tmp_path: P
     assert series[(series["kind"] == "loop") & (series["round"] == 2) & (series["cell"] == 1)].empty
 
 
-def test_a_bad_second_of_a_soak_takes_the_slices_that_it_is_in(tmp_path: Path) -> None:
+def test_a_bad_second_of_a_soak_excludes_its_slice(tmp_path: Path) -> None:
     folder = tmp_path / "soak"
     folder.mkdir()
     soaked = made_recording(folder, [{"soak": {"cell": {**SOAK, "slice_s": 2}, "until": {"time_s": 6}}}])
@@ -247,7 +245,7 @@ def test_a_bad_second_of_a_soak_takes_the_slices_that_it_is_in(tmp_path: Path) -
     assert tables["series"]["time_s"].tolist() == [1, 2, 5, 6], "no second of the bad slice, no line that was cut off"
 
 
-def test_a_recording_of_which_no_evidence_is_left_has_tables_and_no_value(recording: Path, tmp_path: Path) -> None:
+def test_a_recording_without_evidence_has_tables_and_no_values(recording: Path, tmp_path: Path) -> None:
     for path in (recording / "cells").glob("*/fio.json"):
         path.write_text("")
     for path in (recording / "cells").glob("*/series_*"):
@@ -267,7 +265,7 @@ def journal_without(recording: Path, *directories: str) -> None:
     path.write_text("".join(kept))
 
 
-def test_a_cell_that_the_journal_lost_is_a_missing_round(recording: Path, tmp_path: Path) -> None:
+def test_a_cell_missing_in_the_journal_is_a_missing_round(recording: Path, tmp_path: Path) -> None:
     journal_without(recording, "0-round03-cell00")
     cells = written(recording, tmp_path)["cells"]
     assert cells["unsound"].isna().all()
@@ -275,14 +273,14 @@ def test_a_cell_that_the_journal_lost_is_a_missing_round(recording: Path, tmp_pa
     assert not windows_table(cells, {0: UNTIL})["reached"].any()
 
 
-def test_a_last_round_that_the_journal_lost_is_told_by_the_manifest(recording: Path, tmp_path: Path) -> None:
+def test_the_manifest_shows_a_last_round_missing_in_the_journal(recording: Path, tmp_path: Path) -> None:
     journal_without(recording, "0-round05-cell00", "0-round05-cell01")
     cells = written(recording, tmp_path)["cells"]
     assert excluded(recording, cells) == [("journal", "missing round")]
     assert not windows_table(cells, {0: UNTIL})["reached"].any()
 
 
-def test_a_loop_that_nothing_can_be_said_of_has_no_sound_cell(recording: Path, tmp_path: Path) -> None:
+def test_a_loop_without_a_whole_round_has_no_sound_cell(recording: Path, tmp_path: Path) -> None:
     for number in range(1, 6):
         change_job(recording / f"cells/0-round0{number}-cell00", lambda job: job.update(error=5))
     cells = written(recording, tmp_path)["cells"]
@@ -290,7 +288,7 @@ def test_a_loop_that_nothing_can_be_said_of_has_no_sound_cell(recording: Path, t
     assert windows_table(cells, {0: UNTIL}).empty
 
 
-def test_a_slice_that_is_no_number_leaves_the_others(recording: Path, tmp_path: Path) -> None:
+def test_an_invalid_slice_leaves_the_others(recording: Path, tmp_path: Path) -> None:
     path = recording / "cells/1-soak-part1/fio.json"
     text = path.read_text()
     third = list(re.finditer(r'"lat_ns": \{[^{}]*?"mean": ([1-9][\d.]*)', text))[2]
@@ -303,7 +301,7 @@ def test_a_slice_that_is_no_number_leaves_the_others(recording: Path, tmp_path: 
     assert sorted(soak_bins["round"].unique()) == [1, 2, 5]
 
 
-def test_a_soak_whose_counts_go_back_is_unsound_as_a_whole(recording: Path, tmp_path: Path) -> None:
+def test_a_soak_with_falling_counts_is_unsound(recording: Path, tmp_path: Path) -> None:
     def change(found: list[dict[str, Any]]) -> None:
         found[2]["jobs"][0]["write"]["lat_ns"]["N"] = 1
 
@@ -313,7 +311,7 @@ def test_a_soak_whose_counts_go_back_is_unsound_as_a_whole(recording: Path, tmp_
     assert tables["series"][tables["series"]["kind"] == "soak"].empty
 
 
-def test_a_recording_in_the_place_of_another_is_refused(recording: Path) -> None:
+def test_a_recording_in_the_folder_of_another_is_refused(recording: Path) -> None:
     other = recording.with_name("0123456789ab-run1")
     recording.rename(other)
     with pytest.raises(UserError, match=r"0123456789ab-run1: holds the recording mine/made-up/.*copied or moved there"):
@@ -347,7 +345,7 @@ _VERSIONS = [
 
 
 @pytest.mark.parametrize(("file", "name", "words"), _VERSIONS)
-def test_runs_of_other_versions_than_the_latest_are_not_pooled_with_it(
+def test_runs_with_other_versions_are_not_pooled_with_the_latest(
     recording: Path, file: str, name: str, words: str
 ) -> None:
     runs = [recording, another_run(recording, 2), another_run(recording, 3)]
@@ -364,7 +362,7 @@ def test_runs_of_other_versions_than_the_latest_are_not_pooled_with_it(
     assert "and not 9.9 as the latest" in found["words"].iloc[0]
 
 
-def test_strangers_among_the_recordings_are_named(recording: Path, tmp_path: Path) -> None:
+def test_foreign_recordings_are_listed(recording: Path, tmp_path: Path) -> None:
     copied = recording.with_name(f"{recording.name} (copy)")
     shutil.copytree(recording, copied)
     edited = recording.with_name("edited")
@@ -383,7 +381,7 @@ def test_strangers_among_the_recordings_are_named(recording: Path, tmp_path: Pat
     assert found["fault"].tolist() == ["foreign recording"]
 
 
-def test_a_slice_without_io_counts_and_a_cell_without_does_not() -> None:
+def test_a_slice_may_have_no_io_and_a_cell_may_not() -> None:
     cells = table("cells", loop([100.0] * 3) + soak([100.0] * 3, step=1))
     cells.loc[[1, 4], ["read_ios", "write_ios", "iops", "bandwidth_mib_s"]] = 0
     cells.loc[[1, 4], "mean_latency_us"] = float("nan")
@@ -394,7 +392,7 @@ def test_a_slice_without_io_counts_and_a_cell_without_does_not() -> None:
     assert [one is None for one in unsound_cells(cells)] == [True, False, True, True, True, True]
 
 
-def test_the_last_of_an_even_number_of_recordings_is_named_though_nothing_is_wrong_with_it(recording: Path) -> None:
+def test_the_last_of_an_even_number_of_recordings_waits(recording: Path) -> None:
     runs = [recording, *(another_run(recording, run) for run in (2, 3, 4))]
     for number, run in enumerate(runs):
         new_times(run, 1000 * number)
@@ -440,7 +438,7 @@ OF_CELLS: dict[str, tuple[Callable[[list[dict[str, Any]]], None], str, str]] = {
 
 
 @pytest.mark.parametrize("case", OF_CELLS)
-def test_a_cell_of_another_fio_or_job_or_with_a_time_below_zero_is_named(recording: Path, case: str) -> None:
+def test_a_cell_with_another_fio_or_job_or_a_negative_time_is_excluded(recording: Path, case: str) -> None:
     change, fault, words = OF_CELLS[case]
     change_documents(recording / "cells/0-round02-cell01", change)
     cells = collect(recording, reduced=False)["cells"]
@@ -448,7 +446,7 @@ def test_a_cell_of_another_fio_or_job_or_with_a_time_below_zero_is_named(recordi
     assert words in cells["unsound"].dropna().iloc[0]
 
 
-def test_a_changed_job_is_told_by_what_fio_says_it_ran(recording: Path) -> None:
+def test_a_changed_job_file_contradicts_the_options_in_fios_output(recording: Path) -> None:
     path = recording / "cells/0-round02-cell01/job.fio"
     path.write_text(path.read_text().replace("bs=8192", "bs=4096"))
     assert excluded(recording, collect(recording, reduced=False)["cells"]) == [
@@ -466,20 +464,20 @@ OF_STATUSES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 
 
 @pytest.mark.parametrize("case", OF_STATUSES)
-def test_a_status_in_the_middle_of_a_soak_spoils_the_two_slices_that_it_parts(recording: Path, case: str) -> None:
+def test_a_bad_status_of_a_soak_excludes_the_two_slices_around_it(recording: Path, case: str) -> None:
     change, fault = OF_STATUSES[case]
     change_documents(recording / "cells/1-soak-part1", lambda found: change(found[2]["jobs"][0]))
     cells = collect(recording, reduced=False)["cells"]
     assert excluded(recording, cells) == [(f"slice {number}, RND 4KiB 0/100", fault) for number in (3, 4)]
 
 
-def test_a_status_of_another_fio_in_a_soak_is_named(recording: Path) -> None:
+def test_a_status_by_another_fio_in_a_soak_is_excluded(recording: Path) -> None:
     change_documents(recording / "cells/1-soak-part1", lambda found: found[2].update({"fio version": "fio-3.99"}))
     cells = collect(recording, reduced=False)["cells"]
     assert excluded(recording, cells) == [("slice 3, RND 4KiB 0/100", "mixed versions")]
 
 
-def test_an_empty_journal_is_a_sentence(recording: Path) -> None:
+def test_an_empty_journal_is_refused(recording: Path) -> None:
     (recording / "journal.jsonl").write_text("")
     for read in (lambda: collect(recording, reduced=False), lambda: recording_facts([recording])):
         with pytest.raises(UserError, match="its journal is empty; restore it from a copy, or remove the folder"):
@@ -498,7 +496,7 @@ _LATENCIES = {"write_mean_latency_us": 5.0, "max_latency_us": 9.0} | {
 
 @settings(deadline=None)
 @given(st.sets(st.integers(1, 12)), st.integers(5, 12))
-def test_a_window_never_holds_a_round_that_is_unsound(bad: set[int], rounds: int) -> None:
+def test_a_window_never_contains_an_unsound_round(bad: set[int], rounds: int) -> None:
     rows = [row | {"unsound": because("no I/O", "x") if row["round"] in bad else None} for row in loop([9.0] * rounds)]
     found = windows_table(table("cells", rows), {0: UNTIL | {"track": [TRACK | {"read_share": 0}]}})
     whole = [number for number in range(1, rounds + 1) if number not in bad]
@@ -513,7 +511,7 @@ def test_a_window_never_holds_a_round_that_is_unsound(bad: set[int], rounds: int
             assert window["window_start"] == firsts[0]
 
 
-def test_names_do_not_depend_on_what_is_unsound() -> None:
+def test_labels_do_not_depend_on_unsound_cells() -> None:
     rows = loop([9.0], queue_depth=1) + [row | {"cell": 1} for row in loop([9.0], queue_depth=32)]
     rows[0]["unsound"] = because("no I/O", "x")
     cells = table("cells", rows)
@@ -523,6 +521,6 @@ def test_names_do_not_depend_on_what_is_unsound() -> None:
 
 def test_faults_are_a_closed_list() -> None:
     assert split(because(FAULTS[0], "a: b")) == (FAULTS[0], "a: b")
-    with pytest.raises(ValueError, match="no fault"):
+    with pytest.raises(ValueError, match="unknown fault"):
         because("bad weather", "rain")
     assert key()["recording"]

@@ -24,13 +24,13 @@ def by_hand(samples: list[float], centre: str) -> tuple[float, float]:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(values, min_size=3, max_size=5), st.sampled_from([MEAN, MEDIAN]))
-def test_all_resamples_are_counted(samples: list[float], centre: str) -> None:
+def test_all_resamples_are_enumerated(samples: list[float], centre: str) -> None:
     low, high = interval(np.array([samples]), centre)
     assert (low[0], high[0]) == pytest.approx(by_hand(samples, centre))
 
 
 @pytest.mark.parametrize(("count", "centre"), [(5, MEAN), (7, MEAN), (6, MEDIAN), (7, MEDIAN), (12, MEAN), (9, MEDIAN)])
-def test_it_is_what_drawing_tends_to(count: int, centre: str) -> None:
+def test_enumeration_equals_the_limit_of_drawing(count: int, centre: str) -> None:
     samples = np.random.default_rng(2).lognormal(3, 0.2, size=(20, count))
     low, high = interval(samples, centre)
     drawn = stats.bootstrap((samples,), np.mean if centre == MEAN else np.median, axis=1, method="percentile",
@@ -40,7 +40,7 @@ def test_it_is_what_drawing_tends_to(count: int, centre: str) -> None:
     assert np.abs(high - drawn.high).mean() < 0.05 * width
 
 
-def test_of_many_samples_it_is_the_same_whatever_else_is_asked() -> None:
+def test_intervals_of_many_samples_do_not_depend_on_other_rows() -> None:
     samples = np.random.default_rng(2).lognormal(3, 0.2, size=(3, 25))
     together = interval(samples, MEAN)
     for row in range(3):
@@ -63,7 +63,7 @@ def test_the_probabilities_of_resamples_add_up() -> None:
         assert probabilities.sum() == pytest.approx(1)
 
 
-def test_how_often_it_covers_the_truth() -> None:
+def test_coverage_of_the_true_mean() -> None:
     """As the words of the module and the documentation have it: of five samples in about 5 of 6 cases."""
     samples = np.random.default_rng(4).normal(100, 5, size=(4000, 5))
     low, high = interval(samples, MEAN)

@@ -66,12 +66,12 @@ def test_noise_free_drift(share: float, steady: bool) -> None:
     assert found.measured_slope_excursion == pytest.approx(abs(share) * found.average)
 
 
-def test_the_slope_spans_one_interval_less_than_there_are_rounds() -> None:
+def test_the_slope_spans_one_interval_fewer_than_rounds() -> None:
     assert determine([1, 2, 3], window=3).measured_slope_excursion == pytest.approx(2)
     assert determine(range(1, 11), window=10).measured_slope_excursion == pytest.approx(9)
 
 
-def test_limits_are_allowed() -> None:
+def test_values_at_the_limits_are_steady() -> None:
     assert determine([90, 110, 100, 110, 90]).steady  # a range of 20 %, no slope
     assert not determine([90, 110.1, 100, 110.1, 90]).steady
     assert determine(drifting(0.10)).steady
@@ -79,7 +79,7 @@ def test_limits_are_allowed() -> None:
     assert determine(scaled).steady
 
 
-def test_range_and_slope_are_judged_apart() -> None:
+def test_range_and_slope_are_judged_separately() -> None:
     spiky = determine([100, 100, 130, 100, 100])
     assert spiky.slope == pytest.approx(0)
     assert not spiky.steady
@@ -101,7 +101,7 @@ def test_fewer_rounds_than_the_window_are_not_steady() -> None:
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
-def test_what_is_no_measurement_is_refused_with_its_round(bad: float) -> None:
+def test_an_invalid_value_is_refused_with_its_round(bad: float) -> None:
     with pytest.raises(ValueError, match="round 2"):
         determine([100, bad, 100, 100, 100, 100, 100])
 
@@ -127,7 +127,7 @@ def test_the_unit_does_not_matter(values: list[float], factor: float) -> None:
 
 
 @given(windows, st.integers(-100, 100))
-def test_numbers_of_rounds_move_the_intercept_only(values: list[float], first: int) -> None:
+def test_the_first_round_number_moves_only_the_intercept(values: list[float], first: int) -> None:
     one, other = determine(values), determine(values, first_round=first)
     assert other.intercept == pytest.approx(one.intercept - one.slope * (first - 1), abs=1e-6 * max(values))
     same = {name: value for name, value in vars(one).items() if name != "intercept"}
@@ -144,7 +144,7 @@ def test_excursions_are_not_negative_and_the_slope_is_within_the_range(values: l
 
 
 @given(windows, st.randoms(use_true_random=False))
-def test_the_order_of_rounds_matters_to_the_slope_only(values: list[float], random: object) -> None:
+def test_the_order_of_rounds_changes_only_the_slope(values: list[float], random: object) -> None:
     shuffled = list(values)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     one, other = determine(values), determine(shuffled)
@@ -174,7 +174,7 @@ def test_the_window_is_the_first_in_which_all_are_steady() -> None:
     assert (found.reached, found.first_round, found.last_round) == (True, 5, 9)
 
 
-def test_variables_steady_at_different_times_only_are_not_steady() -> None:
+def test_variables_must_be_steady_in_the_same_window() -> None:
     early = [10.0] * 5 + [20.0, 30, 40, 50, 60]
     late = [60.0, 50, 40, 30, 20] + [10.0] * 5
     found = find_window({"a": early, "b": late}, CRITERION)
@@ -201,7 +201,7 @@ def test_the_window_lies_wholly_after_an_interruption() -> None:
 
 
 @given(st.lists(st.floats(90, 130), min_size=1, max_size=25), st.integers(1, 10))
-def test_a_loop_that_asks_after_every_round_finds_the_same_window(values: list[float], not_before: int) -> None:
+def test_checking_after_every_round_finds_the_same_window(values: list[float], not_before: int) -> None:
     stopped = next((n for n in range(1, len(values) + 1) if is_steady({"a": values[:n]}, CRITERION, not_before)), None)
     found = find_window({"a": values}, CRITERION, not_before)
     assert found.reached == (stopped is not None)
@@ -213,6 +213,6 @@ def test_variables_must_have_the_same_rounds() -> None:
         is_steady({"a": [1.0] * 5, "b": [1.0] * 6}, CRITERION)
 
 
-def test_asking_costs_no_import_of_pandas() -> None:
+def test_steady_state_does_not_import_pandas() -> None:
     code = "import sys, drivelab.cli.steady_state; sys.exit(bool({'pandas', 'numpy', 'pyarrow'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

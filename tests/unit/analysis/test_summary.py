@@ -83,12 +83,12 @@ def test_pooled_recordings_are_the_samples_and_all_their_cells_the_evidence() ->
                                        for run in (1, 2, 3) for number in range(3, 8)]  # fmt: skip
 
 
-def test_the_tkperf_cell_is_its_window_average() -> None:
+def test_the_value_of_a_tkperf_cell_is_its_window_average() -> None:
     found = value(summarise(loop([60546.0, 60013.0, 62932.0, 61774.0, 61061.0])))
     assert found["value"] == pytest.approx(61265.2)
 
 
-def test_what_is_not_steady_says_so_for_every_cell_of_the_loop() -> None:
+def test_a_loop_that_is_not_steady_marks_all_its_cells() -> None:
     summary = summarise(loop([100.0 * 1.2**i for i in range(7)]) + loop([7.0] * 7, read_share=65))
     assert set(summary["verdict"]) == {"not steady"}
     assert value(summary)["value"] == pytest.approx(sum(100 * 1.2**i for i in range(2, 7)) / 5)
@@ -103,7 +103,7 @@ def test_a_disturbance_in_the_window_taints_the_value() -> None:
     assert (found["verdict"], found["taint_reason"]) == ("tainted", "load: others used 43 % of the host's CPU time")
 
 
-def test_a_disturbed_replay_taints_the_value_if_it_counts() -> None:
+def test_a_disturbed_replay_taints_the_value_only_if_it_counts() -> None:
     cold, *warm = replay([100, 101, 102])
     for spoilt, verdict in ((cold, "repeats agree"), (warm[1], "tainted")):
         disturbed = [one | ({"tainted": True, "taint_reason": "steal: 9 %"} if one is spoilt else {})
@@ -124,7 +124,7 @@ def test_reasons_of_all_recordings_are_kept() -> None:
     assert (found["verdict"], found["taint_reason"]) == ("tainted", "load: 1; load: 2")
 
 
-def test_a_soak_is_what_it_settles_at() -> None:
+def test_a_soak_has_its_post_saturation_average() -> None:
     wsat = key(measurement="pts-write-saturation")
     summary = summarise(soak([4000.0] * 20 + [1000.0] * 20, where=wsat))
     found = value(summary)
@@ -134,13 +134,13 @@ def test_a_soak_is_what_it_settles_at() -> None:
     assert set(falling["verdict"]) == {"not steady"}
 
 
-def test_a_soak_that_goes_on_in_the_next_step_is_one() -> None:
+def test_a_soak_continued_in_the_next_step_is_one_soak() -> None:
     summary = summarise(soak([4000.0] * 30, step=0) + soak([1000.0] * 10, step=1))
     assert summary["cell_label"].unique().tolist() == ["RND 4KiB 0/100"]
     assert value(summary)["value"] == pytest.approx(1000)
 
 
-def test_soaks_of_other_workloads_or_with_a_pause_between_are_apart() -> None:
+def test_soaks_of_other_workloads_or_with_a_step_between_are_separate() -> None:
     rows = soak([400.0] * 9, step=0) + soak([300.0] * 9, step=1, size=8192) + soak([200.0] * 9, step=2)
     summary = summarise(rows)
     labels = ["RND 4KiB 0/100", "RND 8KiB 0/100", "RND 4KiB 0/100 soak"]
@@ -148,7 +148,7 @@ def test_soaks_of_other_workloads_or_with_a_pause_between_are_apart() -> None:
     assert [value(summary, label=label)["value"] for label in labels] == pytest.approx([400, 300, 200])
 
 
-def test_a_workload_that_is_in_the_loop_and_in_the_soak_has_two_names() -> None:
+def test_a_workload_in_a_loop_and_a_soak_has_two_labels() -> None:
     summary = summarise(loop(SETTLED) + soak([50.0] * 10, step=1))
     assert value(summary)["value"] == pytest.approx(100)
     assert value(summary, label="RND 4KiB 0/100 soak")["value"] == pytest.approx(50)
@@ -171,13 +171,13 @@ def test_a_replay_is_the_median_of_its_counted_warm_runs() -> None:
     assert "duration_s" not in set(summary["metric"])
 
 
-def test_the_duration_counts_when_the_replay_runs_as_fast_as_it_can() -> None:
+def test_an_asap_replay_has_a_duration() -> None:
     summary = summarise([], replay([100.0, 106.0, 100.5], timing_mode="asap"))
     found = value(summary, "duration_s", "replay sqlite")
     assert (found["kind"], found["unit"], found["value"]) == ("time", "s", 1000 / 100.5)
 
 
-def test_repeats_that_disagree_say_so_at_the_given_threshold() -> None:
+def test_agreement_of_repeats_depends_on_the_threshold() -> None:
     runs = replay([100.0, 120.0, 85.0, 100.0, 110.0])
     verdicts = [set(summarise([], runs, rse_threshold_pct=pct)["verdict"]) for pct in (5.0, 6.0)]
     rse_pct = relative_standard_error_pct([100, 120, 85, 100, 110])
@@ -195,8 +195,8 @@ def test_few_or_even_runs() -> None:
     assert value(summarise([], runs), "access_time_us", "replay sqlite")["n"] == 1
 
 
-def test_a_replay_of_which_nothing_counts_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no run of replay sqlite counts"):
+def test_a_replay_without_a_warm_run_is_refused() -> None:
+    with pytest.raises(ValueError, match="replay sqlite has no warm run"):
         summarise([], replay([]))
 
 
@@ -211,26 +211,26 @@ def test_three_recordings_give_a_median() -> None:
     assert list(found["recordings"]) == [key(run=run)["recording"] for run in (1, 2, 3)]
 
 
-def test_two_recordings_are_no_median() -> None:
+def test_two_recordings_give_the_value_of_the_first() -> None:
     rows = [row for run in (2, 1) for row in loop([run * v for v in SETTLED], where=key(run=run))]
     found = value(summarise(rows))
     assert (found["n"], found["value"]) == (1, pytest.approx(100))
     assert list(found["recordings"]) == [key(run=1)["recording"]]
 
 
-def test_one_unsteady_recording_spoils_the_set() -> None:
+def test_a_recording_that_is_not_steady_marks_the_pooled_value() -> None:
     rows = [row for run in (1, 2) for row in loop(SETTLED, where=key(run=run))]
     rows += loop([50.0, 60, 80, 100, 130, 160, 200], where=key(run=3))
     assert value(summarise(rows))["verdict"] == "not steady"
 
 
-def test_only_what_was_made_under_the_same_conditions_is_pooled() -> None:
+def test_only_recordings_under_equal_conditions_are_pooled() -> None:
     rows = [row for run in (1, 2, 3) for row in loop(SETTLED, where=key(run=run, reduced=run == 3))]
     summary = summarise(rows)
     assert summary[summary["metric"] == "iops"]["n"].tolist() == [1, 1]
 
 
-def test_drives_are_apart() -> None:
+def test_drives_have_separate_values() -> None:
     rows = loop(SETTLED) + loop([2 * v for v in SETTLED], where=key("op28"))
     summary = summarise(rows)
     assert summary[summary["metric"] == "iops"].set_index("drive")["value"].to_dict() == pytest.approx(
@@ -242,7 +242,7 @@ def test_nothing_gives_an_empty_table(tmp_path: Path) -> None:
     io.write(summarise([]), tmp_path / "s", "summary")
 
 
-def test_a_loop_without_its_window_is_an_error() -> None:
+def test_a_loop_without_its_window_is_refused() -> None:
     cells = table("cells", loop(SETTLED))
     with pytest.raises(ValueError, match="op7/pts-iops/0123456789ab-run1: a loop has no steady-state window"):
         summary_table(cells, table("steady_state", []), table("replays", []), table("replay_passes", []))
@@ -254,7 +254,7 @@ def in_phase(phase: str, latencies: list[float], step: int, trace: str = "sqlite
     return [one | {"repeat": 1} for one in runs]
 
 
-def test_a_set_is_summed_up_pass_by_pass_and_stands_before_its_traces() -> None:
+def test_a_set_is_summarised_by_pass_and_listed_before_its_traces() -> None:
     runs = replay([100.0, 110.0, 104.0]) + replay([300.0, 330.0, 312.0], trace="boot")
     summary = summarise([], runs)
     assert list(dict.fromkeys(summary["cell_label"])) == ["set of 2 traces", "replay sqlite", "replay boot"]
@@ -266,7 +266,7 @@ def test_a_set_is_summed_up_pass_by_pass_and_stands_before_its_traces() -> None:
     assert (score["kind"], score["value"]) == ("score", pytest.approx((bandwidth * 1e6 / 208) ** 0.5))
 
 
-def test_a_phase_is_the_median_of_its_passes_with_the_best_and_the_worst() -> None:
+def test_a_phase_is_the_median_of_its_passes_with_their_range() -> None:
     runs = in_phase("degradation", [100.0, 200.0, 400.0, 800.0], step=3) + in_phase("steady", [900.0], step=12)
     summary = summarise([], runs)
     found = value(summary, "access_time_us", "replay sqlite, degradation")
@@ -284,13 +284,13 @@ def test_writes_between_the_passes_of_a_phase_are_no_result() -> None:
     assert "RND 4KiB 0/100" in set(summarise(writes)["cell_label"])
 
 
-def test_a_trace_that_comes_back_in_a_later_step_has_another_name() -> None:
+def test_a_trace_repeated_in_a_later_step_has_another_label() -> None:
     summary = summarise([], replay([100.0] * 3) + replay([50.0] * 3, step=4))
     assert value(summary, "access_time_us", "replay sqlite")["value"] == 100
     assert value(summary, "access_time_us", "replay sqlite step 4")["value"] == 50
 
 
-def test_a_partial_replay_says_so_and_what_is_unknown_is_left_out() -> None:
+def test_a_partial_replay_is_marked_and_unknown_metrics_are_left_out() -> None:
     runs = replay([100.0, 101.0, 102.0])
     runs[2] |= {"partial": True}
     assert value(summarise([], runs), "access_time_us", "replay sqlite")["verdict"] == "partial"
@@ -302,14 +302,14 @@ def test_a_partial_replay_says_so_and_what_is_unknown_is_left_out() -> None:
     assert summarise([], unknown).empty
 
 
-def test_one_run_where_one_is_asked_for_is_no_fault() -> None:
+def test_a_single_requested_run_is_no_fault() -> None:
     found = value(summarise([], replay([100.0], asked_passes=1)), "access_time_us", "replay sqlite")
     assert (found["n"], found["statistic"], found["verdict"]) == (1, "one pass", "single run")
     found = value(summarise([], replay([100.0], asked_passes=3)), "access_time_us", "replay sqlite")
     assert found["verdict"] == "too few runs"
 
 
-def test_passes_that_were_asked_for_all_count() -> None:
+def test_all_requested_passes_count() -> None:
     found = value(summarise([], replay([100.0, 104.0], asked_passes=2)), "access_time_us", "replay sqlite")
     assert (found["n"], found["value"], found["statistic"]) == (2, 102, "median of 2 passes")
     assert found["verdict"] == "two runs"
@@ -317,7 +317,7 @@ def test_passes_that_were_asked_for_all_count() -> None:
     assert (found["n"], found["statistic"], found["verdict"]) == (4, "median of 4 passes", "repeats agree")
 
 
-def test_a_phase_whose_passes_differ_by_design_says_so() -> None:
+def test_a_phase_with_passes_that_differ_by_design_is_marked() -> None:
     runs = [one | {"alike_passes": False} for one in in_phase("degradation", [100.0, 200.0], step=3)]
     runs += [one | {"alike_passes": True} for one in in_phase("steady", [900.0, 910.0], step=9)]
     verdicts = summarise([], runs).groupby("cell_label")["verdict"].unique()

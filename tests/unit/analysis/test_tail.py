@@ -27,7 +27,7 @@ def test_one_in_ten_thousand_takes_half_of_the_time() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(HISTOGRAMS)
-def test_the_tail_weighs_more_than_its_number(counts: dict[int, int]) -> None:
+def test_the_time_share_of_the_tail_exceeds_its_io_share(counts: dict[int, int]) -> None:
     tail = tail_contribution(frame(counts))
     assert len(tail) == len(counts)
     assert (tail["share_of_time"] >= tail["share_of_ios"] * (1 - 1e-12)).all()
@@ -37,7 +37,7 @@ def test_the_tail_weighs_more_than_its_number(counts: dict[int, int]) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(HISTOGRAMS)
-def test_the_tail_is_what_a_list_of_all_ios_says(counts: dict[int, int]) -> None:
+def test_the_tail_equals_that_of_a_list_of_all_ios(counts: dict[int, int]) -> None:
     tail = tail_contribution(frame(counts))
     ordered = sorted(counts.items())
     whole = sum(latency * count for latency, count in ordered)
@@ -47,12 +47,12 @@ def test_the_tail_is_what_a_list_of_all_ios_says(counts: dict[int, int]) -> None
         assert row.share_of_time == pytest.approx(sum(latency * count for latency, count in above) / whole)
 
 
-def test_no_ios_have_no_tail_and_no_time_is_shared_evenly() -> None:
+def test_no_ios_give_no_tail_and_zero_latencies_share_time_evenly() -> None:
     assert tail_contribution(frame({})).empty
     assert tail_contribution(frame({0: 4}))["share_of_time"].tolist() == [1.0]
 
 
-def test_the_heat_map_has_each_io_once_and_in_its_place() -> None:
+def test_the_heat_map_counts_each_io_once_in_its_cell() -> None:
     bins = pd.DataFrame(
         [(0.0, 1.0, 100_000, 5), (0.0, 1.0, 100_100, 2), (0.0, 1.0, 1_000_000, 1), (1.0, 2.0, 100_000, 7),
          (1.0, 2.0, 0, 3), (1.0, 2.0, 50_000, 0)],

@@ -14,12 +14,12 @@ QUIET = {
 }  # fmt: skip
 
 
-def test_nothing_is_said_of_a_quiet_cell() -> None:
+def test_a_quiet_cell_has_no_taint() -> None:
     assert taints(QUIET, DEFAULT) == []
     assert throttled(QUIET) is False
 
 
-def test_nothing_is_made_up_where_nothing_is_known() -> None:
+def test_unknown_telemetry_gives_no_taint() -> None:
     assert taints({}, DEFAULT) == []
     assert throttled({"load_pct": 3.0}) is None
     assert throttled({"temperature_max_c": 90.0}) is None, "a temperature without a limit says nothing"
@@ -43,7 +43,7 @@ def test_a_drive_that_was_too_hot(changed: dict[str, float], reason: str) -> Non
     assert throttled(QUIET | changed) is True
 
 
-def test_stolen_time_and_load_count_above_their_limits_only() -> None:
+def test_stolen_time_and_load_taint_only_above_their_limits() -> None:
     assert taints(QUIET | {"steal_pct": 5.0, "load_pct": 25.0}, DEFAULT) == []
     assert taints(QUIET | {"steal_pct": 17.2, "load_pct": 43.4}, DEFAULT) == [
         "steal: 17 % of the CPU time was stolen by the hypervisor",
@@ -53,7 +53,7 @@ def test_stolen_time_and_load_count_above_their_limits_only() -> None:
 
 
 @given(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100), st.floats(0, 100))
-def test_more_disturbance_or_lower_limits_never_lift_a_taint(
+def test_more_disturbance_or_lower_limits_never_remove_a_taint(
     load: float, steal: float, more: float, less: float
 ) -> None:
     summary = {"load_pct": load, "steal_pct": steal}
@@ -66,7 +66,7 @@ def test_limits_of_a_study_may_be_partial() -> None:
     assert Limits.from_mapping({"load_pct": 50.0, "remeasure": 2}) == Limits(DEFAULT.steal_pct, 50.0)
 
 
-def test_many_reasons_in_few_words() -> None:
+def test_many_reasons_are_shortened() -> None:
     texts = [
         "load: others used 30 % of the host's CPU time",
         "steal: 6 % of the CPU time was stolen by the hypervisor; load: others used 100 % of the host's CPU time",

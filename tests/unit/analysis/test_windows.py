@@ -59,7 +59,7 @@ def test_one_metric_may_be_tracked_beside_another_of_the_same_cell() -> None:
     assert found["unit"].tolist() == ["IOPS", "us"]
 
 
-def test_not_reached_is_said_and_shows_the_last_rounds() -> None:
+def test_without_steady_state_the_table_shows_the_last_rounds() -> None:
     cells = table("cells", loop([100 * 1.2**i for i in range(25)]))
     (row,) = windows_table(cells, {0: criterion(RND_4K_W)}).to_dict("records")
     assert (row["reached"], row["window_start"], row["window_end"], row["rounds"]) == (False, 21, 25, 25)
@@ -78,7 +78,7 @@ def test_the_window_lies_wholly_after_interruptions(gaps: tuple[tuple[int, int],
     assert found["reached"].all()
 
 
-def test_steps_and_recordings_are_apart() -> None:
+def test_steps_and_recordings_are_separate() -> None:
     rows = loop(S4600, step=0) + loop([10.0] * 5, step=2) + soak([7.0] * 9, step=1) + loop(S4600, where=key("op28"))
     found = windows_table(table("cells", rows), {0: criterion(RND_4K_W), 2: criterion(RND_4K_W)})
     assert found[["drive", "step", "window_end"]].values.tolist() == [["op7", 0, 7], ["op28", 0, 7], ["op7", 2, 5]]
@@ -98,14 +98,12 @@ def test_a_recording_without_loops_has_no_windows(tmp_path: Path) -> None:
         loop(S4600) + loop(S4600, threads=8),  # twice in a round
     ],
 )
-def test_a_tracked_variable_must_have_one_cell_a_round(rows: list[dict[str, Any]]) -> None:
-    with pytest.raises(
-        ValueError, match=r"4KiB 0/100.* has not just one cell|4096 has not just one cell in each round"
-    ):
+def test_a_tracked_variable_needs_exactly_one_cell_per_round(rows: list[dict[str, Any]]) -> None:
+    with pytest.raises(ValueError, match=r"(4KiB 0/100.*|4096) must have exactly one cell in each round"):
         windows_table(table("cells", rows), {0: criterion(RND_4K_W)})
 
 
-def test_a_round_that_is_missing_parts_the_loop() -> None:
+def test_a_missing_round_splits_the_loop() -> None:
     values = [100.0, 100.0, 50.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0]
     rows = [row for row in loop(values) if row["round"] != 3]
     (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
@@ -143,7 +141,7 @@ def sweep() -> pd.DataFrame:
     return table("cells", steady + rough)
 
 
-def test_a_sweep_is_tracked_at_the_demand_that_is_named() -> None:
+def test_a_sweep_is_tracked_at_the_given_demand() -> None:
     (row,) = windows_table(sweep(), {0: criterion(ALL | {"threads": 4, "queue_depth": 8})}).to_dict("records")
     assert (row["variable"], row["reached"], row["values"]) == ("composite T4Q8", True, [100.0] * 5)
 
@@ -154,7 +152,7 @@ def test_a_sweep_may_be_tracked_as_a_whole() -> None:
     assert not found["reached"].any()
 
 
-def test_variables_are_called_as_the_cells_of_the_summary() -> None:
+def test_variables_have_the_labels_of_the_summary() -> None:
     cells = sweep()
     assert set(windows_table(cells, {0: criterion(ALL)})["variable"]) == set(cell_labels(cells[cells["round"] == 1]))
 
@@ -162,7 +160,7 @@ def test_variables_are_called_as_the_cells_of_the_summary() -> None:
 RANGE = {"workload": "RND 4KiB-64KiB 0/100", "block_size_max_bytes": 65536}
 
 
-def test_a_range_of_sizes_is_not_taken_for_its_least_one() -> None:
+def test_a_range_of_sizes_differs_from_its_smallest_size() -> None:
     plain, range_ = loop([100.0] * 5), [row | {"cell": 1} for row in loop([7.0] * 5)]
     cells = table("cells", plain + [row | RANGE for row in range_])
     found = windows_table(cells, {0: criterion(RND_4K_W, RND_4K_W | {"block_size_max_bytes": 65536})})
@@ -177,7 +175,7 @@ def test_other_stop_rules_have_no_window() -> None:
     assert windows_table(cells, {0: {"rounds": 7}, 1: {"threshold": 0.05, "metric": "iops"}}).empty
 
 
-def test_cold_rounds_count_nowhere() -> None:
+def test_cold_rounds_are_excluded() -> None:
     """With a cold round the window must not begin before round 2; rounds keep their numbers, the fit fits them."""
     values = [9999.0, 100.0, 101.0, 102.0, 103.0, 104.0]
     rows = [row | {"cold": row["round"] == 1} for row in loop(values)]
@@ -193,14 +191,14 @@ def test_a_window_after_cold_rounds_and_an_interruption() -> None:
     assert (found["reached"], found["window_start"], found["window_end"]) == (True, 5, 9)
 
 
-def test_threads_and_depth_tell_cells_apart_and_what_is_not_named_matches_any() -> None:
+def test_threads_and_queue_depth_select_cells_and_other_keys_match_any() -> None:
     rows = loop([100.0] * 5, threads=32, queue_depth=32)
     rows += [row | {"cell": 1} for row in loop([7.0] * 5, threads=1, queue_depth=32)]
     cells = table("cells", rows)
     for variable in ({"threads": 32, "queue_depth": 32}, {"threads": 32}, {"read_share": 0, "threads": 32}):
         (found,) = windows_table(cells, {0: criterion(variable | {"metric": "iops"})}).to_dict("records")
         assert (found["variable"], found["average"]) == ("RND 4KiB 0/100 T32Q32", 100.0)
-    with pytest.raises(ValueError, match="T32Q32 and RND 4KiB 0/100 T1Q32 has not just one cell"):
+    with pytest.raises(ValueError, match="T32Q32 and RND 4KiB 0/100 T1Q32 must have exactly one cell"):
         windows_table(cells, {0: criterion({"queue_depth": 32, "metric": "iops"})})
-    with pytest.raises(ValueError, match="the cell with threads 2 has not just one cell in each round"):
+    with pytest.raises(ValueError, match="the cell with threads 2 must have exactly one cell in each round"):
         windows_table(cells, {0: criterion({"threads": 2, "metric": "iops"})})

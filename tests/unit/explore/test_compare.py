@@ -94,7 +94,7 @@ def one(results: Path, drive: str, run: int = 1) -> Path:
     return next((results / "recordings" / drive / "reads").glob(f"*-run{run}"))
 
 
-def test_a_faster_drive_is_better_by_as_much_as_it_is(results: Path) -> None:
+def test_a_faster_drive_is_better_by_its_true_ratio(results: Path) -> None:
     found = against(results, "slow", "fast")
     assert set(found.deltas["verdict"]) == {"better"}
     latency = found.deltas.set_index("metric").loc["mean_latency_us"]
@@ -107,7 +107,7 @@ def test_a_faster_drive_is_better_by_as_much_as_it_is(results: Path) -> None:
     assert found.counts["better"] == found.tested == 8 == back.counts["worse"], "IOPS and its twins are one"
 
 
-def test_what_was_meant_to_differ_is_told_from_what_else_does(results: Path) -> None:
+def test_intended_and_other_differences_are_separated(results: Path) -> None:
     path = one(results, "fast") / "host.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "9.9"}))
     found = against(results, "slow", "fast")
@@ -152,18 +152,18 @@ def test_a_side_is_the_median_of_its_runs(results: Path) -> None:
     assert unlike.tested == 0
 
 
-def test_values_at_other_loads_are_not_judged(results: Path) -> None:
+def test_values_at_different_loads_are_not_judged(results: Path) -> None:
     """The cell has one name, for the load stands in it only where it varies within a recording."""
     path = next((results / "tables/fast/reads").glob("*/cells.parquet"))
     io.write(io.read(path, "cells").assign(threads=2, queue_depth=8), path, "cells")
     found = against(results, "slow", "fast")
     assert set(found.deltas["verdict"]) == {"cannot tell"}
-    assert {tuple(doubts) for doubts in found.deltas["doubts"]} == {("at other loads: T1Q1 and T2Q8",)}
+    assert {tuple(doubts) for doubts in found.deltas["doubts"]} == {("at different loads: T1Q1 and T2Q8",)}
     (load,) = found.differences[found.differences["facet"] == "load"].to_dict("records")
     assert (load["basis_value"], load["comparison_value"]) == ("T1Q1", "T2Q8")
 
 
-def test_digests_and_signs_of_nothing_are_not_printed() -> None:
+def test_digests_and_the_sign_of_zero_are_not_printed() -> None:
     rows = [("steps", "97a283b6", "0106a179"), ("kernel", "6.1", "6.6"), ("steps", "1", "2")]
     differences = pd.DataFrame(rows, columns=["facet", "basis_value", "comparison_value"])
     assert _told(differences) == "the steps of the protocol, kernel (6.1 / 6.6)"
@@ -171,7 +171,7 @@ def test_digests_and_signs_of_nothing_are_not_printed() -> None:
     assert _interval(-0.006, 1.0) == "\N{MINUS SIGN}0.01 to +1.0 %"
 
 
-def test_recordings_of_other_versions_are_left_out_by_name(results: Path) -> None:
+def test_recordings_with_other_versions_are_listed_as_excluded(results: Path) -> None:
     for run in (2, 3):
         copied(one(results, "slow"), results, run=run, identity={"firmware": "NEW"})
     found = against(results, "fast", "slow")
@@ -180,7 +180,7 @@ def test_recordings_of_other_versions_are_left_out_by_name(results: Path) -> Non
     assert all("-run1" not in name for name in found.recordings["slow"])
 
 
-def test_recordings_by_another_plan_are_left_out_by_name(results: Path, tmp_path: Path) -> None:
+def test_recordings_by_another_plan_are_listed_as_excluded(results: Path, tmp_path: Path) -> None:
     """Made with another seed, the drive is another one by its plan."""
     later = made(tmp_path / "again", "slow", scenario="synthetic")
     plan = Plan.read(later / "plan.json")
@@ -205,7 +205,7 @@ def test_an_imported_folder_is_compared_by_its_tables(results: Path, tmp_path: P
     (other / IMPORTED).write_text("{}")
     found = against(results, f"{other}:slow", "fast")
     assert set(found.deltas["verdict"]) == {"better"}
-    assert all(f"the load of {other}:slow is not known: it may be another" in one for one in found.deltas["remarks"])
+    assert all(f"the load of {other}:slow is not known and may differ" in one for one in found.deltas["remarks"])
     assert "not recorded" in found.unintended.set_index("facet").loc["kernel", "basis_value"]
     of.loc[of["facet"] == "fill", "value"] = "none"
     io.write(of, other / "tables/conditions.parquet", "conditions")
@@ -231,9 +231,7 @@ def own_iops(folder: Path) -> Path:
     return folder / "results"
 
 
-def test_an_imported_tkperf_is_compared_with_ones_own_cell_by_cell(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_imported_tkperf_result_is_compared_cell_by_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, imported = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops",)), tmp_path / "imported"
     assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(imported)]) == 0
     own = own_iops(tmp_path)
@@ -262,7 +260,7 @@ def imported(folder: Path, kind: str, source: Path, name: str) -> str:
     return f"{folder / name}:s4600"
 
 
-def test_of_two_imports_nobody_knows_what_neither_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_facets_recorded_by_neither_import_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops",))
     sides = [imported(tmp_path, "tkperf", source, name) for name in ("old", "new")]
     found = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
@@ -277,7 +275,7 @@ def test_of_two_imports_nobody_knows_what_neither_recorded(tmp_path: Path, capsy
     assert "purge" in lines[3]
 
 
-def test_a_printed_value_is_called_one(tmp_path: Path) -> None:
+def test_a_printed_value_is_a_doubt(tmp_path: Path) -> None:
     sides = []
     for name, value in (("old", 100), ("new", 200)):
         source = tmp_path / name / "slides.csv"
@@ -286,7 +284,7 @@ def test_a_printed_value_is_called_one(tmp_path: Path) -> None:
         sides.append(imported(tmp_path / name, "values", source, "out"))
     found = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
     assert found.deltas["verdict"].tolist() == ["cannot tell"]
-    assert found.deltas["doubts"].tolist() == [["a printed value, without any word of its scatter"]]
+    assert found.deltas["doubts"].tolist() == [["a printed value: its scatter is not known"]]
 
 
 def test_values_of_one_side_are_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -304,7 +302,7 @@ def test_values_of_one_side_are_named(results: Path, capsys: pytest.CaptureFixtu
     assert line.endswith(", and 10 more, see --json")
 
 
-def test_one_name_by_different_protocols_is_told(results: Path, tmp_path: Path) -> None:
+def test_a_measurement_by_different_protocols_is_refused(results: Path, tmp_path: Path) -> None:
     """Never that a window average and a window average came about differently."""
     sides = []
     for name in ("old", "new"):
@@ -316,10 +314,10 @@ def test_one_name_by_different_protocols_is_told(results: Path, tmp_path: Path) 
         compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
 
 
-def test_an_import_of_several_tests_says_what_to_choose(tmp_path: Path, results: Path) -> None:
+def test_an_import_of_several_tests_is_refused_with_a_hint(tmp_path: Path, results: Path) -> None:
     source, imported = import_origins.tkperf(tmp_path / "s4600.xml"), tmp_path / "imported"
     assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(imported)]) == 0
-    with pytest.raises(UserError, match="or one on each side, which are then compared cell by cell"):
+    with pytest.raises(UserError, match="or one on each side to compare them cell by cell"):
         against(results, f"{imported}:s4600", "slow")
 
 
@@ -382,27 +380,25 @@ def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str
     [
         ("slow", "slow", "is on both sides"),
         ("slow", "drive=slow", "both sides have the recording slow/reads"),
-        ("slow", "nobody", "no recording has drive nobody; there is fast, slow"),
+        ("slow", "missing", "no recording has drive missing; there is fast, slow"),
         ("slow", "fast,run=7", "no recording has run 7; there is 1"),
         ("slow", "fast,since=2999-01-01", r"no recording has since 2999-01-01; there is \S+Z? to \S+$"),
-        ("slow", "measurement=reads", "recordings of fast, slow, whose values are never pooled"),
-        ("slow", "colour=red", "'colour=red' in 'colour=red' selects nothing"),
-        ("slow", "fast,fast", "selects nothing"),
-        ("slow", "fast,since=yesterdayish", "is no date"),
-        ("slow", "fast,since=01/01/2030", "'01/01/2030' in .* is no date; write it as 2026-05-01"),
-        ("slow", "fast,until=NaT", "is no date"),
-        ("slow", "", "an empty selector"),
-        ("slow", "nowhere:fast", "holds no finished recordings"),
+        ("slow", "measurement=reads", "recordings of several drives: fast, slow; their values are never pooled"),
+        ("slow", "colour=red", "'colour=red' in 'colour=red' is not a valid selector"),
+        ("slow", "fast,fast", "is not a valid selector"),
+        ("slow", "fast,since=yesterdayish", "is not a date"),
+        ("slow", "fast,since=01/01/2030", "'01/01/2030' in .* is not a date; write it as 2026-05-01"),
+        ("slow", "fast,until=NaT", "is not a date"),
+        ("slow", "", "the selector is empty"),
+        ("slow", "nowhere:fast", "has no finished recordings"),
     ],
 )
-def test_what_cannot_be_selected_is_refused_in_a_sentence(
-    results: Path, basis: str, comparison: str, words: str
-) -> None:
+def test_an_invalid_selector_is_refused(results: Path, basis: str, comparison: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         against(results, basis, comparison)
 
 
-def test_moments_are_compared_in_utc_whatever_their_zone(results: Path) -> None:
+def test_times_are_compared_in_utc(results: Path) -> None:
     recordings = catalogue(results)
     begun = datetime.fromisoformat(recordings.loc[recordings["drive"] == "slow", "started"].min())
     for zone in (UTC, timezone(timedelta(hours=1)), timezone(timedelta(hours=-9))):
@@ -414,14 +410,14 @@ def test_moments_are_compared_in_utc_whatever_their_zone(results: Path) -> None:
             select(recordings, parse(f"slow,since={later.isoformat()}"))
 
 
-def test_until_a_day_is_with_that_day(results: Path) -> None:
+def test_until_includes_the_given_day(results: Path) -> None:
     recordings = catalogue(results)
     day = recordings["started"].iloc[0][:10]
     assert len(select(recordings, parse(f"slow,until={day}"))) == 1
     assert len(select(recordings, parse(f"slow,since={day}"))) == 1
 
 
-def test_a_reason_is_told_once_below_and_numbers_are_readable(
+def test_each_reason_is_printed_once_and_numbers_are_readable(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of a tainted recording each value is in doubt: the reason is not repeated in each line."""
@@ -439,7 +435,7 @@ def test_a_reason_is_told_once_below_and_numbers_are_readable(
     assert not any("_us" in line or "e+" in line for line in rows)
 
 
-def test_the_command_tells_all_and_ends_as_it_is_asked(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_everything_and_its_exit_status(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["compare", "slow", "fast", "--results", str(results)]
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -45,7 +45,7 @@ def text(facts: dict[str, Any]) -> str:
     return "\n".join(lines(facts, WIDTH))
 
 
-def test_what_cells_share_is_told_once_and_their_seeds_each() -> None:
+def test_a_shared_job_is_printed_once_and_each_seed_separately() -> None:
     told = text(value())
     assert told.count("bs=4096") == 1
     assert told.count("fio job.fio") == 1
@@ -54,7 +54,7 @@ def test_what_cells_share_is_told_once_and_their_seeds_each() -> None:
     assert (other.count("bs=4096"), other.count("bs=8192")) == (1, 1)
 
 
-def test_units_are_those_of_people_and_nothing_is_endless() -> None:
+def test_units_are_readable_and_numbers_are_rounded() -> None:
     told = text(value())
     for words in ("value      1924.800304 IOPS", "capacity: 64 MiB (67,108,864 bytes)", "over provisioning: 28 %",
                   "virtual: yes", "memory: 8 GiB", "2026-05-01 10:00:00 UTC to 2026-05-01 10:01:00 UTC"):  # fmt: skip
@@ -63,7 +63,7 @@ def test_units_are_those_of_people_and_nothing_is_endless() -> None:
     assert not any(raw in told for raw in ("_bytes", "_pct", "None", "1924.80030399"))
 
 
-def test_what_is_not_available_is_counted_alone() -> None:
+def test_unavailable_settings_are_only_counted() -> None:
     told = text(value())
     assert "Clock source: tsc" in told
     assert "SMT" not in told

@@ -22,21 +22,21 @@ KNOWN = "drive, measurement, protocol, cell_label, metric"
     ("words", "found"),
     [(["metric=IOPS"], [1]), (["op28"], [2]), (["rate=max"], [2]), (["drive=op7", "RND"], [1]), (["op"], [1, 2])],
 )
-def test_found(words: list[str], found: list[int]) -> None:
+def test_words_select_numbers(words: list[str], found: list[int]) -> None:
     assert list(choose(ROWS, "summary", words).index) == found
 
 
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
-        ("metrc=iops", f"there is no column 'metrc' in summary; did you mean 'metric', of {KNOWN}?"),
-        ("Metric=iops", f"there is no column 'Metric' in summary; did you mean 'metric', of {KNOWN}?"),
-        ("x=iops", f"there is no column 'x' in summary; take one of {KNOWN}"),
-        ("statistic=median", f"numbers of summary are not found by column 'statistic'; take one of {KNOWN}"),
-        ("metric=iosp", "'metric=iosp' fits no number of summary; there is metric: iops, bandwidth_mib_s"),
+        ("metrc=iops", f"there is no column 'metrc' in summary; did you mean 'metric'? Columns are {KNOWN}"),
+        ("Metric=iops", f"there is no column 'Metric' in summary; did you mean 'metric'? Columns are {KNOWN}"),
+        ("x=iops", f"there is no column 'x' in summary; use one of {KNOWN}"),
+        ("statistic=median", f"numbers of summary cannot be selected by column 'statistic'; use one of {KNOWN}"),
+        ("metric=iosp", "'metric=iosp' matches no number of summary; there is metric: iops, bandwidth_mib_s"),
     ],
 )
-def test_not_found(word: str, sentence: str) -> None:
+def test_words_without_a_match_are_refused(word: str, sentence: str) -> None:
     with pytest.raises(UserError) as refusal:
         choose(ROWS, "summary", [word])
     assert str(refusal.value) == sentence

@@ -16,7 +16,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width
 MIXES, BLOCKS = (0, 65, 100), (4096, 65536, 1048576)
 TRACKED = (("RND 4KiB 0/100", 0, 4096), ("RND 64KiB 65/35", 65, 65536), ("RND 1024KiB 100/0", 100, 1048576))
 UNITS = {"iops": "IOPS", "bandwidth_mib_s": "MiB/s", "mean_latency_us": "us"}
-REMARK = "the spread is that within a recording"
+REMARK = "the spread is within a recording"
 SPEED = {"op7": 1428.4, "op28": 2310.2}
 PROTOCOLS = {
     "pts-iops": "IOPS, random access, after SNIA PTS 2.0",

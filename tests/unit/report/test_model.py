@@ -15,7 +15,7 @@ from drivelab.report.view import Page, Report, Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]
-REMARK = "the spread is that within a recording"
+REMARK = "the spread is within a recording"
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_a_delta_without_a_value_is_not_a_tie(tables: Tables, study: dict[str, A
 
 
 def test_printed_values_are_neither_alike_nor_adjusted_for(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
-    doubts = [["a printed value, without any word of its scatter"] for _ in range(len(tables["deltas"]))]
+    doubts = [["a printed value: its scatter is not known"] for _ in range(len(tables["deltas"]))]
     unknown = dict.fromkeys(("p_value", "p_adjusted"), float("nan"))
     tables["deltas"] = tables["deltas"].assign(verdict=CANNOT_TELL, doubts=doubts, **unknown)
     report = build(tables, study, plans, {}, None)
