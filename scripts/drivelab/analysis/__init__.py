@@ -1,1 +1,1 @@
-"""Statistics: pure functions, numbers and DataFrames in, numbers and DataFrames out."""
+"""Compute statistics with pure functions: numbers and DataFrames in and out."""

@@ -1,4 +1,4 @@
-"""Make the rows of the table `summary` for applications: how long each takes (less is better)."""
+"""Make the rows of the table `summary` for applications: their durations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIMULATED = "simulated from its trace"
 
 
 def application_rows(runs: pd.DataFrame, rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
-    """Yield a row for each step of each recording: the median duration of its warm runs.
+    """Yield the median duration of the warm runs of each step of each recording.
 
     `runs` is table `application_runs`. All warm runs count where the protocol asks for a number of runs. Where runs
     repeat until they agree, an odd number of them counts. The label of a repeated step has its phase; the label of a

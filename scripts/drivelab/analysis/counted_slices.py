@@ -12,7 +12,7 @@ from drivelab.analysis.soundness import sound
 
 @dataclass(frozen=True)
 class CountedSlices:
-    """The slices that count, as rows of table `cells` in order, and how to describe them."""
+    """The slices that count, in order, and words to describe them."""
 
     slices: pd.DataFrame
     statistic: str
@@ -24,7 +24,7 @@ class CountedSlices:
 
 
 def counted_slices(soak: pd.DataFrame) -> CountedSlices:
-    """Return the slices that count of one soak, or of successive soaks of one workload.
+    """Return the slices that count of successive soaks of one workload.
 
     `soak` has rows in order, with the column `saturates`. If its own stop rule found steady state, the slices of that
     window count. If it saturates the drive (see `saturating`), the last fifth counts. Otherwise all slices count,
@@ -40,7 +40,7 @@ def counted_slices(soak: pd.DataFrame) -> CountedSlices:
 
 
 def lacking(cells: pd.DataFrame) -> pd.Series:
-    """Return for each row of `cells` whether it is in a soak whose steady-state window lacks a slice.
+    """Flag the rows of soaks whose steady-state window lacks a slice.
 
     `cells` is table `cells` with its unsound rows. A window lacks a slice that is unsound or missing.
     """
@@ -56,7 +56,7 @@ def lacking(cells: pd.DataFrame) -> pd.Series:
 
 
 def saturating(measured: pd.DataFrame) -> pd.Series:
-    """Return for each sound row of table `cells` whether its workload saturates a fresh drive.
+    """Flag the sound rows of table `cells` whose workload saturates a fresh drive.
 
     It does if the drive was not filled, the step is not part of a phase, and no other workload was measured before.
     """

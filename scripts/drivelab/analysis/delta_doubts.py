@@ -1,4 +1,4 @@
-"""Say in words why a difference of two values is doubtful, and what its verdict does not show.
+"""Describe doubts about a difference of two values, and limits of its verdict.
 
 A pair is a mapping with the columns of table `summary` for both values, with the suffixes `_basis` and `_comparison`.
 """
@@ -45,7 +45,7 @@ _OTHER_CONDITIONS = (
 
 
 def doubts(pair: Pair) -> list[str]:
-    """Return the doubts about the values, about comparing them, and about their samples.
+    """Return the doubts about the values, their comparison and their samples.
 
     Values with different statistics (`alike` is false) have only this doubt: nothing else is checked.
     """
@@ -88,7 +88,10 @@ def remarks(pair: Pair, alpha: float) -> list[str]:
 
 
 def _different_point_loads(pair: Pair) -> str:
-    """Say which loads the two sides chose for a point of a demand sweep; empty if both chose the same single load."""
+    """Say which loads the two sides chose for a point of a demand sweep.
+
+    Empty if both chose the same single load.
+    """
     basis, comparison = (loads(pair[f"statistic_{side}"]) for side in _SIDES)
     if basis == comparison and len(basis) < 2:
         return ""
@@ -109,7 +112,7 @@ def _different_workload_facets(pair: Pair) -> list[str]:
 
 
 def _different_statistics(pair: Pair) -> str:
-    """Name the statistic of each value, such as `a: median of 3 recordings; b: one recording`."""
+    """Name both statistics: `a: median of 3 recordings; b: one recording`."""
     statistics = [without_load(str(pair[f"statistic_{side}"])) for side in _SIDES]
     if any(_RECORDINGS in statistic for statistic in statistics):
         statistics = [
@@ -148,7 +151,7 @@ def _has_passes(pair: Pair) -> bool:
 
 
 def _pass_doubts(pair: Pair) -> list[str]:
-    """Return the doubts about passes: too few of them, or passes that differ by design."""
+    """Return the doubts about passes: too few, or different by design."""
     verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
     fewest, found = min(len(pair[f"samples_{side}"]) for side in _SIDES), []
     if fewest < FEWEST and TOO_FEW_RUNS not in verdicts:
@@ -159,7 +162,7 @@ def _pass_doubts(pair: Pair) -> list[str]:
 
 
 def _round_doubts(pair: Pair) -> list[str]:
-    """Return the doubts about rounds and slices: the protocol asks for too few rounds, or for too short a soak."""
+    """Return the doubts about rounds and slices that the protocol makes too few."""
     verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
     found = [f"too few rounds (at least {FEWEST} are needed)"] if verdicts & set(AS_ASKED.values()) else []
     few_slices = verdicts & {SINGLE_SLICE, TOO_FEW_SLICES}

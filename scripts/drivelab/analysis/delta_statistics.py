@@ -1,4 +1,4 @@
-"""Infer the ratio of two drives' values from samples: interval, test of a difference, test of equivalence.
+"""Infer the ratio of two drives' values from samples: interval and tests.
 
 All computations use logarithms, where a ratio is a difference: twice as fast is as far from equal as half as fast, and
 exchanging the two drives changes only the sign. The interval is Welch's (Biometrika 34, 1947), for unequal variances.
@@ -30,7 +30,10 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Scatter:
-    """Count and variance of the logarithms of the samples of many values; arrays of shape (values,)."""
+    """Count and variance of the logarithms of the samples of many values.
+
+    Arrays of shape (values,).
+    """
 
     counts: npt.NDArray[np.int64]
     variances: Floats
@@ -39,7 +42,10 @@ class Scatter:
 
 @dataclass(frozen=True)
 class Inference:
-    """Results for many ratios, arrays of shape (ratios,); NaN where the variance of a side is not known."""
+    """Results for many ratios, arrays of shape (ratios,).
+
+    NaN where the variance of a side is not known.
+    """
 
     low: Floats
     high: Floats
@@ -51,7 +57,10 @@ class Inference:
 
 
 def scatter(samples: Sequence[Sequence[float]], fewest: int) -> Scatter:
-    """Return the scatter of each group of samples; unknown for fewer than `fewest` samples (at least two)."""
+    """Return the scatter of each group of samples.
+
+    Unknown for fewer than `fewest` samples (at least two).
+    """
     counts = np.array([len(group) for group in samples], dtype=np.int64)
     variances = np.full(len(counts), np.nan)
     for count in np.unique(counts[counts >= fewest]):
@@ -97,5 +106,5 @@ def inference(
 
 
 def least_p(basis_n: int, comparison_n: int) -> float:
-    """Return the smallest two-sided p-value that a rank test can reach: a single ordering and its mirror image."""
+    """Return the smallest two-sided p-value that a rank test can reach."""
     return 2 / math.comb(basis_n + comparison_n, basis_n)

@@ -69,7 +69,7 @@ def deltas_table(
     unintended: str = "show",
     workloads: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Make table `deltas` from table `summary`: every other drive against the drive `basis`.
+    """Make table `deltas`: every drive of table `summary` against the drive `basis`.
 
     Each value of another drive is compared with the same value of the basis. Two values are comparable if their
     statistics are equal; the number of repeats and the load at points of a demand sweep may differ. Other pairs are
@@ -121,7 +121,7 @@ def deltas_table(
 def readjusted(
     deltas: pd.DataFrame, p_adjusted: pd.Series, equivalence_p_adjusted: pd.Series, confidence_pct: float
 ) -> pd.DataFrame:
-    """Return table `deltas` with verdicts by p-values adjusted over more comparisons, such as those of a whole fleet.
+    """Return table `deltas` with verdicts by p-values adjusted over a whole fleet.
 
     Both Series have the index of `deltas`. A pair without an adjusted p-value keeps its verdict and doubts.
     """
@@ -140,7 +140,7 @@ def readjusted(
 
 
 def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each value that both have, with columns `…_basis` and `…_comparison`.
+    """Return a row for each common value, columns `…_basis` and `…_comparison`.
 
     `alike` says whether both values have the same statistic (`of_basis`, `of_comparison`).
     """
@@ -159,7 +159,10 @@ def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
 
 
 def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return a mapping for each pair with what doubts and remarks need; fast, as there may be very many pairs."""
+    """Return a mapping for each pair with what doubts and remarks need.
+
+    Fast, as there may be very many pairs.
+    """
     facets = [name for name in WORKLOAD_FACETS if f"{name}_basis" in pairs]
     names = [*_SHARED_FIELDS, *(f"{name}_{side}" for name in (*_SIDE_FIELDS, *facets) for side in _SIDES)]
     columns = (pairs[name].to_numpy(dtype=object).tolist() for name in names)
@@ -167,7 +170,10 @@ def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _forbidden(pairs: pd.DataFrame, differences: pd.DataFrame | None) -> list[list[str]]:
-    """Return the unintended differences of each pair; `differences` is None where they are allowed."""
+    """Return the unintended differences of each pair.
+
+    `differences` is None where they are allowed.
+    """
     by_pair: dict[tuple[str, str, str], list[str]] = {}
     if differences is not None:
         for row in differences[~differences["intended"].astype(bool)].itertuples():
@@ -184,7 +190,10 @@ def _tested(
     margin_pct: float,
     confidence_pct: float,
 ) -> dict[str, pd.Series]:
-    """Return the numeric columns; NaN for pairs that are not comparable. Pairs with a doubt have no adjusted ones."""
+    """Return the numeric columns.
+
+    NaN for pairs that are not comparable. Pairs with a doubt have no adjusted ones.
+    """
     positive = _positive(pairs["value_basis"]) & _positive(pairs["value_comparison"])
     for pair in pairs[pairs["alike"] & ~positive].itertuples():
         delta(pair.value_basis, pair.value_comparison, pair.kind)  # raises the error that names the value
@@ -223,7 +232,7 @@ def _positive(values: pd.Series) -> pd.Series:
 
 
 def _decisions(tested: Mapping[str, pd.Series], margin_pct: float, alpha: float) -> tuple[list[str], list[list[str]]]:
-    """Return for each pair the verdict that the numbers allow, and the reason if they allow none.
+    """Return for each pair the verdict by its numbers, or the reason for none.
 
     One of the two is empty. Both are empty for a pair without an adjusted p-value: its doubts say why.
     """

@@ -1,4 +1,4 @@
-"""List what differs between the two sides of a comparison, and whether it was intended (ceteris paribus)."""
+"""List the differences of two compared sides, and whether they are intended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SEVERAL = " | "
 def differences_table(
     conditions: pd.DataFrame, pairs: Iterable[tuple[str, str]], intended: Collection[str] | None = None
 ) -> pd.DataFrame:
-    """Make table `differences` from table `conditions`: every facet that differs between basis and comparison.
+    """Make table `differences`: every facet of `conditions` that differs in a pair.
 
     `pairs` are (basis, comparison) as in the column `drive`; they are compared in each measurement that both have.
     Values of several recordings are joined. A facet that only one side has is NOT_RECORDED on the other. `intended` are
@@ -60,7 +60,10 @@ def differences_table(
 
 
 def intended_by(basis: str, comparison: str) -> tuple[str, ...]:
-    """Return the facets and kinds that are meant to differ between two subjects, each DRIVE or DRIVE@PLATFORM."""
+    """Return the facets and kinds that are meant to differ between two subjects.
+
+    A subject is DRIVE or DRIVE@PLATFORM.
+    """
     drives, platforms = ({subject.partition("@")[part] for subject in (basis, comparison)} for part in (0, 2))
     return (OF_DRIVES if len(drives) > 1 else ()) + (OF_PLATFORMS if len(platforms) > 1 else ())
 

@@ -1,4 +1,4 @@
-"""Split cells that run a read workload and a write workload at the same time into one row for each."""
+"""Split cells with simultaneous read and write workloads into two rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OTHER = {"read": "write", "write": "read"}
 
 
 def by_direction(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of table `cells` with each cell that has a workload `beside` split in two: reads and writes.
+    """Split each cell that has a workload `beside` in two rows: reads and writes.
 
     `cells` have `cell_label`. The new column `direction` is read or write for split rows and null for others. A split
     row has the rates and mean latency of its direction, and a label that ends in it:

@@ -1,4 +1,4 @@
-"""Collect the doubts about many values in numbered notes, so that each is printed once."""
+"""Collect the doubts about many values in numbered notes, each printed once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def numbered(doubts: Iterable[Sequence[str]]) -> tuple[list[tuple[int, ...]], li
 
 
 def taint_causes(doubt: str) -> list[str]:
-    """Return the causes of the taint that a doubt names; empty for a doubt about something else."""
+    """Return the causes of the taint that a doubt names.
+
+    Empty for a doubt about something else.
+    """
     match = _TAINTED.fullmatch(doubt)
     return causes(_reasons(match)) if match else []
 

@@ -1,4 +1,4 @@
-"""Make the table `exclusions`: everything that is excluded from the results, with the reason."""
+"""Make the table `exclusions`: what is excluded from the results, and why."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ def exclusions_table(
     replays: pd.DataFrame | None = None,
     application_runs: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Make table `exclusions` of a study from its table `cells`, unsound rows included.
+    """Make table `exclusions` of a study.
 
+    `cells` is table `cells`, unsound rows included.
     `recordings` has a row for each recording in the study's order, from `drivelab.tables.facts`: recording, drive,
     measurement, finished (ISO 8601), the VERSIONS, `digests` of its evidence, `cells` (the count in its manifest, null
     without one) and `journalled` (the count in its journal). `strangers` are rows of the table for folders that do not
@@ -126,7 +127,7 @@ def _other_versions(recordings: pd.DataFrame) -> list[dict[str, Any]]:
 def _valued(
     cells: pd.DataFrame, replays: pd.DataFrame | None, application_runs: pd.DataFrame | None
 ) -> Mapping[str, Mapping[str, int]]:
-    """Return {label: {recording: run}} of the recordings with something that counts, by cell, trace or application."""
+    """Return {cell label, trace or application: {recording: run}} of what counts."""
     valued: dict[str, dict[str, int]] = {}
     for table, name in ((cells, "cell_label"), (replays, "trace"), (application_runs, "application")):
         if table is not None and len(table):
@@ -140,7 +141,7 @@ def _valued(
 def _waiting(
     valued: Mapping[str, Mapping[str, int]], recordings: pd.DataFrame, gone: Collection[str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each recording that is in no median because it is the last of an even number.
+    """Yield a row for each recording that waits: the last of an even number.
 
     `gone` are the recordings that are excluded as a whole.
     """
@@ -163,7 +164,7 @@ def _waiting(
 
 
 def _cell_rows(cells: pd.DataFrame, missing: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows for unsound and missing cells, in the order of the recordings and of time."""
+    """Return rows for unsound and missing cells, by recording and time."""
     bad = cells[cells["unsound"].notna()]
     if bad.empty and missing.empty:
         return []
@@ -185,7 +186,7 @@ def _cell_rows(cells: pd.DataFrame, missing: pd.DataFrame) -> list[dict[str, Any
 
 
 def _run_rows(runs: pd.DataFrame | None) -> list[dict[str, Any]]:
-    """Return rows for replays or runs of applications whose taint is one of FAULTS: their numbers are invalid."""
+    """Return rows for replays or application runs whose taint is one of FAULTS."""
     if runs is None or runs.empty:
         return []
     rows = []
@@ -199,7 +200,10 @@ def _run_rows(runs: pd.DataFrame | None) -> list[dict[str, Any]]:
 
 
 def _uncounted(missing: pd.DataFrame, recordings: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows for lost cells that leave no hole: whole rounds at the end, or one cell of every round."""
+    """Return rows for lost cells that leave no hole.
+
+    These are whole rounds at the end, or one cell of every round.
+    """
     holes = missing.loc[missing["kind"] == "loop", "recording"].value_counts()
     rows = []
     for recording in recordings.to_dict("records"):

@@ -17,7 +17,7 @@ FIGURE_OF_MERIT = "figure_of_merit"
 
 
 def figure_of_merit(loop: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return the column `figure_of_merit` by round number, over the cells of the loop.
+    """Return the column `figure_of_merit` by round, over the cells of the loop.
 
     `loop` has rows of table `cells` with `cell_label`. Rounds that lack a cell are left out. Raises ValueError for a
     metric where less is better, for values that are not positive, and if no round has all cells.

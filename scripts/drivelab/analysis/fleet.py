@@ -1,4 +1,4 @@
-"""Compare the drives of a fleet: spread of each value, outliers, and effect of the host.
+"""Compare the drives of a fleet: spread of values, outliers, effect of hosts.
 
 A value of a drive is an outlier if it meets three rules, which are those for outliers among rounds:
 * its modified z-score is above 3.5 (Iglewicz and Hoaglin, How to Detect and Handle Outliers, ASQC 1993);
@@ -42,8 +42,9 @@ _CHANCE_OF_APART = 0.01
 
 
 def deviations_table(values: pd.DataFrame, margin_pct: float, tracked: Tracked | None = None) -> pd.DataFrame:
-    """Make table `fleet_deviations` from the `summary` rows of all drives, with the columns FROM_SUMMARY.
+    """Make table `fleet_deviations`.
 
+    `values` are the `summary` rows of all drives with the columns FROM_SUMMARY.
     `tracked` gives the order in which tracked variables become key values; without it the first row is the key value.
     A value with a faulty verdict, or that is not a positive number, has no place and no z-score and is never an
     outlier. There are no outliers where fewer than LEAST_VALUES drives have the value.
@@ -98,8 +99,9 @@ def key_values(values: pd.DataFrame, tracked: Tracked | None = None) -> pd.DataF
 
 
 def apart(deviations: pd.DataFrame, margin_pct: float) -> pd.DataFrame:
-    """Return the key values in table `fleet_deviations` that are far from the median but not outliers.
+    """Return the key values that are far from the median but not outliers.
 
+    `deviations` is table `fleet_deviations`.
     This happens when several drives are far off together: as a group they look like a wide spread, while the other
     drives, which determine the robust variation, are nearly equal. A value is far if it is beyond the margin, and if
     normal values of as many drives, with the robust variation, reach it in only one fleet of a hundred. The robust
@@ -114,7 +116,7 @@ def apart(deviations: pd.DataFrame, margin_pct: float) -> pd.DataFrame:
 
 
 def spread_table(deviations: pd.DataFrame) -> pd.DataFrame:
-    """Make table `fleet_spread` from table `fleet_deviations`: one row for each value that any drive has."""
+    """Make table `fleet_spread` from table `fleet_deviations`: a row per value."""
     rows = []
     for key, of_value in deviations.groupby(VALUE, sort=False):
         values = of_value.loc[of_value["place"].notna(), "value"].to_numpy(dtype=float)
@@ -135,8 +137,9 @@ def spread_table(deviations: pd.DataFrame) -> pd.DataFrame:
 
 
 def hosts_table(deviations: pd.DataFrame, hosts: pd.Series) -> pd.DataFrame:
-    """Make table `fleet_hosts` from table `fleet_deviations` and the host of each drive (index: drive).
+    """Make table `fleet_hosts`: the effect of each host on the key values.
 
+    `deviations` is table `fleet_deviations`; `hosts` has the host of each drive (index: drive).
     Only key values are tested, by Mann and Whitney (Annals of Mathematical Statistics 18, 1947). p-values are adjusted
     for all rows after Benjamini and Hochberg. A host has no row if it or the other hosts together have fewer than
     LEAST_OF_HOST drives.
@@ -171,7 +174,7 @@ def hosts_table(deviations: pd.DataFrame, hosts: pd.Series) -> pd.DataFrame:
 
 
 def drive_columns(deviations: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns of table `fleet_drives` that come from table `fleet_deviations`, by drive."""
+    """Return the columns of `fleet_drives` that come from `fleet_deviations`."""
     by_drive = deviations.assign(
         faulty=deviations["verdict"].isin(FAULTS),
         not_steady=deviations["verdict"] == NOT_STEADY,

@@ -1,4 +1,4 @@
-"""Detect writes by others during a measurement: the kernel's count minus the measurement's own count.
+"""Detect writes by others: the kernel's count minus the measurement's own.
 
 The kernel counts at completion, before the program learns of it (block/blk-mq.c, blk_update_request). fio and the
 replay engine wait for all I/Os in flight before they end, and count them. So the two counts are equal to the byte, and
@@ -29,8 +29,9 @@ def own_writes(written: int, discarded: int = 0, failed_written: int = 0, failed
 
 
 def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
-    """Return `foreign_written_bytes` and `foreign_discarded_bytes` of a journal line; empty if it has no counts.
+    """Return `foreign_written_bytes` and `foreign_discarded_bytes` of a journal line.
 
+    Empty if it has no counts.
     A negative value means that the kernel counted less than the program reports.
     """
     if KERNEL not in line or OWN not in line:
@@ -44,7 +45,10 @@ def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
 
 
 def foreign_words(summary: Mapping[str, float]) -> str | None:
-    """Describe the result of `foreign_writes` in words; None if the counts agree or are missing."""
+    """Describe the result of `foreign_writes` in words.
+
+    None if the counts agree or are missing.
+    """
     excess = {verb: summary.get(f"foreign_{kind}_bytes", 0.0) for kind, verb in _KINDS.items()}
     more = [f"{verb} {format_amount(size)}" for verb, size in excess.items() if size > 0]
     fewer = [f"{format_amount(-size)} {kind}" for kind, size in zip(_KINDS, excess.values(), strict=True) if size < 0]

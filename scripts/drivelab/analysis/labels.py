@@ -35,8 +35,9 @@ _NAMED_BY = [
 def workload(
     pattern: str, block_size_bytes: int, read_share_pct: int, block_size_max_bytes: float | None = None
 ) -> str:
-    """Return the PTS name, for example `RND 4KiB 65/35`, of a workload that these arguments fully describe.
+    """Return the PTS name of a workload, for example `RND 4KiB 65/35`.
 
+    The arguments must fully describe the workload.
     `block_size_max_bytes` is None or NaN unless the workload has a range of sizes. The column `workload` of the tables
     has the complete name of any workload.
     """
@@ -45,12 +46,12 @@ def workload(
 
 
 def demand(threads: int, queue_depth: int) -> str:
-    """Return the suffix of a workload that is measured at several thread counts or queue depths, such as `T4Q32`."""
+    """Return the suffix for threads and queue depth, such as `T4Q32`."""
     return f"T{threads}Q{queue_depth}"
 
 
 def cell_labels(cells: pd.DataFrame) -> list[str]:
-    """Return the column `cell_label` for each row of table `cells`: unique in its recording, and short.
+    """Return the column `cell_label` of table `cells`: short, unique in a recording.
 
     `cells` must have all rows of its recordings, unsound ones too, because a label depends on the others. Columns:
     recording, kind, step, cell, workload, threads, queue_depth, phase, phase_value, phase_pass, point.
@@ -74,7 +75,7 @@ def cell_labels(cells: pd.DataFrame) -> list[str]:
 
 
 def named(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the sound rows of table `cells` with the column `cell_label`, which is added if missing."""
+    """Return the sound rows of table `cells`; add the column `cell_label` if missing."""
     return sound(cells if "cell_label" in cells else cells.assign(cell_label=cell_labels(cells)))
 
 
@@ -97,7 +98,7 @@ def _labels(rows: Sequence[Any]) -> list[str]:
 
 
 def _begins(rows: Sequence[Any]) -> dict[tuple[str, int], int]:
-    """Return {(recording, step): first step}: the step itself, or for a soak the step in which the soak began."""
+    """Return {(recording, step): step in which the soak began, or the step itself}."""
     loads: dict[tuple[str, int], tuple[Any, ...] | None] = {}
     for row in rows:
         load = (row.workload, row.threads, row.queue_depth, *map(_text, (row.phase, row.phase_value, row.point)))
@@ -111,7 +112,7 @@ def _begins(rows: Sequence[Any]) -> dict[tuple[str, int], int]:
 
 
 def _with_additions(rows: Iterable[Any], names: list[str], additions: list[str | None]) -> list[str]:
-    """Append each addition to its name if the name has several additions in the recording; None adds nothing."""
+    """Append each addition to its name where the name has several in a recording."""
     by_name: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     places = [(row.recording, name) for row, name in zip(rows, names, strict=True)]
     for place, addition in zip(places, additions, strict=True):
@@ -124,7 +125,10 @@ def _with_additions(rows: Iterable[Any], names: list[str], additions: list[str |
 
 
 def _turns(rows: Sequence[Any]) -> list[str]:
-    """Describe the turn of a repeated step for each row; empty for a step that is not repeated."""
+    """Describe the turn of a repeated step for each row.
+
+    Empty for a step that is not repeated.
+    """
     passes: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
     for row in rows:
         if _text(row.phase_value):

@@ -27,7 +27,7 @@ HEAT_BINS_PER_DECADE = 20
 
 
 def merge_bins(bins: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Add up the bins of directions, rounds and slices: columns `by`, latency_ns (ascending), count."""
+    """Add up bins: columns `by`, latency_ns (ascending), count."""
     return bins.groupby([*by, "latency_ns"], as_index=False, observed=True)["count"].sum()
 
 
@@ -48,8 +48,9 @@ def percentiles_us(bins: pd.DataFrame, percents: Sequence[float]) -> npt.NDArray
 
 
 def exceedance(bins: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of I/Os that took longer than each observed latency: latency_us, share_above (1 to 0).
+    """Return the share of I/Os that took longer than each observed latency.
 
+    Columns: latency_us, share_above (1 to 0).
     On a logarithmic axis this is the curve "between the nines". Empty for bins without I/O.
     """
     merged = merge_bins(bins)
@@ -64,7 +65,7 @@ def exceedance(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def timed_bins(bins: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of table `latency_bins` with begin_s and end_s of their cell or slice, from table `cells`.
+    """Add begin_s and end_s of the cell or slice to rows of table `latency_bins`.
 
     Seconds count from the start of the measurement, like `elapsed_s`. Bins of cells missing in `cells` are left out.
     """
@@ -74,8 +75,9 @@ def timed_bins(bins: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def latency_heat(bins: pd.DataFrame, *, bins_per_decade: int = HEAT_BINS_PER_DECADE) -> pd.DataFrame:
-    """Count I/Os by time and latency: columns begin_s, end_s, low_us, high_us, count, sorted by time, then latency.
+    """Count I/Os by time and latency, sorted by time, then latency.
 
+    Columns: begin_s, end_s, low_us, high_us, count.
     `bins` have begin_s, end_s, latency_ns and count, see `timed_bins`; bins of the same time are added up. Each power
     of ten of microseconds has `bins_per_decade` equal parts; a latency of zero counts as 1 ns. Cells of the heat map
     without I/O have no row.

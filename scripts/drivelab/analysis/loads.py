@@ -1,4 +1,4 @@
-"""Read and write the load of values at points of a demand sweep (MAX, MID, MIN) in their `statistic`.
+"""Read and write the load of points (MAX, MID, MIN) in a `statistic`.
 
 Each recording chooses this load for itself. The column `statistic` of the table `summary` names it:
 `average of the whole soak, at T4Q2`.
@@ -19,13 +19,16 @@ _AT_LOADS = re.compile(rf", at {_LOAD}(?: or {_LOAD})*")
 
 
 def at_points(cells: pd.DataFrame) -> str:
-    """Return the load suffix for a statistic of one cell's rows of table `cells`; empty if they are not at a point."""
+    """Return the load suffix for a statistic of one cell's rows of table `cells`.
+
+    Empty if they are not at a point.
+    """
     points = cells[cells["point"].notna()]
     return _suffix(demand(*load) for load in points[["threads", "queue_depth"]].itertuples(index=False))
 
 
 def at_all(statistics: Iterable[str]) -> str:
-    """Return the load suffix for pooled values with these statistics: all their loads, each once."""
+    """Return the load suffix for pooled values: all loads of their statistics."""
     return _suffix(load for statistic in statistics for load in loads(statistic))
 
 

@@ -1,4 +1,4 @@
-"""Make the rows of the table `summary` for loops: one per cell, and one for all cells if a score is requested."""
+"""Make the rows of the table `summary` for loops: per cell, and scores."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Rule:
     """Whether the rounds belong to a repeated step, which changes the drive from round to round on purpose."""
 
     def counted(self, rounds: int) -> int:
-        """Return how many of the first `rounds` count: of repeats an odd number, so the latest one may wait."""
+        """Return how many of the first `rounds` count: of repeats an odd number."""
         return rounds if self.reached is not None or rounds < FEWEST else odd(rounds)
 
     def value(self, values: list[float], steady: str) -> dict[str, Any]:
@@ -83,7 +83,10 @@ class _Rule:
 
 @dataclass(frozen=True)
 class _Loop:
-    """One loop of one recording, with its rounds in order; uses arrays because there may be very many cells."""
+    """One loop of one recording, with its rounds in order.
+
+    Uses arrays because there may be very many cells.
+    """
 
     rows: pd.DataFrame
     rule: _Rule
@@ -102,7 +105,7 @@ class _Loop:
         return cls(rows, rule, key_of(rows), {**columns, **others}, tracked, rows["round"].nunique())
 
     def cells(self) -> Iterator[_Places]:
-        """Yield the positions of each cell's rounds that count, in the order of the cells."""
+        """Yield the positions of each cell's rounds that count."""
         codes, _ = pd.factorize(self.columns["cell_label"])
         order = np.argsort(codes, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
@@ -122,7 +125,10 @@ class _Loop:
         return _Shared(self.key, [*faults, *taint(used)], taint_reason(used), directories)
 
     def _holes(self, places: _Places) -> list[str]:
-        """Return the verdict on a cell that lacks a round of the window: its average covers another span."""
+        """Return the verdict on a cell that lacks a round of the window.
+
+        Its average covers another span.
+        """
         if self.rule.reached is None or len(set(self.columns["round"][places].tolist())) == self.rounds:
             return []
         return [INCOMPLETE_WINDOW]
@@ -238,7 +244,7 @@ def _best(loop: _Loop, places: _Places, title: str) -> Iterator[dict[str, Any]]:
 
 
 def _merit(name: str, loop: _Loop, metric: str) -> dict[str, Any]:
-    """Return the row of the figure of merit, computed for each round that all cells have."""
+    """Return the row of the figure of merit, from rounds that all cells have."""
     by_round = figure_of_merit(loop.rows, metric)
     rounds = by_round.head(loop.rule.counted(len(by_round)))
     places = np.flatnonzero(np.isin(loop.columns["round"], rounds.index))

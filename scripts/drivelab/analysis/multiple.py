@@ -34,8 +34,9 @@ def compared(cell_label: str, metric: str) -> str:
 
 
 def one_of_each(values: Iterable[tuple[str, ...]]) -> list[int]:
-    """Return the position of one value for each comparison; of twins the first in TWINS that is present.
+    """Return the position of one value for each comparison.
 
+    Of twins the first in TWINS that is present.
     Each value is a tuple that identifies it; the last two elements are its cell label and metric.
     """
     representatives: dict[tuple[str, ...], tuple[int, int]] = {}
@@ -48,8 +49,9 @@ def one_of_each(values: Iterable[tuple[str, ...]]) -> list[int]:
 
 
 def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series) -> pd.Series:
-    """Return the adjusted p-values; a value without a p-value (NaN) stays NaN and is no comparison.
+    """Return the adjusted p-values.
 
+    A value without a p-value (NaN) stays NaN and is no comparison.
     `cells` are the columns that identify cells, their labels last. The family has each comparison once. Twins are
     adjusted metric by metric: the family then has this metric of each cell, or if the cell lacks it, the next twin that
     the cell has. Values without twins are adjusted together with the first of TWINS.

@@ -1,4 +1,4 @@
-"""Compute latency between the nines: the quantiles used for quality of service, and the curve through them."""
+"""Compute latency at and between the nines: quantiles and curve."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from drivelab.analysis.latency import NINES, exceedance, percentiles_us
 
 
 def nines(bins: pd.DataFrame) -> pd.DataFrame:
-    """Return the quantiles of merged bins: quantile_pct (50, 90, 99 … 99.9999), latency_us, ios_above.
+    """Return the quantiles of merged bins.
 
+    Columns: quantile_pct (50, 90, 99 … 99.9999), latency_us, ios_above.
     `ios_above` is the number of I/Os above the quantile. With fewer than one, the quantile would be just the slowest
     I/O and has no row; the median always has a row. Raises ValueError for bins without I/O.
     """
@@ -26,8 +27,9 @@ def nines(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def between_the_nines(bins: pd.DataFrame) -> pd.DataFrame:
-    """Return the curve: quantile_pct, nines (2 for 99 %, 3 for 99.9 % …), latency_us; a row per observed latency.
+    """Return the curve: quantile_pct, nines (2 for 99 %, 3 for 99.9 % …), latency_us.
 
+    A row per observed latency.
     `nines` is the negative decimal logarithm of the share of I/Os that took longer. The slowest latency is left out: no
     I/O took longer, so it has no place on this axis. Empty for bins without I/O.
     """

@@ -1,4 +1,4 @@
-"""Choose the points MAX, MID and MIN of a demand sweep: IOPS within a response time.
+"""Choose the points MAX, MID and MIN of a demand sweep.
 
 SNIA Solid State Storage Performance Test Specification, demand intensity response time histogram (DIRTH). The sweep
 gives IOPS and mean response time for many thread counts and queue depths. MAX is the point with the highest IOPS whose

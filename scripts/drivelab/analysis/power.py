@@ -9,7 +9,7 @@ _WORDS = {"meter": "power by the meter", "drive": "power by the drive's own sens
 
 
 def with_iops_per_watt(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of table `cells` with the column `iops_per_watt`: IOPS by mean power; NaN without power.
+    """Add the column `iops_per_watt` to rows of table `cells`; NaN without power.
 
     The telemetry prefers the power meter to the drive's own sensor; it excludes host and processors.
     """
@@ -18,8 +18,9 @@ def with_iops_per_watt(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def power_words(cells: pd.DataFrame) -> str | None:
-    """Name the source of the power of these cells, for a statistic; None unless all cells have power.
+    """Name the source of the power of these cells, for a statistic.
 
+    None unless all cells have power.
     Values of different sources are not compared: a meter includes the losses of the power supply.
     """
     if cells[IOPS_PER_WATT].isna().any():

@@ -38,7 +38,10 @@ class StimulusRecovery:
 
 @dataclass(frozen=True)
 class CrossStimulus:
-    """The result of the three-part test; a recovery is None if the rate did not return."""
+    """The result of the three-part test.
+
+    A recovery is None if the rate did not return.
+    """
 
     workload: str
     stimulus: str
@@ -54,7 +57,10 @@ class CrossStimulus:
 
 
 def mean_level(before: pd.DataFrame, metric: str = RATE) -> float:
-    """Return the time average of the slices before a stimulus; raises ValueError without a slice."""
+    """Return the time average of the slices before a stimulus.
+
+    Raises ValueError without a slice.
+    """
     if before.empty:
         raise ValueError("there is no slice before the stimulus")
     return float(np.average(before[metric], weights=before["runtime_s"]))
@@ -72,7 +78,7 @@ def usual_level(before: pd.DataFrame, metric: str = RATE) -> float:
 
 
 def stimulus_recovery(after: pd.DataFrame, level: float, metric: str = RATE) -> StimulusRecovery | None:
-    """Return the first slice after a stimulus with a rate of at least `level`, or None.
+    """Return the first slice after a stimulus with at least `level`, or None.
 
     `after` are sound rows of table `cells` in order; their `round` also counts the slices that were left out.
     """
@@ -114,8 +120,9 @@ def cross_stimulus(cells: pd.DataFrame, metric: str = RATE) -> list[CrossStimulu
 
 
 def idle_recovery(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return how idle time changes bursts of I/O: a row for each wait, from the rows of one recording in `cells`.
+    """Return how idle time changes bursts of I/O: a row for each wait.
 
+    `cells` are the rows of one recording in table `cells`.
     Bursts are the cells of a loop that pauses after each. Their baseline is the settled rate of the last earlier step
     with the same workload and without pauses. Bursts without idle time before them, such as the first of a loop, are
     left out. Columns: phase_value, wait_s, bursts, mean_iops (over the counted bursts), first_iops, last_iops,
@@ -127,7 +134,7 @@ def idle_recovery(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_idle_time(cells: pd.DataFrame) -> pd.Series:
-    """Return for each row of table `cells` whether it is a burst of a phase with pauses, but without one before it.
+    """Flag the rows of table `cells` that are bursts without a pause before them.
 
     The first burst directly follows the step before, so it does not measure idle time.
     """

@@ -1,4 +1,4 @@
-"""Evaluate repeated runs: how well they agree, how many are needed, which value to report.
+"""Evaluate repeated runs: agreement, number needed, value to report.
 
 Solidigm Performance Evaluation Guide (August 2022), sections 4.1 and 4.2: report the median of an odd number of warm
 runs, at least three. If the relative standard error is above 5 %, do more runs. If more than seven are needed, discard
@@ -31,7 +31,7 @@ class NextAction:
 
 
 def relative_standard_error_pct(values: Sequence[float]) -> float:
-    """Return |s / (mean * sqrt(N))| in percent, with the sample standard deviation s (N - 1).
+    """Return |s / (mean * sqrt(N))| in percent; s is the sample deviation (N - 1).
 
     Raises ValueError for fewer than two values, for values that are not finite and for a mean of zero.
     """

@@ -14,8 +14,9 @@ factors (ours). A slightly slower drive or one long pause causes only one of bot
 
 
 def in_flight(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, dict[str, float | int | None]]:
-    """Return {"replay": {most, mean}, "trace": {most, mean}}: requests in flight, None if times are not known.
+    """Return {"replay": {most, mean}, "trace": {most, mean}}: requests in flight.
 
+    Values are None if times are not known.
     All operations count. The mean covers the time with at least one request in flight, because a replay may shorten
     pauses. A request that never completed is in flight to the end (`last_ns`: see replay_requests.ended_ns); a request
     that never completed in the trace is left out. Columns: issue_ns, complete_ns, trace_queue_ns, trace_latency_ns.
@@ -28,7 +29,10 @@ def in_flight(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str,
 
 
 def overloaded(depth: dict[str, dict[str, float | int | None]]) -> bool:
-    """Say whether far more requests were in flight than in the trace; False if either is not known."""
+    """Say whether far more requests were in flight than in the trace.
+
+    False if either is not known.
+    """
     now, then = depth["replay"], depth["trace"]
     if now["most"] is None or then["most"] is None or now["mean"] is None or then["mean"] is None:
         return False

@@ -1,4 +1,4 @@
-"""Measure how well a replay kept its schedule: issue times, order, bursts, duration."""
+"""Measure how well a replay kept its schedule: times, order, bursts, duration."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ WAITED = {"host": "", "depth": "depth", "dependency": "dependency"}
 
 
 def issue_errors_us(requests: pd.DataFrame) -> Floats:
-    """Return issue time minus deadline for each request with both, in schedule order; shape (n,).
+    """Return issue time minus deadline for each request with both, in schedule order.
 
+    Shape (n,).
     Columns: deadline_ns, issue_ns.
     """
     errors = (times_ns(requests, "issue_ns") - times_ns(requests, "deadline_ns")) / 1000
@@ -34,7 +35,10 @@ def issue_errors_us(requests: pd.DataFrame) -> Floats:
 
 
 def issue_error_summary(errors_us: Floats) -> dict[str, float | None] | None:
-    """Return the distribution of issue errors of shape (n,) and the share within CLOSE_US; None without any."""
+    """Return the distribution of issue errors and the share within CLOSE_US.
+
+    `errors_us` has shape (n,); None without errors.
+    """
     if not errors_us.size:
         return None
     errors = distribution(errors_us, ISSUE_PERCENTS)
@@ -43,7 +47,7 @@ def issue_error_summary(errors_us: Floats) -> dict[str, float | None] | None:
 
 
 def lateness_by(requests: pd.DataFrame) -> dict[str, dict[str, Any]] | None:
-    """Return the requests and their lateness in us, by cause: queue depth, a dependency, or the host.
+    """Return requests and lateness in us by cause: depth, dependency or host.
 
     `requests` counts all issued requests of a cause. Requests of `host` were delayed only by the host itself, if at
     all. None for a schedule without deadlines. Columns: deadline_ns, issue_ns, waited.
@@ -62,8 +66,9 @@ def lateness_by(requests: pd.DataFrame) -> dict[str, dict[str, Any]] | None:
 
 
 def order_inversions(issue_ns: Floats, excused: Flags) -> int | None:
-    """Count requests issued before one that the schedule has earlier; None if no issue time is known.
+    """Count requests issued before one that the schedule has earlier.
 
+    None if no issue time is known.
     Both arrays have shape (rows,) in schedule order; requests not issued are NaN. Later requests may overtake a request
     that is `excused`: it was parked while it waited for its dependency. An excused request that itself overtakes an
     earlier request that was not parked does count. Requests issued at the same time are in order.
@@ -82,8 +87,9 @@ def parked(requests: pd.DataFrame) -> Flags:
 
 
 def bursts(requests: pd.DataFrame) -> dict[str, Any] | None:
-    """Return how well bursts were kept: BURST_REQUESTS or more requests due within BURST_NS of the first.
+    """Return how well bursts were kept.
 
+    A burst is BURST_REQUESTS or more requests due within BURST_NS of the first.
     `planned` and `kept` count bursts, `requests` the requests in them, `largest` those of the largest burst;
     `spread_us` is the distribution of the time from first to last issue of a burst. A burst with a request that was not
     issued is not kept. Requests that waited for a dependency belong to no burst. None for schedules without deadlines.
@@ -121,8 +127,9 @@ def _groups(deadline_ns: Floats) -> Iterator[tuple[int, int]]:
 
 
 def span_ratio(issue_ns: Floats, planned_ns: Floats) -> tuple[float | None, float | None, float | None]:
-    """Return the span of the issues in s, the planned span of the same requests in s, and their ratio.
+    """Return the span of the issues, the planned span (both in s), and their ratio.
 
+    The planned span and the ratio are of the requests that were issued.
     Both arrays have shape (rows,), NaN where not known; a span is from the smallest to the largest time. A span is None
     without times; the ratio is also None if the plan has all requests at one time.
     """

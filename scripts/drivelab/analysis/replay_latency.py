@@ -16,7 +16,7 @@ COLUMNS = ("operation", "source", "latency_ns", "count")
 
 
 def latency_bins(requests: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of COLUMNS, ascending: the requests per latency bin, in the replay and in the trace.
+    """Count requests per latency bin, in replay and trace: rows of COLUMNS.
 
     `source` is "replay" or "trace"; `latency_ns` is the middle of a bin of fio. Only requests that completed in the
     replay count, and for the trace only those with a known latency (replay_requests.trace_latencies_us).
@@ -34,8 +34,9 @@ def latency_bins(requests: pd.DataFrame) -> pd.DataFrame:
 
 
 def issue_error_bins(requests: pd.DataFrame) -> pd.DataFrame:
-    """Return columns error_ns (middle of a bin of fio) and count, ascending; empty without deadlines.
+    """Return columns error_ns (middle of a bin of fio) and count, ascending.
 
+    Empty without deadlines.
     A request issued before its deadline counts as 0; no engine should do that. Columns: deadline_ns, issue_ns.
     """
     return pd.DataFrame(_bins(issue_errors_us(requests)), columns=["error_ns", "count"])

@@ -42,8 +42,9 @@ class Matches:
 
 
 def match(planned: Extents, captured: Extents, strange: npt.NDArray[np.bool_] | None = None) -> Matches:
-    """Match the k-th planned to the k-th captured request of the same operation, offset and length.
+    """Match the k-th planned to the k-th captured request of the same extent.
 
+    The same extent means equal operation, offset and length.
     A remaining planned request is matched to adjoining captured requests of its operation that cover it exactly: the
     kernel submits a long request in parts. Captured requests flagged in `strange`, shape (captured,), match nothing.
     """
@@ -71,8 +72,9 @@ def match(planned: Extents, captured: Extents, strange: npt.NDArray[np.bool_] | 
 
 
 def surplus(issued_ns: npt.NDArray[np.float64], captured_ns: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Return which captured requests are surplus, if more were captured than issued; shape (captured,).
+    """Return which captured requests are surplus, if more were captured than issued.
 
+    Shape (captured,).
     All requests are of one kind; both arrays are ascending and on one clock. Surplus are requests that come before the
     next issue, and those left at the end.
     """
@@ -90,7 +92,10 @@ _FIELDS = ("operation", "offset_bytes", "length_bytes")
 
 
 def _numbered(group: Ints) -> Ints:
-    """Return one number for each pair of group and position in the group; `group` is ascending."""
+    """Return one number for each pair of group and position in the group.
+
+    `group` is ascending.
+    """
     if not group.size:
         return group
     starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))

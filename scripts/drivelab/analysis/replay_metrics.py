@@ -34,14 +34,20 @@ SCORE_FORMULA = "score = sqrt(bandwidth in MiB/s * 1 000 000 / average access ti
 
 
 def score(bandwidth_mib_s: float | None, access_time_us: float | None) -> float | None:
-    """Return the geometric mean of bandwidth in MiB/s and 1/access time in 1/s; None if one is missing or zero."""
+    """Return the geometric mean of bandwidth in MiB/s and 1/access time in 1/s.
+
+    None if one is missing or zero.
+    """
     if not bandwidth_mib_s or not access_time_us:
         return None
     return math.sqrt(bandwidth_mib_s * 1e6 / access_time_us)
 
 
 def busy_ns(begin_ns: Floats, end_ns: Floats) -> float:
-    """Return the length of the union of the intervals [begin, end): shape (n,), in any order, without NaN."""
+    """Return the length of the union of the intervals [begin, end).
+
+    Both arrays have shape (n,), in any order, without NaN.
+    """
     if not begin_ns.size:
         return 0.0
     if (begin_ns[1:] < begin_ns[:-1]).any():
@@ -54,8 +60,9 @@ def busy_ns(begin_ns: Floats, end_ns: Floats) -> float:
 
 
 def service(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, Any]:
-    """Return how the drive served the reads and writes of a replay; a value without data is None.
+    """Return how the drive served the reads and writes of a replay.
 
+    A value without data is None.
     Busy time covers all issued requests: a request that never completed kept the drive busy to the end (`last_ns`: see
     replay_requests.ended_ns). Bytes and access times cover requests that completed without an error.
     Columns: operation, length_bytes, issue_ns, complete_ns, error.
@@ -86,7 +93,7 @@ def service(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, A
 
 
 def compare_with_trace(requests: pd.DataFrame) -> dict[str, Any]:
-    """Return the latency of the reads and writes, and that of the same requests in the trace.
+    """Compare the latency of reads and writes with that in the trace.
 
     Latency in the trace is from queueing to completion. A write with a preflush counts from the issue of its flush, in
     the replay as in the trace. `faster_pct` is the share of requests that were faster than in the trace;

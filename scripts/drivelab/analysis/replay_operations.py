@@ -1,4 +1,4 @@
-"""Count the requests of a replay by operation: planned, issued, completed, failed."""
+"""Count the requests of a replay by operation and stage."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def operations(requests: pd.DataFrame) -> pd.DataFrame:
 
 
 def counts(operation_rows: pd.DataFrame, stage: str) -> dict[str, dict[str, int]]:
-    """Return {operation: {requests, bytes}} of a stage (one of STAGES) from the result of `operations`."""
+    """Return {operation: {requests, bytes}} of a stage (one of STAGES).
+
+    `operation_rows` is the result of `operations`.
+    """
     return {
         row["operation"]: {"requests": int(row[f"{stage}_requests"]), "bytes": int(row[f"{stage}_bytes"])}
         for row in operation_rows.to_dict("records")

@@ -39,7 +39,10 @@ class _Axis:
         return np.minimum(times / self.width_ns, self.count - 1).astype(np.int32)
 
     def sums(self, times: Floats, weights: Floats | None = None) -> Floats:
-        """Return the count, or the sum of weights, in each interval; times that are NaN are left out."""
+        """Return the count, or the sum of weights, in each interval.
+
+        Times that are NaN are left out.
+        """
         summed = np.zeros(self.count)
         for first in range(0, len(times), BATCH_ROWS):
             part = slice(first, first + BATCH_ROWS)
@@ -49,7 +52,10 @@ class _Axis:
         return summed
 
     def mean_depth(self, begin: Floats, end: Floats) -> Floats:
-        """Return the mean number of open requests [begin, end) in each interval; times beyond the axis are cut off."""
+        """Return the mean number of open requests [begin, end) in each interval.
+
+        Times beyond the axis are cut off.
+        """
         begin, end = (np.minimum(times, self.edges_ns[-1]) for times in (begin, end))
         balance, partial = np.zeros(self.count), np.zeros(self.count)
         for times, sign in ((begin, 1), (end, -1)):
@@ -63,8 +69,9 @@ class _Axis:
 
 
 def over_time(requests: pd.DataFrame, intervals: int = INTERVALS) -> pd.DataFrame:
-    """Return rows of COLUMNS for equal intervals from the start to the last issue, deadline or completion.
+    """Return the course of a replay in equal intervals: rows of COLUMNS.
 
+    The intervals span from the start to the last issue, deadline or completion.
     Planned requests count in the interval of their deadline, issued requests in that of their issue. Latencies and
     issue errors are of requests issued in the interval. Bytes, bandwidth and IOPS cover reads and writes; requests and
     depths cover all operations. `planned_depth` assumes that each request is issued at its deadline and takes as long

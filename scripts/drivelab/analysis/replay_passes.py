@@ -1,4 +1,4 @@
-"""Summarise passes over sets of traces as PCMark 10's storage benchmarks do (source: see replay_metrics)."""
+"""Summarise passes over sets of traces as PCMark 10 does (see replay_metrics)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ COLUMNS = (
 
 
 def passes(replays: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of COLUMNS from the table `replays`: one for each pass over all traces of a step, in table order.
+    """Return a row of COLUMNS for each pass over all traces of a step.
 
+    `replays` is the table of that name; passes are in its order.
     Bandwidth is all bytes divided by the sum of the busy times, access time the mean over all reads and writes, the
     score follows from both. They are null if a replay of the pass is partial or lacks them: the rest of the set is
     another workload. A pass is counted, or warm, if all its replays are.
@@ -35,8 +36,9 @@ def passes(replays: pd.DataFrame) -> pd.DataFrame:
 
 
 def pass_metrics(replays: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """Return the metrics of a pass from those of its replays: `reads_and_writes`, `bytes`, and those of a report.
+    """Return the metrics of a pass from those of its replays.
 
+    A replay has `reads_and_writes`, `bytes`, and the metrics of a report.
     If the engine reports no busy time, the bandwidth uses the time that the engine's own bandwidth uses, and there is
     no score.
     """

@@ -45,8 +45,9 @@ def answered(requests: pd.DataFrame) -> Flags:
 
 
 def ended_ns(requests: pd.DataFrame, last_ns: float | None = None) -> Floats:
-    """Return when each issued request ended, NaN for requests not issued; shape (rows,).
+    """Return when each issued request ended, NaN for requests not issued.
 
+    Shape (rows,).
     A request that never completed was in flight to the end of the replay: `last_ns` (the engine's last sign of life),
     or the last issue or completion if that is later. Columns: issue_ns, complete_ns.
     """
@@ -64,22 +65,23 @@ def completed(requests: pd.DataFrame) -> Flags:
 
 
 def latencies_us(requests: pd.DataFrame) -> Floats:
-    """Return the time from issue to completion, NaN for requests that did not complete; shape (rows,)."""
+    """Return the time from issue to completion, else NaN; shape (rows,)."""
     taken = times_ns(requests, "complete_ns") - times_ns(requests, "issue_ns")
     taken /= 1000
     return taken
 
 
 def behind_preflush(requests: pd.DataFrame) -> Flags:
-    """Return which requests are writes whose preflush is the request just before them; shape (rows,)."""
+    """Return which requests are writes right after their preflush; shape (rows,)."""
     flags = np.zeros(len(requests), np.bool_)
     flags[1:] = requests["preflush"].to_numpy(np.bool_)[:-1]
     return flags
 
 
 def trace_latencies_us(requests: pd.DataFrame) -> Floats:
-    """Return the time from queueing to completion in the trace, NaN if unknown; shape (rows,).
+    """Return the time from queueing to completion in the trace, NaN if unknown.
 
+    Shape (rows,).
     Also NaN for a write with a preflush: it is two requests here, and the trace has only the time of both together.
     """
     taken = times_ns(requests, "trace_latency_ns") / 1000
@@ -93,8 +95,9 @@ def percentile_name(percent: float) -> str:
 
 
 def percentiles(ordered: npt.NDArray[np.float64], percents: Sequence[float]) -> list[float | None]:
-    """Return the percentiles of `ordered` (ascending, shape (n,)) by nearest rank, so each is a measured value.
+    """Return percentiles of `ordered` (ascending, shape (n,)) by nearest rank.
 
+    Each is a measured value.
     A percentile needs at least one value above it, else it is None: 99 % needs 100 values, 99.999 % needs 100 000.
     """
     return [_nearest_rank(ordered, round(1000 * percent)) for percent in percents]
@@ -108,8 +111,9 @@ def _nearest_rank(ordered: npt.NDArray[np.float64], thousandths: int) -> float |
 
 
 def distribution(values: npt.NDArray[np.float64], percents: Sequence[float] = PERCENTS) -> dict[str, float | None]:
-    """Return mean, percentiles by name, and max of `values`, shape (n,), without NaN; None for no values.
+    """Return mean, percentiles by name, and max of `values`, shape (n,), without NaN.
 
+    None for no values.
     Sorts `values` in place to save memory, as there may be many.
     """
     values.sort()

@@ -1,4 +1,7 @@
-"""Summarise reads and writes of a replay by I/O stream (SNIA Real World Storage Workload PTS) and by process."""
+"""Summarise reads and writes of a replay by I/O stream and by process.
+
+Streams: SNIA Real World Storage Workload PTS.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +43,9 @@ _FLOATS = ("share_pct", "access_time_us", "p99_latency_us", "trace_access_time_u
 
 
 def streams(requests: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of COLUMNS, most frequent first: `stream_kind` is "stream" (`RND 4KiB W`), then "process".
+    """Return rows of COLUMNS: streams (`RND 4KiB W`), then processes.
 
+    `stream_kind` is "stream" or "process"; within each, the most frequent come first.
     Only completed reads and writes count. Whether one is sequential follows from all planned ones, at their offsets on
     the replayed drive. `share_pct` is the share of requests. Columns: operation, offset_bytes, length_bytes, process,
     preflush, issue_ns, complete_ns, error, trace_latency_ns.
@@ -59,8 +63,9 @@ def streams(requests: pd.DataFrame) -> pd.DataFrame:
 
 
 def sequential(requests: pd.DataFrame) -> Flags:
-    """Return whether each read or write continues a recent one of its direction (trace.statistics.sequence).
+    """Return whether each read or write continues a recent one of its direction.
 
+    The rule is in trace.statistics.sequence.
     Shape (rows,). Columns: operation, offset_bytes, length_bytes.
     """
     codes, follow = operation_codes(requests), Sequence()
@@ -108,7 +113,10 @@ def _name(kind: int) -> str:
 
 
 def _ranked(values: npt.NDArray[np.integer[Any]]) -> tuple[Codes, list[int]]:
-    """Return the frequency rank of each value, SHOWN for all rarer ones; and the values, most frequent first."""
+    """Return the frequency rank of each value, SHOWN for all rarer ones.
+
+    And the values, most frequent first.
+    """
     codes, kinds = pd.factorize(values)
     frequent = np.argsort(-np.bincount(codes, minlength=len(kinds)), kind="stable")
     rank = np.empty(len(kinds), np.int64)
@@ -117,7 +125,10 @@ def _ranked(values: npt.NDArray[np.integer[Any]]) -> tuple[Codes, list[int]]:
 
 
 def _rows(stream_kind: str, ranks: Codes, names: list[str], served: _Served) -> Iterator[dict[str, Any]]:
-    """Yield a row for each of the SHOWN most frequent streams, and one for all others; `names` are by rank."""
+    """Yield a row for each of the SHOWN most frequent streams, and one for others.
+
+    `names` are by rank.
+    """
     labels = [*names[:SHOWN], OTHERS] if len(names) > SHOWN else names
     for rank, label in enumerate(labels):
         yield {"stream_kind": stream_kind, "stream": label, **served.facts(np.flatnonzero(ranks == rank))}

@@ -1,4 +1,4 @@
-"""Make the rows of the table `summary` for replays: one per trace, set of traces, and phase of a test."""
+"""Make the rows of the table `summary` for replays: traces, sets, phases."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _ASAP_METRICS = ("duration_s",)
 
 
 def replay_rows(replays: pd.DataFrame, passes: pd.DataFrame, rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
-    """Yield the summary rows of replays, those of sets first, from the tables `replays` and `replay_passes`.
+    """Yield the summary rows of replays, those of sets first.
 
+    `replays` and `passes` are the tables `replays` and `replay_passes`.
     * A trace or set of traces: the median of its counted runs. All runs count where the protocol asks for a number of
       passes; an odd number counts where repeats run until they agree.
     * A phase: the median of all its passes, with their spread. The drive is meant to change from pass to pass, so the
@@ -107,7 +108,10 @@ def _repeats(
 
 
 def _samples(runs: pd.DataFrame, values: list[float]) -> dict[str, Any]:
-    """Return the sample columns; the evidence is the recording, as rows of sets do not name the replays' folders."""
+    """Return the sample columns.
+
+    The evidence is the recording, as rows of sets do not name the replays' folders.
+    """
     return {"samples": values, "scope": "runs", "centre": MEDIAN, "evidence": [str(runs["recording"].iloc[0])]}
 
 

@@ -60,7 +60,7 @@ class Cliff:
 
 
 def saturated_slices(slices: pd.DataFrame, last_share: float = LAST_SHARE, whole: int | None = None) -> pd.DataFrame:
-    """Return the last `last_share` of the slices, at least five, or all if there are fewer.
+    """Return the last `last_share` of the slices, at least five if there are.
 
     `whole` is the number of slices of the whole soak if `slices` is only its end.
     """
@@ -68,13 +68,17 @@ def saturated_slices(slices: pd.DataFrame, last_share: float = LAST_SHARE, whole
 
 
 def post_saturation(slices: pd.DataFrame, metric: str, last_share: float = LAST_SHARE) -> Level:
-    """Return the level of `metric` over the saturated slices, steady or not; arguments and errors: see `level`."""
+    """Return the level of `metric` over the saturated slices, steady or not.
+
+    Arguments and errors: see `level`.
+    """
     return level(saturated_slices(slices, last_share), metric)
 
 
 def level(window: pd.DataFrame, metric: str) -> Level:
-    """Return the level of `metric` (iops, bandwidth_mib_s, mean_latency_us) over `window`, rows of `cells` in order.
+    """Return the level of a metric over the slices of a window.
 
+    `metric` is iops, bandwidth_mib_s or mean_latency_us; `window` has rows of `cells` in order.
     Rates are averaged over time, latency over I/Os: each slice is weighted by its runtime or its I/Os. Raises
     ValueError without any slice, or without any I/O for a latency.
     """
@@ -95,7 +99,7 @@ def level(window: pd.DataFrame, metric: str) -> Level:
 
 
 def find_cliff(slices: pd.DataFrame, capacity_bytes: int, least_drop: float = LEAST_DROP) -> Cliff | None:
-    """Return the cliff of a soak, or None if IOPS do not fall by `least_drop` permanently.
+    """Return the cliff of a soak: a permanent fall of IOPS by `least_drop`, or None.
 
     `slices` are rows of `cells` in order. The fall at a cut is the mean log IOPS of the slices before it, less the
     highest mean of equally many slices anywhere after it. So a fall that recovers does not count. A level that comes
@@ -125,7 +129,10 @@ def find_cliff(slices: pd.DataFrame, capacity_bytes: int, least_drop: float = LE
 
 
 def _first_fall(course: npt.NDArray[np.float64], least: float) -> int | None:
-    """Return the number of slices before the first permanent fall of `course` by `least`, at the finest scale."""
+    """Return the number of slices before the first permanent fall by `least`.
+
+    The finest scale that has one decides.
+    """
     if len(course) <= LASTING:
         return None
     scatter = float(np.median(np.abs(np.diff(course)))) / (0.6745 * np.sqrt(2))  # of one slice, for normal scatter
@@ -172,7 +179,10 @@ def _is_permanent(course: npt.NDArray[np.float64], cut: int, middle: float) -> b
 
 
 def _longest(flags: npt.NDArray[np.bool_]) -> int:
-    """Return the length of the longest stretch with more than two thirds True; single slices do not break it (ours)."""
+    """Return the length of the longest stretch with more than two thirds True.
+
+    Single slices do not break it (ours).
+    """
     excess = np.r_[0, np.cumsum(np.where(flags, 1, -2))]
     # the excess of such a stretch is larger at its end than at its begin; the longest begins at the first lower excess
     first = np.searchsorted(-np.minimum.accumulate(excess), -excess, side="right")

@@ -1,4 +1,4 @@
-"""Make the table `saturation`: the cliff and final level of each soak that saturates a drive."""
+"""Make the table `saturation`: cliff and final level of saturating soaks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _NO_CLIFF = dict.fromkeys(("cliff_time_s", "cliff_bytes", "cliff_drive_fills", "
 
 
 def saturation_table(cells: pd.DataFrame, capacities: Mapping[str, int]) -> pd.DataFrame:
-    """Make table `saturation` from table `cells` of any recordings; `capacities` are in bytes by drive.
+    """Make table `saturation` from table `cells` of any recordings.
 
+    `capacities` are in bytes by drive.
     `saturating` chooses the soaks, `counted_slices` the slices of the final level. Successive soaks of one workload are
     one soak. Bytes written count from the end of conditioning. Unsound slices are excluded. Raises ValueError for a
     drive without a capacity.
@@ -37,7 +38,7 @@ def saturation_table(cells: pd.DataFrame, capacities: Mapping[str, int]) -> pd.D
 
 
 def drifts(counted: pd.DataFrame) -> bool:
-    """Say whether the IOPS of the slices that count still drift, by at least the detector's threshold.
+    """Say whether the IOPS of the slices that count drift by LEAST_DRIFT_PCT.
 
     The PTS limits allow this: a window of five can meet them and still fall from slice to slice.
     """
@@ -84,7 +85,10 @@ def _row(soak: pd.DataFrame, capacities: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _course(counted: pd.DataFrame, average: float) -> dict[str, float | None]:
-    """Return variation and drift of the slices that count in percent of their average; None for one slice or no I/O."""
+    """Return variation and drift of the slices in percent of their average.
+
+    None for one slice or no I/O.
+    """
     iops = counted["iops"].to_numpy(dtype=float)
     if len(iops) < 2 or not average > 0:
         return {"level_variation_pct": None, "level_drift_pct": None}

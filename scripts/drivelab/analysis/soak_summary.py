@@ -1,4 +1,4 @@
-"""Make the rows of the table `summary` for soaks: averages over the slices that count, and tail latency."""
+"""Make the rows of the table `summary` for soaks: averages and tail latency."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _spread(average: Level) -> dict[str, Any]:
 
 
 def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield metric, value and spread of each percentile with at least one I/O above it.
+    """Yield metric, value and spread of percentiles with an I/O above them.
 
     With fewer, the percentile would be the slowest I/O. The interval is for the percentile of the merged bins, from
     resamples of the parts.
@@ -110,8 +110,9 @@ def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str,
 
 
 def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
-    """Return latencies in us, shape (n,) ascending, and their counts, shape (parts, n), for parts with I/O.
+    """Return latencies in us, shape (n,), and their counts, shape (parts, n).
 
+    Latencies are ascending; parts without I/O are left out.
     The slices are of one recording, and of one direction if they have one.
     """
     recording, direction = slices["recording"].iloc[0], slices["direction"].iloc[0]
@@ -138,7 +139,7 @@ def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
 
 
 def _percentiles_us(latency_us: _Floats, counts: _Counts) -> _Floats:
-    """Return the percentiles of `_TAIL` for each row of `counts`, shape (rows, percentiles).
+    """Return the percentiles of `_TAIL`, shape (rows of counts, percentiles).
 
     The rule is that of `drivelab.analysis.latency.percentiles_us`.
     """

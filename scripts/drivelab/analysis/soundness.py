@@ -1,4 +1,4 @@
-"""Decide which cells are sound: invalid measurements are excluded from averages, windows and percentiles."""
+"""Decide which cells are sound: invalid measurements are excluded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ _PLACE = ["recording", "step", "kind", "round", "cell"]
 
 
 def because(fault: str, words: str) -> str:
-    """Return a text for the column `unsound`; raises ValueError for a fault that is not in FAULTS."""
+    """Return a text for the column `unsound`.
+
+    Raises ValueError for a fault that is not in FAULTS.
+    """
     if fault not in FAULTS:
         raise ValueError(f"unknown fault '{fault}'; use one of {', '.join(FAULTS)}")
     return f"{fault}: {words}"
@@ -57,14 +60,17 @@ def split(reason: str) -> tuple[str, str]:
 
 
 def sound(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the sound rows of table `cells`; all rows if there is no column `unsound`."""
+    """Return the sound rows of table `cells`.
+
+    All rows if there is no column `unsound`.
+    """
     if "unsound" not in cells.columns or cells["unsound"].isna().all():
         return cells
     return cells[cells["unsound"].isna()].reset_index(drop=True)
 
 
 def unsound_cells(cells: pd.DataFrame, latency_bins: pd.DataFrame | None = None) -> pd.Series:
-    """Return for each row of table `cells` why it is excluded, "fault: words", or None.
+    """Return why each row of table `cells` is excluded, "fault: words", or None.
 
     A reason already in the column `unsound` stays, except that a fault in the numbers replaces "damaged evidence". A
     slice of a soak may have no I/O, because a drive may hang; a cell of a loop may not. A duplicated row counts once.
@@ -91,8 +97,9 @@ def unsound_cells(cells: pd.DataFrame, latency_bins: pd.DataFrame | None = None)
 
 
 def missing_cells(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the missing cells of loops and slices of soaks: recording, step, kind, round, cell.
+    """Return the missing cells of loops and slices of soaks.
 
+    Columns: recording, step, kind, round, cell.
     The rounds of a step run from 1 to the last one, and each must have every cell that any of them has. Unsound rows
     are not missing.
     """

@@ -1,4 +1,4 @@
-"""Compute the scatter of the samples of a value: median absolute deviation and bootstrap confidence interval.
+"""Compute the median absolute deviation and bootstrap interval of samples.
 
 The interval is the percentile bootstrap (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3).
 For few samples, all possible resamples are enumerated with their probabilities. This is the limit of random drawing,
@@ -34,7 +34,7 @@ _AT_A_TIME = 4_000_000
 
 
 def with_spread(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the columns `mad`, `interval_low` and `interval_high` to rows of table `summary`.
+    """Add `mad`, `interval_low` and `interval_high` to rows of table `summary`.
 
     `samples` has the samples of each value. `centre` says which statistic of them the value is: MEAN, MEDIAN, or None
     for another one; with None the interval of the row stays, or is null.
@@ -56,7 +56,10 @@ def with_spread(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def interval(samples: Floats, centre: str, confidence: float = CONFIDENCE) -> tuple[Floats, Floats]:
-    """Return the bootstrap confidence interval of the mean or median of each row of `samples`, shape (rows, n)."""
+    """Return the bootstrap interval of the mean or median of each row.
+
+    `samples` has shape (rows, n).
+    """
     count = samples.shape[1]
     if centre == MEDIAN and count % 2:
         return _odd_median_interval(samples, confidence)
@@ -67,14 +70,17 @@ def interval(samples: Floats, centre: str, confidence: float = CONFIDENCE) -> tu
 
 
 def interval_of(values: Floats, probabilities: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the confidence interval of a statistic from its values in the resamples of `resamples`."""
+    """Return the interval of a statistic from its values in `resamples`."""
     low, high = _quantiles(values[:, None], probabilities, confidence)
     return float(low[0]), float(high[0])
 
 
 @cache
 def resamples(count: int) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return all resamples of `count` samples: how often each has each sample, and its probability."""
+    """Return all resamples of `count` samples: sample counts and probability.
+
+    The counts say how often a resample has each sample, shape (resamples, count).
+    """
     counters = [Counter(resample) for resample in itertools.combinations_with_replacement(range(count), count)]
     counts = np.array([[counter[place] for place in range(count)] for counter in counters], dtype=np.int64)
     ways = [math.factorial(count) / math.prod(math.factorial(n) for n in row) for row in counts.tolist()]
@@ -82,7 +88,10 @@ def resamples(count: int) -> tuple[npt.NDArray[np.int64], Floats]:
 
 
 def _median_weights(counts: npt.NDArray[np.int64]) -> Floats:
-    """Return the weight of each ascending sample in the median of each resample; shape (resamples, samples)."""
+    """Return the weight of each ascending sample in the median of each resample.
+
+    Shape (resamples, samples).
+    """
     number = counts.shape[1]
     reached = counts.cumsum(axis=1)
     weights = np.zeros(counts.shape)
@@ -133,7 +142,10 @@ def _drawn(samples: Floats, centre: str, confidence: float) -> tuple[Floats, Flo
 
 
 def _quantiles(values: Floats, probabilities: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Return both ends of the interval for each column of `values`, whose rows have these probabilities."""
+    """Return both ends of the interval for each column of `values`.
+
+    `probabilities` are those of its rows.
+    """
     order = np.argsort(values, axis=0)
     reached = probabilities[order].cumsum(axis=0)
     ends = []

@@ -25,7 +25,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class SteadyState:
-    """The determination for one variable; excursions, average and intercept are in the unit of the values."""
+    """The determination for one variable.
+
+    Excursions, average and intercept are in the unit of the values.
+    """
 
     average: float
     allowed_data_excursion: float
@@ -61,7 +64,7 @@ def determine(
     slope_excursion: float = SLOPE_EXCURSION,
     first_round: int = 1,
 ) -> SteadyState:
-    """Determine whether the last `window` of `values`, one value per round, are steady.
+    """Determine whether the last `window` values, one per round, are steady.
 
     `first_round` is the round number of `values[0]`; excursions are fractions of the average. Fewer values than
     `window` are not steady; the numbers then describe the existing rounds (a single round has no slope). Raises
@@ -97,8 +100,9 @@ def determine(
 
 
 def is_steady(history: Mapping[str, Sequence[float]], criterion: Mapping[str, Any], not_before: int = 1) -> bool:
-    """Say whether every variable is steady over the last window, which may begin at round `not_before` or later.
+    """Say whether every variable is steady over the last window.
 
+    The window must begin at round `not_before` or later.
     `history` has a value for each round from 1; `criterion` has `window`, `data_excursion` and `slope_excursion`, as in
     a plan; `not_before` is the first round after an interruption. Raises ValueError as `determine` does, and if the
     variables have different numbers of rounds.
@@ -112,8 +116,9 @@ def is_steady(history: Mapping[str, Sequence[float]], criterion: Mapping[str, An
 def find_window(
     values_by_variable: Mapping[str, Sequence[float]], criterion: Mapping[str, Any], not_before: int = 1
 ) -> Window:
-    """Return the first window in which all variables are steady, else the last one, marked as not reached.
+    """Return the first window in which all variables are steady.
 
+    Without one, return the last window, marked as not reached.
     Arguments and errors: see `is_steady`.
     """
     rounds = _rounds(values_by_variable)

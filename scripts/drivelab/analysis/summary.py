@@ -1,4 +1,4 @@
-"""Make the table `summary`: a value and verdict for each drive, measurement, cell and metric."""
+"""Make the table `summary`: a value and verdict per drive, cell and metric."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def summary_table(
     scores: Mapping[str, Mapping[str, str]] | None = None,
     application_runs: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Make table `summary` from the tables `cells`, `steady_state`, `replays` and `replay_passes` of any recordings.
+    """Make table `summary` of any recordings from their tables.
 
     `soak_bins` are the rows of soaks in the table `latency_bins`: recording, step, round, direction, latency_ns, count;
     without them soaks have no percentiles. `scores` has the `analysis` key of each measurement's protocol, by

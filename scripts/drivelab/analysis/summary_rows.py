@@ -1,4 +1,4 @@
-"""Build the parts common to all rows of the table `summary`: key, name, kind, verdict, taint."""
+"""Build the common parts of rows of the table `summary`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from drivelab.tables.schemas import KEY
 
 
 def row(key: dict[str, Any], label: str, metric: str, **value: Any) -> dict[str, Any]:
-    """Return a row of the table; `key` is from `key_of`, `value` has all columns of the value.
+    """Return a row of the table.
 
+    `key` is from `key_of`, `value` has all columns of the value.
     `centre` in `value` says which statistic of its `samples` the value is, see `spread`.
     """
     return {**key, "cell_label": label, "metric": metric, "kind": KINDS[metric], "unit": UNITS[metric], **value}
@@ -32,19 +33,22 @@ def odd(count: int) -> int:
 
 
 def rse_verdict(rse_pct: float | None, threshold_pct: float) -> str:
-    """Return the verdict on repeats; without a relative standard error they are too few."""
+    """Return the verdict on repeats.
+
+    Without a relative standard error they are too few.
+    """
     if rse_pct is None:
         return TOO_FEW_RUNS
     return RSE_OK if rse_pct <= threshold_pct else RSE_TOO_HIGH
 
 
 def gravest(verdicts: list[str]) -> str:
-    """Return the gravest of several verdicts on a value, or the first if none is a fault."""
+    """Return the gravest of several verdicts, or the first if none is a fault."""
     return next((fault for fault in FAULTS if fault in verdicts), verdicts[0])
 
 
 def evidence(recording: str, directories: Iterable[str]) -> list[str]:
-    """Return the paths of the cells that a value is computed from, each once, in order."""
+    """Return the paths of the cells behind a value, each once, in order."""
     return [f"{recording}/{directory}" for directory in dict.fromkeys(directories)]
 
 

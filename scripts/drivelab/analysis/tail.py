@@ -1,4 +1,7 @@
-"""Compute how much the slowest I/Os contribute to all latency: one in ten thousand may be a tenth of it."""
+"""Compute how much the slowest I/Os contribute to all latency.
+
+One I/O in ten thousand may contribute a tenth.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from drivelab.analysis.latency import merge_bins
 
 
 def tail_contribution(bins: pd.DataFrame) -> pd.DataFrame:
-    """Return what lies above each observed latency: percentile, share_of_ios, share_of_time (1 falling to 0).
+    """Return what lies above each observed latency.
 
+    Columns: percentile, share_of_ios, share_of_time (1 falling to 0).
     `bins` have latency_ns and count. `percentile` (percent) is the share of I/Os that took no longer; `share_of_ios` is
     the share that took longer, and `share_of_time` their share of the sum of all latencies. The first row is percentile
     0, with all I/Os above it. The slowest latency has no I/O above it and no row. Empty for bins without I/O.
@@ -31,5 +35,8 @@ def tail_contribution(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def _above(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the sum of all values from each one on; exact for small tails, unlike a difference of large sums."""
+    """Return the sum of all values from each one on.
+
+    Exact for small tails, unlike a difference of large sums.
+    """
     return values[::-1].cumsum()[::-1]

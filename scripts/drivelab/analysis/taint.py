@@ -1,4 +1,4 @@
-"""Say what disturbed a cell: writes by others, throttling, stolen CPU time, load by others."""
+"""Say what disturbed a cell: writes or load by others, throttling, stolen time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OF_SEVERAL = re.compile(" at worst(, in [0-9]+ cells)?$")
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits above which a cell is tainted, in percent of the CPU time of the whole host."""
+    """Limits above which a cell is tainted, in percent of the host's CPU time."""
 
     steal_pct: float = STEAL_LIMIT_PCT
     load_pct: float = LOAD_LIMIT_PCT
@@ -48,8 +48,9 @@ DEFAULT = Limits()
 
 
 def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
-    """Return why the numbers of a cell cannot be trusted, gravest reason first; empty for a clean cell.
+    """Return why the numbers of a cell cannot be trusted, gravest reason first.
 
+    Empty for a clean cell.
     `summary` is from `drivelab.telemetry.window`, with `foreign_writes` of the journal line. Each reason begins with
     its cause and a colon: `foreign`, `throttled`, `steal` or `load`.
     """
@@ -86,8 +87,9 @@ def told(reasons: Iterable[str]) -> str | None:
 
 
 def digest(texts: Iterable[str]) -> list[str]:
-    """Shorten the reasons of many cells: the worst of each cause, with the number of cells that have it.
+    """Shorten the reasons of many cells: the worst of each cause, with a count.
 
+    The count is the number of cells with this cause.
     The number is left out if a text already covers several cells, as that of a value does: values share cells.
     """
     by_cause: dict[str, list[str]] = {}
@@ -98,7 +100,7 @@ def digest(texts: Iterable[str]) -> list[str]:
 
 
 def worst(reasons: Iterable[str]) -> list[str]:
-    """Shorten the reasons of many values that may share cells: the worst of each cause, without a number of cells."""
+    """Shorten the reasons of values that may share cells: the worst of each cause."""
     return [_OF_SEVERAL.sub(" at worst", reason) for reason in digest(reasons)]
 
 
@@ -117,7 +119,10 @@ def _worst_of(reasons: list[str]) -> str:
 
 
 def _size(reason: str) -> float:
-    """Return the first number in a reason, which is the size of the disturbance; amounts of data in bytes."""
+    """Return the first number in a reason, which is the size of the disturbance.
+
+    Amounts of data in bytes.
+    """
     match = _NUMBER.search(reason)
     if match is None:
         return 0.0

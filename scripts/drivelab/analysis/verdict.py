@@ -1,4 +1,4 @@
-"""The values of the columns `verdict`: how reliable a summarised value is, and what a difference means."""
+"""Define the values of the columns `verdict` of values and of differences."""
 
 from __future__ import annotations
 

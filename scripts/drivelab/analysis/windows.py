@@ -36,7 +36,7 @@ _COLUMNS = {
 
 
 def windows_table(cells: pd.DataFrame, criteria: Mapping[int, Mapping[str, Any]]) -> pd.DataFrame:
-    """Make table `steady_state` from table `cells`: a row for each tracked variable of each loop.
+    """Make table `steady_state`: a row for each tracked variable of each loop.
 
     `criteria` has for each step number the `until` of the loop in its plan. A criterion without `track` is another stop
     rule; its loop has no window. Other criteria have `window`, `data_excursion`, `slope_excursion` (fractions) and
@@ -60,7 +60,7 @@ def windows_table(cells: pd.DataFrame, criteria: Mapping[int, Mapping[str, Any]]
 
 
 def without_whole_round(cells: pd.DataFrame, criteria: Mapping[int, Mapping[str, Any]]) -> list[tuple[str, int]]:
-    """Return (recording, step) of the loops without any round that has all tracked variables.
+    """Return (recording, step) of loops without a round of all tracked variables.
 
     Arguments and errors: see `windows_table`.
     """
@@ -74,7 +74,10 @@ def without_whole_round(cells: pd.DataFrame, criteria: Mapping[int, Mapping[str,
 def _loops(
     cells: pd.DataFrame, criteria: Mapping[int, Mapping[str, Any]]
 ) -> Iterator[tuple[pd.DataFrame, int, Mapping[str, Any]]]:
-    """Yield each loop until steady state: its rows, unsound ones included, its step and its criterion."""
+    """Yield rows, step and criterion of each loop until steady state.
+
+    Unsound rows are included.
+    """
     counted = cells[(cells["kind"] == "loop") & ~cells["cold"].astype(bool)]
     for step, criterion in criteria.items():
         if "track" in criterion:
@@ -113,7 +116,10 @@ def _rows(loop: pd.DataFrame, step: int, criterion: Mapping[str, Any]) -> list[d
 def _window(
     values: Mapping[str, Mapping[int, float]], stretches: list[range], criterion: Mapping[str, Any], not_before: int
 ) -> tuple[int, Window]:
-    """Return the number of rounds before a stretch, and its window, which counts rounds from the stretch's first."""
+    """Return the number of rounds before a stretch, and the window in it.
+
+    The window counts rounds from the first of the stretch.
+    """
     windows: list[tuple[int, Window]] = []
     for stretch in stretches:
         before = stretch.start - 1  # cold rounds, or those before a hole
@@ -148,7 +154,7 @@ def _variables(loop: pd.DataFrame, criterion: Mapping[str, Any]) -> Iterator[tup
 
 
 def _tracked(loop: pd.DataFrame, variable: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """Return {name of the cell in table `summary`: its rows} for the cells of a tracked variable."""
+    """Return {label in table `summary`: rows} for cells of a tracked variable."""
     chosen = pd.Series(True, index=loop.index)
     for key, column in _COLUMNS.items():
         if key in variable:
@@ -176,8 +182,9 @@ def _values(cells: pd.DataFrame, loop: pd.DataFrame, name: str, metric: str) -> 
 
 
 def first_whole_round(loop: pd.DataFrame) -> int:
-    """Return the number of the first round wholly after the last interruption; 1 without an interruption.
+    """Return the number of the first round wholly after the last interruption.
 
+    1 without an interruption.
     A round is whole if its first cell came just after the interruption, but not if it was interrupted midway.
     """
     resumed = loop[loop["after_gap"]]

@@ -1,4 +1,4 @@
-"""Find the workload facets of each value: only values with equal workloads can be compared."""
+"""Find the workload facets of values, which must be equal for a comparison."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IN_LABEL = re.compile(r"\bT\d+Q\d+\b")
 def workload_facets(
     summary: pd.DataFrame, cells: pd.DataFrame, conditions: pd.DataFrame, *, measured: bool
 ) -> pd.DataFrame:
-    """Return the columns of WORKLOAD_FACETS for the rows of table `summary`, with its index.
+    """Return the columns of WORKLOAD_FACETS for the rows of table `summary`.
 
     All tables are of the same recordings. The load is threads and queue depth of the cells of a value. It is null where
     the drive or an application chose it, or where the cell label has it. It is NOT_KNOWN for imported values (not
@@ -41,7 +41,7 @@ def workload_facets(
 
 
 def differing_loads(basis: _Side, comparison: _Side, *, intended: bool) -> pd.DataFrame:
-    """Return a row of table `differences` for each measurement whose common values have different loads.
+    """Return rows of table `differences` for measurements with different loads.
 
     A side is its name, its table `summary` and its `workload_facets`. Unknown loads are left out.
     """

@@ -1,4 +1,4 @@
-"""Compare any recordings with any others: intended and other differences, and a verdict on each value."""
+"""Compare any recordings with any others: differences, and a verdict per value."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ class Terms:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result; `basis` and `comparison` are the selectors' texts, which name the two sides in the tables."""
+    """The result.
+
+    `basis` and `comparison` are the selectors' texts, which name the two sides in the tables.
+    """
 
     basis: str
     comparison: str
@@ -73,8 +76,9 @@ class Comparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the number of comparisons by verdict; twins count once, see `drivelab.analysis.multiple`.
+        """Return the number of comparisons by verdict.
 
+        Twins count once, see `drivelab.analysis.multiple`.
         All verdicts are listed, but NOT_COMPARED only if it occurs.
         """
         counted = _once_each(self.deltas)["verdict"].value_counts()
@@ -158,7 +162,7 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
 
 
 def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
-    """Return the kinds and facets of table `conditions` that two selectors mean to differ: those of unequal keys."""
+    """Return the kinds and facets that differ by intention: those of unequal keys."""
     meant: dict[str, None] = {}
     for key, facets in _MEANT.items():
         values = [selector.wanted.get(key, "") for selector in (basis, comparison)]
@@ -172,7 +176,7 @@ def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
 
 
 def _unknown(known: pd.DataFrame, sides: tuple[str, str]) -> tuple[str, ...]:
-    """Return the facets without a recorded value on any side, in the measurements that both sides have."""
+    """Return the facets recorded on neither side, in common measurements."""
     measurements = [set(known.loc[known["drive"] == side, "measurement"]) for side in sides]
     shared = known[known["measurement"].isin(measurements[0] & measurements[1])]
     recorded = set(shared.loc[shared["value"] != NOT_RECORDED, "facet"])
@@ -266,7 +270,7 @@ def _side(selector: Selector, results: Path, chosen: pd.DataFrame, terms: Terms)
 
 
 def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return exclusions for recordings by another plan than the latest: they measured something else."""
+    """Return exclusions for recordings by another plan than the latest."""
     rows = []
     for _, recordings in chosen.groupby("measurement", sort=False):
         latest = recordings.sort_values("finished", kind="stable").iloc[-1]
@@ -302,6 +306,9 @@ def _of_one_measurement(sides: list[_Side]) -> list[_Side]:
 
 
 def _score(protocol: str) -> dict[str, str]:
-    """Return the `analysis` key of a protocol; empty if the protocol no longer exists."""
+    """Return the `analysis` key of a protocol.
+
+    Empty if the protocol no longer exists.
+    """
     path = ROOT / "config/protocols" / f"{protocol}.yaml"
     return dict(load_yaml(path).get("analysis", {})) if path.exists() else {}

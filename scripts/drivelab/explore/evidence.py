@@ -1,4 +1,4 @@
-"""Trace a published number to its evidence: recordings, cells with fio's jobs, versions, drive, host, seals."""
+"""Trace a published number to its evidence: recordings, fio jobs, drive, host."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def of_value(row: Mapping[str, Any], results: Path, reduced: Mapping[str, str]) 
 
 
 def of_delta(row: Mapping[str, Any], summary: pd.DataFrame, results: Path, reduced: Mapping[str, str]) -> Facts:
-    """Return the facts of a row of table `deltas`, with those of both values, see `of_value`."""
+    """Return the facts of a row of table `deltas`, and those of both values."""
     facts = {name: _plain(value) for name, value in row.items()}
     for side in ("basis", "comparison"):
         matches = summary["drive"] == row[side]
@@ -60,7 +60,7 @@ def of_delta(row: Mapping[str, Any], summary: pd.DataFrame, results: Path, reduc
 
 
 def as_measured(facts: Mapping[str, Any]) -> bool:
-    """Say whether all recordings behind a number are unaltered, according to their checksums."""
+    """Say whether all recordings behind a number are unaltered by checksum."""
     sides = [value for side in ("basis", "comparison") for value in facts.get(f"{side}_evidence", ())]
     recordings = [recording for value in (facts, *sides) for recording in value.get("recordings", ())]
     return not any(recording["altered"] for recording in recordings)
@@ -174,7 +174,7 @@ def _read(path: Path) -> Facts:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for JSON: NaN and missing values become None, arrays become lists."""
+    """Convert a value for JSON: missing values to None, arrays to lists."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if hasattr(value, "tolist"):

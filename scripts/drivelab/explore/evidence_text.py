@@ -1,4 +1,4 @@
-"""Format the evidence of a published number as text: aligned facts, and each shared job once."""
+"""Format the evidence of a published number as text."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _LEAST_CHARACTERS = 40
 
 
 def name_of(row: Facts) -> str:
-    """Return the name of a row's number: drive or drives, measurement, cell and metric."""
+    """Return the name of a number: drives, measurement, cell and metric."""
     drive = row["drive"] if "drive" in row else f"{row['comparison']} against {row['basis']}"
     return f"{drive}, {row['measurement']}, {row['cell_label']}, {row['metric']}"
 
 
 def lines(facts: Facts, width: int) -> Iterator[str]:
-    """Yield lines of about `width` characters with the facts from `evidence.of_value` or `of_delta`."""
+    """Yield lines of about `width` characters with facts from `evidence`."""
     yield name_of(facts)
     delta = "delta_pct" in facts
     value = (
@@ -121,7 +121,7 @@ def _properties(facts: Facts) -> list[str]:
 
 
 def _property(name: str, value: Any) -> str:
-    """Format a property, such as `capacity: 64 MiB (67,108,864 bytes)` for `capacity_bytes`."""
+    """Format a property: `capacity_bytes` as `capacity: 64 MiB (67,108,864 bytes)`."""
     if name.endswith("_bytes"):
         shown = amount(value) if name == "memory_bytes" else size(value)  # drives are sold in powers of ten
         shown = shown.replace("\N{NO-BREAK SPACE}", " ")  # so that grep finds it in a terminal

@@ -1,4 +1,7 @@
-"""Run SQL over the tables of a results folder; queries cannot change anything or read other files."""
+"""Run SQL over the tables of a results folder.
+
+Queries cannot change anything or read other files.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +61,9 @@ class Results:
 
 
 def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
-    """Return the tables below `folder`, or those in `names`; raises UserError if there are none.
+    """Return the tables below `folder`, or those in `names`.
 
+    Raises UserError if there are none.
     For a fleet, the tables of its drives are included. A table without files is empty.
     """
     roots = [root for one in homes(folder) if (root := one / "tables").is_dir()]
@@ -152,7 +156,10 @@ def _words(sql: str) -> list[str]:
 
 
 def _received(connection: Connection, most_bytes: int, time_limit_s: float) -> Iterator[Any]:
-    """Yield schema and batches as the other process sends them; raise the UserError that it sends."""
+    """Yield schema and batches as the other process sends them.
+
+    Raise the UserError that it sends.
+    """
     deadline_s, taken_bytes = time.monotonic() + time_limit_s, 0
     while connection.poll(max(deadline_s - time.monotonic(), 0)):
         message = connection.recv()
@@ -171,7 +178,7 @@ def _received(connection: Connection, most_bytes: int, time_limit_s: float) -> I
 
 
 def _carry_out(results: Results, sql: str, most_bytes: int, connection: Connection, parent: int) -> None:
-    """Send schema, batches and None, or the UserError that says why there is no answer."""
+    """Send schema, batches and None, or the UserError why there is no answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the waiting process handles Ctrl-C and kills this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
@@ -204,7 +211,10 @@ def _too_large(most_bytes: int) -> UserError:
 
 
 def named_in(sql: str) -> set[str] | None:
-    """Return the tables that a statement names; None for SHOW, which needs all tables."""
+    """Return the tables that a statement names.
+
+    None for SHOW, which needs all tables.
+    """
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     return None if "show" in words or "information_schema" in words else words & set(SCHEMAS)
 

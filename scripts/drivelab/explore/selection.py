@@ -69,7 +69,7 @@ def parse(text: str) -> Selector:
 
 
 def catalogue(results: Path) -> pd.DataFrame:
-    """Return a row with COLUMNS for each finished recording in a results folder, by any plan.
+    """Return a row with COLUMNS for each finished recording of any plan.
 
     For an import, the rows come from its tables. Raises UserError if there are no recordings, or if a recording is in
     the folder of another one.
@@ -150,7 +150,10 @@ def _imported(results: Path) -> pd.DataFrame:
 
 
 def _time(text: str, selector: str) -> str:
-    """Return a day, or a time in UTC as in recordings; both sort as text. A time without a zone is in UTC."""
+    """Return a day, or a time in UTC as in recordings.
+
+    Both sort as text. A time without a zone is in UTC.
+    """
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -161,5 +164,5 @@ def _time(text: str, selector: str) -> str:
 
 
 def _after(text: str) -> str:
-    """Return the first time after `until`: a day counts whole, and a time itself counts."""
+    """Return the first time after `until`, which includes its day or time."""
     return f"{text}\x7f"

@@ -17,8 +17,9 @@ LEAST_PENALTY_PCT = 10.0
 
 
 def penalties(levels: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each pair of cells (rows of `cell_levels`) that differ only in their alignment.
+    """Return a row for each pair of cells that differ only in their alignment.
 
+    `levels` is from `cell_levels`.
     Columns: cell_label of the unaligned cell, aligned_iops, unaligned_iops, penalty_pct (how much slower the unaligned
     cell is), error_pct (standard error of the penalty, in percentage points).
     """

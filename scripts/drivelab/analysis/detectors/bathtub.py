@@ -1,4 +1,4 @@
-"""Detect the bathtub of mixed workloads: reads and writes that cost more together than each alone."""
+"""Detect the bathtub: mixed reads and writes that cost more than each alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Bathtub:
 
     @property
     def is_one(self) -> bool:
-        """Say whether the mix makes a bathtub: it is deep, and scatter does not explain the depth."""
+        """Say whether the mix is a bathtub: deep, and deeper than scatter explains."""
         surely_below = self.index_pct >= CERTAIN * self.index_error_pct
         return self.is_deep and surely_below and self.below_sharing_pct >= CERTAIN * self.sharing_error_pct
 
@@ -75,7 +75,10 @@ def compare_mixes(mixes: pd.DataFrame) -> list[Bathtub]:
 
 
 def _compare_mix(read_share_pct: int, rates: tuple[float, float, float], errors: tuple[float, float, float]) -> Bathtub:
-    """Compare a mix with the line; `rates` are IOPS of mix, pure reads, pure writes; `errors` are fractions of them."""
+    """Compare a mix with the line.
+
+    `rates` are IOPS of mix, pure reads, pure writes; `errors` are fractions of them.
+    """
     share, (iops, reads, writes) = read_share_pct / 100, rates
     mix_error, read_error, write_error = errors
     line = writes + share * (reads - writes)
@@ -103,7 +106,10 @@ def bathtub_index(mixes: pd.DataFrame) -> Bathtub | None:
 
 
 def bathtub(recording: Recording) -> Iterator[Finding]:
-    """Find bathtubs, for each block size and demand with pure workloads and mixes; `value` is the index in percent."""
+    """Find bathtubs, for each block size and demand with pure workloads and mixes.
+
+    `value` is the index in percent.
+    """
     found, checked = [], []
     for mixes in alike_but(recording.levels, "read_share_pct"):
         checked += compare_mixes(mixes)

@@ -1,4 +1,4 @@
-"""Detect two modes: latencies that are either short or long, rates that are either high or low."""
+"""Detect two modes of latencies (short or long) and of rates (high or low)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def two_levels(rates: Floats) -> Levels:
 
 
 def bimodality(recording: Recording) -> Iterator[Finding]:
-    """Find two modes of latencies (by cell and direction) and of rates (in the slices of a soak that count).
+    """Find two modes of latencies, by cell and direction, and of rates of soaks.
 
     `value` is the depth of the valley between the modes in percent for latencies, the ratio of the levels for rates.
     """
@@ -161,7 +161,7 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
 
 
 def _us(latency_us: float) -> str:
-    """Format a latency to two significant digits, about the width of a bin of the modes (a tenth)."""
+    """Format a latency to two significant digits, about the width of a mode's bin."""
     digits = max(1 - int(np.floor(np.log10(latency_us))), 0) if latency_us > 0 else 0
     return f"{round(latency_us, 1 - int(np.floor(np.log10(latency_us)))):,.{digits}f} µs"
 

@@ -1,4 +1,4 @@
-"""Compute the rate of a recording over time, for detectors of dips, slow spells and disturbances."""
+"""Compute the rate of a recording over time, for several detectors."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ _PLACE = ["step", "round", "cell"]
 
 
 def rates_of_soaks(series: pd.DataFrame) -> pd.DataFrame:
-    """Return columns step, round, cell, time_s, iops (reads and writes) of the soaks in table `series`."""
+    """Return the rates of the soaks in table `series`: reads and writes together.
+
+    Columns: step, round, cell, time_s, iops.
+    """
     soaks = series[series["kind"] == "soak"]
     return soaks.groupby([*_PLACE, "time_s"], as_index=False)["iops"].sum()
 
 
 def seconds(soak: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
-    """Return the course of a soak in time order: begin_s, end_s (of the measurement), iops (reads and writes).
+    """Return the course of a soak in time order: reads and writes together.
 
+    Columns: begin_s, end_s (seconds of the measurement), iops.
     `soak` has its rows of table `cells`; `rates` is from `rates_of_soaks`. The course comes from the one-second series,
     or else from slices of up to `SLOWEST_SAMPLE_S`; without either it is empty.
     """
@@ -42,13 +46,13 @@ def seconds(soak: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
 
 
 def local_median(values: Floats, width: int = LOCAL) -> Floats:
-    """Return the median of the `width` values around each value, of fewer at both ends; shape (n,)."""
+    """Return the median of the `width` values around each value, fewer at the ends."""
     rolling = pd.Series(values).rolling(width, center=True, min_periods=1)
     return np.asarray(rolling.median(), dtype=float)
 
 
 def local_quantile(values: Floats, quantile: float, width: int = LOCAL) -> Floats:
-    """Return a quantile of the `width` values around each value, as `local_median` does for the median."""
+    """Return a quantile of the `width` values around each value."""
     rolling = pd.Series(values).rolling(width, center=True, min_periods=1)
     return np.asarray(rolling.quantile(quantile, interpolation="higher"), dtype=float)
 
@@ -83,13 +87,16 @@ def _relative(course: pd.DataFrame, usual: Floats, usual_of_whole: Floats | floa
 
 
 def spells(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return (first, end) of each unbroken stretch of True; `end` is the index after the last."""
+    """Return (first, end) of each unbroken stretch of True.
+
+    `end` is the index after the last.
+    """
     edges = np.flatnonzero(np.diff(np.r_[False, flags, False].astype(np.int8)))
     return [(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]
 
 
 def robust_sigma(values: Floats) -> float:
-    """Estimate the standard deviation of normal values from their median absolute deviation.
+    """Estimate a standard deviation from the median absolute deviation.
 
     The factor is 1.4826 (Hampel, Journal of the American Statistical Association 69, 1974).
     """

@@ -1,4 +1,4 @@
-"""Detect periodic dips of the rate, as from garbage collection, a refresh, or a log that is flushed."""
+"""Detect periodic dips of the rate, such as from garbage collection or refresh."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class Clock:
 
 
 def clock_of_dips(course: pd.DataFrame) -> Clock | None:
-    """Return the dips of a course (begin_s, end_s, iops), or None for fewer than `LEAST_DIPS`."""
+    """Return the dips of a course, or None for fewer than `LEAST_DIPS`.
+
+    Columns: begin_s, end_s, iops.
+    """
     iops = course["iops"].to_numpy(dtype=float)
     usual = local_quantile(iops, USUAL)
     relative = np.divide(iops, usual, out=np.ones_like(iops), where=usual > 0)
@@ -66,15 +69,19 @@ def clock_of_dips(course: pd.DataFrame) -> Clock | None:
 
 
 def _sigma_above(relative: Floats) -> float:
-    """Estimate the standard deviation from the values above the quantile `USUAL`, which is 1; dips lie below it."""
+    """Estimate the standard deviation from the values above 1, without dips.
+
+    The quantile `USUAL` of the values is 1.
+    """
     above = relative[relative >= 1] - 1
     middle, usual = stats.norm.ppf([(1 + USUAL) / 2, USUAL])
     return float(np.median(above) / (middle - usual)) if len(above) else 0.0
 
 
 def periodic_dips(recording: Recording) -> Iterator[Finding]:
-    """Find periodic dips in the slices of each soak that count; `value` is the period in seconds.
+    """Find periodic dips in the slices of each soak that count.
 
+    `value` is the period in seconds.
     One-second samples show periods of two seconds or more. A shorter period appears as a longer one or not at all.
     """
     courses = {label: course for label, course in recording.counted_seconds.items() if len(course) >= 2 * LEAST_DIPS}

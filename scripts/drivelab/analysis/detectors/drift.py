@@ -53,14 +53,17 @@ def trend(values: Floats) -> Trend:
 
 
 def blocks(values: Floats, most: int = MOST_VALUES) -> Floats:
-    """Return the means of `most` equal stretches of `values`, or `values` if there are no more than `most`."""
+    """Return the means of `most` equal stretches, or fewer values unchanged."""
     if len(values) <= most:
         return values
     return np.array([part.mean() for part in np.array_split(values, most)])
 
 
 def drift(recording: Recording) -> Iterator[Finding]:
-    """Find drift in rounds that are repeats and in the slices of soaks that count; `value` is the drift in percent."""
+    """Find drift in rounds that are repeats and in the slices of soaks that count.
+
+    `value` is the drift in percent.
+    """
     courses = {
         label: (rounds["iops"], rounds["elapsed_s"].min(), (rounds["elapsed_s"] + rounds["runtime_s"]).max())
         for label, rounds in recording.rounds.items()

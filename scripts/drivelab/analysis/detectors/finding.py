@@ -31,7 +31,10 @@ Detector = Callable[[Recording], Iterable[Finding]]
 
 
 def findings_or_nothing(findings: Iterable[Finding], nothing: Finding | None) -> Iterator[Finding]:
-    """Yield the findings, or `nothing` if there are none; `nothing` is None if there was no data to check."""
+    """Yield the findings, or `nothing` if there are none.
+
+    `nothing` is None if there was no data to check.
+    """
     findings = list(findings)
     if findings:
         yield from findings

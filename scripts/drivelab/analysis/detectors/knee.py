@@ -1,4 +1,4 @@
-"""Detect the knee of a queue-depth sweep: the depth above which more outstanding I/Os only wait longer."""
+"""Detect the knee of a queue-depth sweep: beyond it, I/Os only wait longer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ def find_knee(sweep: pd.DataFrame) -> Knee | None:
 
 
 def queue_depth_knee(recording: Recording) -> Iterator[Finding]:
-    """Find the knee for each workload and number of threads; `value` is its queue depth per thread."""
+    """Find the knee for each workload and number of threads.
+
+    `value` is its queue depth per thread.
+    """
     found, sweeps = [], 0
     for sweep in alike_but(recording.levels, "queue_depth"):
         knee = find_knee(sweep)

@@ -1,4 +1,4 @@
-"""Compute the level (IOPS and error) of each cell of a recording, for detectors that compare cells."""
+"""Compute the level (IOPS and error) of each cell of a recording."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ and a recording has many pairs of cells (ours)."""
 
 
 def cell_levels(counted: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Return a row for each cell of a single workload: cell_label, the columns of `LOAD`, iops, relative_error.
+    """Return a row for each cell of a single workload.
 
+    Columns: cell_label, those of `LOAD`, iops, relative_error.
     `counted` has the rows of each cell that count. `iops` is the median of the rounds of a loop, or the time average of
     the slices of a soak. `relative_error` is its standard error as a fraction, from the scatter of rounds or slices.
     Cells of a phase, of a composite workload, and beside another workload are left out.
@@ -38,8 +39,9 @@ def cell_levels(counted: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def relative_error(values: pd.Series, *, of_median: bool) -> float:
-    """Return the standard error of the mean of `values` as a fraction of it; NaN for a single value or no I/O.
+    """Return the standard error of the mean of `values` as a fraction of it.
 
+    NaN for a single value or no I/O.
     For normal values the standard error of the median (`of_median`) is larger by sqrt(pi / 2) (Kenney and Keeping,
     Mathematics of Statistics, 1962).
     """

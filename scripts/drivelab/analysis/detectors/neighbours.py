@@ -25,8 +25,9 @@ _CAUSES = (
 
 
 def neighbours(recording: Recording) -> Iterator[Finding]:
-    """Find rates that fall during stolen CPU time, and during load by others; `value` is the fall in percent.
+    """Find rates that fall during stolen CPU time, and during load by others.
 
+    `value` is the fall in percent.
     Rates are relative to the usual rate at the time, see `relative_course`: in a soak, a disturbance of more than half
     a minute becomes usual itself. With sampled telemetry the detector compares seconds, otherwise whole cells.
     """
@@ -59,7 +60,10 @@ def neighbours(recording: Recording) -> Iterator[Finding]:
 
 
 def _rates_and_disturbance(recording: Recording, column: str) -> tuple[Values, Values, Values, Values]:
-    """Return relative rates, the percentage that others took, begin and end in s; each of shape (n,)."""
+    """Return relative rates, the percentage that others took, begin and end in s.
+
+    Each of shape (n,).
+    """
     course, telemetry = recording.relative, samples(recording)
     begins_s, ends_s = (course[name].to_numpy(dtype=float) for name in ("begin_s", "end_s"))
     relative = course["relative"].to_numpy(dtype=float)

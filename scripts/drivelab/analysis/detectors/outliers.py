@@ -46,7 +46,7 @@ def modified_z(values: Floats) -> Floats:
 
 
 def chances(values: Floats) -> Floats:
-    """Return for each value the chance that normal values have an outlier this far off; shape (n,).
+    """Return the chance that normal values have an outlier this far off; shape (n,).
 
     The method is Rosner's generalised extreme studentised deviate (Technometrics 25, 1983). It tests the value farthest
     from the mean against all others, by Student's t times the number of values; then it removes the value and tests the

@@ -1,4 +1,4 @@
-"""The data that detectors use: the tables of one recording, and its rates over time."""
+"""Provide what detectors need: a recording's tables and rates over time."""
 
 from __future__ import annotations
 
@@ -44,13 +44,16 @@ class Recording:
 
     @cached_property
     def soaks(self) -> dict[str, pd.DataFrame]:
-        """Return {cell_label: slices of the soak in order}; successive soaks of one workload are one soak."""
+        """Return {cell_label: slices of the soak in order}.
+
+        Successive soaks of one workload are one soak.
+        """
         soaks = self.cells[self.cells["kind"] == "soak"].sort_values(["step", "round"])
         return {str(label): soak for label, soak in soaks.groupby("cell_label", sort=False)}
 
     @cached_property
     def seconds(self) -> dict[str, pd.DataFrame]:
-        """Return {cell_label: course of the soak} with begin_s, end_s (of the measurement), iops."""
+        """Return {cell_label: course of the soak}, see `courses.seconds`."""
         rates = rates_of_soaks(self.series)
         return {label: seconds(soak, rates) for label, soak in self.soaks.items()}
 
@@ -61,7 +64,7 @@ class Recording:
 
     @cached_property
     def counted(self) -> list[pd.DataFrame]:
-        """Return the rows of each cell that its result uses: rounds that are repeats, slices that count."""
+        """Return the rows of each cell that its result uses: repeats or slices."""
         return [*self.rounds.values(), *(counted_slices(soak).slices for soak in self.soaks.values())]
 
     @cached_property
@@ -71,7 +74,10 @@ class Recording:
 
     @cached_property
     def counted_seconds(self) -> dict[str, pd.DataFrame]:
-        """Return `seconds` of the slices that count only: before, a fresh drive changes on its way to saturation."""
+        """Return `seconds` of the slices that count only.
+
+        Before these slices, a fresh drive changes on its way to saturation.
+        """
         found = {}
         for label, soak in self.soaks.items():
             counted = counted_slices(soak).slices
@@ -82,7 +88,7 @@ class Recording:
 
     @cached_property
     def relative(self) -> pd.DataFrame:
-        """Return the rates of the whole recording relative to the usual rate, see `relative_course`."""
+        """Return the relative rates of the whole recording, see `relative_course`."""
         return relative_course(self.loops, self.seconds.values())
 
 

@@ -1,4 +1,4 @@
-"""Detect how long a drive takes to recover from another workload, and how much idle time speeds it up."""
+"""Detect recovery from another workload, and the gain from idle time."""
 
 from __future__ import annotations
 

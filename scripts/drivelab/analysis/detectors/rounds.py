@@ -12,8 +12,9 @@ WINDOW = 5
 
 
 def repeated_rounds(loops: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return {cell_label: warm rounds in order} of the loops in table `cells` with `cell_label`.
+    """Return {cell_label: warm rounds that are repeats, in order} of loops.
 
+    `loops` are rows of table `cells` with `cell_label`.
     All warm rounds count where the protocol repeats them; the last five count where the loop runs until steady state.
     Rounds of a phase are left out: the steps between them change the drive on purpose.
     """

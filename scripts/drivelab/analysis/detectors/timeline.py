@@ -19,7 +19,10 @@ Values = npt.NDArray[np.float64]
 
 
 def samples(recording: Recording) -> pd.DataFrame:
-    """Return table `telemetry` in time order with at_s, seconds of the measurement; empty without cells."""
+    """Return table `telemetry` in time order with at_s, seconds of the measurement.
+
+    Empty without cells.
+    """
     cells, telemetry = recording.cells, recording.telemetry
     if cells.empty or telemetry.empty:
         return telemetry.assign(at_s=pd.Series(dtype=float)).head(0)
@@ -31,8 +34,9 @@ def samples(recording: Recording) -> pd.DataFrame:
 def beside(
     times_s: Values, telemetry: pd.DataFrame, column: str, direction: Literal["backward", "forward", "nearest"]
 ) -> Values:
-    """Return the value of a telemetry column at each time, shape (n,); NaN without a sample within FARTHEST_S.
+    """Return the value of a telemetry column at each time, shape (n,).
 
+    NaN without a sample within FARTHEST_S.
     `times_s` and `telemetry` (from `samples`) are in order. `forward` takes the next sample, for columns that describe
     the time since the previous sample.
     """
@@ -46,7 +50,7 @@ def beside(
 
 
 def chance_of_fall(slow: Values, usual: Values) -> float:
-    """Return the chance that `slow` is this much below `usual` if both have one distribution.
+    """Return the chance of such a fall if both samples have one distribution.
 
     The test is that of Mann and Whitney (Annals of Mathematical Statistics 18, 1947).
     """
