@@ -90,7 +90,7 @@ def remarks(pair: Pair, alpha: float) -> list[str]:
 def _different_point_loads(pair: Pair) -> str:
     """Say which loads the two sides chose for a point of a demand sweep.
 
-    Empty if both chose the same single load.
+    The result is empty if both chose the same single load.
     """
     basis, comparison = (loads(pair[f"statistic_{side}"]) for side in _SIDES)
     if basis == comparison and len(basis) < 2:

@@ -44,7 +44,7 @@ class Scatter:
 class Inference:
     """Results for many ratios, arrays of shape (ratios,).
 
-    NaN where the variance of a side is not known.
+    Values are NaN where the variance of a side is not known.
     """
 
     low: Floats
@@ -59,7 +59,7 @@ class Inference:
 def scatter(samples: Sequence[Sequence[float]], fewest: int) -> Scatter:
     """Return the scatter of each group of samples.
 
-    Unknown for fewer than `fewest` samples (at least two).
+    The scatter is unknown for fewer than `fewest` samples (at least two).
     """
     counts = np.array([len(group) for group in samples], dtype=np.int64)
     variances = np.full(len(counts), np.nan)

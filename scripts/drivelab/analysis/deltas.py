@@ -192,7 +192,7 @@ def _tested(
 ) -> dict[str, pd.Series]:
     """Return the numeric columns.
 
-    NaN for pairs that are not comparable. Pairs with a doubt have no adjusted ones.
+    Values are NaN for pairs that are not comparable. Pairs with a doubt have no adjusted ones.
     """
     positive = _positive(pairs["value_basis"]) & _positive(pairs["value_comparison"])
     for pair in pairs[pairs["alike"] & ~positive].itertuples():

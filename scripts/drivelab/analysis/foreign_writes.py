@@ -31,7 +31,7 @@ def own_writes(written: int, discarded: int = 0, failed_written: int = 0, failed
 def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
     """Return `foreign_written_bytes` and `foreign_discarded_bytes` of a journal line.
 
-    Empty if it has no counts.
+    The result is empty if it has no counts.
     A negative value means that the kernel counted less than the program reports.
     """
     if KERNEL not in line or OWN not in line:
@@ -47,7 +47,7 @@ def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
 def foreign_words(summary: Mapping[str, float]) -> str | None:
     """Describe the result of `foreign_writes` in words.
 
-    None if the counts agree or are missing.
+    The result is None if the counts agree or are missing.
     """
     excess = {verb: summary.get(f"foreign_{kind}_bytes", 0.0) for kind, verb in _KINDS.items()}
     more = [f"{verb} {format_amount(size)}" for verb, size in excess.items() if size > 0]

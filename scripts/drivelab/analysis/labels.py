@@ -127,7 +127,7 @@ def _with_additions(rows: Iterable[Any], names: list[str], additions: list[str |
 def _turns(rows: Sequence[Any]) -> list[str]:
     """Describe the turn of a repeated step for each row.
 
-    Empty for a step that is not repeated.
+    The result is empty for a step that is not repeated.
     """
     passes: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
     for row in rows:

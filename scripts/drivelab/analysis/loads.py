@@ -21,7 +21,7 @@ _AT_LOADS = re.compile(rf", at {_LOAD}(?: or {_LOAD})*")
 def at_points(cells: pd.DataFrame) -> str:
     """Return the load suffix for a statistic of one cell's rows of table `cells`.
 
-    Empty if they are not at a point.
+    The result is empty if they are not at a point.
     """
     points = cells[cells["point"].notna()]
     return _suffix(demand(*load) for load in points[["threads", "queue_depth"]].itertuples(index=False))

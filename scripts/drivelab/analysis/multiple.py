@@ -36,7 +36,7 @@ def compared(cell_label: str, metric: str) -> str:
 def one_of_each(values: Iterable[tuple[str, ...]]) -> list[int]:
     """Return the position of one value for each comparison.
 
-    Of twins the first in TWINS that is present.
+    For twins it is the first in TWINS that is present.
     Each value is a tuple that identifies it; the last two elements are its cell label and metric.
     """
     representatives: dict[tuple[str, ...], tuple[int, int]] = {}

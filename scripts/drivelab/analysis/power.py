@@ -20,7 +20,7 @@ def with_iops_per_watt(cells: pd.DataFrame) -> pd.DataFrame:
 def power_words(cells: pd.DataFrame) -> str | None:
     """Name the source of the power of these cells, for a statistic.
 
-    None unless all cells have power.
+    The result is None unless all cells have power.
     Values of different sources are not compared: a meter includes the losses of the power supply.
     """
     if cells[IOPS_PER_WATT].isna().any():

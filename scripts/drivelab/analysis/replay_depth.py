@@ -31,7 +31,7 @@ def in_flight(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str,
 def overloaded(depth: dict[str, dict[str, float | int | None]]) -> bool:
     """Say whether far more requests were in flight than in the trace.
 
-    False if either is not known.
+    The result is False if either is not known.
     """
     now, then = depth["replay"], depth["trace"]
     if now["most"] is None or then["most"] is None or now["mean"] is None or then["mean"] is None:

@@ -68,7 +68,7 @@ def lateness_by(requests: pd.DataFrame) -> dict[str, dict[str, Any]] | None:
 def order_inversions(issue_ns: Floats, excused: Flags) -> int | None:
     """Count requests issued before one that the schedule has earlier.
 
-    None if no issue time is known.
+    The result is None if no issue time is known.
     Both arrays have shape (rows,) in schedule order; requests not issued are NaN. Later requests may overtake a request
     that is `excused`: it was parked while it waited for its dependency. An excused request that itself overtakes an
     earlier request that was not parked does count. Requests issued at the same time are in order.

@@ -36,7 +36,7 @@ def latency_bins(requests: pd.DataFrame) -> pd.DataFrame:
 def issue_error_bins(requests: pd.DataFrame) -> pd.DataFrame:
     """Return columns error_ns (middle of a bin of fio) and count, ascending.
 
-    Empty without deadlines.
+    The result is empty without deadlines.
     A request issued before its deadline counts as 0; no engine should do that. Columns: deadline_ns, issue_ns.
     """
     return pd.DataFrame(_bins(issue_errors_us(requests)), columns=["error_ns", "count"])

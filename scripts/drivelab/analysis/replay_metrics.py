@@ -36,7 +36,7 @@ SCORE_FORMULA = "score = sqrt(bandwidth in MiB/s * 1 000 000 / average access ti
 def score(bandwidth_mib_s: float | None, access_time_us: float | None) -> float | None:
     """Return the geometric mean of bandwidth in MiB/s and 1/access time in 1/s.
 
-    None if one is missing or zero.
+    The result is None if one is missing or zero.
     """
     if not bandwidth_mib_s or not access_time_us:
         return None

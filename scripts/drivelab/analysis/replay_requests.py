@@ -113,7 +113,7 @@ def _nearest_rank(ordered: npt.NDArray[np.float64], thousandths: int) -> float |
 def distribution(values: npt.NDArray[np.float64], percents: Sequence[float] = PERCENTS) -> dict[str, float | None]:
     """Return mean, percentiles by name, and max of `values`, shape (n,), without NaN.
 
-    None for no values.
+    The result is None for no values.
     Sorts `values` in place to save memory, as there may be many.
     """
     values.sort()

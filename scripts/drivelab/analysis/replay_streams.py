@@ -115,7 +115,7 @@ def _name(kind: int) -> str:
 def _ranked(values: npt.NDArray[np.integer[Any]]) -> tuple[Codes, list[int]]:
     """Return the frequency rank of each value, SHOWN for all rarer ones.
 
-    And the values, most frequent first.
+    Also return the values, most frequent first.
     """
     codes, kinds = pd.factorize(values)
     frequent = np.argsort(-np.bincount(codes, minlength=len(kinds)), kind="stable")

@@ -87,7 +87,7 @@ def _row(soak: pd.DataFrame, capacities: Mapping[str, int]) -> dict[str, Any]:
 def _course(counted: pd.DataFrame, average: float) -> dict[str, float | None]:
     """Return variation and drift of the slices in percent of their average.
 
-    None for one slice or no I/O.
+    The result is None for one slice or no I/O.
     """
     iops = counted["iops"].to_numpy(dtype=float)
     if len(iops) < 2 or not average > 0:

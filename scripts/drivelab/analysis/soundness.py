@@ -62,7 +62,7 @@ def split(reason: str) -> tuple[str, str]:
 def sound(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the sound rows of table `cells`.
 
-    All rows if there is no column `unsound`.
+    All rows are returned if there is no column `unsound`.
     """
     if "unsound" not in cells.columns or cells["unsound"].isna().all():
         return cells

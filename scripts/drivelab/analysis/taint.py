@@ -50,7 +50,7 @@ DEFAULT = Limits()
 def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
     """Return why the numbers of a cell cannot be trusted, gravest reason first.
 
-    Empty for a clean cell.
+    The result is empty for a clean cell.
     `summary` is from `drivelab.telemetry.window`, with `foreign_writes` of the journal line. Each reason begins with
     its cause and a colon: `foreign`, `throttled`, `steal` or `load`.
     """

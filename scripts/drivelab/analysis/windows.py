@@ -184,7 +184,7 @@ def _values(cells: pd.DataFrame, loop: pd.DataFrame, name: str, metric: str) -> 
 def first_whole_round(loop: pd.DataFrame) -> int:
     """Return the number of the first round wholly after the last interruption.
 
-    1 without an interruption.
+    The result is 1 without an interruption.
     A round is whole if its first cell came just after the interruption, but not if it was interrupted midway.
     """
     resumed = loop[loop["after_gap"]]

@@ -308,7 +308,7 @@ def _of_one_measurement(sides: list[_Side]) -> list[_Side]:
 def _score(protocol: str) -> dict[str, str]:
     """Return the `analysis` key of a protocol.
 
-    Empty if the protocol no longer exists.
+    The result is empty if the protocol no longer exists.
     """
     path = ROOT / "config/protocols" / f"{protocol}.yaml"
     return dict(load_yaml(path).get("analysis", {})) if path.exists() else {}

@@ -213,7 +213,7 @@ def _too_large(most_bytes: int) -> UserError:
 def named_in(sql: str) -> set[str] | None:
     """Return the tables that a statement names.
 
-    None for SHOW, which needs all tables.
+    The result is None for SHOW, which needs all tables.
     """
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     return None if "show" in words or "information_schema" in words else words & set(SCHEMAS)

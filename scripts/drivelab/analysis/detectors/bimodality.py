@@ -49,7 +49,7 @@ class Modes:
 def modes(bins: pd.DataFrame) -> Modes | None:
     """Return the two modes of latency bins (latency_ns, count).
 
-    None for fewer than `LEAST_IOS` I/Os, or if no cut leaves `LEAST_SHARE` of the I/Os on each side.
+    The result is None for fewer than `LEAST_IOS` I/Os, or if no cut leaves `LEAST_SHARE` of the I/Os on each side.
     """
     counts = bins["count"].to_numpy(dtype=float)
     total = counts.sum()

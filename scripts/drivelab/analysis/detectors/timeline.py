@@ -21,7 +21,7 @@ Values = npt.NDArray[np.float64]
 def samples(recording: Recording) -> pd.DataFrame:
     """Return table `telemetry` in time order with at_s, seconds of the measurement.
 
-    Empty without cells.
+    The result is empty without cells.
     """
     cells, telemetry = recording.cells, recording.telemetry
     if cells.empty or telemetry.empty:
@@ -36,7 +36,7 @@ def beside(
 ) -> Values:
     """Return the value of a telemetry column at each time, shape (n,).
 
-    NaN without a sample within FARTHEST_S.
+    Values are NaN without a sample within FARTHEST_S.
     `times_s` and `telemetry` (from `samples`) are in order. `forward` takes the next sample, for columns that describe
     the time since the previous sample.
     """
