@@ -71,7 +71,7 @@ def determine(
     ValueError for no values and for a value that is not a positive finite number.
     """
     if window < 2:
-        raise ValueError(f"a window needs at least 2 rounds for a slope, not {window}")
+        raise ValueError(f"a window of {window} has no slope; use at least 2 rounds")
     if not values:
         raise ValueError("there are no values")
     for number, value in enumerate(values, first_round):

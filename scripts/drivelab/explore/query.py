@@ -66,7 +66,7 @@ def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
     Raises UserError if there are none.
     For a fleet, the tables of its drives are included. A table without files is empty.
     """
-    roots = [root for one in homes(folder) if (root := one / "tables").is_dir()]
+    roots = [root for home in homes(folder) if (root := home / "tables").is_dir()]
     if not roots:
         raise UserError(f"{folder}: holds no tables; name a study's results folder with --results")
     files: dict[str, list[str]] = {name: [] for name in SCHEMAS if names is None or name in names}

@@ -1,4 +1,4 @@
-"""Tables of one recording, made of what a virtual drive does: known truth for the detectors."""
+"""Make tables of one recording of a virtual drive: known truth for detectors."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from .rows import key, table
 BEGAN = pd.Timestamp("2026-01-01T00:00:00Z")
 SLICE_S = 10
 FAST: dict[str, Any] = {"command_us": 500, "capacity": "8MiB", "over_provisioning": "28%"}
-"""2000 IOPS whatever is read: the controller is the ceiling."""
+"""2000 IOPS for any reads: the controller is the limit."""
 
 
 def soak_tables(seconds: int, *, read_share: int = 100, depth: int = 4, **effects: Any) -> dict[str, pd.DataFrame]:
-    """A soak of a drive with `effects`, with its temperature and the stolen time as telemetry, a sample each second."""
+    """Return the tables of a soak of a drive with `effects`; telemetry has a sample each second."""
     model = DriveModel.from_mapping("virtual", {"serial": "V", **FAST, **effects})
     drive = FlashDrive(model)
     cell = Cell("random", read_share, 4096, 1, depth, runtime_s=float(seconds))
     rows: list[tuple[float, float, bool]] = []
-    told: dict[int, dict[str, float]] = {}
+    telemetry: dict[int, dict[str, float]] = {}
     for done_us, issued_us, reads, _ in closed_loop(drive, cell, 0.0, Random(1)):
         rows.append((done_us / 1e6, (done_us - issued_us) * 1000, reads))
-        told.setdefault(int(done_us // 1e6), drive.told(done_us))
+        telemetry.setdefault(int(done_us // 1e6), drive.told(done_us))
     done_s, latency_ns = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     counts = np.bincount(done_s.astype(int), minlength=seconds)[:seconds]
     where = {**key("virtual", "soak"), "step": 0, "kind": "soak", "cell": 0, "workload": cell.workload}
-    samples = [_sample(model, second, told.get(second, {})) for second in range(seconds)]
+    samples = [_sample(model, second, telemetry.get(second, {})) for second in range(seconds)]
     return {
         "cells": table("cells", [_slice(where, cell, number, counts) for number in range(seconds // SLICE_S)]),
         "series": table("series", [_second(where, second, float(ios)) for second, ios in enumerate(counts)]),
@@ -45,7 +45,7 @@ def soak_tables(seconds: int, *, read_share: int = 100, depth: int = 4, **effect
 
 
 def course_tables(iops: list[float] | np.ndarray, **telemetry: Any) -> dict[str, pd.DataFrame]:
-    """A soak whose seconds have these rates; `telemetry` has columns with a value for each second."""
+    """Return the tables of a soak with these rates per second; `telemetry` has columns with a value per second."""
     rates = np.asarray(iops, dtype=float)
     cell = Cell("random", 100, 4096, 1, 4)
     where = {**key("made", "soak"), "step": 0, "kind": "soak", "cell": 0, "workload": cell.workload}
@@ -62,9 +62,9 @@ def course_tables(iops: list[float] | np.ndarray, **telemetry: Any) -> dict[str,
 
 
 def rounds_table(values: dict[str, list[float]], until: str = "rounds", **more: Any) -> pd.DataFrame:
-    """Table `cells` of a loop: rates of each round by workload."""
+    """Return table `cells` of a loop; `values` has the rates of the rounds by workload."""
     rows, now = [], 0.0
-    for number in range(max(len(one) for one in values.values())):
+    for number in range(max(len(rates) for rates in values.values())):
         for place, (name, rates) in enumerate(values.items()):
             rows.append({
                 **key("made", "loop"), "step": 0, "kind": "loop", "round": number + 1, "cell": place, "workload": name,
@@ -96,13 +96,19 @@ def _bins(where: dict[str, Any], cell: Cell, done_s: np.ndarray, latency_ns: np.
     direction = "read" if cell.read_share else "write"
     place = {**where, "pattern": "random", "read_share_pct": cell.read_share, "block_size_bytes": 4096}
     return [
-        {**place, "round": int(number), "direction": direction, "latency_ns": bin_value(int(one)), "count": int(count)}
-        for (number, one), count in pd.DataFrame({"round": slices, "bin": numbers}).value_counts().items()
+        {
+            **place,
+            "round": int(number),
+            "direction": direction,
+            "latency_ns": bin_value(int(index)),
+            "count": int(count),
+        }
+        for (number, index), count in pd.DataFrame({"round": slices, "bin": numbers}).value_counts().items()
     ]
 
 
-def _sample(model: DriveModel, second: int, told: dict[str, float]) -> dict[str, Any]:
-    """Temperature alone: the counters are not what these tests are of."""
+def _sample(model: DriveModel, second: int, telemetry: dict[str, float]) -> dict[str, Any]:
+    """Return a telemetry sample without throttling counters, which these tests do not need."""
     stolen = None if model.disturb is None else model.disturb.stolen_pct_at(1e6 * (second + 0.5))
-    heat = {name: told.get(name) for name in ("temperature_c", "temperature_limit_c")}
+    heat = {name: telemetry.get(name) for name in ("temperature_c", "temperature_limit_c")}
     return {**key("virtual", "soak"), "time": BEGAN + pd.Timedelta(seconds=second + 1), "steal_pct": stolen, **heat}

@@ -1,4 +1,4 @@
-"""Rows of the tables, complete and typed: each passes through the schema of its table."""
+"""Make complete, typed rows of tables: each passes through the schema of its table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ZERO: dict[str, Any] = {"string": "", "bool": False, "list<item: double>": [], 
 
 
 def table(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Table `name`; columns that a row does not give are null, or else zero or empty, but for `cell_label`."""
+    """Return table `name`; columns missing in a row are null, zero or empty; `cell_label` is computed."""
     schema = SCHEMAS[name]
     whole = []
     for row in rows:
@@ -40,7 +40,7 @@ def key(drive: str = "op7", measurement: str = "pts-iops", run: int = 1, **chang
 
 
 def cell(iops: float, *, read_share: int = 0, size: int = 4096, runtime_s: float = 1.0, **more: Any) -> dict[str, Any]:
-    """Metrics of a random cell at 2 threads with 8 outstanding I/Os each."""
+    """Return metrics of a random cell with 2 threads at queue depth 8."""
     ios = round(iops * runtime_s)
     return {
         "workload": Cell("random", read_share, size, 2, 8).workload,
@@ -61,7 +61,7 @@ def cell(iops: float, *, read_share: int = 0, size: int = 4096, runtime_s: float
 def loop(
     values: list[float], *, step: int = 0, where: dict[str, Any] | None = None, **more: Any
 ) -> list[dict[str, Any]]:
-    """A loop of one cell, a value of IOPS for each round."""
+    """Return the rows of a loop of one cell; `values` has the IOPS of each round."""
     return [
         {**(where or key()), "step": step, "kind": "loop", "round": number, **cell(iops, **more)}
         for number, iops in enumerate(values, 1)
@@ -71,7 +71,7 @@ def loop(
 def soak(
     values: list[float], *, step: int = 0, where: dict[str, Any] | None = None, **more: Any
 ) -> list[dict[str, Any]]:
-    """A soak, a value of IOPS for each slice."""
+    """Return the rows of a soak; `values` has the IOPS of each slice."""
     return [
         {**(where or key()), "step": step, "kind": "soak", "round": number, **cell(iops, **more)}
         for number, iops in enumerate(values, 1)

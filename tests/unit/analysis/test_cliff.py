@@ -1,4 +1,4 @@
-"""The cliff of a soak: known truth, of made courses and of virtual drives whose cache or flash says where it is."""
+"""Find the cliff of a soak with known truth: synthetic courses, and virtual drives with known cache and flash."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def cliff_at(iops: list[float]) -> int | None:
 
 
 def virtual_cliff(folder: Path, *, slice_s: float, seconds: float = 8.0, **changes: str) -> Cliff:
-    """Of random 4 KiB writes to a fresh virtual drive."""
+    """Return the cliff of random 4 KiB writes to a fresh virtual drive."""
     folder.mkdir()
     cell = Cell("random", 0, 4096, threads=2, queue_depth=8, runtime_s=seconds, slice_s=slice_s)
     VirtualClockDrive(DriveModel.from_mapping("made", {**MODEL, **changes}), folder / "state").run(cell, folder)
-    told = read_slices(folder, cell)
-    cliff = find_cliff(soak([one.iops for one in told], [one.runtime_s for one in told]), CAPACITY_BYTES)
+    slices = read_slices(folder, cell)
+    cliff = find_cliff(soak([part.iops for part in slices], [part.runtime_s for part in slices]), CAPACITY_BYTES)
     assert cliff is not None
     return cliff
 
@@ -130,7 +130,7 @@ ALTERNATING: dict[str, Callable[[np.random.Generator], Floats]] = {
 
 @pytest.mark.parametrize(("kind", "most"), [("blocks of ten slices", 15), ("single slices", 1), ("a sawtooth", 3)])
 def test_an_alternating_level_is_seldom_a_cliff(kind: str, most: int) -> None:
-    """By a last low stretch alone, that does not come back, 60, 20 and 50 of 100 have one."""
+    """A rule that only needs a low last stretch would find a cliff in 60, 20 and 50 of 100."""
     random = np.random.default_rng(9)
     found = sum(cliff_at(ALTERNATING[kind](random).tolist()) is not None for _ in range(100))
     print(f"{kind}: {found} of 100 have a cliff")
@@ -149,7 +149,7 @@ def test_the_low_level_must_last_longer_than_earlier_low_stretches() -> None:
     fresh = [4000.0] * 20 + [900.0] * 10 + [4000.0] * 30
     assert cliff_at([*fresh, *[1000.0] * 29]) is None
     assert cliff_at([*fresh, *[1000.0] * 60]) == 60
-    assert cliff_at([4000.0] * 40 + [2000.0, 1000.0] * 80) == 40  # what comes and goes after it, below the fresh level
+    assert cliff_at([4000.0] * 40 + [2000.0, 1000.0] * 80) == 40  # what alternates after it, below the fresh level
 
 
 def test_the_first_of_several_falls_is_the_cliff() -> None:

@@ -126,11 +126,11 @@ def test_values_without_scatter_are_compared_exactly() -> None:
         return row(drive, value, samples=[value] * 5)
 
     found = compare(alike("a", 300.1), alike("b", 300.1), alike("c", 315.2), alike("d", 310.0))
-    assert [one["verdict"] for one in found] == ["same", "better", "same"]
-    assert [one["p_value"] for one in found] == [1.0, 0.0, 0.0]
-    assert [one["equivalence_p"] for one in found] == [0.0, 1.0, 0.0]
-    assert [one["interval_low_pct"] for one in found] == [one["delta_pct"] for one in found]
-    slower = compare(*(row(one, 2.0, kind="time", samples=[2.0] * 3) for one in "ab"))[0]
+    assert [delta["verdict"] for delta in found] == ["same", "better", "same"]
+    assert [delta["p_value"] for delta in found] == [1.0, 0.0, 0.0]
+    assert [delta["equivalence_p"] for delta in found] == [0.0, 1.0, 0.0]
+    assert [delta["interval_low_pct"] for delta in found] == [delta["delta_pct"] for delta in found]
+    slower = compare(*(row(drive, 2.0, kind="time", samples=[2.0] * 3) for drive in "ab"))[0]
     for name in ("delta_pct", "interval_low_pct", "interval_high_pct"):
         assert math.copysign(1, slower[name]) == 1, "no negative zero"
 
@@ -162,7 +162,7 @@ def test_three_against_three_samples_are_remarked() -> None:
     (found,) = compare(row("a", 100.0), row("b", 200.0))
     (words,) = found["remarks"]
     assert words.startswith("3 against 3 samples: a rank test cannot reach below p = 0.10")
-    (found,) = compare(*(row(one, 100.0, samples=[99.0, 100.0, 101.0, 100.0, 100.0]) for one in "ab"))
+    (found,) = compare(*(row(drive, 100.0, samples=[99.0, 100.0, 101.0, 100.0, 100.0]) for drive in "ab"))
     assert list(found["remarks"]) == []
     assert least_p(5, 5) == pytest.approx(stats.mannwhitneyu([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]).pvalue)
 
@@ -184,7 +184,9 @@ def test_a_sample_of_zero_cannot_tell() -> None:
 
 
 def test_the_best_run_has_no_scatter() -> None:
-    rows = [row(one, value, metric="best_bandwidth_mb_s", scope="rounds") for one, value in (("a", 1.0), ("b", 2.0))]
+    rows = [
+        row(drive, value, metric="best_bandwidth_mb_s", scope="rounds") for drive, value in (("a", 1.0), ("b", 2.0))
+    ]
     assert doubts(*rows) == ["a best run is not an average: the scatter of the runs does not apply to it"]
 
 
@@ -205,11 +207,11 @@ def test_a_study_can_forbid_unintended_differences() -> None:
     of_c = {**of_b, "comparison": "c", "facet": "model", "kind": "drive", "intended": True}
     differences = table("differences", [of_b, of_c])
     allowed = compare(*rows, differences=differences)
-    assert [one["verdict"] for one in allowed] == ["better", "better"]
-    forbidden, stands = compare(*rows, differences=differences, unintended="forbid")
-    assert (forbidden["verdict"], stands["verdict"]) == ("not compared", "better")
+    assert [delta["verdict"] for delta in allowed] == ["better", "better"]
+    forbidden, allowed_pair = compare(*rows, differences=differences, unintended="forbid")
+    assert (forbidden["verdict"], allowed_pair["verdict"]) == ("not compared", "better")
     assert list(forbidden["doubts"]) == ["kernel differs: 6.1 and 6.6"]
-    assert all(pd.isna(forbidden[one]) for one in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
+    assert all(pd.isna(forbidden[name]) for name in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
 
 
 def test_only_equal_cells_and_metrics_are_compared() -> None:
@@ -221,7 +223,7 @@ def test_only_equal_cells_and_metrics_are_compared() -> None:
         row("c", 50.0),
     ]
     found = compare(*rows)
-    assert [(one["comparison"], one["metric"], round(one["delta_pct"], 6)) for one in found] == [
+    assert [(delta["comparison"], delta["metric"], round(delta["delta_pct"], 6)) for delta in found] == [
         ("b", "mean_latency_us", 25.0),
         ("c", "iops", -50.0),
     ]
@@ -234,18 +236,18 @@ def test_values_with_different_statistics_are_not_compared() -> None:
         row("c", 200.0, **{**pooled, "statistic": "median of 5 recordings, at T4Q2"}),
         row("d", 0.0, statistic="mean of 2 recordings"), row("e", 0.0, statistic="printed value"),
     )  # fmt: skip
-    assert [one["verdict"] for one in found] == ["cannot tell", "better", "cannot tell", "cannot tell"]
-    assert [list(one["doubts"]) for one in found if one["comparison"] != "c"] == [
+    assert [delta["verdict"] for delta in found] == ["cannot tell", "better", "cannot tell", "cannot tell"]
+    assert [list(delta["doubts"]) for delta in found if delta["comparison"] != "c"] == [
         ["a: median of 3 recordings; b: one recording"],
         ["a: median of 3 recordings; d: mean of 2 recordings"],
         ["a: median of 3 recordings; e: printed value"],
     ]
-    assert all(pd.isna(found[0][one]) for one in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
-    (one,) = compare(row("a", 1.0), row("b", 1.0, statistic="average of the whole soak"))
-    assert list(one["doubts"]) == ["a: window average; b: average of the whole soak"]
-    assert [one["verdict"] for one in compare(row("a", 1.0), row("b", 1.0, statistic="other"), row("b", 1.0))] == [
+    assert all(pd.isna(found[0][name]) for name in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
+    (unlike,) = compare(row("a", 1.0), row("b", 1.0, statistic="average of the whole soak"))
+    assert list(unlike["doubts"]) == ["a: window average; b: average of the whole soak"]
+    assert [delta["verdict"] for delta in compare(row("a", 1.0), row("b", 1.0, statistic="other"), row("b", 1.0))] == [
         "same"
-    ], "one label may come twice: the one that came about alike is compared"
+    ], "a label may occur twice: the value with the same statistic is compared"
 
 
 def test_the_basis_must_have_been_measured() -> None:
@@ -273,7 +275,7 @@ def test_replays_need_three_equal_passes(n: int, verdict: str, words: list[str])
 
 def test_the_interval_of_a_median_is_wider_than_that_of_a_mean() -> None:
     def width(statistic: str) -> float:
-        (found,) = compare(*(row(one, 100.0, statistic=statistic) for one in "ab"))
+        (found,) = compare(*(row(drive, 100.0, statistic=statistic) for drive in "ab"))
         return float(np.log1p(found["interval_high_pct"] / 100))
 
     assert width("median of 3 recordings") / width("window average") == pytest.approx(math.sqrt(math.pi / 2))
@@ -281,7 +283,7 @@ def test_the_interval_of_a_median_is_wider_than_that_of_a_mean() -> None:
 
 
 def test_few_equal_values_are_called_different() -> None:
-    """Of 2,000 values that differ in nothing but scatter, corrected: none or hardly any."""
+    """Of 2,000 values that differ only by scatter, at most 2 are called different after adjusting."""
     random = np.random.default_rng(5)
     rows = []
     for number in range(2000):
@@ -292,7 +294,7 @@ def test_few_equal_values_are_called_different() -> None:
     called = int(found["verdict"].isin(["better", "worse"]).sum())
     uncorrected = int((found["p_value"] <= 0.05).sum())
     assert called <= 2
-    assert 60 <= uncorrected <= 140  # one in twenty: what the correction is for
+    assert 60 <= uncorrected <= 140  # one in twenty, without adjusting
     assert (found["verdict"] == "same").sum() == 0
     outside = (found["interval_low_pct"] > 0) | (found["interval_high_pct"] < 0)
     assert abs(outside.mean() - 0.05) < 0.02
@@ -321,7 +323,7 @@ offsets = st.lists(st.floats(-0.2, 0.2), min_size=3, max_size=7)
 def test_exchanging_the_drives_reverses_the_verdict(
     a: float, b: float, of_a: list[float], of_b: list[float], kind: str
 ) -> None:
-    rows = [row(drive, level, kind=kind, samples=[level * math.exp(one) for one in scatter])
+    rows = [row(drive, level, kind=kind, samples=[level * math.exp(offset) for offset in scatter])
             for drive, level, scatter in (("a", a, of_a), ("b", b, of_b))]  # fmt: skip
     (there,), (back,) = compare(*rows), compare(*rows, basis="b")
     turned = {"better": "worse", "worse": "better"}
@@ -336,8 +338,8 @@ def test_exchanging_the_drives_reverses_the_verdict(
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(50.0, 150.0), min_size=3, max_size=8), st.lists(st.floats(50.0, 150.0), min_size=3))
 def test_p_value_and_interval_equal_those_of_welch(of_a: list[float], of_b: list[float]) -> None:
-    """Of geometric means, as scipy has it."""
-    values = [float(stats.gmean(one)) for one in (of_a, of_b)]
+    """The reference is scipy's test on logarithms, for geometric means."""
+    values = [float(stats.gmean(samples)) for samples in (of_a, of_b)]
     (found,) = compare(row("a", values[0], samples=of_a), row("b", values[1], samples=of_b))
     if min(np.std(np.log(of_a)), np.std(np.log(of_b))) < 1e-9:
         return  # scipy gives NaN
@@ -352,10 +354,10 @@ TWINS = {"iops": ("speed", "IOPS"), "bandwidth_mib_s": ("speed", "MiB/s"), "mean
 
 
 def scattered(drive: str, value: float, cell_label: str, metric: str = "iops") -> dict[str, Any]:
-    """A value that scatters so that the tests tell p-values apart; in each metric it is as much better."""
+    """Return a value with scatter, so that p-values differ; each metric has the same improvement."""
     kind, unit = TWINS.get(metric, ("time", "us"))
     centre = 1e4 / value if kind == "time" else value
-    samples = [centre * one for one in (0.97, 1.0, 1.03)]
+    samples = [centre * factor for factor in (0.97, 1.0, 1.03)]
     return row(drive, centre, cell_label=cell_label, metric=metric, kind=kind, unit=unit, samples=samples)
 
 
@@ -373,7 +375,7 @@ def test_p_values_are_adjusted_for_all_pairs_of_drives_together() -> None:
 
 
 def test_doubtful_differences_cause_no_false_positives() -> None:
-    """Of 20 values that are the same beside 80 clear differences that are in doubt: few studies announce one at all."""
+    """With 20 equal values and 80 clear but doubtful differences, few studies report a false positive."""
     random, studies = np.random.default_rng(9), 20
     rows = [row(drive, 100.0, cell_label=str(number), verdict="steady" if number < 20 else "not steady")
             for number in range(100) for drive in "ab"]  # fmt: skip
@@ -387,20 +389,24 @@ def test_doubtful_differences_cause_no_false_positives() -> None:
         wrong += bool(found["verdict"].isin(["better", "worse"]).any())
         wrong_in_one_family += bool((stats.false_discovery_control(found["p_value"])[:20] <= 0.05).any())
     assert wrong <= 0.1 * studies
-    assert wrong_in_one_family >= 0.3 * studies, "what they would do in the family"
+    assert wrong_in_one_family >= 0.3 * studies, "the effect of doubtful values in the family"
 
 
 @pytest.mark.parametrize("why", ["doubt", "forbidden", "unlike"])
 def test_only_values_without_doubt_have_adjusted_p_values(why: str) -> None:
     nulls = {"1": 104.0, "2": 97.0, "3": 109.0}
-    called = [scattered(*one) for label, value in nulls.items() for one in (("a", 100.0, label), ("b", value, label))]
+    called = [
+        scattered(*value_of)
+        for label, value in nulls.items()
+        for value_of in (("a", 100.0, label), ("b", value, label))
+    ]
     clear: list[dict[str, Any]] = []
     for number in range(40):
         of_cell = [scattered(drive, value, f"x{number}") for drive, value in (("a", 100.0), ("b", 1e4))]
         if why == "doubt":
             of_cell[1]["verdict"] = "not steady"
         elif why == "forbidden":
-            of_cell = [{**one, "measurement": "other"} for one in of_cell]
+            of_cell = [{**value, "measurement": "other"} for value in of_cell]
         else:
             of_cell[1]["statistic"] = "another average"
         clear += of_cell
@@ -415,7 +421,9 @@ def test_only_values_without_doubt_have_adjusted_p_values(why: str) -> None:
     assert set(found.loc[~of_called, "verdict"]) == {"not compared" if why == "forbidden" else "cannot tell"}
     words = {"doubt": "b: not steady", "forbidden": "the steps of the protocol differ",
              "unlike": "a: window average; b: another average"}  # fmt: skip
-    assert all(list(one) == [words[why]] for one in found.loc[~of_called, "doubts"]), "and no other reason"
+    assert all(list(pair_doubts) == [words[why]] for pair_doubts in found.loc[~of_called, "doubts"]), (
+        "there must be no other reason"
+    )
 
 
 def test_twin_metrics_count_once() -> None:
@@ -432,7 +440,7 @@ def test_different_workload_facets_are_doubts_and_an_unknown_load_is_a_remark() 
         columns = ["load", "active range", "data pattern", "fill"]
         found = compare(*rows, workloads=pd.DataFrame([basis] * 2 + [comparison] * 2, columns=columns, dtype=object))
         (doubts,), (remarks,), (verdict,) = (
-            {str(list(one[name])) if name != "verdict" else one[name] for one in found}
+            {str(list(delta[name])) if name != "verdict" else delta[name] for delta in found}
             for name in ("doubts", "remarks", "verdict")
         )
         return doubts, remarks, verdict
@@ -463,9 +471,9 @@ def test_twin_metrics_are_one_member_of_the_family() -> None:
     assert len(found) == 3 * len(alone)
     for metric in TWINS:
         assert found.loc[found["metric"] == metric, "p_adjusted"].tolist() == pytest.approx(alone)
-    # a percentile is a finding of its own
+    # a percentile is a separate comparison
     more = pd.DataFrame(compare(*rows((*TWINS, "p99_latency_us"))))
-    of_iops, of_tail = (more.loc[more["metric"] == one] for one in ("iops", "p99_latency_us"))
+    of_iops, of_tail = (more.loc[more["metric"] == metric] for metric in ("iops", "p99_latency_us"))
     family = [*of_iops["p_value"], *of_tail["p_value"]]
     assert of_iops["p_adjusted"].tolist() == pytest.approx(list(stats.false_discovery_control(family))[:6])
     assert of_tail["p_adjusted"].tolist() == pytest.approx(list(stats.false_discovery_control(family))[6:])
@@ -501,8 +509,8 @@ def test_points_at_different_loads_are_a_doubt_for_latency_and_a_remark_for_iops
     assert "at different loads: T4Q2 and T1Q2" in iops["remarks"]
     assert (latency["verdict"], list(latency["doubts"])) == ("cannot tell", ["at different loads: T4Q2 and T1Q2"])
     same = compare(*basis, *(at("b", "T4Q2", metric) for metric in ("iops", "mean_latency_us")))
-    assert [one["verdict"] for one in same] == ["better", "better"]
-    assert not any("load" in words for one in same for words in [*one["doubts"], *one["remarks"]])
+    assert [delta["verdict"] for delta in same] == ["better", "better"]
+    assert not any("load" in words for delta in same for words in [*delta["doubts"], *delta["remarks"]])
     mixed = compare(*(at(drive, "T4Q2 or T1Q2", "mean_latency_us") for drive in "ab"))
     assert list(mixed[0]["doubts"]) == ["at different loads: T4Q2 or T1Q2 and T4Q2 or T1Q2"]
 
@@ -512,10 +520,10 @@ def test_rounding_is_neither_scatter_nor_a_difference() -> None:
     samples = [value, value * (1 + 4e-16), value * (1 - 4e-16), value, value * (1 + 1e-12)]
     found = compare(
         row("a", value, samples=samples), row("b", value * (1 + 1e-15), samples=samples[::-1]),
-        row("c", 1.2 * value, samples=[1.2 * one for one in samples]),
+        row("c", 1.2 * value, samples=[1.2 * sample for sample in samples]),
     )  # fmt: skip
-    assert [one["verdict"] for one in found] == ["same", "better"]
-    assert [(one["p_value"], one["equivalence_p"]) for one in found] == [(1.0, 0.0), (0.0, 1.0)]
+    assert [delta["verdict"] for delta in found] == ["same", "better"]
+    assert [(delta["p_value"], delta["equivalence_p"]) for delta in found] == [(1.0, 0.0), (0.0, 1.0)]
     scattering = scatter([[value, value * (1 + 1e-6), value]], 3)
     assert scattering.variances[0] > 0
 
@@ -523,11 +531,11 @@ def test_rounding_is_neither_scatter_nor_a_difference() -> None:
 @pytest.mark.parametrize("count", [3, 5, 7])
 @pytest.mark.parametrize(("centre", "factor"), [(np.mean, 1.0), (np.median, MEDIAN_FACTOR)])
 def test_intervals_have_at_least_their_nominal_coverage(count: int, centre: Any, factor: float) -> None:
-    """Of a true ratio of 1.3, and the mean of the logarithmic scatter does not shift a ratio."""
+    """The true ratio is 1.3; the mean of logarithmic scatter does not shift a ratio."""
     random, many = np.random.default_rng(8), 4000
     a, b = (level * np.exp(random.normal(0, 0.05, (many, count))) for level in (1.0, 1.3))
     log_ratios = np.log(centre(b, axis=1) / centre(a, axis=1))
-    sides = [scatter(one.tolist(), 3) for one in (a, b)]
+    sides = [scatter(side.tolist(), 3) for side in (a, b)]
     found = inference(log_ratios, *sides, np.full(many, factor), margin=math.log(1.05), confidence=0.95)
     covered = ((found.low <= math.log(1.3)) & (found.high >= math.log(1.3))).mean()
     assert 0.94 <= covered <= 0.99

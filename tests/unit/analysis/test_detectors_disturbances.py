@@ -1,4 +1,4 @@
-"""What disturbs a measurement is found where a virtual drive does it, and not where it does not."""
+"""Detectors find disturbances where a virtual drive has them, and nowhere else."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_the_modified_z_score_equals_that_of_its_source() -> None:
 
 def test_the_chances_equal_those_of_their_source() -> None:
     """Rosner's 54 values (NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.17.3): three are outliers at 5 %,
-    though neither the farthest nor the two farthest alone would be."""
+    although neither the farthest nor the two farthest alone are."""
     values = np.array([
         -0.25, 0.68, 0.94, 1.15, 1.20, 1.26, 1.26, 1.34, 1.38, 1.43, 1.49, 1.49, 1.55, 1.56, 1.58, 1.65, 1.69, 1.70,
         1.76, 1.77, 1.81, 1.91, 1.94, 1.96, 1.99, 2.06, 2.09, 2.10, 2.14, 2.15, 2.23, 2.24, 2.26, 2.35, 2.37, 2.40,

@@ -1,4 +1,4 @@
-"""How often detectors cry wolf: never on a drive without noise, as seldom as they say with it."""
+"""Count false alarms of detectors: none without noise, and at most their stated rate with noise."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ COMPARED = {
     "alignment": ("alignment_offset_bytes", [0, 512]),
     "queue-depth knee": ("queue_depth", [1, 2, 4, 8, 16, 32, 64]),
 }
-"""Detectors that compare cells: the column in which these differ, and its values."""
+"""Detectors that compare cells, with the column that differs and its values."""
 MOST_ALARMS = 1
-"""Of one detector in that many recordings: at a rate of 2 % more come once in fifty times."""
+"""Most alarms of a detector in all recordings: at a rate of 2 %, more occur once in fifty runs."""
 
 
 def telemetry(seconds: int, random: np.random.Generator | None = None) -> dict[str, np.ndarray]:
-    """A drive that gets too hot once, and neighbours now and then, none of which the rate knows anything of."""
+    """Return telemetry that does not affect the rate: a drive that gets too hot once, and occasional neighbours."""
     draw = np.zeros(seconds) if random is None else random.random(seconds)
     hot = np.where((np.arange(seconds) > seconds // 3) & (np.arange(seconds) < seconds // 2), 71.0, 50.0)
     return {"temperature_c": hot, "temperature_limit_c": np.full(seconds, 70.0),
@@ -44,7 +44,7 @@ def test_no_false_alarm_on_an_undisturbed_drive_without_noise(
     cache = {"write_buffer": "4KiB", "program_us": 50, "copy_us": 20, "erase_us": 100}  # the controller is the ceiling
     tables = soak_tables(60, read_share=read_share, depth=depth, command_us=command_us, seed=seed, **cache)
     found = findings_table(tables)
-    disturbances = found[~found["detector"].isin(["bimodality"])]  # latencies of writes that wait for an erase are so
+    disturbances = found[~found["detector"].isin(["bimodality"])]  # writes that wait for an erase are bimodal
     assert not disturbances["found"].any(), disturbances.loc[disturbances["found"], "words"].tolist()
 
 
@@ -73,8 +73,8 @@ def test_with_noise_a_detector_has_at_most_one_false_alarm_in_twelve_recordings(
 
 @pytest.mark.parametrize("detector", COMPARED)
 def test_scatter_of_five_rounds_seldom_makes_cells_differ(detector: str) -> None:
-    """Without the standard errors bathtubs and penalties come in 25 and 9 of 100 recordings, and knees in 65 without
-    a least rise."""
+    """Without standard errors, 25 and 9 of 100 recordings have bathtubs and penalties; without a least rise, 65 have
+    knees."""
     noise, random = 0.1, np.random.default_rng(20)
     column, values = COMPARED[detector]
     cells = {"cells": pd.concat(
@@ -88,4 +88,4 @@ def test_scatter_of_five_rounds_seldom_makes_cells_differ(detector: str) -> None
         assert len(found)
         alarms += found["found"].any()
     print(f"{detector}, noise {100 * noise:.0f} %: false alarms in {alarms} of 100 recordings")
-    assert alarms <= 3  # of one in a hundred, more come once in fifty times
+    assert alarms <= 3  # at a rate of one in a hundred, more occur once in fifty runs

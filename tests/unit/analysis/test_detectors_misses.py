@@ -1,4 +1,4 @@
-"""What detectors do not see: the table of misses in docs/detectors.md, beside what is just large enough."""
+"""Check the table of misses in docs/detectors.md, and effects that are just large enough."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def course(detector: str, iops: np.ndarray, **telemetry: Any) -> bool:
 
 
 def rounds(detector: str, *values: list[float]) -> bool:
-    return finds(detector, {"cells": rounds_table({f"w{place}": one for place, one in enumerate(values)})})
+    return finds(detector, {"cells": rounds_table({f"w{place}": rates for place, rates in enumerate(values)})})
 
 
 def dipping(flags: np.ndarray, depth: float = 0.5, noise: float = 0.0, seed: int = 1) -> np.ndarray:
@@ -129,7 +129,7 @@ def test_dips_every_other_second_are_found_from_first_to_last(seconds: int) -> N
     ("flags", "is_found"),
     [
         (SECOND % 10 < 5, True),
-        (SECOND % 10 < 6, False),  # more of the time than not
+        (SECOND % 10 < 6, False),  # more than half of the time
         (SECOND % 60 == 30, False),  # five
         (np.isin(SECOND % 20, [5, 9]), False),  # two in a period
     ],

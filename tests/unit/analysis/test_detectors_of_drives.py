@@ -1,4 +1,4 @@
-"""What a drive is like: two modes, bathtub, alignment, knee, recovery."""
+"""Detect characteristics of drives: two modes, bathtub, alignment, knee, recovery."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def of(detector: str, tables: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
 
 
 def frame_tables(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Frames of the figures' tests with the columns that they leave out."""
+    """Add missing columns to frames of the figures' tests."""
     more = {"unsound": None, "block_size_max_bytes": None, "alignment_offset_bytes": 0, "range_bytes": None,
             "range_share": 1.0, "segments": None, "rate_iops": None, "entropy": None, "steal_pct": None,
             "load_pct": None}  # fmt: skip
@@ -107,7 +107,7 @@ def test_a_bathtub_needs_both_pure_workloads_and_a_mix() -> None:
 def test_bathtub_of_a_recording() -> None:
     frames = {share: rounds_table({f"RND 4KiB {share}/{100 - share}": [iops] * 5}, read_share_pct=share)
               for share, iops in ((100, 10_000.0), (50, 2000.0), (0, 5000.0))}  # fmt: skip
-    cells = pd.concat([one.assign(cell=place) for place, one in enumerate(frames.values())], ignore_index=True)
+    cells = pd.concat([frame.assign(cell=place) for place, frame in enumerate(frames.values())], ignore_index=True)
     (row,) = of("bathtub", {"cells": cells})
     assert (row["found"], row["cell_label"]) == (True, "RND 4KiB 50/50")
     assert row["value"] == pytest.approx(100 * (1 - 2000 / 7500))
@@ -125,7 +125,7 @@ def test_the_penalty_of_unaligned_io(unaligned: float, is_found: bool) -> None:
 
 
 def test_the_knee_of_a_drive_that_serves_sixteen_at_once() -> None:
-    """`sweep` is of such a drive: with 1, 2 and 4 threads the knee is where threads times depth are 16."""
+    """`sweep` is of such a drive: the knee is where threads times queue depth is 16."""
     rows = of("queue-depth knee", frame_tables(protocol_frames.sweep()))
     assert all(row["found"] for row in rows)
     assert [row["value"] for row in rows] == [16, 8, 4, 2]

@@ -1,4 +1,4 @@
-"""What a drive is like, told from recordings on the virtual clock of drives whose model says what must be found."""
+"""Detect drive characteristics in recordings on the virtual clock; the drive model gives the truth."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from drivelab.tables.collect import collect
 
 MODEL: dict[str, Any] = {"serial": "V-OWN", "capacity": "16MiB", "over_provisioning": "100%", "logical_block": "512B",
                          "copy_us": 1, "erase_us": 1}  # fmt: skip
-"""Garbage collection costs next to nothing, so that the rest of the model says what comes out."""
+"""Garbage collection costs almost nothing, so the rest of the model determines the result."""
 PENALTY_OF_THE_BUS = {"transfer_us": 200, "command_us": 10, "read_us": 20}
 WAITING_READS = {"pages_per_block": 64, "dies": 64, "program_us": 5000, "read_us": 100, "command_us": 85,
                  "transfer_us": 20, "write_buffer": "4MiB"}  # fmt: skip
 
 
 def recorded(measurement: str, **model: Any) -> Path:
-    """The recording of a measurement of a drive of one's own, or of op7 without a `model`."""
+    """Record a measurement of a drive with this `model`, or of op7 without one."""
     drive = "own" if model else "op7"
     if model:
         Path("config/virtual_drives.yaml").write_text(yaml.safe_dump({"own": {**MODEL, **model}}))
@@ -56,7 +56,7 @@ def loop(**fields: str) -> str:
 
 
 def test_unaligned_reads_cost_the_bus_two_pages_for_one(project: Path) -> None:
-    """Where the bus is the limit it carries each page of both."""
+    """The bus is the limit, and it carries both pages of an unaligned read."""
     place = recorded("protocol: stec-alignment, scale: demo", **PENALTY_OF_THE_BUS)
     (reads,) = [row for row in findings(place, "alignment") if "100/0" in row["cell_label"]]
     assert reads["found"]
@@ -64,7 +64,7 @@ def test_unaligned_reads_cost_the_bus_two_pages_for_one(project: Path) -> None:
 
 
 def test_the_knee_is_where_outstanding_reads_keep_the_controller_busy(project: Path) -> None:
-    """A read takes 8 times as long as the controller's part of it, and there are dies enough for all."""
+    """A read takes 8 times as long as the controller's part of it, and there are enough dies."""
     until = "{steady_state: {track: [{read_share: 100, block_size: 4KiB, queue_depth: 32, metric: iops}]}}"
     cells = "{read_share: [100], queue_depth: [1, 2, 4, 8, 16, 32], block_size: [4KiB], alignment_offset: [0B]}"
     sweep = loop(cells=cells, runtime="1s", until=until)
@@ -77,7 +77,7 @@ def test_the_knee_is_where_outstanding_reads_keep_the_controller_busy(project: P
 
 
 def test_reads_that_wait_for_long_programs_make_a_bathtub(project: Path) -> None:
-    """One I/O at a time, 64 dies: a write is done when it is buffered, and keeps a die busy for S = 5000 us.
+    """One I/O at a time, 64 dies: a write completes when it is buffered, and keeps a die busy for S = 5000 us.
 
     Half of the I/Os are reads, each of a die that is busy with probability S / 64 T where T is the time of a pair, and
     then for S / 2: T = write + read + S² / 128 T.
@@ -101,30 +101,30 @@ def test_mixes_of_a_drive_whose_controller_is_the_limit_are_no_bathtub(project: 
 
 
 def test_long_idle_time_frees_the_slc_cache(project: Path) -> None:
-    """op7 takes 5 s to know it, then a burst goes to the SLC cache at the rate of the controller, 85 us a command."""
+    """op7 detects idle time after 5 s; then a burst goes to the SLC cache at the controller's rate, 85 us a command."""
     place = recorded("protocol: pts-idle-recovery, scale: demo, set: {repeat: {over: {time: [3s, 8s]}, "
                      "loop: {runtime: 500ms}}}")  # fmt: skip
     (row,) = findings(place, "recovery")
     assert row["words"].startswith("after 8 s ")
-    before = np.mean([one["iops"] for one in _slices(place, 2)])
+    before = np.mean([part["iops"] for part in _slices(place, 2)])
     assert row["value"] == pytest.approx(100 * (1e6 / 85 / before - 1), rel=0.1)
 
 
 def test_recovery_ends_with_the_first_slice_at_the_settled_rate(project: Path) -> None:
-    """op7 writes at random, then in sequence again: told by fio's own evidence of the three soaks."""
+    """op7 writes at random, then sequentially again; the truth comes from fio's output of the three soaks."""
     place = recorded("protocol: pts-cross-stimulus-recovery, scale: demo")
     first, _, third = (_slices(place, step) for step in range(3))
-    settled = [one["bandwidth_mib_s"] for one in first[-max(len(first) // 5, 5) :]]
+    settled = [part["bandwidth_mib_s"] for part in first[-max(len(first) // 5, 5) :]]
     usual = min(0.9 * np.mean(settled), np.mean(settled) - 3 * np.std(settled, ddof=1))
-    back_s = next(number for number, one in enumerate(third, 1) if one["bandwidth_mib_s"] >= usual)
+    back_s = next(number for number, part in enumerate(third, 1) if part["bandwidth_mib_s"] >= usual)
     (row,) = findings(place, "recovery")
     assert (row["found"], row["unit"], row["value"]) == (True, "s", pytest.approx(back_s, abs=0.1))
     assert back_s > 5
 
 
 def test_a_drive_that_fills_during_reads_drifts(project: Path) -> None:
-    """One I/O at a time, every other one a read, which waits for a die only where something was written before: of N
-    pages 1 - exp(-n / N) after n random writes.
+    """One I/O at a time, every other one a read. A read waits for a die only if its page was written before: of N
+    pages, a share of 1 - exp(-n / N) after n random writes.
     """
     filling = "set: {fill: {capacity_multiple: 0.01}, soak: {read_share: 50, active_range: 100%, until: {time: 40s}}}"
     place = recorded(f"protocol: qos-nines, scale: demo, {filling}",
@@ -140,7 +140,7 @@ def test_a_drive_that_fills_during_reads_drifts(project: Path) -> None:
     assert row["found"]
     # of twenty blocks of 2 s, from the first to the last
     assert row["value"] == pytest.approx(100 * np.expm1(38 * slope), abs=2)
-    assert [one["iops"] for one in _slices(place)] == pytest.approx(list(seconds), rel=0.03)
+    assert [part["iops"] for part in _slices(place)] == pytest.approx(list(seconds), rel=0.03)
 
 
 def _one_at_a_time(measurement: str) -> str:
@@ -148,7 +148,7 @@ def _one_at_a_time(measurement: str) -> str:
 
 
 def _slices(place: Path, step: int = 0) -> list[dict[str, float]]:
-    """IOPS and bandwidth of the slices of a soak, by fio's documents."""
+    """Return IOPS and bandwidth of the slices of a soak, from fio's documents."""
     lines = [line for line in read_journal(place) if line["event"] == "soak" and line["step"] == step]
-    return [{"iops": one.iops, "bandwidth_mib_s": one.bandwidth_mib_s}
-            for line in lines for one in read_slices(place / line["directory"], Cell(**line["workload"]))]  # fmt: skip
+    return [{"iops": part.iops, "bandwidth_mib_s": part.bandwidth_mib_s}
+            for line in lines for part in read_slices(place / line["directory"], Cell(**line["workload"]))]  # fmt: skip

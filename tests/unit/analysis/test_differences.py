@@ -18,12 +18,12 @@ FACETS = {"model": "drive", "serial": "drive", "firmware": "drive", "kernel": "h
 
 def recording(drive: str, run: int = 1, measurement: str = "pts-iops", **changed: str) -> list[dict[str, Any]]:
     key = {"recording": f"{drive}/{measurement}/0-run{run}", "drive": drive, "measurement": measurement}
-    values = dict.fromkeys(FACETS, "as ever") | {name.replace("_", " "): one for name, one in changed.items()}
+    values = dict.fromkeys(FACETS, "as ever") | {name.replace("_", " "): value for name, value in changed.items()}
     return [key | {"facet": facet, "kind": FACETS[facet], "value": value} for facet, value in values.items()]
 
 
 def found(rows: list[dict[str, Any]], pair: tuple[str, str], intended: list[str] | None = None) -> dict[str, bool]:
-    """Whether it is intended, by facet that differs."""
+    """Return {facet that differs: whether this is intended}."""
     differences = differences_table(table("conditions", rows), [pair], intended)
     return dict(zip(differences["facet"], differences["intended"], strict=True))
 
@@ -64,7 +64,7 @@ def test_all_values_of_pooled_recordings_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_facet_that_one_side_has_is_not_recorded_on_the_other() -> None:
-    rows = [one for one in recording("b") if one["facet"] != "setting: governor"]
+    rows = [row for row in recording("b") if row["facet"] != "setting: governor"]
     differences = differences_table(table("conditions", recording("a") + rows), [("a", "b")])
     (row,) = differences.to_dict("records")
     assert (row["basis_value"], row["comparison_value"]) == ("as ever", "not recorded")

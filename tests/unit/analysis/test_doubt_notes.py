@@ -1,4 +1,4 @@
-"""Doubts about many values in few notes."""
+"""Collect doubts about many values in notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence that contradicts itself, or lies where it does not belong, counts nowhere and is named."""
+"""Contradictory or misplaced evidence is excluded and listed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DATA = Path(__file__).parents[1] / "fio/data"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recording on the virtual clock: five rounds of a mix, then a soak of ten slices."""
+    """Make a recording on the virtual clock: five rounds of a mix, then a soak of ten slices."""
     steps: list[dict[str, Any]] = [{"loop": {"cells": [MIX], "until": UNTIL}},
                                    {"soak": {"cell": SOAK, "until": {"time_s": 1.0}}}]  # fmt: skip
     return made_recording(tmp_path_factory.mktemp("made"), steps)
@@ -48,7 +48,7 @@ def cell(recording: Path, number: int) -> Path:
 
 def excluded(recording: Path) -> list[tuple[str, str, str]]:
     found = exclusions_table(collect(recording, reduced=False)["cells"], recording_facts([recording]))
-    return [(one.place.partition(",")[0], one.fault, one.words) for one in found.itertuples()]
+    return [(row.place.partition(",")[0], row.fault, row.words) for row in found.itertuples()]
 
 
 def faults(recording: Path) -> list[tuple[str, str]]:
@@ -56,7 +56,7 @@ def faults(recording: Path) -> list[tuple[str, str]]:
 
 
 def times(name: str, factor: float) -> Callable[[dict[str, Any]], None]:
-    """Of the writes: `name` is a key of the direction, or of its latency after a dot."""
+    """Return a change that multiplies a number of the writes; `lat.` before a name means a key of their latency."""
 
     def change(job: dict[str, Any]) -> None:
         of, key = (job["write"]["lat_ns"], name[4:]) if name.startswith("lat.") else (job["write"], name)
@@ -81,17 +81,17 @@ CONTRADICTIONS = {
 
 @pytest.mark.parametrize("case", CONTRADICTIONS)
 def test_a_contradictory_cell_is_excluded_from_the_window(recording: Path, case: str) -> None:
-    name, factor, one, other = CONTRADICTIONS[case]
+    name, factor, first, second = CONTRADICTIONS[case]
     change_job(cell(recording, 3), times(name, factor))
     ((place, fault, words),) = excluded(recording)
     assert (place, fault) == ("round 3", "contradicts itself")
-    assert one in words
-    assert other in words
+    assert first in words
+    assert second in words
     assert not windows_table(collect(recording, reduced=False)["cells"], {0: UNTIL})["reached"].any()
 
 
 def test_wrong_sizes_are_found_although_all_rates_agree(recording: Path) -> None:
-    """4 KiB I/Os that moved 1 MiB each."""
+    """All rates agree, but each 4 KiB I/O moved 1 MiB."""
     for name in ("io_bytes", "bw_bytes"):
         change_job(cell(recording, 3), times(name, 256))
     ((_, fault, words),) = excluded(recording)
@@ -102,7 +102,7 @@ def test_wrong_sizes_are_found_although_all_rates_agree(recording: Path) -> None
 @pytest.mark.parametrize("name", ["iops", "bandwidth_mib_s", "mean_latency_us"])
 def test_a_journal_that_differs_from_fio_is_a_contradiction(recording: Path, name: str) -> None:
     def change(lines: list[dict[str, Any]]) -> None:
-        (line,) = [one for one in lines if one["event"] == "cell" and one["round"] == 2]
+        (line,) = [entry for entry in lines if entry["event"] == "cell" and entry["round"] == 2]
         line["metrics"][name] *= 1.001
 
     change_journal(recording, change)
@@ -112,12 +112,12 @@ def test_a_journal_that_differs_from_fio_is_a_contradiction(recording: Path, nam
 
 
 @pytest.mark.parametrize(
-    ("told", "words"), [(float("nan"), "nan"), (float("inf"), "inf"), ("fast", '"fast"'), (None, "null")]
+    ("journalled", "words"), [(float("nan"), "nan"), (float("inf"), "inf"), ("fast", '"fast"'), (None, "null")]
 )
-def test_an_invalid_number_in_the_journal_is_a_contradiction(recording: Path, told: object, words: str) -> None:
+def test_an_invalid_number_in_the_journal_is_a_contradiction(recording: Path, journalled: object, words: str) -> None:
     def change(lines: list[dict[str, Any]]) -> None:
-        (line,) = [one for one in lines if one["event"] == "cell" and one["round"] == 2]
-        line["metrics"]["iops"] = told
+        (line,) = [entry for entry in lines if entry["event"] == "cell" and entry["round"] == 2]
+        line["metrics"]["iops"] = journalled
 
     change_journal(recording, change)
     ((_, fault, why),) = excluded(recording)
@@ -149,7 +149,7 @@ def test_evidence_of_another_time_is_foreign(recording: Path) -> None:
 
 @pytest.mark.parametrize(("source", "target"), [(4, 5), (5, 4)])
 def test_a_round_copied_over_another_counts_once(recording: Path, source: int, target: int) -> None:
-    """Whichever was copied: the one counts whose time the journal has."""
+    """The round counts whose time is in the journal, whichever was copied."""
     shutil.rmtree(cell(recording, target))
     shutil.copytree(cell(recording, source), cell(recording, target))
     ((place, fault, words),) = excluded(recording)
@@ -173,7 +173,7 @@ def test_a_missing_slice_also_excludes_the_slice_that_spans_it(recording: Path, 
     change_documents(recording / "cells/1-soak-part1", lambda found: found.__delitem__(4))
     after = collect(recording, reduced=False)["cells"].query("kind == 'soak'").set_index("round")
     assert faults(recording) == [("slice 5", "missing slice"), ("slice 6", "missing slice")]
-    assert list(after.index) == [1, 2, 3, 4, 6, 7, 8, 9, 10], "the others keep their numbers"
+    assert list(after.index) == [1, 2, 3, 4, 6, 7, 8, 9, 10], "the other slices keep their numbers"
     kept = after.index[after["unsound"].isna()]
     assert after.loc[kept, "iops"].tolist() == before.loc[kept, "iops"].tolist()
     assert "the journal has 10 slices, fio's JSON 9" in split(after.loc[6, "unsound"])[1]
@@ -186,7 +186,7 @@ def test_the_first_slice_may_be_missing(recording: Path) -> None:
 
 def test_a_soak_with_another_length_than_in_the_journal_is_a_contradiction(recording: Path) -> None:
     def change(lines: list[dict[str, Any]]) -> None:
-        (line,) = [one for one in lines if one["event"] == "soak"]
+        (line,) = [entry for entry in lines if entry["event"] == "soak"]
         line["bytes"] += 4096
 
     change_journal(recording, change)
@@ -204,16 +204,16 @@ def test_a_contradictory_status_excludes_two_slices(recording: Path) -> None:
 @pytest.mark.parametrize("name", ["mix", "soak"])
 def test_genuine_fio_output_is_consistent(name: str) -> None:
     text = (DATA / name / "fio.json").read_text()
-    results = [from_document(one) for one in documents(text[text.index("{") :])]
+    results = [from_document(document) for document in documents(text[text.index("{") :])]
     of = Cell(pattern="random", read_share=50, block_size_bytes=4096, threads=4, queue_depth=32)
     assert contradiction(results[-1], of) is None
     parts = slices(results)
-    told = [contradiction_of_slice(one, before, of) for before, one in zip([None, *parts], parts, strict=False)]
-    assert told == [None] * len(parts)
+    found = [contradiction_of_slice(part, before, of) for before, part in zip([None, *parts], parts, strict=False)]
+    assert found == [None] * len(parts)
 
 
 def test_a_kernel_name_may_change_at_a_gap(tmp_path: Path) -> None:
-    """Between two gaps it may not: there one job of a foreign folder is told from the others."""
+    """Between two gaps it may not: a job with another name there is foreign evidence."""
     plan = Plan({"drive": {"serial": "S"}, "clock": "wall"}, {"drive": "mine"})
     devices = ["/dev/nvme0n1"] * 2 + ["/dev/nvme1n1", "/dev/sdx", "/dev/nvme1n1"]
     journal: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Drives beside each other: known spreads, drives that are put apart, hosts that make a difference."""
+"""Compare drives with known truth: spreads, distant drives, slow hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rows(values: Any, metric: str = "iops", kind: str = "speed", **more: Any) ->
              "unit": "IOPS", "verdict": "steady", "taint_reason": None, "reduced": False, "virtual": False,
              "clock": "wall"}  # fmt: skip
     numbers = list(values)
-    return pd.DataFrame({"drive": [f"d{one}" for one in range(len(numbers))], "value": numbers, **fixed, **more})
+    return pd.DataFrame({"drive": [f"d{number}" for number in range(len(numbers))], "value": numbers, **fixed, **more})
 
 
 def normal(count: int, seed: int = 1, spread: float = 0.02) -> Any:
@@ -64,7 +64,7 @@ def test_a_value_within_the_margin_is_no_outlier() -> None:
 
 def test_large_undisturbed_fleets_rarely_have_outliers() -> None:
     found = [deviations_table(rows(normal(1000, seed)), 0.0)["outlier"].any() for seed in range(40)]
-    assert sum(found) <= 2  # 1 % of them, by the rule; of the modified z alone it were two in five
+    assert sum(found) <= 2  # 1 % by the rule; the modified z-score alone would flag two in five
 
 
 def test_faulty_values_are_kept_but_not_counted() -> None:
@@ -105,7 +105,7 @@ def test_the_key_value_is_a_tracked_one_with_the_first_metric() -> None:
 
 
 def test_the_first_tracked_value_of_the_protocol_is_the_key_value() -> None:
-    values = pd.concat([rows([1.0, 2], cell_label=one) for one in ("RND 1024KiB 100/0", "RND 4KiB 0/100")])
+    values = pd.concat([rows([1.0, 2], cell_label=label) for label in ("RND 1024KiB 100/0", "RND 4KiB 0/100")])
     order = {"m": [("RND 4KiB 0/100", "iops"), ("RND 1024KiB 100/0", "iops")]}
     found = key_values(values.reset_index(drop=True), order)
     assert found["cell_label"].tolist() == ["RND 4KiB 0/100"]
@@ -135,7 +135,7 @@ def test_an_outlier_is_not_listed_as_apart() -> None:
 
 def test_a_slow_host_is_significant() -> None:
     values = normal(40)
-    hosts = pd.Series([f"h{one % 4}" for one in range(40)], index=[f"d{one}" for one in range(40)])
+    hosts = pd.Series([f"h{number % 4}" for number in range(40)], index=[f"d{number}" for number in range(40)])
     values[::4] *= 0.97
     found = hosts_table(deviations_table(rows(values), 5.0), hosts).set_index("host")
     assert list(found.index[found["p_adjusted"] < 0.05]) == ["h0"]

@@ -1,4 +1,4 @@
-"""The kernel's count of writes against the program's own."""
+"""Compare the kernel's count of writes with the program's own."""
 
 from __future__ import annotations
 

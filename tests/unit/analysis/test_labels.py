@@ -1,4 +1,4 @@
-"""Names of cells: unique in a recording, and as short as can be."""
+"""Labels of cells are unique in a recording and short."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def turn(value: str, number: int, phase: str = "wait") -> dict[str, Any]:
 
 
 def test_the_turn_of_a_repeated_step_is_named_where_it_varies() -> None:
-    """As the host idle recovery has it: a loop to steady state, then bursts and a baseline for each wait."""
+    """Host idle recovery has a loop to steady state, then bursts and a baseline for each wait."""
     rows = loop([1.0])
     for number, wait in enumerate(("5s", "10s"), start=1):
         rows += loop([1.0], step=2 * number - 1, **turn(wait, number))
@@ -48,7 +48,7 @@ def test_turns_with_one_value_are_named_by_their_pass() -> None:
 
 
 def test_points_are_labelled_by_name_and_not_by_load() -> None:
-    """The load of MAX is another on every drive; the name must be the same, or they could not be compared."""
+    """The load of MAX differs between drives; only equal labels can be compared."""
     sweep = [row | {"cell": cell} for cell, threads in enumerate((8, 1))
              for row in loop([1.0], threads=threads, read_share=65)]  # fmt: skip
     points = [row for step, (point, threads) in enumerate((("max", 8), ("min", 1)), start=1)
@@ -77,24 +77,26 @@ _PLACES = st.fixed_dictionaries(
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(_PLACES, max_size=12, unique_by=lambda one: (one["run"], one["step"])))
+@given(st.lists(_PLACES, max_size=12, unique_by=lambda place: (place["run"], place["step"])))
 def test_labels_are_unique_except_for_continued_soaks(found: list[dict[str, Any]]) -> None:
     rows = [
-        {**key(run=one["run"]), **one, **({} if one["phase"] else {"phase_value": None, "phase_pass": None})}
-        for one in found
+        {**key(run=place["run"]), **place, **({} if place["phase"] else {"phase_value": None, "phase_pass": None})}
+        for place in found
     ]
     places = table("cells", rows)
-    named_so = dict(zip(zip(places["run"], places["step"], strict=True), places["cell_label"], strict=True))
-    for (run, step), name in named_so.items():
-        one = next(row for row in rows if (row["run"], row["step"]) == (run, step))
-        assert name.startswith(one["workload"])
-        alike = sorted(other for (of, other), label in named_so.items() if of == run and label == name)
-        assert alike == list(range(min(alike), max(alike) + 1)), "what goes on has no step of another name in between"
-        assert len(alike) == 1 or one["kind"] == "soak"
+    labelled = dict(zip(zip(places["run"], places["step"], strict=True), places["cell_label"], strict=True))
+    for (run, step), name in labelled.items():
+        first = next(row for row in rows if (row["run"], row["step"]) == (run, step))
+        assert name.startswith(first["workload"])
+        alike = sorted(other for (of, other), label in labelled.items() if of == run and label == name)
+        assert alike == list(range(min(alike), max(alike) + 1)), (
+            "a continued soak has no step with another label in between"
+        )
+        assert len(alike) == 1 or first["kind"] == "soak"
 
 
 def test_a_continued_soak_keeps_its_label_and_a_later_one_gets_another() -> None:
-    """As the PTS write saturation: the second soak of the workload has the full histogram, and no round says so."""
+    """In PTS write saturation, a second soak of the workload records the full histogram."""
     going_on = soak([1.0], step=0) + soak([1.0], step=1)
     assert labels(going_on) == ["RND 4KiB 0/100"]
     coming_back = going_on + soak([1.0], step=2, read_share=100) + soak([1.0], step=3)

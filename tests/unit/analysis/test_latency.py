@@ -27,15 +27,15 @@ def test_bins_of_both_directions_add_up() -> None:
 
 
 def test_percentiles_are_of_all_ios_and_not_averaged() -> None:
-    """99 % of the reads take 1 us, of the writes 1 ms: the average of the two p99 is the p99 of nothing."""
+    """99 % of the reads take 1 us, the writes 1 ms: the average of both p99 is not a percentile."""
     bins = frame(("read", 1000, 990), ("read", 5000, 10), ("write", 1_000_000, 10))
     assert percentiles_us(bins, [50, 99, 100]).tolist() == [1.0, 5.0, 1000.0]
 
 
 @pytest.mark.parametrize(("name", "direction"), [("mix", "read"), ("mix", "write"), ("soak", "write")])
 def test_percentiles_count_as_fio_does(name: str, direction: str) -> None:
-    """Where a percentage is a whole number of I/Os, fio goes by the last bit of a float: 99.9 % of 3000 is more
-    than 2997 to it, while 99.99 % of 10000 is less than 9999. Those are left out."""
+    """Percentages that are a whole number of I/Os are left out: rounding in fio makes 99.9 % of 3000 more than 2997,
+    and 99.99 % of 10000 less than 9999."""
     *_, last = documents((DATA / name / "fio.json").read_text())
     latency = last["jobs"][0][direction]["lat_ns"]
     bins = frame(*((direction, int(key), count) for key, count in latency["bins"].items()))

@@ -1,4 +1,4 @@
-"""Loops whose rounds are repeats, and what is made of all cells of a loop."""
+"""Summarise loops whose rounds are repeats, and scores over all cells of a loop."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_samples_and_evidence_of_a_median() -> None:
 def test_the_best_of_runs_has_their_scatter_but_no_interval() -> None:
     rows = loop([100.0, 300.0, 200.0], **FIXED)
     found = value(summarise(rows, scores={"pts-iops": {"best_run": "Best"}}), "best_mean_latency_us")
-    assert list(found["samples"]) == [16e6 / one for one in (100, 300, 200)]
+    assert list(found["samples"]) == [16e6 / iops for iops in (100, 300, 200)]
     assert found["mad"] > 0
     assert pd.isna(found["interval_low"])
 
@@ -92,7 +92,7 @@ def test_fewer_than_three_rounds_give_a_mean(until: str, values: list[float], ve
 def test_few_rounds_cannot_tell_a_difference() -> None:
     for rounds, verdict in (([1.0], "cannot tell"), ([1.0, 1.0, 1.0], "better")):
         rows = [row for drive, factor in (("op7", 100.0), ("op28", 200.0))
-                for row in loop([factor * one for one in rounds], where=key(drive), **FIXED)]  # fmt: skip
+                for row in loop([factor * iops for iops in rounds], where=key(drive), **FIXED)]  # fmt: skip
         deltas = deltas_table(summarise(rows), "op7")
         assert set(deltas["verdict"]) == {verdict}
         assert ("too few rounds (at least 3 are needed)" in deltas["doubts"].iloc[0]) == (verdict == "cannot tell")
@@ -126,7 +126,7 @@ def test_the_percentiles_of_repeats_at_one_outstanding_io() -> None:
     summary = summarise(rows)
     assert (value(summary, "p99_latency_us")["value"], value(summary, "p99999_latency_us")["value"]) == (20, 40)
     assert value(summary, "p99_latency_us")["kind"] == "time"
-    assert "p50_latency_us" not in set(summary["metric"]), "not every round has it"
+    assert "p50_latency_us" not in set(summary["metric"]), "not every round has p50"
     assert "p99_latency_us" not in set(summarise([row | {"queue_depth": 2} for row in rows])["metric"])
 
 
@@ -176,7 +176,7 @@ def test_the_figure_of_merit_is_the_geometric_mean_over_the_cells() -> None:
 
 
 def test_a_figure_of_merit_of_a_time_is_refused() -> None:
-    with pytest.raises(ValueError, match="not of 'mean_latency_us'"):
+    with pytest.raises(ValueError, match="not 'mean_latency_us'"):
         summarise(two_cells([1.0], [1.0]), scores={"pts-iops": {"figure_of_merit": "mean_latency_us"}})
 
 
@@ -202,7 +202,7 @@ def test_all_repeats_with_a_pause_outside_a_phase_count() -> None:
 
 
 def beside(rows: list[dict[str, Any]], reads: list[float]) -> list[dict[str, Any]]:
-    """Writes as in `rows`, with so many reads a second at the same time, 50 us each, of 8 KiB."""
+    """Add simultaneous reads of 8 KiB to the writes in `rows`: `reads` per second, 50 us each."""
     return [
         row | {
             "beside": "RND 8KiB 100/0 T1Q1", "workload": "RND 4KiB 0/100, beside RND 8KiB 100/0 T1Q1",
@@ -222,7 +222,7 @@ def test_two_workloads_at_the_same_time_have_a_value_each() -> None:
     rows = beside(loop([100.0, 102.0, 101.0], **AGREEING), [1000.0, 3000.0, 2000.0])
     summary = summarise(rows)
     assert list(dict.fromkeys(summary["cell_label"])) == [f"{BOTH}, writes", f"{BOTH}, reads"]
-    writes, reads = (value(summary, label=f"{BOTH}, {one}") for one in ("writes", "reads"))
+    writes, reads = (value(summary, label=f"{BOTH}, {direction}") for direction in ("writes", "reads"))
     assert (writes["value"], writes["verdict"]) == (101, "repeats agree")
     assert (reads["value"], reads["verdict"]) == (2000, "repeats do not agree")
     assert value(summary, "bandwidth_mib_s", f"{BOTH}, reads")["value"] == pytest.approx(2000 / 128)
@@ -231,21 +231,21 @@ def test_two_workloads_at_the_same_time_have_a_value_each() -> None:
 
 
 def test_values_known_only_for_both_workloads_together_are_left_out() -> None:
-    one = {"threads": 1, "queue_depth": 1, "p99_latency_us": 70.0, "power_w": 5.0, "power_source": "meter"}
-    summary = summarise([row | one for row in beside(loop([100.0] * 3, **FIXED), [10.0] * 3)])
+    columns = {"threads": 1, "queue_depth": 1, "p99_latency_us": 70.0, "power_w": 5.0, "power_source": "meter"}
+    summary = summarise([row | columns for row in beside(loop([100.0] * 3, **FIXED), [10.0] * 3)])
     assert set(summary["metric"]) == {"iops", "bandwidth_mib_s", "mean_latency_us"}
 
 
 def test_a_steady_sum_does_not_make_both_directions_steady() -> None:
-    """Writes make up for the reads that fall, so that the sum is steady."""
+    """Rising writes compensate for falling reads, so the sum is steady."""
     falling = [800.0, 700.0, 600.0, 500.0, 400.0]
     rows = beside(loop([1000.0 - read for read in falling]), falling)
     cells = table("cells", rows + beside(loop([100.0] * 5, where=key("op28")), [50.0] * 5))
     until = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "track": [{"read_share": 0, "metric": "iops"}]}
     summary = summary_table(cells, windows_table(cells, {0: until}), *NO_TABLES[1:])
     iops = summary[summary["metric"] == "iops"].set_index(["drive", "cell_label"])["verdict"]
-    assert [iops["op7", f"{BOTH}, {one}"] for one in ("writes", "reads")] == ["not steady"] * 2
-    assert [iops["op28", f"{BOTH}, {one}"] for one in ("writes", "reads")] == ["steady"] * 2
+    assert [iops["op7", f"{BOTH}, {direction}"] for direction in ("writes", "reads")] == ["not steady"] * 2
+    assert [iops["op28", f"{BOTH}, {direction}"] for direction in ("writes", "reads")] == ["steady"] * 2
 
 
 def test_a_figure_of_merit_counts_both_workloads() -> None:

@@ -10,7 +10,7 @@ def bins(*pairs: tuple[int, int]) -> pd.DataFrame:
     return pd.DataFrame(pairs, columns=["latency_ns", "count"])
 
 
-# directions and rounds that share a bin are one
+# directions and rounds that share a bin add up
 ALL = bins((100_000, 50_000), (100_000, 40_000), (200_000, 9_000), (300_000, 900), (400_000, 90), (900_000, 10))
 
 

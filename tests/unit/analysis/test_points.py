@@ -12,7 +12,7 @@ SURFACE = [
     Candidate(4, 8, 9000.0, 4999.0),
     Candidate(8, 8, 9900.0, 5000.0),
 ]
-"""The last one has the most IOPS, but not below 5 ms."""
+"""The last candidate has the most IOPS, but its latency is not below 5 ms."""
 
 
 def test_max_mid_and_min_of_a_surface() -> None:
@@ -49,5 +49,5 @@ def test_the_choice_does_not_depend_on_the_order(found: list[Candidate], limit_u
     for name in NAMES:
         assert choose(name, shuffled, limit_us) == choose(name, found, limit_us)
     most, least = choose("max", found, limit_us), choose("min", found, limit_us)
-    assert all(one.iops <= most.iops for one in found if one.mean_latency_us < limit_us)
-    assert all(one.outstanding >= least.outstanding for one in found)
+    assert all(cell.iops <= most.iops for cell in found if cell.mean_latency_us < limit_us)
+    assert all(cell.outstanding >= least.outstanding for cell in found)

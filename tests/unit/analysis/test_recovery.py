@@ -1,4 +1,4 @@
-"""Recovery with known truth: from a stimulus, and in idle time."""
+"""Measure recovery with known truth: from a stimulus, and by idle time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def slices(values: list[float], **more: Any) -> pd.DataFrame:
 
 
 def three_parts(before: list[float], after: list[float]) -> pd.DataFrame:
-    """Throughput in MiB/s of a workload before and after another one."""
+    """Return the cells of a workload before and after another one; values are MiB/s."""
     parts = soak(before), soak([10.0] * 5, step=1, size=8192), soak(after, step=2)
     return table("cells", [row | {"bandwidth_mib_s": row["iops"]} for part in parts for row in part])
 
@@ -48,7 +48,7 @@ def test_the_level_before_is_a_time_average() -> None:
 
 
 def test_a_settled_rate_has_recovered_although_it_is_below_the_mean() -> None:
-    """1 MiB I/Os in slices of a second: 21 or 22 of them, and a fresh start that only the mean counts."""
+    """Slices have 21 or 22 I/Os of 1 MiB; the fresh start raises only the mean."""
     before = [57.0] + [21.0] * 39
     (found,) = cross_stimulus(three_parts(before, [7.0, 9.0, 16.0] + [21.0] * 10 + [22.0] + [21.0] * 10))
     assert found.recovery is not None
@@ -65,7 +65,7 @@ def test_noise_alone_seldom_delays_recovery(scatter: float) -> None:
         noise = 100 * np.exp(rng.normal(0, scatter, 120))
         (found,) = cross_stimulus(three_parts(noise[:60].tolist(), noise[60:].tolist()))
         late += found.settled is None or found.settled.slice_number > 1
-    assert late <= 4  # by the mean before it would be half of them
+    assert late <= 4  # with the mean as level it would be half of them
 
 
 def test_the_parts_of_a_cross_stimulus_test_are_found() -> None:

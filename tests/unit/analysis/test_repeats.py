@@ -25,7 +25,7 @@ def test_the_formula_of_the_guide() -> None:
 
 
 def test_the_deviation_is_that_of_a_sample() -> None:
-    assert relative_standard_error_pct([99, 101]) == pytest.approx(1.0)  # with N instead of N - 1 it were 0.71
+    assert relative_standard_error_pct([99, 101]) == pytest.approx(1.0)  # with N instead of N - 1 it would be 0.71
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=9), st.floats(1e-3, 1e3))

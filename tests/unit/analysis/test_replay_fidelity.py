@@ -1,4 +1,4 @@
-"""Issue errors, lateness, order and bursts."""
+"""Check issue errors, lateness, order and bursts of replays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access time, busy time, bandwidth, score and percentiles against brute force, numpy and hand-computed values."""
+"""Check access time, busy time, bandwidth, score and percentiles against independent values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_metrics_by_hand() -> None:
         requests_frame([
             request("read", 0, 100, length=65536),
             request("write", 50, 250, length=65536),  # overlaps: busy from 0 to 250
-            request("flush", 250, 900),  # is no read or write
+            request("flush", 250, 900),  # neither a read nor a write
             request("read", 900, 1000, length=131072),
         ])
     )  # fmt: skip

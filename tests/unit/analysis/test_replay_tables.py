@@ -1,4 +1,4 @@
-"""Operations, streams, latency bins, the course over time, passes."""
+"""Check the replay tables: operations, streams, latency bins, course over time, passes."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ MIB = 1 << 20
 
 
 def soak(iops: Sequence[float], slice_s: float | Sequence[float] = 1.0) -> pd.DataFrame:
-    """Slices of random 4 KiB writes."""
+    """Return slices of random 4 KiB writes."""
     table = pd.DataFrame({"iops": np.asarray(iops, dtype=float)})
     table["runtime_s"] = slice_s
     table["elapsed_s"] = 10 + table["runtime_s"].cumsum() - table["runtime_s"]
@@ -51,16 +51,16 @@ def test_without_a_fall_there_is_no_cliff(iops: list[float]) -> None:
 
 @pytest.mark.parametrize(("total", "most"), [(0.1, 0.0), (0.3, 0.3)])
 def test_a_random_walk_has_a_cliff_only_if_it_ends_lower(total: float, most: float) -> None:
-    """In total 0.3, it ends lower by a factor of 1.25 in 23 % of all cases: a fall for good, though without a step."""
+    """With a total of 0.3, 23 % of the walks end lower by a factor of 1.25: a permanent fall without a step."""
     random = np.random.default_rng(3)
     walks = [np.exp(random.normal(0, total / np.sqrt(500), 500).cumsum()) for _ in range(60)]
     found = [find_cliff(soak(2000 * walk), capacity_bytes=MIB) for walk in walks]
-    share = sum(one is not None for one in found) / len(walks)
+    share = sum(cliff is not None for cliff in found) / len(walks)
     print(f"walks of {total}: {100 * share:.0f} % have a cliff")
     assert share <= most
-    for walk, one in zip(walks, found, strict=True):
-        if one is not None:
-            assert walk[-100:].mean() * 2000 * 1.25 < one.iops_before
+    for walk, cliff in zip(walks, found, strict=True):
+        if cliff is not None:
+            assert walk[-100:].mean() * 2000 * 1.25 < cliff.iops_before
 
 
 @pytest.mark.parametrize("hung", [4, 10, 14])

@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def soak(iops: list[float], slice_s: float = 2.0, **more: Any) -> pd.DataFrame:
-    """Slices of random 4 KiB writes; the first begins 30 s after the measurement."""
+    """Return slices of random 4 KiB writes; the first begins 30 s after the measurement."""
     rows, written = [], 0
     for number, rate in enumerate(iops, 1):
         bytes_written = round(rate * slice_s) * 4096
@@ -57,9 +57,9 @@ def test_a_level_that_falls_drifts_and_varies() -> None:
 @pytest.mark.parametrize(
     ("tail", "steady"),
     [
-        ([1000.0, 985, 970, 955, 940], False),  # within the limits of the PTS, and 6 % lower at its end
-        ([1000.0, 995, 990, 985, 980], True),  # falls throughout, by less than is looked for
-        ([1000.0, 940, 985, 955, 970], True),  # scatters as much as the first, and falls nowhere
+        ([1000.0, 985, 970, 955, 940], False),  # within the PTS limits, but 6 % lower at its end
+        ([1000.0, 995, 990, 985, 980], True),  # falls throughout, but by less than the threshold
+        ([1000.0, 940, 985, 955, 970], True),  # scatters as much as the first, without a trend
     ],
 )
 def test_a_drifting_level_is_not_steady(tail: list[float], steady: bool) -> None:

@@ -1,4 +1,4 @@
-"""Soaks: which of their slices count, and what is told of these."""
+"""Summarise soaks: which slices count, and their averages and tail latency."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def value(summary: pd.DataFrame, metric: str = "iops", label: str = "RND 4KiB 0/
 
 
 def within(rows: list[dict[str, Any]], first: int, last: int) -> list[dict[str, Any]]:
-    """A soak that ended in steady state over these slices."""
+    """Mark a soak as steady from slice `first` to `last`."""
     return [row | WINDOW | {"in_window": first <= row["round"] <= last} for row in rows]
 
 
 def bins(step: int, slices: dict[int, list[tuple[int, int]]], *, direction: str = "read") -> pd.DataFrame:
-    """By number of a slice, latencies in us with counts."""
+    """Return latency bins; `slices` has (latency in us, count) pairs by slice number."""
     rows = [(key()["recording"], step, number, direction, latency_us * 1000, count)
             for number, pairs in slices.items() for latency_us, count in pairs]  # fmt: skip
     return pd.DataFrame(rows, columns=["recording", "step", "round", "direction", "latency_ns", "count"])
@@ -49,7 +49,7 @@ def test_a_steady_state_soak_is_averaged_over_its_window() -> None:
 
 
 def test_the_stop_rule_of_the_soak_decides_steadiness() -> None:
-    """A study may ask for more or less than 20 % and 10 %."""
+    """A study may set other limits than 20 % and 10 %."""
     falling = [100.0, 90.0, 80.0, 70.0, 60.0]
     assert value(summarise(within(soak(falling), 1, 5)))["verdict"] == "steady"
     assert value(summarise(soak(falling)))["verdict"] == "not steady"
@@ -84,7 +84,7 @@ def test_a_window_counts_although_the_next_step_continues_its_workload() -> None
 
 
 COURSE = [400.0] * 10 + [100.0] * 10
-"""The whole is 250 on average, its last fifth 100."""
+"""The average of the whole soak is 250, that of its last fifth 100."""
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_fewer_than_five_slices_are_not_judged(slices: int, verdict: str) -> Non
     assert set(summary["verdict"]) == {verdict}
     deltas = deltas_table(summary, "op7")
     assert set(deltas["verdict"]) == {"better" if slices == 5 else "cannot tell"}
-    assert {"too few slices (at least 5 are needed)" in one for one in deltas["doubts"]} == {slices < 5}
+    assert {"too few slices (at least 5 are needed)" in doubts for doubts in deltas["doubts"]} == {slices < 5}
 
 
 def beside(rows: list[dict[str, Any]], reads: list[float]) -> list[dict[str, Any]]:
-    """Writes as in `rows`, with so many reads a second at the same time, 50 us each."""
+    """Add simultaneous reads to the writes in `rows`: `reads` per second, 50 us each."""
     return [
         row | {"beside": "RND 8KiB 100/0 T1Q1", "workload": "both", "write_iops": row["iops"], "read_iops": read,
                "iops": row["iops"] + read, "write_bandwidth_mib_s": 1.0, "read_bandwidth_mib_s": read / 128,
@@ -157,19 +157,19 @@ def test_two_workloads_at_the_same_time_have_rows_each() -> None:
     labels = ["both, writes", "both, reads"]
     assert list(dict.fromkeys(summary["cell_label"])) == labels
     iops = [value(summary, label=label) for label in labels]
-    assert [(one["value"], one["verdict"]) for one in iops] == [(100, "steady"), (625, "not steady")]
+    assert [(row["value"], row["verdict"]) for row in iops] == [(100, "steady"), (625, "not steady")]
     latency = [value(summary, "mean_latency_us", label)["value"] for label in labels]
     assert latency == pytest.approx([16e4, np.average([50, 200], weights=[1000, 250])])
     tails = [value(summary, "p99_latency_us", label) for label in labels]
-    assert [one["value"] for one in tails] == [900, 50]
-    assert [one["verdict"] for one in tails] == ["steady", "not steady"]
+    assert [row["value"] for row in tails] == [900, 50]
+    assert [row["verdict"] for row in tails] == ["steady", "not steady"]
     assert value(summary, "p9999_latency_us", labels[1])["value"] == 70
     assert "p9999_latency_us" not in set(summary.loc[summary["cell_label"] == labels[0], "metric"])
 
 
 def test_a_steady_sum_does_not_make_its_parts_steady() -> None:
     reads = [800.0, 700.0, 600.0, 500.0, 400.0]
-    rows = within(beside(soak([1000.0 - one for one in reads]), reads), 1, 5)
+    rows = within(beside(soak([1000.0 - read for read in reads]), reads), 1, 5)
     found = value(summarise(rows), label="both, reads")
     assert (found["value"], found["statistic"], found["verdict"]) == (600, "steady-state window", "not steady")
 
@@ -183,11 +183,11 @@ def test_tail_latency_of_a_saturating_soak_is_that_of_its_last_fifth() -> None:
     assert value(summary, "p99999_latency_us")["value"] == 500
     few = tail(soak([100.0] * 25), settled.assign(count=settled["count"] // 2))
     assert "p9999_latency_us" in set(few["metric"])
-    assert "p99999_latency_us" not in set(few["metric"]), "50 000 I/Os do not tell it"
+    assert "p99999_latency_us" not in set(few["metric"]), "50 000 I/Os are too few for it"
 
 
 def test_tail_latency_uses_the_same_slices_as_the_averages() -> None:
-    """Of a stretch that saturates in two steps it is the last fifth of both; of a filled drive the whole soak."""
+    """For saturation in two steps it is the last fifth of both, for a filled drive the whole soak."""
     found = pd.concat([bins(step, {1: [(100, 99_000), (700, 1_000)], **{number: [(100, 100_000)] for number in more}})
                        for step, more in ((0, range(2, 11)), (1, range(2, 4)))])  # fmt: skip
     rows = soak([100.0] * 10) + soak([100.0] * 3, step=1)
@@ -202,7 +202,7 @@ def test_tail_latency_uses_the_same_slices_as_the_averages() -> None:
 
 
 def test_soaks_of_phases_without_replays_are_results() -> None:
-    """Pre-write and mix at the points of a demand sweep."""
+    """The soaks are pre-write and mix at the points of a demand sweep."""
     rows: list[dict[str, Any]] = []
     for number, point in enumerate(("max", "min")):
         turn = {"phase": "point", "phase_value": point, "phase_pass": number + 1, "point": point}
@@ -212,7 +212,7 @@ def test_soaks_of_phases_without_replays_are_results() -> None:
     assert list(dict.fromkeys(summary["cell_label"])) == [
         "RND 4KiB 0/100, MAX", "RND 4KiB 65/35, MAX", "RND 4KiB 0/100, MIN", "RND 4KiB 65/35, MIN",
     ]  # fmt: skip
-    at_max, at_min = (value(summary, label=f"RND 4KiB 65/35, {one}") for one in ("MAX", "MIN"))
+    at_max, at_min = (value(summary, label=f"RND 4KiB 65/35, {point}") for point in ("MAX", "MIN"))
     assert at_max["statistic"] == "average of the whole soak, at T8Q8"
     assert at_min["statistic"] == "average of the whole soak, at T1Q8"
 
@@ -220,8 +220,8 @@ def test_soaks_of_phases_without_replays_are_results() -> None:
 def test_pooled_recordings_name_all_loads_of_a_point() -> None:
     turn = {"phase": "point", "phase_value": "max", "phase_pass": 1, "point": "max", "filled": True}
     rows = [
-        one for run, threads in enumerate((8, 2, 8), start=1)
-        for one in soak([100.0] * 9, where=key(run=run), threads=threads, **turn)
+        row for run, threads in enumerate((8, 2, 8), start=1)
+        for row in soak([100.0] * 9, where=key(run=run), threads=threads, **turn)
     ]  # fmt: skip
     assert value(summarise(rows))["statistic"] == "median of 3 recordings, at T8Q8 or T2Q8"
 
@@ -245,7 +245,7 @@ def test_the_samples_of_a_soak_are_its_five_parts_or_its_slices() -> None:
 
 
 def test_the_interval_of_a_percentile_comes_from_merged_bins() -> None:
-    """Two of five parts are slow at times: a resample without either has the fast percentile."""
+    """Two of five parts have slow I/Os: a resample without both has the fast percentile."""
     slices = {number: [(100, 900), (500 if number in (2, 4) else 120, 100)] for number in range(1, 6)}
     found = value(tail(soak([100.0] * 5, filled=True), bins(0, slices)), "p99_latency_us")
     assert list(found["samples"]) == [120, 500, 120, 500, 120]

@@ -1,4 +1,4 @@
-"""What is no measurement counts nowhere, and is named: from evidence that was tampered with to the tables."""
+"""Invalid measurements are excluded and listed, from altered evidence to the tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STEPS: list[dict[str, Any]] = [{"loop": {"cells": [READ, LARGER], "until": UNTIL
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recording on the virtual clock: a loop of two cells that is steady from round 1 to 5, then a soak."""
+    """Make a recording on the virtual clock: a loop of two cells that is steady in rounds 1 to 5, then a soak."""
     return made_recording(tmp_path_factory.mktemp("made"), STEPS)
 
 
@@ -48,7 +48,7 @@ def recording(made: Path, tmp_path: Path) -> Path:
 
 
 def written(recording: Path, folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables as they come back from disk."""
+    """Write the tables of a recording and read them back."""
     found = {}
     for name, frame in collect(recording, reduced=False).items():
         io.write(frame, folder / f"{name}.parquet", name)
@@ -108,11 +108,11 @@ def test_an_invalid_value_is_listed_and_excluded_everywhere(recording: Path, tmp
     assert len(sound(cells)) == len(cells) - 1
     (window,) = windows_table(cells, {0: UNTIL}).to_dict("records")
     assert (window["reached"], window["rounds"], window["window_start"], window["window_end"]) == (False, 5, 4, 5)
-    assert len(window["values"]) == 2, "what is left behind the hole, and it is not called steady"
+    assert len(window["values"]) == 2, "only the rounds after the hole, and not steady"
 
 
 def test_a_bad_untracked_cell_does_not_change_the_window(recording: Path, tmp_path: Path) -> None:
-    """Steady state is judged by the smaller reads; a bad larger one is missing from its own average only."""
+    """Only the smaller reads are tracked; a bad larger read is missing only in its own average."""
     change_job(recording / "cells/0-round02-cell01", lambda job: job["read"].update(iops=float("nan")))
     cells = written(recording, tmp_path)["cells"]
     assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0", "not a number")]
@@ -139,13 +139,13 @@ def test_an_invalid_value_is_excluded_from_the_summary(recording: Path, made: Pa
     assert after.loc[place, "spread_high"] < 1e12
     assert len(after.loc[place, "samples"]) == 4
     assert after.loc[place, "verdict"] == "incomplete window"
-    assert not any("0-round02-cell01" in one for row in after["evidence"] for one in row)
-    others = [one for one in before.index if one[0] != place[0]]
+    assert not any("0-round02-cell01" in path for row in after["evidence"] for path in row)
+    others = [index for index in before.index if index[0] != place[0]]
     assert after.loc[others, ["value", "verdict"]].equals(before.loc[others, ["value", "verdict"]])
 
 
 def test_an_incomplete_window_cannot_tell_a_difference() -> None:
-    """The average of what is left would be that of other rounds than the other drive's; the tracked cell is whole."""
+    """The average would be of other rounds than the other drive's, although the tracked cell has all rounds."""
     rows = []
     for drive, iops in (("op7", 100.0), ("op28", 200.0)):
         where = key(drive)
@@ -169,14 +169,14 @@ def test_an_incomplete_window_cannot_tell_a_difference() -> None:
 
 
 def test_excluded_recordings_are_in_no_summary(recording: Path, tmp_path: Path) -> None:
-    """Three runs, of which the first was made with another kernel: two are left, which are no median of three."""
+    """The first of three runs has another kernel; the two others are too few for a median."""
     runs = [recording, another_run(recording, 2), another_run(recording, 3)]
     for number, run in enumerate(runs):
         new_times(run, 1000 * number)
     path = recording / "host.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "1.0"}))
-    of_runs = [written(run, tmp_path / run.name) for run in runs]
-    tables = {name: pd.concat([one[name] for one in of_runs], ignore_index=True) for name in of_runs[0]}
+    by_run = [written(run, tmp_path / run.name) for run in runs]
+    tables = {name: pd.concat([run_tables[name] for run_tables in by_run], ignore_index=True) for name in by_run[0]}
     exclusions = exclusions_table(tables["cells"], recording_facts(runs))
     assert exclusions["fault"].tolist() == ["mixed versions", "waiting recording"]
     waiting = exclusions.iloc[1]
@@ -186,8 +186,8 @@ def test_excluded_recordings_are_in_no_summary(recording: Path, tmp_path: Path) 
     assert waiting["words"].endswith(f"the value is of mine/made-up/{runs[1].name} alone")
     pooled, left = summary_of(tables), summary_of({name: counted(rows, exclusions) for name, rows in tables.items()})
     assert set(pooled["scope"]) == {"recordings"}
-    assert f"mine/made-up/{recording.name}" in {one for row in pooled["recordings"] for one in row}
-    assert {one for row in left["recordings"] for one in row} == {f"mine/made-up/{runs[1].name}"}
+    assert f"mine/made-up/{recording.name}" in {name for row in pooled["recordings"] for name in row}
+    assert {name for row in left["recordings"] for name in row} == {f"mine/made-up/{runs[1].name}"}
 
 
 @pytest.mark.parametrize("tampering", ["cut off", "removed"])
@@ -242,7 +242,7 @@ def test_a_bad_second_of_a_soak_excludes_its_slice(tmp_path: Path) -> None:
     path.write_text("\n".join([*lines, "7000, 12"]))
     tables = written(recording, tmp_path)
     assert excluded(recording, tables["cells"]) == [("slice 2, RND 4KiB 0/100", "not a number")]
-    assert tables["series"]["time_s"].tolist() == [1, 2, 5, 6], "no second of the bad slice, no line that was cut off"
+    assert tables["series"]["time_s"].tolist() == [1, 2, 5, 6], "no second of the bad slice and no truncated line"
 
 
 def test_a_recording_without_evidence_has_tables_and_no_values(recording: Path, tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_recording_without_evidence_has_tables_and_no_values(recording: Path, 
 def journal_without(recording: Path, *directories: str) -> None:
     path = recording / "journal.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    kept = [line for line in lines if not any(f'"directory":"cells/{one}"' in line for one in directories)]
+    kept = [line for line in lines if not any(f'"directory":"cells/{directory}"' in line for directory in directories)]
     assert len(kept) == len(lines) - len(directories)
     path.write_text("".join(kept))
 
@@ -320,7 +320,7 @@ def test_a_recording_in_the_folder_of_another_is_refused(recording: Path) -> Non
 
 def test_a_copied_run_counts_once(recording: Path, tmp_path: Path) -> None:
     again = another_run(recording, 2)
-    cells = pd.concat([collect(one, reduced=False)["cells"] for one in (recording, again)])
+    cells = pd.concat([collect(path, reduced=False)["cells"] for path in (recording, again)])
     found = exclusions_table(cells, recording_facts([recording, again]))
     io.write(found, tmp_path / "exclusions.parquet", "exclusions")
     assert found["fault"].tolist() == ["duplicated run"]
@@ -359,7 +359,7 @@ def test_runs_with_other_versions_are_not_pooled_with_the_latest(
         [f"mine/made-up/{recording.name}", "recording", "mixed versions"]
     ]
     assert f"{words} " in found["words"].iloc[0]
-    assert "and not 9.9 as the latest" in found["words"].iloc[0]
+    assert "instead of 9.9; not pooled with the latest" in found["words"].iloc[0]
 
 
 def test_foreign_recordings_are_listed(recording: Path, tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_foreign_recordings_are_listed(recording: Path, tmp_path: Path) -> None:
     shutil.copytree(recording, recording.with_name("0123456789ab-run1.part"))
     folders = sorted(recording.parent.iterdir())
     words = {row["recording"].rpartition("/")[2]: row["words"] for row in strangers(folders, {"mine"}, {"made-up"})}
-    assert words.keys() == {copied.name, "edited"}, "an older plan of the study is no stranger, nor what is unfinished"
+    assert words.keys() == {copied.name, "edited"}, "older plans of the study and unfinished recordings are not foreign"
     assert "under another name" in words[copied.name]
     assert "was changed after it was made" in words["edited"]
     rows = list(strangers([recording], {"other"}, {"made-up"}))
@@ -389,7 +389,7 @@ def test_a_slice_may_have_no_io_and_a_cell_may_not() -> None:
     for nines in ("50", "90", "99", "999", "9999", "99999", "999999"):
         cells[f"p{nines}_latency_us"] = cells["mean_latency_us"]
     cells["write_mean_latency_us"] = cells["mean_latency_us"]
-    assert [one is None for one in unsound_cells(cells)] == [True, False, True, True, True, True]
+    assert [reason is None for reason in unsound_cells(cells)] == [True, False, True, True, True, True]
 
 
 def test_the_last_of_an_even_number_of_recordings_waits(recording: Path) -> None:
@@ -405,14 +405,12 @@ def test_the_last_of_an_even_number_of_recordings_waits(recording: Path) -> None
     waits = {number: of[of["fault"] == "waiting recording"] for number, of in found.items()}
     assert waits[1].empty
     names = [f"mine/made-up/{run.name}" for run in runs]
-    assert waits[2]["recording"].tolist() == [names[1]], (
-        "of the soak there is one sound recording, which waits for none"
-    )
+    assert waits[2]["recording"].tolist() == [names[1]], "the soak has a single sound recording, so it does not wait"
     assert waits[3][["recording", "place"]].values.tolist() == [[names[2], "values of RND 4KiB 0/100"]]
     assert waits[4]["recording"].tolist() == [names[3]]
     assert "4 sound recordings of 4" in waits[4]["words"].iloc[0]
     assert waits[4]["words"].iloc[0].endswith("the value is the median of the 3 before it")
-    assert left_out(found[4]) == set(), "its cells are in the tables all the same"
+    assert left_out(found[4]) == set(), "its cells stay in the tables"
 
 
 def _other_fio(found: list[dict[str, Any]]) -> None:
@@ -486,7 +484,7 @@ def test_an_empty_journal_is_refused(recording: Path) -> None:
 
 def test_a_cell_twice_in_the_journal_counts_once() -> None:
     cells = table("cells", [row | _LATENCIES for row in loop([100.0, 50.0]) + loop([70.0])])
-    assert [one is None for one in unsound_cells(cells)] == [True, True, False]
+    assert [reason is None for reason in unsound_cells(cells)] == [True, True, False]
 
 
 _LATENCIES = {"write_mean_latency_us": 5.0, "max_latency_us": 9.0} | {
@@ -500,7 +498,7 @@ def test_a_window_never_contains_an_unsound_round(bad: set[int], rounds: int) ->
     rows = [row | {"unsound": because("no I/O", "x") if row["round"] in bad else None} for row in loop([9.0] * rounds)]
     found = windows_table(table("cells", rows), {0: UNTIL | {"track": [TRACK | {"read_share": 0}]}})
     whole = [number for number in range(1, rounds + 1) if number not in bad]
-    firsts = [one for one in whole if set(range(one, one + 5)) <= set(whole)]
+    firsts = [number for number in whole if set(range(number, number + 5)) <= set(whole)]
     assert found.empty == (not whole)
     for window in found.to_dict("records"):
         inside = range(window["window_start"], window["window_end"] + 1)

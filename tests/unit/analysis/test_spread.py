@@ -16,9 +16,9 @@ values = st.floats(1.0, 1e6)
 
 
 def by_hand(samples: list[float], centre: str) -> tuple[float, float]:
-    """From all ordered resamples, each as probable as any other."""
+    """Return the interval from all ordered resamples, which are equally probable."""
     of = statistics.fmean if centre == MEAN else statistics.median
-    found = sorted(of(one) for one in itertools.product(samples, repeat=len(samples)))
+    found = sorted(of(resample) for resample in itertools.product(samples, repeat=len(samples)))
     return tuple(found[int(np.ceil(level * len(found) - 1e-9)) - 1] for level in (0.025, 0.975))  # type: ignore[return-value]
 
 
@@ -64,7 +64,7 @@ def test_the_probabilities_of_resamples_add_up() -> None:
 
 
 def test_coverage_of_the_true_mean() -> None:
-    """As the words of the module and the documentation have it: of five samples in about 5 of 6 cases."""
+    """Module and documentation say: with five samples, in about 5 of 6 cases."""
     samples = np.random.default_rng(4).normal(100, 5, size=(4000, 5))
     low, high = interval(samples, MEAN)
     assert ((low <= 100) & (high >= 100)).mean() == pytest.approx(0.83, abs=0.02)

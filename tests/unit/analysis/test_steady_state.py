@@ -24,7 +24,7 @@ def golden() -> list[dict[str, str]]:
 
 
 def drifting(share: float, rounds: int = 5) -> list[float]:
-    """Noise-free values that rise by `share` of their average from the first to the last."""
+    """Return noise-free values that rise by `share` of their average from first to last."""
     return [100 * (1 + share * (i / (rounds - 1) - 0.5)) for i in range(rounds)]
 
 
@@ -59,7 +59,7 @@ def test_the_iops_window_by_hand() -> None:
     ("share", "steady"), [(0.08, True), (-0.08, True), (0.0999, True), (0.101, False), (0.12, False), (-0.12, False)]
 )
 def test_noise_free_drift(share: float, steady: bool) -> None:
-    """A slope that is not multiplied by the intervals would accept every drift below 40 %."""
+    """A slope not multiplied by the number of intervals would accept every drift below 40 %."""
     found = determine(drifting(share))
     assert found.steady is steady
     assert found.residual_drift_pct == pytest.approx(100 * share)
@@ -115,23 +115,23 @@ def test_no_values_and_a_window_without_slope_are_refused() -> None:
 
 @given(windows, st.floats(1e-3, 1e3))
 def test_the_unit_does_not_matter(values: list[float], factor: float) -> None:
-    one, other = determine(values), determine([factor * value for value in values])
+    first, other = determine(values), determine([factor * value for value in values])
     limits = (
-        (one.measured_data_excursion, one.allowed_data_excursion),
-        (one.measured_slope_excursion, one.allowed_slope_excursion),
+        (first.measured_data_excursion, first.allowed_data_excursion),
+        (first.measured_slope_excursion, first.allowed_slope_excursion),
     )
     assume(all(not math.isclose(measured, allowed, rel_tol=1e-6) for measured, allowed in limits))
-    assert one.steady == other.steady
-    assert other.residual_drift_pct == pytest.approx(one.residual_drift_pct, abs=1e-6)
-    assert other.average == pytest.approx(factor * one.average)
+    assert first.steady == other.steady
+    assert other.residual_drift_pct == pytest.approx(first.residual_drift_pct, abs=1e-6)
+    assert other.average == pytest.approx(factor * first.average)
 
 
 @given(windows, st.integers(-100, 100))
 def test_the_first_round_number_moves_only_the_intercept(values: list[float], first: int) -> None:
-    one, other = determine(values), determine(values, first_round=first)
-    assert other.intercept == pytest.approx(one.intercept - one.slope * (first - 1), abs=1e-6 * max(values))
-    same = {name: value for name, value in vars(one).items() if name != "intercept"}
-    assert same == {name: value for name, value in vars(other).items() if name != "intercept"}
+    plain, shifted = determine(values), determine(values, first_round=first)
+    assert shifted.intercept == pytest.approx(plain.intercept - plain.slope * (first - 1), abs=1e-6 * max(values))
+    same = {name: value for name, value in vars(plain).items() if name != "intercept"}
+    assert same == {name: value for name, value in vars(shifted).items() if name != "intercept"}
 
 
 @given(windows)
@@ -147,11 +147,11 @@ def test_excursions_are_not_negative_and_the_slope_is_within_the_range(values: l
 def test_the_order_of_rounds_changes_only_the_slope(values: list[float], random: object) -> None:
     shuffled = list(values)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    one, other = determine(values), determine(shuffled)
-    assert other.average == one.average
-    assert other.measured_data_excursion == one.measured_data_excursion
+    first, other = determine(values), determine(shuffled)
+    assert other.average == first.average
+    assert other.measured_data_excursion == first.measured_data_excursion
     back = determine(values[::-1])
-    assert back.slope == pytest.approx(-one.slope, abs=1e-9 * max(values))
+    assert back.slope == pytest.approx(-first.slope, abs=1e-9 * max(values))
 
 
 @given(st.lists(st.floats(1e-3, 1e6), min_size=2, max_size=30))

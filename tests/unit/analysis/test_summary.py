@@ -26,7 +26,7 @@ def summarise(rows: list[dict[str, Any]], replays: list[dict[str, Any]] | None =
 
 
 def in_passes(runs: pd.DataFrame) -> pd.DataFrame:
-    """The table `replay_passes` of these replays."""
+    """Return the table `replay_passes` of these replays."""
     return passes(runs) if len(runs) else table("replay_passes", [])
 
 
@@ -36,7 +36,7 @@ def value(summary: pd.DataFrame, metric: str = "iops", label: str = "RND 4KiB 0/
 
 
 def replay(latencies: list[float], *, where: dict[str, Any] | None = None, **more: Any) -> list[dict[str, Any]]:
-    """A cold run and then warm ones, an access time for each."""
+    """Return a cold run, then warm runs with these access times."""
     return [
         {
             **(where or key(measurement="trace-replay")), "trace": "sqlite", "repeat": repeat, "warm": repeat > 1,
@@ -105,9 +105,9 @@ def test_a_disturbance_in_the_window_taints_the_value() -> None:
 
 def test_a_disturbed_replay_taints_the_value_only_if_it_counts() -> None:
     cold, *warm = replay([100, 101, 102])
-    for spoilt, verdict in ((cold, "repeats agree"), (warm[1], "tainted")):
-        disturbed = [one | ({"tainted": True, "taint_reason": "steal: 9 %"} if one is spoilt else {})
-                     for one in (cold, *warm)]  # fmt: skip
+    for disturbed_run, verdict in ((cold, "repeats agree"), (warm[1], "tainted")):
+        disturbed = [run | ({"tainted": True, "taint_reason": "steal: 9 %"} if run is disturbed_run else {})
+                     for run in (cold, *warm)]  # fmt: skip
         found = value(summarise([], disturbed), "access_time_us", "replay sqlite")
         assert found["verdict"] == verdict
         assert found["taint_reason"] == ("steal: 9 %" if verdict == "tainted" else None)
@@ -116,10 +116,10 @@ def test_a_disturbed_replay_taints_the_value_only_if_it_counts() -> None:
 def test_reasons_of_all_recordings_are_kept() -> None:
     rows = []
     for run in (1, 2, 3):
-        one = loop(SETTLED, where=key(run=run))
+        loop_rows = loop(SETTLED, where=key(run=run))
         if run < 3:
-            one[-1] |= {"tainted": True, "taint_reason": f"load: {run}"}
-        rows += one
+            loop_rows[-1] |= {"tainted": True, "taint_reason": f"load: {run}"}
+        rows += loop_rows
     found = value(summarise(rows))
     assert (found["verdict"], found["taint_reason"]) == ("tainted", "load: 1; load: 2")
 
@@ -249,9 +249,9 @@ def test_a_loop_without_its_window_is_refused() -> None:
 
 
 def in_phase(phase: str, latencies: list[float], step: int, trace: str = "sqlite") -> list[dict[str, Any]]:
-    runs = [one for number, latency in enumerate(latencies, 1)
-            for one in replay([latency], trace=trace, step=step, phase=phase, phase_pass=number)[1:]]  # fmt: skip
-    return [one | {"repeat": 1} for one in runs]
+    runs = [run for number, latency in enumerate(latencies, 1)
+            for run in replay([latency], trace=trace, step=step, phase=phase, phase_pass=number)[1:]]  # fmt: skip
+    return [run | {"repeat": 1} for run in runs]
 
 
 def test_a_set_is_summarised_by_pass_and_listed_before_its_traces() -> None:
@@ -272,13 +272,13 @@ def test_a_phase_is_the_median_of_its_passes_with_their_range() -> None:
     found = value(summary, "access_time_us", "replay sqlite, degradation")
     assert (found["value"], found["n"], found["spread_low"], found["spread_high"]) == (300, 4, 100, 800)
     assert (found["statistic"], found["verdict"]) == ("median of 4 passes", "in a phase")
-    assert pd.isna(found["rse_pct"])  # passes that are meant to differ are no repeats
+    assert pd.isna(found["rse_pct"])  # passes that are meant to differ are not repeats
     assert value(summary, "score", "replay sqlite, steady")["statistic"] == "one pass"
 
 
 def test_writes_between_the_passes_of_a_phase_are_no_result() -> None:
     where = key(measurement="trace-consistency")
-    runs = [one | where for one in in_phase("degradation", [100.0, 200.0, 300.0], step=1)]
+    runs = [run | where for run in in_phase("degradation", [100.0, 200.0, 300.0], step=1)]
     writes = soak([4000.0] * 9, step=0, where=where) + soak([3000.0] * 9, step=2, where=where)
     assert set(summarise(writes, runs)["cell_label"]) == {"replay sqlite, degradation"}
     assert "RND 4KiB 0/100" in set(summarise(writes)["cell_label"])
@@ -297,7 +297,7 @@ def test_a_partial_replay_is_marked_and_unknown_metrics_are_left_out() -> None:
     runs[2] |= {"p99_latency_us": None}
     assert set(summarise([], runs)["metric"]) == {"access_time_us", "bandwidth_mib_s", "score"}
     unknown = [
-        one | dict.fromkeys(("access_time_us", "bandwidth_mib_s", "score", "busy_s", "p99_latency_us")) for one in runs
+        run | dict.fromkeys(("access_time_us", "bandwidth_mib_s", "score", "busy_s", "p99_latency_us")) for run in runs
     ]
     assert summarise([], unknown).empty
 
@@ -318,8 +318,8 @@ def test_all_requested_passes_count() -> None:
 
 
 def test_a_phase_with_passes_that_differ_by_design_is_marked() -> None:
-    runs = [one | {"alike_passes": False} for one in in_phase("degradation", [100.0, 200.0], step=3)]
-    runs += [one | {"alike_passes": True} for one in in_phase("steady", [900.0, 910.0], step=9)]
+    runs = [run | {"alike_passes": False} for run in in_phase("degradation", [100.0, 200.0], step=3)]
+    runs += [run | {"alike_passes": True} for run in in_phase("steady", [900.0, 910.0], step=9)]
     verdicts = summarise([], runs).groupby("cell_label")["verdict"].unique()
     assert list(verdicts["replay sqlite, degradation"]) == ["in a changing phase"]
     assert list(verdicts["replay sqlite, steady"]) == ["in a phase"]

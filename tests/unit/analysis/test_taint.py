@@ -1,4 +1,4 @@
-"""What taints a cell, in words."""
+"""Describe what taints a cell."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_quiet_cell_has_no_taint() -> None:
 def test_unknown_telemetry_gives_no_taint() -> None:
     assert taints({}, DEFAULT) == []
     assert throttled({"load_pct": 3.0}) is None
-    assert throttled({"temperature_max_c": 90.0}) is None, "a temperature without a limit says nothing"
+    assert throttled({"temperature_max_c": 90.0}) is None, "a temperature without a limit is not enough"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def criterion(*track: dict[str, Any]) -> dict[str, Any]:
 
 
 def two_cells(first: list[float], second: list[float], gaps: tuple[tuple[int, int], ...] = ()) -> pd.DataFrame:
-    """A loop over both tracked cells; `gaps` are (round, cell) that came just after an interruption."""
+    """Return a loop over both tracked cells; `gaps` are the (round, cell) just after an interruption."""
     rows = loop(first) + [row | {"cell": 1} for row in loop(second, read_share=65, size=65536)]
     for row in rows:
         row["after_gap"] = (row["round"], row.get("cell", 0)) in gaps
@@ -94,7 +94,7 @@ def test_a_recording_without_loops_has_no_windows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        loop(S4600, read_share=100),  # the tracked cell is not there
+        loop(S4600, read_share=100),  # the tracked cell is missing
         loop(S4600) + loop(S4600, threads=8),  # twice in a round
     ],
 )
@@ -114,7 +114,7 @@ def test_a_missing_round_splits_the_loop() -> None:
     rows = [row for row in loop(rough) if row["round"] != 7]
     (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
     assert (found["reached"], found["window_start"], found["window_end"]) == (False, 2, 6), (
-        "the last as long as a window"
+        "the last stretch that is as long as a window"
     )
 
 
@@ -132,7 +132,7 @@ def test_every_stream_is_tracked_by_itself() -> None:
     cells = two_cells([100.0] * 5, [50.0, 50.0, 80.0, 50.0, 50.0])
     found = windows_table(cells, {0: criterion(ALL)})
     assert sorted(found["variable"]) == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
-    assert not found["reached"].any(), "one that is not steady keeps all from it"
+    assert not found["reached"].any(), "one variable that is not steady prevents steady state"
 
 
 def sweep() -> pd.DataFrame:
@@ -176,7 +176,7 @@ def test_other_stop_rules_have_no_window() -> None:
 
 
 def test_cold_rounds_are_excluded() -> None:
-    """With a cold round the window must not begin before round 2; rounds keep their numbers, the fit fits them."""
+    """The window must begin after the cold round; rounds keep their numbers, also in the fit."""
     values = [9999.0, 100.0, 101.0, 102.0, 103.0, 104.0]
     rows = [row | {"cold": row["round"] == 1} for row in loop(values)]
     (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")

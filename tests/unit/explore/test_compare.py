@@ -1,4 +1,4 @@
-"""Any recordings against any others: drives of known speed on the virtual clock, from the recordings to the words."""
+"""Compare recordings of drives of known speed on the virtual clock, from the recordings to the printed text."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ READ_US = {"slow": 400, "fast": 100}
 def tables(recording: Path, results: Path) -> None:
     plan = Plan.read(recording / "plan.json")
     made = collect(recording, reduced=False)
-    criteria = {n: one["loop"]["until"] for n, one in enumerate(plan.subject["measure"]) if "loop" in one}
+    criteria = {n: step["loop"]["until"] for n, step in enumerate(plan.subject["measure"]) if "loop" in step}
     for name, table in {**made, "steady_state": windows_table(made["cells"], criteria)}.items():
         io.write(table, results / "tables" / plan.recording / f"{name}.parquet", name)
 
 
 def made(folder: Path, drive: str, run: int = 1, **more: Any) -> Path:
-    """A recording of a drive of its speed, with its tables, in FOLDER/results."""
+    """Record a drive with its known speed in FOLDER/results, with tables."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = made_plan(folder, [LOOP], {"fill": FILL}, model={"read_us": READ_US[drive], "seed": run}, **more)
     plan = Plan({**plan.subject, "class": {**plan.subject["class"], "name": "client"}}, plan.context)
@@ -66,12 +66,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def results(measured: Path, tmp_path: Path) -> Path:
-    """A copy to change."""
+    """Return a copy of the results that a test may change."""
     return Path(shutil.copytree(measured, tmp_path / "results"))
 
 
 def copied(recording: Path, results: Path, *, run: int, later_s: int = 1000, **changed: dict[str, str]) -> Path:
-    """The recording again as another run, later, with facts of `host` or `identity` changed."""
+    """Copy a recording as a later run, with changed facts of `host` or `identity`."""
     place = another_run(recording, run)
 
     def change(lines: list[dict[str, Any]]) -> None:
@@ -90,7 +90,7 @@ def against(results: Path, basis: str, comparison: str, **terms: Any) -> Compari
     return compare(parse(basis), parse(comparison), results, Terms(**terms))
 
 
-def one(results: Path, drive: str, run: int = 1) -> Path:
+def recording_of(results: Path, drive: str, run: int = 1) -> Path:
     return next((results / "recordings" / drive / "reads").glob(f"*-run{run}"))
 
 
@@ -99,16 +99,16 @@ def test_a_faster_drive_is_better_by_its_true_ratio(results: Path) -> None:
     assert set(found.deltas["verdict"]) == {"better"}
     latency = found.deltas.set_index("metric").loc["mean_latency_us"]
     way_us = latency["basis_value"] - READ_US["slow"]
-    assert latency["comparison_value"] == pytest.approx(READ_US["fast"] + way_us), "the flash alone is faster"
+    assert latency["comparison_value"] == pytest.approx(READ_US["fast"] + way_us), "only the flash is faster"
     assert latency["delta_pct"] == pytest.approx(100 * ((400 + way_us) / (100 + way_us) - 1))
     back = against(results, "fast", "slow")
     assert set(back.deltas["verdict"]) == {"worse"}
     assert len(found.deltas) == 10
-    assert found.counts["better"] == found.tested == 8 == back.counts["worse"], "IOPS and its twins are one"
+    assert found.counts["better"] == found.tested == 8 == back.counts["worse"], "IOPS and its twins count once"
 
 
 def test_intended_and_other_differences_are_separated(results: Path) -> None:
-    path = one(results, "fast") / "host.json"
+    path = recording_of(results, "fast") / "host.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "9.9"}))
     found = against(results, "slow", "fast")
     meant = found.differences[found.differences["intended"]]
@@ -116,8 +116,8 @@ def test_intended_and_other_differences_are_separated(results: Path) -> None:
     assert found.unintended["facet"].tolist() == ["kernel"]
     forbidden = against(results, "slow", "fast", forbid=True)
     assert set(forbidden.deltas["verdict"]) == {"not compared"}
-    meant_so = against(results, "slow", "fast,kernel=9.9")
-    assert meant_so.unintended.empty
+    stated = against(results, "slow", "fast,kernel=9.9")
+    assert stated.unintended.empty
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_the_selectors_say_what_is_meant_to_differ(basis: str, comparison: str, 
 def test_a_side_is_the_median_of_its_runs(results: Path) -> None:
     for drive in READ_US:
         for run in (2, 3):
-            copied(one(results, drive), results, run=run)
+            copied(recording_of(results, drive), results, run=run)
     found = against(results, "slow,run=1", "fast,until=2031-01-01")
     assert set(found.deltas["basis_n"]) == {5}, "rounds of the one recording"
     pooled = against(results, "fast", "slow")
@@ -153,7 +153,7 @@ def test_a_side_is_the_median_of_its_runs(results: Path) -> None:
 
 
 def test_values_at_different_loads_are_not_judged(results: Path) -> None:
-    """The cell has one name, for the load stands in it only where it varies within a recording."""
+    """The labels are equal, because a label has the load only if it varies within a recording."""
     path = next((results / "tables/fast/reads").glob("*/cells.parquet"))
     io.write(io.read(path, "cells").assign(threads=2, queue_depth=8), path, "cells")
     found = against(results, "slow", "fast")
@@ -173,7 +173,7 @@ def test_digests_and_the_sign_of_zero_are_not_printed() -> None:
 
 def test_recordings_with_other_versions_are_listed_as_excluded(results: Path) -> None:
     for run in (2, 3):
-        copied(one(results, "slow"), results, run=run, identity={"firmware": "NEW"})
+        copied(recording_of(results, "slow"), results, run=run, identity={"firmware": "NEW"})
     found = against(results, "fast", "slow")
     assert found.exclusions["fault"].tolist() == ["mixed versions", "waiting recording"]
     assert found.exclusions["recording"].tolist()[0].endswith("-run1")
@@ -181,7 +181,7 @@ def test_recordings_with_other_versions_are_listed_as_excluded(results: Path) ->
 
 
 def test_recordings_by_another_plan_are_listed_as_excluded(results: Path, tmp_path: Path) -> None:
-    """Made with another seed, the drive is another one by its plan."""
+    """Another seed makes another drive, and so another plan."""
     later = made(tmp_path / "again", "slow", scenario="synthetic")
     plan = Plan.read(later / "plan.json")
     shutil.copytree(later, results / "recordings" / plan.recording)
@@ -192,10 +192,10 @@ def test_recordings_by_another_plan_are_listed_as_excluded(results: Path, tmp_pa
 
 
 def test_an_imported_folder_is_compared_by_its_tables(results: Path, tmp_path: Path) -> None:
-    """Of an import there are a summary and conditions, and no recordings."""
+    """An import has a summary and conditions, but no recordings."""
     from drivelab.analysis.summary import summary_table
 
-    recording = one(results, "slow")
+    recording = recording_of(results, "slow")
     read = {name: io.read(results / "tables/slow/reads" / recording.name / f"{name}.parquet", name)
             for name in ("cells", "steady_state", "replays", "replay_passes")}  # fmt: skip
     other = tmp_path / "imported"
@@ -205,17 +205,19 @@ def test_an_imported_folder_is_compared_by_its_tables(results: Path, tmp_path: P
     (other / IMPORTED).write_text("{}")
     found = against(results, f"{other}:slow", "fast")
     assert set(found.deltas["verdict"]) == {"better"}
-    assert all(f"the load of {other}:slow is not known and may differ" in one for one in found.deltas["remarks"])
+    assert all(
+        f"the load of {other}:slow is not known and may differ" in remarks for remarks in found.deltas["remarks"]
+    )
     assert "not recorded" in found.unintended.set_index("facet").loc["kernel", "basis_value"]
     of.loc[of["facet"] == "fill", "value"] = "none"
     io.write(of, other / "tables/conditions.parquet", "conditions")
     filled = against(results, f"{other}:slow", "fast")
     assert set(filled.deltas["verdict"]) == {"cannot tell"}
-    assert all(one[0].startswith("fill differs: none and ") for one in filled.deltas["doubts"])
+    assert all(doubts[0].startswith("fill differs: none and ") for doubts in filled.deltas["doubts"])
 
 
 def own_iops(folder: Path) -> Path:
-    """A measurement like pts-iops, of the mixes and blocks that TKperf has too, on the virtual clock; its results."""
+    """Record TKperf's mixes and block sizes as pts-iops on the virtual clock; return the results folder."""
     mixes, blocks = (100, 65, 0), (4096, 65536)
     cells = [{**READ, "read_share": share, "block_size_bytes": block, "threads": 2, "queue_depth": 16}
              for block in blocks for share in mixes]  # fmt: skip
@@ -242,9 +244,9 @@ def test_an_imported_tkperf_result_is_compared_cell_by_cell(tmp_path: Path, caps
     assert set(cells.index) == {f"RND {block}KiB {mix}" for block in (4, 64) for mix in ("100/0", "65/35", "0/100")}
     rounds = import_origins.WRITES_4K[1:]
     for label, share, block in (("RND 4KiB 0/100", 0, 4096), ("RND 64KiB 65/35", 65, 65536)):
-        expected = sum(import_origins.iops(one, share, block) for one in rounds) / 5
+        expected = sum(import_origins.iops(level, share, block) for level in rounds) / 5
         assert cells.loc[label, "basis_value"] == pytest.approx(expected)
-    assert set(found.deltas["verdict"]) == {"cannot tell"}, "one was measured, the other never ran"
+    assert set(found.deltas["verdict"]) == {"cannot tell"}, "one side was measured, the other is virtual"
     assert all("one ran on the wall clock, one on the virtual clock" in doubts for doubts in found.deltas["doubts"])
     capsys.readouterr()
     assert main(["compare", basis, "mine", "--results", str(own)]) == 0
@@ -255,7 +257,7 @@ def test_an_imported_tkperf_result_is_compared_cell_by_cell(tmp_path: Path, caps
 
 
 def imported(folder: Path, kind: str, source: Path, name: str) -> str:
-    """A selector of what was imported."""
+    """Import a source and return its selector."""
     assert main(["import", kind, str(source), "--drive", "s4600", "-o", str(folder / name)]) == 0
     return f"{folder / name}:s4600"
 
@@ -298,12 +300,12 @@ def test_values_of_one_side_are_named(results: Path, capsys: pytest.CaptureFixtu
     assert main(["compare", old, new]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert f"Only of {new}: 1 value, RND 512B 100/0 iops" in lines
-    (line,) = [one for one in lines if one.startswith(f"Only of {old}: 22 values, RND 8KiB 100/0 iops, RND 9KiB")]
+    (line,) = [line for line in lines if line.startswith(f"Only of {old}: 22 values, RND 8KiB 100/0 iops, RND 9KiB")]
     assert line.endswith(", and 10 more, see --json")
 
 
 def test_a_measurement_by_different_protocols_is_refused(results: Path, tmp_path: Path) -> None:
-    """Never that a window average and a window average came about differently."""
+    """The error must not claim that two window averages have different statistics."""
     sides = []
     for name in ("old", "new"):
         source = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops", "lat"))
@@ -349,9 +351,9 @@ def test_one_drive_before_and_after_a_change(
     comparison: str,
     facet: str,
 ) -> None:
-    """The same recording again but for a fact: all is the same, and nothing else is said to differ."""
+    """A recording is compared with a copy with one changed fact: only this fact differs."""
     known = catalogue(results).set_index("drive").loc["slow"].to_dict()
-    copied(one(results, "slow"), results, run=2, **changed)
+    copied(recording_of(results, "slow"), results, run=2, **changed)
     lines = printed(results, capsys, basis.format(**known), comparison)
     assert lines[0].startswith(f"{comparison} against {basis.format(**known)}: 0 better, 0 worse, 8 same")
     meant, other = (line.partition(": ")[2] for line in lines[1:3])
@@ -362,8 +364,8 @@ def test_one_drive_before_and_after_a_change(
 
 
 def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    copied(one(results, "slow"), results, run=2)
-    copied(one(results, "slow"), results, run=3, identity={"firmware": "NEW"})
+    copied(recording_of(results, "slow"), results, run=2)
+    copied(recording_of(results, "slow"), results, run=3, identity={"firmware": "NEW"})
     lines = printed(results, capsys, "slow,until=2031-01-01", "slow,since=2032-01-01,until=2032-12-31")
     assert "0 better, 0 worse, 8 same" in lines[0]
     assert "date (" in lines[1]
@@ -404,7 +406,7 @@ def test_times_are_compared_in_utc(results: Path) -> None:
     for zone in (UTC, timezone(timedelta(hours=1)), timezone(timedelta(hours=-9))):
         moment = begun.astimezone(zone)
         for key in ("since", "until"):
-            assert len(select(recordings, parse(f"slow,{key}={moment.isoformat()}"))) == 1, "the moment itself counts"
+            assert len(select(recordings, parse(f"slow,{key}={moment.isoformat()}"))) == 1, "the given time is included"
         later = moment + timedelta(milliseconds=1)
         with pytest.raises(UserError, match="selects nothing"):
             select(recordings, parse(f"slow,since={later.isoformat()}"))
@@ -420,7 +422,7 @@ def test_until_includes_the_given_day(results: Path) -> None:
 def test_each_reason_is_printed_once_and_numbers_are_readable(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of a tainted recording each value is in doubt: the reason is not repeated in each line."""
+    """All values of a tainted recording are in doubt; lines refer to the reason by number."""
     for path in (results / "tables/slow").rglob("cells.parquet"):
         load = "load: others used 40 % of the host's CPU time"
         io.write(io.read(path, "cells").assign(tainted=True, taint_reason=load), path, "cells")
@@ -448,7 +450,7 @@ def test_the_command_prints_everything_and_its_exit_status(results: Path, capsys
     assert {row["verdict"] for row in found["deltas"]} == {"better"}
     assert main([*arguments, "--forbid-differences"]) == 0, "nothing but the drive differs"
     capsys.readouterr()
-    path = one(results, "fast") / "host.json"
+    path = recording_of(results, "fast") / "host.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "9.9"}))
     assert main([*arguments, "--forbid-differences"]) == 3
     out = capsys.readouterr().out

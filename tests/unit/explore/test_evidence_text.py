@@ -1,4 +1,4 @@
-"""What a number stands on is told in lines that can be read: once what is the same, in units, without what is not."""
+"""The evidence of a number is printed readably: shared jobs once, with units, without empty values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def recording(**changes: Any) -> dict[str, Any]:
         "drive": {"capacity_bytes": 67108864, "over_provisioning_pct": 28.0, "virtual": True, "link": None},
         "host": {"memory_bytes": 8 << 30},
         "settings": [{"name": "SMT", "state": "not available here"}, {"name": "Clock source", "state": "tsc"}],
-        "seals": [{"stage": "purge", "intact": True, "reason": "nobody wrote"}], "gaps": [],
+        "seals": [{"stage": "purge", "intact": True, "reason": "no foreign writes"}], "gaps": [],
         "checksums": "as measured", "altered": {}, "cells": [cell(1), cell(2), cell(3)], **changes,
     }  # fmt: skip
 
@@ -46,28 +46,32 @@ def text(facts: dict[str, Any]) -> str:
 
 
 def test_a_shared_job_is_printed_once_and_each_seed_separately() -> None:
-    told = text(value())
-    assert told.count("bs=4096") == 1
-    assert told.count("fio job.fio") == 1
-    assert [told.count(f"cells/{number}, exit status 0, randseed {1000 + number}") for number in (1, 2, 3)] == [1, 1, 1]
+    printed = text(value())
+    assert printed.count("bs=4096") == 1
+    assert printed.count("fio job.fio") == 1
+    assert [printed.count(f"cells/{number}, exit status 0, randseed {1000 + number}") for number in (1, 2, 3)] == [
+        1,
+        1,
+        1,
+    ]
     other = text(value(cells=[cell(1), cell(2, JOB.replace("4096", "8192"))]))
     assert (other.count("bs=4096"), other.count("bs=8192")) == (1, 1)
 
 
 def test_units_are_readable_and_numbers_are_rounded() -> None:
-    told = text(value())
+    printed = text(value())
     for words in ("value      1924.800304 IOPS", "capacity: 64 MiB (67,108,864 bytes)", "over provisioning: 28 %",
                   "virtual: yes", "memory: 8 GiB", "2026-05-01 10:00:00 UTC to 2026-05-01 10:01:00 UTC"):  # fmt: skip
-        assert words in told
-    assert max(len(line) for line in told.splitlines() if "SHA-256" not in line) <= WIDTH
-    assert not any(raw in told for raw in ("_bytes", "_pct", "None", "1924.80030399"))
+        assert words in printed
+    assert max(len(line) for line in printed.splitlines() if "SHA-256" not in line) <= WIDTH
+    assert not any(raw in printed for raw in ("_bytes", "_pct", "None", "1924.80030399"))
 
 
 def test_unavailable_settings_are_only_counted() -> None:
-    told = text(value())
-    assert "Clock source: tsc" in told
-    assert "SMT" not in told
-    assert "1 other is not available here" in told
+    printed = text(value())
+    assert "Clock source: tsc" in printed
+    assert "SMT" not in printed
+    assert "1 other is not available here" in printed
 
 
 def test_a_replay_and_the_virtual_clock_ran_no_fio() -> None:
@@ -85,7 +89,7 @@ def test_an_alteration_of_either_side_is_found(side: str) -> None:
     delta[f"{side}_evidence"] = [value(**altered)]
     assert not as_measured(delta)
     assert not as_measured(value(**altered))
-    told = text(delta)
-    assert "delta  1.5 %" in told
-    assert "plan.json: altered" in told
-    assert "cells/up: added" in told
+    printed = text(delta)
+    assert "delta  1.5 %" in printed
+    assert "plan.json: altered" in printed
+    assert "cells/up: added" in printed

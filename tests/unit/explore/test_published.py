@@ -1,4 +1,4 @@
-"""Words find a published number; one that finds none is told what it could have been."""
+"""Words select a published number; a word without a match gets suggestions."""
 
 from __future__ import annotations
 

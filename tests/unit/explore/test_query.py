@@ -1,4 +1,4 @@
-"""SQL over tables as they lie on disk: right answers, and nothing else."""
+"""Query tables on disk with SQL: correct results, and no side effects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from drivelab.tables.schemas import SCHEMAS
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Cells of two recordings, and the drives."""
+    """Write cells of two recordings, and the table of drives."""
     for drive, values in (("op7", [10.0, 20.0]), ("op28", [30.0])):
         rows = [_row("cells", drive=drive, recording=f"{drive}/test/0-run1", iops=iops) for iops in values]
         io.write(pd.DataFrame(rows), tmp_path / f"results/tables/{drive}/test/0-run1/cells.parquet", "cells")
@@ -94,15 +94,15 @@ def test_other_statements_are_refused(results: Path, sql: str, words: str) -> No
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT range, hash(range) AS h FROM range(20000000) ORDER BY h",  # more than fits, to compute
-        "SELECT range FROM range(20000000)",  # and to hand out
+        "SELECT range, hash(range) AS h FROM range(20000000) ORDER BY h",  # too large to compute
+        "SELECT range FROM range(20000000)",  # too large to return
     ],
 )
 def test_a_query_over_the_memory_limit_is_refused(results: Path, sql: str) -> None:
     before = set(results.parent.rglob("*")) | set(Path.cwd().iterdir())
     with pytest.raises(UserError, match="exceeds its memory limit of 64 MiB; query less"):
         query(open_results(results), sql, most_bytes=2**26)
-    assert set(results.parent.rglob("*")) | set(Path.cwd().iterdir()) == before, "nothing is written in its stead"
+    assert set(results.parent.rglob("*")) | set(Path.cwd().iterdir()) == before, "nothing is written to disk instead"
 
 
 def test_a_query_gets_at_most_half_of_the_memory(results: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_signal_ends_a_query_without_a_traceback(results: Path, number: signal
         "import sys; from drivelab.cli.main import main; from drivelab.explore import query as module\n"
         "answer = module._answer\n"
         "def say(*arguments):\n"
-        "    print('asked', flush=True)\n"
+        "    print('started', flush=True)\n"
         "    return answer(*arguments)\n"
         "module._answer = say\n"
         "sys.exit(main(sys.argv[1:]))"
@@ -129,12 +129,12 @@ def test_a_signal_ends_a_query_without_a_traceback(results: Path, number: signal
     command = [sys.executable, "-c", program, "query", endless, "--results", str(results)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "asked\n"
+        assert process.stdout.readline() == "started\n"
         process.send_signal(number)
-        _, told = process.communicate()
+        _, errors = process.communicate()
     assert process.returncode == 130
-    assert told.startswith("drivelab: interrupted")
-    assert "Traceback" not in told
+    assert errors.startswith("drivelab: interrupted")
+    assert "Traceback" not in errors
 
 
 ENDLESS = {
@@ -165,10 +165,10 @@ def test_a_signal_ends_a_function_that_duckdb_does_not_interrupt(results: Path) 
             assert process.poll() is None
         descriptors = [os.pidfd_open(child) for child in children]
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate()
-    assert (process.returncode, told[:23]) == (130, "drivelab: interrupted; ")
+        _, errors = process.communicate()
+    assert (process.returncode, errors[:23]) == (130, "drivelab: interrupted; ")
     for descriptor in descriptors:
-        assert select.select([descriptor], [], [], 60)[0], "the query's process is left"
+        assert select.select([descriptor], [], [], 60)[0], "the query's process still runs"
         os.close(descriptor)
 
 
@@ -197,8 +197,8 @@ PIVOT = "PIVOT (SELECT drive, iops FROM cells) ON drive USING max(iops)"
                                   "DESCRIBE {}", "SUMMARIZE ({})"])  # fmt: skip
 def test_pivot_reads(results: Path, form: str) -> None:
     table = query(open_results(results), form.format(PIVOT))
-    told = table.column_names + [row.get("column_name") for row in table.to_pylist()]
-    assert {"op7", "op28"} <= set(told)
+    names = table.column_names + [row.get("column_name") for row in table.to_pylist()]
+    assert {"op7", "op28"} <= set(names)
 
 
 @pytest.mark.parametrize(
@@ -272,14 +272,14 @@ def test_the_command_prints_tables_csv_and_json(results: Path, capsys: pytest.Ca
 def test_control_characters_are_escaped_on_the_terminal(
     results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str, watched: bool
 ) -> None:
-    monkeypatch.setenv("TERM", "dumb")  # it is given no styles either
+    monkeypatch.setenv("TERM", "dumb")  # no styles either
     monkeypatch.setattr(sys.stdout, "isatty", lambda: watched)
     sql = "SELECT chr(27) || '[31mred' || chr(155) || chr(127) AS \"a\x1b\", 'é' AS b"
     assert main(["query", sql, "--results", str(results), "--format", form]) == 0
     out = capsys.readouterr().out
     assert "é" in out
     if form == "csv" and not watched:
-        assert "\x1b[31mred\x9b\x7f" in out, "what reads it wants the data"
+        assert "\x1b[31mred\x9b\x7f" in out, "a program that reads it needs the data"
     else:
         assert not set(out) & {"\x1b", "\x9b", "\x7f"}
         escape = r"\u001b" if form == "json" else r"\x1b"

@@ -212,7 +212,9 @@ def test_a_recording_that_is_left_out_is_in_no_table_and_has_no_figure(
     again = windows[windows["recording"] == name].assign(recording=copied, run=2, average=987_654.0)
     tables |= {
         "steady_state": pd.concat([windows, again]),
-        "exclusions": excluded(copied, "recording", "duplicated run", f"it has the same evidence as {name}, which counts"),
+        "exclusions": excluded(
+            copied, "recording", "duplicated run", f"it has the same evidence as {name}, which counts"
+        ),
     }
     plan = next(one for one in plans if one["recording"] == name)
     drawn = [{**figures["drives"][0], "recording": one} for one in (name, copied)]

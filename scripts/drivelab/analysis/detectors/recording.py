@@ -28,7 +28,7 @@ class Recording:
 
     @classmethod
     def of(cls, tables: Mapping[str, pd.DataFrame]) -> Recording:
-        """Make one from the tables of a recording, of which `cells` is required."""
+        """Make a Recording from the tables of one recording; `cells` is required."""
         cells = tables["cells"]
         measured = sound(cells)
         # detectors select rows often, which is slow with Arrow strings and with many blocks
