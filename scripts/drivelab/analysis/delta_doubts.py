@@ -133,16 +133,16 @@ def _fault(verdict: str, taint_reason: object) -> str:
 def _sample_doubts(pair: Pair) -> list[str]:
     if any(pair[f"statistic_{side}"] == PRINTED for side in _SIDES):
         return ["a printed value: its scatter is not known"]
-    found = _pass_doubts(pair) if _has_passes(pair) else _round_doubts(pair)
+    doubts_found = _pass_doubts(pair) if _has_passes(pair) else _round_doubts(pair)
     verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
     fewest = min(len(pair[f"samples_{side}"]) for side in _SIDES)
-    if fewest < FEWEST and not found and TOO_FEW_RUNS not in verdicts:
-        found.append(f"too few samples ({fewest}; at least {FEWEST} are needed)")
+    if fewest < FEWEST and not doubts_found and TOO_FEW_RUNS not in verdicts:
+        doubts_found.append(f"too few samples ({fewest}; at least {FEWEST} are needed)")
     if pair["metric"].startswith("best_") and any(pair[f"scope_{side}"] != "recordings" for side in _SIDES):
-        found.append("a best run is not an average: the scatter of the runs does not apply to it")
+        doubts_found.append("a best run is not an average: the scatter of the runs does not apply to it")
     if not all(math.isfinite(sample) and sample > 0 for side in _SIDES for sample in pair[f"samples_{side}"]):
-        found.append("a sample is not a positive number")
-    return found
+        doubts_found.append("a sample is not a positive number")
+    return doubts_found
 
 
 def _has_passes(pair: Pair) -> bool:
@@ -153,17 +153,17 @@ def _has_passes(pair: Pair) -> bool:
 def _pass_doubts(pair: Pair) -> list[str]:
     """Return the doubts about passes: too few, or different by design."""
     verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
-    fewest, found = min(len(pair[f"samples_{side}"]) for side in _SIDES), []
+    fewest, doubts_found = min(len(pair[f"samples_{side}"]) for side in _SIDES), []
     if fewest < FEWEST and TOO_FEW_RUNS not in verdicts:
-        found.append(f"too few passes ({fewest}; at least {FEWEST} are needed)")
+        doubts_found.append(f"too few passes ({fewest}; at least {FEWEST} are needed)")
     if IN_CHANGING_PHASE in verdicts:
-        found.append("the passes differ by design, so their spread is a trend: compare them pass by pass")
-    return found
+        doubts_found.append("the passes differ by design, so their spread is a trend: compare them pass by pass")
+    return doubts_found
 
 
 def _round_doubts(pair: Pair) -> list[str]:
     """Return the doubts about rounds and slices that the protocol makes too few."""
     verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
-    found = [f"too few rounds (at least {FEWEST} are needed)"] if verdicts & set(AS_ASKED.values()) else []
+    doubts_found = [f"too few rounds (at least {FEWEST} are needed)"] if verdicts & set(AS_ASKED.values()) else []
     few_slices = verdicts & {SINGLE_SLICE, TOO_FEW_SLICES}
-    return [*found, f"too few slices (at least {WINDOW} are needed)"] if few_slices else found
+    return [*doubts_found, f"too few slices (at least {WINDOW} are needed)"] if few_slices else doubts_found

@@ -203,7 +203,7 @@ def _tested(
     ratios = (pairs["value_comparison"] / pairs["value_basis"]).where(positive, 1.0)
     log_ratios = (signs * np.log(ratios)).to_numpy(dtype=float)
     basis, comparison = (scatter(list(pairs[f"samples_{side}"]), FEWEST) for side in _SIDES)
-    found = inference(
+    results = inference(
         log_ratios,
         basis,
         comparison,
@@ -213,10 +213,10 @@ def _tested(
     )
     numbers = {
         "delta_pct": 100 * np.expm1(log_ratios) + 0.0,  # no negative zero
-        "interval_low_pct": 100 * np.expm1(found.low) + 0.0,
-        "interval_high_pct": 100 * np.expm1(found.high) + 0.0,
-        "p_value": found.p_value,
-        "equivalence_p": found.equivalence_p,
+        "interval_low_pct": 100 * np.expm1(results.low) + 0.0,
+        "interval_high_pct": 100 * np.expm1(results.high) + 0.0,
+        "p_value": results.p_value,
+        "equivalence_p": results.equivalence_p,
     }
     columns = {
         name: pd.Series(np.where(comparable, values, np.nan), index=pairs.index) for name, values in numbers.items()

@@ -54,8 +54,8 @@ def differences_table(
                 values = [side.get(facet, NOT_RECORDED) for side in sides if side is not None]
                 if values[0] != values[1]:
                     kind = kinds[facet]
-                    found = {"facet": facet, "kind": kind, "basis_value": values[0], "comparison_value": values[1]}
-                    rows.append({**key, **found, "intended": kind in expected or facet in expected})
+                    difference = {"facet": facet, "kind": kind, "basis_value": values[0], "comparison_value": values[1]}
+                    rows.append({**key, **difference, "intended": kind in expected or facet in expected})
     return pd.DataFrame(rows, columns=SCHEMAS["differences"].names).astype({"intended": bool})
 
 

@@ -171,13 +171,13 @@ def _cell_rows(cells: pd.DataFrame, missing: pd.DataFrame) -> list[dict[str, Any
     concerned = cells[cells["recording"].isin({*bad["recording"], *missing["recording"]})]
     first = concerned.drop_duplicates(["recording", "step", "kind", "cell"])
     labelled = {(r.recording, r.step, r.kind, r.cell): r for r in first.itertuples()}
-    found = [
+    excluded = [
         (cell, *split(cell.unsound)) for cell in bad.itertuples()
     ] + [(cell, *_MISSING[cell.kind]) for cell in missing.itertuples()]  # fmt: skip
     order = {name: number for number, name in enumerate(concerned["recording"].unique())}
-    found.sort(key=lambda item: (order[item[0].recording], item[0].step, item[0].round, item[0].cell))
+    excluded.sort(key=lambda item: (order[item[0].recording], item[0].step, item[0].round, item[0].cell))
     rows = []
-    for cell, fault, words in found:
+    for cell, fault, words in excluded:
         first_row = labelled[cell.recording, cell.step, cell.kind, cell.cell]
         key = {"recording": first_row.recording, "drive": first_row.drive, "measurement": first_row.measurement}
         place = f"{'round' if cell.kind == 'loop' else 'slice'} {cell.round}, {first_row.cell_label}"

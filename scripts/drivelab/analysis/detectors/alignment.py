@@ -47,7 +47,7 @@ def alignment(recording: Recording) -> Iterator[Finding]:
     """Find cells that unaligned I/O slows down; `value` is the penalty in percent."""
     pairs = penalties(recording.levels)
     certain = (pairs["penalty_pct"] >= LEAST_PENALTY_PCT) & (pairs["penalty_pct"] >= CERTAIN * pairs["error_pct"])
-    found = [
+    findings = [
         Finding(
             True,
             f"unaligned I/O is {pair.penalty_pct:.0f} % slower: {pair.unaligned_iops:,.0f} instead of "
@@ -66,4 +66,4 @@ def alignment(recording: Recording) -> Iterator[Finding]:
         scatter = ", which is within the scatter of the rounds" if worst_pct >= LEAST_PENALTY_PCT else ""
         words = f"unaligned I/O is at most {max(worst_pct, 0.0):.0f} % slower{scatter}"
         nothing = Finding(False, words, None, "iops", worst_pct, LEAST_PENALTY_PCT, "%")
-    yield from findings_or_nothing(found, nothing)
+    yield from findings_or_nothing(findings, nothing)

@@ -110,7 +110,7 @@ def bathtub(recording: Recording) -> Iterator[Finding]:
 
     `value` is the index in percent.
     """
-    found, checked = [], []
+    findings, checked = [], []
     for mixes in alike_but(recording.levels, "read_share_pct"):
         checked += compare_mixes(mixes)
         deepest = bathtub_index(mixes)
@@ -121,7 +121,7 @@ def bathtub(recording: Recording) -> Iterator[Finding]:
                 f"{deepest.read_share_pct} % reads: IOPS are {deepest.index_pct:.0f} % below the line between pure "
                 f"reads and writes, {deepest.below_sharing_pct:.0f} % below what time sharing explains{strict}"
             )
-            found.append(Finding(True, words, label, "iops", deepest.index_pct, LEAST_INDEX_PCT, "%"))
+            findings.append(Finding(True, words, label, "iops", deepest.index_pct, LEAST_INDEX_PCT, "%"))
     nothing = None
     if checked:
         deepest_pct = max(mix.index_pct for mix in checked)
@@ -132,4 +132,4 @@ def bathtub(recording: Recording) -> Iterator[Finding]:
             f"{max(below_sharing_pct, 0.0):.0f} % below what time sharing explains{scatter}"
         )
         nothing = Finding(False, words, None, "iops", deepest_pct, LEAST_INDEX_PCT, "%")
-    yield from findings_or_nothing(found, nothing)
+    yield from findings_or_nothing(findings, nothing)

@@ -124,7 +124,7 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
     `value` is the depth of the valley between the modes in percent for latencies, the ratio of the levels for rates.
     """
     groups = {place: pair for place, bins in _bins(recording).items() if (pair := modes(bins)) is not None}
-    found = [
+    findings = [
         Finding(
             True,
             f"latency of {direction}s has two modes: {100 * (1 - pair.high_share):.0f} % near {_us(pair.low_us)}, "
@@ -148,7 +148,7 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
             and levels.changes >= LEAST_CHANGES
         ):
             words = f"the rate alternates between {levels.low:,.0f} and {levels.high:,.0f} IOPS, {levels.changes} times"
-            found.append(
+            findings.append(
                 Finding(
                     True, words, label, "iops", levels.high / levels.low, LEAST_RATIO, "ratio",
                     float(course["begin_s"].iloc[0]), float(course["end_s"].iloc[-1]),
@@ -157,7 +157,7 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
     checked = [f"the latencies of {len(groups)} cells and directions"] * bool(groups)
     checked += [f"the rates of {len(courses)} soaks"] * bool(courses)
     nothing = Finding(False, f"no two modes in {' or in '.join(checked)}") if checked else None
-    yield from findings_or_nothing(found, nothing)
+    yield from findings_or_nothing(findings, nothing)
 
 
 def _us(latency_us: float) -> str:

@@ -36,10 +36,10 @@ def seconds(soak: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
     `soak` has its rows of table `cells`; `rates` is from `rates_of_soaks`. The course comes from the one-second series,
     or else from slices of up to `SLOWEST_SAMPLE_S`; without either it is empty.
     """
-    found = rates.merge(soak[[*_PLACE, "elapsed_s"]], on=_PLACE).sort_values(["elapsed_s", "time_s"])
-    if len(found):
-        end_s = found["elapsed_s"] + found["time_s"]
-        return pd.DataFrame({"begin_s": end_s - 1.0, "end_s": end_s, "iops": found["iops"]}).reset_index(drop=True)
+    samples = rates.merge(soak[[*_PLACE, "elapsed_s"]], on=_PLACE).sort_values(["elapsed_s", "time_s"])
+    if len(samples):
+        end_s = samples["elapsed_s"] + samples["time_s"]
+        return pd.DataFrame({"begin_s": end_s - 1.0, "end_s": end_s, "iops": samples["iops"]}).reset_index(drop=True)
     slices = soak[soak["runtime_s"] <= SLOWEST_SAMPLE_S]
     end_s = slices["elapsed_s"] + slices["runtime_s"]
     return pd.DataFrame({"begin_s": slices["elapsed_s"], "end_s": end_s, "iops": slices["iops"]}).reset_index(drop=True)

@@ -86,7 +86,7 @@ def periodic_dips(recording: Recording) -> Iterator[Finding]:
     """
     courses = {label: course for label, course in recording.counted_seconds.items() if len(course) >= 2 * LEAST_DIPS}
     clocks = {label: clock_of_dips(course) for label, course in courses.items()}
-    found = [
+    findings = [
         Finding(
             True,
             f"{clock.dips} dips, one every {clock.period_s:.3g} s, by {clock.depth_pct:.0f} %",
@@ -102,4 +102,4 @@ def periodic_dips(recording: Recording) -> Iterator[Finding]:
     ]
     seconds = sum(len(course) for course in courses.values())
     nothing = Finding(False, f"no periodic dips in {seconds} seconds of soaks") if courses else None
-    yield from findings_or_nothing(found, nothing)
+    yield from findings_or_nothing(findings, nothing)

@@ -76,7 +76,7 @@ def drift(recording: Recording) -> Iterator[Finding]:
     }
     chance = FALSE_ALARM / max(len(courses), 1)
     trends = {label: trend(blocks(iops.to_numpy(dtype=float))) for label, (iops, _, _) in courses.items()}
-    found = [
+    findings = [
         Finding(
             True,
             f"{'rises' if found_trend.drift_pct > 0 else 'falls'} by {abs(found_trend.drift_pct):.1f} % from begin to "
@@ -93,4 +93,4 @@ def drift(recording: Recording) -> Iterator[Finding]:
         if found_trend.chance < chance and abs(found_trend.drift_pct) >= LEAST_DRIFT_PCT
     ]
     nothing = Finding(False, f"no drift in the values of {len(courses)} cells") if courses else None
-    yield from findings_or_nothing(found, nothing)
+    yield from findings_or_nothing(findings, nothing)

@@ -69,7 +69,7 @@ def queue_depth_knee(recording: Recording) -> Iterator[Finding]:
 
     `value` is its queue depth per thread.
     """
-    found, sweeps = [], 0
+    findings, sweeps = [], 0
     for sweep in alike_but(recording.levels, "queue_depth"):
         knee = find_knee(sweep)
         sweeps += sweep["queue_depth"].nunique() >= LEAST_DEPTHS
@@ -79,7 +79,7 @@ def queue_depth_knee(recording: Recording) -> Iterator[Finding]:
         asymptotes = "" if np.isnan(knee.saturation_depth) else f"; the asymptotes cross at {knee.saturation_depth:.1f}"
         gain = f"IOPS rise by {knee.gain_pct:.0f} % at most, up to depth {knee.deepest}"
         words = f"from depth {knee.depth} on {gain}{asymptotes}"
-        found.append(Finding(True, words, label, "queue_depth", float(knee.depth), None, "I/Os"))
+        findings.append(Finding(True, words, label, "queue_depth", float(knee.depth), None, "I/Os"))
     words = f"no knee in {sweeps} queue-depth sweeps: IOPS rise up to the deepest queue, or hardly rise at all"
     nothing = Finding(False, words) if sweeps else None
-    yield from findings_or_nothing(found, nothing)
+    yield from findings_or_nothing(findings, nothing)

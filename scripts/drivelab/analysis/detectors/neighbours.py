@@ -43,11 +43,11 @@ def neighbours(recording: Recording) -> Iterator[Finding]:
             yield Finding(False, f"at most {most_pct:.0f} % of the {words}: {why}", metric=column)
             continue
         fall_pct = 100 * (1 - float(np.median(disturbed)) / float(np.median(usual)))
-        found = fall_pct >= LEAST_FALL_PCT and chance_of_fall(disturbed, usual) < CHANCE
-        effect = f"rates were {fall_pct:.0f} % lower" if found else "rates were not lower"
+        is_lower = fall_pct >= LEAST_FALL_PCT and chance_of_fall(disturbed, usual) < CHANCE
+        effect = f"rates were {fall_pct:.0f} % lower" if is_lower else "rates were not lower"
         inside = known & (taken_pct > limit_pct)
         yield Finding(
-            found,
+            is_lower,
             f"while more than {limit_pct:.0f} % of the {words}, {effect} ({len(disturbed)} of "
             f"{len(disturbed) + len(usual)} samples, at most {most_pct:.0f} %)",
             metric=column,

@@ -53,7 +53,7 @@ def chances(values: Floats) -> Floats:
     next one. A value is an outlier if it or a value removed later is one, so two outliers cannot hide each other. Only
     the farthest third is tested; all other values have chance 1.
     """
-    found, left = np.ones(len(values)), np.arange(len(values))
+    result, left = np.ones(len(values)), np.arange(len(values))
     removed: list[int] = []
     steps: list[float] = []
     while len(removed) < max(int(MOST_SHARE * len(values)), 1) and len(left) > 3:
@@ -67,8 +67,8 @@ def chances(values: Floats) -> Floats:
         steps.append(min(len(rest) * chance, 1.0))
         removed.append(int(left[place]))
         left = np.delete(left, place)
-    found[removed] = np.minimum.accumulate(steps[::-1])[::-1]
-    return found
+    result[removed] = np.minimum.accumulate(steps[::-1])[::-1]
+    return result
 
 
 def outlier_runs(recording: Recording) -> Iterator[Finding]:
@@ -81,12 +81,12 @@ def outlier_runs(recording: Recording) -> Iterator[Finding]:
     tested = sum(len(rounds) for rounds in groups.values())
     widest = max((_relative_mad(rounds["iops"].to_numpy(dtype=float)) for rounds in groups.values()), default=0.0)
     chance = FALSE_ALARM / 2 / max(len(groups), 1)  # the other half is for cells judged by the widest scatter
-    found = [row for label, rounds in groups.items() for row in _outliers(label, rounds, chance, widest)]
-    found += [row for label, course in courses.items() for row in _slow_spells(label, course)]
+    findings = [row for label, rounds in groups.items() for row in _outliers(label, rounds, chance, widest)]
+    findings += [row for label, course in courses.items() for row in _slow_spells(label, course)]
     checked = [f"{tested} values of rounds"] * bool(groups)
     checked += [f"{sum(len(course) for course in courses.values())} seconds of soaks"] * bool(courses)
     nothing = Finding(False, f"no outlier in {' and '.join(checked)}") if checked else None
-    yield from findings_or_nothing(found, nothing)
+    yield from findings_or_nothing(findings, nothing)
 
 
 def _relative_mad(values: Floats) -> float:

@@ -78,13 +78,13 @@ class Recording:
 
         Before these slices, a fresh drive changes on its way to saturation.
         """
-        found = {}
+        courses = {}
         for label, soak in self.soaks.items():
             counted = counted_slices(soak).slices
             begin_s = counted["elapsed_s"].min()
             course = self.seconds[label]
-            found[label] = course[course["begin_s"] >= begin_s - 1e-6].reset_index(drop=True)
-        return found
+            courses[label] = course[course["begin_s"] >= begin_s - 1e-6].reset_index(drop=True)
+        return courses
 
     @cached_property
     def relative(self) -> pd.DataFrame:

@@ -21,23 +21,23 @@ def recovery_times(recording: Recording) -> Iterator[Finding]:
     `value` is the time in seconds until the rate is back at its settled level, or the gain of the bursts in percent.
     """
     stimuli = cross_stimulus(recording.cells)
-    found = []
+    findings = []
     for test in stimuli:
         after = f"after {test.stimulus}, {test.workload}"
         if test.settled is None:
             words = f"{after} does not return to its settled rate"
-            found.append(Finding(True, words, None, "bandwidth_mib_s", unit="s"))
+            findings.append(Finding(True, words, None, "bandwidth_mib_s", unit="s"))
         elif test.settled.slice_number > 1:
             most = "at most " * test.settled.at_most
             words = f"{after} takes {most}{test.settled.time_s:.3g} s to return to its settled rate"
-            found.append(Finding(True, words, None, "bandwidth_mib_s", test.settled.time_s, unit="s"))
+            findings.append(Finding(True, words, None, "bandwidth_mib_s", test.settled.time_s, unit="s"))
     waits = idle_recovery(recording.cells)
     waits = waits[np.isfinite(waits["ratio"].to_numpy(dtype=float))]
     for wait in waits.itertuples():
         gain_pct = 100 * (float(wait.ratio) - 1)
         if gain_pct >= LEAST_GAIN_PCT:
             words = f"after {wait.wait_s:g} s of idle time, bursts are {gain_pct:.0f} % faster than before"
-            found.append(Finding(True, words, None, "iops", gain_pct, LEAST_GAIN_PCT, "%"))
+            findings.append(Finding(True, words, None, "iops", gain_pct, LEAST_GAIN_PCT, "%"))
     checked = [f"{len(stimuli)} stimuli"] * bool(stimuli) + [f"{len(waits)} waits"] * bool(len(waits))
     words = f"immediately at its usual rate after {' and '.join(checked)}"
-    yield from findings_or_nothing(found, Finding(False, words) if checked else None)
+    yield from findings_or_nothing(findings, Finding(False, words) if checked else None)

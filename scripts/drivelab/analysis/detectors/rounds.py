@@ -19,8 +19,8 @@ def repeated_rounds(loops: pd.DataFrame) -> dict[str, pd.DataFrame]:
     Rounds of a phase are left out: the steps between them change the drive on purpose.
     """
     loops = loops[loops["phase"].isna() & ~without_idle_time(loops)].sort_values("round")
-    found = {}
+    rounds = {}
     for label, group in loops.groupby("cell_label", sort=False):
         repeats = group["until"].iloc[0] in (ROUNDS, RELATIVE_STANDARD_ERROR)
-        found[str(label)] = group if repeats else group.tail(WINDOW)
-    return found
+        rounds[str(label)] = group if repeats else group.tail(WINDOW)
+    return rounds

@@ -71,11 +71,11 @@ def _judged(course: pd.DataFrame, flags: npt.NDArray[np.bool_], state: str, coun
     befores, afters = zip(*pairs, strict=True)
     chance = chance_of_fall(np.concatenate(afters), np.concatenate(befores))
     fall_pct = float(np.median(falls))
-    found = fall_pct >= LEAST_FALL_PCT and chance < CHANCE
+    is_fall = fall_pct >= LEAST_FALL_PCT and chance < CHANCE
     times = f"{len(pairs)} time{'s' * (len(pairs) > 1)}"
-    effect = f"the rate fell by {fall_pct:.0f} %" if found else "the rate did not fall with it"
+    effect = f"the rate fell by {fall_pct:.0f} %" if is_fall else "the rate did not fall with it"
     return Finding(
-        found,
+        is_fall,
         f"too hot {times}, {effect}: {state}",
         metric="iops",
         value=fall_pct,

@@ -43,10 +43,10 @@ def beside(
     known = telemetry.loc[telemetry[column].notna(), ["at_s", column]]
     if known.empty or not len(times_s):
         return np.full(len(times_s), np.nan)
-    found = pd.merge_asof(
+    matched = pd.merge_asof(
         pd.DataFrame({"at_s": times_s}), known.astype(float), on="at_s", direction=direction, tolerance=FARTHEST_S
     )
-    return np.asarray(found[column], dtype=float)
+    return np.asarray(matched[column], dtype=float)
 
 
 def chance_of_fall(slow: Values, usual: Values) -> float:
