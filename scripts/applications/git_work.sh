@@ -1,5 +1,5 @@
 #!/bin/sh
-# Work in a git repository: an old state is checked out, searched, and left for the new one again. Argument: its folder.
+# Check out an old commit of a git repository, search it, and return to the new commit. Argument: the repository.
 set -e
 cd "$1"
 git checkout --quiet old

@@ -1,4 +1,4 @@
-"""A C project to compile: many small modules with headers of their own, a makefile, a program linked of them all.
+"""Write a C project to compile: small modules with headers, and a makefile.
 
 The same seed gives the same sources.
 """
@@ -45,7 +45,7 @@ def main(folder: Path) -> None:
 
 
 def _module(dice: random.Random, module: int, names: list[str]) -> str:
-    """A module calls functions of earlier ones only, so that nothing recurs."""
+    """Return a module's source; it calls only earlier modules, to avoid recursion."""
     others = sorted(dice.sample(range(module), min(INCLUDES, module)))
     lines = ["#include <stdio.h>", "#include <stdlib.h>", "#include <string.h>", f'#include "m{module}.h"']
     lines += [f'#include "m{other}.h"' for other in others]

@@ -1,7 +1,7 @@
-"""A git repository for applications that check out and search: files of words, changed by many commits.
+"""Make a git repository of text files with many commits.
 
-Names, dates and contents come from a seed, so that the commits have the same hashes everywhere. The branches `old` and
-`new` are the first and the last commit.
+Names, dates and contents come from a seed, so commit hashes are the same everywhere. The branches `old` and `new` are
+the first and the last commit.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 FILES = 2500
 COMMITS = 60
 CHANGED = 60
-"""Files that a commit changes."""
+"""Files changed per commit."""
 FOLDERS = 80
 EPOCH_S = 1_600_000_000
 
 
 def main(folder: Path) -> None:
-    """Make the repository in `folder`; nothing of it is checked out."""
+    """Make the repository in `folder` without checking it out."""
     subprocess.run(["git", "init", "--quiet", str(folder)], check=True)
     settings = {"gc.auto": "0", "core.fsync": "none", "maintenance.auto": "false", "advice.detachedHead": "false"}
     for name, value in settings.items():
@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
 
 
 def _stream() -> Iterator[bytes]:
-    """What git-fast-import(1) reads."""
+    """Yield the input of git-fast-import(1)."""
     dice = random.Random(20240503)
     words = ["".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=dice.randint(2, 10))) for _ in range(4000)]
     for commit in range(COMMITS):

@@ -1,7 +1,7 @@
-"""A tree of files for applications that copy or read one: sizes of a log-normal distribution, content without meaning.
+"""Make a tree of files to copy or read: log-normal sizes, random content.
 
-The median of a few KiB and the long tail are those of file systems in use (Agrawal et al., "A Five-Year Study of
-File-System Metadata", FAST 2007). The same seed gives the same tree.
+The median of a few KiB and the long tail match file systems in use (Agrawal et al., "A Five-Year Study of File-System
+Metadata", FAST 2007). The same seed gives the same tree.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 FILES_PER_FOLDER = 60
 SPREAD = 1.9
-"""Standard deviation of the sizes' logarithm."""
+"""Standard deviation of the logarithm of the size."""
 
 
 def main() -> None:
-    """Make the tree that the arguments ask for."""
+    """Make the tree that the arguments describe."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", type=int, required=True)

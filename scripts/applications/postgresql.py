@@ -1,7 +1,7 @@
-"""PostgreSQL under pgbench's transactions (TPC-B-like): `prepare FOLDER` makes the database, `run FOLDER` uses it.
+"""Run pgbench (TPC-B-like) on PostgreSQL: `prepare FOLDER`, then `run FOLDER`.
 
-The server listens on a socket in FOLDER only, so no port is taken, and runs as another user, since it refuses to be
-root: `postgres` where there is one, else `nobody`.
+The server listens only on a socket in FOLDER, so it takes no port. It refuses to run as root, so it runs as user
+`postgres` if there is one, else `nobody`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SCALE = 4
-"""Of pgbench: 400,000 accounts, about 60 MiB."""
+"""Scale factor of pgbench: 400,000 accounts, about 60 MiB."""
 CLIENTS, TRANSACTIONS = 4, 700
 START_S = 60.0
 SETTINGS = {
@@ -28,7 +28,7 @@ SETTINGS = {
 
 
 def main(action: str, folder: Path) -> None:
-    """Do one of the two actions."""
+    """Run action `prepare` or `run`."""
     data, user = folder / "db", _user()
     if action == "prepare":
         for path in (data, folder / "socket"):
@@ -53,14 +53,16 @@ def _server(user: str, data: Path, socket: Path) -> Iterator[None]:
         ready = _as(user, ["pg_isready", "-q", "-h", str(socket), "-U", "bench", "-d", "postgres"])
         while subprocess.run(ready, check=False, cwd=data).returncode:
             if process.poll() is not None or time.monotonic() > deadline_s:
-                sys.exit("the server did not start")
+                sys.exit(
+                    f"the PostgreSQL server did not start within {START_S:g} s or ended early; see its messages above"
+                )
             time.sleep(0.01)
         yield
     finally:
         process.terminate()
-        # A "smart" shutdown: it waits for the clients, writes a checkpoint and syncs.
+        # A "smart" shutdown waits for the clients, writes a checkpoint and syncs.
         if process.wait():
-            sys.exit("the server did not end well")
+            sys.exit("the PostgreSQL server did not shut down cleanly; see its messages above")
 
 
 def _connection(folder: Path) -> list[str]:
@@ -85,11 +87,11 @@ def _user() -> str:
 
 
 def _program(name: str) -> str:
-    """Debian keeps the server's programs out of PATH, one folder a version; the newest is taken."""
-    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[4]))
-    program = str(found[-1]) if found else shutil.which(name)
+    """Return a server program's path: Debian's newest version, else from PATH."""
+    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: float(path.parts[4]))
+    program = str(installed[-1]) if installed else shutil.which(name)
     if program is None:
-        sys.exit(f"there is no program '{name}'; install postgresql")
+        sys.exit(f"program '{name}' is missing; install postgresql")
     return program
 
 

@@ -1,7 +1,7 @@
-"""Reads the files of a tree in a random order, as a system does that boots: several at once, some only in part.
+"""Read the files of a tree in random order with several threads, as at boot.
 
-Each of the threads has its own files and its own order, so that the same seed asks for the same data; how the threads
-interleave is not determined.
+Each thread has its own files in its own order, so the same seed reads the same data. The interleaving of the threads
+varies.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 THREADS = 4
 HEAD_BYTES = 16384
 WHOLE_SHARE = 0.7
-"""Of the other files only the head is read, as of libraries and fonts."""
+"""Share of files read whole. Of the others only the head is read, as of libraries and fonts."""
 
 
 def main(folder: Path) -> None:
-    """Read what is in `folder`."""
+    """Read the files in `folder`."""
     dice = random.Random(20240502)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     dice.shuffle(files)

@@ -1,8 +1,8 @@
-"""A small web application's database, to be traced: transactions on SQLite in WAL mode, then reports on a cold cache.
+"""Run a small web application's database: SQLite inserts, then reports.
 
-Orders come in at random times with a few rows each, some are updated or looked up; every commit is synced
-(synchronous=FULL). The log is checkpointed as SQLite sees fit and once at the end; then the database is dropped from
-the page cache, and reports read it from the drive. The same seed gives the same work.
+Orders arrive at random times with a few rows each; some are updated or looked up. Every commit is synced
+(synchronous=FULL). SQLite checkpoints the log automatically and once at the end. Then the database is dropped from the
+page cache, and reports read it from the drive. The same seed gives the same work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REPORTS = 120
 
 
 def main(folder: Path) -> None:
-    """Work in an empty folder on the file system to be traced."""
+    """Run the workload in an empty folder on the file system to be traced."""
     dice = random.Random(20240501)
     path = folder / "orders.db"
     database = _open(path)
@@ -53,7 +53,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _transaction(database: sqlite3.Connection, dice: random.Random, rows: int) -> int:
-    """Insert some rows; now and then update or look up others. Returns the number of new rows."""
+    """Insert rows, sometimes update or look up others; return the number inserted."""
     database.execute("BEGIN IMMEDIATE")
     new = [
         (dice.randrange(CUSTOMERS), "new", dice.randbytes(dice.randrange(200, 4000)))
@@ -69,7 +69,7 @@ def _transaction(database: sqlite3.Connection, dice: random.Random, rows: int) -
 
 
 def _drop_from_cache(path: Path) -> None:
-    """Clean pages of one file, and no other's, leave the page cache (posix_fadvise(2))."""
+    """Drop the clean pages of one file from the page cache (posix_fadvise(2))."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

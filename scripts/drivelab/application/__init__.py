@@ -1,1 +1,1 @@
-"""Applications as a benchmark: how long one takes on a fresh file system on the drive under test."""
+"""Applications as benchmarks: time one on a fresh file system on the drive."""

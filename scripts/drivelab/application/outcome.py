@@ -1,4 +1,4 @@
-"""What a run of an application came to, from the evidence in its folder."""
+"""Read the outcome of an application run from the evidence in its folder."""
 
 from __future__ import annotations
 
@@ -11,56 +11,61 @@ from typing import Any
 from drivelab.fio.document import CellFailed
 
 RUN_FILE = "application.json"
-"""What `drivelab.application.timed` leaves beside the command's stdout and stderr."""
-_WORDS_TOLD = 300
+"""Written by `drivelab.application.timed` beside the command's stdout and stderr."""
+_MESSAGE_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run that came to its end."""
+    """A finished run."""
 
     duration_s: float
-    """From the start of the command until all that it wrote was on the drive."""
+    """Time from the start of the command until all its writes were on the drive."""
     command_s: float | None
-    """Of the command alone; None where a replay of its trace stands in for it, as for all below but the bytes."""
+    """Time of the command alone. This and all below but I/Os and bytes are None if a replay replaced the run."""
     sync_s: float | None
-    """Of the sync of its file system after it; next to nothing for an application that syncs by itself."""
+    """Time of the file system's sync after the command; short for an application that syncs itself."""
     exit_status: int | None
     user_s: float | None
     system_s: float | None
     max_rss_bytes: int | None
-    """Of its largest process; None too where the kernel cannot tell it from drivelab's own."""
+    """Of the largest process; also None if the kernel cannot distinguish it from drivelab's own."""
     read_ios: int
     write_ios: int
     read_bytes: int
-    """By the kernel's counters of the drive, those of the final sync included."""
+    """From the kernel's counters of the drive, including the final sync."""
     write_bytes: int
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able, without what is not known."""
+        """Return the known values, JSON-able."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def of_command(folder: Path) -> Outcome:
-    """Of a run in real time; raises CellFailed, with what the command said last, when it did not end well."""
+    """Return the outcome of a run in real time.
+
+    Raises CellFailed with the command's last message when the run failed.
+    """
     try:
         body = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CellFailed(f"{folder / RUN_FILE} cannot be read ({error})") from None
     if status := body["exit_status"]:
-        how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-        raise CellFailed(f"application '{body['application']}' {how}: {_last_words(folder)}")
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        raise CellFailed(f"application '{body['application']}' {how}: {_last_message(folder)}")
     if body["sync_fault"] is not None:
-        raise CellFailed(f"what application '{body['application']}' wrote is not on the drive: {body['sync_fault']}")
+        raise CellFailed(f"the data of application '{body['application']}' is not on the drive: {body['sync_fault']}")
     if body["write_ios"] < 0 or body["read_ios"] < 0 or not any(body["stat_after"].values()):
-        raise CellFailed(f"the drive went away while application '{body['application']}' ran")
+        raise CellFailed(f"the drive disappeared while application '{body['application']}' ran")
     return Outcome(**{name: body[name] for name in Outcome.__dataclass_fields__})
 
 
 def of_stand_in(report: Mapping[str, Any]) -> Outcome:
-    """Of a replay in the place of the application, by its report (drivelab.replay.report).
+    """Return the outcome of a replay that replaced the application.
 
-    Raises CellFailed for one that did not come to its end.
+    `report` is that of drivelab.replay.report.
+
+    Raises CellFailed for an unfinished replay.
     """
     if report["state"] != "finished" or report["partial"]:
         raise CellFailed("; ".join(report["marks"]))
@@ -73,17 +78,17 @@ def of_stand_in(report: Mapping[str, Any]) -> Outcome:
         user_s=None,
         system_s=None,
         max_rss_bytes=None,
-        **{f"{name}_ios": int(one.get("requests", 0)) for name, one in completed.items()},
-        **{f"{name}_bytes": int(one.get("bytes", 0)) for name, one in completed.items()},
+        **{f"{name}_ios": int(count.get("requests", 0)) for name, count in completed.items()},
+        **{f"{name}_bytes": int(count.get("bytes", 0)) for name, count in completed.items()},
     )
 
 
-def _last_words(folder: Path) -> str:
+def _last_message(folder: Path) -> str:
     for name in ("stderr", "stdout"):
         try:
             lines = (folder / name).read_text(encoding="utf-8", errors="replace").strip().splitlines()
         except OSError:
             continue
         if lines:
-            return lines[-1][:_WORDS_TOLD]
-    return "it said nothing"
+            return lines[-1][:_MESSAGE_CHARACTERS]
+    return "it printed no message"

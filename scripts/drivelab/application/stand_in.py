@@ -1,4 +1,4 @@
-"""On the virtual clock no program can run: there the replay of an application's shipped trace stands in for it."""
+"""Replace an application by its trace: the virtual clock runs no programs."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from drivelab.errors import UserError
 from drivelab.trace import catalogue
 
 CHOICE: dict[str, Any] = {"timing": {"mode": "original"}, "mapping": {"method": "auto"}, "dependencies": "process"}
-"""As a mapping of drivelab.replay.choice.ReplayChoice: each request waits for what its process waited for, so that a
-slower drive makes the replay longer. It is never shorter than the trace."""
+"""Settings for drivelab.replay.choice.ReplayChoice. Each request waits for what its process waited for, so a slower
+drive lengthens the replay. The replay is never shorter than the trace."""
 
 
 def find(application: str, folder: Path, source: str) -> catalogue.Entry:
-    """The shipped trace of an application; of several the first by name.
+    """Return the shipped trace of an application, or the first by name of several.
 
-    Raises UserError, with `source` as the place that asks for it, when none is shipped or its file is missing.
+    Raises UserError, naming `source` as the place of the request, when no trace is shipped or its file is missing.
     """
     entries = catalogue.load(folder)
-    found = next((one for _, one in sorted(entries.items()) if one.application == application), None)
-    if found is None:
-        known = ", ".join(sorted({one.application for one in entries.values()})) or "none"
+    chosen = next((entry for _, entry in sorted(entries.items()) if entry.application == application), None)
+    if chosen is None:
+        known = ", ".join(sorted({entry.application for entry in entries.values()})) or "none"
         raise UserError(
             f"{source}: application '{application}' cannot run on the virtual clock, and no trace of it is shipped to "
-            f"stand in for it; give the study 'clock: wall', or take one of: {known}"
+            f"replay instead; set 'clock: wall' in the study, or choose one of: {known}"
         )
-    if not found.path.is_file():
-        raise UserError(f"{source}: {found.path} is missing; restore it with git")
-    return found
+    if not chosen.path.is_file():
+        raise UserError(f"{source}: {chosen.path} is missing; restore it with git")
+    return chosen
 
 
 def words(trace: str) -> str:
-    """What a reader must know of a duration that comes from a replay."""
+    """Return the note on a duration that comes from a replay."""
     return f"simulated from its trace '{trace}': on the virtual clock no application runs"

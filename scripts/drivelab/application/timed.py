@@ -1,4 +1,4 @@
-"""One timed run of an application's command on its file system, with the evidence that it leaves."""
+"""Time one run of an application's command on its file system."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from drivelab.trace.capturing import guardian
 from drivelab.trace.capturing.guardian import Guardian
 
 Run = Callable[[Path, Tick], Timing | None]
-"""Runs an application's command once and leaves its evidence in a folder, which exists; None where no real time
-passes."""
+"""Runs an application's command once and writes its evidence to an existing folder. Returns None on the virtual
+clock."""
 
 _TICK_S = 1.0
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -30,19 +30,19 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def ready(spec: Application, device: str) -> Iterator[Run]:
-    """What runs the command, while the application's file system is mounted and set up.
+    """Mount and set up the file system, and yield the function that runs the command.
 
-    The file system is made without discarding, and does not discard later: to the drive, all that it was conditioned
-    with stays in use. What is killed with this process or left by it is cleared up by a guardian, as for captures.
+    Neither mkfs nor the file system discards, so the drive keeps its preconditioned data in use. If this process is
+    killed, a guardian cleans up, as for captures.
 
-    Raises UserError when making, mounting, setting up or tearing down fails.
+    Raises UserError when making, mounting, setting up or tearing down the file system fails.
     """
     with guardian.watch() as guard, application.prepared(spec, device, discard=False) as mount:
         yield partial(_run, spec, device, mount, guard)
 
 
 def _run(spec: Application, device: str, mount: Path, guard: Guardian, folder: Path, on_tick: Tick) -> Timing:
-    """The exit status is not judged here, nor is an error of the final sync."""
+    """Run the command once; the caller judges exit status and sync errors."""
     command = application.resolve(spec.command, mount)
     counters = _counters(device)
     started_s = time.monotonic()
@@ -80,7 +80,7 @@ def _run(spec: Application, device: str, mount: Path, guard: Guardian, folder: P
 
 
 def _sync(mount: Path) -> str | None:
-    """Have all that was written on the drive (syncfs(2)); returns what the kernel could not write, in words."""
+    """Write all data to the drive (syncfs(2)); return the error message, or None."""
     descriptor = os.open(mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         return os.strerror(ctypes.get_errno()) if _LIBC.syncfs(descriptor) else None
@@ -89,7 +89,10 @@ def _sync(mount: Path) -> str | None:
 
 
 def _counters(device: str) -> dict[str, int]:
-    """Of the kernel (Documentation/block/stat.rst); all zero when the drive has gone."""
+    """Return the kernel's counters of the drive; all zero if the drive is gone.
+
+    See Documentation/block/stat.rst.
+    """
     fields = (read_text(block_dir(Path(device).name) / "stat") or "").split()
     places = {"read_ios": 0, "sectors_read": 2, "write_ios": 4, "sectors_written": 6, "busy_ms": 9, "discard_ios": 11}
     return {name: int(fields[place]) if place < len(fields) else 0 for name, place in places.items()}

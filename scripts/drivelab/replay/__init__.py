@@ -1,1 +1,1 @@
-"""Replay of traces: from requests to a schedule on a drive, and from the schedule to an engine's job."""
+"""Trace replay: turn requests into a schedule, and run it with an engine."""

@@ -1,4 +1,4 @@
-"""How a trace is to be replayed: when, where on the drive, and in which order."""
+"""Replay settings: when, where and in which order requests are issued."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ METHODS = ("auto", "exact", "modulo", "scale", "compact")
 DEPENDENCIES = ("none", "process", "cpu")
 GAP_BYTES = 1 << 20
 LONGEST_CAP_S = 1e9
-"""Of an idle cap; 30 years."""
+"""Longest idle cap: 30 years."""
 MOST_BYTES = 1 << 62
-"""No drive has more."""
+"""Larger than any drive."""
 
 
 @dataclass(frozen=True)
 class TimingChoice:
-    """When requests are issued; raises UserError for a choice that contradicts itself."""
+    """When requests are issued. Raises UserError for contradictory settings."""
 
     mode: str = "original"
-    """`original`: each at its time in the trace; `scaled`: all gaps times `factor`; `asap`: as soon as there is a place
-    in flight; `idle-capped`: no gap between arrivals longer than `idle_cap_s`."""
+    """`original`: each request at its time in the trace. `scaled`: all gaps times `factor`. `asap`: as soon as the
+    queue depth allows. `idle-capped`: gaps between arrivals are cut to `idle_cap_s`."""
     factor: float | None = None
-    """Of `scaled`: 0.5 is twice as fast."""
+    """For `scaled`; 0.5 is twice as fast."""
     idle_cap_s: float | None = None
     depth: int | None = None
-    """Of `asap`; None: as many in flight as the trace had when it queued the request."""
+    """Queue depth for `asap`; None: as many requests in flight as in the trace at that request."""
 
     def __post_init__(self) -> None:
         _known("timing", self.mode, TIMINGS)
@@ -39,26 +39,26 @@ class TimingChoice:
             value = getattr(self, name)
             if mode != self.mode:
                 if value is not None:
-                    raise UserError(f"replay timing '{self.mode}' takes no {name}; leave it out, or choose '{mode}'")
+                    raise UserError(f"replay timing '{self.mode}' does not use {name}; remove it, or choose '{mode}'")
             elif not _is_number(value) or not 0 < value <= LONGEST_CAP_S:
-                raise UserError(f"replay timing '{mode}' needs {name}, a number above 0; it is {value}")
+                raise UserError(f"replay timing '{mode}' needs {name}, a number above 0, not {value}")
         if self.depth is not None and self.mode != "asap":
-            raise UserError(f"replay timing '{self.mode}' takes no depth; leave it out, or choose 'asap'")
+            raise UserError(f"replay timing '{self.mode}' does not use a depth; remove it, or choose 'asap'")
         if self.depth is not None and not (_is_whole(self.depth) and 1 <= self.depth <= MOST_IN_FLIGHT):
-            raise UserError(f"replay depth {self.depth} is impossible; give a whole number from 1 to {MOST_IN_FLIGHT}")
+            raise UserError(f"replay depth is {self.depth}; give a whole number from 1 to {MOST_IN_FLIGHT}")
 
     @property
     def has_deadlines(self) -> bool:
-        """Whether requests have times of their own."""
+        """Whether each request has a deadline."""
         return self.mode != "asap"
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able, without what is not set."""
+        """Return all settings, JSON-able."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
     def from_mapping(cls, body: Mapping[str, Any]) -> TimingChoice:
-        """Inverse of `to_mapping`; raises UserError for unknown keys."""
+        """Build from `to_mapping` output. Raises UserError for unknown keys."""
         return cls(**_checked("timing", cls, body))
 
     def words(self) -> str:
@@ -73,16 +73,16 @@ class TimingChoice:
 
 @dataclass(frozen=True)
 class MappingChoice:
-    """Where requests go; raises UserError for a choice that contradicts itself."""
+    """Where requests go on the drive. Raises UserError for contradictory settings."""
 
     method: str = "auto"
-    """`exact`: where they were; `modulo`: offset modulo the range; `scale`: offset times range/span of the trace;
-    `compact`: the touched extents moved together; `auto`: `exact` if the trace fits, else `modulo`."""
+    """`exact`: same offset. `modulo`: offset modulo the range. `scale`: offset times range/span of the trace.
+    `compact`: touched extents moved together. `auto`: `exact` if the trace fits, else `modulo`."""
     range_start_bytes: int = 0
     range_bytes: int | None = None
-    """Of the active range: the part of the drive that stands for the trace's; None: to the drive's end."""
+    """Size of the active range, the part of the drive that replaces the traced device. None: to the drive's end."""
     gap_bytes: int = GAP_BYTES
-    """`compact`: longer untouched gaps are removed."""
+    """For `compact`: longer untouched gaps are removed."""
 
     def __post_init__(self) -> None:
         _known("mapping", self.method, METHODS)
@@ -94,37 +94,37 @@ class MappingChoice:
                 raise UserError(f"replay mapping: {name} is {value}; give a whole number of bytes, {least} or more")
         if self.gap_bytes != GAP_BYTES and self.method != "compact":
             raise UserError(
-                f"replay mapping '{self.method}' takes no gap_bytes; leave it out, or choose the mapping 'compact'"
+                f"replay mapping '{self.method}' does not use gap_bytes; remove it, or choose the mapping 'compact'"
             )
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able, without what is as it is by default."""
+        """Return the method and all settings that differ from their defaults, JSON-able."""
         return {
-            one.name: getattr(self, one.name)
-            for one in fields(self)
-            if one.name == "method" or getattr(self, one.name) != one.default
+            setting.name: getattr(self, setting.name)
+            for setting in fields(self)
+            if setting.name == "method" or getattr(self, setting.name) != setting.default
         }
 
     @classmethod
     def from_mapping(cls, body: Mapping[str, Any]) -> MappingChoice:
-        """Inverse of `to_mapping`; raises UserError for unknown keys."""
+        """Build from `to_mapping` output. Raises UserError for unknown keys."""
         return cls(**_checked("mapping", cls, body))
 
 
 @dataclass(frozen=True)
 class ReplayChoice:
-    """All that decides how a trace becomes a schedule for a drive."""
+    """All settings that turn a trace into a schedule for a drive."""
 
     timing: TimingChoice = field(default_factory=TimingChoice)
     mapping: MappingChoice = field(default_factory=MappingChoice)
     dependencies: str = "none"
-    """`process` or `cpu`: a request waits for the completion that the same process or CPU saw last before it."""
+    """`process` or `cpu`: a request waits for the last completion that its process or CPU saw before it."""
 
     def __post_init__(self) -> None:
         _known("dependencies", self.dependencies, DEPENDENCIES)
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able, without what is not set."""
+        """Return all settings, JSON-able."""
         return {
             "timing": self.timing.to_mapping(),
             "mapping": self.mapping.to_mapping(),
@@ -133,16 +133,19 @@ class ReplayChoice:
 
     @classmethod
     def from_mapping(cls, body: Mapping[str, Any]) -> ReplayChoice:
-        """Inverse of `to_mapping`; what is missing is as by default. Raises UserError for unknown keys."""
-        found = _checked("replay", cls, body)
-        if "timing" in found:
-            found["timing"] = TimingChoice.from_mapping(found["timing"])
-        if "mapping" in found:
-            found["mapping"] = MappingChoice.from_mapping(found["mapping"])
-        return cls(**found)
+        """Build from `to_mapping` output; missing keys get defaults.
+
+        Raises UserError for unknown keys.
+        """
+        settings = _checked("replay", cls, body)
+        if "timing" in settings:
+            settings["timing"] = TimingChoice.from_mapping(settings["timing"])
+        if "mapping" in settings:
+            settings["mapping"] = MappingChoice.from_mapping(settings["mapping"])
+        return cls(**settings)
 
     def words(self) -> str:
-        """Timing and order in a few words, such as `idle capped at 100 ms, in order of process`."""
+        """Describe the choice, such as `idle capped at 100 ms, in order of process`."""
         order = {"none": "", "process": ", in order of process", "cpu": ", in order of CPU"}
         return self.timing.words() + order[self.dependencies]
 
@@ -153,9 +156,9 @@ def _known(what: str, value: object, names: tuple[str, ...]) -> None:
 
 
 def _checked(what: str, kind: type, body: object) -> dict[str, Any]:
-    keys = [one.name for one in fields(kind)]
+    keys = [setting.name for setting in fields(kind)]
     if not isinstance(body, Mapping):
-        raise UserError(f"replay {what} is {body!r}; it must be a mapping with keys of {', '.join(keys)}")
+        raise UserError(f"replay {what} is {body!r}; write a mapping with the keys {', '.join(keys)}")
     if unknown := [key for key in body if key not in keys]:
         raise UserError(f"replay {what}: key '{unknown[0]}' is unknown; the keys are {', '.join(keys)}")
     return dict(body)

@@ -1,4 +1,4 @@
-"""A composite of streams as a schedule for the native engine, and what the engine did as completions."""
+"""Write a composite's schedule for the native engine; read its completions."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ _BATCH = 1 << 17
 def composite_schedule(
     cell: Cell, capacity_bytes: int, logical_block_bytes: int, path: Path, seed: int, count: int
 ) -> None:
-    """Write a schedule of `count` requests of the cell's streams, all due at once, at its threads times queue depth.
+    """Write a schedule of `count` requests from the cell's streams.
 
-    Each request belongs to a stream drawn by the shares, whatever the one before. The same arguments give the same
-    bytes. Raises UserError if the streams do not fit the drive or the engine.
+    All requests are due at once; the depth is threads times queue depth. Each request's stream is drawn independently
+    by the shares. The same arguments give the same bytes. Raises UserError if the streams do not fit the drive or the
+    engine.
     """
     depth = cell.threads * cell.queue_depth
     if depth > MOST_IN_FLIGHT:
         raise UserError(
-            f"cell {cell.label}: {depth} I/Os in flight are more than the engine's {MOST_IN_FLIGHT}; "
+            f"cell {cell.label}: {depth} I/Os in flight exceed the engine's limit of {MOST_IN_FLIGHT}; "
             "choose fewer threads or a smaller queue depth"
         )
     streams = streams_of(cell, capacity_bytes, logical_block_bytes)
-    for one in streams:
-        if one.block_bytes % logical_block_bytes or one.block_bytes > LONGEST_TRANSFER_BYTES:
+    for stream in streams:
+        if stream.block_bytes % logical_block_bytes or stream.block_bytes > LONGEST_TRANSFER_BYTES:
             raise UserError(
-                f"cell {cell.label}: a stream of {format_size(one.block_bytes)} does not suit a drive with logical "
-                f"blocks of {format_size(logical_block_bytes)} and transfers of up to "
-                f"{format_size(LONGEST_TRANSFER_BYTES)}; choose a multiple of the one up to the other"
+                f"cell {cell.label}: the block size {format_size(stream.block_bytes)} of a stream does not fit; choose "
+                f"a multiple of the drive's logical block of {format_size(logical_block_bytes)}, at most "
+                f"{format_size(LONGEST_TRANSFER_BYTES)}"
             )
     draw = _Draw(streams, seed)
     with ScheduleWriter(path, capacity_bytes // logical_block_bytes * logical_block_bytes, logical_block_bytes) as file:
@@ -59,60 +60,60 @@ def composite_schedule(
 
 
 class _Draw:
-    """Requests drawn from streams, on and on."""
+    """Endless requests drawn from streams."""
 
     def __init__(self, streams: tuple[Stream, ...], seed: int) -> None:
         self._streams = streams
         self._rng = np.random.default_rng(seed)
-        self._bounds = np.cumsum([one.share for one in streams])[:-1]
-        self._operation = np.array([OPERATION_CODES["read" if one.reads else "write"] for one in streams], np.uint8)
-        self._block = np.array([one.block_bytes for one in streams], np.uint64)
+        self._bounds = np.cumsum([stream.share for stream in streams])[:-1]
+        self._operation = np.array([OPERATION_CODES["read" if stream.reads else "write"] for stream in streams], "u1")
+        self._block = np.array([stream.block_bytes for stream in streams], np.uint64)
         self._following = [0] * len(streams)
-        """Of the sequential streams, the block that is next."""
+        """Next block of each sequential stream."""
 
     def requests(self, count: int) -> Records:
-        """The next requests: records of a schedule without a depth."""
+        """Return the next requests as schedule records without a depth."""
         chosen = np.searchsorted(self._bounds, self._rng.random(count), side="right")
         records = np.zeros(count, SCHEDULE_RECORD)
         records["operation"] = self._operation[chosen]
         records["length_bytes"] = self._block[chosen]
-        for number, one in enumerate(self._streams):
-            mine = np.flatnonzero(chosen == number)
-            records["offset_bytes"][mine] = one.start_bytes + one.block_bytes * self._indices(number, len(mine))
+        for number, stream in enumerate(self._streams):
+            rows = np.flatnonzero(chosen == number)
+            records["offset_bytes"][rows] = stream.start_bytes + stream.block_bytes * self._indices(number, len(rows))
         return records
 
     def _indices(self, number: int, count: int) -> npt.NDArray[np.int64]:
-        one = self._streams[number]
-        if one.random:
-            return self._rng.integers(0, one.blocks, count)
+        stream = self._streams[number]
+        if stream.random:
+            return self._rng.integers(0, stream.blocks, count)
         first = self._following[number]
-        self._following[number] = (first + count) % one.blocks
-        return (first + np.arange(count)) % one.blocks
+        self._following[number] = (first + count) % stream.blocks
+        return (first + np.arange(count)) % stream.blocks
 
 
 def completed_rows(schedule: Path, results: Path) -> Iterator[npt.NDArray[np.float64]]:
-    """Reads and writes that an engine completed without an error, in the order of completion, with the bytes moved.
+    """Yield the reads and writes completed without error, in completion order.
 
-    Arrays as drivelab.virtual.evidence.write_rows takes them, times in us after the start. For schedules without
-    dependencies, as `composite_schedule` makes them: their requests are issued in their order, so that what is still
-    to be issued cannot have completed before. Raises UserError as the two files' readers do.
+    Arrays are as drivelab.virtual.evidence.write_rows takes them, times in us after the start. The schedule must have
+    no dependencies, as `composite_schedule` writes it: the engine issues it in order, so no later request can complete
+    before its issue. Raises UserError as open_schedule and open_results do.
     """
-    plan, found = open_schedule(schedule).records, open_results(results).records
-    issued = int(np.count_nonzero(found["state"]))
+    plan, outcomes = open_schedule(schedule).records, open_results(results).records
+    issued = int(np.count_nonzero(outcomes["state"]))
     kept = np.zeros(0, RESULT_RECORD), np.zeros(0, SCHEDULE_RECORD)
     for first in range(0, issued, _BATCH):
         end = min(first + _BATCH, issued)
-        batch = found[first:end], plan[np.arange(first, end) % len(plan)]
-        done, asked = (np.concatenate(pair) for pair in zip(kept, batch, strict=True))
-        counts = (done["state"] == COMPLETED) & (done["result"] >= 0) & (asked["operation"] <= OPERATION_CODES["write"])
-        done, asked = done[counts], asked[counts]
+        batch = outcomes[first:end], plan[np.arange(first, end) % len(plan)]
+        done, requests = (np.concatenate(pair) for pair in zip(kept, batch, strict=True))
+        ok = (done["state"] == COMPLETED) & (done["result"] >= 0) & (requests["operation"] <= OPERATION_CODES["write"])
+        done, requests = done[ok], requests[ok]
         order = np.argsort(done["complete_ns"], kind="stable")
-        done, asked = done[order], asked[order]
-        sure = len(done)
+        done, requests = done[order], requests[order]
+        settled = len(done)
         if end < issued:
-            sure = int(np.searchsorted(done["complete_ns"], found["issue_ns"][end]))
-        if sure:
-            reads = asked["operation"] == OPERATION_CODES["read"]
+            settled = int(np.searchsorted(done["complete_ns"], outcomes["issue_ns"][end]))
+        if settled:
+            reads = requests["operation"] == OPERATION_CODES["read"]
             columns = (done["complete_ns"] / 1000, done["issue_ns"] / 1000, reads, done["result"])
-            yield np.stack([column[:sure] for column in columns], axis=1).astype(np.float64)
-        kept = done[sure:], asked[sure:]
+            yield np.stack([column[:settled] for column in columns], axis=1).astype(np.float64)
+        kept = done[settled:], requests[settled:]

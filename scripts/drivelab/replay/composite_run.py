@@ -1,4 +1,4 @@
-"""A composite cell on a real target: the native engine runs it, and leaves what fio would."""
+"""Run a composite cell with the native engine, with the same evidence as fio."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from drivelab.replay.streams import composite_text
 from drivelab.virtual.evidence import NATIVE_VERSION, write_rows
 
 FASTEST_IOPS = 1_000_000
-"""Room is made for the results of so many I/Os a second; no single thread issues more."""
+"""Space is reserved for the results of this many I/Os a second; no single thread issues more."""
 _DRAWN = 1 << 21
-"""I/Os that are drawn before they repeat: half a minute of a fast drive, 80 MiB."""
+"""I/Os drawn before they repeat: half a minute of a fast drive, 80 MiB."""
 
 
 def run_composite(
@@ -30,11 +30,10 @@ def run_composite(
     on_tick: Tick,
     on_hang: Callable[[], None],
 ) -> Timing:
-    """Run the streams of a cell for its runtime with threads times queue depth in flight, issued by one thread.
+    """Run the streams of a cell for its runtime, issued by one thread.
 
-    `engine.json` beside the evidence says whether the request buffers were registered or plain.
-
-    Raises CellFailed when the engine does not come to the end of the runtime without an error.
+    Threads times queue depth I/Os are in flight. `engine.json` beside the evidence says whether the request buffers
+    were registered or plain. Raises CellFailed when the engine ends early or an I/O fails.
     """
     assert cell.runtime_s is not None
     most = int(FASTEST_IOPS * cell.runtime_s)
@@ -48,15 +47,16 @@ def run_composite(
         timing = native.run_engine(
             target.path, target.identity, schedule, directory, options, on_tick=on_tick, on_hang=on_hang
         )
-        told = native.engine_report(directory)
-        if told["state"] != "time is up" or told["failed"]:
+        outcome = native.engine_report(directory)
+        if outcome["state"] != "time is up" or outcome["failed"]:
             raise CellFailed(
-                f"the replay engine ended with state {told['state']}, {told['failed']} of {told['issued']} I/Os failed"
+                f"the replay engine ended in state '{outcome['state']}'; "
+                f"{outcome['failed']} of {outcome['issued']} I/Os failed"
             )
-        write_json(directory / "engine.json", {"engine": "native", "buffers": told["buffers"]})
+        write_json(directory / "engine.json", {"engine": "native", "buffers": outcome["buffers"]})
         text = composite_text(cell, target.path, NATIVE_VERSION, *place, seed)
         write_rows(directory, completed_rows(schedule, directory / RESULTS), start_us=0.0, threads=1, job=text,
-                   version=NATIVE_VERSION, epoch_ms=told["start_realtime_ns"] // 10**6)  # fmt: skip
+                   version=NATIVE_VERSION, epoch_ms=outcome["start_realtime_ns"] // 10**6)  # fmt: skip
     finally:
         schedule.unlink()
         (directory / RESULTS).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Which completion a request waited for in the trace, as far as the order within a process or on a CPU tells."""
+"""Find the completion that each request waited for in its process or CPU."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from drivelab.replay.survey import Survey
 from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints
 
 NONE = -1
-"""Record of a request that waits for no other."""
+"""Marks a request that waits for no other."""
 
 
 class Dependencies:
-    """Follows a trace batch by batch: a request waits for the one of its stream that completed last before it came.
+    """Link each request to the last completion of its stream, batch by batch.
 
-    A stream is a process (pid and name) or a CPU. Requests of which the trace does not know the stream wait for none.
-    Held are the requests in flight and the last completion of each stream.
+    A stream is a process (pid and name) or a CPU. Requests of unknown stream wait for no other. Memory holds the
+    requests in flight and the last completion of each stream.
 
     Raises UserError when the trace has no completions.
     """
 
-    def __init__(self, kind: str, found: Survey) -> None:
+    def __init__(self, kind: str, survey: Survey) -> None:
         self._kind = kind
         self._names: dict[str, int] = {}
         self._known = False
         empty = np.zeros(0, np.int64)
         self._waiting = (empty, empty, empty)
-        """Stream, completion and record of requests that one to come may wait for."""
-        if kind != "none" and not found.completed:
+        """Stream, completion and record of the requests that a later request may wait for."""
+        if kind != "none" and not survey.completed:
             raise UserError(
-                f"the trace has no completions, so it does not tell which request a {self._word} waited for; "
+                f"the trace has no completions, so it does not show which request a {self._word} waited for; "
                 "choose dependencies none"
             )
 
@@ -40,9 +40,9 @@ class Dependencies:
         return {"process": "process", "cpu": "CPU"}[self._kind]
 
     def of(self, requests: pa.RecordBatch, batch: Batch, record: Ints) -> tuple[Ints, Ints]:
-        """Record that each of the next requests waits for, or NONE, and ns between its completion and the request.
+        """Return each request's dependency (a record or NONE) and the ns since it ended.
 
-        `requests` and `batch` are the same; `record` is each request's own place in the schedule.
+        `requests` and `batch` hold the same requests; `record` is the index of each in the schedule.
         """
         if self._kind == "none":
             return np.full(batch.rows, NONE), np.zeros(batch.rows, np.int64)
@@ -50,44 +50,44 @@ class Dependencies:
         self._known |= bool(known.any())
         ended = known & (batch.complete_ns != UNKNOWN)
         later = ended & (batch.complete_ns > batch.queue_ns)
-        # At the same time completions come before the requests that they let go, in the order of the file; one that
-        # ended when it was queued comes right behind itself.
+        # At equal times, completions sort before the requests they release, in file order. A request that completed
+        # at its queue time sorts right after itself.
         counts = 1 + (ended & ~later)
         row = np.repeat(np.arange(batch.rows), counts)
-        asks = np.zeros(row.size, np.bool_)
-        asks[np.cumsum(counts) - counts] = True
+        is_request = np.zeros(row.size, np.bool_)
+        is_request[np.cumsum(counts) - counts] = True
         events = [
             np.concatenate([waiting, values[later], values[row]])
             for waiting, values in zip(self._waiting, (stream, batch.complete_ns, record), strict=True)
         ]
         events[1][-row.size :] = batch.queue_ns[row]
-        asking = np.concatenate([np.zeros(events[0].size - row.size, np.bool_), asks])
-        asker = np.concatenate([np.full(events[0].size - row.size, NONE), row])
+        waits = np.concatenate([np.zeros(events[0].size - row.size, np.bool_), is_request])
+        waiting_row = np.concatenate([np.full(events[0].size - row.size, NONE), row])
         order = np.argsort(events[1], kind="stable")
         order = order[np.argsort(events[0][order], kind="stable")]
         stream_in_order, time_ns, record_in_order = (values[order] for values in events)
-        asking, asker = asking[order], asker[order]
+        waits, waiting_row = waits[order], waiting_row[order]
 
-        last = np.maximum.accumulate(np.where(asking, NONE, np.arange(order.size)))
-        found = asking & (last >= 0)
-        found[found] = stream_in_order[last[found]] == stream_in_order[found]
-        found[found] = known[asker[found]]
+        last = np.maximum.accumulate(np.where(waits, NONE, np.arange(order.size)))
+        linked = waits & (last >= 0)
+        linked[linked] = stream_in_order[last[linked]] == stream_in_order[linked]
+        linked[linked] = known[waiting_row[linked]]
         after, think_ns = np.full(batch.rows, NONE), np.zeros(batch.rows, np.int64)
-        after[asker[found]] = record_in_order[last[found]]
-        think_ns[asker[found]] = time_ns[found] - time_ns[last[found]]
-        self._keep(stream_in_order, time_ns, record_in_order, ~asking, int(batch.queue_ns[-1]))
+        after[waiting_row[linked]] = record_in_order[last[linked]]
+        think_ns[waiting_row[linked]] = time_ns[linked] - time_ns[last[linked]]
+        self._keep(stream_in_order, time_ns, record_in_order, ~waits, int(batch.queue_ns[-1]))
         return after, think_ns
 
     def finish(self) -> None:
-        """Raises UserError when the trace knew the stream of no request."""
+        """Raise UserError when the trace names no stream for any request."""
         if self._kind != "none" and not self._known:
             raise UserError(
-                f"the trace does not know the {self._word} of any request, so nothing tells which it waited for; "
+                f"the trace does not record the {self._word} of any request, so dependencies are unknown; "
                 "choose other dependencies"
             )
 
     def _keep(self, stream: Ints, time_ns: Ints, record: Ints, completion: Flags, now_ns: int) -> None:
-        """Completions to come, and the last one of each stream until now."""
+        """Keep future completions, and the last past one of each stream."""
         stream, time_ns, record = stream[completion], time_ns[completion], record[completion]
         past = time_ns <= now_ns
         followed = np.zeros(stream.size, np.bool_)
@@ -96,7 +96,7 @@ class Dependencies:
         self._waiting = stream[keep], time_ns[keep], record[keep]
 
     def _streams(self, requests: pa.RecordBatch, batch: Batch) -> tuple[Ints, Flags]:
-        """A number for each request's stream, and whether the trace knows it."""
+        """Return a number for each request's stream, and whether the trace records it."""
         if self._kind == "cpu":
             cpu = batch.ints("cpu")
             return cpu, cpu >= 0

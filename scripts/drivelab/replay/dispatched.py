@@ -1,6 +1,6 @@
-"""The requests of a trace as the origin's drive got them: what the block layer had merged is one request.
+"""Read a trace's requests as dispatched, after merging in the block layer.
 
-With direct I/O nothing merges them a second time, so this is what a replay has to issue.
+With direct I/O nothing merges them a second time, so a replay must issue them merged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ _PATCHED = ("offset_bytes", "length_bytes", "complete_ns")
 
 
 class Dispatched:
-    """Requests of an open trace as dispatched, as often as they are asked for, batch by batch.
+    """Requests of an open trace as dispatched, in batches, readable repeatedly.
 
-    Requests that share a `dispatch_id` and adjoin each other are one; it has the place in the order, the time, the
-    process and the flags of the part that was queued first, and the last completion of all parts. Writes with a
-    preflush or FUA and split requests stay as they are. Memory: about 20 B a request while it is made, and 100 B
-    for each one that was merged.
+    Adjoining requests with the same `dispatch_id` become one. It takes position, time, process and flags from the part
+    queued first, and the last completion of all parts. Writes with a preflush or FUA and split requests are unchanged.
+    Memory: about 20 B per request during construction, and 100 B per merged request.
 
     Raises UserError when the trace is damaged or holds impossible requests.
     """
@@ -39,24 +38,24 @@ class Dispatched:
 
     @property
     def merged(self) -> int:
-        """Queued requests that are a part of another one."""
+        """Number of queued requests that were merged into another."""
         return int(self._absorbed.size)
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
-        """Batches with some columns of REQUESTS, in the order of `queue_ns`; none is empty."""
+        """Yield non-empty batches with `columns` of REQUESTS, in `queue_ns` order."""
         row = 0
         for batch in self._trace.batches(columns):
             after = row + batch.num_rows
-            found = self._merged(batch, row, after)
+            merged = self._merged(batch, row, after)
             row = after
-            if found.num_rows:
-                yield found
+            if merged.num_rows:
+                yield merged
 
     def _mergeable_ids(self) -> Ints:
-        """The `dispatch_id` of each request of the trace, UNKNOWN for one that cannot have been merged."""
+        """Return each request's `dispatch_id`, UNKNOWN where it cannot have been merged."""
         ids, row = np.full(self._trace.rows, UNKNOWN), 0
-        for one in self._trace.batches(_GROUPING):
-            batch = Batch(one)
+        for requests in self._trace.batches(_GROUPING):
+            batch = Batch(requests)
             ids[row : row + batch.rows] = np.where(_mergeable(batch), batch.ints("dispatch_id"), UNKNOWN)
             row += batch.rows
         return ids
@@ -64,8 +63,8 @@ class Dispatched:
     def _group(self, shared: Ints) -> None:
         parts: list[dict[str, Ints]] = []
         row = 0
-        for one in self._trace.batches(dict.fromkeys((*_GROUPING, *_EXTENT))):
-            batch = Batch(one)
+        for requests in self._trace.batches(dict.fromkeys((*_GROUPING, *_EXTENT))):
+            batch = Batch(requests)
             ids = batch.ints("dispatch_id")
             place = np.minimum(np.searchsorted(shared, ids), shared.size - 1)
             members = np.flatnonzero(_mergeable(batch) & (shared[place] == ids))
@@ -80,26 +79,26 @@ class Dispatched:
                 }
             )
             row += batch.rows
-        found = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
-        order = np.lexsort((found["offset_bytes"], found["operation"], found["id"]))
-        found = {name: values[order] for name, values in found.items()}
-        end = found["offset_bytes"] + found["length_bytes"]
+        columns = {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
+        order = np.lexsort((columns["offset_bytes"], columns["operation"], columns["id"]))
+        columns = {name: values[order] for name, values in columns.items()}
+        end = columns["offset_bytes"] + columns["length_bytes"]
         begins = np.ones(order.size, np.bool_)
-        begins[1:] = found["offset_bytes"][1:] != end[:-1]
+        begins[1:] = columns["offset_bytes"][1:] != end[:-1]
         for name in ("id", "operation"):
-            begins[1:] |= found[name][1:] != found[name][:-1]
+            begins[1:] |= columns[name][1:] != columns[name][:-1]
         at = np.flatnonzero(begins)
-        head = np.minimum.reduceat(found["row"], at)
+        head = np.minimum.reduceat(columns["row"], at)
         several = np.diff(np.append(at, order.size)) > 1
         heads = {
             "row": head,
-            "offset_bytes": found["offset_bytes"][at],
-            "length_bytes": np.add.reduceat(found["length_bytes"], at),
-            "complete_ns": np.maximum.reduceat(found["complete_ns"], at),
+            "offset_bytes": columns["offset_bytes"][at],
+            "length_bytes": np.add.reduceat(columns["length_bytes"], at),
+            "complete_ns": np.maximum.reduceat(columns["complete_ns"], at),
         }
         by_row = np.flatnonzero(several)[np.argsort(head[several])]
         self._heads = {name: values[by_row] for name, values in heads.items()}
-        self._absorbed = np.sort(np.setdiff1d(found["row"], head, assume_unique=True))
+        self._absorbed = np.sort(np.setdiff1d(columns["row"], head, assume_unique=True))
 
     def _merged(self, batch: pa.RecordBatch, row: int, after: int) -> pa.RecordBatch:
         low, high = np.searchsorted(self._heads["row"], (row, after))
@@ -126,7 +125,7 @@ def _mergeable(batch: Batch) -> Flags:
 
 
 def _shared(ids: Ints) -> Ints:
-    """Values that come more than once, ascending, without UNKNOWN."""
+    """Return the values that occur more than once, ascending, without UNKNOWN."""
     ids = ids[ids != UNKNOWN]
     ids.sort(kind="stable")  # They are nearly in order.
     repeated = ids[1:][ids[1:] == ids[:-1]]

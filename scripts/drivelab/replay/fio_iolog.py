@@ -1,21 +1,21 @@
-"""Replay by fio ≥ 3.33 from iologs of version 3.
+"""Replay with fio ≥ 3.33 from iologs of version 3.
 
-What was found out about fio 3.33, and why the job looks as it does:
+Behaviour of fio 3.33 that shapes the job:
 
-* With an asynchronous engine fio takes no completions while it waits for the time of the next request: at depth 64
-  and a request every ms the mean latency read 64 ms where it was 0.1 ms, and the bytes of the last 63 requests were
-  missing. With io_submit_mode=offload it ignores the times altogether, at some depths it hangs. Only synchronous
-  engines tell the truth, so the schedule is dealt out to lanes, threads with one request at a time, as many as the
-  trace had in flight.
-* A `sync` line makes a synchronous engine call fsync(2), which on a block device is a flush, and is counted in
-  `sync.total_ios`. Asynchronous engines lose its time, `datasync` is counted nowhere.
-* A `trim` line is dropped ("bad ddir: 2" in stderr), and nothing in an iolog says FUA or write-zeroes.
-* The delay before a request is counted from the issue of the one before it, so an I/O's own duration is no drift,
-  but time lost to one that lasts longer than the gap after it is never made up for.
-* A time stamp of 0 stands for "none": the first request would come at once. Hence all times have 1 µs added, and the
+* With an asynchronous engine, fio reaps no completions while it waits for the next request's time. At depth 64 with a
+  request every ms, it reported a mean latency of 64 ms instead of 0.1 ms, and lost the bytes of the last 63 requests.
+  With io_submit_mode=offload it ignores the times, and at some depths it hangs. Only synchronous engines measure
+  correctly. The schedule is therefore dealt out to lanes: threads with one request at a time, as many as the trace had
+  in flight.
+* A `sync` line makes a synchronous engine call fsync(2). On a block device this is a flush, counted in
+  `sync.total_ios`. Asynchronous engines lose its time; `datasync` is counted nowhere.
+* A `trim` line is dropped ("bad ddir: 2" in stderr). An iolog cannot express FUA or write-zeroes.
+* The delay before a request counts from the issue of the previous request, so an I/O's duration causes no drift. If
+  an I/O lasts longer than the gap after it, fio never catches up.
+* A timestamp of 0 means "none", and the first request would come at once. All times therefore have 1 µs added; the
   `add` and `open` lines carry that 1. fio creates missing files, also in /dev: allow_file_create=0.
-* With group_reporting the JSON has one job; its `job_runtime` is the sum over the lanes, `runtime` of read and
-  write the span of the longest one.
+* With group_reporting the JSON has one job. Its `job_runtime` is the sum over the lanes; `runtime` of read and write
+  is the span of the longest lane.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _CHUNK = 1 << 18
 
 
 class FioIolog:
-    """Replays reads, writes and flushes."""
+    """Replay reads, writes and flushes with fio."""
 
     name = "fio iolog v3"
 
     def job(self, prepared: Prepared, device: str, directory: Path) -> str:
-        """Job text with one section a lane, and `lane-K.iolog` in `directory` for each.
+        """Return a job with one section per lane; write `lane-K.iolog` for each.
 
-        Requests with deadlines come at those, others as fast as the drive takes them from as many lanes as the
-        schedule allows in flight at the most. Raises UserError for dependencies, which an iolog cannot express.
+        Requests with deadlines are issued then. Others are issued as fast as the drive allows, from as many lanes as
+        the schedule's highest depth. Raises UserError for dependencies, which an iolog cannot express.
         """
         if prepared.choice.dependencies != "none":
             raise UserError(
-                f"{self.name} cannot keep requests in order of {prepared.choice.dependencies}: an iolog knows no "
-                "dependencies; choose dependencies none or the native engine"
+                f"{self.name} cannot keep requests in order of {prepared.choice.dependencies}: an iolog cannot "
+                "express dependencies; choose dependencies none or the native engine"
             )
         records = open_schedule(prepared.schedule).records
         lanes = _lanes(prepared, records)
@@ -77,7 +77,7 @@ class FioIolog:
         return "[global]\n" + "".join(f"{key}={value}\n" for key, value in options.items()) + "".join(sections)
 
     def dropped(self, prepared: Prepared) -> dict[str, int]:
-        """Discards and write-zeroes, and the FUA flag of writes, which are replayed without it."""
+        """Count what fio does not replay: discards, write-zeroes, FUA flags."""
         planned, records = prepared.planned_counts(), open_schedule(prepared.schedule).records
         counts = {
             "discards": planned["discard"]["requests"],
@@ -88,10 +88,10 @@ class FioIolog:
 
 
 def deal_out(time_us: npt.NDArray[np.int64], busy_us: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Lane of each request: the lowest one that was idle at its time in the trace, at most MOST_LANES of them.
+    """Return each request's lane: the lowest idle one, below MOST_LANES.
 
-    `time_us` rises. When all lanes are busy a request waits for the one that is idle first, as it would at a
-    bounded queue depth.
+    `time_us` is ascending. When all lanes are busy, a request waits for the first idle lane, as at a bounded queue
+    depth.
     """
     lanes = np.zeros(len(time_us), np.int64)
     idle: list[int] = []
@@ -112,7 +112,7 @@ def deal_out(time_us: npt.NDArray[np.int64], busy_us: npt.NDArray[np.int64]) -> 
 
 
 def _write_iologs(records: Records, lanes: npt.NDArray[np.int64], device: str, paths: dict[int, Path]) -> None:
-    """An iolog for each lane, without what fio cannot replay."""
+    """Write an iolog for each lane, without what fio cannot replay."""
     end_us = int(records["deadline_ns"][-1]) // 1000 + _FIRST_US
     with ExitStack() as stack:
         files = {lane: stack.enter_context(path.open("w", encoding="ascii")) for lane, path in paths.items()}
@@ -120,9 +120,9 @@ def _write_iologs(records: Records, lanes: npt.NDArray[np.int64], device: str, p
             file.write(f"fio version 3 iolog\n{_FIRST_US} {device} add\n{_FIRST_US} {device} open\n")
         for low, chunk in _chunks(records):
             known = np.isin(chunk["operation"], list(_ACTIONS))
-            chunk, among = chunk[known], lanes[low : low + _CHUNK][known]
+            chunk, lane_of = chunk[known], lanes[low : low + _CHUNK][known]
             time_us = chunk["deadline_ns"] // 1000 + _FIRST_US
-            columns = (among, time_us, chunk["operation"], chunk["offset_bytes"], chunk["length_bytes"])
+            columns = (lane_of, time_us, chunk["operation"], chunk["offset_bytes"], chunk["length_bytes"])
             for lane, time, operation, offset, length in zip(*(values.tolist() for values in columns), strict=True):
                 files[lane].write(f"{time} {device} {_ACTIONS[operation]} {offset} {length}\n")
         for file in files.values():
@@ -130,9 +130,11 @@ def _write_iologs(records: Records, lanes: npt.NDArray[np.int64], device: str, p
 
 
 def _lanes(prepared: Prepared, records: Records) -> npt.NDArray[np.int64]:
-    """Lane of each record; a write has that of the flush that it waits for, as one lane does one after the other.
+    """Return each record's lane.
 
-    fio refuses an iolog of flushes only, so such lanes join the first that moves data.
+    A write shares the lane of the flush it waits for, as a lane keeps the order.
+
+    fio refuses an iolog that holds only flushes, so such lanes join the first lane that moves data.
     """
     alone = records["after"] == 0
     group = np.cumsum(alone) - 1

@@ -1,4 +1,4 @@
-"""What fio tells of a replay as a whole, in the terms of a replay's report: of single requests it tells nothing."""
+"""Translate fio's totals into report values; fio reports no single requests."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from drivelab.fio.result import FioResult, read_replay
 from drivelab.replay.choice import TimingChoice
 
-REMARK = "bandwidth by the whole duration: fio does not tell when a request was in flight"
+REMARK = "bandwidth by the whole duration: fio does not report when requests were in flight"
 _NINES = (50, 90, 99, 99.9, 99.99, 99.999)
 
 
 def totals(directory: Path, prepared: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of drivelab.replay.report from the evidence of fio in `directory`; `prepared` is Prepared.to_mapping().
+    """Return values for drivelab.replay.report from fio's evidence in `directory`.
 
-    Raises CellFailed when the evidence does not hold.
+    `prepared` is Prepared.to_mapping(). Raises CellFailed when the evidence is invalid.
     """
     result = read_replay(directory)
     flushes = int(json.loads((directory / "fio.json").read_text())["jobs"][0]["sync"]["total_ios"])
@@ -44,7 +44,10 @@ def totals(directory: Path, prepared: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _latency(result: FioResult) -> dict[str, float | None]:
-    """As drivelab.analysis.replay_requests.distribution, from fio's bins; no percentile that too few I/Os tell of."""
+    """Return the latency distribution from fio's bins; None where I/Os are too few.
+
+    Keys are those of drivelab.analysis.replay_requests.distribution.
+    """
     known = [percent for percent in _NINES if result.ios * (100 - percent) >= 100]
     values = dict(zip(known, result.percentiles_us(*known), strict=True)) if known else {}
     return {

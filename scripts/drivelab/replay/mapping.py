@@ -1,7 +1,7 @@
-"""Where the requests of a trace go on a drive: its active range stands for the trace's device.
+"""Map a trace's requests onto a drive: the active range replaces the device.
 
-Everything is counted in logical blocks. Reads and writes keep their length; discards and write-zeroes, which may be as
-long as a drive, are cut off where the range ends.
+All counts are logical blocks. Reads and writes keep their length. Discards and write-zeroes may be as long as a drive;
+they are cut off at the end of the range.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from drivelab.trace.statistics.batch import Batch, Flags, Ints
 from drivelab.units import format_amount, format_size
 
 Method = Callable[[Ints, Ints, Flags], tuple[Ints, Ints]]
-"""From first block, block after the last and whether a request may be cut off, to the same in the range."""
+"""Takes first block, block after the last, and whether a request may be cut; returns both blocks in the range."""
 
 
 @dataclass(frozen=True)
 class MappingReport:
-    """What it took to bring a trace onto a drive. Before and after are both of the requests as dispatched."""
+    """How a trace was fitted to a drive; all values count dispatched requests."""
 
     method: str
-    """The one used: `auto` became `exact` or `modulo`."""
+    """The method used: `auto` is resolved to `exact` or `modulo`."""
     reason: str
-    """Why this one, in words."""
+    """Why this method, as text."""
     capacity_bytes: int
     logical_block_bytes: int
     range_start_bytes: int
@@ -39,59 +39,59 @@ class MappingReport:
     requests_merged: int
     """Queued requests that the block layer had merged into others before it dispatched them."""
     requests_moved: int
-    """To another block of the range than they had of the trace's device."""
+    """Requests whose block in the range differs from their block on the traced device."""
     requests_resized: int
-    """Reads, writes and write-zeroes widened, discards shrunk to whole logical blocks."""
+    """Reads, writes and write-zeroes widened, and discards shrunk, to whole logical blocks."""
     requests_split: int
-    """Into several, being longer than an engine moves at once."""
+    """Requests longer than an engine's largest transfer, split into several."""
     requests_clipped: int
-    """Discards and write-zeroes cut off at the end of the range, or short of what compaction removed."""
+    """Discards and write-zeroes cut at the end of the range, or at gaps that compaction removed."""
     requests_dropped: int
-    """Those that nothing is left of: discards of less than a block or beyond the range, requests without a length."""
+    """Requests with nothing left: discards of less than a block or beyond the range, requests of length 0."""
     footprint_before_bytes: int
     footprint_after_bytes: int
-    """Distinct bytes that are read or written."""
+    """Distinct bytes read or written."""
     sequential_before_pct: float
     sequential_after_pct: float
-    """Share of the reads and writes that go on where one of the last 32 of their direction ended."""
+    """Share of reads and writes that start where one of the last 32 in their direction ended."""
     retouched_before_bytes: int
     retouched_after_bytes: int
-    """Bytes that are read or written, less the distinct ones: what requests overlap."""
+    """Bytes read or written, minus the distinct bytes: the overlap of requests."""
 
     @property
     def requests_dispatched(self) -> int:
         return self.requests_in_trace - self.requests_merged
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able."""
+        """Return all fields, JSON-able."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A batch on the drive. Arrays have shape (rows,)."""
+    """A batch placed on the drive. Arrays have shape (rows,)."""
 
     offset_bytes: Ints
     length_bytes: Ints
     kept: Flags
-    """False for what nothing is left of."""
+    """False for requests with nothing left."""
     altered: bool
-    """Whether any request is another than in the trace."""
+    """Whether any request differs from the trace."""
 
 
 class Mapper:
-    """Places requests batch by batch and counts what that changes.
+    """Place requests batch by batch and count the changes.
 
-    Raises UserError when the range is none of the drive, and when the trace cannot be brought into it as chosen.
+    Raises UserError when the range lies outside the drive, or the trace does not fit it with the chosen method.
     """
 
-    def __init__(self, choice: MappingChoice, found: Survey, capacity_bytes: int, block_bytes: int) -> None:
+    def __init__(self, choice: MappingChoice, survey: Survey, capacity_bytes: int, block_bytes: int) -> None:
         self.capacity_bytes, self.block_bytes = capacity_bytes, block_bytes
         self.low_block, self.range_blocks = active_range(choice, capacity_bytes, block_bytes)
-        self._found = found
-        if found.longest_blocks > self.range_blocks:
+        self._survey = survey
+        if survey.longest_blocks > self.range_blocks:
             raise UserError(
-                f"a request of {format_size(found.longest_blocks * block_bytes)} is longer than the active range of "
+                f"a request of {format_size(survey.longest_blocks * block_bytes)} is longer than the active range of "
                 f"{format_size(self.range_blocks * block_bytes)}; replay on a larger drive"
             )
         self.method, self.reason = self._choose(choice)
@@ -103,76 +103,76 @@ class Mapper:
         self.moved = self.resized = self.clipped = self.dropped = 0
 
     def place(self, batch: Batch) -> Placed:
-        """Offsets and lengths on the drive; flushes are at 0 and have no length."""
-        first, end, some = blocks(batch, self.block_bytes)
+        """Return offsets and lengths on the drive; flushes have offset and length 0."""
+        first, end, nonempty = blocks(batch, self.block_bytes)
         flush = batch.operation == FLUSH
-        soft = (batch.operation == DISCARD) | (batch.operation == ZEROES)
-        resized = some & ((end - first) * self.block_bytes != batch.length_bytes)
-        first, end = np.where(some, first, 0), np.where(some, end, 0)
-        new, after = self._place(first, end, soft)
+        cuttable = (batch.operation == DISCARD) | (batch.operation == ZEROES)
+        resized = nonempty & ((end - first) * self.block_bytes != batch.length_bytes)
+        first, end = np.where(nonempty, first, 0), np.where(nonempty, end, 0)
+        new, after = self._place(first, end, cuttable)
         new, after = np.minimum(new, self.range_blocks), np.minimum(after, self.range_blocks)
-        clipped = some & (after - new < end - first)
-        some &= after > new
-        moved, dropped = some & (new != first), ~some & ~flush
-        self.resized += int((resized & some).sum())
-        self.clipped += int((clipped & some).sum())
+        clipped = nonempty & (after - new < end - first)
+        nonempty &= after > new
+        moved, dropped = nonempty & (new != first), ~nonempty & ~flush
+        self.resized += int((resized & nonempty).sum())
+        self.clipped += int((clipped & nonempty).sum())
         self.moved += int(moved.sum())
         self.dropped += int(dropped.sum())
         return Placed(
-            np.where(some, (new + self.low_block) * self.block_bytes, 0),
-            np.where(some, (after - new) * self.block_bytes, 0),
-            some | flush,
+            np.where(nonempty, (new + self.low_block) * self.block_bytes, 0),
+            np.where(nonempty, (after - new) * self.block_bytes, 0),
+            nonempty | flush,
             altered=bool(self.low_block or (resized | clipped | moved | dropped).any()),
         )
 
     def _choose(self, choice: MappingChoice) -> tuple[str, str]:
-        reach, room = self._amounts(self._found.reach_blocks, self.range_blocks)
-        if self._found.reach_blocks <= self.range_blocks:
+        reach, room = self._amounts(self._survey.reach_blocks, self.range_blocks)
+        if self._survey.reach_blocks <= self.range_blocks:
             if choice.method == "auto":
-                return "exact", f"the trace reaches to {reach}, which is within the active range of {room}"
+                return "exact", f"the trace ends at {reach}, within the active range of {room}"
         elif choice.method == "auto":
-            return "modulo", f"the trace reaches to {reach}, which is beyond the active range of {room}"
+            return "modulo", f"the trace ends at {reach}, beyond the active range of {room}"
         elif choice.method == "exact":
-            least = (self.low_block + self._found.reach_blocks) * self.block_bytes
+            least = (self.low_block + self._survey.reach_blocks) * self.block_bytes
             raise UserError(
-                f"the trace reaches to {reach}, beyond the active range of {room}; replay on a drive of at least "
+                f"the trace ends at {reach}, beyond the active range of {room}; replay on a drive of at least "
                 f"{format_size(least)}, or choose the mapping modulo, scale or compact"
             )
         return choice.method, "as chosen"
 
-    def _exact(self, first: Ints, end: Ints, soft: Flags) -> tuple[Ints, Ints]:
+    def _exact(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
         return first, end
 
-    def _modulo(self, first: Ints, end: Ints, soft: Flags) -> tuple[Ints, Ints]:
-        return self._moved_back(first % self.range_blocks, end - first, soft)
+    def _modulo(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
+        return self._moved_back(first % self.range_blocks, end - first, cuttable)
 
-    def _scale(self, first: Ints, end: Ints, soft: Flags) -> tuple[Ints, Ints]:
-        # Blocks times blocks do not fit into 64 bits; a long double has 64 for the fraction alone.
+    def _scale(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
+        # Blocks times blocks overflow 64 bits; the fraction of a long double alone has 64.
         product = first.astype(np.longdouble) * np.longdouble(self.range_blocks)
-        scaled = np.floor(product / np.longdouble(max(self._found.span_blocks, 1)))
+        scaled = np.floor(product / np.longdouble(max(self._survey.span_blocks, 1)))
         start = np.minimum(scaled, np.longdouble(self.range_blocks)).astype(np.int64)
-        return self._moved_back(start, end - first, soft)
+        return self._moved_back(start, end - first, cuttable)
 
-    def _moved_back(self, start: Ints, length: Ints, soft: Flags) -> tuple[Ints, Ints]:
-        """What would reach beyond the end lies at the end, unless it may be cut off."""
-        start = np.where(soft, start, np.minimum(start, self.range_blocks - length))
+    def _moved_back(self, start: Ints, length: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
+        """Move requests that cross the end back to the end, unless they may be cut."""
+        start = np.where(cuttable, start, np.minimum(start, self.range_blocks - length))
         return start, start + length
 
-    def _compact(self, first: Ints, end: Ints, soft: Flags) -> tuple[Ints, Ints]:
+    def _compact(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
         start = self._rank(first)
-        after = start + end - first  # What is read or written lies within one extent.
-        if soft.any():
-            after[soft] = self._rank(end[soft])
+        after = start + end - first  # Each read or write lies within one extent.
+        if cuttable.any():
+            after[cuttable] = self._rank(end[cuttable])
         return start, after
 
     def _rank(self, block: Ints) -> Ints:
-        """Blocks that are kept below each block."""
+        """Return the number of kept blocks below each block."""
         at = np.searchsorted(self._begin, block, side="right") - 1
         below = np.minimum(block, self._end[at]) - self._begin[at] + self._base[at]
         return np.where(at < 0, 0, below)
 
     def _prepare_compaction(self, gap_bytes: int) -> None:
-        self._begin, self._end = self._found.touched.extents()
+        self._begin, self._end = self._survey.touched.extents()
         if self._begin.size and self._begin[0] <= gap_bytes // self.block_bytes:
             self._begin = self._begin.copy()
             self._begin[0] = 0
@@ -181,19 +181,22 @@ class Mapper:
         if after.size and after[-1] > self.range_blocks:
             taken, room = self._amounts(int(after[-1]), self.range_blocks)
             raise UserError(
-                f"what the trace touches takes {taken} when it is compacted, gaps up to {format_size(gap_bytes)} "
-                f"included, the active range has {room}; choose a smaller gap, the mapping modulo, or a larger drive"
+                f"the compacted trace needs {taken}, gaps up to {format_size(gap_bytes)} included, but the active "
+                f"range has {room}; choose a smaller gap, the mapping modulo, or a larger drive"
             )
 
     def _amounts(self, *counts: int) -> list[str]:
-        """Numbers of blocks for people; exact ones where round ones would look the same."""
+        """Format numbers of blocks; exact sizes where rounded ones would look equal."""
         sizes = [count * self.block_bytes for count in counts]
         texts = [format_amount(size) for size in sizes]
         return texts if len(set(texts)) == len(set(sizes)) else [format_size(size) for size in sizes]
 
 
 def active_range(choice: MappingChoice, capacity_bytes: int, block_bytes: int) -> tuple[int, int]:
-    """First block of the active range and how many whole ones it has; raises UserError when it is not on the drive."""
+    """Return the active range's first block and number of whole blocks.
+
+    Raises UserError when the range is not on the drive.
+    """
     if block_bytes < 1 or capacity_bytes < block_bytes:
         raise UserError(f"a drive of {capacity_bytes} B has no block of {block_bytes} B; replay on another drive")
     start = choice.range_start_bytes

@@ -1,4 +1,4 @@
-"""Runs drivelab's own replay engine (sources in `native/replay`) and reads what its results say about the run."""
+"""Run drivelab's replay engine (source: `native/replay`) and read its results."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from drivelab.replay.records import MOST_IN_FLIGHT, PREPARED, RUNNING, STATES, m
 
 RESULTS = "results.bin"
 GRACE_S = 30.0
-"""How much longer than its own watchdog the engine may show no sign of life."""
+"""The engine may be silent for this much longer than its own watchdog."""
 _EXIT_S = 5.0
-"""How long it may take from its last word to its end: one whose threads wait for a drive that hangs cannot end."""
+"""Limit from the engine's final state to its exit: threads that wait for a hung drive prevent the exit."""
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How the engine is to work, whatever the schedule."""
+    """Engine settings that do not depend on the schedule."""
 
     depth_limit: int = MOST_IN_FLIGHT
-    """Requests in flight at the most, beside what the schedule itself asks for."""
+    """Most requests in flight; the schedule may limit further."""
     watchdog_s: float = 60.0
-    """With requests in flight and none completed for so long the target hangs."""
+    """The target hangs if requests are in flight and none completes for this long."""
     go_on: bool = False
-    """After a failed request."""
+    """Continue after a failed request."""
     cpu: int | None = None
     realtime_priority: int | None = None
-    """SCHED_FIFO, 1 to 99; the CPU is then the engine's alone whenever it spins."""
+    """SCHED_FIFO, 1 to 99; a spinning engine then occupies its CPU alone."""
     seed: int | None = None
-    """Of the data written. None: another one each time, so that no drive has seen the data before."""
+    """Seed of the written data. None: a new seed each time, so that the data is new to every drive."""
     runtime_s: float | None = None
     requests: int | None = None
-    """More than the schedule has: it begins anew, which only one without deadlines and dependencies can."""
+    """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
     spin_us: int | None = None
-    """Without a sleep before a request is due. None: what the engine finds to be this host's wake-up noise."""
+    """The engine spins for this long before a request is due. None: this host's wake-up noise, as measured."""
 
     def __post_init__(self) -> None:
         cpus = os.cpu_count() or 1
@@ -59,16 +59,19 @@ class EngineOptions:
 
 
 def possible() -> str | None:
-    """Why io_uring cannot be used here, in words, or None."""
+    """Return why io_uring cannot be used here, or None."""
     done = parent.run([_program(), "--possible"])
     return None if done.returncode == 0 else _words(done.stderr)
 
 
 def command(target_path: str, identity: str, schedule: Path, results: Path, options: EngineOptions) -> list[str]:
-    """The engine's command line. `identity` is that of the target as it was approved (target.h)."""
-    words = [_program(), "--schedule", str(schedule), "--results", str(results), "--target", target_path, "--identity",
+    """Return the engine's command line; `identity` is the approved target's.
+
+    See target.h.
+    """
+    argv = [_program(), "--schedule", str(schedule), "--results", str(results), "--target", target_path, "--identity",
              identity, "--depth", str(options.depth_limit), "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
-    words += ["--go-on"] if options.go_on else []
+    argv += ["--go-on"] if options.go_on else []
     for option, value in (
         ("--cpu", options.cpu),
         ("--realtime", options.realtime_priority),
@@ -77,8 +80,8 @@ def command(target_path: str, identity: str, schedule: Path, results: Path, opti
         ("--requests", options.requests),
         ("--spin-us", options.spin_us),
     ):
-        words += [] if value is None else [option, str(value)]
-    return words
+        argv += [] if value is None else [option, str(value)]
+    return argv
 
 
 def run_engine(
@@ -92,19 +95,21 @@ def run_engine(
     on_hang: Callable[[], None] = lambda: None,
     runner: Runner = run_program,
 ) -> Timing:
-    """Replay a schedule and leave results.bin, command.json, stdout, stderr and exit_code in `directory`.
+    """Replay a schedule and write results and messages to `directory`.
 
-    `on_tick` is called about once a second with the seconds since the start. Returns however the replay ended once it
-    had begun: `engine_report` tells, also of an engine that was killed midway. One that shows no sign of life for
-    GRACE_S longer than its watchdog, or does not end when it should, is killed, `on_hang` called if that is in vain.
-    Raises CellFailed with the engine's words when it refused to begin, UserError when the schedule is none, OSError
-    without room for the results.
+    The files are results.bin, command.json, stdout, stderr and exit_code.
+
+    `on_tick` is called about once a second with the seconds since the start. Once the replay began, this returns
+    normally; `engine_report` says how the replay ended, even if the engine was killed. An engine that is silent for
+    GRACE_S longer than its watchdog, or does not exit in time, is killed; `on_hang` is called if the kill fails.
+    Raises CellFailed with the engine's message when it refused to begin, UserError when the schedule is invalid,
+    OSError without space for the results.
     """
     results = directory / RESULTS
     header = open_schedule(schedule).header
     make_results(results, options.requests or header["count"], header["checksum"])
-    words = command(target_path, identity, schedule.absolute(), results.absolute(), options)
-    (directory / "command.json").write_text(json.dumps(words))
+    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options)
+    (directory / "command.json").write_text(json.dumps(argv))
     watchdog = _Watchdog(results, options.watchdog_s)
 
     def tick(elapsed_s: float) -> None:
@@ -113,8 +118,8 @@ def run_engine(
 
     started_s = time.monotonic()
     try:
-        timing = runner(words, directory, tick, on_hang, options.watchdog_s + _EXIT_S)
-    except (_NoSignOfLife, CellFailed) as failure:  # the latter of one that cannot be killed
+        timing = runner(argv, directory, tick, on_hang, options.watchdog_s + _EXIT_S)
+    except (_NoSignOfLife, CellFailed) as failure:  # CellFailed: it cannot be killed
         if open_results(results).header["state"] == PREPARED:
             raise CellFailed(str(failure)) from None
         (directory / "exit_code").write_text("-9\n")
@@ -127,9 +132,9 @@ def run_engine(
 
 
 def engine_report(directory: Path) -> dict[str, Any]:
-    """What the results in `directory` say about the run, JSON-able.
+    """Return a summary of the results in `directory`, JSON-able.
 
-    `state` is one of `records.STATES`; "running": the engine was killed. Raises UserError when there are no results.
+    `state` is one of `records.STATES`; "running" means the engine was killed. Raises UserError without results.
     """
     header = open_results(directory / RESULTS).header
     report = {
@@ -153,22 +158,22 @@ def engine_report(directory: Path) -> dict[str, Any]:
 def _program() -> str:
     program = engine_path()
     if not program.exists():
-        raise UserError("drivelab's replay engine is missing or not of this version; run './drivelab setup'")
+        raise UserError("drivelab's replay engine is missing or outdated; run './drivelab setup'")
     return str(program)
 
 
 def _words(stderr: str) -> str:
-    """The engine's sentence, which it prints last."""
+    """Return the engine's message: the last line it printed."""
     lines = [line for line in stderr.splitlines() if line.strip()]
-    return lines[-1].removeprefix("drivelab-replay: ") if lines else "the replay engine ended without a word"
+    return lines[-1].removeprefix("drivelab-replay: ") if lines else "the replay engine ended without a message"
 
 
 class _NoSignOfLife(Exception):  # noqa: N818 (an event, as StopIteration is)
-    """The engine has to be ended."""
+    """The engine must be killed."""
 
 
 class _Watchdog:
-    """Over the engine's own: a process in uninterruptible sleep looks at no clock."""
+    """Backs up the engine's own watchdog, which cannot run in uninterruptible sleep."""
 
     def __init__(self, results: Path, watchdog_s: float) -> None:
         self._path, self._watchdog_s = results, watchdog_s
@@ -176,7 +181,7 @@ class _Watchdog:
         self._alive_s = 0.0
 
     def look(self, elapsed_s: float) -> None:
-        """Raises _NoSignOfLife when it is time to end the engine."""
+        """Raise _NoSignOfLife when the engine must be killed."""
         header = open_results(self._path).header
         signs = (header["state"], header["heartbeat_ns"], header["completed"])
         if signs != self._last:

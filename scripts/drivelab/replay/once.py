@@ -1,4 +1,4 @@
-"""One replay of a prepared schedule on a target: run by an engine, watched by the kernel's tracer, evaluated."""
+"""Replay a prepared schedule once: run an engine, capture, evaluate."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from drivelab.replay.report import report
 from drivelab.replay.watched import CAPTURED, run_watched
 from drivelab.trace import capture as capturing
 
-_UNFINISHED = "the capture was of no use, as the engine had to be ended"
+_UNFINISHED = "the capture is unusable because the engine had to be killed"
 FACTS = "engine.json"
-"""What `run` leaves for `evaluate` beside results and a capture."""
+"""Written by `run` for `evaluate`, beside the results and the capture."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Manner:
     engine: str = "native"
     options: EngineOptions = field(default_factory=EngineOptions)
     watched: bool = False
-    """Whether the kernel's tracer looks on, which costs the fastest drives a few percent of their speed."""
+    """Whether the kernel's tracer records, which costs the fastest drives a few percent of their speed."""
 
 
 def run(
@@ -47,20 +47,20 @@ def run(
 ) -> Timing:
     """Replay once and leave the evidence in `directory`, for `evaluate`.
 
-    Raises CellFailed when the engine could do nothing at all or hangs beyond its own watchdog, UserError when it
-    cannot do what is asked.
+    Raises CellFailed when the engine cannot begin or hangs beyond its own watchdog, UserError when it does not support
+    a requested option.
     """
     if manner.engine == "fio":
         _refuse_options(manner.options)
         return _run_fio(target, prepared, directory, on_tick, on_hang)
     write_json(directory / FACTS, {"engine": "native", "kernel_reason": _UNFINISHED})
     if (reason := _unwatched(target, manner)) is None:
-        told: list[str | None] = [_UNFINISHED]
+        kernel_reason: list[str | None] = [_UNFINISHED]
 
         def watched(
             command: Sequence[str], folder: Path, tick: Tick, free: Callable[[], None], patience_s: float
         ) -> Timing:
-            timing, told[0] = run_watched(target.path, command, folder, tick, free, patience_s)
+            timing, kernel_reason[0] = run_watched(target.path, command, folder, tick, free, patience_s)
             return timing
 
         try:
@@ -70,16 +70,18 @@ def run(
                 raise
             reason = str(error)
         else:
-            write_json(directory / FACTS, {"engine": "native", "kernel_reason": told[0]})
+            write_json(directory / FACTS, {"engine": "native", "kernel_reason": kernel_reason[0]})
             return timing
     write_json(directory / FACTS, {"engine": "native", "kernel_reason": reason})
     return _run_natively(target, prepared, directory, manner, run_program, on_tick, on_hang)
 
 
 def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
-    """Write outcome and report of what `run` left, and return the report; the engine's own files go.
+    """Write outcome and report from `run`'s files, and return the report.
 
-    Raises CellFailed when fio's evidence does not hold, UserError when files cannot be read or written.
+    Deletes the engine's own files.
+
+    Raises CellFailed when fio's evidence is invalid, UserError when files cannot be read or written.
     """
     facts = json.loads((directory / FACTS).read_text(encoding="utf-8"))
     results, outcome = directory / RESULTS, directory / OUTCOME_FILE
@@ -94,33 +96,33 @@ def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
         start_ns = outcome_about(outcome)["results"]["start_monotonic_ns"]
         facts["kernel"] = kernel_view.compare(directory / CAPTURED, outcome, start_ns)
         (directory / CAPTURED).unlink()
-    found = report(outcome, plan, facts)
-    found["marks"] += facts.get("remarks", [])
-    write_json(directory / REPORT_FILE, found)
-    return found
+    replay_report = report(outcome, plan, facts)
+    replay_report["marks"] += facts.get("remarks", [])
+    write_json(directory / REPORT_FILE, replay_report)
+    return replay_report
 
 
 def _refuse_options(options: EngineOptions) -> None:
-    """Raise UserError for what only the native engine can do; a seed means nothing to fio's replay."""
+    """Raise UserError for options of the native engine only; fio ignores the seed."""
     plain = EngineOptions(seed=options.seed)
-    names = {"depth_limit": "depth limit", "go_on": "going on after an error", "cpu": "choice of a CPU",
+    names = {"depth_limit": "depth limit", "go_on": "continuing after an error", "cpu": "choice of a CPU",
              "realtime_priority": "real-time priority", "watchdog_s": "watchdog"}  # fmt: skip
-    for name, words in names.items():
+    for name, option in names.items():
         if getattr(options, name) != getattr(plain, name):
-            raise UserError(f"fio's replay knows no {words}; leave that out, or use the native engine")
+            raise UserError(f"fio's replay does not support: {option}; remove the option, or use the native engine")
 
 
 def _unwatched(target: Target, manner: Manner) -> str | None:
-    """Why the kernel's tracer does not look on."""
+    """Return why the kernel's tracer does not record, or None."""
     if not manner.watched:
-        return "the kernel's tracer was not asked to look on"
+        return "the kernel's tracer was not requested"
     if target.device is None:
         return "the kernel's tracer sees block devices, not files"
     return capturing.possible()
 
 
 def begun(directory: Path) -> bool:
-    """Whether the native engine came as far as its first request."""
+    """Return whether the native engine started issuing requests."""
     results = directory / RESULTS
     return results.exists() and native.engine_report(directory)["state"] != "prepared"
 

@@ -1,4 +1,4 @@
-"""What became of each request of a replay: a Parquet file with a row per request, and what the engine said beside."""
+"""The outcome of a replay: a Parquet row per request, and engine metadata."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from drivelab.replay.records import (
 from drivelab.trace.schema import BATCH_ROWS, OPERATIONS
 
 OUTCOME_FILE, REPORT_FILE = "outcome.parquet", "report.json"
-"""What a replay leaves in the folder of its evidence: this, and the report made of it (drivelab.replay.report)."""
+"""Files in a replay's evidence folder: the outcome, and the report made from it (drivelab.replay.report)."""
 KEY = b"drivelab"
 OUTCOME = pa.schema(
     [
@@ -44,43 +44,44 @@ OUTCOME = pa.schema(
         pa.field("in_flight", pa.int32(), nullable=False),
     ]
 )
-"""The columns of PLANNED, and of the replay, in ns after its start: `issue_ns` (null: not issued), `complete_ns` (null:
-never completed); `error`, an errno, 0 for none; `waited`, one of WAITED_FOR; `in_flight` at the issue, itself included.
+"""The columns of PLANNED, plus, in ns after the start of the replay: `issue_ns` (null: not issued) and `complete_ns`
+(null: never completed). `error`: an errno, 0 for none. `waited`: one of WAITED_FOR. `in_flight`: at the issue, this
+request included.
 
-A read or write that moved fewer bytes than it should has the error EIO, as one that the drive could not serve.
+A short read or write has the error EIO, like one that the drive failed.
 """
 _RESULTS = tuple(OUTCOME.names[len(PLANNED.names) :])
-_DELTA = tuple(one.name for one in OUTCOME if one.type == pa.int64())
+_DELTA = tuple(column.name for column in OUTCOME if column.type == pa.int64())
 _FIXED = {"operation": OPERATIONS, "waited": WAITED_FOR}
-"""Categories that are the same in every file."""
+"""Columns whose categories are the same in every file."""
 _TRANSFERS = ("read", "write")
 
 
 def write_outcome(planned: Path, results: Path | None, output: Path, about: Mapping[str, Any]) -> None:
-    """Join what was planned with the results of an engine, row for row; memory is bounded.
+    """Join the plan with an engine's results, row by row, in bounded memory.
 
-    `results` None: the engine tells of no single requests, all is null. Fewer results than planned: the rest was not
-    issued. More: the schedule began anew as often as it took; if time was up, what was not issued any more is left
-    out. `about` (JSON-able) is kept in the file, with what the results' header and `planned` say: see outcome_about.
+    `results` None: the engine reports no single requests, all values are null. Fewer results than planned: the rest
+    was not issued. More: the schedule repeated; if the runtime ended it, requests not issued are left out. `about`
+    (JSON-able) is stored in the file, with the results' header and the metadata of `planned`: see outcome_about.
 
     Raises UserError when a file cannot be read or written, or is not of this version.
     """
-    found = None if results is None else open_results(results)
+    mapped = None if results is None else open_results(results)
     with _open(planned, PLANNED) as file:
         rows = file.metadata.num_rows
-        whole = rows if found is None else _rows(found, rows)
+        whole = rows if mapped is None else _rows(mapped, rows)
         body = {
             **about,
             "prepared": _json((file.metadata.metadata or {}).get(KEY)),
             "planned_requests": rows,
-            "results": None if found is None else {**found.header, "state": STATES[found.header["state"]]},
+            "results": None if mapped is None else {**mapped.header, "state": STATES[mapped.header["state"]]},
         }
         part = output.with_name(f".{output.name}.{os.getpid()}.part")
         try:
             with _writer(part, body) as writer:
                 row = 0
                 for batch in _repeated(file, whole):
-                    records = None if found is None else found.records[row : row + batch.num_rows]
+                    records = None if mapped is None else mapped.records[row : row + batch.num_rows]
                     writer.write_table(_joined(batch, records), row_group_size=BATCH_ROWS)
                     row += batch.num_rows
             part.replace(output)
@@ -91,10 +92,10 @@ def write_outcome(planned: Path, results: Path | None, output: Path, about: Mapp
 
 
 def read_outcome(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Columns of OUTCOME (None: all), a row per request in the order of the schedule.
+    """Read columns of OUTCOME (None: all), a row per request in schedule order.
 
-    Nullable times are float64 with NaN, others as they are; `operation`, `process` and `waited` are categories. Needs
-    no more memory than the frame itself. Raises UserError when the file cannot be read.
+    Nullable times are float64 with NaN; other columns keep their type; `operation`, `process` and `waited` are
+    categories. Needs no more memory than the frame. Raises UserError when the file cannot be read.
     """
     names = list(OUTCOME.names if columns is None else columns)
     with _open(path, OUTCOME) as file:
@@ -116,10 +117,11 @@ def read_outcome(path: Path, columns: Sequence[str] | None = None) -> pd.DataFra
 
 
 def outcome_about(path: Path) -> dict[str, Any]:
-    """`prepared` (Prepared.to_mapping), `results` (the results' header, its state in words; None without results).
+    """Return the metadata of an outcome file.
 
-    `planned_requests`: rows of the plan, fewer than the outcome has if it began anew. And whatever else `write_outcome`
-    was told. Raises UserError when the file cannot be read.
+    `prepared`: Prepared.to_mapping. `results`: the results' header with its state as text; None without results.
+    `planned_requests`: rows of the plan, fewer than the outcome's if the schedule repeated. Plus the `about` of
+    `write_outcome`. Raises UserError when the file cannot be read.
     """
     with _open(path, OUTCOME) as file:
         return _json((file.metadata.metadata or {}).get(KEY))
@@ -149,18 +151,18 @@ def _json(text: bytes | None) -> dict[str, Any]:
     return dict(json.loads(text)) if text else {}
 
 
-def _rows(found: Mapped, planned: int) -> int:
-    """Rows of the outcome; see write_outcome."""
-    capacity = len(found.records)
-    if capacity <= planned or found.header["state"] != TIME_IS_UP:
+def _rows(mapped: Mapped, planned: int) -> int:
+    """Return the number of rows of the outcome; see write_outcome."""
+    capacity = len(mapped.records)
+    if capacity <= planned or mapped.header["state"] != TIME_IS_UP:
         return max(planned, capacity)
     begins = range(0, capacity, BATCH_ROWS)
-    issued = (np.flatnonzero(found.records["state"][at : at + BATCH_ROWS] != NOT_ISSUED) + at for at in begins)
-    return max(max((int(one[-1]) + 1 for one in issued if one.size), default=0), planned)
+    issued = (np.flatnonzero(mapped.records["state"][at : at + BATCH_ROWS] != NOT_ISSUED) + at for at in begins)
+    return max(max((int(rows[-1]) + 1 for rows in issued if rows.size), default=0), planned)
 
 
 def _repeated(file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches of a file, and again from its begin, until there are so many rows."""
+    """Yield the batches of a file, repeatedly, until `rows` rows are reached."""
     while rows > 0 and file.metadata.num_rows:
         for batch in _batches(Path("planned.parquet"), file):
             yield batch.slice(0, rows)
@@ -217,7 +219,7 @@ def _kind(name: str) -> type[np.generic]:
 
 
 def _values(column: pa.Array, known: dict[str, int]) -> npt.NDArray[Any]:
-    """Values of a column; of text the codes, new ones added to those that are known."""
+    """Return a column's values; for text the codes, adding new ones to `known`."""
     if pa.types.is_dictionary(column.type):
         codes = np.array([known.setdefault(value, len(known)) for value in column.dictionary.to_pylist()], np.int32)
         return np.asarray(codes[column.indices.to_numpy(zero_copy_only=False)])

@@ -1,4 +1,4 @@
-"""What else is known of the records of a schedule: one row for each, in the same order, in Parquet."""
+"""Further columns of a schedule's records: one Parquet row per record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from drivelab.trace.schema import BATCH_ROWS
 
 ABOUT_KEY = b"drivelab"
-"""Of the file's metadata: JSON of drivelab.replay.prepare.Prepared.to_mapping."""
+"""Key of the file's metadata: JSON of drivelab.replay.prepare.Prepared.to_mapping."""
 PLANNED = pa.schema(
     [
         pa.field("deadline_ns", pa.int64()),
@@ -35,10 +35,10 @@ PLANNED = pa.schema(
         pa.field("trace_latency_ns", pa.int64()),
     ]
 )
-"""`deadline_ns` is null when requests go as soon as possible; `preflush`: this flush belongs to the write behind it;
-`after`: index of the row whose completion is waited for, -1 for none; `trace_queue_ns` as in the trace;
-`trace_latency_ns`: from there to the completion in the trace, null where it is not known, on the flush of a preflush
-(its write has it), and on all but the last part of a request that was split.
+"""`deadline_ns`: null for timing `asap`. `preflush`: this flush belongs to the next write. `after`: index of the row
+whose completion this row waits for, -1 for none. `trace_queue_ns`: as in the trace. `trace_latency_ns`: from there to
+the completion in the trace; null if unknown, on the flush of a preflush (its write has the value), and on all but the
+last part of a split request.
 """
 
 _DELTA = ("deadline_ns", "offset_bytes", "after", "trace_queue_ns", "trace_latency_ns")
@@ -46,7 +46,7 @@ _DICTIONARY = ("operation", "length_bytes", "process", "pid", "cpu")
 
 
 class PlannedWriter:
-    """Writes rows batch by batch; the file is there whole after `finish`, or not at all."""
+    """Write rows batch by batch; the file appears only when `finish` completes it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -69,7 +69,7 @@ class PlannedWriter:
         self._writer.write_table(rows, row_group_size=BATCH_ROWS)
 
     def finish(self, about: Mapping[str, Any]) -> None:
-        """Add what is known of the whole and put the file into its place."""
+        """Add metadata and move the file into place."""
         self._writer.add_key_value_metadata({ABOUT_KEY.decode(): json.dumps(about, sort_keys=True)})
         self._writer.close()
         self._part.replace(self._path)

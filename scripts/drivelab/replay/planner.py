@@ -1,4 +1,4 @@
-"""Records of a schedule, and the rows that go with them, from the requests of a trace."""
+"""Turn a trace's requests into schedule records and their PLANNED rows."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ COLUMNS = (
     "queue_ns", "complete_ns", "operation", *FLAGS, "offset_bytes", "length_bytes", "process", "pid", "cpu"
 )  # fmt: skip
 MOST_RECORDS = 2**32 - 2
-"""A record names the one that it waits for in 32 bits."""
+"""A record stores the index of its dependency in 32 bits."""
 
 
 class Part(NamedTuple):
-    """Records of a schedule, and as many rows of PLANNED."""
+    """Records of a schedule, and the same number of PLANNED rows."""
 
     records: Records
     rows: pa.Table
 
 
 class Planner:
-    """Turns requests, batch by batch, into records and rows, and counts what they are.
+    """Turn requests into records and rows, batch by batch, and count them.
 
-    Raises UserError for requests that no device takes, and for more than a schedule holds.
+    Raises UserError for requests larger than any device accepts, and for more than a schedule holds.
     """
 
     def __init__(
@@ -54,15 +54,15 @@ class Planner:
 
     @property
     def span_ns(self) -> int:
-        """From the first deadline to the last."""
+        """Time from the first deadline to the last."""
         return self._last_ns - (self._first_ns or 0)
 
     def plan(self, requests: pa.RecordBatch) -> Iterator[Part]:
-        """Records of the next requests, with COLUMNS; none when the drive gets nothing of them."""
+        """Yield the records of the next requests (with COLUMNS), if any are left."""
         batch = Batch(requests)
         placed = self._mapper.place(batch)
         if placed.altered and self._after is self._before:
-            # Until here both were the same, and following one was enough.
+            # Both were identical so far, so one object served as both.
             self._after = copy.deepcopy(self._before)
         self._before.add(batch)
         if placed.altered:
@@ -74,14 +74,14 @@ class Planner:
             yield self._part(requests, batch)
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Records and their bytes by operation."""
+        """Return records and their bytes by operation."""
         return {
             name: {"requests": int(self._requests[code]), "bytes": int(self._bytes[code])}
             for code, name in enumerate(OPERATIONS)
         }
 
     def report(self, requests_in_trace: int, requests_merged: int) -> MappingReport:
-        """What became of the requests given so far."""
+        """Return how the requests so far were mapped."""
         mapper, before, after = self._mapper, self._before, self._after
         return MappingReport(
             method=mapper.method,
@@ -131,14 +131,14 @@ class Planner:
             )
         )
         if not parts.single:
-            requests = requests.take(pa.array(parts.whose))
+            requests = requests.take(pa.array(parts.row_of))
         self._requests += np.bincount(columns.operation, minlength=len(OPERATIONS))
         self._bytes += [int(columns.length_bytes[columns.operation == code].sum()) for code in range(len(OPERATIONS))]
         return Part(_records(columns), self._rows(requests, columns))
 
     def _rows(self, requests: pa.RecordBatch, columns: Columns) -> pa.Table:
         count = requests.num_rows
-        made = {
+        computed = {
             "deadline_ns": pa.array(columns.deadline_ns) if self._has_deadlines else pa.nulls(count, pa.int64()),
             "operation": pa.DictionaryArray.from_arrays(pa.array(columns.operation.astype(np.int8)), list(OPERATIONS)),
             "fua": pa.array(columns.fua),
@@ -150,7 +150,7 @@ class Planner:
             "trace_latency_ns": pa.array(columns.latency_ns, mask=columns.latency_ns == UNKNOWN),
         }
         return pa.Table.from_arrays(
-            [made[name] if name in made else requests.column(name) for name in PLANNED.names], schema=PLANNED
+            [computed[name] if name in computed else requests.column(name) for name in PLANNED.names], schema=PLANNED
         )
 
 

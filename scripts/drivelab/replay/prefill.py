@@ -1,4 +1,4 @@
-"""What a replay reads, written once beforehand: reads of blocks that nobody wrote never reach the flash."""
+"""Write what a replay reads: reads of unwritten blocks never reach the flash."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from drivelab.replay.footprint import footprint_extents
 from drivelab.replay.records import OPERATION_CODES, SCHEDULE_RECORD, ScheduleWriter, open_schedule
 
 PIECE_BYTES = 128 << 10
-"""As the sequential fill of the PTS."""
+"""As in the sequential fill of the PTS."""
 QUEUE_DEPTH = 32
 
 
 def prefill_schedule(schedule: Path, output: Path) -> int:
-    """Write a schedule that writes what the reads of `schedule` touch, in ascending order; returns its bytes.
+    """Write a schedule that fills what `schedule` reads; return its bytes.
 
-    0, and no schedule, when there are no reads. Raises UserError as drivelab.replay.records.open_schedule does.
+    The writes are in ascending order.
+
+    Without reads, returns 0 and writes nothing. Raises UserError as drivelab.replay.records.open_schedule does.
     """
     extents = footprint_extents(schedule)
     if not len(extents):
@@ -39,10 +41,10 @@ def prefill_schedule(schedule: Path, output: Path) -> int:
 
 
 def check_prefill(directory: Path) -> None:
-    """Raise CellFailed unless the engine whose results are in `directory` wrote all; the results go."""
-    told = native.engine_report(directory)
-    if told["state"] != "finished" or told["failed"]:
+    """Raise CellFailed unless the prefill is complete; delete its results."""
+    outcome = native.engine_report(directory)
+    if outcome["state"] != "finished" or outcome["failed"]:
         raise CellFailed(
-            f"writing what the trace reads ended with state {told['state']}, {told['failed']} writes failed"
+            f"the prefill for the trace's reads ended in state '{outcome['state']}'; {outcome['failed']} writes failed"
         )
     (directory / native.RESULTS).unlink()

@@ -1,6 +1,6 @@
-"""From a trace to the files that a replay needs: X.schedule for the engine, X.planned.parquet for the evaluation.
+"""Prepare a replay: X.schedule for the engine, X.planned.parquet for evaluation.
 
-In batches, three passes over the trace: what was merged, how far it reaches, and then request by request.
+Three passes over the trace, in batches: find merged requests, survey the extent, plan each request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from drivelab.trace.schema import TraceFile, open_trace
 
 @dataclass(frozen=True)
 class Prepared:
-    """A trace made ready for a drive."""
+    """A trace prepared for a drive."""
 
     schedule: Path
     planned: Path
@@ -35,23 +35,23 @@ class Prepared:
     choice: ReplayChoice
     mapping: MappingReport
     trace_duration_s: float
-    """From the first queued request to the last queued or completed one."""
+    """Time from the first queueing to the last queueing or completion."""
     issue_span_s: float
-    """From the first deadline to the last; without deadlines from the first arrival in the trace to the last."""
+    """Time from the first deadline to the last; without deadlines, from first to last arrival in the trace."""
     idle_removed_s: float
-    """What gaps above the idle cap were shortened by."""
+    """Total time cut from gaps above the idle cap."""
     lost: int
     """Events missing from the trace."""
     provenance: Mapping[str, Any]
-    """Of the trace."""
+    """Provenance of the trace."""
     counts: Mapping[str, Mapping[str, int]]
 
     def planned_counts(self) -> dict[str, dict[str, int]]:
-        """Records of the schedule and their bytes by operation, all of drivelab.trace.schema.OPERATIONS."""
+        """Return records and bytes of every operation of OPERATIONS."""
         return {operation: dict(count) for operation, count in self.counts.items()}
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able, all but the paths."""
+        """Return all but the paths, JSON-able."""
         return {
             "requests": self.requests,
             "choice": self.choice.to_mapping(),
@@ -70,11 +70,11 @@ class Prepared:
 def prepare(trace: Path, stem: Path, choice: ReplayChoice, capacity_bytes: int, logical_block_bytes: int) -> Prepared:
     """Write `stem`.schedule and `stem`.planned.parquet for a drive.
 
-    What is replayed are requests as the origin's drive got them, after merging. A write with a preflush is a flush
-    and a write that waits for it; reads and writes longer than LONGEST_TRANSFER_BYTES are several with one deadline.
+    The replay issues requests as the traced drive received them, after merging. A write with a preflush becomes a flush
+    and a write that waits for it. Reads and writes longer than LONGEST_TRANSFER_BYTES become several with one deadline.
 
-    Raises UserError when the file is no trace, is damaged, has nothing to read or write, or cannot be replayed on this
-    drive as chosen; then neither file is written.
+    Raises UserError when the file is not a trace, is damaged, has no reads or writes, or cannot be replayed on this
+    drive with these settings. Then neither file is written.
     """
     schedule, planned = (stem.with_name(f"{stem.name}{suffix}") for suffix in (".schedule", ".planned.parquet"))
     for output in (schedule, planned):
@@ -92,14 +92,14 @@ def _prepare(
 ) -> Prepared:
     requests = Dispatched(file)
     gap_bytes = choice.mapping.gap_bytes if choice.mapping.method == "compact" else None
-    found = survey.survey(requests.batches(survey.COLUMNS), block_bytes, gap_bytes)
-    if not found.transfers:
+    surveyed = survey.survey(requests.batches(survey.COLUMNS), block_bytes, gap_bytes)
+    if not surveyed.transfers:
         raise UserError("the trace holds neither reads nor writes, so there is nothing to replay")
-    clock, dependencies = Clock(choice.timing, found), Dependencies(choice.dependencies, found)
+    clock, dependencies = Clock(choice.timing, surveyed), Dependencies(choice.dependencies, surveyed)
     planner = Planner(
-        Mapper(choice.mapping, found, capacity_bytes, block_bytes),
+        Mapper(choice.mapping, surveyed, capacity_bytes, block_bytes),
         clock,
-        Depths(choice.timing, found),
+        Depths(choice.timing, surveyed),
         dependencies,
         has_deadlines=choice.timing.has_deadlines,
     )
@@ -110,14 +110,14 @@ def _prepare(
                     records.write(part.records)
                     rows.write(part.rows)
             dependencies.finish()
-        span_ns = planner.span_ns if choice.timing.has_deadlines else found.last_queue_ns - found.first_ns
+        span_ns = planner.span_ns if choice.timing.has_deadlines else surveyed.last_queue_ns - surveyed.first_ns
         prepared = Prepared(
             schedule=schedule,
             planned=planned,
             requests=records.count,
             choice=choice,
             mapping=planner.report(file.rows, requests.merged),
-            trace_duration_s=(found.last_ns - found.first_ns) / 1e9,
+            trace_duration_s=(surveyed.last_ns - surveyed.first_ns) / 1e9,
             issue_span_s=span_ns / 1e9,
             idle_removed_s=clock.idle_removed_ns / 1e9,
             lost=sum(dict(file.provenance.get("lost", {})).values()),

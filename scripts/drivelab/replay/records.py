@@ -1,6 +1,6 @@
-"""The two files between a replay's preparation, its engine and its evaluation: fixed-size records, little-endian.
+"""The engine's schedule and results files: fixed-size, little-endian records.
 
-`drivelab/native/replay/records.h` says the same in C; a test holds the two together.
+`drivelab/native/replay/records.h` is the same in C; a test compares the two.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from drivelab.trace.schema import OPERATIONS
 
 OPERATION_CODES = {name: code for code, name in enumerate(OPERATIONS)}
 FUA = 1
-"""Bit of `flags`: the write is to be on stable media when it completes (RWF_DSYNC)."""
+"""Bit of `flags`: the write must be on stable media when it completes (RWF_DSYNC)."""
 LONGEST_TRANSFER_BYTES = 64 << 20
-"""Of a read or a write: buffers are registered before the start. Discards and write-zeroes have none."""
+"""Limit for reads and writes, whose buffers are registered before the start. Discards and write-zeroes have none."""
 MOST_IN_FLIGHT = 4096
 
 SCHEDULE_MAGIC = b"DLSCHED1"
@@ -32,20 +32,20 @@ SCHEDULE_HEADER = np.dtype(
         ("record_bytes", "<u4"),
         ("count", "<u8"),
         ("checksum", "<u8"),
-        ("target_bytes", "<u8"),  # no request reaches beyond
+        ("target_bytes", "<u8"),  # no request ends beyond
         ("block_bytes", "<u4"),  # offsets and lengths are multiples of it
-        ("longest_bytes", "<u4"),  # of a read or a write
+        ("longest_bytes", "<u4"),  # longest read or write
         ("reserved", "<u8", (2,)),
     ]
 )
 SCHEDULE_RECORD = np.dtype(
     [
-        ("deadline_ns", "<u8"),  # after the start; never falls from one record to the next
+        ("deadline_ns", "<u8"),  # after the start; ascending
         ("offset_bytes", "<u8"),
         ("length_bytes", "<u8"),
-        ("think_ns", "<u8"),  # at the least between the completion of the request waited for and the issue
-        ("after", "<u4"),  # 1 + index of an earlier request whose completion is waited for; 0: none
-        ("depth", "<u2"),  # requests in flight at the most, this one included; 0: only the engine's limit
+        ("think_ns", "<u8"),  # minimum from the completion of the dependency to the issue
+        ("after", "<u4"),  # 1 + index of the dependency, an earlier request; 0: none
+        ("depth", "<u2"),  # most requests in flight, this one included; 0: only the engine's limit
         ("operation", "u1"),
         ("flags", "u1"),
     ]
@@ -55,13 +55,13 @@ RESULTS_MAGIC = b"DLRESLT1"
 RESULTS_HEADER_BYTES = 4096
 PREPARED, RUNNING, FINISHED, INTERRUPTED, FAILED, HUNG, TIME_IS_UP = range(7)
 STATES = ("prepared", "running", "finished", "interrupted", "failed", "hung", "time is up")
-"""How far an engine came: all completed; ended by a signal, by a failed request, by the watchdog, by its runtime."""
+"""Engine states; the last five: all completed; ended by signal, failed request, watchdog, or runtime."""
 RESULTS_HEADER = np.dtype(
     [
         ("magic", "S8"),
         ("header_bytes", "<u4"),
         ("record_bytes", "<u4"),
-        ("capacity", "<u8"),  # records that there is room for
+        ("capacity", "<u8"),  # records that the file has space for
         ("schedule_checksum", "<u8"),
         ("start_monotonic_ns", "<i8"),
         ("start_realtime_ns", "<i8"),
@@ -74,7 +74,7 @@ RESULTS_HEADER = np.dtype(
         ("most_in_flight", "<u8"),
         ("state", "<u4"),
         ("signal", "<u4"),
-        ("wakeup_p50_ns", "<u8"),  # how late this host wakes up a sleeper, measured before the start
+        ("wakeup_p50_ns", "<u8"),  # this host's wake-up delay, measured before the start
         ("wakeup_p95_ns", "<u8"),
         ("wakeup_p99_ns", "<u8"),
         ("wakeup_max_ns", "<u8"),
@@ -84,7 +84,7 @@ RESULTS_HEADER = np.dtype(
 )
 NOT_ISSUED, ISSUED, COMPLETED = range(3)
 WAITED_FOR = ("", "depth", "dependency")
-"""Why a request was not issued at its deadline, by the record's `waited`; the host's own delays count as none."""
+"""Why a request missed its deadline, by the record's `waited`; delays of the host itself count as ""."""
 RESULT_RECORD = np.dtype(
     [
         ("issue_ns", "<u8"),  # after the start
@@ -100,9 +100,10 @@ Records = npt.NDArray[np.void]
 
 
 def checksum(records: Records, first: int = 0, before: int = 0) -> int:
-    """Sum of (2 i + 1) w_i modulo 2^64 over the 64-bit words w of all records; any altered or moved word shows.
+    """Return the sum of (2 i + 1) w_i modulo 2^64 over all 64-bit words w.
 
-    In parts: `first` is the index of the first record given, `before` the sum of the ones before it.
+    Any altered or moved word changes the sum. For partial sums, `first` is the index of the first record given and
+    `before` the sum of all earlier records.
     """
     words = np.ascontiguousarray(records).view("<u8")
     start = first * (SCHEDULE_RECORD.itemsize // 8)
@@ -112,7 +113,7 @@ def checksum(records: Records, first: int = 0, before: int = 0) -> int:
 
 
 class ScheduleWriter:
-    """Writes a schedule batch by batch; the file is there whole at the end of the `with` block, or not at all."""
+    """Write a schedule batch by batch; a failed `with` block leaves no file."""
 
     def __init__(self, path: Path, target_bytes: int, block_bytes: int) -> None:
         self._path = path
@@ -150,24 +151,33 @@ class ScheduleWriter:
 
 @dataclass(frozen=True)
 class Mapped:
-    """A file of records, mapped."""
+    """A memory-mapped file of records."""
 
     header: dict[str, Any]
     records: Records
 
 
 def open_schedule(path: Path) -> Mapped:
-    """A schedule; raises UserError when the file is none, or not whole. The checksum is the engine's to verify."""
+    """Open a schedule; the engine verifies the checksum.
+
+    Raises UserError when the file is invalid or incomplete.
+    """
     return _open(path, "schedule", SCHEDULE_MAGIC, SCHEDULE_HEADER, SCHEDULE_RECORD, SCHEDULE_HEADER.itemsize, "count")
 
 
 def open_results(path: Path) -> Mapped:
-    """Results of an engine that is at work or has ended; raises UserError when the file is none, or not whole."""
+    """Open the results of a running or ended engine.
+
+    Raises UserError when the file is invalid or incomplete.
+    """
     return _open(path, "results", RESULTS_MAGIC, RESULTS_HEADER, RESULT_RECORD, RESULTS_HEADER_BYTES, "capacity")
 
 
 def make_results(path: Path, capacity: int, schedule_checksum: int) -> None:
-    """An empty file of results with its place on disk reserved; raises OSError when there is not enough."""
+    """Create an empty results file with its disk space reserved.
+
+    Raises OSError without enough space.
+    """
     header = np.zeros(1, RESULTS_HEADER)
     header["magic"], header["header_bytes"], header["record_bytes"] = (
         RESULTS_MAGIC, RESULTS_HEADER_BYTES, RESULT_RECORD.itemsize)  # fmt: skip
@@ -185,9 +195,9 @@ def _open(
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: the replay's {kind} cannot be read ({error}); replay again") from None
     if len(content) < header.itemsize or bytes(content[: len(magic)]) != magic:
-        raise UserError(f"{path}: is no {kind} of a replay; replay again")
-    found = content[: header.itemsize].view(header)[0]
-    values = {name: found[name].item() for name in header.names or () if name not in ("magic", "reserved")}
+        raise UserError(f"{path}: is not a replay's {kind}; replay again")
+    fields = content[: header.itemsize].view(header)[0]
+    values = {name: fields[name].item() for name in header.names or () if name not in ("magic", "reserved")}
     if len(content) != start + values[count] * record.itemsize or values["record_bytes"] != record.itemsize:
         raise UserError(f"{path}: the replay's {kind} is cut off or of another version; replay again")
     return Mapped(values, content[start:].view(record))

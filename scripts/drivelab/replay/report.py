@@ -1,4 +1,4 @@
-"""The report of one replay: how true it was to its schedule, and how the drive served it. JSON-able throughout."""
+"""Report one replay's fidelity and the drive's performance. JSON-able."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from drivelab.replay.outcome import outcome_about, read_outcome
 
 FINISHED, KILLED, TIME_IS_UP = "finished", "killed", "time is up"
 _AT_WORK = ("prepared", "running")
-"""States of an engine that is gone and did not say why."""
+"""States of an engine that vanished without a final state."""
 _NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}
-"""As Linux has them: Python knows the last one by another name of the same number."""
+"""Linux names: Python has another name for the last number."""
 LATE_PCT = 1.0
-"""A larger share of requests that waited for a place in flight is marked (ours)."""
+"""A mark is set if a larger share of requests waited for the depth limit (our choice)."""
 RATIO_PCT = 1.0
-"""A timed replay whose duration ratio is further from 1 is marked (ours)."""
+"""A mark is set if the duration ratio of a timed replay is further from 1 (our choice)."""
 _PLAIN = (
-    "plain buffers: too little memory can be locked to register the buffers with io_uring, which costs CPU time for "
+    "plain buffers: the locked-memory limit is too low to register the buffers with io_uring, which costs CPU time for "
     "each request; raise the limit (ulimit -l) or run as root"
 )
 _TIMES = ("operation", "deadline_ns", "issue_ns", "waited", "trace_queue_ns")
@@ -47,16 +47,18 @@ _DEPTH = ("issue_ns", "complete_ns", "trace_queue_ns", "trace_latency_ns")
 
 
 def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]) -> dict[str, Any]:
-    """Report of the replay that `outcome` (drivelab.replay.outcome) tells of; null is what there is no telling of.
+    """Return the report of the replay in `outcome`; unknown values are null.
 
-    `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (else as the results
-    say), `kernel` (drivelab.replay.kernel_view.compare) or `kernel_reason` (why there is none), `wakeup_us`, and
-    `totals`: values of the report by an engine that tells of no single requests. Counts are {operation: {requests,
-    bytes}}; `completed` came back well, `failed` with an error. A `partial` report is of the part that was replayed and
-    has no score: it is another workload. `marks` have the form "word: sentence".
+    `outcome` is a file of drivelab.replay.outcome.
 
-    Needs about 100 B of memory a request. Raises UserError when the outcome cannot be read, ValueError for
-    `totals` that a report has not.
+    `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the results'
+    state), `kernel` (drivelab.replay.kernel_view.compare) or `kernel_reason` (why there is none), `wakeup_us`, and
+    `totals`: report values from an engine that reports no single requests. Counts are {operation: {requests, bytes}};
+    `completed` succeeded, `failed` returned an error. A `partial` report covers only the replayed part and has no
+    score, as the workload differs. `marks` have the form "word: sentence".
+
+    Needs about 100 B of memory per request. Raises UserError when the outcome cannot be read, ValueError for unknown
+    keys in `totals`.
     """
     about = outcome_about(outcome)
     results = about.get("results")
@@ -68,7 +70,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
     served, by_operation = _served(read_outcome(outcome, _SERVICE), last_ns)
     by_stream = _streams(outcome)
     stages = {stage: counts(by_operation, stage) for stage in STAGES}
-    requests = {stage: sum(one["requests"] for one in found.values()) for stage, found in stages.items()}
+    requests = {stage: sum(count["requests"] for count in by_name.values()) for stage, by_name in stages.items()}
     back = requests["completed"] + requests["failed"]
     partial = results is not None and back < requests["planned"]
     body: dict[str, Any] = {
@@ -96,7 +98,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
     }
     totals = dict(engine.get("totals") or {})
     if unknown := sorted(totals.keys() - body.keys()):
-        raise ValueError(f"a report has no '{unknown[0]}' that an engine could tell")
+        raise ValueError(f"'{unknown[0]}' in the engine's totals is not a key of a report")
     body |= totals
     if body["buffers"] == "plain":
         body["marks"].append(_PLAIN)
@@ -109,11 +111,11 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
 
 
 def jsonable(value: Any) -> Any:
-    """The same in types of JSON; what is not finite becomes None."""
+    """Convert to JSON types; non-finite numbers become None."""
     if isinstance(value, Mapping):
-        return {str(key): jsonable(one) for key, one in value.items()}
+        return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [jsonable(one) for one in value]
+        return [jsonable(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -122,7 +124,7 @@ def jsonable(value: Any) -> Any:
 
 
 def _times(requests: pd.DataFrame, choice: ReplayChoice, planned: int) -> dict[str, Any]:
-    """All that concerns when requests were issued; a plan that began anew has no duration to compare with."""
+    """Return the metrics of issue times; a repeated schedule has no planned duration."""
     issue_ns = times_ns(requests, "issue_ns")
     asap = not choice.timing.has_deadlines
     plan = times_ns(requests, "trace_queue_ns" if asap else "deadline_ns")
@@ -145,7 +147,7 @@ def _times(requests: pd.DataFrame, choice: ReplayChoice, planned: int) -> dict[s
 
 
 def _served(requests: pd.DataFrame, last_ns: float) -> tuple[dict[str, Any], pd.DataFrame]:
-    """Metrics of the drive, and the table by operation."""
+    """Return the drive's metrics, and the table by operation."""
     issue_ns, complete_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns")
     codes, numbers = np.unique(requests["error"].to_numpy(), return_counts=True)
     errors = {_NAMES.get(int(code), str(code)): int(n) for code, n in zip(codes, numbers, strict=True) if code}
@@ -162,42 +164,45 @@ def _served(requests: pd.DataFrame, last_ns: float) -> tuple[dict[str, Any], pd.
 
 
 def _streams(outcome: Path) -> dict[str, Any]:
-    found = streams(read_outcome(outcome, [*_SERVICE, "offset_bytes", "process"]))
+    by_stream = streams(read_outcome(outcome, [*_SERVICE, "offset_bytes", "process"]))
     return {
-        name: found[found["stream_kind"] == kind].drop(columns="stream_kind").to_dict("records")
+        name: by_stream[by_stream["stream_kind"] == kind].drop(columns="stream_kind").to_dict("records")
         for name, kind in (("streams", "stream"), ("processes", "process"))
     }
 
 
 def _marks(state: str, requests: Mapping[str, int], errors: Mapping[str, int], lost: int, partial: bool) -> list[str]:
-    """What to know before one believes the numbers, in sentences without an end."""
+    """Return warnings about the numbers, without a final full stop."""
     marks = []
     if lost:
         marks.append(f"lossy: the trace lacks {lost} events")
     if state not in (FINISHED, TIME_IS_UP):
-        marks.append(f"{state}: the replay did not end as it should")
+        marks.append(f"{state}: the replay did not finish")
     if partial:
         back = requests["completed"] + requests["failed"]
         marks.append(
-            f"partial: {back} of {requests['planned']} requests came back, {requests['issued']} had been issued"
+            f"partial: {back} of {requests['planned']} requests completed or failed, {requests['issued']} were issued"
         )
     if requests["failed"]:
-        told = ", ".join(f"{name} {count}" for name, count in errors.items())
-        marks.append(f"errors: {requests['failed']} of {requests['issued']} requests failed ({told})")
+        counts_by_error = ", ".join(f"{name} {count}" for name, count in errors.items())
+        marks.append(f"errors: {requests['failed']} of {requests['issued']} requests failed ({counts_by_error})")
     return marks
 
 
 def _strayed(body: Mapping[str, Any]) -> list[str]:
-    """Marks of a timed replay that was not as in the trace: overloaded, late, slower or faster."""
+    """Return marks of a timed replay that differs from the trace.
+
+    They are overloaded, late, slower and faster.
+    """
     marks = []
     if overloaded(body["in_flight"]):
-        most = {name: one["most"] for name, one in body["in_flight"].items()}
+        most = {name: depth["most"] for name, depth in body["in_flight"].items()}
         marks.append(f"overloaded: up to {most['replay']:,} in flight, {most['trace']:,} in the trace")
     if body["lateness_by"]:
         waited = body["lateness_by"]["depth"]["requests"]
-        pct = 100 * waited / sum(one["requests"] for one in body["lateness_by"].values())
+        pct = 100 * waited / sum(cause["requests"] for cause in body["lateness_by"].values())
         if pct > LATE_PCT:
-            marks.append(f"late: {pct:.2g} % of the requests waited for a place in flight")
+            marks.append(f"late: {pct:.2g} % of the requests waited for the depth limit")
     ratio = body["duration_ratio"]
     if ratio is not None and abs(ratio - 1) > RATIO_PCT / 100:
         marks.append(f"{'slower' if ratio > 1 else 'faster'}: duration ratio {ratio:.{3 if ratio < 1.1 else 2}f}")
@@ -205,15 +210,15 @@ def _strayed(body: Mapping[str, Any]) -> list[str]:
 
 
 def _buffers(results: Mapping[str, Any] | None) -> str | None:
-    """How the native engine gave memory to io_uring: `registered` or `plain`; None for other engines.
+    """Return the kind of io_uring buffers; None for other engines than native.
 
-    Results of earlier versions have registered buffers: without them a replay was refused.
+    Earlier versions always registered buffers, or refused the replay.
     """
     return None if results is None else "plain" if results.get("plain_buffers") else "registered"
 
 
 def _wakeup(results: Mapping[str, Any] | None) -> dict[str, float] | None:
-    """How late this host wakes up a sleeper, as the engine measured it before the start."""
+    """Return this host's wake-up delay, which the engine measured before the start."""
     if results is None or not results.get("wakeup_max_ns"):
         return None
     return {name: results[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p95", "p99", "max")}

@@ -1,4 +1,4 @@
-"""When requests are due: from their times in the trace to deadlines after the start of a replay."""
+"""Turn times in the trace into deadlines after the start of a replay."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from drivelab.trace.statistics.batch import UNKNOWN, Ints
 
 
 class Clock:
-    """Deadlines of requests in the order of their arrival.
+    """Deadlines of requests in arrival order.
 
     Raises UserError when a factor makes the schedule longer than 64 bits can count.
     """
 
-    def __init__(self, choice: TimingChoice, found: Survey) -> None:
-        self._choice, self._first_ns = choice, found.first_ns
-        self._last_ns, self._deadline_ns = found.first_ns, 0
+    def __init__(self, choice: TimingChoice, survey: Survey) -> None:
+        self._choice, self._first_ns = choice, survey.first_ns
+        self._last_ns, self._deadline_ns = survey.first_ns, 0
         self._cap_ns = LONGEST_NS if choice.idle_cap_s is None else max(1, round(choice.idle_cap_s * 1e9))
         self.idle_removed_ns = 0
-        if choice.factor is not None and (found.last_ns - found.first_ns) * choice.factor >= LONGEST_NS:
+        if choice.factor is not None and (survey.last_ns - survey.first_ns) * choice.factor >= LONGEST_NS:
             raise UserError(
                 f"a factor of {choice.factor:g} makes the replay longer than a century; choose a smaller one"
             )
 
     def deadlines_ns(self, queue_ns: Ints) -> Ints:
-        """Of the requests that arrive next, in ns after the start; they never fall."""
+        """Return the next requests' deadlines in ns after the start, ascending."""
         if self._choice.mode == "asap":
             return np.zeros(queue_ns.size, np.int64)
         if self._choice.mode != "idle-capped":
@@ -42,7 +42,7 @@ class Clock:
         return deadlines
 
     def thinks_ns(self, think_ns: Ints) -> Ints:
-        """Times between a completion and the request that waited for it, as they pass in the replay."""
+        """Return the replay's delays from a completion to the request that waits."""
         if self._choice.mode == "asap":
             return np.zeros(think_ns.size, np.int64)
         return np.minimum(self._scaled(think_ns), self._cap_ns)
@@ -52,31 +52,29 @@ class Clock:
 
 
 class Depths:
-    """How many requests may be in flight when a request is issued.
+    """The depth limit of each request.
 
-    Raises UserError when it is to be the trace's own depth and the trace has no completions.
+    Raises UserError when the limit is the trace's own depth and the trace has no completions.
     """
 
-    def __init__(self, choice: TimingChoice, found: Survey) -> None:
+    def __init__(self, choice: TimingChoice, survey: Survey) -> None:
         self._fixed = choice.depth if choice.mode == "asap" else 0
         self._in_flight = np.zeros(0, np.int64)
         self._ends = np.zeros(0, np.int64)
-        if self._fixed is None and not found.completed:
-            raise UserError(
-                "the trace has no completions, so it does not tell how many requests were in flight; give a --depth"
-            )
+        if self._fixed is None and not survey.completed:
+            raise UserError("the trace has no completions, so its queue depth is unknown; set --depth")
 
     def of(self, queue_ns: Ints, complete_ns: Ints) -> Ints:
-        """Of the requests that arrive next: 0 without a limit, at most MOST_IN_FLIGHT.
+        """Return each request's depth limit: 0 for none, else at most MOST_IN_FLIGHT.
 
-        The trace's own depth are the requests that were queued before in the order of the trace and not completed,
-        and the request itself. One without a completion counts for itself only.
+        The trace's own depth counts the request and all earlier queued requests not yet completed. A request without a
+        completion counts only for itself.
         """
         if self._fixed is not None:
             return np.full(queue_ns.size, self._fixed)
         known = complete_ns != UNKNOWN
         begun = np.cumsum(known) - known + self._ends.size
-        # One that ended at once is in flight for what was queued behind it: later ones must not be counted as ended.
+        # A request that ended at its queue time is in flight for those queued right after it.
         ends = np.where(known, np.maximum(complete_ns, queue_ns + 1), UNKNOWN)[known]
         self._ends = np.sort(np.concatenate([self._ends, ends]))
         ended = np.searchsorted(self._ends, queue_ns, side="right")

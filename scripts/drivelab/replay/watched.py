@@ -1,4 +1,4 @@
-"""A program that the kernel's tracer watches: it runs beside the capture, which would wait for one that hangs."""
+"""Run a program beside a capture: a capture cannot stop a hung program."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from drivelab.trace.decode import decode
 
 CAPTURED = "captured.parquet"
 _WAIT = 'echo >"$1"; read -r _ <"$2"'
-"""What the capture takes for the traced command: says that it has begun, and ends when it is told to."""
+"""Stands in for the traced command: reports that the capture began, and ends on request."""
 
 
 class _StoppedError(KeyboardInterrupt):
-    """The capture is over, so that its program has to be."""
+    """The capture ended, so its program must end."""
 
 
 def run_watched(
@@ -31,15 +31,17 @@ def run_watched(
     on_hang: Callable[[], None] = lambda: None,
     patience_s: float = 0.0,
 ) -> tuple[Timing, str | None]:
-    """As `drivelab.process.run_program`, with the requests that reach `device` meanwhile in `captured.parquet`.
+    """Run a program while capturing requests to `device`.
 
-    Returns also why there is no such file, or None. Raises what `run_program` raises, and UserError when the tracer
-    cannot be used, before the program is started.
+    Runs as `drivelab.process.run_program` does. The capture is written to `captured.parquet`.
+
+    Also returns why that file is missing, or None. Raises as `run_program` does. Raises UserError before the program
+    starts if the tracer cannot be used.
     """
     raw, gates = directory / "capture", [directory / "begun.fifo", directory / "over.fifo"]
     for gate in gates:
         os.mkfifo(gate)
-    begun, over = (os.open(gate, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK) for gate in gates)  # neither ever waits
+    begun, over = (os.open(gate, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK) for gate in gates)  # neither open blocks
     stopped, results = threading.Event(), list[Timing | BaseException]()
 
     def tick(elapsed_s: float) -> None:
