@@ -1,4 +1,4 @@
-"""Applications: what config/applications.yaml says of them, their file systems, and the traced run of one."""
+"""Applications of config/applications.yaml: definition, file system, traced run."""
 
 from __future__ import annotations
 
@@ -34,58 +34,61 @@ _KEYS = _REQUIRED | {"set_up", "tear_down", "cache", "requires"}
 
 @dataclass(frozen=True)
 class Application:
-    """What to run on which file system; commands are lists of words, no shell reads them."""
+    """What to run on which file system; no shell reads the commands."""
 
     name: str
     title: str
-    """What it is, for people."""
+    """Description for readers."""
     file_system: str
-    """Made at the start of the drive, whose data is lost."""
+    """Created at the start of the drive, whose data is lost."""
     size_bytes: int
-    """Of the file system, which begins at the start of the drive."""
+    """Size of the file system, which begins at the start of the drive."""
     command: tuple[str, ...]
-    """The traced or timed one; `{mount}`, `{project}`, `{python}` are mount point, project folder, interpreter."""
+    """The traced or timed command; `{mount}`, `{project}`, `{python}`: mount point, project folder, interpreter."""
     set_up: tuple[tuple[str, ...], ...] = ()
-    """Commands before it, on the mounted file system, neither traced nor timed."""
+    """Commands before it on the mounted file system, neither traced nor timed."""
     tear_down: tuple[tuple[str, ...], ...] = ()
-    """Commands after it, likewise."""
+    """Commands after it, also neither traced nor timed."""
     cache: str = "warm"
-    """`cold`: between set-up and command the file system is mounted anew, so that nothing of it is in memory."""
+    """`cold`: the file system is remounted between set-up and command, so nothing of it is in memory."""
     requires: Mapping[str, str] = field(default_factory=dict)
-    """Programs that it needs, or patterns of files with a slash, and the Debian packages that have them."""
+    """Required programs, or file patterns with a slash, and the Debian packages that contain them."""
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able and canonical: what the trace, or the duration, depends on."""
+        """Return what the trace or duration depends on, JSON-able and canonical."""
         body = {
             "name": self.name,
             "file_system": self.file_system,
             "size": format_size(self.size_bytes),
             "command": list(self.command),
-            "set_up": [list(one) for one in self.set_up],
-            "tear_down": [list(one) for one in self.tear_down],
+            "set_up": [list(command) for command in self.set_up],
+            "tear_down": [list(command) for command in self.tear_down],
         }
         return body if self.cache == "warm" else {**body, "cache": self.cache}
 
 
 def load(path: Path, name: str) -> Application:
-    """One application of a file; raises UserError with file and key for an unknown name and anything ill-formed."""
+    """Load one application from a file.
+
+    Raises UserError with file and key for an unknown name or an invalid entry.
+    """
     body = load_yaml(path)
     if name not in body:
-        raise UserError(f"{path}: there is no application '{name}'; it has: {', '.join(sorted(body)) or 'none'}")
+        raise UserError(f"{path}: application '{name}' is unknown; choose one of: {', '.join(sorted(body)) or 'none'}")
     return from_mapping(name, body[name], str(path))
 
 
 def from_mapping(name: str, body: Any, source: str) -> Application:
-    """Check one entry; raises UserError with `source` and key."""
+    """Check one entry and build it; raise UserError with `source` and key."""
     where = f"{source}: application '{name}'"
     if not _NAME.fullmatch(name):
-        raise UserError(f"{where}: name it with lower-case letters, digits, - and _ only")
+        raise UserError(f"{where}: use only lower-case letters, digits, - and _ in the name")
     if not isinstance(body, dict):
-        raise UserError(f"{where}: is no mapping; its keys are {', '.join(sorted(_KEYS))}")
+        raise UserError(f"{where}: is not a mapping; write a mapping with the keys {', '.join(sorted(_KEYS))}")
     if unknown := sorted(body.keys() - _KEYS):
-        raise UserError(f"{where}: unknown key '{unknown[0]}'; known are {', '.join(sorted(_KEYS))}")
+        raise UserError(f"{where}: unknown key '{unknown[0]}'; the keys are {', '.join(sorted(_KEYS))}")
     if missing := sorted(_REQUIRED - body.keys()):
-        raise UserError(f"{where}: key '{missing[0]}' is missing")
+        raise UserError(f"{where}: key '{missing[0]}' is missing; add it")
     cache = body.get("cache", "warm")
     for key, value, known in (("file_system", body["file_system"], FILE_SYSTEMS), ("cache", cache, CACHES)):
         if value not in known:
@@ -93,14 +96,14 @@ def from_mapping(name: str, body: Any, source: str) -> Application:
     size_bytes = parse_size(body["size"])
     mounts.refuse_size(body["file_system"], size_bytes, where)
     requires = body.get("requires", {})
-    if not isinstance(requires, dict) or not all(isinstance(one, str) for pair in requires.items() for one in pair):
-        raise UserError(f"{where}: key 'requires' is no mapping of programs to the packages that have them")
+    if not isinstance(requires, dict) or not all(isinstance(text, str) for pair in requires.items() for text in pair):
+        raise UserError(f"{where}: key 'requires' is not a mapping; map each program to its Debian package")
     return Application(
         name=name,
         title=str(body["title"]),
         file_system=body["file_system"],
         size_bytes=size_bytes,
-        command=_words(body["command"], f"{where}: key 'command'"),
+        command=_arguments(body["command"], f"{where}: key 'command'"),
         set_up=_commands(body.get("set_up", []), f"{where}: key 'set_up'"),
         tear_down=_commands(body.get("tear_down", []), f"{where}: key 'tear_down'"),
         cache=cache,
@@ -109,7 +112,10 @@ def from_mapping(name: str, body: Any, source: str) -> Application:
 
 
 def of_plan(plan: Plan) -> Application:
-    """The application that a plan measures with; its title and what it requires are in the plan's context."""
+    """Return a plan's application.
+
+    Its title and requirements are in the plan's context.
+    """
     body = {key: value for key, value in plan.subject["application"].items() if key != "name"}
     return from_mapping(plan.subject["application"]["name"], {**body, **plan.context["application"]}, "plan")
 
@@ -120,7 +126,7 @@ def refuse_missing(spec: Application) -> None:
     missing = {what: package for what, package in needed.items() if not _installed(what)}
     if missing:
         raise UserError(
-            f"application '{spec.name}' needs {', '.join(missing)}, not installed here; on Debian: "
+            f"application '{spec.name}' needs {', '.join(missing)}, not installed here. On Debian: "
             f"apt-get install {' '.join(dict.fromkeys(missing.values()))}. Nothing was written."
         )
 
@@ -128,18 +134,18 @@ def refuse_missing(spec: Application) -> None:
 def run_captured(
     name: str, spec: Application, device: str, out_parquet: Path, *, virtual: bool = False, backend: str | None = None
 ) -> dict[str, Any]:
-    """Trace an application on a fresh file system on a drive and write the trace to `out_parquet` as `name`.
+    """Trace an application on a fresh file system and write the trace.
 
-    Returns the summary of drivelab.trace.decode.decode and `application_duration_s`, the seconds of the command
-    alone, which is the result of an application-based benchmark: lower is better.
+    Returns the summary of drivelab.trace.decode.decode and `application_duration_s`, the seconds of the command alone.
+    This duration is the result of an application-based benchmark: lower is better.
 
-    `virtual` says in the trace that the drive was no real one. All data on `device` is lost: the caller has made sure
-    that it may be. The raw capture lies beside `out_parquet` meanwhile and is kept when something fails. Nothing is
-    left mounted: a guardian sees to that after kill -9.
+    `virtual` marks the trace as captured on a virtual drive. All data on `device` is lost; the caller must have checked
+    that this is allowed. The raw capture is beside `out_parquet` and is kept only on failure. Nothing stays mounted: a
+    guardian unmounts after kill -9.
 
-    Raises UserError when a program is not installed, when the drive is too small, and when a command fails.
+    Raises UserError when a program is not installed, the drive is too small, or a command fails.
     """
-    from drivelab.trace.decode import decode  # with pyarrow, which a mere plan must not wait for
+    from drivelab.trace.decode import decode  # imports pyarrow, which would slow down planning
 
     refuse_missing(spec)
     recover_mounts()
@@ -150,7 +156,7 @@ def run_captured(
         report = capturing.capture(device, resolve(spec.command, mount), raw, cwd=mount, backend=backend, guard=guard)
     if report.exit_status:
         raise UserError(
-            f"application '{spec.name}': ended with status {report.exit_status}: {last_line(raw / 'stderr')}; "
+            f"application '{spec.name}' ended with status {report.exit_status}: {last_line(raw / 'stderr')}; "
             f"its output is in {raw}"
         )
     duration = {"application_duration_s": report.duration_s, "application_traced": True}
@@ -168,17 +174,17 @@ def run_captured(
 
 
 def refuse_unready(spec: Application) -> None:
-    """Raise UserError where this process cannot run it: it may not mount, or a program is not installed."""
+    """Raise UserError if this process is not root, or a program is not installed."""
     if os.geteuid() != 0:
         raise UserError(
-            f"application '{spec.name}' needs root, which alone may mount its file system; run it with sudo. "
+            f"application '{spec.name}' needs root to mount its file system; run drivelab with sudo. "
             "Nothing was written."
         )
     refuse_missing(spec)
 
 
 def refuse_small_drive(spec: Application, capacity_bytes: int, where: str) -> None:
-    """Raise UserError when the file system does not fit the drive; `where` names it in the sentence."""
+    """Raise UserError if the file system does not fit the drive, named `where`."""
     if capacity_bytes < spec.size_bytes:
         raise UserError(
             f"application '{spec.name}': {where} has {format_size(capacity_bytes)}, its file system needs "
@@ -188,10 +194,12 @@ def refuse_small_drive(spec: Application, capacity_bytes: int, where: str) -> No
 
 @contextmanager
 def prepared(spec: Application, device: str, *, discard: bool = True) -> Iterator[Path]:
-    """A fresh file system, mounted and set up, its cache as the application wants it; unmounted whatever happens.
+    """Make, mount and set up a fresh file system; yield its mount point.
 
-    Yields the mount point. The commands of `tear_down` run at the end if nothing failed. `discard` as in `mounts`.
-    Raises UserError when one of all the commands fails.
+    The file system is always unmounted.
+
+    The cache is cold or warm as the application requires. The `tear_down` commands run at the end if nothing failed.
+    `discard` as in `mounts`. Raises UserError when a command fails.
     """
     mounts.make(spec.file_system, spec.size_bytes, device, discard=discard)
     with mounts.mounted(spec.file_system, device, discard=discard) as mount:
@@ -203,10 +211,10 @@ def prepared(spec: Application, device: str, *, discard: bool = True) -> Iterato
         _run_all(spec.tear_down, mount)
 
 
-def _installed(what: str) -> bool:
-    if "/" in what:
-        return any(Path("/").glob(what.lstrip("/")))
-    return shutil.which(mounts.program(what)) is not None
+def _installed(program: str) -> bool:
+    if "/" in program:
+        return any(Path("/").glob(program.lstrip("/")))
+    return shutil.which(mounts.program(program)) is not None
 
 
 def _run_all(commands: Sequence[Sequence[str]], mount: Path) -> None:
@@ -215,28 +223,28 @@ def _run_all(commands: Sequence[Sequence[str]], mount: Path) -> None:
 
 
 def resolve(command: Sequence[str], mount: Path) -> list[str]:
-    """Words of a command with the placeholders' values."""
+    """Return a command's arguments with the placeholders replaced."""
     values = {"mount": str(mount), "project": str(ROOT), "python": sys.executable}
-    return [re.sub(r"\{(\w+)\}", lambda match: values[match[1]], word) for word in command]
+    return [re.sub(r"\{(\w+)\}", lambda match: values[match[1]], argument) for argument in command]
 
 
 def _commands(value: Any, where: str) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, list):
-        raise UserError(f"{where}: is no list of commands")
-    return tuple(_words(one, f"{where}[{index}]") for index, one in enumerate(value))
+        raise UserError(f"{where}: is not a list of commands; write [[program, argument, …], …]")
+    return tuple(_arguments(command, f"{where}[{index}]") for index, command in enumerate(value))
 
 
-def _words(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
-        raise UserError(f"{where}: is no list of words; write a command as [program, argument, …], no shell reads it")
-    for word in value:
-        for placeholder in re.findall(r"\{(\w+)\}", word):
+def _arguments(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(argument, str) for argument in value):
+        raise UserError(f"{where}: is not a list of strings; write [program, argument, …], as no shell splits it")
+    for argument in value:
+        for placeholder in re.findall(r"\{(\w+)\}", argument):
             if placeholder not in PLACEHOLDERS:
-                raise UserError(f"{where}: '{{{placeholder}}}' is unknown; there are {', '.join(PLACEHOLDERS)}")
+                raise UserError(f"{where}: '{{{placeholder}}}' is unknown; choose one of {', '.join(PLACEHOLDERS)}")
     return tuple(value)
 
 
 def last_line(path: Path) -> str:
-    """What a command said last."""
+    """Return the last line of a command's output."""
     lines = path.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed no message"

@@ -27,15 +27,15 @@ from drivelab.trace.capturing.tracer import RUN
 DEBUG_BLOCK = Path("/sys/kernel/debug/block")
 START_S = 10.0
 SETTLE_S = 0.1
-"""From its open files to the start of the trace: blktrace does not say when it has begun, `stop` checks it."""
+"""From open files to the start of the trace: blktrace does not report its start; `stop` checks it."""
 STOP_S = 60.0
 BUFFER_KIB, BUFFERS = 2048, 8
-"""Of each CPU; blktrace reads a buffer when it is full, so rarely."""
+"""Per CPU; blktrace reads a buffer only when it is full."""
 START_MARK, END_MARK = b"drivelab: start", b"drivelab: end"
 
 
 class RefusedError(Exception):
-    """blktrace does not work here; the text says why."""
+    """blktrace does not work here; the message says why."""
 
 
 class Blktrace:
@@ -43,7 +43,7 @@ class Blktrace:
 
     name = "blktrace"
     interval_s = 1.0
-    """How often `poll` has to be called."""
+    """Interval between calls of `poll`."""
 
     def __init__(self, disk: Disk, output: Path, debug_block: Path = DEBUG_BLOCK, run: Path = RUN) -> None:
         """`output` is the base name of the files to write."""
@@ -55,19 +55,20 @@ class Blktrace:
         self._lock: TextIO | None = None
         self._cpu_s = 0.0
         self.remarks: list[str] = []
-        """What is wrong with the capture, in sentences."""
+        """Problems of the capture, as sentences."""
 
     def start(self) -> None:
-        """Begin to trace; raises RefusedError when there is no blktrace or the kernel refuses it (lockdown: EPERM).
+        """Start tracing.
 
-        Raises UserError when another drivelab traces the device.
+        Raises RefusedError if blktrace is missing or the kernel refuses it (lockdown: EPERM), UserError if another
+        drivelab process traces the device.
         """
         if shutil.which("blktrace") is None:
             raise RefusedError("blktrace is not installed")
         self._lock = _lock(self._run, self._disk.name)
         try:
             recover(self._run)
-            # blktrace ends its trace in the kernel when it is interrupted, so that is what it gets if we are killed.
+            # On SIGINT blktrace ends its trace in the kernel, so it gets SIGINT if this process is killed.
             command = ["blktrace", "-d", self._disk.device,
                        "-b", str(BUFFER_KIB), "-n", str(BUFFERS),
                        "-D", str(self._output.parent), "-o", self._output.name]  # fmt: skip
@@ -76,19 +77,19 @@ class Blktrace:
                 start_new_session=True,
             )  # fmt: skip
             self._wait_until_open(self._process)
-            self._write_journal(self._process.pid)  # from here on the kernel's trace is ours to end
+            self._write_journal(self._process.pid)  # from here on we must end the kernel's trace
             time.sleep(SETTLE_S)
             if not self._mark(START_MARK):
-                raise RefusedError("no mark could be set in the trace")
+                raise RefusedError("the start mark could not be written to the trace")
         except BaseException:
             self.abandon()
             raise
 
     def poll(self) -> None:
-        """Nothing to do: blktrace reads by itself."""
+        """Do nothing: blktrace reads the events itself."""
 
     def stop(self) -> Counter[str]:
-        """End the tracing; returns losses by kind."""
+        """Stop tracing and return losses by kind."""
         assert self._process is not None
         ended = self._mark(END_MARK)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -101,7 +102,7 @@ class Blktrace:
         dropped = re.search(r"dropped\s+(\d+)", text)
         if status or dropped is None:
             lines = text.strip().splitlines()
-            self.remarks.append(f"blktrace ended with status {status}: {lines[-1] if lines else 'it said nothing'}")
+            self.remarks.append(f"blktrace ended with status {status}: {lines[-1] if lines else 'no message'}")
         files = sorted(self._output.parent.glob(f"{self._output.name}.blktrace.*"))
         return Counter({
             "dropped_events": int(dropped[1]) if dropped else 0,
@@ -111,21 +112,21 @@ class Blktrace:
         })  # fmt: skip
 
     def counts(self) -> Counts:
-        """Events by CPU; after `stop`. Raises UserError when the files are not understood."""
-        from drivelab.trace.capturing.survey import survey  # with numpy, which others here do without
+        """Return events by CPU, after `stop`; raise UserError for invalid files."""
+        from drivelab.trace.capturing.survey import survey  # imports numpy, which nothing else here needs
 
         return survey(self._output)
 
     def cost(self) -> Cost:
-        """What blktrace took for reading and writing; after `stop`."""
+        """Return blktrace's cost of reading and writing, after `stop`."""
         return Cost(self._cpu_s, None, None, BUFFER_KIB * BUFFERS * 1024)
 
     def processes(self) -> dict[int, str]:
-        """Names of the processes: they are in the records."""
+        """Return no names: the records contain them."""
         return {}
 
     def abandon(self) -> None:
-        """End the tracing whatever came of it; harmless when it has ended."""
+        """Stop tracing without results; does nothing if already stopped."""
         process, self._process = self._process, None
         if process is not None and process.returncode is None:
             self._end(process)
@@ -135,7 +136,7 @@ class Blktrace:
             self._lock = None
 
     def _end(self, process: subprocess.Popen[str]) -> str:
-        """Interrupt blktrace and wait for it; returns what it said."""
+        """Interrupt blktrace, wait for it, and return its output."""
         process.send_signal(signal.SIGINT)
         try:
             return process.communicate(timeout=STOP_S)[0]
@@ -152,11 +153,11 @@ class Blktrace:
                 lines = (process.stdout.read() if process.stdout else "").splitlines()
                 raise RefusedError(lines[0] if lines else f"blktrace ended with status {process.returncode}")
             if time.monotonic() > deadline_s:
-                raise RefusedError(f"blktrace did not begin within {START_S:.0f} s")
+                raise RefusedError(f"blktrace did not start within {START_S:.0f} s")
             time.sleep(0.01)
 
     def _mark(self, mark: bytes) -> bool:
-        """Put a mark into the trace, which a trace has only while it is on: `stop` looks for both."""
+        """Write a mark into an active trace; `stop` looks for both marks."""
         try:
             (self._debug_block / self._disk.name / "msg").write_bytes(mark)
         except OSError:
@@ -174,9 +175,9 @@ class Blktrace:
 
 
 def recover(run: Path = RUN) -> None:
-    """End traces in the kernel whose blktrace was killed: nobody else could trace the device any more.
+    """End kernel traces whose blktrace was killed; they block all other tracers.
 
-    Raises UserError while a blktrace is still ending that has lost its owner.
+    Raises UserError while a blktrace without an owner is still ending.
     """
     for journal in sorted(run.glob("blktrace-*.json")):
         body = json.loads(journal.read_text())
@@ -184,7 +185,7 @@ def recover(run: Path = RUN) -> None:
             if alive(body["pid"], body["started"]):
                 if alive(body["owner"], body["owner_started"]):
                     continue
-                raise UserError(f"blktrace (process {body['pid']}) is still at work; wait for it, or interrupt it")
+                raise UserError(f"blktrace (process {body['pid']}) is still running; wait for it, or interrupt it")
             device = Path(body["trace"]).parent.name
             if tracer.text(Path(body["trace"]) / "enable") == "1":
                 parent.run(["blktrace", "-k", f"/dev/{device}"])
@@ -198,7 +199,7 @@ def _lock(run: Path, name: str) -> TextIO:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise UserError(f"another drivelab captures a trace of {name}; wait for it") from None
+        raise UserError(f"another drivelab process traces {name}; wait until it ends") from None
     return file
 
 

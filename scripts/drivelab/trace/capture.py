@@ -1,4 +1,4 @@
-"""Capture of the block requests of a command."""
+"""Capture the block requests of a command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BACKENDS = ("blktrace", "ftrace")
 
 
 class Backend(Protocol):
-    """A way to trace one device; the last four tell of a capture that has stopped."""
+    """A way to trace one device; the last three methods are valid after `stop`."""
 
     remarks: list[str]
 
@@ -52,9 +52,9 @@ class Backend(Protocol):
 
 
 def possible() -> str | None:
-    """Why traces cannot be captured on this host; None if they can.
+    """Return why traces cannot be captured on this host, or None.
 
-    Depends on the host alone, not on whether someone traces at the moment.
+    The answer depends on the host only, not on tracers that are active now.
     """
     reason = ftrace.possible()
     if reason is None or os.geteuid() != 0:
@@ -65,7 +65,7 @@ def possible() -> str | None:
 
 
 def recover() -> None:
-    """Undo what killed captures left in the kernel; nothing happens while another one is at work."""
+    """Clean up in the kernel after killed captures, unless a capture is active."""
     with suppress(UserError):
         blktrace.recover()
     if ftrace.possible() is None:
@@ -82,23 +82,23 @@ def capture(
     backend: str | None = None,
     guard: Guardian | None = None,
 ) -> CaptureReport:
-    """Run a command and keep the requests that reach a block device meanwhile, whoever makes them.
+    """Run a command and record all requests that reach a block device meanwhile.
 
-    Nothing is written to the device but what the command writes. The raw files (`trace.blktrace.CPU`), the command's
-    stdout and stderr and `capture.json` go to the directory `output`. What the command leaves running in its session
-    is ended. The tracer is restored whatever happens, after kill -9 by a guardian process, and should that be killed
-    too, by the next capture. `backend` is one of BACKENDS, None: the first of them that works. `guard` is the
-    guardian of a caller who has one.
+    Requests of other processes are recorded too. Only the command writes to the device. The raw files
+    (`trace.blktrace.CPU`), the command's stdout and stderr and `capture.json` go to the directory `output`. Processes
+    that the command leaves in its session are killed. The tracer is always restored: after kill -9 by a guardian
+    process, and if that is killed too, by the next capture. `backend` is one of BACKENDS; None is the first that works.
+    `guard` is the caller's own guardian, if any.
 
-    Raises UserError when the device is no block device, the command is not to be found, `output` holds something or
-    lies on the device, or someone else is tracing. A command that fails is no error: see `exit_status`. Neither is a
-    loss: see `lost`.
+    Raises UserError when the device is not a block device, the command is not found, `output` is not empty or is on the
+    device, or another tracer is active. A failed command raises no error: see `exit_status`. A loss raises no error
+    either: see `lost`.
     """
     disk = disks.find(device)
     if os.geteuid() != 0:
-        raise UserError("tracing needs root; run it with sudo")
+        raise UserError("tracing needs root; run drivelab with sudo")
     if not command or shutil.which(command[0]) is None:
-        raise UserError(f"command '{' '.join(command)}': there is no program '{''.join(command[:1])}'; check its name")
+        raise UserError(f"command '{' '.join(command)}': program '{''.join(command[:1])}' is not found; check its name")
     _prepare(output, disk)
     with (
         _removed_when(KeyboardInterrupt, output),
@@ -157,19 +157,22 @@ def capture(
 
 def _prepare(output: Path, disk: Disk) -> None:
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise UserError(f"{output}: holds something already; name a new folder for the capture")
+        raise UserError(f"{output}: is not empty; name a new folder for the capture")
     output.mkdir(parents=True, exist_ok=True)
     if disk.carries(output):
         output.rmdir()
         raise UserError(
-            f"{output}: lies on {disk.device}, so that the capture would trace its own writing; "
+            f"{output}: is on {disk.device}, so the capture would trace its own writes; "
             "name a folder on another drive or in memory (/dev/shm)"
         )
 
 
 @contextmanager
 def _removed_when(errors: type[BaseException] | tuple[type[BaseException], ...], output: Path) -> Iterator[None]:
-    """What a capture leaves that did not begin or was interrupted is none, and would be in the way of the next."""
+    """Remove a capture that failed to start or was interrupted.
+
+    Its files would block the next capture.
+    """
     try:
         yield
     except errors:
@@ -180,9 +183,9 @@ def _removed_when(errors: type[BaseException] | tuple[type[BaseException], ...],
 
 
 def _start(disk: Disk, base: Path, backend: str | None) -> tuple[Backend, str | None]:
-    """The first backend that works, and why blktrace is not it."""
-    tracer.lock().close()  # another drivelab at work is to be told as such
-    reason = "blktrace was not asked for"
+    """Return the first backend that works, and why it is not blktrace."""
+    tracer.lock().close()  # report another drivelab process as such
+    reason = "blktrace was not requested"
     if backend != "ftrace":
         tracer.refuse_foreign(disk.trace, ftrace.TRACING, own_ring=False)
         first = Blktrace(disk, base)
@@ -193,7 +196,7 @@ def _start(disk: Disk, base: Path, backend: str | None) -> tuple[Backend, str | 
             reason = str(refused)
         for path in base.parent.glob(f"{base.name}.blktrace.*"):
             path.unlink()
-    impossible = "leave out --backend to try ftrace" if backend == "blktrace" else ftrace.possible()
+    impossible = "remove --backend to try ftrace" if backend == "blktrace" else ftrace.possible()
     if impossible is not None:
         raise UserError(f"{disk.device} cannot be traced: {impossible} ({reason})")
     second = Ftrace(disk, base)
@@ -202,20 +205,20 @@ def _start(disk: Disk, base: Path, backend: str | None) -> tuple[Backend, str | 
 
 
 def _doubts(disk: Disk, counts: Counts, completed: int, changed: bool) -> dict[str, tuple[int, str]]:
-    """Losses, with a sentence each, that the device's own counters tell of."""
+    """Return losses that the device's counters show, each with a sentence."""
     if changed:
-        return {"device_changed": (1, f"{disk.device} went away, or was resized or attached anew meanwhile")}
+        return {"device_changed": (1, f"{disk.device} disappeared, or was resized or attached again meanwhile")}
     if completed > 0 and counts.events == 0:
-        text = f"{disk.device} completed {completed} requests, none is in the trace: the device was not traced"
+        text = f"{disk.device} completed {completed} requests, but the trace has none: the device was not traced"
         return {"not_traced": (completed, text)}
     missing = completed - counts.completions
     if missing > 0:
-        text = f"{disk.device} completed {completed} requests by its own counters, the trace has {counts.completions}"
+        text = f"{disk.device} completed {completed} requests by its counters, but the trace has {counts.completions}"
         return {"completions_missing": (missing, text)}
     return {}
 
 
 def _locked_down() -> bool:
-    """Whether the kernel refuses debugfs' relay files (kernel_lockdown(7))."""
+    """Return whether the kernel refuses debugfs' relay files (kernel_lockdown(7))."""
     path = Path("/sys/kernel/security/lockdown")
     return path.exists() and "[none]" not in path.read_text()

@@ -1,4 +1,4 @@
-"""The shipped traces: traces/NAME.yaml says what traces/NAME.parquet is, and its checksum."""
+"""The shipped traces: traces/NAME.yaml describes traces/NAME.parquet."""
 
 from __future__ import annotations
 
@@ -20,62 +20,71 @@ class Entry:
     name: str
     title: str
     source: str
-    """How the trace was made and where."""
+    """How and where the trace was made."""
     licence: str
     application: str
     kernel: str
     capacity_bytes: int
-    """Of the drive that the trace was captured on."""
+    """Capacity of the traced drive."""
     requests: int
     sha256: str
-    """Of the Parquet file."""
+    """Checksum of the Parquet file."""
     path: Path
 
 
 def load(folder: Path = TRACES) -> dict[str, Entry]:
-    """All entries of a catalogue by name; raises UserError naming the file when one lacks a key or has others."""
+    """Load all entries of a catalogue by name.
+
+    Raises UserError, naming the file, for missing or unknown keys.
+    """
     return {path.stem: _entry(path) for path in sorted(folder.glob("*.yaml"))}
 
 
 def entry(name: str, folder: Path = TRACES) -> Entry:
-    """One entry; raises UserError listing the known names when there is none."""
+    """Load one entry; raise UserError with the known names if it is missing."""
     path = folder / f"{name}.yaml"
     if path.parent != folder or not path.is_file():
         known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml"))) or "nothing"
-        raise UserError(f"trace '{name}': the catalogue in {folder} has no such trace; it has: {known}")
+        raise UserError(f"trace '{name}' is not in the catalogue {folder}; choose one of: {known}")
     return _entry(path)
 
 
 def path_of(name: str, folder: Path = TRACES) -> Path:
-    """Parquet file of a trace of the catalogue, without a look at its content; raises UserError as `entry`."""
+    """Return a shipped trace's Parquet file without checking it.
+
+    Raises UserError as `entry` does.
+    """
     return entry(name, folder).path
 
 
 def verified_path(name: str, folder: Path = TRACES) -> Path:
-    """Parquet file of a trace of the catalogue, after its checksum was verified.
+    """Return a shipped trace's Parquet file after verifying its checksum.
 
-    Raises UserError when the file is missing or is not the one that the catalogue describes.
+    Raises UserError when the file is missing or has another checksum than in the catalogue.
     """
-    found = entry(name, folder)
-    if not found.path.is_file():
-        raise UserError(f"trace '{name}': {found.path} is missing; restore it with 'git checkout -- {found.path}'")
-    digest = sha256_of(found.path)
-    if digest != found.sha256:
+    shipped = entry(name, folder)
+    if not shipped.path.is_file():
+        raise UserError(f"trace '{name}': {shipped.path} is missing; restore it with 'git checkout -- {shipped.path}'")
+    digest = sha256_of(shipped.path)
+    if digest != shipped.sha256:
         raise UserError(
-            f"trace '{name}': {found.path} has SHA-256 {digest[:12]}…, the catalogue says {found.sha256[:12]}…; "
-            f"restore it with 'git checkout -- {found.path}'"
+            f"trace '{name}': {shipped.path} has SHA-256 {digest[:12]}…, the catalogue says {shipped.sha256[:12]}…; "
+            f"restore it with 'git checkout -- {shipped.path}'"
         )
-    return found.path
+    return shipped.path
 
 
 def locate(text: str) -> Path:
-    """A trace by its path, or by its name in the catalogue; raises UserError as `verified_path`."""
+    """Return a trace's path, given its path or its name in the catalogue.
+
+    Raises UserError as `verified_path` does.
+    """
     path = Path(text)
     return path if path.suffix or path.exists() else verified_path(text)
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal; raises UserError when it cannot be read."""
+    """Return a file's SHA-256 in hexadecimal; raise UserError if unreadable."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -85,10 +94,10 @@ def sha256_of(path: Path) -> str:
 
 def _entry(path: Path) -> Entry:
     body = load_yaml(path)
-    keys = {one.name for one in fields(Entry)} - {"path"}
+    keys = {field.name for field in fields(Entry)} - {"path"}
     if wrong := sorted(keys ^ body.keys()):
         state = "unknown" if wrong[0] in body else "missing"
         raise UserError(f"{path}: key '{wrong[0]}' is {state}; the keys are {', '.join(sorted(keys))}")
     if body["name"] != path.stem:
-        raise UserError(f"{path}: key 'name' is '{body['name']}'; it must be the file's name, '{path.stem}'")
+        raise UserError(f"{path}: key 'name' is '{body['name']}'; write the file's name, '{path.stem}'")
     return Entry(**body, path=path.with_suffix(".parquet"))

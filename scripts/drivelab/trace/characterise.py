@@ -1,4 +1,4 @@
-"""What a trace holds, in one row."""
+"""Summarise a trace in one row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXTS = {"source": "backend", "application": "application"}
 
 
 def row_of(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
-    """The row of the table `traces` for the trace that drivelab.trace.statistics.count made tables of."""
+    """Return a trace's row of table `traces`, from the tables of statistics.count."""
     facts = tables["trace_overview"].iloc[0]
     operations = tables["trace_operations"].set_index("operation")
     names = {"reads": "read", "writes": "write", "flushes": "flush", "discards": "discard"}
@@ -35,7 +35,7 @@ def row_of(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
 
 
 def duration_ns(requests: pd.DataFrame) -> int:
-    """From the first queued request to the last queued or completed one; 0 for no requests."""
+    """Return the time from first queueing to last queueing or completion, or 0."""
     if requests.empty:
         return 0
     last = max(requests["queue_ns"].max(), requests["complete_ns"].max(skipna=True) or 0)
@@ -43,7 +43,7 @@ def duration_ns(requests: pd.DataFrame) -> int:
 
 
 def footprint_bytes(offset_bytes: npt.NDArray[np.int64], length_bytes: npt.NDArray[np.int64]) -> int:
-    """Bytes in the distinct 4 KiB blocks that the extents touch, each block counted once and whole."""
+    """Return the bytes of all distinct 4 KiB blocks that the extents touch."""
     used = length_bytes > 0
     first = offset_bytes[used] // FOOTPRINT_BLOCK_BYTES
     after = -(-(offset_bytes[used] + length_bytes[used]) // FOOTPRINT_BLOCK_BYTES)

@@ -1,4 +1,4 @@
-"""Raw captures to traces."""
+"""Decode raw captures to traces."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from drivelab.trace.records import cpu_files, device_number
 from drivelab.trace.schema import TraceWriter, open_trace
 
 FIRST_EVENT_MONOTONIC = "first_event_monotonic_ns"
-"""Key of the provenance of captures: CLOCK_MONOTONIC at time 0 of the trace. Both tracers' records have that clock:
-ftrace is told to (trace_clock mono), blktrace has no other (ktime_get in kernel/trace/blktrace.c)."""
+"""Key in a capture's provenance: CLOCK_MONOTONIC at time 0 of the trace. Both tracers use that clock: ftrace by setting
+(trace_clock mono), blktrace always (ktime_get in kernel/trace/blktrace.c)."""
 
 
 def decode(
     source: Path, output: Path, *, device: str | None = None, about: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Decode a capture, given as its directory or as a base name, to a trace; returns its summary.
+    """Decode a capture (directory or base name) to a trace; return its summary.
 
-    Reads `capture.json` beside the raw files where there is one. `device` (MAJOR:MINOR) chooses one of several,
-    `about` is added to the provenance. Memory is bounded whatever the capture's length.
+    Reads `capture.json` beside the raw files if it exists. `device` (MAJOR:MINOR) chooses one of several; `about` is
+    added to the provenance. Memory is bounded for any length of capture.
 
     The summary has `events`, `events_by_action` (letters of blkparse; `notify` for notes), `requests`, `passthrough`
-    (events of commands that are no block I/O), `device_flushes` (that the drive got), `unmatched` (by kind, see
-    docs/traces.md) and `lost` (by kind; empty: the trace is whole).
+    (events of commands other than block I/O), `device_flushes` (flushes sent to the drive), `unmatched` (by kind, see
+    docs/traces.md) and `lost` (by kind; empty: the trace is complete).
 
-    Raises UserError when there is no capture, it is of another format, or it holds no request.
+    Raises UserError when the capture is missing, has another format, or contains no request.
     """
     files = cpu_files(source)
     report = _report(next(iter(files.values())).parent / REPORT_NAME)
@@ -55,7 +55,7 @@ def decode(
                 writer.write(batch)
             counts = decoder.counts()
             if not writer.rows:
-                raise UserError(f"{source}: holds no queued request ({_reason(counts)})")
+                raise UserError(f"{source}: has no queued request ({_reason(counts)})")
             summary = _summary(counts, _lost(files, counts, report))
             writer.finish({**_provenance(report, counts), **summary, **(about or {})})
         try:
@@ -70,7 +70,7 @@ def decode(
 
 
 def count_events(files: Sequence[Path]) -> Counts:
-    """What raw files hold, without a trace made of it; raises UserError as `decode`."""
+    """Count the events of raw files without writing a trace; raise as `decode`."""
     with Decoder(files) as decoder:
         for _ in decoder.batches():
             pass
@@ -100,7 +100,7 @@ def _provenance(report: Mapping[str, Any], counts: Counts) -> dict[str, Any]:
 
 
 def _correct(source: Path, corrections: npt.NDArray[np.void], output: Path) -> None:
-    """Write a trace anew with what was learned of some rows after they had been written."""
+    """Rewrite a trace with corrections to rows that were already written."""
     first_row = 0
     with open_trace(source) as trace, TraceWriter(output) as writer:
         for batch in trace.batches():
@@ -126,22 +126,22 @@ def _corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_r
 
 def _reason(counts: Counts) -> str:
     if counts.other_devices:
-        return f"all {counts.other_devices} events are of other devices; choose another with --device"
+        return f"all {counts.other_devices} events belong to other devices; choose another with --device"
     if counts.truncated_files and not counts.events:
-        return "a file ends within its first record; capture it anew"
+        return "a file ends within its first record; capture again"
     return f"{counts.events} events; was the device traced?"
 
 
 def _report(path: Path) -> dict[str, Any]:
-    remedy = "remove it to decode without what the capture said of itself"
+    remedy = "remove the file to decode without the capture's report"
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (ValueError, OSError):
-        raise UserError(f"{path}: is no JSON; {remedy}") from None
+        raise UserError(f"{path}: is not JSON; {remedy}") from None
     if not isinstance(report, dict):
-        raise UserError(f"{path}: is no JSON object; {remedy}")
+        raise UserError(f"{path}: is not a JSON object; {remedy}")
     for key, (well_formed, what) in _REPORT_KEYS.items():
         if key in report and not well_formed(report[key]):
             raise UserError(f"{path}: key '{key}' is not {what}; {remedy}")
@@ -165,11 +165,11 @@ _REPORT_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "first_sector": (_is_count, "a number of sectors"),
     "realtime_offset_ns": (lambda value: isinstance(value, int) and abs(value) < 1 << 62, "a number of ns"),
 }
-"""What is used of a capture's report."""
+"""The keys used from a capture's report, and their checks."""
 
 
 def _lost(files: Mapping[int, Path], counts: Counts, report: Mapping[str, Any]) -> dict[str, int]:
-    """Losses by kind, zeroes left out; the capture's own counts and what the files show."""
+    """Return non-zero losses by kind, from the capture's report and its files."""
     expected = report.get("cpus", range(max(files) + 1))
     lost = Counter(report.get("lost", {}))
     lost["sequence_gaps"] = counts.sequence_gaps

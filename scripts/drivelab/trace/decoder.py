@@ -1,4 +1,4 @@
-"""The compiled decoder as an iterator of Arrow batches (scripts/drivelab/native/decode.c)."""
+"""The compiled decoder (native/decode.c) as an iterator of Arrow batches."""
 
 from __future__ import annotations
 
@@ -63,39 +63,40 @@ class _FileFacts(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Counts:
-    """What a decoder has read, at its end."""
+    """Totals of a finished decoder."""
 
     events: int
     events_by_action: dict[str, int]
-    """By the letters of blkparse(1), timer unplugs with the others as `U`, notes as `notify`."""
+    """By the letters of blkparse(1); all unplugs are `U`, notes are `notify`."""
     requests: int
     passthrough: int
     device_flushes: int
     data_completions: int
-    """Completions with a length."""
+    """Completions with a length above 0."""
     empty_completions: int
-    """Those without: ends of empty flushes, and of flush sequences."""
+    """Completions of length 0: ends of empty flushes and of flush sequences."""
     empty_queued: int
-    """Empty flushes that were queued."""
+    """Queued empty flushes."""
     unmatched: dict[str, int]
     sequence_gaps: int
     truncated_files: int
     other_devices: int
-    """Events of devices that are not decoded."""
+    """Events of devices other than the decoded one."""
     origin_ns: int
     """Raw time of the first event."""
 
 
 class Decoder:
-    """Decodes the files of a capture, one a CPU, in bounded memory."""
+    """Decode the files of a capture, one per CPU, in bounded memory."""
 
     def __init__(
         self, files: Sequence[Path], processes: Mapping[int, str] | None = None, first_sector: int = 0,
         device: int | None = None,
     ) -> None:  # fmt: skip
-        """`processes` are names that the files lack, offsets count from `first_sector`.
+        """Open the files.
 
-        `device` is the number of the one to decode, as in the records; without it all events must be of one.
+        `processes` are names missing in the files; offsets count from `first_sector`. `device` is the number of the
+        device to decode, as in the records; without it, all events must belong to one device.
         """
         self._files = list(files)
         self._device = device
@@ -103,7 +104,7 @@ class Decoder:
         paths = (ctypes.c_char_p * len(files))(*(os.fsencode(path) for path in files))
         self._decoder = self._library.decoder_open(paths, len(files), first_sector, device or 0)
         if not self._decoder:
-            raise UserError("there is no memory to decode a trace; close other programs")
+            raise UserError("too little memory to decode a trace; close other programs")
         for pid, name in (processes or {}).items():
             self._library.decoder_name(self._decoder, pid, name.encode()[:15])
         self._names = _strings([""])
@@ -117,10 +118,10 @@ class Decoder:
         self._library.decoder_close(self._decoder)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Requests after the schema REQUESTS, in the order of `queue_ns`; a batch is valid until the next one.
+        """Yield requests of the schema REQUESTS in `queue_ns` order.
 
-        Raises UserError for what is no blktrace file, a version that is not understood, another byte order, and for
-        events of several devices.
+        A batch is valid until the next. Raises UserError for files not of blktrace, unknown versions, another byte
+        order, and events of several devices.
         """
         pointers = _Columns(*(self._buffers[name].ctypes.data for name in _FIELDS))
         while True:
@@ -133,7 +134,7 @@ class Decoder:
             yield self._batch(rows)
 
     def counts(self) -> Counts:
-        """What was read; complete after the last batch."""
+        """Return totals; complete after the last batch."""
         counts = self._counts()
         facts = [self._facts(number) for number in range(len(self._files))]
         by_action = Counter({"notify": counts.notes})
@@ -150,30 +151,30 @@ class Decoder:
             empty_completions=counts.empty_completions,
             empty_queued=counts.empty_queued,
             unmatched={kind: int(count) for kind, count in sorted(unmatched.items()) if count},
-            sequence_gaps=sum(one.sequence_gaps for one in facts),
-            truncated_files=sum(one.truncated_bytes > 0 for one in facts),
+            sequence_gaps=sum(file.sequence_gaps for file in facts),
+            truncated_files=sum(file.truncated_bytes > 0 for file in facts),
             other_devices=counts.other_devices,
             origin_ns=counts.origin,
         )
 
     def corrections(self) -> npt.NDArray[np.void]:
-        """Rows that changed after they had been given out, the last state of each; fields of `_CORRECTION`.
+        """Return the last state of rows that changed after their batch, as `_CORRECTION`.
 
-        Raises UserError when there are too many.
+        Raises UserError if there are too many.
         """
         count = ctypes.c_uint64()
         address = self._library.decoder_corrections(self._decoder, ctypes.byref(count))
         if count.value > _MOST_CORRECTIONS:
             raise UserError(
-                f"{self._files[0].parent}: {count.value} requests completed later than half a million that were "
-                "queued after them; no drive does that, capture anew"
+                f"{self._files[0].parent}: {count.value} requests completed after half a million later requests "
+                "were queued; no drive does that; capture again"
             )
         if not count.value:
             return np.empty(0, _CORRECTION)
         raw = ctypes.string_at(address, count.value * _CORRECTION.itemsize)
-        found = np.frombuffer(raw, _CORRECTION)
-        _, last = np.unique(found["row"][::-1], return_index=True)
-        return found[len(found) - 1 - last]
+        rows = np.frombuffer(raw, _CORRECTION)
+        _, last = np.unique(rows["row"][::-1], return_index=True)
+        return rows[len(rows) - 1 - last]
 
     def _batch(self, rows: int) -> pa.RecordBatch:
         def column(name: str, kind: pa.DataType) -> pa.Array:
@@ -209,26 +210,26 @@ class Decoder:
     def _refuse_several_devices(self) -> None:
         counts = self._counts()
         if self._device is None and counts.other_devices:
-            found = " and ".join(records.device_name(one) for one in (counts.device, counts.other_device))
+            devices = " and ".join(records.device_name(number) for number in (counts.device, counts.other_device))
             raise UserError(
-                f"{self._files[0]}: holds events of the devices {found}; choose one with --device MAJOR:MINOR"
+                f"{self._files[0]}: has events of the devices {devices}; choose one with --device MAJOR:MINOR"
             )
 
     def _error(self) -> UserError:
         file, byte, detail = ctypes.c_uint(), ctypes.c_uint64(), ctypes.c_uint32()
-        error = self._library.decoder_error(self._decoder, *(ctypes.byref(one) for one in (file, byte, detail)))
+        error = self._library.decoder_error(self._decoder, *(ctypes.byref(value) for value in (file, byte, detail)))
         path = self._files[file.value]
         if error == _NO_RECORD:
-            return UserError(f"{path}: {records.wrong_magic(detail.value)} at byte {byte.value}; capture it anew")
+            return UserError(f"{path}: {records.wrong_magic(detail.value)} at byte {byte.value}; capture again")
         if error == _CANNOT_READ:
             return UserError(
                 f"{path}: cannot be read at byte {byte.value} ({os.strerror(detail.value)}); check the file"
             )
-        return UserError("there is no memory to decode a trace; close other programs")
+        return UserError("too little memory to decode a trace; close other programs")
 
 
 def _strings(values: Sequence[str]) -> pa.Array:
-    """As `pa.array`, which would import pandas: that takes longer than decoding half a million events."""
+    """Build a string array without `pa.array`, which would slowly import pandas."""
     data = [value.encode() for value in values]
     offsets = np.cumsum([0, *map(len, data)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(data), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))

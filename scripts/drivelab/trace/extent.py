@@ -1,4 +1,4 @@
-"""How long a trace lasts and how much it writes and reads, for what has to be known before it is replayed."""
+"""Measure a trace's duration and the bytes it writes and reads, before a replay."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _COLUMNS = ("queue_ns", "complete_ns", "operation", "length_bytes")
 
 
 def extent(path: Path) -> tuple[float, int, int]:
-    """Duration in s, from the first queued request to the last queued or completed one; bytes written; bytes read.
+    """Return duration in s, bytes written and bytes read.
 
-    Raises UserError as drivelab.trace.schema.open_trace does.
+    The duration is from the first queueing to the last queueing or completion. Raises UserError as
+    drivelab.trace.schema.open_trace does.
     """
     first_ns: int | None = None
     last_ns = 0

@@ -1,7 +1,7 @@
-"""Capture with ftrace's `blk` tracer, which works in kernels whose lockdown refuses blktrace.
+"""Capture with ftrace's `blk` tracer, where kernel lockdown refuses blktrace.
 
-The ring is read as raw pages (trace_pipe_raw), rarely, and turned into blktrace's records after the capture:
-trace_pipe, which gives records, costs ten times the CPU time while the command runs.
+The ring is read rarely, as raw pages (trace_pipe_raw), and converted to blktrace's records after the capture. Reading
+records from trace_pipe would cost ten times the CPU time while the command runs.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from drivelab.trace.capturing.tracer import OPTIONS, RUN, TRACING, lock, possibl
 __all__ = ["OPTIONS", "RUN", "TRACING", "Ftrace", "lock", "possible", "recover", "ring_kib"]
 
 LEAST_KIB, MOST_KIB = 1024, 128 * 1024
-"""Bounds of a CPU's ring: 128 MiB hold two and a half million events."""
+"""Limits of a CPU's ring: 128 MiB hold two and a half million events."""
 MEMORY_SHARE = 1 / 8
-"""Of the memory that is available, for the rings of all CPUs."""
+"""Share of the available memory for the rings of all CPUs."""
 DRAIN_AT = 1 / 2
-"""Share of a ring that is full before it is read: a reader at work costs, a ring that is large enough does not."""
+"""Fill share at which a ring is read. Reading costs CPU time; a large ring does not."""
 FASTEST_BYTES_S = 200e6
-"""More than one CPU can put into its ring."""
+"""No CPU fills its ring faster."""
 
 
 @dataclass
 class _Ring:
-    """Ring of one CPU, open for reading."""
+    """The ring of one CPU, open for reading."""
 
     cpu: Path
     reader: int
     exclusion: int
-    """trace_pipe, never read: the kernel gives it to one reader, so nobody else can take events out through it."""
+    """trace_pipe, open but never read: it has one reader, so no other process can take events from it."""
     file: BinaryIO
     pages: Path
     size_bytes: int
 
 
 class Ftrace:
-    """One capture of one block device. The tracer is the kernel's only one, so a lock keeps others out."""
+    """One capture of one block device, under a lock: the kernel has one tracer."""
 
     name = "ftrace"
 
@@ -70,11 +70,11 @@ class Ftrace:
 
     @property
     def interval_s(self) -> float:
-        """How often `poll` has to be called: no CPU fills the rest of its ring in that time."""
+        """Interval between calls of `poll`; no CPU fills the rest of its ring in it."""
         return max(0.02, (1 - DRAIN_AT) * self._size / FASTEST_BYTES_S)
 
     def start(self) -> None:
-        """Begin to trace; raises UserError, with nothing changed, when someone else traces."""
+        """Start tracing; raise UserError, changing nothing, if another tracer is active."""
         self._lock = lock(self._run)
         try:
             recover(self._run, self._tracing)
@@ -88,7 +88,7 @@ class Ftrace:
             raise
 
     def poll(self) -> None:
-        """Read what is in rings that are half full; raises UserError when it cannot be written."""
+        """Empty rings that are half full; raise UserError if writing fails."""
         begun_s = time.thread_time()
         for ring in self._rings:
             used = _stats(ring.cpu)["bytes"]
@@ -99,7 +99,7 @@ class Ftrace:
         self._cpu_s += time.thread_time() - begun_s
 
     def stop(self) -> Counter[str]:
-        """End the tracing, read the rest, restore, and write the files; returns losses by kind."""
+        """Stop, read the rest, restore, write the files; return losses by kind."""
         try:
             self._compare()
             for ring in self._rings:
@@ -118,20 +118,20 @@ class Ftrace:
         return lost
 
     def counts(self) -> Counts:
-        """Events by CPU; after `stop`."""
+        """Return events by CPU, after `stop`."""
         assert self._counts is not None
         return self._counts
 
     def cost(self) -> Cost:
-        """What the reading took while the command ran."""
+        """Return the cost of reading while the command ran."""
         return Cost(self._cpu_s, self._drains, self._fill, self._size)
 
     def processes(self) -> dict[int, str]:
-        """Names of the processes by PID, as far as the kernel kept them; after `stop`."""
+        """Return the process names by PID that the kernel kept, after `stop`."""
         return self._processes
 
     def abandon(self) -> None:
-        """Restore the tracer's state and let go of everything; harmless when there is nothing to restore."""
+        """Restore the tracer and release all resources; does nothing if done before."""
         for ring in self._rings:
             os.close(ring.reader)
             os.close(ring.exclusion)
@@ -145,9 +145,9 @@ class Ftrace:
                 self._lock = None
 
     def _set_up(self) -> None:
-        from drivelab.trace.capturing import ring  # with numpy, which others here do without
+        from drivelab.trace.capturing import ring  # imports numpy, which nothing else here needs
 
-        self._number = self._disk.number  # now: the device may be gone at the end
+        self._number = self._disk.number  # read now: the device may be gone at the end
         self._page = bytearray(ring.page_bytes((self._tracing / "events/header_page").read_text()))
         cpus = tracer.cpus(self._tracing)
         self._put("tracing_on", "0")
@@ -159,8 +159,7 @@ class Ftrace:
             self._put("current_tracer", "blk")
         except OSError:  # EBUSY: a trace_pipe is open
             raise UserError(
-                f"the kernel's tracer is being read by someone else (a trace_pipe in {self._tracing} is open); "
-                "end that reader first"
+                f"another process reads the kernel's tracer (a trace_pipe in {self._tracing} is open); end it first"
             ) from None
         for name, value in OPTIONS.items():
             self._put(f"options/{name}", value)
@@ -173,7 +172,7 @@ class Ftrace:
         self._put("tracing_on", "1")
 
     def _enlarge(self, cpus: list[Path]) -> int:
-        """Make the rings as large as memory allows; returns KiB per CPU."""
+        """Make the rings as large as memory allows; return KiB per CPU."""
         size = ring_kib(_available_kib(), len(cpus))
         while True:
             try:
@@ -182,7 +181,7 @@ class Ftrace:
                 return size
             except OSError as error:
                 if error.errno != errno.ENOMEM or size <= LEAST_KIB:
-                    raise UserError(f"no ring of {size} KiB for the tracer: {error.strerror}; free memory") from None
+                    raise UserError(f"a tracer ring of {size} KiB failed: {error.strerror}; free some memory") from None
                 size //= 2
 
     def _open(self, cpu: Path) -> _Ring:
@@ -191,7 +190,7 @@ class Ftrace:
         try:
             exclusion = os.open(cpu / "trace_pipe", flags)
         except OSError:
-            raise UserError(f"{cpu}/trace_pipe is being read by someone else; end that reader first") from None
+            raise UserError(f"{cpu}/trace_pipe is read by another process; end it first") from None
         try:
             reader = os.open(cpu / "trace_pipe_raw", flags)
         except OSError as error:
@@ -204,20 +203,20 @@ class Ftrace:
         (self._tracing / name).write_text(value)
 
     def _now(self) -> dict[str, str]:
-        """Everything that decides what is traced, as it is now."""
+        """Return the present values of all settings that decide what is traced."""
         state = {name: tracer.text(self._tracing / name) for name in [*tracer.state(self._tracing), "set_event"]}
         names = ("enable", "act_mask", "start_lba", "end_lba", "pid")
         return state | {str(self._disk.trace / name): tracer.text(self._disk.trace / name) for name in names}
 
     def _compare(self) -> None:
-        """Remark on everything that is not any more as this capture has set it."""
-        there = self._disk.trace.exists()
+        """Add a remark for each setting that changed during the capture."""
+        present = self._disk.trace.exists()
         for name, now in self._now().items():
-            if now != self._ours[name] and (there or not name.startswith(str(self._disk.trace))):
-                self.remarks.append(f"{name} was set to '{self._ours[name]}' and was '{now}' at the end")
+            if now != self._ours[name] and (present or not name.startswith(str(self._disk.trace))):
+                self.remarks.append(f"{name} changed from '{self._ours[name]}' to '{now}' during the capture")
 
     def _drain(self, ring: _Ring, pages: int | None) -> None:
-        """Read pages, None: all there are."""
+        """Read `pages` pages, or all if None."""
         while pages is None or pages > 0:
             try:
                 if not os.readv(ring.reader, [self._page]):
@@ -227,11 +226,14 @@ class Ftrace:
             try:
                 ring.file.write(self._page)
             except OSError as error:
-                raise UserError(f"{ring.pages}: cannot be written ({error.strerror}); make room there") from None
+                raise UserError(f"{ring.pages}: cannot be written ({error.strerror}); free some space") from None
             pages = None if pages is None else pages - 1
 
     def _losses(self) -> tuple[Counter[str], dict[Path, int]]:
-        """Losses and events read of each CPU; only the ring tells: the records' sequence numbers are always 0 here."""
+        """Return losses, and events read per CPU, from the ring's statistics.
+
+        Only the ring shows losses: the records' sequence numbers are always 0 here.
+        """
         lost: Counter[str] = Counter()
         read: dict[Path, int] = {}
         for ring in self._rings:
@@ -245,27 +247,27 @@ class Ftrace:
         from drivelab.trace.capturing import ring as ring_format
 
         by_cpu: dict[int, int] = {}
-        found: Counter[str] = Counter()
+        ends: Counter[str] = Counter()
         for ring in rings:
             number = int(ring.cpu.name.removeprefix("cpu"))
             try:
                 with self._output.with_name(f"{self._output.name}.blktrace.{number}").open("wb") as out:
                     counts = ring_format.convert(ring.pages, len(self._page), self._number, out)
             except ring_format.DamagedError as error:
-                raise UserError(f"{ring.pages}: {error}; the kernel's ring is not understood, use blktrace") from None
+                raise UserError(f"{ring.pages}: {error}; the kernel's ring format is unknown; use blktrace") from None
             except OSError as error:
-                raise UserError(f"{self._output}: cannot be written ({error.strerror}); make room there") from None
+                raise UserError(f"{self._output}: cannot be written ({error.strerror}); free some space") from None
             ring.pages.unlink()
             by_cpu[number] = counts.events
-            found.update(data=counts.completions, empty=counts.empty_completions, queued=counts.empty_queued)
+            ends.update(data=counts.completions, empty=counts.empty_completions, queued=counts.empty_queued)
             lost["missed"] += counts.missed
             lost["read_by_others"] += abs(read[ring.pages] - counts.entries)
-        completions = counted_completions(found["data"], found["empty"], found["queued"])
+        completions = counted_completions(ends["data"], ends["empty"], ends["queued"])
         self._counts = Counts(by_cpu, completions, {})
 
 
 def ring_kib(available_kib: int, cpus: int) -> int:
-    """KiB of each CPU's ring, by the memory that is available to all of them together."""
+    """Return KiB of each CPU's ring, from the memory available to all rings."""
     return max(LEAST_KIB, min(MOST_KIB, int(available_kib * MEMORY_SHARE) // max(cpus, 1)))
 
 
@@ -277,14 +279,14 @@ def _available_kib() -> int:
 
 
 def _mask(cpus: list[int]) -> str:
-    """Numbers as the kernel writes a CPU mask: 32 bits a group, the highest first."""
+    """Return a CPU mask as the kernel writes it: groups of 32 bits, highest first."""
     bits = sum(1 << cpu for cpu in cpus)
     groups = [f"{bits >> shift & 0xFFFFFFFF:08x}" for shift in range(0, max(cpus, default=0) + 1, 32)]
     return ",".join(reversed(groups))
 
 
 def _stats(cpu: Path) -> dict[str, int]:
-    """Counts of a CPU's ring. The kernel makes the text anew for every read(2), so one has to be enough."""
+    """Return the counts of a CPU's ring; one read(2), as each sees new counts."""
     file = os.open(cpu / "stats", os.O_RDONLY | os.O_CLOEXEC)
     try:
         content = os.read(file, 4096).decode()

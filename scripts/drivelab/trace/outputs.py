@@ -1,4 +1,4 @@
-"""Where traces are written: never over what they are made of."""
+"""Guard trace outputs: never overwrite a source."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from drivelab.errors import UserError
 
 
 def refuse_source(output: Path, sources: Iterable[Path]) -> None:
-    """Raise UserError when the output is one of the sources, also by another name."""
+    """Raise UserError when the output is a source, also under another name."""
     for source in sources:
         try:
             same = output.samefile(source)
         except OSError:
             same = output.absolute() == source.absolute()
         if same:
-            raise UserError(f"{output}: is what is read and would be lost; give -o another name")
+            raise UserError(f"{output}: is also the input and would be lost; give -o another name")
 
 
 @contextmanager
 def writable(output: Path) -> Iterator[None]:
-    """Errors of writing as UserError; a full disk is told by the command itself."""
+    """Turn write errors into UserError; the command itself reports a full disk."""
     if output.is_dir():
         raise UserError(f"{output}: is a folder; name a file in it")
     if output.exists() and not output.is_file():
-        raise UserError(f"{output}: is no regular file and would be replaced by one; give -o another name")
+        raise UserError(f"{output}: is not a regular file and would be replaced; give -o another name")
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The files of a capture and the words of blktrace (include/uapi/linux/blktrace_api.h)."""
+"""Files and constants of blktrace (include/uapi/linux/blktrace_api.h)."""
 
 from __future__ import annotations
 
@@ -9,60 +9,60 @@ from drivelab.errors import UserError
 
 MAGIC = 0x65617400
 VERSIONS = (7, 8)
-"""Of the records: 8 has 64 bits for the action (Linux 6.19)."""
+"""Versions of the records: 8 has 64 bits for the action (Linux 6.19)."""
 ACTIONS = "?QMFGSRDCPUUIXBA"
-"""Letters of the actions 1 to 15 as blkparse(1) prints them; 10 is an unplug, 11 one by the timer (`UT` there)."""
+"""Letters of actions 1 to 15 as in blkparse(1); 10 is an unplug, 11 a timer unplug (`UT` there)."""
 READ, WRITE, FLUSH, SYNC, PASSTHROUGH, NOTIFY, READAHEAD, META, DISCARD, FUA = (
     1 << (16 + bit) for bit in (0, 1, 2, 3, 9, 10, 11, 12, 13, 15)
 )
 SECTOR_BYTES = 512
 NAME_BYTES = 16
-"""Of a process name in a note, with the zero at its end (TASK_COMM_LEN)."""
+"""Length of a process name in a note, with the final zero (TASK_COMM_LEN)."""
 
 
 def cpu_files(source: Path) -> dict[int, Path]:
-    """Files of a capture by CPU; `source` is its directory, or a base name as for `blkparse -i`.
+    """Return a capture's files by CPU; `source` is a directory or a base name.
 
-    Raises UserError when there is none, or when a directory holds several captures.
+    The base name is as for `blkparse -i`. Raises UserError when there is no capture, or a directory has several.
     """
     pattern = re.compile(r"(.+)\.blktrace\.(\d+)")
     folder, base = (source, None) if source.is_dir() else (source.parent, source.name)
-    found: dict[str, dict[int, Path]] = {}
+    captures: dict[str, dict[int, Path]] = {}
     for path in folder.iterdir() if folder.is_dir() else ():
         if match := pattern.fullmatch(path.name):
-            found.setdefault(match[1], {})[int(match[2])] = path
+            captures.setdefault(match[1], {})[int(match[2])] = path
     if base is not None:
-        found = {base: found[base]} if base in found else {}
-    if not found:
-        raise UserError(f"{source}: holds no capture (files NAME.blktrace.CPU); name its folder or base name")
-    if len(found) > 1:
-        raise UserError(f"{source}: holds several captures ({', '.join(sorted(found))}); name one of them")
-    return dict(sorted(*(files.items() for files in found.values())))
+        captures = {base: captures[base]} if base in captures else {}
+    if not captures:
+        raise UserError(f"{source}: has no capture (files NAME.blktrace.CPU); name its folder or base name")
+    if len(captures) > 1:
+        raise UserError(f"{source}: has several captures ({', '.join(sorted(captures))}); name one of them")
+    return dict(sorted(*(files.items() for files in captures.values())))
 
 
 def letter(kind: int) -> str:
-    """What blkparse prints for an action's number."""
+    """Return blkparse's letter for an action's number."""
     return ACTIONS[kind] if 0 < kind < len(ACTIONS) else f"action {kind}"
 
 
 def device_number(name: str) -> int:
-    """The device of a record for `MAJOR:MINOR`; raises UserError for anything else."""
+    """Return a record's device number for `MAJOR:MINOR`; raise UserError for others."""
     match = re.fullmatch(r"(\d{1,3}):(\d{1,7})", name)
     if not match:
-        raise UserError(f"device '{name}' is no pair of numbers; write it as lsblk prints it, such as 259:0")
+        raise UserError(f"device '{name}' is not MAJOR:MINOR; write it as lsblk prints it, such as 259:0")
     return int(match[1]) << 20 | int(match[2])
 
 
 def device_name(number: int) -> str:
-    """`MAJOR:MINOR` of a record's device."""
+    """Return `MAJOR:MINOR` of a record's device."""
     return f"{number >> 20}:{number & 0xFFFFF}"
 
 
 def wrong_magic(magic: int) -> str:
-    """What is wrong with the first four bytes of a record."""
-    known = " and ".join(map(str, VERSIONS))
+    """Return what is wrong with the first four bytes of a record."""
+    known = " or ".join(map(str, VERSIONS))
     if magic & 0xFFFFFF00 == MAGIC:
-        return f"there is a record of version {magic & 0xFF}, only {known} are understood,"
+        return f"a record has version {magic & 0xFF} instead of {known}"
     if int.from_bytes(magic.to_bytes(4, "little"), "big") & 0xFFFFFF00 == MAGIC:
-        return "there is a record in big-endian byte order, only little-endian is understood,"
-    return f"there is no blktrace record (but {magic:#010x})"
+        return "a record has big-endian byte order instead of little-endian"
+    return f"no blktrace record but {magic:#010x}"

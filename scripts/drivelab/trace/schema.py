@@ -1,4 +1,4 @@
-"""The trace file: one row per queued request in Parquet, with its provenance as JSON in the file's metadata."""
+"""The trace file: a Parquet row per queued request, and provenance as JSON."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FLAGS = ("sync", "meta", "fua", "readahead", "preflush")
 PROVENANCE_KEY = b"drivelab"
 FORMAT_VERSION = 2
 BATCH_ROWS = 1 << 18
-"""Rows of a row group: what a reader of batches holds in memory, about 25 MB."""
+"""Rows of a row group; a reader of batches holds this much in memory, about 25 MB."""
 LONGEST_REQUEST_BYTES = 1 << 58
-"""No device has longer ones; sums of lengths stay far from the end of 64 bits."""
+"""Longer than any device's requests; sums of lengths stay well within 64 bits."""
 
 REQUESTS = pa.schema(
     [
@@ -44,12 +44,12 @@ REQUESTS = pa.schema(
         pa.field("requeues", pa.int32(), nullable=False),
     ]
 )
-"""Times are ns since the first event of the trace. A null `dispatch_ns` or `complete_ns`: the trace has no such event.
+"""Times are ns since the first event of the trace. Null `dispatch_ns` or `complete_ns`: the trace has no such event.
 
-An empty flush is operation `flush`, offset 0 and length 0; `preflush` and `fua` are flags of a write with data.
-`process` is empty, `pid` and `cpu` are -1 where they are not known; `error` is the errno of the completion.
-Requests that the block layer merged into one share a `dispatch_id` (null: never dispatched, or not known); one that
-it split has `pieces` > 1 and the `dispatch_id` of its first piece; `requeues` counts how often a dispatch was undone.
+An empty flush has operation `flush`, offset 0 and length 0; `preflush` and `fua` are flags of a write with data. If
+unknown, `process` is empty, and `pid` and `cpu` are -1. `error` is the errno of the completion. Requests that the block
+layer merged share a `dispatch_id` (null: never dispatched, or unknown). A request that it split has `pieces` > 1 and
+the `dispatch_id` of its first piece. `requeues` counts how often a dispatch was undone.
 """
 
 _DELTA = ("queue_ns", "dispatch_ns", "complete_ns", "offset_bytes", "dispatch_id")
@@ -57,27 +57,26 @@ _PLAIN = (*_DELTA, *FLAGS)
 
 
 _NUMBERS = ("time_resolution_ns", "malformed", "capacity_bytes")
-"""Of the provenance: whole numbers, where they are known."""
+"""Keys of the provenance that are whole numbers, if present."""
 _TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
 _EARLIEST_NS, _LATEST_NS = -(1 << 61), (1 << 62) - 1
-"""73 years before the origin of the clock, and 146 years after it."""
+"""73 years before the clock's origin, and 146 years after it."""
 
 
 def _refuse_times(requests: pa.Table | pa.RecordBatch, path: Path) -> None:
-    """Raise UserError for times whose differences have no room in 64 bits."""
+    """Raise UserError for times whose differences exceed 64 bits."""
     for name in [name for name in _TIMES if name in requests.schema.names]:
         for time_ns in pc.min_max(requests.column(name)).as_py().values():
             if time_ns is not None and not _EARLIEST_NS <= time_ns <= _LATEST_NS:
                 raise UserError(
-                    f"{path}: has a request with {name} {time_ns}, which is no time that a trace can have; decode or "
-                    "import the trace again"
+                    f"{path}: a request has {name} {time_ns}, which is out of range; decode or import the trace again"
                 )
 
 
 class TraceWriter:
-    """Writes a trace batch by batch; the file is there whole at the end of the `with` block, or not at all.
+    """Write a trace batch by batch; the file appears only when `finish` completes it.
 
-    Memory is bounded by the batches. Rows have to come in the order of `queue_ns`.
+    The batches bound the memory. Rows must be in `queue_ns` order.
     """
 
     def __init__(self, path: Path, *, compression_level: int = 1) -> None:
@@ -101,14 +100,17 @@ class TraceWriter:
         return self
 
     def write(self, requests: pa.Table | pa.RecordBatch) -> None:
-        """Append rows after the schema REQUESTS; raises UserError for times that no reader could compute with."""
+        """Append rows of the schema REQUESTS; raise UserError for times out of range."""
         table = pa.Table.from_batches([requests]) if isinstance(requests, pa.RecordBatch) else requests
         _refuse_times(table, self._path)
         self._writer.write_table(table.cast(REQUESTS), row_group_size=BATCH_ROWS)
         self.rows += table.num_rows
 
     def finish(self, provenance: Mapping[str, Any]) -> None:
-        """Say where the trace comes from; the last call before the block ends, without it there will be no file."""
+        """Add the provenance and complete the file.
+
+        This is the last call before the `with` block ends; without it there is no file.
+        """
         body = json.dumps({"format": FORMAT_VERSION, **provenance}, sort_keys=True)
         self._writer.add_key_value_metadata({PROVENANCE_KEY.decode(): body})
         self._writer.close()
@@ -120,7 +122,7 @@ class TraceWriter:
 
 
 def write_trace(requests: pa.Table | Iterable[pa.RecordBatch], provenance: Mapping[str, Any], path: Path) -> None:
-    """Write a whole trace in one step, packed as small as it gets: for traces that are kept and shipped."""
+    """Write a whole trace with the highest compression, for shipping."""
     with TraceWriter(path, compression_level=9) as writer:
         for batch in [requests] if isinstance(requests, pa.Table) else requests:
             writer.write(batch)
@@ -128,7 +130,7 @@ def write_trace(requests: pa.Table | Iterable[pa.RecordBatch], provenance: Mappi
 
 
 class TraceFile:
-    """An open trace: its provenance, and its requests batch by batch in the order of `queue_ns`."""
+    """An open trace: provenance, and batches of requests in `queue_ns` order."""
 
     def __init__(self, path: Path, parquet: pq.ParquetFile, provenance: dict[str, Any]) -> None:
         self._path = path
@@ -137,14 +139,17 @@ class TraceFile:
         self.rows: int = parquet.metadata.num_rows
 
     def batches(self, columns: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Batches of at most BATCH_ROWS rows with all or some columns; raises UserError when the file is damaged."""
+        """Yield batches of at most BATCH_ROWS rows with `columns` (None: all).
+
+        Raises UserError when the file is damaged.
+        """
         batches = self._parquet.iter_batches(BATCH_ROWS, columns=None if columns is None else list(columns))
         while True:
             try:
                 batch = next(batches, None)
             except (OSError, pa.ArrowInvalid) as error:
                 reason = str(error).splitlines()[0]
-                raise UserError(f"{self._path}: is damaged ({reason}); capture or fetch it anew") from None
+                raise UserError(f"{self._path}: is damaged ({reason}); capture or download it again") from None
             if batch is None:
                 return
             _refuse_times(batch, self._path)
@@ -155,33 +160,33 @@ class TraceFile:
 def open_trace(path: Path) -> Iterator[TraceFile]:
     """Open a trace for reading in bounded memory.
 
-    Raises UserError when the file is missing, unreadable or no trace of this format.
+    Raises UserError when the file is missing, unreadable or not a trace of this format.
     """
     try:
         open_regular(path).close()
-        # Not memory-mapped and not buffered ahead: memory is bounded by the batch.
+        # No memory map and no read-ahead, so the batch bounds the memory.
         parquet = pq.ParquetFile(path, memory_map=False, pre_buffer=False, page_checksum_verification=True)
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such trace; check the name or capture it") from None
+        raise UserError(f"{path}: the trace does not exist; check the name, or capture the trace") from None
     except (OSError, pa.ArrowInvalid) as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: is no readable Parquet file ({reason}); capture or fetch it anew") from None
+        raise UserError(f"{path}: is not a readable Parquet file ({reason}); capture or download it again") from None
     with parquet:
         provenance = _provenance((parquet.metadata.metadata or {}).get(PROVENANCE_KEY, b"{}"))
         if provenance.get("format") != FORMAT_VERSION or not parquet.schema_arrow.equals(REQUESTS):
-            raise UserError(f"{path}: is no trace of format {FORMAT_VERSION}; make one with 'drivelab trace decode'")
+            raise UserError(f"{path}: is not a trace of format {FORMAT_VERSION}; make one with 'drivelab trace decode'")
         yield TraceFile(path, parquet, provenance)
 
 
 def _provenance(text: bytes) -> dict[str, Any]:
-    """The provenance; empty for what is none."""
+    """Return the provenance, or an empty mapping if it is invalid."""
     try:
-        found = json.loads(text)
+        facts = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    counts = [found.get(key, {}) for key in ("lost", "unmatched")] if isinstance(found, dict) else [None]
-    sound = all(isinstance(one, dict) and all(isinstance(count, int) for count in one.values()) for one in counts)
-    return found if sound and all(_is_number(found.get(key)) for key in _NUMBERS) and _is_list(found) else {}
+    counts = [facts.get(key, {}) for key in ("lost", "unmatched")] if isinstance(facts, dict) else [None]
+    sound = all(isinstance(kinds, dict) and all(isinstance(n, int) for n in kinds.values()) for kinds in counts)
+    return facts if sound and all(_is_number(facts.get(key)) for key in _NUMBERS) and _is_list(facts) else {}
 
 
 def _is_number(value: Any) -> bool:
@@ -189,13 +194,13 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_list(provenance: Mapping[str, Any]) -> bool:
-    """Whether the steps that a trace was derived by, if it was, are a list of mappings."""
+    """Return whether the trace's derivation steps, if any, are a list of mappings."""
     steps = provenance.get("derived", [])
     return isinstance(steps, list) and all(isinstance(step, dict) for step in steps)
 
 
 def read_trace(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """All requests in the order of `queue_ns` and their provenance; for traces that fit into memory.
+    """Read all requests in `queue_ns` order and the provenance; all in memory.
 
     Raises UserError as `open_trace` does.
     """

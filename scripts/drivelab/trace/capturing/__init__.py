@@ -1,1 +1,1 @@
-"""Capture of traces, part by part: the tracer, its ring, the command, the device, the guardian, file systems."""
+"""Parts of trace capture: tracer, ring, command, device, guardian, mounts."""

@@ -1,4 +1,4 @@
-"""The run of the command that is traced."""
+"""Run the traced command."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from drivelab.trace.capturing import processes
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended and what it used, its own children that it waited for included (getrusage(2))."""
+    """How a command ended, and its usage with waited-for children (getrusage(2))."""
 
     exit_status: int
-    """Negative: the signal that ended it."""
+    """Negative: the signal that killed it."""
     duration_s: float
-    """From its start to its end."""
+    """Time from start to end."""
     user_s: float
     system_s: float
     max_rss_bytes: int | None
-    """Of the largest single process; None if that is not above this process's own, which the kernel counts with it."""
+    """Of the largest process; None if not above this process's own, which the kernel includes."""
 
 
 def run(
@@ -39,9 +39,10 @@ def run(
     begun: Callable[[int], None],
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:
-    """Run a command, its stdout and stderr in `output`; `begun` gets its PID, `poll` is called every `interval_s`.
+    """Run a command with stdout and stderr in `output`.
 
-    Nothing that the command started is left running, as far as it is of its session or bears the mark of `environment`.
+    `begun` gets its PID; `poll` is called every `interval_s`. All processes of the command's session, and all with the
+    mark of `environment`, are killed at the end.
     """
     with (output / "stdout").open("wb") as out, (output / "stderr").open("wb") as err:
         started_s = time.monotonic()
@@ -65,7 +66,7 @@ def run(
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             processes.end_session(process.pid, (environment or {}).get(processes.MARK))
-    # Between fork and exec the child has the parent's memory, which its maximum keeps (setmax_mm_hiwater_rss).
+    # The child's maximum includes the parent's memory between fork and exec (setmax_mm_hiwater_rss).
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rss_bytes = used.ru_maxrss * 1024 if used.ru_maxrss > own else None
     return Outcome(process.returncode, ended_s - started_s, used.ru_utime, used.ru_stime, rss_bytes)

@@ -1,4 +1,4 @@
-"""The block device that is traced, as sysfs shows it."""
+"""The traced block device, as shown by sysfs."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from drivelab.trace.capturing.tracer import text
 
 SYS_BLOCK = Path("/sys/class/block")
 SETTLE_S = 2.0
-"""After the command has ended, its last requests get so long to complete."""
+"""Time limit for the last requests to complete after the command ends."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a device is."""
+    """Facts about a device."""
 
     capacity_bytes: int
     first_sector: int
-    """Where it begins on its disk, of 512 bytes; 0 unless it is a partition."""
+    """Start on its disk in units of 512 bytes; 0 unless it is a partition."""
     logical_block_bytes: int
     attached: str
-    """Changes whenever the device is attached anew (Documentation/ABI/stable/sysfs-block, diskseq)."""
+    """Changes each time the device is attached (Documentation/ABI/stable/sysfs-block, diskseq)."""
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A block device, whole or a partition."""
+    """A whole block device or a partition."""
 
     name: str
     """Kernel name."""
@@ -42,17 +42,20 @@ class Disk:
 
     @property
     def trace(self) -> Path:
-        """Where it is enabled for the `blk` tracer."""
+        """Folder that enables the device for the `blk` tracer."""
         return self.sys_block / self.name / "trace"
 
     @property
     def number(self) -> int:
-        """The device number as the kernel has it in its records: 12 bits of major, 20 of minor (linux/kdev_t.h)."""
+        """The device number in the kernel's records (linux/kdev_t.h).
+
+        12 bits are the major number, 20 the minor.
+        """
         major, _, minor = text(self.sys_block / self.name / "dev").partition(":")
         return int(major or 0) << 20 | int(minor or 0)
 
     def facts(self) -> Facts:
-        """What it is now; all zero when it has gone."""
+        """Return the present facts; all zero if the device is gone."""
         path = (self.sys_block / self.name).resolve()
         whole = path.parent if (path / "partition").exists() else path
         return Facts(
@@ -63,37 +66,46 @@ class Disk:
         )
 
     def completed(self) -> int:
-        """Requests with data that were completed since the device is there (Documentation/block/stat.rst)."""
+        """Return the number of completed requests with data since the device appeared.
+
+        See Documentation/block/stat.rst.
+        """
         fields = [int(field) for field in text(self.sys_block / self.name / "stat").split()]
         return sum(fields[index] for index in (0, 4, 11) if index < len(fields))
 
     def settle(self) -> None:
-        """Wait for the requests in flight: a trace that ends before their completion would lack it."""
+        """Wait for requests in flight, so that the trace contains their completions."""
         deadline_s = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline_s and any(map(int, text(self.sys_block / self.name / "inflight").split())):
             time.sleep(0.005)
 
     def carries(self, folder: Path) -> bool:
-        """Whether what is written to a folder goes to this device, directly or through what stands on it."""
+        """Return whether writes to a folder reach this device.
+
+        Writes may reach it directly or through other devices on top of it.
+        """
         own = (self.sys_block / self.name).resolve()
         return own in _below(_source(folder))
 
 
 def find(device: str) -> Disk:
-    """The block device of a path; raises UserError when it is none."""
+    """Return the block device at a path; raise UserError for anything else."""
     try:
         return Disk(kernel_name(device))
     except OSError:
-        raise UserError(f"{device}: is no block device; run lsblk to see what there is") from None
+        raise UserError(f"{device}: is not a block device; run lsblk to list them") from None
 
 
 def _source(folder: Path) -> Path | None:
-    """Folder in sysfs of the device that a folder's file system is on; None for one in memory or on a network."""
+    """Return the sysfs folder of the device below a folder's file system.
+
+    None for a file system in memory or on a network.
+    """
     number = folder.stat().st_dev
     link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if link.exists():
         return link.resolve()
-    # btrfs has numbers of its own; its mount names a device.
+    # btrfs uses its own device numbers, but its mount names a device.
     longest: tuple[int, str] = (0, "")
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields = line.split()
@@ -104,17 +116,17 @@ def _source(folder: Path) -> Path | None:
 
 
 def _below(path: Path | None) -> list[Path]:
-    """A device's folder in sysfs and those of all devices that it stands on."""
+    """Return the sysfs folders of a device and of all devices below it."""
     if path is None or not path.exists():
         return []
-    found = [path]
+    devices = [path]
     for slave in (path / "slaves").glob("*"):
-        found += _below(slave.resolve())
+        devices += _below(slave.resolve())
     if (path / "partition").exists():
-        found += _below(path.parent)
+        devices += _below(path.parent)
     if backing := text(path / "loop/backing_file"):
-        found += _below(_source(Path(backing).parent)) if Path(backing).exists() else []
-    return found
+        devices += _below(_source(Path(backing).parent)) if Path(backing).exists() else []
+    return devices
 
 
 def _integer(path: Path) -> int:

@@ -1,7 +1,7 @@
-"""A process that outlives its parent's kill -9: ends the traced command, puts the tracer back, unmounts.
+"""Clean up after a kill -9 of the parent: kill the command, restore, unmount.
 
-It waits for the end of its standard input, which comes with the parent's end, however that comes. Should it be killed
-too, the journals are left, and the next capture does its work.
+The guardian process waits for the end of its standard input, which comes when the parent ends in any way. If the
+guardian is killed too, the journals remain, and the next capture cleans up.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _SCRIPTS = Path(__file__).resolve().parents[3]
 
 
 class Guardian:
-    """The process, as its parent sees it."""
+    """The guardian process as its parent sees it."""
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
         self._process = process
         self.environment = {**os.environ, MARK: mark}
-        """For commands, so that they are known from their very beginning."""
+        """Environment for commands; its mark identifies them from their start."""
 
     def session(self, pid: int) -> None:
-        """Let the session that `pid` leads be ended too, whatever its processes do to their environment."""
+        """Add the session led by `pid`, in case its processes drop the environment."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.write(f"{pid}\n".encode())
@@ -43,7 +43,7 @@ class Guardian:
 
 @contextmanager
 def watch() -> Iterator[Guardian]:
-    """Have a guardian while a capture is at work."""
+    """Run a guardian during a capture."""
     mark = f"{os.getpid()}.{started(os.getpid())}"
     process = subprocess.Popen(
         [sys.executable, "-m", "drivelab.trace.capturing.guardian", mark],
@@ -53,7 +53,7 @@ def watch() -> Iterator[Guardian]:
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdout.read(1)  # ready: its own start does not disturb what is measured
+        process.stdout.read(1)  # wait until ready, so that its start does not disturb the measurement
         yield Guardian(process, mark)
     finally:
         with suppress(BrokenPipeError):
@@ -64,7 +64,7 @@ def watch() -> Iterator[Guardian]:
 
 
 def main() -> None:
-    """Wait for the end of the parent; do its work unless it said that it is done."""
+    """Wait for the end of the parent; clean up unless the parent reported "done"."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.stdout.write("r")
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def recover() -> None:
-    """Undo what a killed process left; nothing happens to what a living one uses."""
+    """Clean up after killed processes; leave resources of living ones alone."""
     for action in (recover_tracer, blktrace.recover, mounts.recover_mounts):
         for _ in range(ATTEMPTS):
             with suppress(UserError, OSError):
@@ -94,7 +94,10 @@ def recover() -> None:
 
 
 def recover_tracer() -> None:
-    """Raises UserError while another capture has the tracer, OSError when it cannot be put back."""
+    """Restore the tracer after a killed capture.
+
+    Raises UserError while another capture uses the tracer, OSError when it cannot be restored.
+    """
     if any((tracer.RUN / name).exists() for name in (tracer.JOURNAL, tracer.MOUNT_JOURNAL)):
         with tracer.lock():
             tracer.recover()

@@ -1,4 +1,4 @@
-"""File systems of applications: made, mounted, and unmounted whatever happens."""
+"""Make, mount and always unmount the file systems of applications."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from drivelab.units import format_size
 
 MIB = 1 << 20
 LEAST_BYTES = {"ext4": 8 * MIB, "xfs": 300 * MIB, "btrfs": 128 * MIB}
-"""Smallest sizes that mkfs makes; the names are those of the file systems to choose from."""
+"""Smallest size that mkfs accepts, by supported file system."""
 PACKAGES = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
 HASH_SEED = "7d1e6c1e-6c0b-4f0e-9a38-4a1f9f8f4c55"
-"""Of ext4's directories: a random one would order them differently each time."""
+"""Seed of ext4's directories; a random seed would order them differently each time."""
 BUSY_S = 10.0
-"""So long may what is about to end keep a file system from being unmounted."""
+"""Time limit for ending processes that keep a file system busy."""
 
 
 def make(kind: str, size_bytes: int, device: str, *, discard: bool = True) -> None:
-    """Make a file system at the start of a device, without `discard` leaving what lies there in use for the drive.
+    """Make a file system at the start of a device.
 
-    Raises UserError with mkfs's reason.
+    Without `discard`, the drive's old data stays in use. Raises UserError with mkfs's message.
     """
     size = f"{size_bytes // 1024}k"
     keep = [] if discard else ["-K"]
     refuse_stale(device)
     commands = {
-        # Lazy initialisation would go on in the background and be traced with the application.
+        # Lazy initialisation would run in the background and be traced with the application.
         "ext4": ["-q", "-F", "-b", "4096",
                  "-E", f"lazy_itable_init=0,lazy_journal_init=0,hash_seed={HASH_SEED}{'' if discard else ',nodiscard'}",
                  device, size],
         "xfs": ["-q", "-f", *keep, "-d", f"size={size}", device],
         "btrfs": ["-q", "-f", *keep, "-b", str(size_bytes), device],
     }  # fmt: skip
-    # Drives take a request to write zeroes for a discard; this has mke2fs write them (lib/ext2fs/unix_io.c).
+    # Drives treat write-zeroes as a discard; this makes mke2fs write zeroes (lib/ext2fs/unix_io.c).
     environment = None if discard else {**os.environ, "UNIX_IO_NOZEROOUT": "1"}
     checked([program(f"mkfs.{kind}"), *commands[kind]], f"making the file system {kind} on {device}", None, environment)
 
 
 @contextmanager
 def mounted(kind: str, device: str, *, discard: bool = True) -> Iterator[Path]:
-    """Mount on a new directory; the journal is written first, so that nothing is mounted that nobody knows of.
+    """Mount on a new directory; write the journal first, so that recovery finds it.
 
-    Without `discard` the drive is not told of what becomes free; else that is as the file system has it by default.
+    Without `discard`, the file system does not discard free space; otherwise its default applies.
     """
     RUN.mkdir(parents=True, exist_ok=True)
     mount = Path(tempfile.mkdtemp(prefix="mount.", dir=RUN))
@@ -69,7 +69,7 @@ def mounted(kind: str, device: str, *, discard: bool = True) -> Iterator[Path]:
 
 
 def remount_cold(kind: str, device: str, mount: Path, *, discard: bool = True) -> None:
-    """Have nothing of the file system in memory: neither its files nor its own blocks (BLKFLSBUF)."""
+    """Remount with no file or metadata of the file system in memory (BLKFLSBUF)."""
     unmount(mount)
     checked(["blockdev", "--flushbufs", device], f"dropping the cache of {device}")
     _mount(kind, device, mount, discard=discard)
@@ -82,7 +82,7 @@ def _mount(kind: str, device: str, mount: Path, *, discard: bool) -> None:
 
 
 def unmount(mount: Path) -> None:
-    """Unmount if it is mounted; raises UserError when something keeps using it."""
+    """Unmount if mounted; raise UserError if it stays in use."""
     deadline_s = time.monotonic() + BUSY_S
     while os.path.ismount(mount):
         try:
@@ -94,9 +94,9 @@ def unmount(mount: Path) -> None:
 
 
 def recover_mounts(run: Path = RUN) -> None:
-    """Unmount what a killed process left mounted; raises UserError when something still uses it."""
+    """Unmount what killed processes left mounted; raise UserError if in use."""
     for journal in sorted(run.glob("mount-*.json")):
-        with suppress(FileNotFoundError):  # the killed process's guardian is at the same work
+        with suppress(FileNotFoundError):  # the killed process's guardian may do the same
             body = json.loads(journal.read_text())
             if alive(body["pid"], body["started"]):
                 continue
@@ -108,26 +108,26 @@ def recover_mounts(run: Path = RUN) -> None:
 
 
 def refuse_size(kind: str, size_bytes: int, where: str) -> None:
-    """Raise UserError for a file system that cannot be made so small."""
+    """Raise UserError for a file system that is too small."""
     if size_bytes < LEAST_BYTES[kind]:
         raise UserError(
-            f"{where}: key 'size' is {format_size(size_bytes)}, {kind} needs {format_size(LEAST_BYTES[kind])} at least"
+            f"{where}: key 'size' is {format_size(size_bytes)}; {kind} needs at least {format_size(LEAST_BYTES[kind])}"
         )
 
 
 def program(name: str) -> str:
-    """Path of a program, also where only root has it in PATH; the bare name if there is none."""
+    """Return a program's path, also from root's PATH, or the bare name."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin") or name
 
 
 def checked(
     command: Sequence[str], what: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> str:
-    """Output of a command; raises UserError with its last word when it fails."""
+    """Return a command's output; raise UserError with its last line if it fails."""
     try:
         done = parent.run(command, cwd=cwd, env=environment)
     except FileNotFoundError:
-        raise UserError(f"{what} failed: there is no program '{command[0]}'; install it") from None
+        raise UserError(f"{what} failed: program '{command[0]}' is missing; install it") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         raise UserError(f"{what} failed with status {done.returncode}: {lines[-1] if lines else 'no message'}")

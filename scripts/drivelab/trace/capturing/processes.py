@@ -1,4 +1,4 @@
-"""Processes by number and start, since numbers come again; the traced command's by session and mark."""
+"""Identify processes by PID and start time, or by session and mark."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "DRIVELAB_CAPTURE"
-"""Environment variable of the traced command and all that it starts."""
+"""Environment variable of the traced command and its descendants."""
 _ATTEMPTS = 100
 _PAUSE_S = 0.02
 
 
 def boot_id() -> str:
-    """Changes with every boot, which undoes what a journal tells of."""
+    """Return the boot ID; a reboot makes journals obsolete."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def started(pid: int) -> str:
-    """Start of a process in clock ticks since boot (field 22 of proc_pid_stat(5)); raises FileNotFoundError."""
+    """Return a process's start in clock ticks since boot (proc_pid_stat(5)).
+
+    This is field 22. Raises FileNotFoundError.
+    """
     return _fields(pid)[19]
 
 
 def alive(pid: int, start: str) -> bool:
-    """Whether that process runs; one that has ended and nobody has asked for yet (a zombie) does not."""
+    """Return whether that process runs; a zombie does not."""
     try:
         fields = _fields(pid)
     except (FileNotFoundError, ProcessLookupError):
@@ -34,18 +37,18 @@ def alive(pid: int, start: str) -> bool:
 
 
 def marked(mark: str) -> list[int]:
-    """Processes with that value of MARK in their environment; those that have ended have none any more."""
+    """Return the running processes with this value of MARK in their environment."""
     variable = f"{MARK}={mark}".encode()
-    found: list[int] = []
+    pids: list[int] = []
     for path in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             if variable in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-    return found
+                pids.append(int(path.parent.name))
+    return pids
 
 
 def end_session(session: int, mark: str | None) -> None:
-    """Kill what is left of a session, whatever groups it has made, and of what bears the mark."""
+    """Kill all processes of a session, in any process group, or with the mark."""
     for _ in range(_ATTEMPTS):
         left = set(_of_session(session)) | set(marked(mark) if mark else ())
         if not left:
@@ -57,13 +60,13 @@ def end_session(session: int, mark: str | None) -> None:
 
 
 def _of_session(session: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             fields = _fields(int(path.name))
             if fields[3] == str(session) and fields[0] not in ("Z", "X"):
-                found.append(int(path.name))
-    return found
+                pids.append(int(path.name))
+    return pids
 
 
 def _fields(pid: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a capture says of itself."""
+"""The report of a capture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 REPORT_NAME = "capture.json"
 LOSSES = {
-    "overrun": "the ring was full and old events were written over",
+    "overrun": "the ring was full and old events were overwritten",
     "commit_overrun": "events were nested too deep for the ring",
     "dropped_events": "the ring was full and new events were dropped",
     "entries": "events were left in the ring when the capture ended",
@@ -14,31 +14,31 @@ LOSSES = {
     "read_by_others": "another process read events out of the ring",
     "sequence_gaps": "the events' numbers have gaps",
     "truncated_files": "a file ends within an event",
-    "start": "the trace began after the command had",
-    "end": "the trace ended before the command had",
-    "blktrace_failed": "blktrace did not end well",
-    "tracer_changed": "someone else changed the tracer meanwhile",
-    "device_changed": "the device went away or was attached anew meanwhile",
-    "not_traced": "the device completed requests, the trace has none of them",
+    "start": "the trace began after the command",
+    "end": "the trace ended before the command",
+    "blktrace_failed": "blktrace failed",
+    "tracer_changed": "another program changed the tracer during the capture",
+    "device_changed": "the device disappeared or was attached again during the capture",
+    "not_traced": "the device completed requests, but the trace has none",
     "completions_missing": "the device completed more requests than the trace has",
 }
-"""Kinds of losses, in words."""
+"""Kinds of losses, described."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What the reading of the events took while the command ran, as far as that can be known.
+    """Measurable cost of reading the events while the command ran.
 
-    The kernel's own share, making the events, cannot be told from the command's work: tests/benchmarks/capture_cost.py
+    The kernel's cost of creating events cannot be separated from the command's work. tests/benchmarks/capture_cost.py
     measures both together.
     """
 
     reader_cpu_s: float
-    """CPU time of whatever read the events, user and system."""
+    """CPU time of the reader of events, user and system."""
     drains: int | None
-    """How often rings were emptied while the command ran; None where blktrace does it by itself."""
+    """How often rings were emptied while the command ran; None for blktrace, which empties them itself."""
     buffer_fill_max: float | None
-    """Fullest state of a CPU's ring that was seen, as a share; None for blktrace, which does not tell."""
+    """Highest observed fill share of a CPU's ring; None for blktrace, which does not report it."""
     buffer_bytes_per_cpu: int
 
 
@@ -48,19 +48,19 @@ class Counts:
 
     by_cpu: dict[int, int]
     completions: int
-    """Of requests with data."""
+    """Completions of requests with data."""
     lost: dict[str, int]
-    """Losses that the files themselves show, by kind."""
+    """Losses visible in the files, by kind."""
 
     @property
     def events(self) -> int:
-        """All of them."""
+        """All events."""
         return sum(self.by_cpu.values())
 
 
 @dataclass(frozen=True)
 class CaptureReport:
-    """What a capture says of itself; lies beside the raw files as capture.json."""
+    """The report of a capture; stored beside the raw files as capture.json."""
 
     backend: str
     """`blktrace` or `ftrace`."""
@@ -69,38 +69,38 @@ class CaptureReport:
     device: str
     capacity_bytes: int
     first_sector: int
-    """Of 512 bytes: where the device begins on its disk, 0 unless it is a partition; raw sectors are the disk's."""
+    """Start of the device on its disk (units of 512 bytes), 0 unless a partition; raw sectors count on the disk."""
     logical_block_bytes: int
     command: list[str]
     exit_status: int
-    """Of the command; negative: the signal that ended it."""
+    """Of the command; negative: the signal that killed it."""
     started: str
     """UTC, ISO 8601."""
     duration_s: float
-    """From the start of the command to its end, under tracing: an application-based benchmark's result."""
+    """Time from start to end of the traced command: the result of an application-based benchmark."""
     user_s: float
     system_s: float
     max_rss_bytes: int | None
-    """Of the command and its children, the largest process's memory; drivelab.trace.capturing.command.Outcome."""
+    """Memory of the largest process of the command and its children; see capturing.command.Outcome."""
     realtime_offset_ns: int
-    """What to add to the times of raw records for UTC since 1970."""
+    """Offset from raw record times to UTC since 1970."""
     kernel: str
     events: int
     events_per_s: float
     cpus: list[int]
-    """Every CPU that has a file, so that a missing one is noticed."""
+    """Every CPU with a file, to detect a missing file."""
     events_by_cpu: dict[str, int]
     device_requests: int
-    """Requests with data that the device completed meanwhile by its own counters."""
+    """Requests with data that the device completed during the capture, by its own counters."""
     cost: Cost
     lost: dict[str, int]
-    """Losses by kind (see LOSSES); empty: the capture is whole."""
+    """Losses by kind (see LOSSES); empty: the capture is complete."""
     processes: dict[str, str]
-    """Names by PID."""
+    """Process names by PID."""
     base: str
-    """Base name of the raw files, as `blkparse -i` takes it."""
+    """Base name of the raw files, as for `blkparse -i`."""
     remarks: list[str] = field(default_factory=list)
-    """What the losses are about, in sentences."""
+    """Explanations of the losses, as sentences."""
 
     @property
     def lossy(self) -> bool:
@@ -109,9 +109,9 @@ class CaptureReport:
 
 
 def counted_completions(data: int, empty: int, empty_queued: int) -> int:
-    """Completions as a device's own counters have them, from those in a trace with and without data.
+    """Convert a trace's completions, with and without data, to a device's counting.
 
-    The kernel counts an empty flush as a write, and a write with a flush sequence once although it has two completions
+    The kernel counts an empty flush as a write. It counts a write with a flush sequence once, despite two completions
     (blk_account_io_done in block/blk-mq.c, blk_flush_restore_request in block/blk-flush.c).
     """
     return data + min(empty, empty_queued)

@@ -1,4 +1,4 @@
-"""Counts of the events in the files of a capture."""
+"""Count the events in the files of a capture."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from drivelab.trace.records import cpu_files
 
 
 def survey(base: Path) -> Counts:
-    """Counts of the files `BASE.blktrace.CPU`; raises UserError for files that are no such records."""
+    """Count the events of files `BASE.blktrace.CPU`; raise UserError if invalid."""
     by_cpu: dict[int, int] = {}
-    found: Counter[str] = Counter()
+    ends: Counter[str] = Counter()
     lost: Counter[str] = Counter()
     for cpu, path in cpu_files(base).items():
         counts = count_events([path])
         by_cpu[cpu] = counts.events
-        found.update(data=counts.data_completions, empty=counts.empty_completions, empty_queued=counts.empty_queued)
+        ends.update(data=counts.data_completions, empty=counts.empty_completions, empty_queued=counts.empty_queued)
         lost["sequence_gaps"] += counts.sequence_gaps
         lost["truncated_files"] += counts.truncated_files
-    completions = counted_completions(found["data"], found["empty"], found["empty_queued"])
+    completions = counted_completions(ends["data"], ends["empty"], ends["empty_queued"])
     return Counts(by_cpu, completions, {kind: count for kind, count in lost.items() if count})

@@ -1,7 +1,7 @@
-"""The kernel's one tracer: whether it can be had, the lock on it, and its state, journalled and put back.
+"""The kernel's only tracer: availability, lock, and journalled state to restore.
 
-What is changed is written to a journal first. Whoever gets the lock while there is a journal restores from it, since
-its writer must have been killed. Where tracefs is not mounted, drivelab mounts it and unmounts it in the same way.
+A journal records the old state before each change. A process that gets the lock and finds a journal restores from it,
+as the journal's writer was killed. If tracefs is not mounted, drivelab mounts and unmounts it in the same way.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ TRACING = Path("/sys/kernel/tracing")
 RUN = Path("/run/drivelab")
 JOURNAL = "ftrace.json"
 MOUNT_JOURNAL = "tracefs.json"
-"""There while drivelab has mounted tracefs."""
+"""Exists while drivelab has mounted tracefs."""
 OPTIONS = {"markers": "0", "overwrite": "0"}
-"""Messages would take the room of events. Without `overwrite` a full ring drops new events and counts them, where it
-would else lose old ones."""
+"""Messages would take space from events. Without `overwrite`, a full ring drops and counts new events instead of
+losing old ones."""
 _MOUNT = "mount -t tracefs -o nosuid,nodev,noexec tracefs"
 SAVED_PROCESSES = 16384
-"""Names that the kernel keeps; 128 are its default, a compilation has thousands of processes."""
+"""Number of process names that the kernel keeps. Its default is 128; a compilation has thousands."""
 
 
 def possible(tracing: Path = TRACING) -> str | None:
-    """Why the `blk` tracer cannot be used by this process; None if it can."""
+    """Return why this process cannot use the `blk` tracer, or None."""
     if os.geteuid() != 0:
         return "tracing needs root"
     try:
@@ -47,7 +47,10 @@ def possible(tracing: Path = TRACING) -> str | None:
 
 
 def mount(run: Path = RUN, tracing: Path = TRACING) -> None:
-    """Mount tracefs unless it is mounted; the caller holds the lock. Raises UserError when the kernel refuses."""
+    """Mount tracefs unless mounted; the caller holds the lock.
+
+    Raises UserError when the kernel refuses.
+    """
     if (tracing / "available_tracers").exists():
         return
     _write_journal(run / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(tracing)})
@@ -55,15 +58,15 @@ def mount(run: Path = RUN, tracing: Path = TRACING) -> None:
     if mounted.returncode:
         (run / MOUNT_JOURNAL).unlink()
         raise UserError(
-            f"tracefs cannot be mounted at {tracing} ({_last_line(mounted.stderr)}). Tracing needs it. Mount it, or "
-            "run as root of the host."
+            f"tracefs cannot be mounted at {tracing} ({_last_line(mounted.stderr)}). Tracing needs it. Mount tracefs, "
+            "or run drivelab as root of the host."
         )
 
 
 def unmount(run: Path = RUN) -> None:
     """Unmount tracefs if `mount` mounted it; the caller holds the lock.
 
-    While another program uses it, it stays mounted, and so does the journal: the next capture tries again.
+    While another program uses tracefs, mount and journal stay; the next capture tries again.
     """
     journal = run / MOUNT_JOURNAL
     try:
@@ -78,36 +81,40 @@ def unmount(run: Path = RUN) -> None:
 
 
 def refuse_foreign(device_trace: Path, tracing: Path = TRACING, *, own_ring: bool = True) -> None:
-    """Raise UserError when someone else traces; without `own_ring` only for what would take events from blktrace.
+    """Raise UserError when another program traces.
 
-    `device_trace` is /sys/class/block/NAME/trace.
+    Without `own_ring`, only tracers that would take events from blktrace count. `device_trace` is
+    /sys/class/block/NAME/trace.
     """
     if text(tracing / "current_tracer") not in ("nop", "") and (own_ring or text(tracing / "current_tracer") == "blk"):
         raise UserError(
-            f"the kernel's tracer '{text(tracing / 'current_tracer')}' is in use by someone else; end that trace "
+            f"another program uses the kernel's tracer '{text(tracing / 'current_tracer')}'; end that trace "
             f"(echo nop > {tracing}/current_tracer) and try again"
         )
     if own_ring and (events := text(tracing / "set_event").split()):
-        raise UserError(f"kernel trace events are in use by someone else ({events[0]}, …); end that trace first")
+        raise UserError(f"another program uses kernel trace events ({events[0]}, …); end that trace first")
     if text(device_trace / "enable") not in ("0", ""):
         raise UserError(
-            f"{device_trace.parent.name} is being traced by someone else; end that trace first "
+            f"another program traces {device_trace.parent.name}; end that trace first "
             f"(blktrace -k /dev/{device_trace.parent.name}, or echo 0 > {device_trace}/enable)"
         )
 
 
 def state(tracing: Path = TRACING) -> dict[str, str]:
-    """What to write to get back to the present state, by file relative to the tracing directory, in that order."""
+    """Return what to write to restore the present state, in that order.
+
+    Keys are files relative to the tracing directory.
+    """
     names = ["current_tracer", *(f"options/{name}" for name in OPTIONS), "trace_clock", "tracing_cpumask"]
     names += [f"per_cpu/{cpu.name}/buffer_size_kb" for cpu in cpus(tracing)]
     return {name: _value(tracing / name) for name in [*names, "saved_cmdlines_size", "tracing_on"]}
 
 
 def recover(run: Path = RUN, tracing: Path = TRACING) -> bool:
-    """Put the tracer back to how a killed capture found it; the caller holds the lock. True if there was anything.
+    """Restore the tracer's state after a killed capture; return whether needed.
 
-    A tracer that someone else has chosen since is left to them. Unmounts tracefs if drivelab mounted it. Raises
-    UserError, the journal kept, when the kernel refuses because someone reads the ring.
+    The caller holds the lock. A tracer that another program has chosen since is kept. Unmounts tracefs if drivelab
+    mounted it. Raises UserError and keeps the journal when the kernel refuses because another program reads the ring.
     """
     journal = run / JOURNAL
     try:
@@ -126,35 +133,35 @@ def recover(run: Path = RUN, tracing: Path = TRACING) -> bool:
 def _restore(tracing: Path, enable: Path, state: dict[str, str]) -> None:
     if text(enable) not in ("0", ""):
         enable.write_text("0")
-    mine = text(tracing / "current_tracer") == "blk"
-    if mine:
+    is_ours = text(tracing / "current_tracer") == "blk"
+    if is_ours:
         (tracing / "tracing_on").write_text("0")
     for name, value in state.items():
-        if name == "current_tracer" and not mine:
+        if name == "current_tracer" and not is_ours:
             continue
         try:
             (tracing / name).write_text(value)
         except OSError as error:
             raise UserError(
-                f"{tracing / name} cannot be put back to '{value}' ({error.strerror}): someone else reads the "
-                "tracer's ring; end that reader, then capture again"
+                f"{tracing / name} cannot be reset to '{value}' ({error.strerror}): another program reads the "
+                "tracer's ring; end that program, then capture again"
             ) from None
 
 
 def lock(run: Path = RUN) -> TextIO:
-    """The lock on the tracer, held until closed; raises UserError when another drivelab traces."""
+    """Lock the tracer until closed; raise UserError if another drivelab traces."""
     run.mkdir(parents=True, exist_ok=True)
     file = (run / "ftrace.lock").open("a")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise UserError("another drivelab captures a trace; the kernel has one tracer only, wait for it") from None
+        raise UserError("another drivelab process captures a trace; wait, as the kernel has one tracer only") from None
     return file
 
 
 def write_journal(run: Path, before: dict[str, str], device_trace: Path) -> None:
-    """Make sure that `before` outlives this process."""
+    """Write state `before` to the journal, so that it outlives this process."""
     _write_journal(run / JOURNAL, {"boot_id": boot_id(), "device_trace": str(device_trace), "state": before})
 
 
@@ -168,17 +175,17 @@ def _write_journal(path: Path, body: dict[str, Any]) -> None:
 
 
 def cpus(tracing: Path = TRACING) -> list[Path]:
-    """Folders of the CPUs' rings, in order."""
+    """Return the folders of the CPUs' rings, in order."""
     return sorted((tracing / "per_cpu").glob("cpu*"), key=lambda path: int(path.name.removeprefix("cpu")))
 
 
 def text(path: Path) -> str:
-    """Stripped content of a file of the kernel; empty when it is not there, as after the device has gone."""
+    """Return a kernel file's stripped content; empty if missing."""
     return read_text(path) or ""
 
 
 def _value(path: Path) -> str:
-    """What to write to get back to the present state: the choice in brackets, the size after the first use."""
+    """Return what to write to restore a file: the choice in brackets, or the size."""
     content = path.read_text().strip()
     chosen = re.search(r"\[(\S+)\]|expanded: (\d+)", content)
     return (chosen[1] or chosen[2]) if chosen else content
