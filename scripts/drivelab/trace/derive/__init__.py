@@ -1,1 +1,1 @@
-"""Traces from traces: cut, idle time dropped, filtered, merged; and a synthetic equivalent as a protocol."""
+"""Derive traces: cut, drop idle time, filter, merge; synthesise a protocol."""

@@ -1,4 +1,4 @@
-"""How long something was in flight, and how much on the mean while it was."""
+"""Measure the time with requests in flight, and their mean number meanwhile."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from drivelab.trace.statistics.bins import whole_sum
 
 
 class BusyTime:
-    """Follows requests in the order in which they begin; exact, without keeping any of them."""
+    """Busy time of requests in begin order; exact, without storing requests."""
 
     def __init__(self) -> None:
         self.busy_ns = 0
-        """Time in which at least one was in flight."""
+        """Time with at least one request in flight."""
         self.total_ns = 0
-        """Sum of the times that each was in flight."""
+        """Sum of the in-flight times of all requests."""
         self.requests = 0
         self._reach_ns = np.iinfo(np.int64).min
 
     def add(self, begin_ns: Ints, end_ns: Ints) -> None:
-        """`begin_ns` ascending, also over all calls, `end_ns` not before; shapes (requests,)."""
+        """Add requests; `begin_ns` ascends over all calls; shapes (requests,)."""
         if not begin_ns.size:
             return
         reach_ns = np.maximum.accumulate(np.concatenate([[self._reach_ns], end_ns]))
@@ -31,5 +31,5 @@ class BusyTime:
 
     @property
     def depth(self) -> float | None:
-        """Mean number in flight while any was, weighted by time; None where no time passed."""
+        """Time-weighted mean depth while any request was in flight, or None."""
         return self.total_ns / self.busy_ns if self.busy_ns else None

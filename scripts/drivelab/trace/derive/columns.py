@@ -1,4 +1,4 @@
-"""Columns of a batch of requests, changed: later or earlier, elsewhere on the device, other dispatch numbers."""
+"""Shift columns of a batch of requests: times, offsets, dispatch numbers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
 
 
 def queue_ns(requests: pa.RecordBatch) -> Ints:
-    """Shape (rows,)."""
+    """Return the queue times in ns, shape (rows,)."""
     return np.asarray(requests.column("queue_ns").to_numpy(zero_copy_only=False), np.int64)
 
 
 def added(requests: pa.RecordBatch, names: Iterable[str], by: int | Ints) -> pa.RecordBatch:
-    """Whole numbers added to columns, one for all rows or an array of shape (rows,); null stays null."""
+    """Add one number, or an array of shape (rows,), to columns; null stays null."""
     if isinstance(by, int) and not by:
         return requests
     amount = pa.scalar(by, pa.int64()) if isinstance(by, int) else pa.array(by, pa.int64())
@@ -33,7 +33,7 @@ def added(requests: pa.RecordBatch, names: Iterable[str], by: int | Ints) -> pa.
 
 
 def ordered(batches: Iterable[pa.RecordBatch], source: Path) -> Iterator[pa.RecordBatch]:
-    """The batches that hold something; raises UserError when rows are not in the order of `queue_ns`."""
+    """Yield non-empty batches; raise UserError if rows are not in `queue_ns` order."""
     last = np.iinfo(np.int64).min
     for batch in batches:
         if not batch.num_rows:
@@ -41,7 +41,7 @@ def ordered(batches: Iterable[pa.RecordBatch], source: Path) -> Iterator[pa.Reco
         times = queue_ns(batch)
         if times[0] < last or (np.diff(times) < 0).any():
             raise UserError(
-                f"{source}: its requests are not in the order in which they were queued; decode or import it anew"
+                f"{source}: its requests are not in the order in which they were queued; decode or import it again"
             )
         last = times[-1]
         yield batch

@@ -1,4 +1,4 @@
-"""The requests that were queued within a span of time."""
+"""Cut a trace to the requests queued within a time span."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from drivelab.trace.statistics.batch import UNKNOWN, Batch
 
 
 class Cut:
-    """Keeps what was queued in [from_ns, to_ns), whole; times count from `from_ns`.
+    """Keep requests queued in [from_ns, to_ns) whole; times count from `from_ns`.
 
     Raises UserError unless `from_ns` is before `to_ns`.
     """
@@ -29,7 +29,7 @@ class Cut:
 
     def __init__(self, from_ns: int, to_ns: int | None) -> None:
         if to_ns is not None and from_ns >= to_ns:
-            raise UserError(f"from {show_ns(from_ns)} to {show_ns(to_ns)} is no time; let 'to' be later than 'from'")
+            raise UserError(f"from {show_ns(from_ns)} to {show_ns(to_ns)} is empty; make 'to' later than 'from'")
         self.from_ns, self.to_ns = from_ns, to_ns
         self._groups = DispatchGroups()
         self._before = self._after = self._missing = self._unknown = self._open = 0
@@ -53,12 +53,15 @@ class Cut:
         self._groups.add(batch, kept)
         self._last_ns = int(batch.queue_ns[-1])
         places = np.flatnonzero(kept)
-        # Rows are in the order of time, so what is kept of a batch is one piece.
+        # Rows are in time order, so the kept rows of a batch are contiguous.
         piece = requests.slice(int(places[0]), places.size) if places.size else requests.slice(0, 0)
         return added(piece, TIMES, -self.from_ns)
 
     def facts(self) -> dict[str, Any]:
-        """`missing_in_flight`: queued before the cut and completed after it began, so they are not there."""
+        """Return parameters and counts.
+
+        `missing_in_flight`: requests queued before the cut but completed in it; they are missing.
+        """
         return {
             "from_ns": self.from_ns,
             "to_ns": self.to_ns,
@@ -80,4 +83,4 @@ class Cut:
             return {"first_event": None}
 
     def nothing(self) -> str:
-        return f"its last request was queued at {show_ns(self._last_ns)} and none between the times given"
+        return f"none was queued between the given times, and the last at {show_ns(self._last_ns)}"

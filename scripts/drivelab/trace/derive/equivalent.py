@@ -1,4 +1,4 @@
-"""What a synthetic equivalent takes over from a trace, and what it leaves out, in numbers."""
+"""Measure what a synthetic equivalent keeps from a trace and what it leaves out."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Stream:
     sequential: bool
     requests: int
     share_pct: float
-    """Of all reads and writes of the trace."""
+    """Share of the trace's reads and writes."""
     depth: float | None
-    """Mean number of its own requests in flight while any was; None where that is not known."""
+    """Mean depth of the stream's requests while any was in flight; None if unknown."""
 
 
 @dataclass(frozen=True)
 class Equivalent:
-    """Streams by falling share, and the trace around them."""
+    """Streams by descending share, and facts about the rest of the trace."""
 
     streams: tuple[Stream, ...]
     block_bytes: int
@@ -50,7 +50,7 @@ class Equivalent:
     """Requests whose size was rounded up to a multiple of `block_bytes`."""
     length_step_bytes: int
     transfers: int
-    """Reads and writes of the trace that move data."""
+    """Reads and writes of non-zero length."""
     transfer_bytes: int
     left_out_streams: int
     left_out_requests: int
@@ -60,17 +60,17 @@ class Equivalent:
     fua: int
     preflush: int
     merged: int | None
-    """Requests that the block layer had merged into others before they reached the drive; None where not known."""
+    """Requests that the block layer merged into others before the drive; None if unknown."""
     duration_s: float
     without_completion: int
     depth: float | None
-    """Of all requests, as in Stream."""
+    """Mean depth of all requests, as in Stream."""
     idle_share_pct: float | None
-    """Of the time nothing was in flight; None where that is not known."""
+    """Share of the time with nothing in flight; None if unknown."""
     both_share_pct: float | None
-    """Of the time in which something was in flight, reads and writes were."""
+    """Share of the busy time with both reads and writes in flight."""
     variation: float | None
-    """Coefficient of variation of the times between arrivals."""
+    """Coefficient of variation of interarrival times."""
     low_bytes: int
     high_bytes: int
     footprint_bytes: int
@@ -83,33 +83,33 @@ class Equivalent:
 
     @property
     def active_range_pct(self) -> float:
-        """Footprint as a share of the capacity, rounded up to hundredths; 100 where the capacity is not known."""
+        """Footprint as % of capacity, rounded up to 0.01; 100 if capacity is unknown."""
         if not self.capacity_bytes:
             return 100.0
         return min(max(math.ceil(1e4 * self.footprint_bytes / self.capacity_bytes) / 100, 0.01), 100.0)
 
 
 def measure(file: TraceFile, path: Path, *, streams: int, block_bytes: int) -> Equivalent:
-    """The `streams` most frequent streams of a trace, in two passes and bounded memory.
+    """Measure a trace's `streams` most frequent streams, in bounded memory.
 
     Sizes are rounded up to multiples of `block_bytes`. Raises UserError when the trace has no read or write.
     """
-    found = survey.survey(file.batches(survey.COLUMNS), file.rows)
-    kinds = all_streams(found.lengths) if found.requests else pd.DataFrame()
+    surveyed = survey.survey(file.batches(survey.COLUMNS), file.rows)
+    kinds = all_streams(surveyed.lengths) if surveyed.requests else pd.DataFrame()
     if kinds.empty:
-        raise UserError(f"{path}: has no read and no write that moves data, so there is no workload in it")
+        raise UserError(f"{path}: has no workload: no read or write moves data")
     rounded = -(-kinds["length_bytes"] // block_bytes) * block_bytes
     table = kinds.assign(length_bytes=rounded, rounded=(rounded != kinds["length_bytes"]) * kinds["requests"])
     ranked = _ranked(table)
     chosen = ranked.head(streams)
-    second = _Second(found, table, chosen, resolution_ns(file.provenance))
-    for one in file.batches(_COLUMNS):
-        if one.num_rows:
-            second.add(Batch(one))
+    second = _Second(surveyed, table, chosen, resolution_ns(file.provenance))
+    for requests in file.batches(_COLUMNS):
+        if requests.num_rows:
+            second.add(Batch(requests))
     left = ranked.iloc[len(chosen) :]
     transfers = int(kinds["requests"].sum())
-    duration_ns = found.duration_ns
-    known = found.completed >= KNOWN_SHARE * found.requests and bool(second.every.busy_ns)
+    duration_ns = surveyed.duration_ns
+    known = surveyed.completed >= KNOWN_SHARE * surveyed.requests and bool(second.every.busy_ns)
     reads, writes = second.directions
     both_ns = reads.busy_ns + writes.busy_ns - second.transfers.busy_ns
     variation = second.arrivals.variation
@@ -121,13 +121,13 @@ def measure(file: TraceFile, path: Path, *, streams: int, block_bytes: int) -> E
         ),
         block_bytes=block_bytes,
         rounded=int(table["rounded"].sum()),
-        length_step_bytes=found.lengths.step_bytes,
+        length_step_bytes=surveyed.lengths.step_bytes,
         transfers=transfers,
         transfer_bytes=int(kinds["bytes"].sum()),
         left_out_streams=len(left),
         left_out_requests=int(left["requests"].sum()),
         left_out_bytes=int(left["bytes"].sum()),
-        operations=dict(zip(OPERATIONS, found.operations.tolist(), strict=True)),
+        operations=dict(zip(OPERATIONS, surveyed.operations.tolist(), strict=True)),
         fua=second.fua,
         preflush=second.preflush,
         merged=second.groups.merged,
@@ -137,33 +137,33 @@ def measure(file: TraceFile, path: Path, *, streams: int, block_bytes: int) -> E
         idle_share_pct=100 * (1 - second.every.busy_ns / duration_ns) if known else None,
         both_share_pct=100 * both_ns / second.transfers.busy_ns if known and second.transfers.busy_ns else None,
         variation=None if math.isnan(variation) else variation,
-        low_bytes=found.low_bytes,
-        high_bytes=found.high_bytes,
-        footprint_bytes=second.touched_blocks << found.words.block_shift,
-        footprint_block_bytes=found.words.block_bytes,
+        low_bytes=surveyed.low_bytes,
+        high_bytes=surveyed.high_bytes,
+        footprint_bytes=second.touched_blocks << surveyed.words.block_shift,
+        footprint_block_bytes=surveyed.words.block_bytes,
         capacity_bytes=file.provenance.get("capacity_bytes"),
     )  # fmt: skip
 
 
 def _ranked(table: pd.DataFrame) -> pd.DataFrame:
-    """Streams whose sizes became equal, put together, by falling count; ties as in the table of streams."""
+    """Merge streams whose sizes became equal; sort by count, ties as in `streams`."""
     together = table.groupby(["operation", "length_bytes", "sequential"], as_index=False)[["requests", "bytes"]].sum()
     order = ["requests", "length_bytes", "operation", "sequential"]
     return together.sort_values(order, ascending=[False, True, True, True], ignore_index=True)
 
 
 class _Second:
-    """The second pass."""
+    """Totals of the second pass."""
 
-    def __init__(self, found: survey.Survey, table: pd.DataFrame, chosen: pd.DataFrame, resolution: int) -> None:
-        self._lengths, self._sequence = found.lengths, Sequence()
+    def __init__(self, surveyed: survey.Survey, table: pd.DataFrame, chosen: pd.DataFrame, resolution: int) -> None:
+        self._lengths, self._sequence = surveyed.lengths, Sequence()
         rank_of = {_place(row): number for number, row in enumerate(chosen.itertuples())}
         ranks = np.array([rank_of.get(_place(row), -1) for row in table.itertuples()], np.int64)
         keys = table["key"].to_numpy(np.int64)
         order = np.argsort(keys)
         self._keys, self._ranks = keys[order], ranks[order]
-        self._footprint = Footprint(found.words)
-        self.arrivals = Arrivals(found.first_ns, resolution)
+        self._footprint = Footprint(surveyed.words)
+        self.arrivals = Arrivals(surveyed.first_ns, resolution)
         self.busy = [BusyTime() for _ in range(len(chosen))]
         self.directions = BusyTime(), BusyTime()
         self.transfers, self.every = BusyTime(), BusyTime()
@@ -187,7 +187,7 @@ class _Second:
             (self.transfers, moved),
             (self.directions[0], moved & (batch.operation == READ)),
             (self.directions[1], moved & (batch.operation == WRITE)),
-            *((one, rank == number) for number, one in enumerate(self.busy)),
+            *((busy, rank == number) for number, busy in enumerate(self.busy)),
         ):
             busy.add(batch.queue_ns[rows], batch.complete_ns[rows])
 

@@ -1,4 +1,4 @@
-"""Requests that share a dispatch, because the block layer merged them, followed through a trace."""
+"""Follow requests that the block layer merged into one dispatch."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import numpy as np
 from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags
 
 REMEMBERED = 1 << 18
-"""Latest dispatches that are followed; requests of one are queued within moments, so more would find nothing else."""
+"""Number of latest dispatches followed. Requests of one dispatch are queued close together, so this is enough."""
 _KEPT, _DROPPED = 1, 2
 
 
 class DispatchGroups:
-    """Follows the dispatches of a trace batch by batch, in memory bounded by REMEMBERED."""
+    """Dispatches of a trace, batch by batch; REMEMBERED bounds the memory."""
 
     def __init__(self) -> None:
         self._ids = np.zeros(0, np.int64)
         self._seen = np.zeros(0, np.uint8)
         self._apart = self._forgotten = 0
         self.requests = 0
-        """That were part of a dispatch."""
+        """Requests with a known dispatch."""
 
     def add(self, batch: Batch, kept: Flags) -> None:
-        """`kept` says which rows of the batch, shape (rows,)."""
+        """Add a batch; `kept` marks its kept rows, shape (rows,)."""
         ids = batch.ints("dispatch_id")
         known = ids != UNKNOWN
         self.requests += int(known.sum())
@@ -42,10 +42,10 @@ class DispatchGroups:
 
     @property
     def merged(self) -> int | None:
-        """Requests that were dispatched as a part of another one; None where the trace knows of no dispatch."""
+        """Requests dispatched as part of another; None if the trace has no dispatches."""
         return self.requests - self._forgotten - self._ids.size if self.requests else None
 
     @property
     def cut_apart(self) -> int | None:
-        """Dispatches of which a part is left; None where the trace knows of no dispatch."""
+        """Dispatches only partly kept; None if the trace has no dispatches."""
         return self._apart + int((self._seen == _KEPT | _DROPPED).sum()) if self.requests else None

@@ -1,4 +1,4 @@
-"""Idle time above a limit taken out."""
+"""Remove idle time above a limit."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ IN_FLIGHT, ARRIVALS, MIXED = "nothing in flight", "no arrival", "nothing known t
 
 
 class DropIdle:
-    """Shortens gaps longer than `above_ns` to `keep_ns` (default: `above_ns`); all that comes later moves up.
+    """Shorten gaps longer than `above_ns` to `keep_ns` (default: `above_ns`).
 
-    A gap is a time in which nothing is in flight, from the beginning of the trace on. A request without a completion
-    counts as over when it was last heard of, so in a trace without completions a gap is a time without an arrival.
-    A gap never lies within a request, so latencies and what overlaps stay as they are.
+    Later requests move up. A gap is a time with nothing in flight, from the start of the trace. A request without a
+    completion ends at its last known event, so in a trace without completions a gap is a time without arrivals. A gap
+    never lies within a request, so latencies and overlaps do not change.
 
-    Raises UserError when more would be kept than is allowed, or nothing can be called idle.
+    Raises UserError when `keep_ns` exceeds `above_ns`, or `above_ns` is below the time resolution of the trace.
     """
 
     name = "drop-idle"
@@ -35,7 +35,7 @@ class DropIdle:
         keep_ns = above_ns if keep_ns is None else keep_ns
         if keep_ns > above_ns:
             raise UserError(
-                f"to keep {show_ns(keep_ns)} of gaps above {show_ns(above_ns)} would lengthen some; keep less"
+                f"keeping {show_ns(keep_ns)} of gaps above {show_ns(above_ns)} would lengthen some gaps; keep less"
             )
         self.above_ns, self.keep_ns = above_ns, keep_ns
         self._reach_ns = 0
@@ -46,7 +46,7 @@ class DropIdle:
         resolution = resolution_ns(trace.provenance)
         if resolution > 1 and self.above_ns < resolution:
             raise UserError(
-                f"{path}: its times are known to {show_ns(resolution)} only, so shorter gaps say nothing; "
+                f"{path}: its times have a resolution of {show_ns(resolution)}, so shorter gaps are unknown; "
                 "give a longer limit"
             )
 
@@ -81,4 +81,4 @@ class DropIdle:
         return {}
 
     def nothing(self) -> str:
-        return "it holds no request"
+        return "it has no request"

@@ -1,4 +1,4 @@
-"""Requests of several traces as one, in the order of time."""
+"""Merge several traces into one, in time order."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from drivelab.trace.statistics.batch import Ints
 STARTS = ("start", "wall-clock")
 PLACES = ("same", "side-by-side")
 MOST = 32
-"""Traces at a time: a batch of each is held in memory."""
+"""Most traces per merge: a batch of each is held in memory."""
 
 
 def merge(paths: Sequence[Path], output: Path, *, at: str = "start", place: str = "same") -> dict[str, Any]:
-    """Merge traces in bounded memory; returns the entry of `derived`.
+    """Merge traces in bounded memory; return the entry of `derived`.
 
-    `at`: `start` lets all begin at the same time, `wall-clock` leaves them as far apart as they were, by their first
-    events. `place`: `same` leaves offsets as they are, `side-by-side` puts each trace behind the capacity of those
-    before. Requests of equal time stay in the order of `paths`.
+    `at`: with `start` all begin at the same time; `wall-clock` keeps their original distance, by their first events.
+    `place`: `same` keeps offsets; `side-by-side` puts each trace after the capacity of the previous ones. Requests at
+    equal times stay in the order of `paths`.
 
-    Raises UserError when a trace does not suit, the output is one of them, or nothing is in them.
+    Raises UserError when a trace is unsuitable, the output is a source, or all are empty.
     """
     if at not in STARTS or place not in PLACES:
-        raise ValueError(f"there is no {at!r} or no {place!r}")
+        raise ValueError(f"{at!r} or {place!r} is unknown")
     if not 2 <= len(paths) <= MOST:
-        raise UserError(f"{len(paths)} traces cannot be merged in one go; give two to {MOST}")
+        raise UserError(f"{len(paths)} traces cannot be merged at once; give 2 to {MOST}")
     refuse_source(output, paths)
     with ExitStack() as stack:
         files = [stack.enter_context(open_trace(path)) for path in paths]
@@ -50,32 +50,35 @@ def merge(paths: Sequence[Path], output: Path, *, at: str = "start", place: str 
         with written(output, paths) as gatherer:
             for table in merged(batches):
                 gatherer.add(table)
-            refuse_nothing(gatherer.rows, ", ".join(map(str, paths)), "as they hold no request")
+            refuse_nothing(gatherer.rows, ", ".join(map(str, paths)), "the traces have no request")
             provenance = merged_provenance(sources, at=at, place=place, requests=gatherer.rows)
             gatherer.finish(provenance)
     return dict(provenance["derived"][-1])
 
 
 def pieces(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches of at most `rows` rows: what is merged at a time is copied, so that should not grow with the traces."""
+    """Yield batches of at most `rows` rows.
+
+    The merge copies its rows, so their number must not grow with the traces.
+    """
     for batch in batches:
         for first in range(0, batch.num_rows, rows):
             yield batch.slice(first, rows)
 
 
 def merged(sources: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.Table]:
-    """Rows of all sources in the order of `queue_ns`, of equal ones in the order of the sources.
+    """Yield the rows of all sources in `queue_ns` order, ties in source order.
 
-    The result does not depend on how the sources are cut into batches. Memory: a batch or two of each source.
+    The result does not depend on the sources' batches. Memory: a batch or two of each source.
     """
-    waiting = [_Waiting(source) for source in sources]
+    waiting = [_Waiting(batches) for batches in sources]
     while True:
-        for one in waiting:
-            one.fill()
-        open_ends = [(one.last_ns, number) for number, one in enumerate(waiting) if not one.ended]
-        # What is still to come of a source sorts behind its last row; so far all rows are safe.
+        for source in waiting:
+            source.fill()
+        open_ends = [(source.last_ns, number) for number, source in enumerate(waiting) if not source.ended]
+        # Later rows of a source sort after its last row, so all rows up to there are safe.
         bound = min(open_ends) if open_ends else None
-        parts = [one.take(bound, number) for number, one in enumerate(waiting)]
+        parts = [source.take(bound, number) for number, source in enumerate(waiting)]
         parts = [part for part in parts if part.num_rows]
         if parts:
             table = pa.concat_tables(map(_table, parts))
@@ -90,7 +93,7 @@ def _table(batch: pa.RecordBatch) -> pa.Table:
 
 
 class _Waiting:
-    """Rows of one source that are read and not yet merged."""
+    """Rows of one source that are read but not yet merged."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -100,18 +103,18 @@ class _Waiting:
 
     @property
     def last_ns(self) -> int:
-        """Of rows that are there."""
+        """Time of the last waiting row."""
         return int(self._times[-1])
 
     def fill(self) -> None:
-        """Read on if there is nothing left."""
+        """Read the next batch if none is left."""
         if not self.ended and not self._times.size:
             self._rows = next(self._batches, None)
             self.ended = self._rows is None
             self._times = np.zeros(0, np.int64) if self._rows is None else queue_ns(self._rows)
 
     def take(self, bound: tuple[int, int] | None, number: int) -> pa.RecordBatch:
-        """Rows that sort no later than `bound`, a time and the number of a source; this one is `number`."""
+        """Take rows up to `bound` (time, source number); this source is `number`."""
         if self._rows is None:
             return _NOTHING
         count = self._times.size

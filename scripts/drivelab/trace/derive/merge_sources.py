@@ -1,4 +1,4 @@
-"""Traces that are merged: where each goes in time, on the device and among the dispatches, and what is said of them."""
+"""Sources of a merge: their place in time and on the device, and provenance."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _DEVICE = ("capacity_bytes", "device", "volume", "logical_block_bytes")
 
 @dataclass
 class Source:
-    """One of the traces, and by how much it is moved."""
+    """One of the merged traces, and its shifts."""
 
     path: Path
     provenance: dict[str, Any]
     rows: int
     end_bytes: int
-    """Behind the last byte that a request touches."""
+    """End of the last byte that a request touches."""
     ids: tuple[int, int] | None
-    """Least and largest number of a dispatch."""
+    """Smallest and largest dispatch number."""
     shift_ns: int = 0
     shift_bytes: int = 0
     shift_dispatch_id: int = 0
 
     def moved(self, requests: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch as it goes into the merged trace; an empty flush is at no place and stays there."""
+        """Return a batch shifted for the merged trace; an empty flush keeps its offset."""
         requests = added(requests, TIMES, self.shift_ns)
         requests = added(requests, ["dispatch_id"], self.shift_dispatch_id)
         if not self.shift_bytes:
@@ -47,7 +47,7 @@ class Source:
         return added(requests, ["offset_bytes"], np.where(lengths > 0, self.shift_bytes, 0))
 
     def facts(self) -> dict[str, Any]:
-        """For the entry of `derived`: also what had been done to it before."""
+        """Return facts for the entry of `derived`, with earlier derivations."""
         facts = source_facts(self.path, self.provenance, self.rows)
         facts |= {key: self.provenance[key] for key in _DEVICE if key in self.provenance}
         if self.provenance.get("derived"):
@@ -57,12 +57,12 @@ class Source:
 
 
 def look(path: Path, file: TraceFile) -> Source:
-    """What has to be known of a trace before it is merged, in one pass over four of its columns."""
+    """Survey a trace before the merge, in one pass over four columns."""
     source = Source(path, file.provenance, file.rows, 0, None)
-    for one in file.batches(["queue_ns", "offset_bytes", "length_bytes", "dispatch_id"]):
-        if not one.num_rows:
+    for requests in file.batches(["queue_ns", "offset_bytes", "length_bytes", "dispatch_id"]):
+        if not requests.num_rows:
             continue
-        batch = Batch(one)
+        batch = Batch(requests)
         source.end_bytes = max(source.end_bytes, int(batch.end_bytes.max()))
         ids = batch.ints("dispatch_id")
         ids = ids[ids != UNKNOWN]
@@ -74,7 +74,10 @@ def look(path: Path, file: TraceFile) -> Source:
 
 
 def place_times(sources: Sequence[Source], at: str) -> None:
-    """Set when each begins, and the numbers of its dispatches; raises UserError when a first event is not known."""
+    """Set each source's start time and dispatch numbers.
+
+    Raises UserError when the time of a first event is needed but unknown.
+    """
     if at == "wall-clock":
         begins = [_first_event_ns(source) for source in sources]
         for source, begin_ns in zip(sources, begins, strict=True):
@@ -89,45 +92,50 @@ def place_times(sources: Sequence[Source], at: str) -> None:
 def _first_event_ns(source: Source) -> int:
     begin = source.provenance.get("first_event")
     if not begin:
-        raise UserError(f"{source.path}: does not say when it began, so 'wall-clock' cannot place it; use --at start")
+        raise UserError(f"{source.path}: does not record its start, so 'wall-clock' cannot place it; use --at start")
     if not follows_the_clock(source.provenance):
         raise UserError(
-            f"{source.path}: had idle time taken out and no longer follows the wall clock; use --at start, "
-            "or merge first and drop idle time then"
+            f"{source.path}: idle time was removed, so it no longer follows the wall clock; use --at start, "
+            "or merge first and drop idle time afterwards"
         )
     try:
         return unix_ns(begin)
     except ValueError:
-        raise UserError(f"{source.path}: says it began at '{begin}', which is no time; use --at start") from None
+        raise UserError(f"{source.path}: its start '{begin}' is not a date and time; use --at start") from None
 
 
 def place_offsets(sources: Sequence[Source], place: str) -> None:
-    """Set where each lies on the device; raises UserError when side by side and a capacity is not known."""
+    """Set each source's offset on the device.
+
+    Raises UserError for `side-by-side` if a capacity is unknown.
+    """
     following = 0
     for source in sources if place == "side-by-side" else ():
         capacity = source.provenance.get("capacity_bytes")
         if not capacity:
             raise UserError(
-                f"{source.path}: does not say how large its device is, so nothing can be put behind it; "
-                "use --place same"
+                f"{source.path}: does not record its device's capacity, so no trace can follow it; use --place same"
             )
         if source.end_bytes > capacity:
             raise UserError(
-                f"{source.path}: has a request up to byte {source.end_bytes} of a device of {capacity}; "
-                "use --place same, or decode or import it anew"
+                f"{source.path}: a request ends at byte {source.end_bytes}, beyond the device's {capacity}; "
+                "use --place same, or decode or import the trace again"
             )
         source.shift_bytes = following
         following += capacity
 
 
 def different_devices(sources: Sequence[Source]) -> bool:
-    """Whether the traces say that they are of different devices."""
-    said = [tuple(source.provenance.get(key) for key in _DEVICE) for source in sources]
-    return len(set(said)) > 1
+    """Return whether the traces record different devices."""
+    devices = [tuple(source.provenance.get(key) for key in _DEVICE) for source in sources]
+    return len(set(devices)) > 1
 
 
 def merged_provenance(sources: Sequence[Source], *, at: str, place: str, requests: int) -> dict[str, Any]:
-    """What all sources agree on, sums of what each has lost, and an entry of `derived` with all that each says."""
+    """Return the merged trace's provenance.
+
+    It has the values common to all sources, sums of losses, and an entry of `derived` with the facts of each source.
+    """
     common = {
         key: value
         for key, value in sources[0].provenance.items()
@@ -138,7 +146,7 @@ def merged_provenance(sources: Sequence[Source], *, at: str, place: str, request
     known = [capacity for capacity in capacities if capacity]
     apart = place == "side-by-side"
     changes = {
-        "title": "merged: " + ", ".join(dict.fromkeys(str(_called(source)) for source in sources)),
+        "title": "merged: " + ", ".join(dict.fromkeys(str(_title(source)) for source in sources)),
         "capacity_bytes": (sum(known) if apart else max(known)) if len(known) == len(sources) else None,
         "lost": _sums(sources, "lost"),
         "unmatched": _sums(sources, "unmatched"),
@@ -159,7 +167,7 @@ def merged_provenance(sources: Sequence[Source], *, at: str, place: str, request
     return {**merged, "derived": [entry]}
 
 
-def _called(source: Source) -> Any:
+def _title(source: Source) -> Any:
     return source.provenance.get("title") or source.provenance.get("name") or source.path.stem
 
 

@@ -1,4 +1,4 @@
-"""Where a derived trace goes: never over its source, whole row groups, no file when nothing is left."""
+"""Write a derived trace: never over a source, and no file without requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drivelab.trace.schema import BATCH_ROWS, REQUESTS, TraceWriter
 
 
 class Gatherer:
-    """Writes rows that come in small parts as whole row groups."""
+    """Collect small parts and write them as whole row groups."""
 
     def __init__(self, writer: TraceWriter) -> None:
         self._writer = writer
@@ -24,7 +24,7 @@ class Gatherer:
         self.rows = 0
 
     def add(self, requests: pa.RecordBatch | pa.Table) -> None:
-        """Rows after the schema REQUESTS, in the order of `queue_ns`."""
+        """Add rows of the schema REQUESTS, in `queue_ns` order."""
         table = pa.Table.from_batches([requests]) if isinstance(requests, pa.RecordBatch) else requests
         self.rows += table.num_rows
         while table.num_rows:
@@ -36,7 +36,7 @@ class Gatherer:
                 self._write()
 
     def finish(self, provenance: Mapping[str, Any]) -> None:
-        """As TraceWriter.finish."""
+        """Write the rest and complete the file, as TraceWriter.finish."""
         if self._waiting:
             self._write()
         self._writer.finish(provenance)
@@ -44,16 +44,16 @@ class Gatherer:
     def _write(self) -> None:
         table = pa.concat_tables(self._parts).cast(REQUESTS).combine_chunks()
         self._parts, self._waiting = [], 0
-        # Encoded anew, or names of processes that are gone would stay in the file.
+        # Encode again, or names of removed processes would stay in the file.
         names = table.column("process").combine_chunks().dictionary_decode().dictionary_encode()
         self._writer.write(table.set_column(REQUESTS.get_field_index("process"), REQUESTS.field("process"), names))
 
 
 @contextmanager
 def written(output: Path, sources: Iterable[Path]) -> Iterator[Gatherer]:
-    """A derived trace to write; call `finish` within the block.
+    """Open a derived trace for writing; call `finish` within the block.
 
-    Raises UserError when the output is one of the sources, cannot be written, or nothing was added to it.
+    Raises UserError when the output is a source or cannot be written.
     """
     refuse_source(output, sources)
     with writable(output), TraceWriter(output) as writer:
@@ -63,4 +63,4 @@ def written(output: Path, sources: Iterable[Path]) -> Iterator[Gatherer]:
 def refuse_nothing(rows: int, what: str, why: str) -> None:
     """Raise UserError when no request is left."""
     if not rows:
-        raise UserError(f"{what}: nothing is left of it, {why}; no file was written")
+        raise UserError(f"{what}: no request is left: {why}; no file was written")

@@ -1,4 +1,4 @@
-"""A synthetic equivalent as the text of a protocol file."""
+"""Write a synthetic equivalent as the text of a protocol file."""
 
 from __future__ import annotations
 
@@ -13,44 +13,47 @@ from drivelab.trace.derive.limits import limits
 from drivelab.units import format_size
 
 _DESCRIPTION = (
-    "The main I/O streams of a trace as cells of a loop, each with its share of the time, until steady state. It asks "
-    "how a drive serves such streams one after another; their order, pauses and mixture in time are not carried over, "
-    "as the comments at the top of the file say, so a replay of the trace itself says more of the application."
+    "This protocol runs the main I/O streams of a trace as cells of a loop, each for its share of the time, until "
+    "steady state. It measures how a drive serves these streams one after another. The streams' order, pauses and "
+    "mixture are lost; the comments at the top of the file list all losses. A replay of the trace is closer to the "
+    "application."
 )
 DEEPEST = 4096
-"""That the grammar takes."""
+"""Largest queue depth of the protocol grammar."""
 _SOURCES = {
-    "class": "the trace: one thread, mean depth while anything was in flight, share of the capacity that was touched",
+    "class": "the trace: one thread, mean depth while any request was in flight, touched share of the capacity",
     "condition.purge": "PTS 2.0, purge before every test",
-    "condition.settle": "ours; what a purge begins may go on in the background, the PTS leaves it open",
+    "condition.settle": "ours; a purge may continue in the background; the PTS does not specify it",
     "condition.fill": "PTS 2.0, workload-independent preconditioning, 2 x user capacity, sequential 128 KiB writes",
-    "condition.fill.queue_depth": "ours; the specification leaves it open and it does not change what is written",
+    "condition.fill.queue_depth": "ours; not specified, and it does not change the written data",
     "loop.cells": "the trace: its most frequent streams (direction, size, random or sequential), each with its share "
-    "of the reads and writes and its mean depth while it was in flight",
-    "loop.runtime": "PTS 2.0, one minute for each cell on the mean; shares divide the round",
+    "of the reads and writes, and its mean depth while in flight",
+    "loop.runtime": "PTS 2.0, on average one minute per cell; shares divide the round",
     "loop.until.steady_state": "PTS 2.0, definition of steady state, at most 25 rounds",
-    "loop.until.steady_state.track": "ours; the most frequent stream that reads and the one that writes",
+    "loop.until.steady_state.track": "ours; the most frequent read stream and the most frequent write stream",
 }
 
 
-def protocol_text(found: Equivalent, name: str, provenance: Mapping[str, Any], file: str, sha256: str) -> str:
-    """YAML of a protocol called `name`; `file` and its checksum say where the trace is from."""
+def protocol_text(equivalent: Equivalent, name: str, provenance: Mapping[str, Any], file: str, sha256: str) -> str:
+    """Return the YAML of protocol `name`; `file` and `sha256` identify the trace."""
     title = provenance.get("title") or provenance.get("application") or provenance.get("name") or file
     marks = [f"{sum(provenance[key].values())} {word}" for key, word in
-             (("lost", "events lost"), ("unmatched", "events without a partner")) if provenance.get(key)]  # fmt: skip
-    derived = [str(one.get("step")) for one in provenance.get("derived", [])]
+             (("lost", "events lost"), ("unmatched", "unmatched events")) if provenance.get(key)]  # fmt: skip
+    derived = [str(step.get("step")) for step in provenance.get("derived", [])]
     source = (
         f"derived from the trace {file} (SHA-256 {sha256[:16]}) by 'drivelab trace synthesise': its I/O streams after "
         "SNIA RWSW PTS as a task-based synthetic workload (SNIA PTS slides)"
         + (f"; the trace is lossy: {', '.join(marks)}" if marks else "")
         + (f"; the trace was made by {', '.join(derived)}" if derived else "")
     )
-    threads = f"{{threads: 1, queue_depth: {whole_depth(found.depth)}, active_range: {found.active_range_pct:.2f}%}}"
-    shown = sum(stream.share_pct for stream in found.streams)
+    depth, range_pct = whole_depth(equivalent.depth), equivalent.active_range_pct
+    threads = f"{{threads: 1, queue_depth: {depth}, active_range: {range_pct:.2f}%}}"
+    shown = sum(stream.share_pct for stream in equivalent.streams)
     lines = [
-        f"# {len(found.streams)} I/O streams with {shown:.3g} % of the trace's {found.transfers} reads and writes.",
-        "# What this protocol does not carry over from the trace:",
-        *(line for text in limits(found) for line in _comment(text)),
+        f"# {len(equivalent.streams)} I/O streams with {shown:.3g} % of the trace's {equivalent.transfers} "
+        "reads and writes.",
+        "# This protocol loses these properties of the trace:",
+        *(line for text in limits(equivalent) for line in _comment(text)),
         f"name: {name}",
         f"title: {_quoted('Synthetic equivalent of: ' + str(title))}",
         f"source: {_quoted(source)}",
@@ -64,8 +67,8 @@ def protocol_text(found: Equivalent, name: str, provenance: Mapping[str, Any], f
         "  fill: {pattern: sequential, block_size: 128KiB, capacity_multiple: 2, queue_depth: 32}",
         "measure:",
         "  - loop:",
-        "      cells:   # by falling share",
-        *(f"        - {_cell(stream)}" for stream in found.streams),
+        "      cells:   # by descending share",
+        *(f"        - {_cell(stream)}" for stream in equivalent.streams),
         "      runtime: 60s",
         "      until:",
         "        steady_state:",
@@ -74,7 +77,7 @@ def protocol_text(found: Equivalent, name: str, provenance: Mapping[str, Any], f
         "          data_excursion: 20%",
         "          slope_excursion: 10%",
         "          track:",
-        *(f"            - {_tracked(stream)}" for stream in _leading(found)),
+        *(f"            - {_tracked(stream)}" for stream in _leading(equivalent)),
         "scale:",
         "  demo:",
         "    settle: 200ms",
@@ -86,12 +89,12 @@ def protocol_text(found: Equivalent, name: str, provenance: Mapping[str, Any], f
 
 
 def whole_depth(depth: float | None) -> int:
-    """As a cell takes it: at least one."""
+    """Round a depth for a cell: at least 1."""
     return min(max(round(depth or 1.0), 1), DEEPEST)
 
 
 def workload(stream: Stream) -> str:
-    """In the words of the PTS."""
+    """Return a stream's workload in PTS notation."""
     pattern, reads = _pattern(stream), _read_share(stream)
     return Cell(pattern, reads, stream.length_bytes, threads=1, queue_depth=1).workload
 
@@ -120,10 +123,10 @@ def _read_share(stream: Stream) -> int:
     return 100 if stream.operation == "read" else 0
 
 
-def _leading(found: Equivalent) -> list[Stream]:
-    """The most frequent stream of each direction."""
+def _leading(equivalent: Equivalent) -> list[Stream]:
+    """Return the most frequent stream of each direction."""
     first: dict[str, Stream] = {}
-    for stream in found.streams:
+    for stream in equivalent.streams:
         first.setdefault(stream.operation, stream)
     return list(first.values())
 
@@ -133,9 +136,9 @@ def _comment(text: str) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    """JSON is YAML."""
+    """Quote a text as JSON, which is valid YAML."""
     return json.dumps(_one_line(text), ensure_ascii=False)
 
 
 def _one_line(text: str) -> str:
-    return "".join(one if one.isprintable() else " " for one in text)
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -1,4 +1,4 @@
-"""One derivation of one trace: read, changed batch by batch, written with its provenance."""
+"""Derive one trace from another, batch by batch, with provenance."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from drivelab.trace.schema import TraceFile, open_trace
 
 
 class Step(Protocol):
-    """What happens to a trace; used once."""
+    """One change of a trace; each object is used once."""
 
     name: str
 
     def begin(self, trace: TraceFile, path: Path) -> None:
-        """Look at the whole before the first batch; raises UserError when the trace does not suit."""
+        """Check the trace before the first batch; raise UserError if unsuitable."""
 
     def apply(self, requests: pa.RecordBatch) -> pa.RecordBatch:
-        """What becomes of a batch that holds something; batches come in their order."""
+        """Return the changed batch; batches are non-empty and in order."""
 
     def facts(self) -> dict[str, Any]:
-        """Parameters and counts, JSON-able."""
+        """Return parameters and counts, JSON-able."""
 
     def changes(self, provenance: Mapping[str, Any]) -> dict[str, Any]:
-        """Keys of the provenance that differ; None takes one away."""
+        """Return changed keys of the provenance; None removes a key."""
 
     def nothing(self) -> str:
-        """Why nothing may be left."""
+        """Return why no request is left."""
 
 
 def derive(source: Path, output: Path, step: Step) -> dict[str, Any]:
-    """Derive a trace from another in bounded memory; returns the entry of `derived`.
+    """Derive a trace from another in bounded memory; return the entry of `derived`.
 
-    Raises UserError when the source is no trace or damaged, the output is the source or cannot be written, or nothing
-    is left; then there is no output.
+    Raises UserError and writes no output when the source is not a trace or is damaged, the output is the source or
+    cannot be written, or no request is left.
     """
     refuse_source(output, [source])
     with open_trace(source) as trace:

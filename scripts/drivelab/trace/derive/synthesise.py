@@ -1,4 +1,4 @@
-"""A synthetic equivalent of a trace, written as a protocol that a study can run."""
+"""Write a synthetic equivalent of a trace as a protocol for studies."""
 
 from __future__ import annotations
 
@@ -24,63 +24,64 @@ _SECTOR_BYTES = 512
 
 @dataclass(frozen=True)
 class Report:
-    """What became of a trace."""
+    """The written protocol and its equivalent."""
 
     output: Path
     name: str
-    found: Equivalent
+    equivalent: Equivalent
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report for JSON."""
         return {
             "protocol": str(self.output),
             "name": self.name,
-            **asdict(self.found),
-            "streams": [{"workload": workload(one), **asdict(one)} for one in self.found.streams],
-            "active_range_pct": self.found.active_range_pct,
-            "left_out_pct": self.found.left_out_pct,
-            "not_carried_over": list(limits(self.found)),
+            **asdict(self.equivalent),
+            "streams": [{"workload": workload(stream), **asdict(stream)} for stream in self.equivalent.streams],
+            "active_range_pct": self.equivalent.active_range_pct,
+            "left_out_pct": self.equivalent.left_out_pct,
+            "not_carried_over": list(limits(self.equivalent)),
         }
 
     def lines(self) -> Iterator[str]:
-        """For people."""
-        found = self.found
-        yield f"{self.output}: protocol '{self.name}', {len(found.streams)} streams"
+        """Yield the report as text lines."""
+        equivalent = self.equivalent
+        yield f"{self.output}: protocol '{self.name}', {len(equivalent.streams)} streams"
         yield f"  {'share':>7}  {'requests':>10}  {'depth':>5}  stream"
-        for one in found.streams:
-            yield f"  {one.share_pct:6.2f}%  {one.requests:10}  {whole_depth(one.depth):5}  {workload(one)}"
-        yield "Not carried over:"
-        for text in limits(found):
+        for stream in equivalent.streams:
+            depth = whole_depth(stream.depth)
+            yield f"  {stream.share_pct:6.2f}%  {stream.requests:10}  {depth:5}  {workload(stream)}"
+        yield "Lost properties of the trace:"
+        for text in limits(equivalent):
             yield f"  * {text}"
 
 
 def synthesise(
     source: Path, output: Path, *, streams: int = 9, name: str | None = None, block_bytes: int = _SECTOR_BYTES
 ) -> Report:
-    """Write the synthetic equivalent of a trace as a protocol; bounded memory.
+    """Write the synthetic equivalent of a trace as a protocol, in bounded memory.
 
-    Raises UserError when the source is no trace or has no reads and writes, or the output is no place for a protocol.
+    Raises UserError when the source is not a trace or has no reads and writes, or the output name is unsuitable.
     """
     name = name or output.stem
     if output.suffix != ".yaml":
-        raise UserError(f"{output}: a protocol is a file like config/protocols/NAME.yaml; name it so")
+        raise UserError(f"{output}: does not end in .yaml; name the protocol like config/protocols/NAME.yaml")
     if not _NAME.fullmatch(name):
-        raise UserError(f"{output}: '{name}' is no name of a protocol; use lower-case letters, digits and hyphens")
+        raise UserError(f"{output}: '{name}' is not a protocol name; use lower-case letters, digits and hyphens")
     if name != output.stem:
-        raise UserError(f"{output}: a protocol '{name}' has to be in a file '{name}.yaml'; let the names agree")
+        raise UserError(f"{output}: protocol '{name}' must be in a file '{name}.yaml'; change one of the names")
     if streams < 1:
-        raise UserError(f"{streams} streams are no workload; choose one or more")
+        raise UserError(f"the number of streams is {streams}; choose 1 or more")
     if block_bytes < _SECTOR_BYTES or block_bytes & (block_bytes - 1):
         raise UserError(
-            f"a block of {block_bytes} B is no power of two from {_SECTOR_BYTES} B; no drive has such blocks"
+            f"a block of {block_bytes} B is not a power of two of at least {_SECTOR_BYTES} B; no drive has such blocks"
         )
     refuse_source(output, [source])
     with open_trace(source) as trace:
-        found = measure(trace, source, streams=streams, block_bytes=block_bytes)
-        text = protocol_text(found, name, trace.provenance, source.name, sha256_of(source))
+        equivalent = measure(trace, source, streams=streams, block_bytes=block_bytes)
+        text = protocol_text(equivalent, name, trace.provenance, source.name, sha256_of(source))
     with writable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
-        # Checked as a study would, before it takes the place of another one.
+        # Check the protocol as a study would, before it replaces an existing file.
         with TemporaryDirectory(dir=output.parent, prefix=".synthesise-") as folder:
             draft = Path(folder) / output.name
             draft.write_text(text, encoding="utf-8")
@@ -89,4 +90,4 @@ def synthesise(
                 for scale in (None, "demo"):
                     resolve(protocol, drive_class, scale, {}, str(output))
             draft.replace(output)
-    return Report(output, name, found)
+    return Report(output, name, equivalent)

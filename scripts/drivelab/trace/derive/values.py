@@ -1,4 +1,4 @@
-"""Times and ranges of bytes as people write them on the command line."""
+"""Parse and format times and byte ranges of the command line."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _WHOLE = re.compile(r"\s*\d+\s*")
 
 
 def time_ns(text: str) -> int:
-    """Nanoseconds of a time such as `1.5s`, `200ms`, `3min` or `0`; raises UserError for anything else."""
+    """Parse a time such as `1.5s`, `200ms`, `3min` or `0` to ns; raise UserError."""
     if _ZERO.fullmatch(text):
         return 0
     return round(parse_duration(text) * 1e9)
 
 
 def byte_range(text: str) -> tuple[int, int | None]:
-    """First byte and the one after the last of `FROM..TO`, sizes or bare numbers of bytes; either may be left out.
+    """Parse `FROM..TO` to the first byte and the byte after the last.
 
-    Raises UserError for anything else and for an empty range.
+    FROM and TO are sizes or numbers of bytes; either may be omitted. Raises UserError for other texts and empty ranges.
     """
     first, dots, last = text.partition("..")
     if not dots or not (first.strip() or last.strip()):
-        raise UserError(f"range '{text}' is not of the form FROM..TO; write it like 0..1GiB, 4096.. or ..512MiB")
+        raise UserError(f"range '{text}' is not FROM..TO; write it like 0..1GiB, 4096.. or ..512MiB")
     low = _bytes(first) if first.strip() else 0
     high = _bytes(last) if last.strip() else None
     if high is not None and high <= low:
@@ -40,16 +40,16 @@ def _bytes(text: str) -> int:
 
 
 def operations(texts: Sequence[str]) -> tuple[str, ...]:
-    """Operations of lists such as `read,write`, each once; raises UserError for one that there is not."""
+    """Parse lists such as `read,write`, each operation once; raise UserError."""
     names = [name.strip() for text in texts for name in text.split(",")]
     for name in names:
         if name not in OPERATIONS:
-            raise UserError(f"'{name}' is no operation; there are {', '.join(OPERATIONS)}")
+            raise UserError(f"operation '{name}' is unknown; choose from {', '.join(OPERATIONS)}")
     return tuple(dict.fromkeys(names))
 
 
 def show_ns(time_ns: int) -> str:
-    """For people, exact: `1.5 s`, `200 ms`, `3.25 us`."""
+    """Format a time exactly: `1.5 s`, `200 ms`, `3.25 us`."""
     if not time_ns:
         return "0 s"
     for unit, factor in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
@@ -61,5 +61,5 @@ def show_ns(time_ns: int) -> str:
 
 
 def show_range(low: int, high: int | None) -> str:
-    """As `byte_range` reads it."""
+    """Format a byte range as `byte_range` parses it."""
     return f"{format_size(low)}.." + ("" if high is None else format_size(high))

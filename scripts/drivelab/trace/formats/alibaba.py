@@ -1,7 +1,7 @@
-"""Alibaba block traces of 2020 (github.com/alibaba/block-traces, `io_traces.csv`): 1000 virtual disks of a cloud.
+"""Alibaba block traces 2020: 1000 virtual disks of a cloud.
 
-The timestamp is when the server received the request, in us of Unix time. Offset and length are in bytes. A volume is a
-device_id. There is no response time.
+Source: github.com/alibaba/block-traces, `io_traces.csv`. The timestamp is the server's receipt of the request, in us of
+Unix time. Offset and length are in bytes. A volume is a device_id. There is no response time.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""biosnoop of bcc (BPF Compiler Collection), its text output with or without -Q, and that of the libbpf version.
+"""Text output of biosnoop (bcc or libbpf), with or without -Q.
 
-TIME(s) is when the request completed, in seconds since the first one seen (biosnoop(8)); LAT(ms) is the time from
-dispatch to completion and QUE(ms), with -Q, that from queue to dispatch. So dispatch and queue time are differences, as
-coarse as two decimals of a ms. Without -Q, or where QUE is -1, the queue time is not known and the dispatch time stands
-for it. Rows are in the order of completion and are sorted.
+TIME(s) is the completion time in seconds since the first completion (biosnoop(8)). LAT(ms) is the time from dispatch to
+completion; QUE(ms), with -Q, is the time from queue to dispatch. Dispatch and queue times are therefore differences
+with a resolution of 0.01 ms. Without -Q, or where QUE is -1, the queue time is unknown and the dispatch time replaces
+it. Rows are in completion order and are sorted.
 
-T is R or W of bcc, which calls everything R that is no write; the libbpf version prints the kernel's flags. A request
-of no bytes is a flush. A volume is a DISK. Offsets are sectors of 512 bytes from the start of the whole disk.
+T is R or W with bcc (BPF Compiler Collection), which prints R for everything but writes; the libbpf version prints the
+kernel's flags. A request of length 0 is a flush. A volume is a DISK. Offsets are sectors of 512 bytes from the start of
+the whole disk.
 """
 
 from __future__ import annotations
@@ -30,29 +31,29 @@ _LINE = re.compile(
 )
 _HEADER = re.compile(rb"TIME(?:\(s\)|STAMP)?\s+COMM\s+PID\s+DISK\s+T\s+SECTOR\s+BYTES\s+(?:QUE\(ms\)\s+)?LAT\(ms\)")
 _MS_PER_S = 1000
-"""A number of ms is read as one of seconds, in ns: 0.74 ms is 0.74 s / 1000."""
+"""Milliseconds are parsed as seconds, in ns: 0.74 ms is 0.74 s / 1000."""
 
 
 def _convert(block: Block) -> pa.RecordBatch:
     numbers: list[int] = []
-    found: list[tuple[str, ...]] = []
+    fields: list[tuple[str, ...]] = []
     for number, line in enumerate(_text(block).split("\n"), block.first_line):
         if not line.strip():
             continue
         match = _LINE.fullmatch(line.strip())
         if match is None:
-            raise MalformedError("is not TIME COMM PID DISK T SECTOR BYTES [QUE] LAT")
+            raise MalformedError("is not of the form TIME COMM PID DISK T SECTOR BYTES [QUE] LAT")
         numbers.append(number)
-        found.append(match.groups(""))
-    time, process, pid, disk, kind, sector, length, queued, latency = zip(*found, strict=True) if found else ((),) * 9
+        fields.append(match.groups(""))
+    time, process, pid, disk, kind, sector, length, queued, latency = zip(*fields, strict=True) if fields else ((),) * 9
     flags = FlagColumns(kind)
-    length_bytes = np.array([int(one) for one in length], np.int64)
-    sectors = [0 if empty else int(one) for one, empty in zip(sector, length_bytes == 0, strict=True)]
+    length_bytes = np.array([int(text) for text in length], np.int64)
+    sectors = [0 if empty else int(text) for text, empty in zip(sector, length_bytes == 0, strict=True)]
     if sectors and max(sectors) > LARGEST // SECTOR_BYTES:
         raise MalformedError("SECTOR is beyond 2^63 bytes")
     complete_ns = decimal_ns(pa.array(time, pa.string()), "TIME(s)")
     latency_ns = _of_ms(latency, "LAT(ms)")
-    queued_ns = _of_ms(["0" if one.startswith("-") else one or "0" for one in queued], "QUE(ms)")
+    queued_ns = _of_ms(["0" if text.startswith("-") else text or "0" for text in queued], "QUE(ms)")
     return rows(
         line=np.array(numbers, np.int64),
         time=complete_ns - latency_ns - queued_ns,
@@ -62,8 +63,8 @@ def _convert(block: Block) -> pa.RecordBatch:
         response_ns=latency_ns + queued_ns,
         dispatch_delay_ns=queued_ns,
         volume=pa.array(disk, pa.string()).dictionary_encode(),
-        process=pa.array(["" if one == "?" else one for one in process], pa.string()).dictionary_encode(),
-        pid=np.array([int(one) for one in pid], np.int32),
+        process=pa.array(["" if name == "?" else name for name in process], pa.string()).dictionary_encode(),
+        pid=np.array([int(text) for text in pid], np.int32),
         **flags.columns,
     )
 
@@ -72,7 +73,7 @@ def _text(block: Block) -> str:
     try:
         return block.data.decode()
     except UnicodeDecodeError:
-        raise MalformedError("is no valid UTF-8") from None
+        raise MalformedError("is not valid UTF-8") from None
 
 
 def _of_ms(texts: list[str] | tuple[str, ...], name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

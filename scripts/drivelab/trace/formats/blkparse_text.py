@@ -1,14 +1,16 @@
-"""Default text output of blkparse, format "%D %2c %8s %5T.%9t %5p %2a %3d" and the request, read and written.
+"""Default text output of blkparse, read and written.
 
-Read: a queue event (Q) is a request; its dispatch (D) and completion (C) are those with its device, operation, sector
-and length, merges and splits followed along the sectors (EventMatcher). Flushes have no sector and pair in their order:
-their completion is the empty one at sector 0, that of the drive's own flush (`FN`) is left out. Where the text has no D
-or C, those times are null. All other actions, passed-through SCSI commands, messages, and the summary at the end are
-counted and left out. Times count from the first request. A volume is a device, MAJOR,MINOR.
+The format is "%D %2c %8s %5T.%9t %5p %2a %3d" and the request.
 
-Written: Q, D and C of each request in the order of time, on CPU 0 and PID 0 where those are not known. Merges, splits
-and requeues are not shown: each request has a dispatch of its own. Requests that are not in whole sectors are dropped
-and counted. Write-zeroes are `WZ`, which blkparse prints for version 8 only.
+Read: a queue event (Q) is a request. Its dispatch (D) and completion (C) have the same device, operation, sector and
+length; EventMatcher follows merges and splits along the sectors. Flushes have no sector and pair in order: their
+completion is the empty one at sector 0; the completion of the drive's own flush (`FN`) is skipped. Without D or C in
+the text, those times are null. All other actions, passed-through SCSI commands, messages, and the final summary are
+counted and skipped. Times count from the first request. A volume is a device, MAJOR,MINOR.
+
+Written: Q, D and C of each request in time order, on CPU 0 and PID 0 if unknown. Merges, splits and requeues are not
+shown: each request has its own dispatch. Requests not in whole sectors are dropped and counted. Write-zeroes are `WZ`,
+which blkparse prints for version 8 only.
 """
 
 from __future__ import annotations
@@ -53,18 +55,18 @@ _DEVICE = "8,0"
 
 
 def _convert(block: Block) -> list[Event | str]:
-    """Events of requests, and the kinds of lines that are none."""
+    """Return the events of requests, and the kinds of all other lines."""
     try:
         lines = block.data.decode().split("\n")
     except UnicodeDecodeError:
-        raise MalformedError("is no valid UTF-8") from None
+        raise MalformedError("is not valid UTF-8") from None
     return [_event(number, line.strip()) for number, line in enumerate(lines, block.first_line) if line.strip()]
 
 
 def _event(number: int, line: str) -> Event | str:
     match = _LINE.fullmatch(line)
     if match is None:
-        raise MalformedError("is not device, CPU, sequence, time, PID, action, operation and request")
+        raise MalformedError("is not of the form device, CPU, sequence, time, PID, action, operation, request")
     device, cpu, _, seconds, fraction, pid, action, letters, rest = match.groups("")
     if action in _OTHER_ACTIONS:
         return f"events {action}"
@@ -85,7 +87,7 @@ def _event(number: int, line: str) -> Event | str:
     error = 0
     if action == "C":
         if not re.fullmatch(r"-?\d{1,5}", note):
-            raise MalformedError(f"error '{note[:20]}' is no number")
+            raise MalformedError(f"error '{note[:20]}' is not a number")
         error = abs(int(note))
         error = error if error < 1 << 15 else (1 << 16) - error  # the kernel's negative number, printed as unsigned
     time_ns = int(seconds) * 1_000_000_000 + int(fraction)
@@ -96,17 +98,17 @@ def _event(number: int, line: str) -> Event | str:
 
 
 def _request(action: str, rest: str) -> tuple[int | None, int, str]:
-    """First sector (None for a passed-through command), sectors, and what is in brackets."""
+    """Return first sector (None: passed-through command), sectors, text in brackets."""
     if match := _EXTENT.fullmatch(rest):
         sector, sectors = int(match[1]), int(match[2])
         if sector + sectors > LARGEST // SECTOR_BYTES:
-            raise MalformedError("the request reaches beyond 2^63 bytes")
+            raise MalformedError("the request ends beyond 2^63 bytes")
         return sector, sectors, match[3]
     if (match := _NO_EXTENT.fullmatch(rest)) and (action == "C" or match[1] is None):
         return int(match[1] or 0), 0, match[2]
     if _PASSED_THROUGH.fullmatch(rest):
         return None, 0, ""
-    raise MalformedError(f"'{rest[:40]}' is no request")
+    raise MalformedError(f"'{rest[:40]}' is not a request")
 
 
 def _comment(line: bytes) -> str | None:
@@ -127,22 +129,22 @@ def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(requests: Iterable[Queued]) -> pa.RecordBatch:
-    found = list(requests)
-    events = [one.event for one in found]
+    requests = list(requests)
+    events = [request.event for request in requests]
     return rows(
-        line=_whole(one.line for one in events),
-        time=_whole(one.time_ns for one in events),
-        operation=np.array([OPERATIONS.index(one.operation) for one in events], np.int8),
-        offset_bytes=_whole(one.sector * SECTOR_BYTES for one in events),
-        length_bytes=_whole(one.sectors * SECTOR_BYTES for one in events),
-        response_ns=pa.array([_since(one.event, one.complete_ns) for one in found], pa.int64()),
-        dispatch_delay_ns=pa.array([_since(one.event, one.dispatch_ns) for one in found], pa.int64()),
-        volume=pa.array([one.volume for one in events], pa.string()).dictionary_encode(),
-        process=pa.array([one.process for one in events], pa.string()).dictionary_encode(),
-        pid=np.array([one.pid for one in events], np.int32),
-        cpu=np.array([one.cpu for one in events], np.int32),
-        error=np.array([one.error for one in found], np.int32),
-        **{flag: np.array([flag in one.flags for one in events], bool) for flag in FLAGS},
+        line=_whole(event.line for event in events),
+        time=_whole(event.time_ns for event in events),
+        operation=np.array([OPERATIONS.index(event.operation) for event in events], np.int8),
+        offset_bytes=_whole(event.sector * SECTOR_BYTES for event in events),
+        length_bytes=_whole(event.sectors * SECTOR_BYTES for event in events),
+        response_ns=pa.array([_since(request.event, request.complete_ns) for request in requests], pa.int64()),
+        dispatch_delay_ns=pa.array([_since(request.event, request.dispatch_ns) for request in requests], pa.int64()),
+        volume=pa.array([event.volume for event in events], pa.string()).dictionary_encode(),
+        process=pa.array([event.process for event in events], pa.string()).dictionary_encode(),
+        pid=np.array([event.pid for event in events], np.int32),
+        cpu=np.array([event.cpu for event in events], np.int32),
+        error=np.array([request.error for request in requests], np.int32),
+        **{flag: np.array([flag in event.flags for event in events], bool) for flag in FLAGS},
     )
 
 
@@ -151,7 +153,10 @@ def _whole(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def _since(event: Event, time_ns: int | None) -> int | None:
-    """Time since the queue event; None for an event that is not known, or earlier (clocks of CPUs may differ)."""
+    """Return the time since the queue event in ns.
+
+    None for an unknown event, and for an earlier one (the clocks of CPUs may differ).
+    """
     return None if time_ns is None or time_ns < event.time_ns else time_ns - event.time_ns
 
 

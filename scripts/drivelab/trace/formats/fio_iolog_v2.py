@@ -1,10 +1,10 @@
-"""fio iolog version 2: what a fio before 3.31 writes and reads, without times but for `wait` lines.
+"""fio iolog version 2 (fio before 3.31), with no times but `wait` lines.
 
-`wait N` holds the job until N ms after its start: that is what the code does (iolog.c, read_iolog_get:
-mtime_since_genesis), and fio 3.33 in a trial (after waits of 1000, 2000 and 1500 it issued at 1.0, 2.0 and 2.0 s),
-although the manual says us since the previous wait. Hence a request's time is the largest wait before it: requests
-between two waits share a time, and only their order is known. sync and datasync are flushes, trim is a discard. A
-volume is a file; waits count for all.
+`wait N` holds the job until N ms after its start. The code does so (iolog.c, read_iolog_get: mtime_since_genesis), and
+fio 3.33 did in a trial: after waits of 1000, 2000 and 1500 it issued at 1.0, 2.0 and 2.0 s. The manual, however, says
+us since the previous wait. A request's time is therefore the largest wait before it. Requests between two waits share a
+time, and only their order is known. sync and datasync are flushes, trim is a discard. A volume is a file; waits apply
+to all volumes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAYOUT = Layout({"filename": Kind.NAME, "action": Kind.NAME, "offset": Kind.WHOL
 
 
 def _convert(block: Block) -> pa.RecordBatch:
-    """Requests and waits, the time of a wait in `time`, 0 for a request."""
+    """Convert requests and waits; `time` is that of a wait, and 0 for a request."""
     fields = LAYOUT.parse(block)
     operation = operation_codes(fields["action"], fio_iolog.ACTIONS, "action")
     wait = operation == NO_REQUEST

@@ -1,12 +1,14 @@
-"""fio iolog version 3 (fio 3.31 and later), read and written; times are in us, as fio writes and reads them.
+"""fio iolog version 3 (fio 3.31 and later), read and written.
 
-Read: the timestamp is when fio issued the request; sync and datasync are flushes, trim is a discard, a volume is a
-file. `wait` lines are ignored by fio in this version, and here. There is no response time.
+Times are in us, as in fio.
 
-Written for replay with `fio --read_iolog=FILE --replay_redirect=DEVICE`: one volume, times cut to us. To fio a time of
-0 is none, so every time has 1 us added. Write-zeroes become writes, and a write with a preflush becomes a sync and a
-write. Nothing in an iolog says sync, FUA, meta or readahead, who asked, or how long it took. Requests that fio cannot
-take are dropped: reads and writes of no bytes, and lengths from 4 GiB (it parses 32 bits). All of it is counted.
+Read: the timestamp is when fio issued the request. sync and datasync are flushes, trim is a discard, a volume is a
+file. fio ignores `wait` lines in this version, and so does the import. There is no response time.
+
+Written for replay with `fio --read_iolog=FILE --replay_redirect=DEVICE`: one volume, times truncated to us. fio treats
+a time of 0 as none, so every time has 1 us added. Write-zeroes become writes; a write with a preflush becomes a sync
+and a write. An iolog cannot express sync, FUA, meta, readahead, process or duration. Requests that fio does not accept
+are dropped: reads and writes of length 0, and lengths of 4 GiB or more (fio parses 32 bits). All losses are counted.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def _convert(block: Block) -> pa.RecordBatch:
 
 def _write(trace: TraceFile, sink: BinaryIO, volume: str) -> Losses:
     if any(character.isspace() for character in volume) or not 0 < len(volume.encode()) <= 256:
-        raise UserError(f"'{volume}' is no file name for an iolog; it must not hold spaces nor exceed 256 bytes")
+        raise UserError(f"'{volume}' is not a file name for an iolog; use 1 to 256 bytes without spaces")
     losses = Losses()
     sink.write(f"fio version 3 iolog\n{FIRST_US} {volume} add\n{FIRST_US} {volume} open\n".encode())
     last_us = FIRST_US

@@ -1,9 +1,9 @@
-"""FIU (Florida International University, SNIA IOTTA): desktops and servers, with digests of the content.
+"""FIU traces of desktops and servers, with digests of the content.
 
-The time is in ns since an unknown moment and is taken as the time of the request, the address and the size are in
-sectors of 512 bytes; a volume is MAJOR,MINOR (README of the traces). The digests at the end of the line, one or more,
-are not read. There is no response time. Fields are separated by one space, so a process whose name holds a space makes
-its line malformed.
+Source: Florida International University, SNIA IOTTA. The time is in ns since an unknown moment and is used as the time
+of the request. Address and size are in sectors of 512 bytes; a volume is MAJOR,MINOR (README of the traces). The
+digests at the end of the line, one or more, are ignored. There is no response time. One space separates fields, so a
+space in a process name makes the line malformed.
 """
 
 from __future__ import annotations

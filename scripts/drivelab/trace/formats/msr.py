@@ -1,8 +1,8 @@
-"""MSR Cambridge (SNIA IOTTA, FAST 2008): servers of an enterprise, one line a request.
+"""MSR Cambridge (SNIA IOTTA, FAST 2008): enterprise servers.
 
-Timestamp is when the request was issued, in Windows FILETIME (100 ns since 1601, UTC); ResponseTime is in the same unit
-and completion is the sum. A volume is HOST_DISK, as in the names of the published files. Columns after the traces'
-own README.
+Timestamp is when the request was issued, in Windows FILETIME (100 ns since 1601, UTC). ResponseTime has the same unit;
+completion is the sum. A volume is HOST_DISK, as in the names of the published files. The traces' README defines the
+columns.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""SPC trace file format 1.0.1 (Storage Performance Council), as the UMass traces Financial and WebSearch have it.
+"""SPC trace file format 1.0.1, as in the UMass traces Financial and WebSearch.
 
-Timestamp is the request's time in seconds since the start of the trace, LBA counts blocks of 512 bytes (the block of
-the UMass traces), Size is in bytes and may be 0. Space around a field is allowed, and so are further fields, which are
-not read. A volume is an application specific unit (ASU). There is no response time.
+Timestamp is the request's time in seconds since the start of the trace. LBA counts blocks of 512 bytes (the block of
+the UMass traces). Size is in bytes and may be 0. Spaces around a field and further fields are allowed and ignored. A
+volume is an application specific unit (ASU). There is no response time. SPC is the Storage Performance Council.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""SYSTOR '17 (SNIA IOTTA): virtual desktops of an enterprise, an hour of a LUN in each file.
+"""SYSTOR '17 (SNIA IOTTA): enterprise virtual desktops.
 
-Timestamp is when the request was issued, in seconds of Unix time with nine decimals of which six are meant (README of
-the traces); Response is the time that it took, in seconds, and completion is the sum. Offset and Size are in bytes. A
-blank IOType marks a request that was never answered, of which not even the direction is known: such lines are counted
-and left out. A volume is a LUN.
+A file holds one hour of a LUN.
+
+Timestamp is when the request was issued, in seconds of Unix time with nine decimals, of which six are valid (README of
+the traces). Response is the response time in seconds; completion is the sum. Offset and Size are in bytes. A blank
+IOType marks a request that never completed and whose direction is unknown; such lines are counted and skipped. A volume
+is a LUN.
 """
 
 from __future__ import annotations

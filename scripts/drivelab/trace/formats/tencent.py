@@ -1,8 +1,8 @@
-"""Tencent cloud block storage of 2018 (SNIA IOTTA, ATC 2020): volumes of a warehouse.
+"""Tencent cloud block storage 2018 (SNIA IOTTA, ATC 2020).
 
-Timestamp is when the request was issued, in whole seconds of Unix time: within a second only the order is known, the
-trace holds every request of a second at its beginning. Offset and Size are in sectors of 512 bytes, IOType is 0 for a
-read and 1 for a write. There is no response time. The published archives are tar files: unpack them first.
+Timestamp is when the request was issued, in whole seconds of Unix time. Within a second only the order is known; the
+trace places all requests of a second at its start. Offset and Size are in sectors of 512 bytes. IOType is 0 for a read
+and 1 for a write. There is no response time. The published archives are tar files: unpack them first.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""CloudPhysics vscsi, versions 1 and 2: binary records of SCSI commands of virtual disks (FAST 2015, libCacheSim).
+"""CloudPhysics vscsi, versions 1 and 2: binary SCSI commands of virtual disks.
 
-The time is in us since an unknown moment and is taken as the time of the request; version 2 adds the response time in
-us, completion is the sum. The length is in bytes, the address in sectors of 512 bytes. A file is one virtual disk and
-there is no column for it. Reads, writes (also with verification) and cache synchronisations are known commands, all
-others make a record malformed. Lines are counted as records here, from 1.
+Source: FAST 2015, libCacheSim. The time is in us since an unknown moment and is used as the time of the request.
+Version 2 adds the response time in us; completion is the sum. The length is in bytes, the address in sectors of 512
+bytes. A file is one virtual disk, so there is no column for it. Known commands are reads, writes (also with
+verification) and cache synchronisations; any other command makes a record malformed. Records are numbered from 1.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ for _command, _operation in COMMANDS.items():
 
 
 def _version(head: bytes) -> int | None:
-    """The high byte of `ver` is the version, and lies elsewhere in each; the first records have to agree."""
+    """Return the version: the high byte of `ver`, equal in all of the first records."""
     for number, dtype in sorted(VERSIONS.items(), reverse=True):
         records = np.frombuffer(head, dtype, count=min(len(head) // dtype.itemsize, 64))
         if len(records) and (records["ver"] >> 8 == number).all():
@@ -64,7 +64,7 @@ def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
     tally.unit = "record"
     version = _version(source.head)
     if version is None:
-        raise UserError(f"{source.path}: is neither vscsi version 1 nor 2; name its format with --format")
+        raise UserError(f"{source.path}: is not vscsi version 1 or 2; name its format with --format")
     dtype = VERSIONS[version]
     rest, number = b"", 1
     for piece in source.pieces():
@@ -81,7 +81,7 @@ def _requests(records: npt.NDArray[np.void], version: int, number: int, tally: T
     reasons = _faults(records, version)
     faulty = np.logical_or.reduce(list(reasons.values()))
     for place in np.flatnonzero(faulty).tolist():
-        reason = next(why for why, mask in reasons.items() if mask[place])
+        reason = next(text for text, mask in reasons.items() if mask[place])
         tally.add(number + place, reason)
     line = number + np.flatnonzero(~faulty)
     good = records[~faulty]
@@ -99,10 +99,10 @@ def _requests(records: npt.NDArray[np.void], version: int, number: int, tally: T
 
 
 def _faults(records: npt.NDArray[np.void], version: int) -> dict[str, npt.NDArray[np.bool_]]:
-    """Which records are malformed, by reason."""
+    """Return masks of malformed records, by reason."""
     return {
         f"is not of version {version}": records["ver"] >> 8 != version,
-        "its SCSI command is no read, write or cache synchronisation": _CODES[records["cmd"]] == _UNKNOWN,
+        "its SCSI command is not a read, write or cache synchronisation": _CODES[records["cmd"]] == _UNKNOWN,
         "its address is beyond 2^63 bytes": records["lbn"] > (LARGEST - (1 << 32)) // SECTOR_BYTES,
         "its time is beyond 2^62 us": records["ts"] > MOST_TICKS,
         **(

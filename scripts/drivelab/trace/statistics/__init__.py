@@ -1,1 +1,1 @@
-"""What a trace holds, as tables: counted in two passes, in memory that does not grow with the trace."""
+"""Count a trace into tables, in two passes and bounded memory."""

@@ -1,4 +1,4 @@
-"""When requests arrive: times between them, how bursty they come, and how long none does."""
+"""Measure arrivals: interarrival times, burstiness, idle time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from drivelab.trace.statistics.bins import LogHistogram
 SCALES_NS = tuple(10**power for power in range(6, 12))
 """1 ms to 100 s."""
 LEAST_WINDOWS = 10
-"""Fewer do not tell a variance."""
+"""Fewest windows for a variance."""
 IDLE_GAP_NS = 100_000_000
-"""A longer time without an arrival counts as idle where completions do not tell better."""
+"""A longer time without arrivals counts as idle if completions are unknown."""
 
 
 class Arrivals:
-    """Follows the times of queueing batch by batch."""
+    """Statistics of queue times, batch by batch."""
 
     def __init__(self, origin_ns: int, resolution_ns: int) -> None:
         self._last_ns = origin_ns
@@ -36,25 +36,25 @@ class Arrivals:
         self.between.add(between)
         self._squares += float(np.square(between.astype(np.float64)).sum())
         self.idle_ns += int(between[between > self.idle_gap_ns].sum())
-        for one in self._windows:
-            one.add(queue_ns)
+        for windows in self._windows:
+            windows.add(queue_ns)
 
     @property
     def variation(self) -> float:
-        """Coefficient of variation of the times between arrivals: 0 for a clock, 1 for a Poisson process."""
+        """Coefficient of variation of interarrival times: 0 for a clock, 1 for Poisson."""
         if self.between.n < 2 or not self.between.total:
             return math.nan
         mean = self.between.mean
         return math.sqrt(max(self._squares / self.between.n - mean * mean, 0.0)) / mean
 
     def frame(self) -> pd.DataFrame:
-        """Index of dispersion of counts at each scale that the trace is long enough for."""
-        rows = [row for one in self._windows if (row := one.row()) is not None]
+        """Return the index of dispersion of counts at each scale within the trace."""
+        rows = [row for windows in self._windows if (row := windows.row()) is not None]
         return pd.DataFrame(rows, columns=["window_s", "windows", "mean_requests", "variance", "dispersion"])
 
 
 class _Windows:
-    """Requests in equal windows of time from the first request on; the last, cut short, does not count."""
+    """Requests in equal windows from the first request; a partial window is left out."""
 
     def __init__(self, width_ns: int, origin_ns: int) -> None:
         self._width_ns, self._origin_ns = width_ns, origin_ns
@@ -74,7 +74,7 @@ class _Windows:
             self._number, self._open = int(numbers[-1]), int(counts[-1])
 
     def row(self) -> dict[str, float] | None:
-        """None where the trace has less than LEAST_WINDOWS whole windows before its last request."""
+        """Return the statistics, or None with fewer than LEAST_WINDOWS whole windows."""
         windows = self._number
         if windows < LEAST_WINDOWS:
             return None

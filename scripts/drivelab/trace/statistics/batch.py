@@ -1,4 +1,4 @@
-"""A batch of requests as numpy arrays, checked for what no trace may hold."""
+"""Convert a batch of requests to numpy arrays, and check its extents."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from drivelab.trace.schema import LONGEST_REQUEST_BYTES, OPERATIONS
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 UNKNOWN = int(np.iinfo(np.int64).min)
-"""Stands for null in an array of times or identifiers."""
+"""Replaces null in an array of times or identifiers."""
 READ, WRITE = OPERATIONS.index("read"), OPERATIONS.index("write")
 
 
 class Batch:
-    """Requests in the order of `queue_ns`; arrays have shape (rows,), times are in ns.
+    """Requests in `queue_ns` order; arrays have shape (rows,), times are in ns.
 
-    Raises UserError for extents that no device has.
+    Raises UserError for impossible extents.
     """
 
     def __init__(self, requests: pa.RecordBatch) -> None:
@@ -38,11 +38,11 @@ class Batch:
             at = int(np.argmax(wrong))
             raise UserError(
                 f"a request at {self.offset_bytes[at]} B of {self.length_bytes[at]} B fits no device; "
-                "decode or import the trace anew"
+                "decode or import the trace again"
             )
 
     def ints(self, name: str) -> Ints:
-        """A column of integers; UNKNOWN where it is null."""
+        """Return a column of integers, UNKNOWN where null."""
         column = self._requests.column(name)
         if column.null_count:
             column = pc.fill_null(column, pa.scalar(UNKNOWN, column.type))
@@ -53,32 +53,32 @@ class Batch:
 
     @cached_property
     def operation(self) -> Ints:
-        """Place in OPERATIONS."""
+        """Index into OPERATIONS of each request."""
         column = self._requests.column("operation")
         codes = np.array([OPERATIONS.index(name) for name in column.dictionary.to_pylist()] or [0], np.int64)
         return np.asarray(codes[column.indices.to_numpy(zero_copy_only=False)], np.int64)
 
     @cached_property
     def transfers(self) -> Flags:
-        """Reads and writes that move data."""
+        """Whether each request is a read or write of non-zero length."""
         return (self.operation <= max(READ, WRITE)) & (self.length_bytes > 0)
 
     @cached_property
     def complete_ns(self) -> Ints:
-        """UNKNOWN also where the trace has the completion before the queueing."""
-        found = self.ints("complete_ns")
-        return np.where(found < self.queue_ns, UNKNOWN, found)
+        """Completion times; UNKNOWN also if before the queue time."""
+        times_ns = self.ints("complete_ns")
+        return np.where(times_ns < self.queue_ns, UNKNOWN, times_ns)
 
     @cached_property
     def dispatch_ns(self) -> Ints:
-        """UNKNOWN also where the trace has the dispatch before the queueing or after the completion."""
-        found = self.ints("dispatch_ns")
-        late = (self.complete_ns != UNKNOWN) & (found > self.complete_ns)
-        return np.where((found < self.queue_ns) | late, UNKNOWN, found)
+        """Dispatch times; UNKNOWN also if before queueing or after completion."""
+        times_ns = self.ints("dispatch_ns")
+        late = (self.complete_ns != UNKNOWN) & (times_ns > self.complete_ns)
+        return np.where((times_ns < self.queue_ns) | late, UNKNOWN, times_ns)
 
     @cached_property
     def backwards(self) -> int:
-        """Requests with a time that was set to UNKNOWN because it contradicts another."""
+        """Number of requests with a contradictory time, set to UNKNOWN."""
         return int(
             ((self.ints("complete_ns") != self.complete_ns) | (self.ints("dispatch_ns") != self.dispatch_ns)).sum()
         )

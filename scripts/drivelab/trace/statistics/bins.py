@@ -1,4 +1,4 @@
-"""Histograms of whole numbers in logarithmic bins, as fio keeps latencies."""
+"""Histograms of whole numbers in logarithmic bins, like fio's latencies."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ import numpy as np
 from drivelab.trace.statistics.batch import Ints
 
 SUB_BITS = 6
-"""64 bins to an octave, exact below 128: FIO_IO_U_PLAT_BITS of fio's stat.h."""
+"""64 bins per octave, exact below 128: FIO_IO_U_PLAT_BITS of fio's stat.h."""
 ERROR_PCT = 100 / (2 << SUB_BITS)
-"""A percentile is the middle of its bin: at most so far off."""
+"""Largest error of a percentile, which is the middle of its bin."""
 BINS = (64 - SUB_BITS) << SUB_BITS
 
 
 def bin_of(values: Ints) -> Ints:
-    """Number of the bin of each value; values are at least 0."""
+    """Return the bin number of each value; values are at least 0."""
     octave = np.frexp(values.astype(np.float64))[1].astype(np.int64) - 1
     shift = np.maximum(octave - SUB_BITS, 0)
-    # A value that rounds up to the next power of two gets its own bin all the same: (s, 63) is (s - 1, 127).
+    # A value that rounds up to the next power of two still gets its own bin: (s, 63) is (s - 1, 127).
     return (shift << SUB_BITS) + (values >> shift)
 
 
 def bounds(bins: Ints) -> tuple[Ints, Ints]:
-    """Least and largest value of each bin, both inclusive."""
+    """Return the smallest and largest value of each bin, both inclusive."""
     shift = np.maximum((bins >> SUB_BITS) - 1, 0)
     low = (bins - (shift << SUB_BITS)) << shift
     return low, low + ((np.int64(1) << shift) - 1)
 
 
 def whole_sum(values: Ints) -> int:
-    """Exact sum, also where 64 bits do not hold it."""
+    """Return the exact sum, also beyond 64 bits."""
     return (int((values >> 24).sum()) << 24) + int((values & 0xFFFFFF).sum())
 
 
 class LogHistogram:
-    """Counts of whole numbers of at least 0; number, sum, least and largest are exact."""
+    """Histogram of whole numbers >= 0; count, sum, minimum and maximum are exact."""
 
     def __init__(self) -> None:
         self.counts = np.zeros(BINS, np.int64)
@@ -58,22 +58,22 @@ class LogHistogram:
 
     @property
     def mean(self) -> float:
-        """NaN for no values."""
+        """Mean of the values; NaN for none."""
         return self.total / self.n if self.n else math.nan
 
     def percentiles(self, *wanted: float) -> list[float]:
-        """Nearest-rank percentiles, each within ERROR_PCT; NaN for no values."""
-        return [percentile(self.counts, one, self.least, self.largest) for one in wanted]
+        """Return nearest-rank percentiles, each within ERROR_PCT; NaN for no values."""
+        return [percentile(self.counts, percent, self.least, self.largest) for percent in wanted]
 
     def bins(self) -> Iterable[tuple[int, int, int]]:
-        """(least, largest, count) of each bin that holds something."""
+        """Return (smallest, largest, count) of each non-empty bin."""
         used = np.flatnonzero(self.counts)
         low, high = bounds(used)
         return zip(low.tolist(), high.tolist(), self.counts[used].tolist(), strict=True)
 
 
 def percentile(counts: Ints, wanted: float, least: int, largest: int) -> float:
-    """Middle of the bin that holds the value of rank ceil(wanted % of all), within what there was."""
+    """Return the middle of the bin of rank ceil(wanted % of n), clipped to the data."""
     n = int(counts.sum())
     if not n:
         return math.nan

@@ -1,4 +1,4 @@
-"""The two passes over a trace, and the tables that they give."""
+"""Count a trace in two passes, and return the tables."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _COLUMNS = (*survey.COLUMNS, *FLAGS, "error", "dispatch_id", "pieces", "requeues
 
 
 def count(path: Path, trace: str) -> dict[str, pd.DataFrame]:
-    """All tables of drivelab.tables.schemas.TRACE_TABLES by name, for a trace file that is called `trace`.
+    """Return all tables of drivelab.tables.schemas.TRACE_TABLES for trace `trace`.
 
-    Memory does not grow with the trace; the result does not depend on how the file is cut into batches.
+    Memory does not grow with the trace. The result does not depend on the batches of the file.
 
-    Raises UserError when the file is no trace, is damaged, holds no request or impossible ones.
+    Raises UserError when the file is not a trace, is damaged, or has no or impossible requests.
     """
     with open_trace(path) as file:
         if not file.rows:
-            raise UserError(f"{path}: holds no request, so there is nothing to characterise; capture a longer time")
+            raise UserError(f"{path}: the trace has no request to characterise; capture for longer")
         try:
             return Counters(file).tables(file.provenance, trace)
         except UserError as error:
@@ -46,42 +46,42 @@ def count(path: Path, trace: str) -> dict[str, pd.DataFrame]:
 
 
 class Counters:
-    """Everything that is counted of an open trace."""
+    """All counters of an open trace."""
 
     def __init__(self, file: TraceFile) -> None:
         self.survey = survey.survey(file.batches(survey.COLUMNS), file.rows)
         self.resolution_ns = marks.resolution_ns(file.provenance)
         self.streams = streams(self.survey.lengths)
-        found = self.survey
-        intervals = Intervals.of(found.first_ns, found.duration_ns, self.resolution_ns)
+        totals = self.survey
+        intervals = Intervals.of(totals.first_ns, totals.duration_ns, self.resolution_ns)
         self.intervals = intervals
-        self.timeline = Timeline(intervals, Footprint(found.words))
-        self.heat = Heat(intervals, found.low_bytes, found.high_bytes)
-        self.reuse = Reuse(found.sample)
-        self.arrivals = Arrivals(found.first_ns, self.resolution_ns)
+        self.timeline = Timeline(intervals, Footprint(totals.words))
+        self.heat = Heat(intervals, totals.low_bytes, totals.high_bytes)
+        self.reuse = Reuse(totals.sample)
+        self.arrivals = Arrivals(totals.first_ns, self.resolution_ns)
         self.latency = Latency()
         self.operations = Operations()
         self.queued = Depth(intervals)
         self.dispatched = Dispatches(Depth(intervals))
-        self.streams_over_time = StreamsOverTime(self.streams, found.lengths, intervals)
+        self.streams_over_time = StreamsOverTime(self.streams, totals.lengths, intervals)
         sequence = Sequence()
-        for one in file.batches(_COLUMNS):
-            if one.num_rows:
-                self._add(Batch(one), sequence)
-        self.queued.finish(found.last_ns)
-        self.dispatched.finish(found.last_ns)
+        for requests in file.batches(_COLUMNS):
+            if requests.num_rows:
+                self._add(Batch(requests), sequence)
+        self.queued.finish(totals.last_ns)
+        self.dispatched.finish(totals.last_ns)
 
     def _add(self, batch: Batch, sequence: Sequence) -> None:
-        for one in (self.timeline, self.heat, self.reuse, self.latency, self.operations, self.dispatched):
-            one.add(batch)
+        for counter in (self.timeline, self.heat, self.reuse, self.latency, self.operations, self.dispatched):
+            counter.add(batch)
         self.arrivals.add(batch.queue_ns)
         completed = batch.complete_ns != UNKNOWN
         self.queued.add(batch.queue_ns[completed], batch.complete_ns[completed], int(batch.queue_ns[-1]))
         self.streams_over_time.add(batch, sequence.sequential(batch)[0])
 
     def tables(self, provenance: Mapping[str, Any], trace: str) -> dict[str, pd.DataFrame]:
-        """Tables by name; each has the trace's name as first column."""
-        found = {
+        """Return tables by name; each has the trace's name as first column."""
+        frames = {
             "trace_overview": overview.overview(self, provenance),
             "trace_operations": overview.operations(self),
             "trace_over_time": self.timeline.frame().assign(**overview.depths(self)),
@@ -94,4 +94,4 @@ class Counters:
             "trace_streams_over_time": self.streams_over_time.frame(),
             "trace_reuse": self.reuse.frame(),
         }
-        return {name: frame.assign(trace=trace) for name, frame in found.items()}
+        return {name: frame.assign(trace=trace) for name, frame in frames.items()}

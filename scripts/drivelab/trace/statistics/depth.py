@@ -1,4 +1,4 @@
-"""How many requests are in flight, exactly: depth(t) counts the requests with begin <= t < end."""
+"""Measure the exact depth: the number of requests with begin <= t < end."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from drivelab.trace.statistics.bins import whole_sum
 from drivelab.trace.statistics.intervals import Intervals
 
 MOST_PENDING = 1 << 22
-"""Ends that are waited for; beyond, mean depths stay exact and all others are given up."""
+"""Most pending ends. Beyond this limit, only mean depths are computed."""
 DEEPEST = 1 << 16
-"""Depths above are counted as this one in the time at each depth."""
+"""Larger depths count as this one in the time at each depth."""
 
 
 class Depth:
-    """Depth over time from the begins and ends of requests, given in steps."""
+    """Depth over time, from the begins and ends of requests in batches."""
 
     def __init__(self, intervals: Intervals) -> None:
         self._intervals = intervals
@@ -31,11 +31,11 @@ class Depth:
         self._largest = np.zeros(intervals.count, np.int64)
         self.counted = 0
         self.total_ns = 0
-        """Sum of the times that requests were in flight."""
+        """Sum of the in-flight times of all requests."""
         self.gave_up = False
 
     def add(self, begin_ns: Ints, end_ns: Ints, before_ns: int) -> None:
-        """Requests, of which none that comes later begins before `before_ns`."""
+        """Add requests; no later request begins before `before_ns`."""
         self.counted += begin_ns.size
         self.total_ns += whole_sum(end_ns - begin_ns)
         for times, sign in ((begin_ns, 1), (end_ns, -1)):
@@ -52,28 +52,31 @@ class Depth:
         self.gave_up = self._pending[0].size + self._pending[1].size > MOST_PENDING
 
     def finish(self, end_ns: int) -> None:
-        """Nothing comes any more; the trace ends at `end_ns`."""
+        """Finish after the last batch; the trace ends at `end_ns`."""
         if not self.gave_up:
             self._advance(*self._pending, end_ns)
 
     def mean(self) -> npt.NDArray[np.float64]:
-        """Mean depth in each interval, shape (count,); the last instant of the trace counts as long as it lasts."""
+        """Return the mean depth in each interval, shape (count,).
+
+        The last instant of the trace counts with its duration.
+        """
         before = np.concatenate([[0], np.cumsum(self._balance)[:-1]])
         area = before * float(self._intervals.width_ns) + self._partial
         edges = self._intervals.edges_ns()
-        # Of the last interval the part beyond the trace has nothing in flight.
+        # Nothing is in flight in the part of the last interval beyond the trace.
         return np.asarray(np.maximum(area, 0) / np.diff(edges), np.float64)
 
     def largest(self) -> Ints | None:
-        """Largest depth in each interval; None when it was given up."""
+        """Return the largest depth in each interval, or None after MOST_PENDING."""
         return None if self.gave_up else self._largest
 
     def time_ns(self) -> Ints | None:
-        """Time spent at each depth from 0 to DEEPEST; None when it was given up."""
+        """Return the time at each depth from 0 to DEEPEST, or None after MOST_PENDING."""
         return None if self.gave_up else self._time_ns
 
     def percentile(self, wanted: float) -> float:
-        """Depth that is not exceeded for `wanted` % of the time; NaN when unknown or where no time passed."""
+        """Return the depth not exceeded for `wanted` % of the time; NaN if unknown."""
         time_ns = self.time_ns()
         if time_ns is None or not time_ns.sum():
             return math.nan
@@ -81,7 +84,7 @@ class Depth:
         return float(np.searchsorted(passed, wanted / 100 * float(passed[-1]) - 0.5))
 
     def _advance(self, begins: Ints, ends: Ints, until_ns: int) -> None:
-        """Follow the depth from now until `until_ns` through all events before it."""
+        """Follow the depth through all events before `until_ns`."""
         times = np.concatenate([begins, ends])
         steps = np.concatenate([np.ones(begins.size, np.int64), np.full(ends.size, -1, np.int64)])
         order = np.argsort(times, kind="stable")

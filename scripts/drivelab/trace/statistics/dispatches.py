@@ -1,4 +1,4 @@
-"""Requests as they were dispatched: what the block layer merged counts once."""
+"""Count requests as dispatched: requests merged by the block layer count once."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _NONE = np.zeros(0, np.int64)
 
 
 class Dispatches:
-    """Joins the requests of a dispatch and hands them to a Depth.
+    """Join the requests of a dispatch and add them to a Depth.
 
-    All requests of a dispatch were queued before it, so it is whole once the trace has come past its time.
+    All requests of a dispatch are queued before it, so it is complete once the trace passes its time.
     """
 
     def __init__(self, depth: Depth) -> None:
         self.depth = depth
         self._waiting: tuple[Ints, Ints, Ints] = (_NONE, _NONE, _NONE)
         self.identified = 0
-        """Requests of which the dispatch is known by its number."""
+        """Requests with a known dispatch number."""
         self.merged = 0
-        """Of those, the ones that went out as a part of another."""
+        """Those of them dispatched as part of another."""
         self.left_out = 0
         """Requests without a dispatch or without a completion."""
 
@@ -36,7 +36,7 @@ class Dispatches:
         self._release(int(batch.queue_ns[-1]), everything=False)
 
     def finish(self, end_ns: int) -> None:
-        """Nothing comes any more; the trace ends at `end_ns`."""
+        """Finish after the last batch; the trace ends at `end_ns`."""
         self._release(end_ns, everything=True)
         self.depth.finish(end_ns)
 

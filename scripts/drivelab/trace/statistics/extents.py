@@ -1,4 +1,4 @@
-"""Ranges of whole numbers (blocks, words of blocks): their union, and their members piece by piece."""
+"""Ranges of whole numbers (blocks, words of blocks): union and members."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from drivelab.trace.statistics.batch import Ints
 from drivelab.trace.statistics.bins import whole_sum
 
 PIECE = 1 << 18
-"""Members held in memory at a time, however long the ranges are."""
+"""Most members in memory at a time, for ranges of any length."""
 
 
 def distinct(*parts: Ints) -> Ints:
-    """The values of all parts, each once, ascending; numpy.unique hashes, which is slow and large for so many."""
+    """Return the distinct values of all parts, ascending.
+
+    numpy.unique hashes, which takes too much time and memory for so many values.
+    """
     values = np.concatenate(parts)
     values.sort()
     new = np.ones(values.size, np.bool_)
@@ -23,7 +26,7 @@ def distinct(*parts: Ints) -> Ints:
 
 
 def union(first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Disjoint ranges in ascending order with the same members; ends are inclusive."""
+    """Return disjoint ascending ranges with the same members; ends are inclusive."""
     if not first.size:
         return first, last
     order = np.argsort(first)
@@ -34,12 +37,15 @@ def union(first: Ints, last: Ints) -> tuple[Ints, Ints]:
 
 
 def size(first: Ints, last: Ints) -> int:
-    """Members of all ranges, those of overlapping ones as often as they come; exact beyond 64 bits."""
+    """Return the total length of all ranges, overlaps counted repeatedly.
+
+    Exact beyond 64 bits.
+    """
     return whole_sum(last - first) + int(first.size)
 
 
 def members(first: Ints, last: Ints, piece: int = PIECE) -> Iterator[tuple[Ints, Ints]]:
-    """Pieces of (number of the range, member), range by range and ascending within each."""
+    """Yield pieces of (range number, member), ascending within each range."""
     after: Ints = np.cumsum(last - first + 1)
     total = int(after[-1]) if after.size else 0
     for low in range(0, total, piece):

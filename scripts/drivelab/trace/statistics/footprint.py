@@ -1,4 +1,4 @@
-"""Which blocks reads and writes touched: exact, by a bitmap over the touched parts of the device."""
+"""Track touched blocks exactly, in a bitmap over touched parts of the device."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from drivelab.trace.statistics.batch import READ, WRITE, Batch, Ints
 
 BLOCK_SHIFT = 12
 WORD_SHIFT = 6
-"""A word of the bitmap stands for 64 blocks: 256 KiB."""
+"""A word of the bitmap covers 64 blocks: 256 KiB."""
 MOST_WORDS = 1 << 22
-"""Touched words, wherever on the device they lie: 1 TiB in 4 KiB blocks; four arrays of 32 MiB."""
+"""Most touched words, anywhere on the device: 1 TiB in 4 KiB blocks; four arrays of 32 MiB."""
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 Words = npt.NDArray[np.uint64]
 
 
 class TouchedWords:
-    """Numbers of the words that a trace touches, gathered batch by batch.
+    """Numbers of the words that a trace touches, collected batch by batch.
 
-    Blocks are of 4 KiB unless that takes more than MOST_WORDS words: then they are of the least power of two that
-    takes no more, whatever the order of the requests.
+    Blocks have 4 KiB. If that takes more than MOST_WORDS words, blocks have the smallest sufficient power of two. The
+    order of the requests does not matter.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class TouchedWords:
             self._merge()
 
     def words(self) -> Ints:
-        """In ascending order; only now `block_shift` is final."""
+        """Return the word numbers, ascending; this makes `block_shift` final."""
         self._merge()
         return self._known
 
@@ -59,7 +59,7 @@ class TouchedWords:
 
     def _coarsen(self) -> None:
         self.block_shift += 1
-        self._known = extents.distinct(self._known >> 1, *(one >> 1 for one in self._new))
+        self._known = extents.distinct(self._known >> 1, *(words >> 1 for words in self._new))
         self._new = []
 
 
@@ -71,11 +71,11 @@ class Touched:
     read_blocks: int = 0
     write_blocks: int = 0
     interval_blocks: int = 0
-    """In the interval that goes on since `Footprint.begin_interval`."""
+    """In the interval since `Footprint.begin_interval`."""
 
 
 class Footprint:
-    """The blocks that were read and written so far, and in the current interval."""
+    """The blocks read and written so far, and in the current interval."""
 
     def __init__(self, touched: TouchedWords) -> None:
         self._words = touched.words()
@@ -87,16 +87,16 @@ class Footprint:
         self._interval.fill(0)
 
     def add(self, batch: Batch, rows: slice) -> Touched:
-        """Count what some rows of a batch touch."""
-        found = Touched()
+        """Add rows of a batch; return the newly touched blocks."""
+        touched = Touched()
         for direction in (READ, WRITE):
             moved = batch.transfers[rows] & (batch.operation[rows] == direction)
             first = batch.offset_bytes[rows][moved] >> self.block_shift
             last = (batch.end_bytes[rows][moved] - 1) >> self.block_shift
-            self._mark(*extents.union(first, last), direction, found)
-        return found
+            self._mark(*extents.union(first, last), direction, touched)
+        return touched
 
-    def _mark(self, first: Ints, last: Ints, direction: int, found: Touched) -> None:
+    def _mark(self, first: Ints, last: Ints, direction: int, touched: Touched) -> None:
         for ranges, words in extents.members(first >> WORD_SHIFT, last >> WORD_SHIFT):
             low, high = first[ranges], last[ranges]
             bits = np.where(words == low >> WORD_SHIFT, _ALL << (low & 63).astype(np.uint64), _ALL)
@@ -104,13 +104,13 @@ class Footprint:
             begins = np.flatnonzero(np.concatenate([[True], words[1:] != words[:-1]]))
             bits = np.bitwise_or.reduceat(bits, begins)
             at = np.searchsorted(self._words, words[begins])
-            mine, other = self._done[direction][at], self._done[READ + WRITE - direction][at]
-            found.blocks += _count(bits & ~(mine | other))
-            new = _count(bits & ~mine)
-            found.read_blocks += new if direction == READ else 0
-            found.write_blocks += new if direction == WRITE else 0
-            found.interval_blocks += _count(bits & ~self._interval[at])
-            self._done[direction][at] = mine | bits
+            marked, other = self._done[direction][at], self._done[READ + WRITE - direction][at]
+            touched.blocks += _count(bits & ~(marked | other))
+            new = _count(bits & ~marked)
+            touched.read_blocks += new if direction == READ else 0
+            touched.write_blocks += new if direction == WRITE else 0
+            touched.interval_blocks += _count(bits & ~self._interval[at])
+            self._done[direction][at] = marked | bits
             self._interval[at] |= bits
 
 

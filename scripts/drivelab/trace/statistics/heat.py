@@ -1,4 +1,4 @@
-"""Where on the device reads and writes begin, over time."""
+"""Count reads and writes by time and start address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALIGNMENT_BYTES = 4096
 
 
 class Heat:
-    """Counts in cells of time and address: a request counts where it begins, with all its bytes."""
+    """Counts in cells of time and address; a request counts fully at its start."""
 
     def __init__(self, intervals: Intervals, low_bytes: int, high_bytes: int) -> None:
         self._intervals = intervals
@@ -21,8 +21,8 @@ class Heat:
         span = max(high_bytes - self._low_bytes, 1)
         self._band_bytes = -(-span // (BANDS * _ALIGNMENT_BYTES)) * _ALIGNMENT_BYTES
         cells = intervals.count * BANDS
-        self._requests = {one: np.zeros(cells, np.int64) for one in (READ, WRITE)}
-        self._bytes = {one: np.zeros(cells) for one in (READ, WRITE)}
+        self._requests = {direction: np.zeros(cells, np.int64) for direction in (READ, WRITE)}
+        self._bytes = {direction: np.zeros(cells) for direction in (READ, WRITE)}
 
     def add(self, batch: Batch) -> None:
         for direction in (READ, WRITE):
@@ -33,7 +33,7 @@ class Heat:
             self._bytes[direction] += np.bincount(cell, batch.length_bytes[chosen], self._bytes[direction].size)
 
     def frame(self) -> pd.DataFrame:
-        """One row for each cell that is not empty; edges are those of the cell."""
+        """Return a row for each non-empty cell, with the cell's edges."""
         used = np.flatnonzero(self._requests[READ] + self._requests[WRITE])
         number, band = used // BANDS, used % BANDS
         edges_s = self._intervals.edges_ns() / 1e9

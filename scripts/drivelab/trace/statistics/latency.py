@@ -1,4 +1,4 @@
-"""Times between the events of a request, by operation: Q2C, Q2D and D2C as btt of blktrace names them."""
+"""Measure times between events of a request: Q2C, Q2D and D2C as in btt."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PHASES = ("Q2C", "Q2D", "D2C")
 
 
 class Latency:
-    """Histograms by operation and phase; requests without the one or the other event are left out."""
+    """Histograms by operation and phase, without requests that lack an event."""
 
     def __init__(self) -> None:
-        self.histograms = {(one, phase): LogHistogram() for one in OPERATIONS for phase in PHASES}
+        self.histograms = {(name, phase): LogHistogram() for name in OPERATIONS for phase in PHASES}
 
     def add(self, batch: Batch) -> None:
         times = {"Q": batch.queue_ns, "D": batch.dispatch_ns, "C": batch.complete_ns}
@@ -28,10 +28,10 @@ class Latency:
                 self.histograms[operation, phase].add((end - begin)[chosen])
 
     def frame(self) -> pd.DataFrame:
-        """One row for each bin that holds something."""
+        """Return a row for each non-empty bin."""
         rows = [
-            (operation, phase, *one)
+            (operation, phase, *filled_bin)
             for (operation, phase), histogram in self.histograms.items()
-            for one in histogram.bins()
+            for filled_bin in histogram.bins()
         ]
         return pd.DataFrame(rows, columns=["operation", "phase", "low_ns", "high_ns", "requests"])

@@ -1,4 +1,4 @@
-"""How often each operation came with each length, sequential or not: the size mix and the I/O streams."""
+"""Count requests by operation, length and sequentiality, for sizes and streams."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _TAG_BITS = 4
 class LengthCounts:
     """Requests by operation, length and sequentiality.
 
-    Lengths are exact unless there are more than MOST kinds: then they are rounded up to multiples of `step_bytes`,
-    the least power of two that leaves no more, whatever the order of the requests.
+    Lengths are exact for up to MOST kinds. Beyond, they are rounded up to multiples of `step_bytes`, the smallest
+    sufficient power of two. The order of the requests does not matter.
     """
 
     def __init__(self) -> None:
@@ -34,11 +34,14 @@ class LengthCounts:
             self._merge(self._coarse(keys >> _TAG_BITS) << _TAG_BITS | keys & 15, counts)
 
     def keys(self, batch: Batch, sequential: Flags) -> Ints:
-        """One number for each kind of request; changes with `step_bytes`."""
+        """Return a number for each request's kind; changes with `step_bytes`."""
         return self._coarse(batch.length_bytes) << _TAG_BITS | batch.operation << 1 | sequential
 
     def frame(self) -> pd.DataFrame:
-        """Columns key, operation, length_bytes, sequential, requests; one row for each kind, shortest first."""
+        """Return a row for each kind, shortest first.
+
+        The columns are key, operation, length_bytes, sequential and requests.
+        """
         return pd.DataFrame(
             {
                 "key": self._keys,

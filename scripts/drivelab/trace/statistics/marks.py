@@ -1,4 +1,4 @@
-"""What a reader of a trace's numbers must know of how the trace came about."""
+"""Mark what a reader must know about a trace's origin."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ MARKS = ("lossy", "incomplete", "derived", "imported", "virtual")
 
 
 def lost(provenance: Mapping[str, Any]) -> int:
-    """Events that the tracer lost."""
+    """Return the number of events that the tracer lost."""
     return sum(dict(provenance.get("lost") or {}).values())
 
 
 def resolution_ns(provenance: Mapping[str, Any]) -> int:
-    """What the times of the trace are multiples of."""
+    """Return the resolution of the trace's times in ns."""
     return int(provenance.get("time_resolution_ns") or 1)
 
 
 def notes(provenance: Mapping[str, Any]) -> dict[str, str]:
-    """Each mark of MARKS that a trace carries, with what it stands for in a few words."""
-    found: dict[str, str] = {}
+    """Return a trace's marks (of MARKS), each with a short explanation."""
+    marks: dict[str, str] = {}
     if lost(provenance):
-        found["lossy"] = f"{lost(provenance):,} events were lost ({_counts(provenance['lost'])})"
+        marks["lossy"] = f"{lost(provenance):,} events were lost ({_counts(provenance['lost'])})"
     left_out = int(provenance.get("malformed") or 0)
     if left_out:
-        found["incomplete"] = f"{left_out:,} malformed lines of the source were left out"
+        marks["incomplete"] = f"{left_out:,} malformed lines of the source were skipped"
     if provenance.get("unmatched"):
-        reason = f"events without a partner: {_counts(provenance['unmatched'])}"
-        found["incomplete"] = "; ".join(filter(None, [found.get("incomplete"), reason]))
+        reason = f"unmatched events: {_counts(provenance['unmatched'])}"
+        marks["incomplete"] = "; ".join(filter(None, [marks.get("incomplete"), reason]))
     if provenance.get("derived"):
-        found["derived"] = "derived by: " + ", ".join(_step(one) for one in provenance["derived"])
+        marks["derived"] = "derived by: " + ", ".join(_step(step) for step in provenance["derived"])
     if provenance.get("format_imported"):
-        found["imported"] = f"imported from {provenance.get('source', 'a file')} ({provenance['format_imported']})"
+        marks["imported"] = f"imported from {provenance.get('source', 'a file')} ({provenance['format_imported']})"
     if provenance.get("virtual"):
-        found["virtual"] = "captured on a virtual drive: its latencies are those of a model"
-    return found
+        marks["virtual"] = "captured on a virtual drive: a model computed the latencies"
+    return marks
 
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {count:,}" for kind, count in counts.items())
 
 
-def _step(one: Any) -> str:
-    return str(one.get("step", one)) if isinstance(one, Mapping) else str(one)
+def _step(step: Any) -> str:
+    return str(step.get("step", step)) if isinstance(step, Mapping) else str(step)

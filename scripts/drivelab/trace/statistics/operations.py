@@ -1,4 +1,4 @@
-"""Numbers of each operation: flags, errors, splits, requeues, and events that the trace does not have."""
+"""Count flags, errors, splits, requeues and missing events by operation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COLUMNS = (*FLAGS, "errors", "split", "requeued", "without_dispatch", "without_c
 
 
 class Operations:
-    """Follows a trace batch by batch."""
+    """Counts by operation, batch by batch."""
 
     def __init__(self) -> None:
         self.counts: dict[str, Ints] = {name: np.zeros(len(OPERATIONS), np.int64) for name in COLUMNS}
@@ -20,7 +20,7 @@ class Operations:
 
     def add(self, batch: Batch) -> None:
         error = batch.ints("error")
-        found: dict[str, Flags] = {
+        selections: dict[str, Flags] = {
             **{name: batch.flag(name) for name in FLAGS},
             "errors": error != 0,
             "split": batch.ints("pieces") > 1,
@@ -28,7 +28,7 @@ class Operations:
             "without_dispatch": batch.dispatch_ns == UNKNOWN,
             "without_completion": batch.complete_ns == UNKNOWN,
         }
-        for name, chosen in found.items():
+        for name, chosen in selections.items():
             self.counts[name] += np.bincount(batch.operation[chosen], minlength=len(OPERATIONS))
         self.backwards += batch.backwards
         for code, count in zip(*np.unique(error[error != 0], return_counts=True), strict=True):

@@ -1,7 +1,7 @@
-"""What follows an access to a block, how long after, and how unevenly accesses spread over the blocks.
+"""Measure block reuse: kind, time distance and concentration of accesses.
 
-As in Li et al., "An In-Depth Analysis of Cloud Block Storage Workloads in Large-Scale Production", IISWC 2020: pairs
-of consecutive accesses to the same block of 4 KiB.
+Pairs of consecutive accesses to the same 4 KiB block count, as in Li et al., "An In-Depth Analysis of Cloud Block
+Storage Workloads in Large-Scale Production", IISWC 2020.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from drivelab.trace.statistics.footprint import BLOCK_SHIFT
 from drivelab.trace.statistics.sample import Sample, touches
 
 KINDS = ("read after read", "write after read", "read after write", "write after write")
-"""By 2 * (the earlier is a write) + (the later is a write)."""
+"""Index: 2 * (earlier access is a write) + (later access is a write)."""
 _PLACES = 18
 assert 1 << _PLACES == PIECE
 
 
 class Reuse:
-    """Follows the blocks of a sample through the trace."""
+    """Accesses to the blocks of a sample, followed through the trace."""
 
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
@@ -44,7 +44,7 @@ class Reuse:
                 self._follow(blocks, times[requests], writes[requests])
 
     def _follow(self, blocks: Ints, times: Ints, writes: Flags) -> None:
-        """Accesses in the order of the trace."""
+        """Add accesses in trace order."""
         order = _stable_order(blocks)
         blocks, times, writes = blocks[order], times[order], writes[order]
         begins = np.flatnonzero(np.concatenate([[True], blocks[1:] != blocks[:-1]]))
@@ -64,24 +64,22 @@ class Reuse:
         self._accesses[False][at] += (ends - begins + 1).astype(np.uint32) - written
 
     def frame(self) -> pd.DataFrame:
-        """One row for each kind of pair, for the table `trace_reuse` without its column `trace`."""
+        """Return table `trace_reuse` without column `trace`: a row per kind of pair."""
         scale = 1 << self._sample.level
-        pairs = sum(one.n for one in self.distances)
+        pairs = sum(histogram.n for histogram in self.distances)
         names = ("p10_s", "p50_s", "p90_s", "p99_s")
         rows = []
-        for kind, one in zip(KINDS, self.distances, strict=True):
-            values = (value / 1e9 for value in one.percentiles(10, 50, 90, 99))
-            share_pct = 100 * one.n / pairs if pairs else math.nan
-            rows.append(
-                {"kind": kind, "pairs": one.n * scale, "share_pct": share_pct, **dict(zip(names, values, strict=True))}
-            )
+        for kind, histogram in zip(KINDS, self.distances, strict=True):
+            values = (value / 1e9 for value in histogram.percentiles(10, 50, 90, 99))
+            share_pct, count = 100 * histogram.n / pairs if pairs else math.nan, histogram.n * scale
+            rows.append({"kind": kind, "pairs": count, "share_pct": share_pct, **dict(zip(names, values, strict=True))})
         sampled = {"block_bytes": 1 << BLOCK_SHIFT, "followed_share_pct": 100 * self._sample.share}
         return pd.DataFrame(rows).assign(**sampled)
 
     def top_share_pct(self, top_pct: float, which: str = "all") -> float:
-        """Share of the accesses that go to the `top_pct` % most accessed of the blocks that have any; NaN for none.
+        """Return the share of accesses to the `top_pct` % most accessed blocks.
 
-        `which` is `all`, `read` or `write`.
+        Only blocks with accesses count; NaN without any. `which` is `all`, `read` or `write`.
         """
         parts = {"read": [False], "write": [True]}.get(which, [False, True])
         counts: Ints = np.zeros(self._blocks.size, np.int64)
@@ -94,7 +92,10 @@ class Reuse:
 
 
 def _stable_order(keys: Ints) -> Ints:
-    """Stable order of at most PIECE keys of at least 0; keys and places fit one number on all but absurd devices."""
+    """Return the stable order of at most PIECE non-negative keys.
+
+    Key and place fit into one number on any realistic device.
+    """
     if int(keys.max()) >> (62 - _PLACES):
         return np.argsort(keys, kind="stable")
     packed: Ints = keys << _PLACES | np.arange(keys.size)

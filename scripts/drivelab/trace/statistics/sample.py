@@ -1,8 +1,8 @@
-"""Which blocks are followed one by one: all of them, or one of each group of neighbours when they are too many.
+"""Choose the blocks to follow: all, or one of each group of neighbours.
 
-Sampling by place keeps every access to a followed block, so that reuse and its distances stay true, as SHARDS does
-(Waldspurger et al., FAST 2015). One block of each aligned group of 2**k is drawn by a hash, so the sample is spread
-evenly, and the sample of a larger k is part of that of a smaller one.
+Spatial sampling keeps every access to a followed block, so reuse and distances stay correct, as in SHARDS (Waldspurger
+et al., FAST 2015). A hash draws one block of each aligned group of 2**k, so the sample is spread evenly. The sample of
+a larger k is a subset of that of a smaller k.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from drivelab.trace.statistics.batch import Batch, Flags, Ints
 from drivelab.trace.statistics.footprint import BLOCK_SHIFT
 
 MOST_BLOCKS = 1 << 21
-"""Blocks followed at most: 8 GiB of 4 KiB blocks, in about 50 MB."""
+"""Most followed blocks: 8 GiB of 4 KiB blocks, in about 50 MB."""
 TOUCHES_PER_REQUEST = 3
 LEAST_TOUCHES = 1 << 24
-"""Accesses to groups that are looked at, at most: so many in all, or TOUCHES_PER_REQUEST for long traces."""
+"""Limit of examined accesses to groups: this many, or TOUCHES_PER_REQUEST in long traces."""
 
 
 class Sample:
-    """The blocks of 4 KiB that are followed, gathered batch by batch from `requests` requests in all.
+    """The followed 4 KiB blocks, collected batch by batch from `requests` requests.
 
-    `level` is k, the least that keeps both limits, whatever the order of the requests: one block of 2**k is followed.
+    `level` is k, the smallest that meets both limits: one block of 2**k is followed. The order of the requests does not
+    matter.
     """
 
     block_bytes = 1 << BLOCK_SHIFT
@@ -40,7 +41,7 @@ class Sample:
 
     @property
     def share(self) -> float:
-        """Of all blocks."""
+        """Followed share of all blocks."""
         return 0.5**self.level
 
     def add(self, batch: Batch) -> None:
@@ -58,12 +59,12 @@ class Sample:
                 self._merge()
 
     def blocks(self) -> Ints:
-        """Numbers of the followed blocks that were touched, ascending; only now `level` is final."""
+        """Return the followed and touched blocks, ascending; makes `level` final."""
         self._merge()
         return self._known
 
     def _work(self) -> int:
-        """Groups that the requests so far reach into, at most."""
+        """Return an upper bound of the groups that the requests so far touch."""
         return self._touches if not self.level else self._requests + (self._touches >> self.level)
 
     def _merge(self) -> None:
@@ -79,13 +80,13 @@ class Sample:
 
 
 def _blocks(batch: Batch) -> tuple[Ints, Ints]:
-    """First and last block of each read or write of some length."""
+    """Return first and last block of each read or write of non-zero length."""
     moved = batch.transfers
     return batch.offset_bytes[moved] >> BLOCK_SHIFT, (batch.end_bytes[moved] - 1) >> BLOCK_SHIFT
 
 
 def touches(first: Ints, last: Ints, level: int) -> Iterator[tuple[Ints, Ints]]:
-    """Pieces of (number of the range of blocks, followed block that it touches), range by range."""
+    """Yield pieces of (range number, followed block in the range), range by range."""
     for ranges, groups in extents.members(first >> level, last >> level):
         if level:
             blocks = _descend(groups, level)
@@ -96,19 +97,19 @@ def touches(first: Ints, last: Ints, level: int) -> Iterator[tuple[Ints, Ints]]:
 
 
 def _descend(groups: Ints, level: int) -> Ints:
-    """The followed block of each group of 2**level."""
+    """Return the followed block of each group of 2**level."""
     for step in range(level, 0, -1):
         groups = groups * 2 + _bit(groups, step)
     return groups
 
 
 def _drawn(blocks: Ints, step: int) -> Flags:
-    """Whether blocks followed at the level before `step` are followed there too."""
+    """Return whether blocks followed at the previous level are followed at `step`."""
     return np.asarray((blocks >> (step - 1) & 1) == _bit(blocks >> step, step), np.bool_)
 
 
 def _bit(groups: Ints, step: int) -> Ints:
-    """Which half of a group is followed, 0 or 1, by the finaliser of MurmurHash3 (Appleby)."""
+    """Return the followed half of each group, 0 or 1 (MurmurHash3 finaliser)."""
     mixed = groups.astype(np.uint64) + np.uint64(step * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)
     mixed = (mixed ^ (mixed >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     mixed = (mixed ^ (mixed >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)

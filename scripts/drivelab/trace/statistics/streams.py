@@ -1,4 +1,7 @@
-"""I/O streams after SNIA's Real World Storage Workload PTS: reads or writes of one size, random or sequential."""
+"""Count I/O streams after SNIA's Real World Storage Workload PTS.
+
+A stream is all reads or writes of one size, random or sequential.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,17 @@ from drivelab.trace.statistics.lengths import LengthCounts
 from drivelab.units import format_size
 
 SHOWN = 9
-"""The most frequent streams that an I/O stream map tells apart."""
+"""Number of most frequent streams shown separately in an I/O stream map."""
 MAIN_SHARE_PCT = 80.0
-"""The main streams of a trace cover so much of its reads and writes."""
+"""Share of the reads and writes that a trace's main streams cover."""
 
 
 def streams(lengths: LengthCounts) -> pd.DataFrame:
-    """Streams by falling count: key, rank, stream, operation, length_bytes, sequential, requests, bytes, shares.
+    """Return the streams by descending count.
 
-    `main` is true for the fewest streams that together cover MAIN_SHARE_PCT of the reads and writes. Zero-length
-    requests and other operations are no streams.
+    Columns: key, rank, stream, operation, length_bytes, sequential, requests, bytes, shares. `main` is true for the
+    fewest streams that together cover MAIN_SHARE_PCT of the reads and writes. Zero-length requests and other operations
+    belong to no stream.
     """
     frame = lengths.frame()
     frame = frame[frame["operation"].isin(["read", "write"]) & (frame["length_bytes"] > 0)]
@@ -32,7 +36,7 @@ def streams(lengths: LengthCounts) -> pd.DataFrame:
     columns = ("sequential", "length_bytes", "operation")
     return frame.assign(
         rank=np.arange(1, len(frame) + 1),
-        stream=np.array([_name(*row) for row in zip(*(frame[one] for one in columns), strict=True)], object),
+        stream=np.array([_name(*row) for row in zip(*(frame[name] for name in columns), strict=True)], object),
         bytes=bytes_,
         share_pct=100 * frame["requests"] / total,
         cumulative_pct=reached,
@@ -43,17 +47,17 @@ def streams(lengths: LengthCounts) -> pd.DataFrame:
 
 
 def _name(sequential: bool, length_bytes: int, operation: str) -> str:
-    """As SNIA writes it: `RND 4KiB W`."""
+    """Return SNIA's notation, such as `RND 4KiB W`."""
     return f"{'SEQ' if sequential else 'RND'} {format_size(length_bytes)} {operation[0].upper()}"
 
 
 class StreamsOverTime:
-    """Requests of the SHOWN most frequent streams, and of all others together, in each interval."""
+    """Requests of the SHOWN most frequent streams and all others, by interval."""
 
-    def __init__(self, found: pd.DataFrame, lengths: LengthCounts, intervals: Intervals) -> None:
+    def __init__(self, ranked: pd.DataFrame, lengths: LengthCounts, intervals: Intervals) -> None:
         self._lengths, self._intervals = lengths, intervals
-        self._names = [*found["stream"][:SHOWN], "others"] if len(found) > SHOWN else list(found["stream"])
-        keys = found["key"].to_numpy(np.int64)[:SHOWN]
+        self._names = [*ranked["stream"][:SHOWN], "others"] if len(ranked) > SHOWN else list(ranked["stream"])
+        keys = ranked["key"].to_numpy(np.int64)[:SHOWN]
         self._order = np.argsort(keys)
         self._keys = keys[self._order]
         self._counts = np.zeros((intervals.count, SHOWN + 1), np.int64)
@@ -69,7 +73,7 @@ class StreamsOverTime:
         self._counts += np.bincount(cell, minlength=self._counts.size).reshape(self._counts.shape)
 
     def frame(self) -> pd.DataFrame:
-        """One row for each interval and stream that has requests in it; rank SHOWN + 1 is `others`."""
+        """Return a row for each interval and active stream; rank SHOWN + 1 is `others`."""
         number, rank = np.nonzero(self._counts)
         edges_s = self._intervals.edges_ns() / 1e9
         return pd.DataFrame(
@@ -77,7 +81,7 @@ class StreamsOverTime:
                 "begin_s": edges_s[number],
                 "end_s": edges_s[number + 1],
                 "rank": rank + 1,
-                "stream": np.array([self._names[one] for one in rank], object),
+                "stream": np.array([self._names[place] for place in rank], object),
                 "requests": self._counts[number, rank],
             }
         )

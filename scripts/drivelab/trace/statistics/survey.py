@@ -1,4 +1,4 @@
-"""The first pass over a trace: what the second must know before it can count with bounded memory."""
+"""Survey a trace in the first pass, so that the second pass can bound its memory."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ COLUMNS = ("queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes"
 
 @dataclass
 class Survey:
-    """Of a whole trace. Arrays have one value for each of OPERATIONS."""
+    """Totals of a whole trace. Arrays have one value for each of OPERATIONS."""
 
     words: TouchedWords
     sample: Sample
     lengths: LengthCounts = field(default_factory=LengthCounts)
     requests: int = 0
     first_ns: int = 0
-    """Queueing of the first request."""
+    """Time of the first queueing."""
     last_ns: int = 0
-    """Last queueing or completion."""
+    """Time of the last queueing or completion."""
     last_queue_ns: int = 0
     completed: int = 0
     low_bytes: int = 0
@@ -48,48 +48,48 @@ class Survey:
 
 
 def survey(batches: Iterable[pa.RecordBatch], rows: int) -> Survey:
-    """Survey of batches with COLUMNS of a trace of `rows` requests.
+    """Survey batches with COLUMNS of a trace of `rows` requests.
 
-    Raises UserError for impossible extents and for requests that are not in the order of `queue_ns`.
+    Raises UserError for impossible extents and for requests out of `queue_ns` order.
     """
-    found, sequence = Survey(TouchedWords(), Sample(rows)), Sequence()
-    for one in batches:
-        if one.num_rows:
-            batch = Batch(one)
-            _times(found, batch)
-            _counts(found, batch, sequence)
-            found.words.add(batch)
-            found.sample.add(batch)
-    return found
+    totals, sequence = Survey(TouchedWords(), Sample(rows)), Sequence()
+    for requests in batches:
+        if requests.num_rows:
+            batch = Batch(requests)
+            _times(totals, batch)
+            _counts(totals, batch, sequence)
+            totals.words.add(batch)
+            totals.sample.add(batch)
+    return totals
 
 
-def _times(found: Survey, batch: Batch) -> None:
+def _times(totals: Survey, batch: Batch) -> None:
     queue_ns = batch.queue_ns
-    if (found.requests and queue_ns[0] < found.last_queue_ns) or (np.diff(queue_ns) < 0).any():
-        raise UserError("its requests are not in the order in which they were queued; decode or import the trace anew")
-    if not found.requests:
-        found.first_ns = found.last_ns = int(queue_ns[0])
-    found.last_queue_ns = int(queue_ns[-1])
-    found.last_ns = max(found.last_ns, found.last_queue_ns, int(batch.complete_ns.max()))
-    found.completed += int((batch.complete_ns != UNKNOWN).sum())
+    if (totals.requests and queue_ns[0] < totals.last_queue_ns) or (np.diff(queue_ns) < 0).any():
+        raise UserError("its requests are not in the order in which they were queued; decode or import the trace again")
+    if not totals.requests:
+        totals.first_ns = totals.last_ns = int(queue_ns[0])
+    totals.last_queue_ns = int(queue_ns[-1])
+    totals.last_ns = max(totals.last_ns, totals.last_queue_ns, int(batch.complete_ns.max()))
+    totals.completed += int((batch.complete_ns != UNKNOWN).sum())
 
 
-def _counts(found: Survey, batch: Batch, sequence: Sequence) -> None:
+def _counts(totals: Survey, batch: Batch, sequence: Sequence) -> None:
     multi, strict = sequence.sequential(batch)
-    found.lengths.add(batch, multi)
+    totals.lengths.add(batch, multi)
     length, count = batch.length_bytes, len(OPERATIONS)
-    found.requests += batch.rows
+    totals.requests += batch.rows
     for operation in range(count):
         chosen = batch.operation == operation
-        found.operations[operation] += chosen.sum()
-        found.bytes[operation] += length[chosen].sum()
+        totals.operations[operation] += chosen.sum()
+        totals.bytes[operation] += length[chosen].sum()
     for operation in (READ, WRITE):
         chosen = multi & (batch.operation == operation)
-        found.sequential[operation] += chosen.sum()
-        found.sequential_bytes[operation] += length[chosen].sum()
-        found.strict[operation] += (strict & (batch.operation == operation)).sum()
+        totals.sequential[operation] += chosen.sum()
+        totals.sequential_bytes[operation] += length[chosen].sum()
+        totals.strict[operation] += (strict & (batch.operation == operation)).sum()
     moved = batch.transfers
     if moved.any():
         low, high = int(batch.offset_bytes[moved].min()), int(batch.end_bytes[moved].max())
-        found.low_bytes = min(found.low_bytes, low) if found.high_bytes else low
-        found.high_bytes = max(found.high_bytes, high)
+        totals.low_bytes = min(totals.low_bytes, low) if totals.high_bytes else low
+        totals.high_bytes = max(totals.high_bytes, high)

@@ -1,4 +1,4 @@
-"""Requests, bytes, footprint and working set in each interval."""
+"""Count requests, bytes, footprint and working set in each interval."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from drivelab.trace.statistics.intervals import Intervals
 COUNTS = ("reads", "writes", "flushes", "discards", "write_zeroes")
 """Columns for the counts of OPERATIONS."""
 _LEAST_SPAN_NS = 1000
-"""A shorter trace has no rate."""
+"""Shorter traces have no rate."""
 
 
 class Timeline:
-    """Follows a trace batch by batch."""
+    """Counts over time, batch by batch."""
 
     def __init__(self, intervals: Intervals, footprint: Footprint) -> None:
         self._intervals, self._footprint = intervals, footprint
@@ -40,18 +40,18 @@ class Timeline:
             if current != self._current:
                 self._footprint.begin_interval()
                 self._current = current
-            found = self._footprint.add(batch, slice(begin, end))
-            self._new[current] += found.blocks
-            self._working[current] += found.interval_blocks
-            self.read_blocks += found.read_blocks
-            self.write_blocks += found.write_blocks
+            touched = self._footprint.add(batch, slice(begin, end))
+            self._new[current] += touched.blocks
+            self._working[current] += touched.interval_blocks
+            self.read_blocks += touched.read_blocks
+            self.write_blocks += touched.write_blocks
 
     @property
     def footprint_bytes(self) -> int:
         return int(self._new.sum()) * self._block_bytes
 
     def frame(self) -> pd.DataFrame:
-        """One row for each interval; times from the first request on."""
+        """Return a row for each interval; times start at the first request."""
         edges_s = self._intervals.edges_ns() / 1e9
         requests = self._requests.sum(axis=1)
         lengths = self._bytes.astype(np.int64)

@@ -1,1 +1,1 @@
-"""What the formats share: reading files, parsing columns, tables of requests, order, import and export."""
+"""Shared code of the formats: files, columns, requests, order, import, export."""

@@ -1,4 +1,4 @@
-"""Lines of separated columns, parsed by Arrow without any guess: whole numbers, names, exact decimals."""
+"""Parse separated columns with Arrow: whole numbers, names, exact decimals."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _WRONG_VALUE = re.compile(r"In CSV column #(\d+): .*?(?:invalid value '(.*)'|(in
 
 
 class Kind(Enum):
-    """What a column holds."""
+    """Kind of a column's values."""
 
     WHOLE = auto()
     """A whole number from 0 to 2^63 - 1, as int64."""
     NAME = auto()
-    """A name of few different ones, as a dictionary array; space around it is no part of it."""
+    """A name with few distinct values, as a dictionary array, without surrounding spaces."""
     SECONDS = auto()
-    """Seconds with up to nine decimals, not negative, as whole ns."""
+    """Non-negative seconds with up to nine decimals, as whole ns."""
     SECONDS_OR_BLANK = auto()
-    """As SECONDS; blank is -1."""
+    """As SECONDS, but blank is -1."""
 
 
 _TYPES = {Kind.WHOLE: pa.int64(), Kind.NAME: _NAMES}
@@ -43,34 +43,34 @@ _TYPES = {Kind.WHOLE: pa.int64(), Kind.NAME: _NAMES}
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns of a line by the names that the format's documentation gives them."""
+    """Columns of a line, named as in the format's documentation."""
 
     columns: dict[str, Kind]
     delimiter: str = ","
     more: bool = False
-    """Further columns may follow; they are not read."""
+    """Whether further columns may follow; they are ignored."""
 
     def parse(self, block: Block) -> Fields:
-        """Columns of a block's lines; raises MalformedError when a line is not of this layout."""
+        """Parse a block's lines; raise MalformedError if a line has another layout."""
         types = {name: _TYPES.get(kind, pa.string()) for name, kind in self.columns.items()}
         try:
             batch = self._parsed(block.data, types)
         except pa.ArrowInvalid as error:
             row = _ROW.search(str(error))
             raise MalformedError(self._reason(str(error)), int(row[1]) - 1 if row else None) from None
-        # One letter is found much faster than two of which the first is frequent.
+        # Finding one letter is much faster than finding two with a frequent first one.
         if (b"x" in block.data and b"0x" in block.data) or (b"X" in block.data and b"0X" in block.data):
             self._refuse_hexadecimal(block.data)
         line = line_numbers(block, batch.num_rows)
         return Fields(line, {name: _CONVERT[kind](batch[name], name) for name, kind in self.columns.items()})
 
     def header(self, line: bytes) -> str | None:
-        """Kind of a line that names the columns; for Lines.comment."""
+        """Return the kind of a line with the column names; for Lines.comment."""
         names = self.delimiter.join(self.columns)
         return "header lines" if line.decode(errors="replace").lower() == names.lower() else None
 
     def _without_further(self, data: bytes) -> bytes:
-        """Lines without the columns that are not read."""
+        """Return the lines without the ignored columns."""
         wanted, separator = len(self.columns), re.escape(self.delimiter.encode())
         other = b"[^%b\n]*" % separator
         return re.sub(b"(?m)^((?:%b%b){%d}%b)%b.*$" % (other, separator, wanted - 1, other, separator), rb"\1", data)
@@ -104,7 +104,7 @@ class Layout:
         return table.combine_chunks().to_batches()[0]
 
     def _refuse_hexadecimal(self, data: bytes) -> None:
-        """Arrow reads 0x10 as 16; here a number is decimal."""
+        """Refuse hexadecimal numbers: Arrow reads 0x10 as 16."""
         whole = [name for name, kind in self.columns.items() if kind is Kind.WHOLE]
         texts = self._parsed(data, dict.fromkeys(whole, pa.string()))
         for name in whole:
@@ -114,12 +114,12 @@ class Layout:
     def _reason(self, message: str) -> str:
         if match := _WRONG_COUNT.search(message):
             least = "at least " if self.more else ""
-            return f"has {match[2]} columns, not {least}{len(self.columns)}"
+            return f"has {match[2]} columns instead of {least}{len(self.columns)}"
         if match := _WRONG_VALUE.search(message):
             name = list(self.columns)[int(match[1])]
             if match[3]:
-                return f"{name} is no valid UTF-8"
-            return f"{name} '{match[2][:40]}' is no whole number from 0 to 2^63 - 1"
+                return f"{name} is not valid UTF-8"
+            return f"{name} '{match[2][:40]}' is not a whole number from 0 to 2^63 - 1"
         return message.splitlines()[0][:120]
 
 
@@ -135,12 +135,15 @@ class Fields:
 
 
 def decimal_ns(texts: pa.StringArray, name: str) -> Whole:
-    """Seconds as whole ns, exactly; raises MalformedError for what is no number, negative, too fine or too large."""
+    """Convert seconds to whole ns, exactly.
+
+    Raises MalformedError for other texts, negative or too large numbers, and more than nine decimals.
+    """
     try:
         exact = _exact(texts)
     except pa.ArrowInvalid:
         shown = f"{name} '{texts[0].as_py()[:40]}'" if len(texts) else name
-        raise MalformedError(f"{shown} is no number of seconds with up to nine decimals") from None
+        raise MalformedError(f"{shown} is not a number of seconds with up to nine decimals") from None
     words = np.frombuffer(exact.buffers()[1], np.int64)[: 2 * len(exact)].reshape(-1, 2)
     if words[:, 1].any() or (words[:, 0] < 0).any():
         raise MalformedError(f"{name} is negative or beyond 2^63 ns")

@@ -1,4 +1,4 @@
-"""Queue, dispatch and completion events of a text to requests, in bounded memory."""
+"""Match queue, dispatch and completion events to requests, in bounded memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 MOST_WAITING = 1 << 17
-"""Requests that wait for their completion; the oldest is given up when there are more."""
+"""Most requests that wait for their completion; beyond, the oldest is released without one."""
 
 T = TypeVar("T")
 Key = tuple[str, str, int]
@@ -16,7 +16,7 @@ Key = tuple[str, str, int]
 
 
 class Event(NamedTuple):
-    """A line about a request."""
+    """An event of a request: one line of the text."""
 
     line: int
     time_ns: int
@@ -35,22 +35,22 @@ class Event(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Queued:
-    """A request: its queue event, and what was found of its dispatch and completion."""
+    """A request: its queue event, dispatch and completion."""
 
     event: Event
     dispatch_ns: int | None = None
     complete_ns: int | None = None
     error: int = 0
     undispatched: int = 0
-    """Sectors that no dispatch has covered yet."""
+    """Sectors that no dispatch covers yet."""
     waits_at: Key | None = None
-    """Where it stands among the undispatched."""
+    """Key among the undispatched requests."""
     in_flight: list[Dispatch] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
 class Dispatch:
-    """A dispatched command and the requests that it serves."""
+    """A dispatched command and its requests."""
 
     key: Key
     sectors: int
@@ -58,12 +58,12 @@ class Dispatch:
 
 
 class EventMatcher:
-    """Pairs events by volume, operation and sector.
+    """Pair events by volume, operation and sector.
 
-    A dispatch belongs to the oldest undispatched request with its sector and length; failing that, to the undispatched
-    requests that lie along its sectors (merged: several requests, split: the beginning of one). A completion belongs to
-    the oldest dispatch with its sector and length, or where nothing was dispatched there (device mapper, md) to the
-    oldest request. Flushes have no sector, so they pair in their order.
+    A dispatch belongs to the oldest undispatched request with its sector and length. If there is none, it belongs to
+    the undispatched requests along its sectors (merged: several requests, split: the start of one). A completion
+    belongs to the oldest dispatch with its sector and length. Without a dispatch there (device mapper, md), it belongs
+    to the oldest request. Flushes have no sector, so they pair in order.
     """
 
     def __init__(self, unmatched: Counter[str], most_waiting: int = MOST_WAITING) -> None:
@@ -74,7 +74,7 @@ class EventMatcher:
         self._in_flight: dict[Key, deque[Dispatch]] = {}
 
     def event(self, event: Event) -> None:
-        """Take in an event, in the order of the text."""
+        """Add an event; events must come in the order of the text."""
         key = (event.volume, event.operation, event.sector)
         if event.action == "Q":
             request = Queued(event, undispatched=event.sectors)
@@ -86,12 +86,12 @@ class EventMatcher:
             self._complete(event, key)
 
     def done(self) -> Iterator[Queued]:
-        """Requests in the order of the text that need not wait any longer."""
+        """Yield requests, in the order of the text, that need not wait longer."""
         while self._waiting and (self._waiting[0].complete_ns is not None or len(self._waiting) > self._most_waiting):
             yield self._give_up(self._waiting.popleft())
 
     def finish(self) -> Iterator[Queued]:
-        """The rest."""
+        """Yield the remaining requests."""
         while self._waiting:
             yield self._give_up(self._waiting.popleft())
 
@@ -108,15 +108,15 @@ class EventMatcher:
                 member.dispatch_ns = event.time_ns
 
     def _members(self, key: Key, sectors: int) -> list[Queued]:
-        exact = next((one for one in self._undispatched.get(key, ()) if one.undispatched == sectors), None)
+        exact = next((queued for queued in self._undispatched.get(key, ()) if queued.undispatched == sectors), None)
         if exact is not None:
             self._stop_waiting(exact)
             exact.undispatched = 0
             return [exact]
         members: list[Queued] = []
         volume, operation, sector = key
-        while sectors > 0 and (there := self._undispatched.get((volume, operation, sector))):
-            request = there[0]
+        while sectors > 0 and (candidates := self._undispatched.get((volume, operation, sector))):
+            request = candidates[0]
             piece = min(request.undispatched, sectors)
             if not piece:
                 break
@@ -132,10 +132,10 @@ class EventMatcher:
 
     def _complete(self, event: Event, key: Key) -> None:
         dispatches = self._in_flight.get(key, ())
-        dispatch = next((one for one in dispatches if one.sectors == event.sectors), None)
+        dispatch = next((candidate for candidate in dispatches if candidate.sectors == event.sectors), None)
         if dispatch is None:
-            whole = (one for one in self._undispatched.get(key, ()) if one.undispatched == event.sectors)
-            request = next((one for one in whole if one.dispatch_ns is None), None)
+            whole = (queued for queued in self._undispatched.get(key, ()) if queued.undispatched == event.sectors)
+            request = next((queued for queued in whole if queued.dispatch_ns is None), None)
             if request is None:
                 self._unmatched["completions"] += 1
                 return
@@ -173,7 +173,7 @@ class EventMatcher:
 
 
 def _remove(table: dict[Key, deque[T]], key: Key, item: T) -> None:
-    there = table[key]
-    there.remove(item)
-    if not there:
+    items = table[key]
+    items.remove(item)
+    if not items:
         del table[key]

@@ -1,4 +1,4 @@
-"""A trace to a file of another format."""
+"""Export a trace to a file of another format."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _CODECS = {".gz": "gzip", ".zst": "zstd"}
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What an export wrote and what the format could not carry, in requests by kind."""
+    """Report of an export: requests written, and losses by kind."""
 
     format: str
     requests: int
-    """In the trace."""
+    """Requests in the trace."""
     dropped: dict[str, int]
     altered: dict[str, int]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report for JSON."""
         return asdict(self)
 
 
 def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "trace") -> ExportReport:
-    """Write a trace in another format, compressed when the output's name ends with .gz or .zst.
+    """Write a trace in another format, compressed for the suffixes .gz and .zst.
 
-    `volume` is what formats that name a file call it. The output is there whole, or not at all. Raises UserError for an
-    unknown format, a trace that cannot be read, or an output that cannot be written.
+    `volume` is the file name in formats that have one. On failure there is no output. Raises UserError for an unknown
+    format, an unreadable trace, or an unwritable output.
     """
     if format_name not in exportable():
-        raise UserError(f"format '{format_name}' cannot be written; those that can are {', '.join(exportable())}")
+        raise UserError(f"export format '{format_name}' is unknown; choose one of {', '.join(exportable())}")
     layout = all_formats()[format_name]
     assert layout.write is not None
     refuse_source(output, [path])

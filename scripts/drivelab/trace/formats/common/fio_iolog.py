@@ -1,4 +1,4 @@
-"""What fio's two iolog versions share (fio(1), "Trace file format"; iolog.c)."""
+"""Shared code of fio's iolog versions (fio(1), "Trace file format"; iolog.c)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACTIONS: dict[str, str | None] = {
 
 
 def comments(version: int) -> Callable[[bytes], str | None]:
-    """Kind of a line that manages files, and of the first line."""
+    """Return a function for the kind of file-management lines and of the first line."""
     stamp = rb"\d+ " if version == 3 else b""
     files = re.compile(stamp + rb"\S+ (add|open|close|unlink)")
     header = f"fio version {version} iolog".encode()
@@ -32,12 +32,12 @@ def comments(version: int) -> Callable[[bytes], str | None]:
 
 
 def looks_like(version: int) -> Callable[[bytes], bool]:
-    """Whether the first line names the version."""
+    """Return a function that checks whether the first line names the version."""
     first = f"fio version {version} iolog".encode()
     return lambda head: head.split(b"\n", 1)[0].strip() == first
 
 
 def extents(fields: Fields, operation: npt.NDArray[np.int8]) -> tuple[Whole, Whole]:
-    """Offset and length; a sync has none, whatever fio wrote into its columns."""
+    """Return offset and length; those of a sync are 0, as fio's values mean nothing."""
     flush = operation == OPERATIONS.index("flush")
     return np.where(flush, 0, fields["offset"]), np.where(flush, 0, fields["length"])

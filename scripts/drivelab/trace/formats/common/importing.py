@@ -1,4 +1,4 @@
-"""A foreign file to a trace: one volume of it, in order, in bounded memory."""
+"""Import one volume of a foreign file as a trace, in bounded memory."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from drivelab.trace.schema import TraceWriter
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What an import read and what it left out; all counts are of lines or records of the file."""
+    """Report of an import; all counts are lines or records of the file."""
 
     format: str
     volume: str
-    """Name of the volume; empty where the format has none."""
+    """Name of the volume; empty if the format has none."""
     rows: int
     """Requests in the trace."""
     operations: dict[str, int]
@@ -36,25 +36,25 @@ class ImportReport:
     malformed_first: list[dict[str, Any]]
     """Number and reason of the first ten malformed lines."""
     skipped: dict[str, int]
-    """Lines that the format documents as something else than requests."""
+    """Documented lines other than requests, by kind."""
     unmatched: dict[str, int]
-    """Events without a partner, for formats of events."""
+    """Unmatched events, for formats of events."""
     other_volumes: int
     """Requests of other volumes."""
     out_of_order: int
-    """Requests that came after one with a later time, and were put in their place."""
+    """Requests that followed one with a later time, and were sorted."""
     zero_length: int
-    """Reads and writes of no bytes."""
+    """Reads and writes of length 0."""
     unterminated: bool
-    """The last line has no newline: it was taken as it is, but the file may be cut off there."""
+    """The last line has no newline. It was imported, but the file may be cut off there."""
     first_event: str | None
-    """UTC, where the format has absolute times."""
+    """UTC, if the format has absolute times."""
     duration_s: float
-    """From the first request to the last event."""
+    """Time from the first request to the last event."""
     time_resolution_ns: int
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report for JSON."""
         return asdict(self)
 
 
@@ -66,10 +66,10 @@ def import_trace(
     volume: str | None = None,
     max_malformed: int = 0,
 ) -> ImportReport:
-    """Import one volume of a file; without a format's name it is told from the content.
+    """Import one volume of a file; without `format_name`, detect the format.
 
-    Raises UserError when the format is not clear, the file is damaged, holds too many malformed lines, several volumes
-    and none was chosen, no request, or rows too far from their order; then there is no output.
+    Raises UserError and writes no output when the format is unclear, the file is damaged, has too many malformed lines,
+    has several volumes and none is chosen, has no request, or has rows too far out of order.
     """
     refuse_source(output, [path])
     with open_source(path) as source:
@@ -80,8 +80,9 @@ def import_trace(
 
 
 def list_volumes(path: Path, *, format_name: str | None = None) -> tuple[dict[str, int], Tally]:
-    """Requests of each volume of a file, most first, and what was no request; malformed lines are counted only.
+    """Count the requests of each volume of a file, most first; also return the tally.
 
+    Any number of malformed lines is accepted and counted.
     Raises UserError as `import_trace` does.
     """
     with open_source(path) as source:
@@ -105,9 +106,9 @@ def _import(source: Source, layout: Format, tally: Tally, writer: TraceWriter, v
     requests.flush()
     if not requests.rows:
         volumes.refuse_nothing()
-        found = f"{tally.malformed} malformed {tally.unit}s" if tally.malformed else "nothing else that matters"
+        others = f"{tally.malformed} malformed {tally.unit}s" if tally.malformed else "no malformed lines"
         raise UserError(
-            f"{source.path}: holds no request of format {layout.name}, but {found}; check it, or name its format "
+            f"{source.path}: has no request of format {layout.name} and {others}; check the file, or name its format "
             "with --format"
         )
     report = ImportReport(
@@ -152,7 +153,7 @@ def _provenance(path: Path, report: ImportReport) -> dict[str, Any]:
 
 
 def _first_event(layout: Format, origin: int) -> str | None:
-    """When the first request was, to the us; None where the format does not say or the number is no date."""
+    """Return the first request's time to the us; None if unknown or not a date."""
     if layout.epoch is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Text formats: blocks of lines through one conversion, and the search for the lines that it refuses."""
+"""Convert text formats block by block, and find malformed lines."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from drivelab.trace.formats.common.source import LONGEST_LINE, Block, Source
 
 T = TypeVar("T", bound=Sized)
 SMALL_BYTES = 1 << 16
-"""Blocks that are cut around the line at fault: going on after each is cheap there, in large ones it would not be."""
+"""Blocks up to this size are cut around a malformed line; in larger blocks this would cost too much."""
 LINES_TO_KNOW = 32
-"""Lines at the beginning of a file that decide whether it looks like a format."""
+"""First lines of a file that decide whether it matches a format."""
 
 
 def no_comment(_line: bytes) -> str | None:
-    """For formats in which every line is a request."""
+    """Return None: in this format every line is a request."""
     return None
 
 
@@ -30,43 +30,43 @@ def no_comment(_line: bytes) -> str | None:
 class Lines(Generic[T]):
     """A text format: how a block of lines converts.
 
-    A block that does not convert is cut up until the lines that are at fault stand alone. So there is one conversion,
-    it is fast for many lines, and what it says of a single one is the reason that the user reads.
+    A block that fails to convert is cut until each malformed line is alone. So one fast conversion serves all lines,
+    and its error for a single line is the reason that the user reads.
     """
 
     convert: Callable[[Block], T]
-    """Raises MalformedError when a line of the block does not convert. Blank lines are its to leave out."""
+    """Raises MalformedError when a line of the block is malformed. It must skip blank lines."""
     comment: Callable[[bytes], str | None] = no_comment
-    """Kind of a single stripped line that does not convert but is documented, else None."""
+    """Returns the kind of a stripped line that is documented but is not a request, else None."""
 
     def pieces(self, block: Block, tally: Tally) -> list[T]:
-        """What a block converts to, in order, malformed lines counted."""
-        found: list[T] = []
-        left_to_do = [block]
-        while left_to_do:
-            part = left_to_do.pop()
+        """Convert a block to pieces, in order; count malformed lines."""
+        converted: list[T] = []
+        remaining = [block]
+        while remaining:
+            part = remaining.pop()
             try:
-                found.append(self.convert(_checked(part)))
+                converted.append(self.convert(_checked(part)))
             except MalformedError as error:
                 if not part.data.strip():
                     continue
                 smaller = _parts(part, error.row)
                 if len(smaller) > 1:
-                    left_to_do += smaller[::-1]
+                    remaining += smaller[::-1]
                 elif kind := self.comment(part.data.strip()):
                     tally.skipped[kind] += 1
                 else:
                     tally.add(part.first_line, _reason(part.data, error))
-        return found
+        return converted
 
     def read(self, source: Source, tally: Tally) -> Iterator[list[T]]:
-        """Pieces block by block."""
+        """Yield the pieces of each block."""
         for block in source.blocks():
             tally.unterminated = not block.data.endswith(b"\n")
             yield self.pieces(block, tally)
 
     def looks_like(self, head: bytes) -> bool:
-        """Whether at least half of the first lines convert, those of a documented other kind left out."""
+        """Return whether at least half of the first lines convert, comments excluded."""
         end = head.rfind(b"\n") + 1
         lines = [line for line in (head[:end] or head).split(b"\n") if line.strip()][:LINES_TO_KNOW]
         known = [line for line in lines if not self.comment(line.strip())]
@@ -82,7 +82,10 @@ class Lines(Generic[T]):
 def request_batches(
     lines: Lines[pa.RecordBatch], not_requests: str = ""
 ) -> Callable[[Source, Tally], Iterator[pa.RecordBatch]]:
-    """How a format is read whose lines convert to requests; rows that are NO_REQUEST are counted as `not_requests`."""
+    """Return the reader of a format whose lines convert to requests.
+
+    Rows with NO_REQUEST are counted as `not_requests`.
+    """
 
     def read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
         for pieces in lines.read(source, tally):
@@ -94,9 +97,9 @@ def request_batches(
 
 
 def line_numbers(block: Block, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Number of the line of each of `count` rows; blank lines have no row.
+    """Return the line number of each of `count` rows; blank lines have no row.
 
-    Raises MalformedError when there are not as many lines.
+    Raises MalformedError if the number of lines differs.
     """
     lines = block.data.count(b"\n") + (not block.data.endswith(b"\n"))
     if lines == count:
@@ -108,7 +111,7 @@ def line_numbers(block: Block, count: int) -> np.ndarray[tuple[int], np.dtype[np
         np.diff(ends, prepend=-1) > 1
     )
     if len(numbers) != count:
-        raise MalformedError("is blank but for spaces")
+        raise MalformedError("has only spaces")
     return numbers
 
 
@@ -122,17 +125,17 @@ def _requests(batch: pa.RecordBatch, tally: Tally, kind: str) -> pa.RecordBatch:
 
 def _checked(block: Block) -> Block:
     if b"\0" in block.data:
-        raise MalformedError("holds a NUL byte")
+        raise MalformedError("has a NUL byte")
     if b"\r" not in block.data:
         return block
     data = block.data.replace(b"\r\n", b"\n").removesuffix(b"\r")
     if b"\r" in data:
-        raise MalformedError("holds a carriage return")
+        raise MalformedError("has a carriage return")
     return Block(data, block.first_line)
 
 
 def _parts(block: Block, row: int | None) -> list[Block]:
-    """A block cut around a line at fault where it is small and the line is known, else in the middle."""
+    """Cut a small block around a known malformed line, else cut in the middle."""
     data = block.data
     cuts = [_middle(data) or len(data)]
     if row is not None and len(data) <= SMALL_BYTES:
@@ -149,7 +152,7 @@ def _parts(block: Block, row: int | None) -> list[Block]:
 
 
 def _middle(data: bytes) -> int | None:
-    """Where to cut lines in two; None for a single line."""
+    """Return where to cut lines in two, or None for a single line."""
     half = len(data) // 2
     after = data.find(b"\n", half, len(data) - 1) + 1
     return after or data.rfind(b"\n", 0, half) + 1 or None

@@ -1,4 +1,4 @@
-"""What a format is, and the rows that one yields."""
+"""Model of a format and of its rows."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from drivelab.trace.schema import TraceFile
 
 NO_REQUEST = -1
-"""Operation of a row that the format documents as something else than a request; it is counted and left out."""
+"""Operation of a documented row other than a request; it is counted and skipped."""
 LARGEST = (1 << 63) - 1
 LONGEST_NS = 1 << 62
-"""Longest span of time, 146 years: two of them still add up within 64 bits."""
+"""Longest time span, 146 years: the sum of two fits into 64 bits."""
 MOST_TICKS = 1 << 62
 """Largest time of a format, so that the difference of two fits into 64 bits."""
 
@@ -33,72 +33,72 @@ Whole = npt.NDArray[np.int64]
 
 
 class MalformedError(Exception):
-    """Why lines do not convert; the reason is exact when it is about a single line."""
+    """Why lines are malformed; the reason is exact for a single line."""
 
     def __init__(self, reason: str, row: int | None = None) -> None:
         super().__init__(reason)
         self.row = row
-        """Which of several lines it was, from 0, as far as that is known: a hint, no more."""
+        """Index of the malformed line, from 0, if known: only a hint."""
 
 
 @dataclass
 class Tally:
-    """What was no request in a file: malformed lines, up to a limit, and documented lines of another kind."""
+    """Count lines other than requests: malformed ones, up to a limit, and others."""
 
     path: Path
     limit: int | None
-    """MalformedError lines that are let go; None: any number."""
+    """Most malformed lines; None: any number."""
     unit: str = "line"
     malformed: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)
     """Number and reason of the first ten malformed lines."""
     skipped: Counter[str] = field(default_factory=Counter)
-    """Documented lines that are no requests, by kind."""
+    """Documented lines other than requests, by kind."""
     unmatched: Counter[str] = field(default_factory=Counter)
-    """Events without a partner, by kind."""
+    """Unmatched events, by kind."""
     unterminated: bool = False
     """The last line has no newline."""
 
     def add(self, number: int, reason: str) -> None:
-        """Count a malformed line; raises UserError when that is one too many."""
+        """Count a malformed line; raise UserError beyond the limit."""
         self.malformed += 1
         if len(self.first) < 10:
             self.first.append((number, reason))
         if self.limit is None or self.malformed <= self.limit:
             return
-        remedy = f"mend the file, or let more such {self.unit}s go with --max-malformed"
+        remedy = f"fix the file, or allow more malformed {self.unit}s with --max-malformed N"
         if self.limit == 0:
             raise UserError(f"{self.path}: {self.unit} {number} is malformed: {reason}; {remedy}")
-        shown = ", ".join(f"{one} ({why})" for one, why in self.first)
+        shown = ", ".join(f"{number} ({why})" for number, why in self.first)
         raise UserError(f"{self.path}: more than {self.limit} malformed {self.unit}s, the first are {shown}; {remedy}")
 
 
 @dataclass(frozen=True)
 class Format:
-    """A trace format. Its module's docstring says what the columns mean and where that is documented."""
+    """A trace format. Its module's docstring explains the columns, with sources."""
 
     name: str
     title: str
     columns: str
-    """For people: the columns of a line, or the fields of a record."""
+    """Shown to users: the columns of a line, or the fields of a record."""
     units: str
     looks_like: Callable[[bytes], bool]
-    """Whether a file that begins with these bytes can be of this format."""
+    """Returns whether a file that begins with these bytes can have this format."""
     read: Callable[[Source, Tally], Iterator[pa.RecordBatch]] | None = None
-    """Yields batches as `rows` makes them, in the file's order."""
+    """Yields batches as built by `rows`, in the file's order."""
     write: Callable[[TraceFile, BinaryIO, str], Losses] | None = None
-    """Writes a trace under the given name of the volume; says what the format could not carry."""
+    """Writes a trace under the given volume name; returns what the format lost."""
     time_resolution_ns: int = 1
-    """Step of the times, as coarse as the format or its documentation says."""
+    """Resolution of the times, from the format or its documentation."""
     tick_ns: int = 1
     """Unit of the column `time` of its rows."""
     epoch: datetime | None = None
-    """When tick 0 was, where the format has absolute times."""
+    """Time of tick 0, if the format has absolute times."""
 
 
 @dataclass
 class Losses:
-    """What of a trace a written format does not hold: counts of requests by kind."""
+    """Losses of an export: counts of requests by kind."""
 
     dropped: Counter[str] = field(default_factory=Counter)
     altered: Counter[str] = field(default_factory=Counter)
@@ -113,18 +113,18 @@ def rows(
     length_bytes: Whole,
     **more: Any,
 ) -> pa.RecordBatch:
-    """A batch of requests.
+    """Build a batch of requests.
 
     `line` is the number of the line or record, `time` the queue time in ticks of the format, `operation` an index into
-    OPERATIONS or NO_REQUEST. `more` may hold `response_ns` and `dispatch_delay_ns` (time from queue to completion and
-    to dispatch, null where not known), `volume`, and columns of REQUESTS (flags, process, pid, cpu, error).
-    Raises MalformedError when a request is longer than any or ends beyond 2^63 bytes, a response lasts longer than
-    LONGEST_NS, or a time is beyond MOST_TICKS.
+    OPERATIONS or NO_REQUEST. `more` may have `response_ns` and `dispatch_delay_ns` (time from queue to completion and
+    to dispatch, null if unknown), `volume`, and columns of REQUESTS (flags, process, pid, cpu, error).
+    Raises MalformedError when a request is too long or ends beyond 2^63 bytes, a response exceeds LONGEST_NS, or a
+    time exceeds MOST_TICKS.
     """
     if len(time) and (int(time.max()) > MOST_TICKS or int(time.min()) < -MOST_TICKS):
         raise MalformedError("the time is beyond 2^62 of its unit")
     if len(line) and (offset_bytes > LARGEST - length_bytes).any():
-        raise MalformedError("offset and length reach beyond 2^63 bytes")
+        raise MalformedError("the request ends beyond 2^63 bytes")
     if len(line) and (length_bytes >= LONGEST_REQUEST_BYTES).any():
         raise MalformedError("the request is longer than 2^58 bytes")
     if "response_ns" in more and (pc.max(pa.array(more["response_ns"])).as_py() or 0) > LONGEST_NS:
@@ -141,7 +141,7 @@ def rows(
 
 
 def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches of the same columns as one."""
+    """Join batches with the same columns into one."""
     if len(batches) == 1:
         return batches[0]
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
@@ -149,18 +149,21 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def scaled(values: Whole, factor: int, what: str) -> Whole:
-    """Values times a factor; raises MalformedError where that does not fit."""
+    """Multiply values by a factor; raise MalformedError on overflow."""
     if len(values) and int(values.max()) > LARGEST // factor:
         raise MalformedError(f"{what} times {factor} is beyond 2^63")
     return values * factor
 
 
 def operation_codes(names: pa.DictionaryArray, meanings: Mapping[str, str | None], what: str) -> npt.NDArray[np.int8]:
-    """Index into OPERATIONS of each name; a meaning of None is NO_REQUEST. Raises MalformedError for other names."""
+    """Return each name's index into OPERATIONS; a meaning of None is NO_REQUEST.
+
+    Raises MalformedError for other names.
+    """
     codes = []
     for name in names.dictionary.to_pylist():
         if name not in meanings:
-            raise MalformedError(f"{what} '{name}' is none of {', '.join(one or 'blank' for one in meanings)}")
+            raise MalformedError(f"{what} '{name}' is not one of {', '.join(known or 'blank' for known in meanings)}")
         meaning = meanings[name]
         codes.append(NO_REQUEST if meaning is None else OPERATIONS.index(meaning))
     chosen: npt.NDArray[np.int8] = np.array(codes, np.int8)[names.indices.to_numpy()]
@@ -168,12 +171,12 @@ def operation_codes(names: pa.DictionaryArray, meanings: Mapping[str, str | None
 
 
 def volume_pairs(left: pa.DictionaryArray, separator: str, right: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Names made of two columns, such as `usr_0` of a host and a disk."""
+    """Join two columns to names, such as `usr_0` from host and disk."""
     width = len(right.dictionary)
     pairs = left.indices.to_numpy().astype(np.int64) * width + right.indices.to_numpy()
     if len(pairs) and not (pairs != pairs[0]).any():
-        found, places = pairs[:1], np.zeros(len(pairs), np.int64)
+        distinct, places = pairs[:1], np.zeros(len(pairs), np.int64)
     else:
-        found, places = np.unique(pairs, return_inverse=True)
-    names = [f"{left.dictionary[one // width]}{separator}{right.dictionary[one % width]}" for one in found.tolist()]
+        distinct, places = np.unique(pairs, return_inverse=True)
+    names = [f"{left.dictionary[n // width]}{separator}{right.dictionary[n % width]}" for n in distinct.tolist()]
     return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(names, pa.string()))

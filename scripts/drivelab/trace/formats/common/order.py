@@ -1,4 +1,4 @@
-"""Rows of a file in the order of their times, sorted within a bounded window."""
+"""Sort rows of a file by time, within a bounded window."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from drivelab.errors import UserError
 from drivelab.trace.formats.common.model import Format, Whole, joined
 
 WINDOW_ROWS = 1 << 20
-"""How many rows later than its place a row may come."""
+"""A row may be this many rows late."""
 PIECE_ROWS = 1 << 16
 
 
 class Sorter:
-    """Takes batches in the file's order, gives them back in the order of their column `time`.
+    """Sort batches in file order by their column `time`.
 
-    Equal times keep the file's order. Batches that are in order pass untouched. A row that is late is merged with those
-    batches only that hold later times, so that small disorder costs little.
+    Equal times keep the file's order. Sorted batches pass unchanged. A late row is merged only with the batches that
+    have later times, so small disorder costs little.
     """
 
     def __init__(self, path: Path, layout: Format, unit: str, window_rows: int = WINDOW_ROWS) -> None:
@@ -35,12 +35,12 @@ class Sorter:
         self._latest: int | None = None
         self._released: int | None = None
         self.out_of_order = 0
-        """Rows that came after a row with a later time."""
+        """Rows that followed a row with a later time."""
 
     def push(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Take in a batch; gives back what is older than the window.
+        """Add a batch; yield batches older than the window.
 
-        Raises UserError for a row that is older than what has been given back.
+        Raises UserError for a row older than the rows already released.
         """
         if not batch.num_rows:
             return
@@ -57,7 +57,7 @@ class Sorter:
             yield self._release()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Give back the rest."""
+        """Yield the remaining batches."""
         while self._waiting:
             yield self._release()
 
@@ -84,8 +84,8 @@ class Sorter:
         late = int(np.argmax(times < self._released))
         seconds = (self._released - int(times[late])) * self._tick_ns / 1e9
         raise UserError(
-            f"{self._path}: {self._unit} {batch['line'][late]} is {seconds:.9g} s older than what stands more "
-            f"than {self._window} rows before it; sort the file by its time column first"
+            f"{self._path}: {self._unit} {batch['line'][late]} is {seconds:.9g} s older than a row more than "
+            f"{self._window} rows before it; sort the file by its time column first"
         )
 
 

@@ -1,4 +1,4 @@
-"""Sorted rows of a format to rows of a trace."""
+"""Convert sorted rows of a format to rows of a trace."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _UNKNOWN: dict[str, Callable[[int], pa.Array]] = {
     "pieces": _constant(pa.int32(), 1),
     "requeues": _constant(pa.int32(), 0),
 }
-"""Columns of REQUESTS that a format need not have."""
+"""Default values of REQUESTS columns that a format may lack."""
 
 
 class Requests:
-    """Writes sorted batches to a trace, times counted from the first row, and counts what they hold."""
+    """Write sorted batches to a trace, with times from the first row, and count."""
 
     def __init__(self, path: Path, layout: Format, writer: TraceWriter, unit: str) -> None:
         self._path = path
@@ -59,11 +59,11 @@ class Requests:
 
     @property
     def origin(self) -> int:
-        """Tick of the first row; 0 when there is none."""
+        """Tick of the first row; 0 without rows."""
         return self._first or 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows in the order of `time`; raises UserError when the trace gets longer than LONGEST_NS."""
+        """Add rows in `time` order; raise UserError if the trace exceeds LONGEST_NS."""
         if self._first is None:
             self._first = int(batch["time"][0].as_py())
         requests = self._request_batch(batch, self._queue_ns(batch))
@@ -74,7 +74,7 @@ class Requests:
             self._write(BATCH_ROWS)
 
     def flush(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
         if self._waiting_rows:
             self._write(self._waiting_rows)
 
@@ -85,7 +85,7 @@ class Requests:
             number = batch["line"][int(np.argmax(too_late))]
             raise UserError(
                 f"{self._path}: the time of {self._unit} {number} is more than 146 years after the first; "
-                f"mend or remove that {self._unit}"
+                f"fix or remove that {self._unit}"
             )
         queue_ns: Whole = ticks * self._tick_ns
         return queue_ns

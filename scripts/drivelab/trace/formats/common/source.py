@@ -1,4 +1,4 @@
-"""Files to import: decompressed by what they are, not by their name, and cut into blocks of whole lines."""
+"""Read files to import: detect compression by content, cut into whole lines."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ class Block:
 
 
 class Source:
-    """An open file: its first bytes, and all of it in blocks, both decompressed."""
+    """An open file, decompressed: its first bytes, and all of it in blocks."""
 
     def __init__(self, path: Path, stream: pa.NativeFile) -> None:
         self.path = path
         self._stream = stream
         self.head = self._read(HEAD_BYTES)
         if self.head[257:262] == b"ustar":
-            raise UserError(f"{path}: is a tar archive; unpack it and import the files in it one by one")
+            raise UserError(f"{path}: is a tar archive; unpack it and import its files one by one")
         if not self.head:
-            raise UserError(f"{path}: is empty; check how it was made")
+            raise UserError(f"{path}: is empty; check how the file was made")
 
     def pieces(self) -> Iterator[bytes]:
-        """The content in pieces of any length; may be asked for once."""
+        """Yield the content in pieces of any length; can be called once."""
         yield self.head
         while piece := self._read(BLOCK_BYTES):
             yield piece
 
     def blocks(self) -> Iterator[Block]:
-        """The content in blocks of whole lines; may be asked for once.
+        """Yield the content in blocks of whole lines; can be called once.
 
-        Of a line longer than LONGEST_LINE only the beginning is kept, with a NUL at its end so that it is malformed.
+        A line longer than LONGEST_LINE is cut and ends with a NUL, so that it counts as malformed.
         """
         rest, line = b"", 1
         for number, piece in enumerate(self.pieces()):
@@ -71,16 +71,16 @@ class Source:
                 parts.append(part)
                 size -= len(part)
         except OSError as error:
-            raise UserError(f"{self.path}: cannot be read ({error}); it is cut off or damaged, fetch it anew") from None
+            raise UserError(f"{self.path}: cannot be read ({error}); cut off or damaged; download it again") from None
         return b"".join(parts)
 
 
 @contextmanager
 def open_source(path: Path) -> Iterator[Source]:
-    """Open a file that may be compressed by gzip, zstd or bzip2.
+    """Open a file, plain or compressed with gzip, zstd or bzip2.
 
-    Raises UserError when it is missing, unreadable, empty, an archive, or compressed in another way; reading it raises
-    UserError when it is damaged or cut off.
+    Raises UserError when the file is missing, unreadable, empty, an archive, or compressed in another way. Reading
+    raises UserError when the file is damaged or cut off.
     """
     try:
         raw = io.BufferedReader(io.FileIO(path), 1 << 20)
@@ -90,7 +90,7 @@ def open_source(path: Path) -> Iterator[Source]:
     with raw:
         for magic, what in _FOREIGN.items():
             if begin.startswith(magic):
-                raise UserError(f"{path}: is {what}, no trace that can be imported; unpack or convert it first")
+                raise UserError(f"{path}: is {what}, which cannot be imported; unpack or convert it first")
         stream: pa.NativeFile = pa.PythonFile(raw, mode="r")
         for magic, codec in _CODECS.items():
             if begin.startswith(magic):

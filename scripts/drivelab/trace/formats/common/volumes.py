@@ -1,4 +1,4 @@
-"""One volume of a file that may hold several: offsets on different volumes must not mix."""
+"""Select one volume of a file: offsets of different volumes must not mix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_VOLUMES = 1 << 20
 
 
 class VolumeFilter:
-    """Lets the rows of one volume pass: the chosen one, or the only one."""
+    """Select the rows of one volume: the chosen or the only one."""
 
     def __init__(self, path: Path, chosen: str | None) -> None:
         self._path = path
@@ -26,24 +26,24 @@ class VolumeFilter:
 
     @property
     def name(self) -> str:
-        """The volume whose rows passed; empty when the format has no volumes."""
+        """The selected volume; empty if the format has no volumes."""
         return self._chosen if self._chosen is not None else next(iter(self._seen), "")
 
     def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows of the volume, without their column `volume`.
+        """Return the rows of the volume, without column `volume`.
 
-        Raises UserError when a volume has to be chosen, or there is none to choose.
+        Raises UserError when a volume must be chosen, or the format has no volumes.
         """
         if "volume" not in batch.schema.names:
             if self._chosen is not None:
-                raise UserError(f"{self._path}: knows no volumes, so '{self._chosen}' is none; leave out --volume")
+                raise UserError(f"{self._path}: its format has no volumes; remove --volume {self._chosen}")
             return batch
         volumes = batch["volume"]
         names = _present(volumes)
         self._seen |= dict.fromkeys(name for name in names.values() if len(self._seen) <= MOST_VOLUMES)
         if self._chosen is None and len(self._seen) > 1:
             raise UserError(
-                f"{self._path}: holds several volumes ({_shown(self._seen)}); choose one with --volume, "
+                f"{self._path}: has several volumes ({_shown(self._seen)}); choose one with --volume; "
                 "'drivelab trace volumes' lists them"
             )
         rest = batch.drop_columns(["volume"])
@@ -56,16 +56,16 @@ class VolumeFilter:
         return chosen
 
     def refuse_nothing(self) -> None:
-        """Raise UserError when the chosen volume was not among those seen."""
+        """Raise UserError when the file does not have the chosen volume."""
         if self._chosen is not None and self._seen and self._chosen not in self._seen:
             raise UserError(
-                f"{self._path}: holds no request of volume '{self._chosen}', only of {_shown(self._seen)}; "
+                f"{self._path}: has no request of volume '{self._chosen}', only of {_shown(self._seen)}; "
                 "'drivelab trace volumes' lists them"
             )
 
 
 def count_rows(batch: pa.RecordBatch) -> dict[str, int]:
-    """Rows of each volume; the name is empty where the format has no volumes."""
+    """Count the rows of each volume; the name is empty without volumes."""
     if "volume" not in batch.schema.names:
         return {"": batch.num_rows} if batch.num_rows else {}
     volumes = batch["volume"]
@@ -74,7 +74,7 @@ def count_rows(batch: pa.RecordBatch) -> dict[str, int]:
 
 
 def _present(volumes: pa.DictionaryArray) -> dict[int, str]:
-    """Names of the volumes that have rows, by their place in the dictionary."""
+    """Return the names of volumes with rows, by their place in the dictionary."""
     counts = np.bincount(volumes.indices.to_numpy(), minlength=len(volumes.dictionary))
     return {int(place): volumes.dictionary[int(place)].as_py() for place in np.flatnonzero(counts)}
 
