@@ -1,10 +1,10 @@
-"""What a capture costs the traced command: fio, 4 KiB random writes at depth 32, with and without tracing.
+"""Measure the cost of a capture: fio, random write 4 KiB, QD32, with and without.
 
-Run as root: python tests/benchmarks/capture_cost.py [PAIRS]. Each pair is a run without and a run with tracing of the
-same loop device over a file in memory, the fastest device that any Linux has and so the worst case; which comes first
-alternates. Prints the median of the pairs' ratios of IOPS with a 95 % confidence interval (Student's t over the
-logarithms of the ratios) for the project's capture, for `cat` on trace_pipe, and for two runs without tracing, which
-shows the noise.
+Run as root: python tests/benchmarks/capture_cost.py [PAIRS]. Each pair is a run without and a run with tracing, in
+alternating order, on the same loop device over a file in memory. This is the fastest device on any Linux and so the
+worst case. Prints the median of the pairs' ratios of IOPS with a 95 % confidence interval (Student's t over the
+logarithms of the ratios): for drivelab's capture, for `cat` on trace_pipe, and for two runs without tracing, which show
+the noise.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RUNTIME_S = 3
 
 
 def fio(device: str, output: Path) -> list[str]:
-    """fio's command; its JSON goes to `output`."""
+    """Return fio's command; fio writes JSON to `output`."""
     return [
         "fio", "--name=cost", f"--filename={device}", "--rw=randwrite", "--bs=4k", "--iodepth=32", "--direct=1",
         "--ioengine=libaio", "--time_based", f"--runtime={RUNTIME_S}", "--output-format=json", f"--output={output}",
@@ -45,7 +45,7 @@ def iops(output: Path) -> float:
 
 
 def untraced(device: str, folder: Path) -> float:
-    """IOPS without tracing."""
+    """Return IOPS without tracing."""
     subprocess.run(fio(device, folder / "fio.json"), check=True)
     return iops(folder / "fio.json")
 
@@ -54,13 +54,13 @@ REPORTS: list[CaptureReport] = []
 
 
 def traced(device: str, folder: Path) -> float:
-    """IOPS under the project's capture."""
+    """Return IOPS during a drivelab capture."""
     REPORTS.append(capture(device, fio(device, folder / "fio.json"), folder / "raw", backend="ftrace"))
     return iops(folder / "fio.json")
 
 
 def traced_through_pipe(device: str, folder: Path) -> float:
-    """IOPS while `cat` reads every CPU's trace_pipe, where the kernel makes a record of each event at once."""
+    """Return IOPS while `cat` reads every CPU's trace_pipe, one record per event."""
     backend = ftrace.Ftrace(Disk(Path(device).name), folder / "trace")
     backend.start()
     readers: list[subprocess.Popen[bytes]] = []
@@ -90,7 +90,7 @@ WAYS: dict[str, Callable[[str, Path], float]] = {
 
 @contextmanager
 def loop_device() -> Iterator[str]:
-    """A loop device over a file in memory."""
+    """Yield a loop device over a file in memory."""
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
         file.truncate(SIZE)
         command = ["losetup", "--find", "--show", "--sector-size", "4096", file.name]
@@ -101,17 +101,17 @@ def loop_device() -> Iterator[str]:
             subprocess.run(["losetup", "--detach", device], check=True)
 
 
-def pair(device: str, way: Callable[[str, Path], float], turned: bool) -> float:
-    """IOPS of a way as a share of those without tracing."""
-    found: list[float] = []
-    for one in (way, untraced) if turned else (untraced, way):
+def pair(device: str, way: Callable[[str, Path], float], way_first: bool) -> float:
+    """Return the ratio of IOPS with a tracer to IOPS without."""
+    rates: list[float] = []
+    for measure in (way, untraced) if way_first else (untraced, way):
         with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-            found.append(one(device, Path(folder)))
-    return found[0] / found[1] if turned else found[1] / found[0]
+            rates.append(measure(device, Path(folder)))
+    return rates[0] / rates[1] if way_first else rates[1] / rates[0]
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """95 % confidence interval of the mean ratio, on the scale of logarithms."""
+    """Return the 95 % confidence interval of the mean ratio, from logarithms."""
     logs = [math.log(ratio) for ratio in ratios]
     half = stats.t.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
     mean = statistics.mean(logs)
@@ -119,26 +119,26 @@ def interval(ratios: list[float]) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure all ways and print what they cost."""
+    """Measure all tracers and print their cost."""
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 8
     with loop_device() as device:
         print(f"without tracing: {untraced_median(device):.0f} IOPS")
         for name, way in WAYS.items():
             ratios = [pair(device, way, bool(index % 2)) for index in range(pairs)]
             low, high = interval(ratios)
-            print(f"{name}: {statistics.median(ratios):.2f} of the IOPS without, 95 % in {low:.2f} to {high:.2f}")
+            print(f"{name}: {statistics.median(ratios):.2f} of the IOPS without; 95 %: {low:.2f} to {high:.2f}")
     events = sum(report.events for report in REPORTS)
     cpu_s = sum(report.cost.reader_cpu_s for report in REPORTS)
     fill = max(report.cost.buffer_fill_max or 0 for report in REPORTS)
     print(
         f"drivelab capture: {events / sum(report.duration_s for report in REPORTS):.0f} events/s, reader "
-        f"{1e6 * cpu_s / events:.3f} us of CPU time an event, {sum(report.cost.drains or 0 for report in REPORTS)} "
+        f"{1e6 * cpu_s / events:.3f} us of CPU time per event, {sum(report.cost.drains or 0 for report in REPORTS)} "
         f"drains, rings {100 * fill:.0f} % full at most, lost {sum((Counter(r.lost) for r in REPORTS), Counter())}"
     )
 
 
 def untraced_median(device: str) -> float:
-    """IOPS without tracing, of three runs after one that does not count."""
+    """Return the median IOPS of three runs without tracing, after a warm-up run."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         return statistics.median([untraced(device, Path(folder)) for _ in range(4)][1:])
 

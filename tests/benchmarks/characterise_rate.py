@@ -1,4 +1,4 @@
-"""How long it takes to characterise a trace on one core, and the memory that it needs.
+"""Measure time and memory to characterise a trace on one core.
 
     python tests/benchmarks/characterise_rate.py [REQUESTS]
 
@@ -28,11 +28,11 @@ STREAMS = 8
 
 
 def write_trace(path: Path, requests: int) -> None:
-    random, now_ns, made = np.random.default_rng(1), 0, 0
+    random, now_ns, written = np.random.default_rng(1), 0, 0
     heads = random.integers(0, CAPACITY_BYTES >> 21, STREAMS) << 20
     with TraceWriter(path) as writer:
-        while made < requests:
-            rows = min(BATCH_ROWS, requests - made)
+        while written < requests:
+            rows = min(BATCH_ROWS, requests - written)
             queue_ns = now_ns + np.cumsum(
                 np.where(random.random(rows) < 0.02, 2_000_000, random.integers(0, 8000, rows))
             )
@@ -41,14 +41,14 @@ def write_trace(path: Path, requests: int) -> None:
             skewed = (CAPACITY_BYTES >> 12) * random.random(rows) ** 6
             offset = skewed.astype(np.int64) << 12
             stream = random.integers(0, STREAMS, rows)
-            for one in range(STREAMS):
-                mine = np.flatnonzero((stream == one) & (random.random(rows) < 0.3) & (operation == one % 2))
-                offset[mine] = heads[one] + np.cumsum(length[mine]) - length[mine]
-                heads[one] = (heads[one] + length[mine].sum()) % (CAPACITY_BYTES >> 1)
+            for number in range(STREAMS):
+                chosen = np.flatnonzero((stream == number) & (random.random(rows) < 0.3) & (operation == number % 2))
+                offset[chosen] = heads[number] + np.cumsum(length[chosen]) - length[chosen]
+                heads[number] = (heads[number] + length[chosen].sum()) % (CAPACITY_BYTES >> 1)
             flush = operation == OPERATIONS.index("flush")
             offset[flush] = length[flush] = 0
-            dispatch_id = made + np.arange(rows) // 2 * 2 * (random.random(rows) < 0.1)
-            dispatch_id = np.where(dispatch_id == made, made + np.arange(rows), dispatch_id)
+            dispatch_id = written + np.arange(rows) // 2 * 2 * (random.random(rows) < 0.1)
+            dispatch_id = np.where(dispatch_id == written, written + np.arange(rows), dispatch_id)
             dispatch_ns = queue_ns + random.integers(1000, 9000, rows)
             table = {
                 "queue_ns": queue_ns,
@@ -67,14 +67,14 @@ def write_trace(path: Path, requests: int) -> None:
                 "requeues": np.zeros(rows, np.int32),
             }
             writer.write(pa.table(table, schema=REQUESTS))
-            made, now_ns = made + rows, int(queue_ns[-1])
+            written, now_ns = written + rows, int(queue_ns[-1])
         writer.finish(
             {"application": "synthetic", "backend": "benchmark", "lost": {}, "capacity_bytes": CAPACITY_BYTES}
         )
 
 
 def measure(path: Path) -> None:
-    """In a process of its own: peak memory is that of characterising alone."""
+    """Characterise in a separate process, to measure its peak memory alone."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     from drivelab.trace.statistics.count import count
 
@@ -83,7 +83,7 @@ def measure(path: Path) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(
         f"{overview['requests']:,} requests: {used.ru_utime + used.ru_stime:.1f} s of CPU, "
-        f"{time.perf_counter() - began_s:.1f} s elapsed on one core, {used.ru_maxrss / 1024:.0f} MiB at most; "
+        f"{time.perf_counter() - began_s:.1f} s elapsed on one core, {used.ru_maxrss / 1024:.0f} MiB peak; "
         f"footprint {overview['footprint_bytes'] / 2**30:.1f} GiB in blocks of {overview['footprint_block_bytes']} B, "
         f"{overview['followed_share_pct']:g} % of the blocks followed for reuse"
     )

@@ -1,9 +1,10 @@
-"""How fast block traces are decoded, beside the usual way: blkparse to CSV to pyarrow to Parquet, both on one core.
+"""Measure the rate of decoding block traces against blkparse with pyarrow.
 
     python tests/benchmarks/decode_rate.py [--events 30000000] [--part 2500000] [--folder FOLDER] [--core 0]
 
-Makes its traces with make_trace.py and removes them. The bars: 20 times the rate of the usual way in the same run;
-8 million events a second of one core on 30 million events, with a peak of less than 500 MB.
+The comparison is blkparse to CSV to pyarrow to Parquet; both run on one core. Makes its traces with make_trace.py and
+removes them. The bars: 20 times the rate of the comparison in the same run; 8 million events per second on one core for
+30 million events, with a peak below 500 MB.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ COLUMNS = ("device", "cpu", "sequence", "time_s", "pid", "action", "flags", "sec
 DECODE = """
 import json, re, resource, sys, time
 from pathlib import Path
-import pandas  # pyarrow loads it at its first use
+import pandas  # pyarrow imports it at its first use
 from drivelab.trace.decode import decode
 before, began_s = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
 summary = decode(Path(sys.argv[1]), Path(sys.argv[2]))
@@ -51,16 +52,16 @@ class Run:
 
     @property
     def rate(self) -> float:
-        """Events a second of the core's time."""
+        """Events per second of CPU time."""
         return self.events / self.cpu_s
 
     def __str__(self) -> str:
         wall = self.events / self.wall_s / 1e6
-        return f"{self.rate / 1e6:.2f} M events/s of CPU time, {wall:.2f} by the clock ({self.wall_s:.1f} s)"
+        return f"{self.rate / 1e6:.2f} M events/s of CPU time, {wall:.2f} of elapsed time ({self.wall_s:.1f} s)"
 
 
 def by_blkparse(folder: Path, events: int, output: Path) -> Run:
-    """The usual way, through a file (faster than a pipe on one core), with pyarrow on one thread."""
+    """Decode with blkparse, a file (faster than a pipe here) and one-thread pyarrow."""
     pa.set_cpu_count(1)
     table = output.with_suffix(".csv")
     began_s, before = time.perf_counter(), os.times()
@@ -76,7 +77,7 @@ def by_blkparse(folder: Path, events: int, output: Path) -> Run:
     reader = pa_csv.open_csv(
         table,
         read_options=pa_csv.ReadOptions(column_names=COLUMNS, use_threads=False),
-        # Messages have lines of their own form.
+        # Messages have lines of another form.
         parse_options=pa_csv.ParseOptions(invalid_row_handler=lambda _: "skip"),
     )
     with pq.ParquetWriter(output, reader.schema, compression="zstd", compression_level=1) as writer:
@@ -84,22 +85,22 @@ def by_blkparse(folder: Path, events: int, output: Path) -> Run:
             writer.write_batch(batch)
             rows += batch.num_rows
     after = os.times()
-    # It prints no line for plugs and unplugs.
+    # blkparse prints no line for plugs and unplugs.
     if rows < events / 2:
-        raise RuntimeError(f"blkparse gave {rows} rows of {events} events")
+        raise RuntimeError(f"blkparse printed only {rows} rows for {events} events")
     return Run(events, time.perf_counter() - began_s, sum(after[:4]) - sum(before[:4]))
 
 
 def by_drivelab(folder: Path, output: Path) -> tuple[Run, float]:
-    """The decoder in a process of its own, without the time to load libraries; and the process's peak in MB."""
+    """Decode in a separate process, after imports; also return its peak in MB."""
     done = subprocess.run(
         [sys.executable, "-c", DECODE, str(folder), str(output)], capture_output=True, text=True, check=True
     )
-    found = json.loads(done.stdout)
-    if found["unmatched"] or found["lost"]:
-        raise RuntimeError(f"the decoder went wrong: {found}")
-    print(f"  {found['events']} events, {found['requests']} requests, {output.stat().st_size / 1e6:.0f} MB of Parquet")
-    return Run(found["events"], found["wall_s"], found["cpu_s"]), found["peak_mb"]
+    body = json.loads(done.stdout)
+    if body["unmatched"] or body["lost"]:
+        raise RuntimeError(f"the decoder lost events: {body}")
+    print(f"  {body['events']} events, {body['requests']} requests, {output.stat().st_size / 1e6:.0f} MB of Parquet")
+    return Run(body["events"], body["wall_s"], body["cpu_s"]), body["peak_mb"]
 
 
 def main() -> int:

@@ -1,9 +1,9 @@
-"""What a start and a dry run of a large fleet ask of its files: which drives there is something to do for.
+"""Measure how fast a large fleet finds the drives with work to do.
 
     python tests/benchmarks/fleet_judging.py [DRIVES]
 
-1,000 drives if not told, eleven measurements of three runs each, all finished, with manifests of 256 B. The exit
-status is 1 when a bar is missed, or a drive is not judged to be up to date.
+Default: 1,000 drives, eleven measurements of three runs each, all finished, with manifests of 256 B. The exit status is
+1 when a bar is missed, or a drive is not found to be up to date.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from drivelab.stages.planning import Campaign
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_S = 2.0
-"""Of CPU time for reading the manifests, and for 33,000 of them."""
+"""Most CPU time to read 33,000 manifests."""
 MANIFEST_BYTES = 256
 PROTOCOLS = ("pts-iops", "pts-throughput", "pts-latency", "pts-write-saturation", "pts-idle-recovery",
              "pts-cross-stimulus-recovery", "pts-response-time-histogram", "pts-demand-intensity", "qos-nines",
@@ -39,7 +39,7 @@ measurements: [{measurements}]
 
 
 def make(count: int) -> Path:
-    """A study of many drives in the current folder; its path."""
+    """Make a study of many drives in the current folder; return its path."""
     Path("config").symlink_to(ROOT / "config")
     names = [f"d{number}" for number in range(1, count + 1)]
     rows = [f"{name}\t/dev/disk/by-id/{name}\tS-{name}\tyes\t\t7\n" for name in names]
@@ -51,15 +51,15 @@ def make(count: int) -> Path:
 
 
 def finish(fleet: Fleet) -> int:
-    """Leave what finished parts leave; returns how many recordings that are."""
+    """Write the files of finished parts; return the number of recordings."""
     for drive, plans in fleet.plans.items():
         part = fleet.results / "drives" / drive
         for path in [part / name for name in _MADE]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
-        for one in plans:
-            one.plan.recording_path.mkdir(parents=True)
-            (one.plan.recording_path / MANIFEST).write_bytes(os.urandom(MANIFEST_BYTES))
+        for planned in plans:
+            planned.plan.recording_path.mkdir(parents=True)
+            (planned.plan.recording_path / MANIFEST).write_bytes(os.urandom(MANIFEST_BYTES))
         outcome = {"state": "measured", "stamp": fleet.stamps[drive], "evidence": evidence_digest(plans)}
         (part / "outcome.1.json").write_text(json.dumps(outcome))
     return sum(map(len, fleet.plans.values()))

@@ -1,11 +1,10 @@
-"""A fleet of virtual drives from nothing to its report, on the virtual clock: time and memory.
+"""Measure time and memory of a virtual fleet from the first run to its report.
 
     python tests/benchmarks/fleet_run.py [DRIVES [FOLDER]]
 
-100 drives if not told; two short measurements each, by `drivelab run`. FOLDER keeps the project with what the run said
-(`said.txt`), and a run that was cut short goes on.
-The outer Snakemake and the workflow of one drive must each stay below a bar of memory, and when all is done there must
-be nothing left to do; the exit status is 1 if not.
+Default: 100 drives with two short measurements each, on the virtual clock, by `drivelab run`. FOLDER keeps the project
+with the output of the run (`said.txt`); an interrupted run resumes. The outer Snakemake and the workflow of one drive
+must each stay below a bar of memory, and nothing may be left to do at the end; otherwise the exit status is 1.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ def main(count: int, folder: Path) -> int:
     print(f"run: exit status {done.returncode}, {time.monotonic() - began_s:.0f} s, {_cpu_s() - cpu_s:.0f} s of CPU")
     most_mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"largest process: {most_mib:.0f} MiB (bar {MOST_MIB})")
-    outcomes = [json.loads(one.read_text()) for one in (folder / "results/drives").glob("*/outcome.*.json")]
-    measured = sum(one["state"] == "measured" for one in outcomes)
+    outcomes = [json.loads(path.read_text()) for path in (folder / "results/drives").glob("*/outcome.*.json")]
+    measured = sum(outcome["state"] == "measured" for outcome in outcomes)
     report = folder / "results/report/index.html"
     size = f"of {report.stat().st_size / 2**20:.2f} MiB" if report.exists() else "is missing"
     print(f"{measured} of {count} drives measured, report {size}: {report}")
     began_s = time.monotonic()
     to_do = project.to_do()
-    print(f"afterwards: {to_do or 'nothing'} to do, told in {time.monotonic() - began_s:.1f} s")
+    print(f"afterwards: {to_do or 'nothing'} to do, checked in {time.monotonic() - began_s:.1f} s")
     return int(done.returncode != 0 or measured < count or bool(to_do) or most_mib > MOST_MIB)
 
 

@@ -1,9 +1,9 @@
-"""Tables and report of a fleet, from made tables of its parts: time and memory, and how both grow with the drives.
+"""Measure time and memory of a fleet's tables and report, and their growth.
 
     python tests/benchmarks/fleet_tables.py [FEWER MORE]
 
-250 and 1,000 drives if not told, ten protocols with 18 values each, three recordings behind each value. A process of
-its own for each step and size. The exit status is 1 when a bar is missed.
+Uses synthetic tables of the fleet's parts. Default: 250 and 1,000 drives, ten protocols with 18 values each, three
+recordings behind each value. Each step and size runs in a separate process. The exit status is 1 when a bar is missed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_MIB = 1024
 MOST_S = 300
 MOST_REPORT_BYTES = 10 << 20
 MOST_MIB_PER_DRIVE = 0.5
-"""Growth of memory; what is written of a drive takes some 0.1 MiB in memory."""
+"""Bar for memory growth; the written data of a drive takes about 0.1 MiB in memory."""
 STUDY: dict[str, Any] = {
     "name": "made", "title": "A made fleet", "basis": "d1", "clock_reason": None, "altered": [], "elsewhere": [],
     "comparison": {"margin_pct": 5.0, "confidence_pct": 95.0, "unintended": "show"}, "intended": None,
@@ -60,7 +60,7 @@ def report(folder: Path, _: int) -> None:
 
 
 def measured(step: Any, folder: Path, count: int) -> tuple[float, float]:
-    """Seconds of CPU and MiB of memory of a step in a process of its own."""
+    """Run a step in a separate process; return CPU seconds and MiB of memory."""
     child = os.fork()
     if not child:
         step(folder, count)
@@ -90,7 +90,7 @@ def main(counts: list[int], folder: Path) -> int:
     for step in ("tables", "deltas", "report"):
         growth = (memory[step, counts[-1]] - memory[step, counts[0]]) / (counts[-1] - counts[0])
         missed += growth > MOST_MIB_PER_DRIVE
-        print(f"{step}: {growth:.2f} MiB more for each drive (bar {MOST_MIB_PER_DRIVE} MiB)")
+        print(f"{step}: {growth:.2f} MiB more per drive (bar {MOST_MIB_PER_DRIVE} MiB)")
     return int(missed > 0)
 
 

@@ -1,8 +1,8 @@
-"""How long the guard takes to decide on a drive: virtual drives in real time, with many processes and files about.
+"""Measure how long the guard takes to check a drive beside many processes.
 
     python tests/benchmarks/guard_cost.py [DECISIONS]
 
-Root. Uses virtual drives of its own in a run directory of its own.
+Run as root. Uses its own virtual drives in real time, in its own run directory.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ def main(decisions: int) -> None:
             subprocess.Popen([sys.executable, "-S", "-c", opener], stdout=subprocess.PIPE) for _ in range(BYSTANDERS)
         ]
         try:
-            for one in bystanders:
-                assert one.stdout is not None
-                one.stdout.readline()
+            for bystander in bystanders:
+                assert bystander.stdout is not None
+                bystander.stdout.readline()
             times_ms = []
             for _ in range(decisions):
                 began_s = time.perf_counter()
                 with guard.held(row, device):
                     times_ms.append(1000 * (time.perf_counter() - began_s))
         finally:
-            for one in bystanders:
-                one.kill()
-                one.wait()
+            for bystander in bystanders:
+                bystander.kill()
+                bystander.wait()
             manage.stop(force=True)
     print(
         f"{decisions} decisions beside {BYSTANDERS} processes with {FILES_EACH} files each: "

@@ -1,7 +1,7 @@
-"""Gap between two cells of a loop, from the end of one fio to the start of the next, in finished recordings.
+"""Measure the gap between cells of a loop, from the end of fio to its next start.
 
 Usage: python tests/benchmarks/harness_gap.py [RESULTS]   (default results; run ./drivelab demo first)
-The bar: a median of 5 ms at the most. TKperf's is 2.0 ms, bench-fio's 8.0 ms.
+Reads finished recordings. The bar: a median of at most 5 ms. TKperf has 2.0 ms, bench-fio 8.0 ms.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def main() -> int:
         if line["event"] == "cell" and "gap_ms" in line
     ]
     if not gaps:
-        print(f"{results}: no recording with two cells; run ./drivelab demo first", file=sys.stderr)
+        print(f"{results}: no recording has two cells; run ./drivelab demo first", file=sys.stderr)
         return 2
     gaps.sort()
     median_ms = statistics.median(gaps)
     print(
         f"{len(gaps)} gaps: median {median_ms:.2f} ms, "
-        f"95 % {gaps[int(0.95 * len(gaps))]:.2f} ms, largest {gaps[-1]:.2f} ms"
+        f"p95 {gaps[int(0.95 * len(gaps))]:.2f} ms, largest {gaps[-1]:.2f} ms"
     )
     return 0 if median_ms <= 5 else 1
 

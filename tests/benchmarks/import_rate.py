@@ -1,10 +1,10 @@
-"""How fast traces of other formats are imported: rows a second of one core, the Parquet file included, and peak memory.
+"""Measure the import rate of trace formats on one core, and the peak memory.
 
     python tests/benchmarks/import_rate.py [ROWS [FORMAT …]]      (default 3 million rows, the CSV-like formats)
 
-Each format is imported by a process of its own that is pinned to one CPU and whose Arrow has one thread; the file was
-just written, so that it comes from memory. Time is CPU time of the process, all its threads and the kernel's work for
-it included, so that others on the host hardly matter. The bar: 1 million rows a second for the CSV-like formats.
+A separate process, pinned to one CPU with one Arrow thread, imports each format to Parquet. The file was just written,
+so it is read from memory. Time is CPU time of the process, with all threads and kernel work, so other load hardly
+matters. The bar: 1 million rows per second for the CSV-like formats.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 BAR_ROWS_S = 1e6
 CHUNK = 1 << 18
 Columns = tuple[list[int], list[bool], list[int], list[int], list[int]]
-"""Time in us, whether it is a read, offset in sectors, length in sectors, response time in us."""
+"""Time in us, read or not, offset in sectors, length in sectors, response time in us."""
 
 LINES: dict[str, Callable[..., str]] = {
     "msr": lambda t, r, o, n, w: (
@@ -63,7 +63,7 @@ print(json.dumps([rows, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_max
 
 
 def requests(rows: int) -> Iterator[Columns]:
-    """Random requests in the order of time."""
+    """Yield random requests in time order."""
     random = np.random.default_rng(1)
     now = 0
     for begin in range(0, rows, CHUNK):
@@ -80,7 +80,7 @@ def requests(rows: int) -> Iterator[Columns]:
 
 
 def generate(path: Path, name: str, rows: int) -> None:
-    """A file of that format."""
+    """Write a file of that format."""
     line = LINES[name]
     with path.open("w") as file:
         file.write(HEADERS.get(name, ""))
@@ -89,7 +89,7 @@ def generate(path: Path, name: str, rows: int) -> None:
 
 
 def measure(path: Path, name: str) -> tuple[int, float, float]:
-    """Rows, CPU seconds and peak memory in MB of an import in a process of its own."""
+    """Import in a separate process; return rows, CPU seconds and peak MB."""
     cpu = str(min(os.sched_getaffinity(0)))
     command = ["taskset", "-c", cpu, sys.executable, "-c", CHILD, str(path), str(path.with_suffix(".parquet")), name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -104,9 +104,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace"
             generate(path, name, rows)
-            found, seconds, peak_mb = measure(path, name)
+            imported, seconds, peak_mb = measure(path, name)
             size_mb = path.stat().st_size / 1e6
-        assert found == rows
+        assert imported == rows
         rate = rows / seconds
         print(
             f"{name}: {rows} rows ({size_mb:.0f} MB) in {seconds:.2f} s of CPU: {rate / 1e6:.2f} M rows/s, "

@@ -1,11 +1,11 @@
-"""How fast fio's logs of single I/Os become Parquet, and in how much memory: beside pandas, turn by turn.
+"""Measure the conversion of fio's logs of single I/Os to Parquet, against pandas.
 
     python tests/benchmarks/io_log_rate.py [ROWS [TURNS]]      (default 10 million rows, 2 turns)
 
-The log has an offset in each line (`log_offset`); it was just written, so that it comes from memory. Each conversion
-is a process of its own, pinned to one CPU, whose Arrow has one thread. Time is CPU time of the process, the kernel's
-work for it included, so that others on the host hardly matter; memory is the largest resident set. pandas reads the
-same file whole and writes it with its defaults. The bars: 2.5 million rows a second and 400 MiB.
+The log has an offset in each line (`log_offset`). It was just written, so it is read from memory. Each conversion is a
+separate process, pinned to one CPU, with one Arrow thread; drivelab and pandas take turns. Time is CPU time of the
+process with kernel work, so other load hardly matters. Memory is the largest resident set. pandas reads the whole file
+and writes it with its defaults. The bars: 2.5 million rows per second and 400 MiB.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ frame = pd.read_csv(path, names=names, skipinitialspace=True)
 frame.to_parquet(output)
 rows = len(frame)
 """
-TELL = """
+REPORT = """
 seconds = time.process_time() - began
 print(json.dumps([rows, seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
 
 
 def generate(path: Path, rows: int) -> None:
-    """Random I/Os of 4 KiB, 70 % reads, at 200 k IOPS."""
+    """Write a log of random 4 KiB I/Os, 70 % reads, at 200 k IOPS."""
     random = np.random.default_rng(1)
     with path.open("w") as file:
         for begin in range(0, rows, CHUNK):
@@ -66,9 +66,9 @@ def generate(path: Path, rows: int) -> None:
 
 
 def measure(program: str, path: Path) -> tuple[int, float, float]:
-    """Rows, CPU seconds and peak memory in MiB of a conversion in a process of its own."""
+    """Convert in a separate process; return rows, CPU seconds and peak MiB."""
     cpu = str(min(os.sched_getaffinity(0)))
-    script = COMMON + program + TELL
+    script = COMMON + program + REPORT
     command = ["taskset", "-c", cpu, sys.executable, "-c", script, str(path), str(path.with_suffix(".parquet"))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     rows, seconds, peak_mib = json.loads(done.stdout)
@@ -84,8 +84,8 @@ def main() -> int:
         generate(path, rows)
         print(f"{rows} rows, {path.stat().st_size / 1e6:.0f} MB")
         for _ in range(turns):
-            found, seconds, peak_mib = measure(OURS, path)
-            assert found == rows
+            converted, seconds, peak_mib = measure(OURS, path)
+            assert converted == rows
             size_mb = path.with_suffix(".parquet").stat().st_size / 1e6
             _, theirs_s, theirs_mib = measure(PANDAS, path)
             rates.append(rows / seconds)

@@ -1,9 +1,9 @@
-"""A long block trace, as blktrace writes it, of a made-up machine: quickly, for benchmarks and tests of size.
+"""Write a long synthetic block trace in blktrace's format, for benchmarks.
 
     python tests/benchmarks/make_trace.py FOLDER [--events 30000000] [--cpus 8] [--seed 1]
 
 Processes with plugs on a multi-queue drive: P, Q, G or M, U, I, D, C of reads and writes of 4 KiB to 128 KiB, some
-sequential, about 32 in flight; now and then an fsync. About six events a request.
+sequential, about 32 in flight, with an occasional fsync. About six events per request.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ RECORD = np.dtype(
         ("action", "<u4"), ("pid", "<u4"), ("device", "<u4"), ("cpu", "<u4"), ("error", "<u2"), ("pdu_bytes", "<u2"),
     ]
 )  # fmt: skip
-"""Of version 7."""
+"""Record of version 7."""
 WORDS = RECORD.itemsize // 8
 BATCHES = 100_000
-"""Plugs at once: what the generator holds in memory."""
+"""Plugs that the generator holds in memory."""
 LARGEST_BATCH = 4
 PROCESSES = 16
 REQUEST_NS = 10_000
 IN_FLIGHT = 32
 SECTORS = 1 << 31
 EVENTS_PER_BATCH = 14
-"""About; only the number of chunks depends on it."""
+"""Approximate; only the number of chunks depends on it."""
 Q, M, G, D, C, P, U, I = (records.ACTIONS.index(letter) for letter in "QMGDCPUI")  # noqa: E741
 Events = npt.NDArray[np.void]
 
 
 def make_trace(folder: Path, events: int, cpus: int = 8, seed: int = 1) -> int:
-    """Write a capture of at least so many events (a few thousand more); returns how many there are."""
+    """Write a capture of `events` or a few thousand more events; return the number."""
     folder.mkdir(parents=True, exist_ok=True)
     dice = np.random.default_rng(seed)
     files = [(folder / f"trace.blktrace.{cpu}").open("wb") for cpu in range(cpus)]
@@ -49,8 +49,8 @@ def make_trace(folder: Path, events: int, cpus: int = 8, seed: int = 1) -> int:
     try:
         while written + len(late) < events:
             batches = min(BATCHES, max(100, (events - written - len(late)) // EVENTS_PER_BATCH))
-            made, end_ns = _chunk(dice, batches, cpus, start_ns)
-            late, start_ns = np.concatenate([late, made]), end_ns
+            chunk, end_ns = _chunk(dice, batches, cpus, start_ns)
+            late, start_ns = np.concatenate([late, chunk]), end_ns
             early = late[late["time_ns"] < end_ns]
             late = late[late["time_ns"] >= end_ns]
             written += _write(early, files, numbers)
@@ -62,22 +62,25 @@ def make_trace(folder: Path, events: int, cpus: int = 8, seed: int = 1) -> int:
 
 
 def _events(count: int, action: npt.ArrayLike, time_ns: npt.ArrayLike, **columns: npt.ArrayLike) -> Events:
-    made = np.zeros(count, RECORD)
-    made["magic"], made["device"], made["action"], made["time_ns"] = records.MAGIC | 7, 259 << 20, action, time_ns
+    rows = np.zeros(count, RECORD)
+    rows["magic"], rows["device"], rows["action"], rows["time_ns"] = records.MAGIC | 7, 259 << 20, action, time_ns
     for name, values in columns.items():
-        made[name] = values
-    return made
+        rows[name] = values
+    return rows
 
 
 def _notes(cpus: int) -> Events:
-    """The name of every process, in the file of every CPU."""
+    """Return a note of every process name for the file of every CPU."""
     pids = 1000 + np.tile(np.arange(PROCESSES), cpus)
     cpu = np.repeat(np.arange(cpus), PROCESSES)
     return _events(len(pids), records.NOTIFY, np.arange(len(pids)), pid=pids, cpu=cpu, pdu_bytes=16)
 
 
 def _chunk(dice: np.random.Generator, batches: int, cpus: int, start_ns: int) -> tuple[Events, int]:
-    """Events of so many plugs, not sorted, and the time when the next begin; completions may come later."""
+    """Return unsorted events of plugs, and the start time of the next chunk.
+
+    Completions may be later than that time.
+    """
     sizes = dice.integers(1, LARGEST_BATCH, batches, endpoint=True)
     gaps_ns = dice.exponential(REQUEST_NS * sizes.mean(), batches).astype(np.int64) + 100
     plug_ns = start_ns + np.cumsum(gaps_ns)
@@ -104,12 +107,12 @@ def _chunk(dice: np.random.Generator, batches: int, cpus: int, start_ns: int) ->
     latency_ns = dice.gamma(4, REQUEST_NS * IN_FLIGHT / 4, requests).astype(np.int64) + 5_000
 
     def of_requests(
-        action: int, time_ns: npt.NDArray[np.int64], some: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+        action: int, time_ns: npt.NDArray[np.int64], chosen: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
     ) -> Events:
-        whose = batch[some]
+        plug = batch[chosen]
         return _events(
-            len(some), word[some] | np.uint32(action), time_ns[some], sector=sector[some], bytes=sizes[some],
-            pid=1000 + process[whose], cpu=cpu[whose],
+            len(chosen), word[chosen] | np.uint32(action), time_ns[chosen], sector=sector[chosen], bytes=sizes[chosen],
+            pid=1000 + process[plug], cpu=cpu[plug],
         )  # fmt: skip
 
     def of_batches(action: int, time_ns: npt.NDArray[np.int64], **columns: npt.ArrayLike) -> Events:
@@ -117,7 +120,7 @@ def _chunk(dice: np.random.Generator, batches: int, cpus: int, start_ns: int) ->
 
     done = of_requests(C, insert_ns + 200 + latency_ns, heads, whole)
     done["pid"] = 0
-    made = [
+    events = [
         of_batches(P, plug_ns),
         of_requests(Q, queue_ns, np.arange(requests), length),
         of_requests(G, queue_ns + 400, heads, length),
@@ -128,11 +131,11 @@ def _chunk(dice: np.random.Generator, batches: int, cpus: int, start_ns: int) ->
         done,
         *_flushes(dice, max(1, requests // 1000), cpus, start_ns, int(plug_ns[-1])),
     ]
-    return np.concatenate(made), int(plug_ns[-1]) + 100
+    return np.concatenate(events), int(plug_ns[-1]) + 100
 
 
 def _flushes(dice: np.random.Generator, count: int, cpus: int, start_ns: int, end_ns: int) -> list[Events]:
-    """fsync after fsync: the empty flush, the drive's flush, and the end of both."""
+    """Return fsyncs: the empty flush, the drive's flush, and the end of both."""
     queue_ns = start_ns + np.arange(count) * ((end_ns - start_ns) // count) + 700
     flush, cpu, pid = records.FLUSH, dice.integers(0, cpus, count), 1000
     write = records.WRITE | records.SYNC
@@ -141,29 +144,29 @@ def _flushes(dice: np.random.Generator, count: int, cpus: int, start_ns: int, en
     return [_events(count, action, queue_ns + delay, cpu=cpu, pid=pid) for action, delay in steps]
 
 
-def _write(made: Events, files: Sequence[BinaryIO], numbers: list[int]) -> int:
-    made = made[np.argsort(made["time_ns"], kind="stable")]
+def _write(events: Events, files: Sequence[BinaryIO], numbers: list[int]) -> int:
+    events = events[np.argsort(events["time_ns"], kind="stable")]
     for cpu, file in enumerate(files):
-        mine = made[made["cpu"] == cpu]
-        is_note = (mine["action"] & records.NOTIFY) != 0
+        cpu_events = events[events["cpu"] == cpu]
+        is_note = (cpu_events["action"] & records.NOTIFY) != 0
         counted = np.cumsum(~is_note)
-        mine["sequence"] = np.where(is_note, 0, numbers[cpu] + counted)
-        numbers[cpu] += int(counted[-1]) if len(mine) else 0
-        _packed(mine).tofile(file)
-    return len(made)
+        cpu_events["sequence"] = np.where(is_note, 0, numbers[cpu] + counted)
+        numbers[cpu] += int(counted[-1]) if len(cpu_events) else 0
+        _packed(cpu_events).tofile(file)
+    return len(events)
 
 
-def _packed(mine: Events) -> npt.NDArray[np.uint64]:
-    """Records with their payloads, which are whole words: names of processes, depths of plugs."""
-    sizes = WORDS + mine["pdu_bytes"].astype(np.int64) // 8
+def _packed(events: Events) -> npt.NDArray[np.uint64]:
+    """Return records with payloads of whole words: process names and plug depths."""
+    sizes = WORDS + events["pdu_bytes"].astype(np.int64) // 8
     ends = np.cumsum(sizes)
-    packed = np.zeros(int(ends[-1]) if len(mine) else 0, np.uint64)
+    packed = np.zeros(int(ends[-1]) if len(events) else 0, np.uint64)
     starts = ends - sizes
-    packed[starts[:, None] + np.arange(WORDS)] = mine.view(np.uint64).reshape(-1, WORDS)
-    for at in np.flatnonzero(mine["pdu_bytes"] == 16):
-        name = f"worker{mine['pid'][at] - 1000}".encode().ljust(16, b"\0")
+    packed[starts[:, None] + np.arange(WORDS)] = events.view(np.uint64).reshape(-1, WORDS)
+    for at in np.flatnonzero(events["pdu_bytes"] == 16):
+        name = f"worker{events['pid'][at] - 1000}".encode().ljust(16, b"\0")
         packed[starts[at] + WORDS : ends[at]] = np.frombuffer(name, np.uint64)
-    packed[starts[mine["pdu_bytes"] == 8] + WORDS] = LARGEST_BATCH << 56  # big-endian
+    packed[starts[events["pdu_bytes"] == 8] + WORDS] = LARGEST_BATCH << 56  # big-endian
     return packed
 
 

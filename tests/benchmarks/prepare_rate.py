@@ -1,10 +1,10 @@
-"""How long it takes to prepare a replay on one core, and the memory that it needs.
+"""Measure time and memory to prepare a replay on one core.
 
     python tests/benchmarks/prepare_rate.py [REQUESTS]
 
-The trace is the synthetic one of characterise_rate.py: random and sequential accesses to 1 TiB with merges and
-flushes. It is prepared for a drive that it fits, for one of a quarter of the size, and with all that there is to
-compute: the trace's own depth, the order of processes, compaction.
+The trace is the synthetic one of characterise_rate.py: random and sequential accesses to 1 TiB with merges and flushes.
+It is prepared for a drive that it fits, for a drive of a quarter of the size, and with all computations: the trace's
+own depth, the order of processes, compaction.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHOICES = {
 
 
 def measure(path: Path, name: str) -> None:
-    """In a process of its own: peak memory is that of preparing alone."""
+    """Prepare in a separate process, to measure its peak memory alone."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     choice, capacity_bytes = CHOICES[name]
     began_s = time.perf_counter()
@@ -41,11 +41,11 @@ def measure(path: Path, name: str) -> None:
     elapsed_s = time.perf_counter() - began_s
     used = resource.getrusage(resource.RUSAGE_SELF)
     requests = prepared.mapping.requests_in_trace
-    schedule_mib, rows_mib = (one.stat().st_size / 2**20 for one in (prepared.schedule, prepared.planned))
+    schedule_mib, rows_mib = (file.stat().st_size / 2**20 for file in (prepared.schedule, prepared.planned))
     print(
         f"{name}: {requests:,} requests to {prepared.requests:,} records in {elapsed_s:.1f} s "
-        f"({requests / elapsed_s:,.0f} a second), {used.ru_utime + used.ru_stime:.1f} s of CPU, "
-        f"{used.ru_maxrss / 1024:.0f} MiB at most; {schedule_mib:.0f} MiB of schedule, {rows_mib:.0f} MiB of rows"
+        f"({requests / elapsed_s:,.0f} per second), {used.ru_utime + used.ru_stime:.1f} s of CPU, "
+        f"{used.ru_maxrss / 1024:.0f} MiB peak; {schedule_mib:.0f} MiB of schedule, {rows_mib:.0f} MiB of rows"
     )
 
 

@@ -1,4 +1,4 @@
-"""How long the shipped protocols take from their files to plans, in this process and in one of their own.
+"""Measure the expansion of the shipped protocols, in this and in a new process.
 
 python tests/benchmarks/protocol_expand.py [REPEATS]
 """
@@ -25,14 +25,14 @@ print(time.perf_counter() - began_s)
 
 
 def warm_s(path: Path) -> float:
-    """File to steps, for one drive class at full length."""
+    """Return the time from file to steps, for one drive class at full length."""
     began_s = time.perf_counter()
     resolve(load(path), "enterprise", None, {}, "benchmark")
     return time.perf_counter() - began_s
 
 
 def cold_s(path: Path) -> float:
-    """The same as the first thing that a process does, without the imports."""
+    """Return the same time in a new process, without the imports."""
     return float(
         subprocess.run([sys.executable, "-c", COLD, str(path)], capture_output=True, check=True, text=True).stdout
     )
@@ -44,7 +44,7 @@ def main(repeats: int) -> None:
     for name in slowest:
         cold = [cold_s(next(path for path in PROTOCOLS if path.stem == name)) for _ in range(repeats)]
         print(f"{name}: {1000 * warm[name]:.1f} ms, first in a process {1000 * statistics.median(cold):.1f} ms "
-              f"(at the most {1000 * max(cold):.1f} ms)")  # fmt: skip
+              f"(at most {1000 * max(cold):.1f} ms)")  # fmt: skip
     print(f"all {len(PROTOCOLS)}: {1000 * sum(warm.values()):.0f} ms")
 
 

@@ -1,14 +1,14 @@
-"""How true replays are to their plan: drivelab's engine, fio's iolog replay and btreplay, on the same workloads.
+"""Measure the fidelity of replays: drivelab's engine, fio's iologs and btreplay.
 
 Run as root: python tests/benchmarks/replay_fidelity.py [--seconds 10] [--repeats 3]. Each repeat replays each workload
-by each way, one after the other on the same loop device over a file in memory; which way comes first changes with
-every repeat. What is compared with the plan is what the kernel's tracer saw queued (k-th of an operation, offset and
-length), and what the engine says of itself. Prints Markdown: medians over the repeats.
+with each replayer, one after the other, on the same loop device over a file in memory. The first replayer changes with
+every repeat. The plan is compared with the requests that the kernel's tracer saw queued (k-th of an operation, offset
+and length), and with the engine's own results. Prints Markdown: medians over the repeats.
 
-Only drivelab's engine tells when it began, and its errors are those from its plan. Others get the benefit of the
-doubt: the median of their offsets from the plan counts as their start, so that only what differs from it is an error;
-a row "same rule" applies that to drivelab's engine too. Errors are absolute, by percentile. Beside them stands how late
-this host wakes up a sleeper, as the engine found before each replay and as this program finds between them.
+Only drivelab's engine reports its start, so its errors are relative to its plan. For the others, the median of their
+offsets from the plan counts as their start, so only deviations from it are errors; this favours them. A row "same rule"
+applies this to drivelab's engine too. Errors are absolute, by percentile. The tables also show this host's wake-up
+delay, measured by the engine before each replay and by this program between replays.
 """
 
 from __future__ import annotations
@@ -54,11 +54,13 @@ from drivelab.trace.schema import OPERATIONS, read_trace
 
 CLOSE_US = 50
 SPREADS_US = (100, 200)
+BUSY = ("another drivelab", "another program")
+"""Parts of the errors of a capture while another tracer is active."""
 QUIET_LOAD = 1.5
 PATIENCE_S = 300.0
 PR_SET_TIMERSLACK = 29
 FINE = ["--max-bunch-time=10000", "--max-pkts=256"]
-"""Of btrecord: bunches of what came within 10 us, instead of its own 8 within 10 ms."""
+"""Options of btrecord: bunches of requests within 10 us, instead of 8 within 10 ms."""
 Values = dict[str, float]
 Floats = npt.NDArray[np.float64]
 Records = npt.NDArray[np.void]
@@ -66,7 +68,7 @@ Records = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class Case:
-    """One workload, ready for all ways to replay it."""
+    """One workload, prepared for all replayers."""
 
     prepared: Prepared
     plan: Records
@@ -76,7 +78,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Replay:
-    """How long after the plan each request was queued, ns, of shape (plan,), NaN: never; and what else was seen."""
+    """Lateness of each request in ns, shape (plan,), NaN: never queued; and counts."""
 
     late_ns: Floats
     counts: Mapping[str, float]
@@ -94,7 +96,7 @@ def fio_plain(case: Case, folder: Path) -> list[str]:
 
 
 def btreplay(case: Case, folder: Path, options: list[str]) -> list[str]:
-    """With an end put to it: now and then it waits for ever after the last request."""
+    """Return btreplay's command with a timeout: it sometimes hangs after the end."""
     write_btreplay(case.plan, case.device, folder, options)
     longest_s = 5 + 1.2 * case.prepared.issue_span_s
     return ["timeout", "--signal=KILL", f"{longest_s:.0f}", "btreplay", "-W", "-d", ".", Path(case.device).name]
@@ -109,24 +111,24 @@ OTHERS: dict[str, Callable[[Case, Path], list[str]]] = {
 
 
 def replay_natively(case: Case, folder: Path, *, watched: bool) -> dict[str, Replay]:
-    """By what the engine says, and if watched by what the kernel says too."""
+    """Replay with drivelab; compare the engine's and, if watched, the kernel's times."""
     results = folder / native.RESULTS
     with named(Path(case.device), destroy=True) as target:
         if watched:
             header = open_schedule(case.prepared.schedule).header
             make_results(results, header["count"], header["checksum"])
-            words = native.command(target.path, target.identity, case.prepared.schedule, results, EngineOptions())
-            queue_ns, counts = watch(case, words, folder)
+            command = native.command(target.path, target.identity, case.prepared.schedule, results, EngineOptions())
+            queue_ns, counts = watch(case, command, folder)
         else:
             native.run_engine(target.path, target.identity, case.prepared.schedule, folder, EngineOptions())
-    found = open_results(results)
-    wakeup = {f"wakeup_{name}_us": found.header[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p99", "max")}
-    own = found.records["issue_ns"] - case.plan["deadline_ns"].astype(np.float64)
-    own[found.records["state"] == NOT_ISSUED] = np.nan
+    mapped = open_results(results)
+    wakeup = {f"wakeup_{name}_us": mapped.header[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p99", "max")}
+    own = mapped.records["issue_ns"] - case.plan["deadline_ns"].astype(np.float64)
+    own[mapped.records["state"] == NOT_ISSUED] = np.nan
     name = "drivelab, by its records"
     if not watched:
         return {f"{name}, unwatched": Replay(own, wakeup)}
-    seen = queue_ns - found.header["start_monotonic_ns"] - case.plan["deadline_ns"]
+    seen = queue_ns - mapped.header["start_monotonic_ns"] - case.plan["deadline_ns"]
     return {
         "drivelab": Replay(seen, counts | wakeup),
         "drivelab, same rule": Replay(seen - np.nanmedian(seen), counts),
@@ -141,14 +143,14 @@ def replay_otherwise(case: Case, way: str, folder: Path) -> dict[str, Replay]:
 
 
 def watch(case: Case, command: list[str], folder: Path) -> tuple[Floats, Values]:
-    """Times when the plan's requests were queued, on CLOCK_MONOTONIC in ns, and counts by what they are."""
+    """Return queue times of the plan's requests (CLOCK_MONOTONIC, ns), and counts."""
     until_s = time.monotonic() + PATIENCE_S
     while True:
         try:
             report = capture(case.device, command, folder / "raw", cwd=folder, backend="ftrace")
             break
         except UserError as error:
-            if time.monotonic() > until_s or not any(word in str(error) for word in ("another drivelab", "in use by")):
+            if time.monotonic() > until_s or not any(cause in str(error) for cause in BUSY):
                 raise
             time.sleep(2)
     decode(folder / "raw", folder / "seen.parquet")
@@ -173,20 +175,20 @@ def watch(case: Case, command: list[str], folder: Path) -> tuple[Floats, Values]
 
 
 def _extents(table: pa.Table) -> Extents:
-    words = table["operation"].to_numpy()
-    operation = np.array([OPERATIONS.index(word) for word in words.tolist()], np.int64)
+    names = table["operation"].to_numpy()
+    operation = np.array([OPERATIONS.index(name) for name in names.tolist()], np.int64)
     return Extents(operation, table["offset_bytes"].to_numpy(), table["length_bytes"].to_numpy())
 
 
 def measures(case: Case, replay: Replay) -> Values:
-    """All that is told of one replay."""
+    """Return all metrics of one replay."""
     moves = (case.plan["operation"] <= WRITE) & ~np.isnan(replay.late_ns)
     late_us, deadline_ns = replay.late_ns[moves] / 1000, case.plan["deadline_ns"][moves].astype(np.float64)
     queued_ns, error_us = deadline_ns + replay.late_ns[moves], np.abs(late_us)
-    found = dict(zip(("p50", "p95", "p99", "max"), np.percentile(error_us, (50, 95, 99, 100)), strict=True))
+    percentiles = dict(zip(("p50", "p95", "p99", "max"), np.percentile(error_us, (50, 95, 99, 100)), strict=True))
     values = {
         "duration ratio": float(np.ptp(queued_ns) / np.ptp(deadline_ns)),
-        **{f"{name} us": float(value) for name, value in found.items()},
+        **{f"{name} us": float(value) for name, value in percentiles.items()},
         "within 50 us %": 100 * float((error_us <= CLOSE_US).mean()),
         **replay.counts,
     }
@@ -199,7 +201,7 @@ def measures(case: Case, replay: Replay) -> Values:
 
 
 def own_wakeups_us(sleeps: int = 2000) -> Values:
-    """How late sleeps of 500 us end here."""
+    """Return the wake-up delay of 500 us sleeps on this host."""
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
     late_us = np.empty(sleeps)
     for index in range(sleeps):
@@ -210,7 +212,7 @@ def own_wakeups_us(sleeps: int = 2000) -> Values:
 
 
 def wait_for_quiet() -> None:
-    """Until the load is low, or PATIENCE_S; then says so."""
+    """Wait until the load is low, at most PATIENCE_S, and print it."""
     until_s = time.monotonic() + PATIENCE_S
     while os.getloadavg()[0] > QUIET_LOAD and time.monotonic() < until_s:
         time.sleep(2)
@@ -218,13 +220,13 @@ def wait_for_quiet() -> None:
     print(f"load {loads[0]:.2f} at the start{'' if loads[0] <= QUIET_LOAD else ': NOT QUIET'}", flush=True)
 
 
-def print_table(title: str, found: Mapping[str, list[Values]]) -> None:
-    """A row for each way: medians over the repeats."""
-    columns = list(dict.fromkeys(name for runs in found.values() for run in runs for name in run))
+def print_table(title: str, runs_by_way: Mapping[str, list[Values]]) -> None:
+    """Print a row for each replayer: medians over the repeats."""
+    columns = list(dict.fromkeys(name for runs in runs_by_way.values() for run in runs for name in run))
     used = [name for name in columns if not name.startswith(("lost", "extra", "failed", "events"))
-            or any(run.get(name) for runs in found.values() for run in runs)]  # fmt: skip
+            or any(run.get(name) for runs in runs_by_way.values() for run in runs)]  # fmt: skip
     print(f"\n### {title}\n\n| way | " + " | ".join(used) + " |\n|---|" + "---:|" * len(used))
-    for way, runs in found.items():
+    for way, runs in runs_by_way.items():
         known = [[run[name] for run in runs if name in run] for name in used]
         cells = [
             _number(name, float(np.median(values))) if values else "" for name, values in zip(used, known, strict=True)
@@ -242,18 +244,18 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     chosen = parser.parse_args()
     wait_for_quiet()
-    found: dict[str, dict[str, list[Values]]] = {}
+    results: dict[str, dict[str, list[Values]]] = {}
     wakeups: list[Values] = []
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, loop_device() as device:
         subprocess.run(["dd", "if=/dev/zero", f"of={device}", "bs=1M", f"count={SIZE >> 20}", "oflag=direct",
                         "status=none"], check=True)  # fmt: skip
         for title, requests in workloads(chosen.seconds).items():
-            own = Path(folder) / f"{len(found)}"
+            own = Path(folder) / f"{len(results)}"
             own.mkdir()
             write_workload(requests, own / "trace.parquet")
             prepared = prepare(own / "trace.parquet", own / "plan", ReplayChoice(), SIZE, 4096)
             case = Case(prepared, open_schedule(prepared.schedule).records, device, own)
-            rows = found.setdefault(title, {})
+            rows = results.setdefault(title, {})
             for repeat in range(chosen.repeats):
                 wakeups.append(own_wakeups_us())
                 ways = ["watched", "unwatched", *OTHERS]
@@ -266,8 +268,8 @@ def main() -> None:
                         for name, replay in replays.items():
                             rows.setdefault(name, []).append(measures(case, replay))
             print_table(f"{title}, {len(case.plan)} requests, {chosen.repeats} repeats", dict(sorted(rows.items())))
-    told = ", ".join(f"{name} {np.median([one[name] for one in wakeups]):.0f} us" for name in wakeups[0])
-    print(f"\nsleeps of 500 us end late by (medians of {len(wakeups)} rounds): {told}")
+    delays = ", ".join(f"{name} {np.median([wakeup[name] for wakeup in wakeups]):.0f} us" for name in wakeups[0])
+    print(f"\nsleeps of 500 us end late by (medians of {len(wakeups)} rounds): {delays}")
 
 
 if __name__ == "__main__":

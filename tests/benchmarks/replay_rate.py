@@ -1,14 +1,14 @@
-"""How fast drivelab's engine replays without deadlines, beside fio, and how much memory a long schedule takes.
+"""Measure rate and memory of drivelab's engine without deadlines, against fio.
 
 Run as root: python tests/benchmarks/replay_rate.py [--pairs 5] [--seconds 2] [--memory-requests 10000000]. Random reads
-and writes of 4 KiB at depths 1, 8, 32 and 128 on a loop device over a file in memory, and reads of /dev/nullb0 where
-there is one (it may hold something): a replay without deadlines, and fio with io_uring, registered file and buffers,
-at the same depth for the same time. Which comes first alternates. Prints the median of the pairs' ratios of requests a
-second with a 95 % confidence interval (Student's t over the logarithms of the ratios), and that of two runs of fio,
+and writes of 4 KiB run at depths 1, 8, 32 and 128 on a loop device over a file in memory, and reads on /dev/nullb0 if
+it exists (its data is kept). Each pair is a replay without deadlines, and fio with io_uring and registered file and
+buffers, at the same depth for the same time, in alternating order. Prints the median of the pairs' ratios of requests
+per second with a 95 % confidence interval (Student's t over the logarithms of the ratios), and that of two runs of fio,
 which shows the noise.
 
-Memory is read from /proc/PID/status of an engine at work on the long schedule: the peak of all resident pages (VmHWM,
-mapped files are in it) and the greatest of those of its own (RssAnon).
+Memory is read from /proc/PID/status of an engine that runs the long schedule: the peak of all resident pages (VmHWM,
+with mapped files) and the maximum of anonymous pages (RssAnon).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from drivelab.replay.records import (
 BLOCK_BYTES = 4096
 DEPTHS = (1, 8, 32, 128)
 ROUND = 1 << 18
-"""Requests of a schedule, which begins anew."""
+"""Requests of a schedule, which repeats."""
 MOST_PER_S = 2_000_000
 NULL = Path("/dev/nullb0")
 STATUS = ("VmHWM", "RssAnon")
@@ -53,14 +53,14 @@ STATUS = ("VmHWM", "RssAnon")
 
 @dataclass(frozen=True)
 class Device:
-    """What is replayed on, and how the engine knows it."""
+    """The target of a replay, and its identity for the engine."""
 
     path: str
     identity: str
 
 
 def write_schedule(path: Path, requests: int, operation: str, *, depth: int, gap_ns: int = 0) -> None:
-    """Random requests of BLOCK_BYTES; with `gap_ns` one is due so long after the other."""
+    """Write random requests of BLOCK_BYTES, due at intervals of `gap_ns`."""
     dice = np.random.default_rng(1)
     with ScheduleWriter(path, SIZE, BLOCK_BYTES) as writer:
         for first in range(0, requests, ROUND):
@@ -74,7 +74,7 @@ def write_schedule(path: Path, requests: int, operation: str, *, depth: int, gap
 
 
 def drivelab(target: Device, operation: str, depth: int, seconds: float) -> float:
-    """Requests a second."""
+    """Return requests per second."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
         write_schedule(folder / "asap.schedule", ROUND, operation, depth=depth)
@@ -86,7 +86,7 @@ def drivelab(target: Device, operation: str, depth: int, seconds: float) -> floa
 
 
 def fio(target: Device, operation: str, depth: int, seconds: float) -> float:
-    """Requests a second."""
+    """Return requests per second."""
     command = [
         "fio", "--name=rate", f"--filename={target.path}", f"--rw=rand{operation}", f"--bs={BLOCK_BYTES}",
         f"--size={SIZE}", "--ioengine=io_uring", "--direct=1", "--registerfiles=1", "--fixedbufs=1",
@@ -97,7 +97,7 @@ def fio(target: Device, operation: str, depth: int, seconds: float) -> float:
 
 
 def compare(target: Device, operations: Sequence[str], pairs: int, seconds: float) -> None:
-    """A row of Markdown for each operation and depth."""
+    """Print a row of Markdown for each operation and depth."""
     print(
         "| operation | depth | drivelab IOPS | fio IOPS | ratio | 95 % | fio/fio |\n|---|---:|---:|---:|---:|---:|---:|"
     )
@@ -110,7 +110,7 @@ def compare(target: Device, operations: Sequence[str], pairs: int, seconds: floa
                 ours.append(rates[drivelab])
                 theirs.append(rates[fio])
                 noise.append(fio(target, operation, depth, seconds) / rates[fio])
-            ratios = [one / other for one, other in zip(ours, theirs, strict=True)]
+            ratios = [our / their for our, their in zip(ours, theirs, strict=True)]
             low, high = interval(ratios)
             print(
                 f"| {operation} | {depth} | {statistics.median(ours):,.0f} | {statistics.median(theirs):,.0f} | "
@@ -120,7 +120,7 @@ def compare(target: Device, operations: Sequence[str], pairs: int, seconds: floa
 
 
 def memory(target: Device, requests: int, depth: int) -> dict[str, int]:
-    """Greatest values of STATUS in KiB of an engine that replays a schedule of so many requests."""
+    """Return maxima of STATUS in KiB of an engine that replays a long schedule."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         schedule, results = Path(name) / "long.schedule", Path(name) / native.RESULTS
         write_schedule(schedule, requests, "read", depth=depth)
@@ -137,9 +137,9 @@ def memory(target: Device, requests: int, depth: int) -> dict[str, int]:
                     if key in greatest:
                         greatest[key] = max(greatest[key], int(value.split()[0]))
                 time.sleep(0.02)
-        found = np.fromfile(results, RESULTS_HEADER, 1)[0]
-        assert found["completed"] == requests, found
-        print(f"{requests:,} requests at depth {depth}: {requests / found['end_ns'] * 1e9:,.0f} a second", flush=True)
+        end = np.fromfile(results, RESULTS_HEADER, 1)[0]
+        assert end["completed"] == requests, end
+        print(f"{requests:,} requests at depth {depth}: {requests / end['end_ns'] * 1e9:,.0f} per second", flush=True)
     return greatest
 
 
@@ -162,7 +162,7 @@ def main() -> None:
                 peak = memory(device, chosen.memory_requests, depth)
                 print(", ".join(f"{name} {value / 1024:.1f} MiB" for name, value in peak.items()), flush=True)
     if not NULL.exists():
-        print(f"\nthere is no {NULL} here")
+        print(f"\n{NULL} does not exist")
         return
     print("\n### Null block device\n")
     numbers, sequence = (sysfs.read_text(sysfs.block_dir(NULL.name) / name) for name in ("dev", "diskseq"))

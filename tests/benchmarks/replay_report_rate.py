@@ -1,9 +1,9 @@
-"""How long it takes to evaluate a replay on one core, and the memory that it needs.
+"""Measure time and memory to evaluate a replay on one core.
 
     python tests/benchmarks/replay_report_rate.py [REQUESTS]
 
-Makes up a plan and an engine's results in a temporary folder first, then joins them to an outcome, makes the report
-and the tables, each in a process of its own.
+Writes a synthetic plan and engine results to a temporary folder first. Then joins them to an outcome, and makes report
+and tables, each in a separate process.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ PREPARED: dict[str, Any] = {
 PROCESSES = [f"process-{number}" for number in range(200)]
 
 
-def make_up(folder: Path, requests: int) -> None:
-    random, made, now_ns = np.random.default_rng(1), 0, 0
+def write_synthetic(folder: Path, requests: int) -> None:
+    random, written, now_ns = np.random.default_rng(1), 0, 0
     make_results(folder / "results.bin", requests, 1)
     with PlannedWriter(folder / "planned.parquet") as writer, (folder / "results.bin").open("r+b") as results:
         header = np.fromfile(results, RESULTS_HEADER, 1)
@@ -40,13 +40,13 @@ def make_up(folder: Path, requests: int) -> None:
         results.seek(0)
         results.write(header.tobytes())
         results.seek(4096)
-        while made < requests:
-            rows = min(BATCH_ROWS, requests - made)
+        while written < requests:
+            rows = min(BATCH_ROWS, requests - written)
             gap_ns = np.where(random.random(rows) < 0.02, 2_000_000, random.integers(0, 8000, rows))
             deadline_ns = now_ns + np.cumsum(gap_ns)
             operation = random.choice(4, rows, p=(0.57, 0.4, 0.02, 0.01)).astype(np.int8)
             length = np.where(operation == 2, 0, random.choice(np.array([4, 8, 16, 64, 256]) << 10, rows))
-            made_up = {
+            columns = {
                 "deadline_ns": deadline_ns, "trace_queue_ns": deadline_ns, "length_bytes": length,
                 "operation": pa.DictionaryArray.from_arrays(operation, list(OPERATIONS)),
                 "process": pa.DictionaryArray.from_arrays(random.integers(0, 200, rows).astype(np.int32), PROCESSES),
@@ -55,18 +55,18 @@ def make_up(folder: Path, requests: int) -> None:
                 **dict.fromkeys(("fua", "preflush", "sync", "meta", "readahead"), np.zeros(rows, np.bool_)),
                 **dict.fromkeys(("pid", "cpu"), np.zeros(rows, np.int32)),
             }  # fmt: skip
-            writer.write(pa.table({name: made_up[name] for name in PLANNED.names}, schema=PLANNED))
+            writer.write(pa.table({name: columns[name] for name in PLANNED.names}, schema=PLANNED))
             record = np.zeros(rows, RESULT_RECORD)
             record["issue_ns"] = deadline_ns + random.gamma(1.0, 4000, rows).astype(np.int64)
             record["complete_ns"] = record["issue_ns"] + random.gamma(2.0, 50_000, rows).astype(np.uint64)
             record["result"], record["state"], record["in_flight"] = np.where(operation < 2, length, 0), COMPLETED, 1
             results.write(record.tobytes())
-            made, now_ns = made + rows, int(deadline_ns[-1])
+            written, now_ns = written + rows, int(deadline_ns[-1])
         writer.finish(PREPARED)
 
 
 def measure(step: str, folder: Path) -> None:
-    """In a process of its own: peak memory is that of the step alone, with Python and its libraries."""
+    """Run a step in a separate process: its peak memory, with Python and libraries."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     pa.set_cpu_count(1)
     from drivelab.analysis.replay_latency import issue_error_bins, latency_bins
@@ -88,18 +88,18 @@ def measure(step: str, folder: Path) -> None:
             function(requests)
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(
-        f"{step}: {time.perf_counter() - began_s:.1f} s, {used.ru_maxrss / 1024:.0f} MiB at most "
+        f"{step}: {time.perf_counter() - began_s:.1f} s, {used.ru_maxrss / 1024:.0f} MiB peak "
         f"({before_mib:.0f} MiB before)", flush=True,
     )  # fmt: skip
 
 
 def main(requests: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        make_up(Path(folder), requests)
+        write_synthetic(Path(folder), requests)
         print(f"{requests:,} requests on one core", flush=True)
         for step in ("outcome", "report", "tables"):
             subprocess.run([sys.executable, __file__, "--measure", step, folder], check=True)
-        print(f"outcome.parquet: {(Path(folder) / 'outcome.parquet').stat().st_size / requests:.1f} B a request")
+        print(f"outcome.parquet: {(Path(folder) / 'outcome.parquet').stat().st_size / requests:.1f} B per request")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Made-up workloads for the benchmarks of replay, and the same plan in the formats of other replayers."""
+"""Synthetic workloads for replay benchmarks, also in formats of other replayers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from drivelab.trace.schema import FLAGS, OPERATIONS, REQUESTS, write_trace
 
 BLOCK_BYTES = 4096
 LATENCY_NS = 60_000
-"""Of each request in the trace; fio's engine spreads requests over as many jobs as overlap."""
+"""Latency of each request in the trace; fio gets as many jobs as requests overlap."""
 QUEUED = 1 << (16 + 4)
-"""Category of an event that queues (BLK_TC_QUEUE), which btrecord goes by."""
+"""Category of queue events (BLK_TC_QUEUE), which btrecord selects."""
 BURST_REQUESTS = 32
 BURST_NS = 10_000_000
 READ, WRITE, FLUSH, DISCARD = (OPERATION_CODES[name] for name in ("read", "write", "flush", "discard"))
@@ -28,7 +28,7 @@ Records = npt.NDArray[np.void]
 
 
 def workloads(seconds: float) -> dict[str, pa.Table]:
-    """Requests (schema REQUESTS) of each workload, all of 4 KiB at places that come again as late as can be."""
+    """Return requests of each workload, 4 KiB each; offsets repeat rarely."""
     dice = np.random.default_rng(1)
 
     def evenly(rate: int) -> Ints:
@@ -67,28 +67,29 @@ def _requests(queue_ns: Ints, operation: Ints, dice: np.random.Generator, fua: f
 
 
 def write_workload(requests: pa.Table, path: Path) -> None:
-    """A trace without losses."""
+    """Write a trace without losses."""
     write_trace(requests, {"source": "made up for a benchmark"}, path)
 
 
 def write_iolog(plan: Records, device: str, path: Path) -> None:
-    """A plan (SCHEDULE_RECORD) as an iolog for fio, with all that the format has words for."""
-    words = {READ: "read", WRITE: "write", FLUSH: "sync", DISCARD: "trim"}
+    """Write a plan (SCHEDULE_RECORD) as an iolog for fio, as far as possible."""
+    actions = {READ: "read", WRITE: "write", FLUSH: "sync", DISCARD: "trim"}
     end_us = int(plan["deadline_ns"][-1]) // 1000
     columns = [plan[name].tolist() for name in ("deadline_ns", "operation", "offset_bytes", "length_bytes")]
     with path.open("w", encoding="ascii") as file:
         file.write(f"fio version 3 iolog\n0 {device} add\n0 {device} open\n")
         for deadline_ns, operation, offset, length in zip(*columns, strict=True):
-            file.write(f"{deadline_ns // 1000} {device} {words[operation]} {offset} {length}\n")
+            file.write(f"{deadline_ns // 1000} {device} {actions[operation]} {offset} {length}\n")
         file.write(f"{end_us} {device} close\n")
 
 
 def write_btreplay(plan: Records, device: str, folder: Path, options: list[str]) -> None:
-    """A plan (SCHEDULE_RECORD) as input of btreplay, made by btrecord from queue events; `folder` is empty.
+    """Write a plan (SCHEDULE_RECORD) as input of btreplay to an empty folder.
 
-    As if it had been recorded on `device` itself: version 1.2.0 crashes when it reads a map file (option -M).
+    btrecord makes it from queue events that name `device` as their source: version 1.2.0 crashes when it reads a map
+    file (option -M).
     """
-    words = {
+    categories = {
         READ: records.READ, WRITE: records.WRITE, FLUSH: records.WRITE | records.FLUSH,
         DISCARD: records.WRITE | records.DISCARD,
     }  # fmt: skip
@@ -98,8 +99,8 @@ def write_btreplay(plan: Records, device: str, folder: Path, options: list[str])
     events["sector"] = plan["offset_bytes"] // records.SECTOR_BYTES
     events["bytes"] = plan["length_bytes"]
     action = np.full(len(plan), records.ACTIONS.index("Q") | QUEUED, np.uint32)
-    for operation, word in words.items():
-        action[plan["operation"] == operation] |= word
+    for operation, category in categories.items():
+        action[plan["operation"] == operation] |= category
     events["action"] = action | np.where(plan["flags"] & FUA, np.uint32(records.FUA), np.uint32(0))
     name = Path(device).name
     events.tofile(folder / f"{name}.blktrace.0")

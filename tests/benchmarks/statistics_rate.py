@@ -1,9 +1,9 @@
-"""How long the statistics of many cells take on one core: from the table `cells` of two drives to what differs.
+"""Measure the statistics of many cells on one core: from `cells` to deltas.
 
     python tests/benchmarks/statistics_rate.py [CELLS]
 
-Makes up loops in steady state and loops of repeats, of half of the cells each, and long soaks, then takes the windows,
-the summary with its intervals, and the deltas with their tests, in a process that has one core.
+Generates loops in steady state and loops of repeats, with half of the cells each, and long soaks, of two drives. Then
+computes windows, summary with intervals, and deltas with tests, in a process with one core.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ TRACK = {"window": ROUNDS, "data_excursion": 0.2, "slope_excursion": 0.1,
 _ZERO: dict[str, Any] = {"string": "", "bool": False, "timestamp[ms, tz=UTC]": 0}
 
 
-def made_up(cells: int) -> pd.DataFrame:
-    """Table `cells` of both drives, of about so many rows: 2 % of them slices of soaks."""
+def synthetic(cells: int) -> pd.DataFrame:
+    """Return table `cells` of both drives with about `cells` rows, 2 % soak slices."""
     random, parts = np.random.default_rng(1), []
     recordings = max(cells // (len(DRIVES) * CELLS_OF_A_LOOP * ROUNDS), 1)
     for drive in DRIVES:
@@ -54,7 +54,7 @@ def _loop(random: np.random.Generator) -> dict[str, Any]:
     iops = 1000.0 * threads * depth * random.lognormal(0, 0.02, count)
     cells = [Cell("random", 0, 4096, int(t), int(q)) for t, q in zip(threads, depth, strict=True)]
     return {"step": 0, "kind": "loop", "round": np.repeat(np.arange(1, ROUNDS + 1), CELLS_OF_A_LOOP), "cell": place,
-            "workload": [one.workload for one in cells], "threads": threads, "queue_depth": depth,
+            "workload": [cell.workload for cell in cells], "threads": threads, "queue_depth": depth,
             "directory": [f"cells/0-round{n // CELLS_OF_A_LOOP}-cell{n % CELLS_OF_A_LOOP}" for n in range(count)],
             **_measured(iops)}  # fmt: skip
 
@@ -72,17 +72,17 @@ def _measured(iops: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, Any]:
 
 
 def _whole(rows: pd.DataFrame) -> pd.DataFrame:
-    """With all columns of the table and its types."""
+    """Add missing columns and convert to the table's types."""
     schema = SCHEMAS["cells"]
-    empty = {one.name: None if one.nullable else _ZERO.get(str(one.type), 0) for one in schema}
+    empty = {field.name: None if field.nullable else _ZERO.get(str(field.type), 0) for field in schema}
     missing = {name: value for name, value in empty.items() if name not in rows}
     return pa.Table.from_pandas(rows.assign(**missing)[schema.names], schema=schema).to_pandas()
 
 
 def main(wanted: int) -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    cells = made_up(wanted)
-    looking = cells[cells["until"] == "steady state"]
+    cells = synthetic(wanted)
+    until_steady = cells[cells["until"] == "steady state"]
     none = {name: SCHEMAS[name].empty_table().to_pandas() for name in ("replays", "application_runs")}
     passes = pd.DataFrame(columns=["recording", "traces", "phase", "step", "counted"])
     took = {}
@@ -91,7 +91,7 @@ def main(wanted: int) -> None:
         took[name] = time.process_time() - began_s
 
     began_s = time.process_time()
-    windows = windows_table(looking, {0: TRACK})
+    windows = windows_table(until_steady, {0: TRACK})
     lap("windows", began_s)
     began_s = time.process_time()
     summary = summary_table(cells, windows, none["replays"], passes, application_runs=none["application_runs"])

@@ -1,11 +1,11 @@
-"""What telemetry costs: IOPS of fio with and without it, in pairs, and CPU time of a sample.
+"""Measure the cost of telemetry: IOPS with and without, and CPU time of a sample.
 
 Run as root: PYTHONPATH=scripts python tests/benchmarks/telemetry_cost.py [PAIRS [SECONDS]]   (default 20 pairs of 4 s)
 
-The device is a loop device over memory, so that fio is limited by the processors, which is where telemetry could hurt.
-Each pair is a run with and one without, in alternating order; the figure is the median of the relative differences with
-its distribution-free 95 % confidence interval. As one sample a second is too little to be seen above the noise of a
-shared machine, the same is done at many times the cadence too, and its figure divided by that factor.
+The device is a loop device over memory, so the processors limit fio, which is where telemetry could cost speed. Each
+pair is a run with and a run without telemetry, in alternating order. The result is the median of the relative
+differences with its distribution-free 95 % confidence interval. One sample per second is not measurable above the noise
+of a shared machine. A second measurement therefore samples many times as often, and divides the result by that factor.
 The bar: less than 1 %.
 """
 
@@ -30,7 +30,7 @@ from drivelab.telemetry.sources import sources_for
 
 SIZE_MIB = 64
 FACTOR = 50
-"""How many times more often than in a measurement samples are taken for the second figure."""
+"""The second measurement samples this many times as often."""
 BAR_PCT = 1.0
 
 
@@ -47,7 +47,7 @@ def device_in_memory() -> Iterator[str]:
 
 
 def iops(device: str, seconds: float, sources: list[Source]) -> float:
-    """Random reads of 4 KiB by fio, while this process samples as a measuring process does."""
+    """Return fio's IOPS of random reads 4 KiB, while this process samples."""
     command = ["fio", "--name=cost", f"--filename={device}", "--direct=1", "--ioengine=libaio", "--rw=randread",
                "--bs=4k", "--iodepth=32", f"--runtime={seconds}", "--time_based", "--thread",
                "--output-format=json"]  # fmt: skip
@@ -57,18 +57,18 @@ def iops(device: str, seconds: float, sources: list[Source]) -> float:
 
 
 def differences_pct(device: str, pairs: int, seconds: float, sources: list[Source]) -> list[float]:
-    """Of each pair: IOPS with telemetry against those without it; negative is slower."""
-    found = []
+    """Return each pair's change of IOPS with telemetry in %; negative is slower."""
+    differences = []
     for number in range(pairs):
         order = (sources, []) if number % 2 else ([], sources)
-        rates = [iops(device, seconds, one) for one in order]
+        rates = [iops(device, seconds, active) for active in order]
         without, with_telemetry = rates[::-1] if number % 2 else rates
-        found.append(100 * (with_telemetry / without - 1))
-    return found
+        differences.append(100 * (with_telemetry / without - 1))
+    return differences
 
 
 def median_interval(values: list[float]) -> tuple[float, float]:
-    """Of the median, 95 % or a little more, by order statistics: the binomial distribution of a fair coin."""
+    """Return an interval of the median of at least 95 %, by order statistics."""
     ordered, count = sorted(values), len(values)
     below, rank = 0.0, 0
     while below + math.comb(count, rank) / 2**count <= 0.025:
@@ -77,8 +77,8 @@ def median_interval(values: list[float]) -> tuple[float, float]:
     return ordered[max(rank - 1, 0)], ordered[-max(rank, 1)]
 
 
-def told(name: str, values: list[float], divisor: int = 1) -> float:
-    """Print a figure; returns the least favourable end of its interval as a loss, percent."""
+def print_change(name: str, values: list[float], divisor: int = 1) -> float:
+    """Print a change; return the worst end of its interval as a loss in %."""
     scaled = [value / divisor for value in values]
     low, high = median_interval(scaled)
     median = statistics.median(scaled)
@@ -86,7 +86,7 @@ def told(name: str, values: list[float], divisor: int = 1) -> float:
     return -low
 
 
-def cpu_us_a_sample(sources: list[Source], count: int = 2000) -> float:
+def cpu_us_per_sample(sources: list[Source], count: int = 2000) -> float:
     prompt = [source for source in sources if source.prompt]
     with tempfile.TemporaryDirectory() as folder, Sampler(prompt, Path(folder)) as sampler:
         begin_s = time.thread_time()
@@ -101,12 +101,15 @@ def main() -> int:
     print("processors:", os.cpu_count(), "load:", *os.getloadavg())
     with device_in_memory() as device:
         sources = sources_for(Path(device).name)
-        used_us = cpu_us_a_sample(sources)
+        used_us = cpu_us_per_sample(sources)
         print(f"sources: {', '.join(source.name for source in sources)}")
-        print(f"a sample takes {used_us:.0f} us of CPU time: {used_us / 1e4 / FAST_S:.4f} % of one CPU at one a second")
-        often = [replace(one, period_s=one.period_s and one.period_s / FACTOR, prompt=False) for one in sources]
-        told("at one sample a second", differences_pct(device, pairs, seconds, sources))
-        worst = told(f"at {FACTOR} a second, by {FACTOR}", differences_pct(device, pairs, seconds, often), FACTOR)
+        print(
+            f"a sample uses {used_us:.0f} us of CPU time, {used_us / 1e4 / FAST_S:.4f} % of one CPU at one per second"
+        )
+        often = [replace(each, period_s=each.period_s and each.period_s / FACTOR, prompt=False) for each in sources]
+        print_change("at one sample per second", differences_pct(device, pairs, seconds, sources))
+        name = f"at {FACTOR} per second, divided by {FACTOR}"
+        worst = print_change(name, differences_pct(device, pairs, seconds, often), FACTOR)
     print(f"less than {BAR_PCT:g} %: {'yes' if worst < BAR_PCT else 'NO'}")
     return 0 if worst < BAR_PCT else 1
 

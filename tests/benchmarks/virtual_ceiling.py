@@ -1,7 +1,7 @@
-"""IOPS ceiling of what serves a virtual drive, its time model switched off, and the memory of its server.
+"""Measure the IOPS ceiling of a virtual drive's server, and its memory.
 
 Run as root: PYTHONPATH=scripts python tests/benchmarks/virtual_ceiling.py [SECONDS [REPEATS]]
-With the model on it also shows how exactly a read of 75 us is timed.
+The time model is off for the ceiling. With the model on, it also prints how exactly a read of 75 us is timed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BASE = {"serial": "CEILING", "capacity": "64MiB", "over_provisioning": "28%", "s
 
 
 def fio(device: str, pattern: str, depth: int, seconds: float) -> dict[str, Any]:
-    """One direction's part of fio's JSON for 4 KiB I/Os."""
+    """Run fio with 4 KiB I/Os; return the JSON of the direction."""
     command = ["fio", "--name=ceiling", f"--filename={device}", "--direct=1", f"--ioengine={ENGINE}", f"--rw={pattern}",
                "--bs=4k", f"--iodepth={depth}", f"--runtime={seconds}", "--time_based", "--lat_percentiles=1",
                "--output-format=json"]  # fmt: skip
@@ -56,7 +56,7 @@ def accuracy(seconds: float, repeats: int) -> None:
     times = {"read_us": 75, "command_us": 0, "transfer_us": 0}
     drive = manage.start("accuracy", DriveModel.from_mapping("accuracy", {**BASE, **times}))
     try:
-        # A page that was never written costs no read of the flash.
+        # Reading an unwritten page does not access the flash.
         subprocess.run(["fio", "--name=fill", f"--filename={drive.device}", "--direct=1", "--rw=write", "--bs=128k"],
                        capture_output=True, check=True)  # fmt: skip
         for _ in range(repeats):

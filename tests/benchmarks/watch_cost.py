@@ -1,15 +1,16 @@
-"""What the live view costs a measurement: IOPS of a virtual drive in real time with and without it, in pairs.
+"""Measure the cost of the live view: IOPS of a virtual drive with and without it.
 
-Run as root: PYTHONPATH=scripts python tests/benchmarks/watch_cost.py [SECONDS]   (a run is 4 s if not told)
+Run as root: PYTHONPATH=scripts python tests/benchmarks/watch_cost.py [SECONDS]   (default: 4 s per run)
 
-Both runs of a pair are sampled by telemetry, as a measurement is; beside one of them, in alternating order, there are
-the watcher's process and a client that takes its events. The figure is the median of the ratios of IOPS, with the
-watcher by without, and its distribution-free 95 % confidence interval. The spread of the first pairs says how many the
-interval needs to be half as wide as the bar to either side (Stein, Annals of Mathematical Statistics 16, 1945: by the
-spread alone, so that the result does not decide when to stop). The bar: less than 1 %; it is shown when the whole
-interval is above 0.99, exceeded when all of it is below, and open otherwise.
+The virtual drive runs in real time. Telemetry samples both runs of a pair, as in a measurement. Beside one of them, in
+alternating order, run the watcher's process and a client that receives its events. The result is the median ratio of
+IOPS with the watcher to IOPS without, and its distribution-free 95 % confidence interval. The spread of the first pairs
+determines how many pairs make each side of the interval half as wide as the bar (Stein, Annals of Mathematical
+Statistics 16, 1945: by the spread alone, so that the result does not decide when to stop). The bar: less than 1 %. It
+is shown when the whole interval is above 0.99, exceeded when all of it is below, and open otherwise.
 
-The same is done with many looks a second, and the loss divided by that factor: finer, if the loss grows with the looks.
+A second measurement updates many times per second and divides the loss by that factor. This is more precise if the loss
+grows with the number of updates.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ from drivelab.virtual.model import DriveModel
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))
-from watched import MadeDrive, facts  # noqa: E402 - by the path above
+from watched import MadeDrive, facts  # noqa: E402 - needs the path above
 
 NAME = "op7"
 FACTOR = 20
-"""How many times more often than in real life the watcher looks for the second figure."""
+"""The second measurement updates this many times as often as in normal use."""
 BAR = 0.01
-"""Of the IOPS: the loss must be less."""
+"""Bar for the loss of IOPS, as a share."""
 FIRST_PAIRS, MOST_PAIRS = 20, 240
 _MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
-"""Times by which the median of a normal sample scatters more than its mean."""
+"""Standard error of a normal sample's median, relative to that of its mean."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def serve(results: Path, period_s: float) -> None:
-    """The watcher's process: as `drivelab watch` serves, until its input ends."""
+    """Serve like `drivelab watch` until the input ends: the watcher's process."""
     from drivelab.watch.hub import Hub
     from drivelab.watch.server import WatchServer
     from drivelab.watch.study import StudyWatch
@@ -71,7 +72,7 @@ def cpu_s(pid: int) -> float:
 
 
 class Watcher:
-    """Server and client; counts what the server uses."""
+    """Server and client, with the server's usage."""
 
     def __init__(self, results: Path, period_s: float) -> None:
         self.results, self.period_s = results, period_s
@@ -108,50 +109,53 @@ class Watcher:
                 begun.set()
 
 
-def iops(device: str, seconds: float, made: MadeDrive) -> float:
-    """Random reads of 4 KiB by fio, while this process samples as a measuring process does."""
+def iops(device: str, seconds: float, drive: MadeDrive) -> float:
+    """Return fio's IOPS of random reads 4 KiB, while this process samples."""
     command = ["fio", "--name=cost", f"--filename={device}", "--direct=1", "--ioengine=libaio", "--rw=randread",
                "--bs=4k", "--iodepth=32", f"--runtime={seconds}", "--time_based", "--thread",
                "--output-format=json"]  # fmt: skip
-    made.status()
-    with Sampler(sources_for(Path(device).name), made.part):
+    drive.status()
+    with Sampler(sources_for(Path(device).name), drive.part):
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(json.loads(done.stdout)["jobs"][0]["read"]["iops"])
 
 
 def ratios(device: str, numbers: range, seconds: float, made: MadeDrive, watcher: Watcher) -> list[float]:
-    """Of the pairs of these numbers: IOPS with the watcher by those without it; below 1 is slower."""
-    found = []
+    """Return each pair's ratio of IOPS with the watcher to without; < 1 is slower."""
+    pair_ratios = []
     for number in numbers:
         rates = {}
         for watched in (True, False) if number % 2 else (False, True):
             with watcher() if watched else nullcontext():
                 rates[watched] = iops(device, seconds, made)
-        found.append(rates[True] / rates[False])
-    return found
+        pair_ratios.append(rates[True] / rates[False])
+    return pair_ratios
 
 
 def pairs_needed(first: Sequence[float]) -> int:
-    """For an interval half as wide as the bar to either side, by the spread of the first pairs; an even number."""
+    """Return the even number of pairs that the spread of the first pairs requires.
+
+    Each side of the interval is then half as wide as the bar.
+    """
     low, _, high = statistics.quantiles(first, n=4)
-    spread = (high - low) / 1.349  # of a normal distribution by its quartiles: a single disturbed pair is no spread
+    spread = (high - low) / 1.349  # normal distribution from quartiles: robust against a single disturbed pair
     needed = (1.96 * _MEDIAN_EFFICIENCY * spread / (BAR / 2)) ** 2
     return min(max(2 * math.ceil(needed / 2), len(first)), MOST_PAIRS)
 
 
-def verdict(found: Sequence[float]) -> str:
-    """`shown`, `exceeded` or `open`, by the interval of the median of ratios."""
-    low, high = median_interval(list(found))
+def verdict(pair_ratios: Sequence[float]) -> str:
+    """Return `shown`, `exceeded` or `open` from the interval of the median ratio."""
+    low, high = median_interval(list(pair_ratios))
     return "shown" if low > 1 - BAR else "exceeded" if high <= 1 - BAR else "open"
 
 
-def tell(name: str, found: Sequence[float], watcher: Watcher) -> None:
-    low, high = median_interval(list(found))
-    print(f"{name}: IOPS with the watcher by those without: {statistics.median(found):.4f} (median of "
-          f"{len(found)} pairs; 95 %: {low:.4f} to {high:.4f}); "
-          f"loss of less than {BAR:.0%}: {verdict(found)}")  # fmt: skip
-    print(f"  the watcher used {60 * watcher.used_s / watcher.watched_s:.2f} s of CPU time a minute, "
-          f"{watcher.events / watcher.watched_s:.1f} events a second")  # fmt: skip
+def print_result(name: str, pair_ratios: Sequence[float], watcher: Watcher) -> None:
+    low, high = median_interval(list(pair_ratios))
+    print(f"{name}: IOPS with the watcher relative to without: {statistics.median(pair_ratios):.4f} (median of "
+          f"{len(pair_ratios)} pairs; 95 %: {low:.4f} to {high:.4f}); "
+          f"loss of less than {BAR:.0%}: {verdict(pair_ratios)}")  # fmt: skip
+    print(f"  the watcher used {60 * watcher.used_s / watcher.watched_s:.2f} s of CPU time per minute, "
+          f"{watcher.events / watcher.watched_s:.1f} events per second")  # fmt: skip
 
 
 def main() -> int:
@@ -166,18 +170,19 @@ def main() -> int:
         fill = ["fio", "--name=fill", f"--filename={drive.device}", "--direct=1", "--rw=write", "--bs=128k"]
         subprocess.run(fill, capture_output=True, check=True)
         with tempfile.TemporaryDirectory(prefix="watch-cost-") as folder:
-            made = MadeDrive(Path(folder), NAME).begin()
+            study_drive = MadeDrive(Path(folder), NAME).begin()
             watcher = Watcher(Path(folder), 1.0)
-            found = ratios(drive.device, range(FIRST_PAIRS), seconds, made, watcher)
-            wanted = pairs_needed(found)
-            found += ratios(drive.device, range(FIRST_PAIRS, wanted), seconds, made, watcher)
-            tell("at one look a second", found, watcher)
+            pair_ratios = ratios(drive.device, range(FIRST_PAIRS), seconds, study_drive, watcher)
+            wanted = pairs_needed(pair_ratios)
+            pair_ratios += ratios(drive.device, range(FIRST_PAIRS, wanted), seconds, study_drive, watcher)
+            print_result("at one update per second", pair_ratios, watcher)
             watcher = Watcher(Path(folder), 1 / FACTOR)
-            often = ratios(drive.device, range(FIRST_PAIRS), seconds, made, watcher)
-            tell(f"at {FACTOR} a second, by {FACTOR}", [1 - (1 - one) / FACTOR for one in often], watcher)
+            often = ratios(drive.device, range(FIRST_PAIRS), seconds, study_drive, watcher)
+            divided = [1 - (1 - ratio) / FACTOR for ratio in often]
+            print_result(f"at {FACTOR} per second, divided by {FACTOR}", divided, watcher)
     finally:
         manage.stop(NAME)
-    return 0 if verdict(found) == "shown" else 1
+    return 0 if verdict(pair_ratios) == "shown" else 1
 
 
 if __name__ == "__main__":

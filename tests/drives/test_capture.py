@@ -93,7 +93,7 @@ def test_an_application_becomes_a_trace(device: str, tmp_path: Path) -> None:
 
 
 def test_an_application_that_fails_leaves_its_output_and_no_mount(device: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"'writer': ended with status 2: ls: cannot access .*nosuchfile"):
+    with pytest.raises(UserError, match=r"'writer' ended with status 2: ls: cannot access .*nosuchfile"):
         application.run_captured("writer", spec(["ls", "{mount}/nosuchfile"]), device, tmp_path / "w.parquet")
     assert not (tmp_path / "w.parquet").exists()
     assert "nosuchfile" in next(tmp_path.glob("*.capture.*/stderr")).read_text()
@@ -120,7 +120,7 @@ def test_a_cold_file_is_read_from_the_drive(
         return int(frame.loc[(frame["operation"] == "read") & ~frame["meta"], "length_bytes"].sum())
 
     assert read_bytes(replace(one, cache="cold"), "cold.parquet") >= MIB
-    with pytest.raises(UserError, match="holds no queued request"):
+    with pytest.raises(UserError, match="has no queued request"):
         read_bytes(one, "warm.parquet")
 
 

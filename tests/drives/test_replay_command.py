@@ -133,12 +133,12 @@ def test_what_is_read_is_written_before(file: Path, tmp_path: Path, capsys: pyte
         (["--timing", "idle-capped"], "idle"),
         (["--factor", "2"], "factor"),
         (["--range-start", "8MiB"], "range"),
-        (["--mapping", "exact", "--range", "64KiB"], "reaches to 256 KiB"),
+        (["--mapping", "exact", "--range", "64KiB"], "ends at 256 KiB"),
         (["--engine", "fio", "--dependencies", "process"], "dependencies"),
         (["--depth-limit", "100000"], "depth limit is 100000"),
         (["--depth-limit", "0"], "depth limit is 0"),
         (["--realtime", "100"], "real-time priority is 100"),
-        (["--engine", "fio", "--go-on"], "going on after an error"),
+        (["--engine", "fio", "--go-on"], "continuing after an error"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_written(
@@ -155,8 +155,8 @@ def test_targets_that_are_none(
     out = tmp_path / "out.parquet"
     assert "agree to that with --yes" in refusal(capsys, trace, "--target", file, "-o", out)
     assert "is neither a drive of config/drives.tsv" in refusal(capsys, trace, "--target", "sdx", "-o", out)
-    assert "is what is read" in refusal(capsys, trace, "--target", file, "--yes", "-o", trace)
-    assert "is what is read" in refusal(capsys, trace, "--target", file, "--yes", "-o", file)
+    assert "is also the input" in refusal(capsys, trace, "--target", file, "--yes", "-o", trace)
+    assert "is also the input" in refusal(capsys, trace, "--target", file, "--yes", "-o", file)
 
 
 def test_a_virtual_drive_of_the_sheet(
@@ -296,7 +296,7 @@ def test_an_output_that_is_no_file_is_left_alone(
     trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.mkfifo(tmp_path / "out.parquet")
-    assert "is no regular file" in refusal(capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet")
+    assert "is not a regular file" in refusal(capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet")
     assert (tmp_path / "out.parquet").is_fifo()
 
 

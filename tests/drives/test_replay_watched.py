@@ -65,7 +65,7 @@ def test_a_replay_goes_on_without_a_tracer_that_is_taken(where: Target, tracer_u
         report = replayed(where, tmp_path, Manner(watched=True))
     assert report["state"] == "finished"
     assert report["kernel"] is None
-    assert "another drivelab captures a trace" in report["kernel_reason"]
+    assert "another drivelab process captures a trace" in report["kernel_reason"]
 
 
 def test_an_engine_that_refuses_is_told_and_leaves_no_capture(

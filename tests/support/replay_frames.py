@@ -27,7 +27,7 @@ NO_TELEMETRY: dict[str, Any] = {
 }  # fmt: skip
 WAKEUPS = {"p50": 4.1, "p95": 11.0, "p99": 61.0, "max": 240.0}
 MAPPING: dict[str, Any] = {
-    "method": "modulo", "reason": "the trace reaches to 9 GiB, which is beyond the active range of 64 MiB",
+    "method": "modulo", "reason": "the trace ends at 9 GiB, beyond the active range of 64 MiB",
     "capacity_bytes": 64 << 20, "logical_block_bytes": 4096, "range_start_bytes": 0, "range_bytes": 64 << 20,
     "requests_in_trace": 4120, "requests_merged": 120, "requests_moved": 3805, "requests_resized": 0,
     "requests_split": 2, "requests_clipped": 0, "requests_dropped": 0, "footprint_before_bytes": 30 << 20,

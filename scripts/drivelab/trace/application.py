@@ -46,9 +46,9 @@ class Application:
     command: tuple[str, ...]
     """The traced or timed command; `{mount}`, `{project}`, `{python}`: mount point, project folder, interpreter."""
     set_up: tuple[tuple[str, ...], ...] = ()
-    """Commands before it on the mounted file system, neither traced nor timed."""
+    """Commands before `command` on the mounted file system, neither traced nor timed."""
     tear_down: tuple[tuple[str, ...], ...] = ()
-    """Commands after it, also neither traced nor timed."""
+    """Commands after `command`, neither traced nor timed."""
     cache: str = "warm"
     """`cold`: the file system is remounted between set-up and command, so nothing of it is in memory."""
     requires: Mapping[str, str] = field(default_factory=dict)

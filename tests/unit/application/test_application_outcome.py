@@ -1,4 +1,4 @@
-"""What a run of an application came to: believed only as far as its evidence goes."""
+"""Outcomes of application runs, and their summary."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ GOOD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def left(folder: Path, stderr: str = "", **changed: Any) -> Path:
+def evidence(folder: Path, stderr: str = "", **changed: Any) -> Path:
     (folder / RUN_FILE).write_text(json.dumps({**GOOD, **changed}))
     (folder / "stderr").write_text(stderr)
     (folder / "stdout").write_text("all is well\n")
     return folder
 
 
-def test_a_good_run_is_what_its_evidence_says(tmp_path: Path) -> None:
-    found = of_command(left(tmp_path)).to_mapping()
-    assert found == {name: GOOD[name] for name in found}
-    assert "max_rss_bytes" not in found
+def test_a_finished_run_equals_its_evidence(tmp_path: Path) -> None:
+    outcome = of_command(evidence(tmp_path)).to_mapping()
+    assert outcome == {name: GOOD[name] for name in outcome}
+    assert "max_rss_bytes" not in outcome
 
 
 @pytest.mark.parametrize(
@@ -39,25 +39,25 @@ def test_a_good_run_is_what_its_evidence_says(tmp_path: Path) -> None:
     [
         ({"exit_status": 2}, "ended with status 2: all is well"),
         ({"exit_status": 2, "stderr": "first\nlast words\n\n"}, "ended with status 2: last words"),
-        ({"exit_status": -9}, "was ended by signal 9"),
+        ({"exit_status": -9}, "was killed by signal 9"),
         ({"sync_fault": "Input/output error"}, "is not on the drive: Input/output error"),
-        ({"stat_after": {"read_ios": 0}, "read_ios": -1}, "the drive went away"),
+        ({"stat_after": {"read_ios": 0}, "read_ios": -1}, "the drive disappeared"),
     ],
 )
-def test_a_run_that_did_not_end_well_is_none(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
+def test_a_failed_run_is_refused(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
     with pytest.raises(CellFailed, match=reason):
-        of_command(left(tmp_path, **changed))
+        of_command(evidence(tmp_path, **changed))
 
 
-def test_half_of_the_evidence_is_none(tmp_path: Path) -> None:
-    left(tmp_path)
+def test_incomplete_evidence_is_refused(tmp_path: Path) -> None:
+    evidence(tmp_path)
     (tmp_path / RUN_FILE).write_text('{"exit_status": 0,')
     with pytest.raises(CellFailed, match="cannot be read"):
         of_command(tmp_path)
 
 
 @pytest.mark.parametrize("changed", [{"state": "time is up"}, {"partial": True}])
-def test_a_replay_that_did_not_end_stands_in_for_nothing(changed: dict[str, Any]) -> None:
+def test_an_unfinished_replay_replaces_no_run(changed: dict[str, Any]) -> None:
     report = {"state": "finished", "partial": False, "marks": ["partial: it ended"], "duration_s": 1.0, "completed": {}}
     assert of_stand_in(report).duration_s == 1.0
     with pytest.raises(CellFailed, match="partial: it ended"):
@@ -65,7 +65,7 @@ def test_a_replay_that_did_not_end_stands_in_for_nothing(changed: dict[str, Any]
 
 
 def runs(durations: list[float], cold: int = 1, **more: Any) -> pd.DataFrame:
-    """Table `application_runs` of one step; the first `cold` durations are of cold runs."""
+    """Return table `application_runs` of one step; the first `cold` runs are cold."""
     empty = {field.name: None for field in APPLICATION_RUNS}
     rows = [
         {**empty, "recording": "d/m/k-run1", "drive": "d", "measurement": "m", "run": 1, "step": 0, "application": "a",
@@ -77,7 +77,7 @@ def runs(durations: list[float], cold: int = 1, **more: Any) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("durations", "asked", "value", "statistic", "verdict"),
+    ("durations", "passes", "value", "statistic", "verdict"),
     [
         ([9.0, 2.0, 2.02, 2.01], None, 2.01, "median of 3 warm runs", "repeats agree"),
         ([9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], None, 4.0, "median of 7 warm runs", "repeats do not agree"),
@@ -86,16 +86,16 @@ def runs(durations: list[float], cold: int = 1, **more: Any) -> pd.DataFrame:
         ([9.0, 2.0, 2.0, 2.0, 2.2], 4, 2.0, "median of 4 runs", "repeats agree"),
     ],
 )
-def test_the_median_of_the_warm_runs_stands_for_the_step(
-    durations: list[float], asked: int | None, value: float, statistic: str, verdict: str
+def test_the_median_of_the_warm_runs_is_the_result(
+    durations: list[float], passes: int | None, value: float, statistic: str, verdict: str
 ) -> None:
-    (row,) = application_rows(runs(durations, asked_passes=asked), 5.0)
+    (row,) = application_rows(runs(durations, asked_passes=passes), 5.0)
     assert (row["value"], row["statistic"], row["verdict"]) == (pytest.approx(value), statistic, verdict)
     assert (row["cell_label"], row["kind"], row["n"]) == ("application a", "time", len(durations) - 1)
     assert (row["spread_low"], row["spread_high"]) == (min(durations[1:]), max(durations[1:]))
 
 
-def test_a_tainted_run_taints_what_stands_on_it_and_a_cold_one_nothing() -> None:
+def test_a_tainted_warm_run_taints_the_result_but_a_cold_one_does_not() -> None:
     frame = runs([9.0, 2.0, 2.0, 2.0])
     frame.loc[0, ["tainted", "taint_reason"]] = [True, "load: others used 90 % of the host's CPU time"]
     assert next(application_rows(frame, 5.0))["verdict"] == "repeats agree"
@@ -103,7 +103,7 @@ def test_a_tainted_run_taints_what_stands_on_it_and_a_cold_one_nothing() -> None
     assert next(application_rows(frame, 5.0))["verdict"] == "tainted"
 
 
-def test_steps_and_phases_of_one_application_have_names_of_their_own() -> None:
+def test_steps_and_phases_of_an_application_have_distinct_labels() -> None:
     frame = pd.concat([runs([1.0, 1.0], asked_passes=1), runs([1.0, 1.0], asked_passes=1, step=3)])
     assert [row["cell_label"] for row in application_rows(frame, 5.0)] == ["application a", "application a step 3"]
     phases = [runs([1.0, 1.0], asked_passes=1, step=step, phase="wait", phase_pass=step + 1, phase_value=value)

@@ -81,15 +81,15 @@ def test_every_line_is_a_row_with_its_numbers(tmp_path: Path, rows: list[tuple[i
 
 
 BAD = {
-    "x, 1, 0, 4096, 0, 0": "time_ms 'x' is no whole number",
+    "x, 1, 0, 4096, 0, 0": "time_ms 'x' is not a whole number",
     "1, -5, 0, 4096, 0, 0": "value is negative",
     "1, 5, 3, 4096, 0, 0": "direction is 3, more than 2",
-    "1, 5, 0, 4096, 0": "5 columns, not 6",
+    "1, 5, 0, 4096, 0": "5 columns instead of 6",
     "1, 0x10, 0, 4096, 0, 0": "value is not decimal",
     "1, 5, 0, 4096, 0, 70000": "priority is 70000",
     "1, 5, 0, 4096, 0, zero": "priority 'zero' is no number",
-    "1, nan, 0, 4096, 0, 0": "value 'nan' is no whole number",
-    "1, , 0, 4096, 0, 0": "value '' is no whole number",
+    "1, nan, 0, 4096, 0, 0": "value 'nan' is not a whole number",
+    "1, , 0, 4096, 0, 0": "value '' is not a whole number",
 }
 
 

@@ -1,4 +1,4 @@
-"""What a user can choose of a replay, in words and as JSON."""
+"""Replay settings, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("words", CHOICES)
-def test_a_choice_has_words_and_survives_json(words: str) -> None:
-    choice = CHOICES[words]
-    assert choice.words() == words
+@pytest.mark.parametrize("description", CHOICES)
+def test_a_choice_has_a_description_and_survives_json(description: str) -> None:
+    choice = CHOICES[description]
+    assert choice.words() == description
     assert ReplayChoice.from_mapping(json.loads(json.dumps(choice.to_mapping()))) == choice
 
 
-def test_only_what_is_set_is_told() -> None:
+def test_defaults_are_not_stored() -> None:
     assert ReplayChoice().to_mapping() == {
         "timing": {"mode": "original"}, "mapping": {"method": "auto"}, "dependencies": "none"
     }  # fmt: skip
@@ -41,29 +41,32 @@ def test_only_what_is_set_is_told() -> None:
     ("body", "problem"),
     [
         ({"timing": {"mode": "x3"}}, "replay timing 'x3' is unknown; choose one of original, scaled"),
-        ({"timing": {"mode": "scaled"}}, "'scaled' needs factor, a number above 0; it is None"),
+        ({"timing": {"mode": "scaled"}}, "'scaled' needs factor, a number above 0, not None"),
         ({"timing": {"mode": "scaled", "factor": 0}}, "needs factor"),
         ({"timing": {"mode": "scaled", "factor": float("nan")}}, "needs factor"),
         ({"timing": {"mode": "scaled", "factor": "fast"}}, "needs factor"),
         ({"timing": {"mode": "idle-capped", "idle_cap_s": -1}}, "needs idle_cap_s"),
-        ({"timing": {"mode": "original", "factor": 2}}, "'original' takes no factor; leave it out, or choose 'scaled'"),
-        ({"timing": {"mode": "original", "depth": 2}}, "takes no depth"),
-        ({"timing": {"mode": "asap", "depth": 0}}, "depth 0 is impossible; give a whole number from 1 to 4096"),
-        ({"timing": {"mode": "asap", "depth": 4097}}, "depth 4097 is impossible"),
-        ({"timing": {"mode": "asap", "depth": True}}, "depth True is impossible"),
+        (
+            {"timing": {"mode": "original", "factor": 2}},
+            "'original' does not use factor; remove it, or choose 'scaled'",
+        ),
+        ({"timing": {"mode": "original", "depth": 2}}, "does not use a depth"),
+        ({"timing": {"mode": "asap", "depth": 0}}, "depth is 0; give a whole number from 1 to 4096"),
+        ({"timing": {"mode": "asap", "depth": 4097}}, "depth is 4097"),
+        ({"timing": {"mode": "asap", "depth": True}}, "depth is True"),
         ({"timing": {"mode": ["asap"]}}, "is unknown"),
-        ({"timing": "asap"}, "must be a mapping"),
+        ({"timing": "asap"}, "write a mapping with the keys"),
         ({"mapping": {"method": "fold"}}, "replay mapping 'fold' is unknown"),
         ({"mapping": {"range_start_bytes": -1}}, "range_start_bytes is -1"),
         ({"mapping": {"range_bytes": 0}}, "range_bytes is 0"),
         ({"mapping": {"gap_bytes": 1.5, "method": "compact"}}, "gap_bytes is 1.5"),
-        ({"mapping": {"gap_bytes": 0}}, "'auto' takes no gap_bytes"),
+        ({"mapping": {"gap_bytes": 0}}, "'auto' does not use gap_bytes"),
         ({"mapping": {"ratio": 2}}, "replay mapping: key 'ratio' is unknown; the keys are method"),
         ({"dependencies": "thread"}, "replay dependencies 'thread' is unknown"),
         ({"speed": 2}, "key 'speed' is unknown"),
     ],
 )
-def test_what_makes_no_sense_is_refused(body: dict[str, Any], problem: str) -> None:
+def test_invalid_choices_are_refused(body: dict[str, Any], problem: str) -> None:
     with pytest.raises(UserError) as refused:
         ReplayChoice.from_mapping(body)
     assert problem in str(refused.value)

@@ -1,4 +1,4 @@
-"""Composites of streams: what the schedule holds against what was asked, and completions in their order."""
+"""Composites of streams: schedules, job text, and completions in order."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def drawn(folder: Path, cell: Cell = CELL, seed: int = 1, count: int = 40_000, c
     return open_schedule(folder / "s").records
 
 
-def test_shares_and_sizes_are_as_asked(tmp_path: Path) -> None:
+def test_shares_and_sizes_match_the_streams(tmp_path: Path) -> None:
     records = drawn(tmp_path)
     kinds = list(zip(records["operation"].tolist(), records["length_bytes"].tolist(), strict=True))
-    for one in STREAMS:
-        kind = (OPERATION_CODES[one["operation"]], one["block_size_bytes"])
-        spread = (one["share"] * (1 - one["share"]) / len(kinds)) ** 0.5
-        assert kinds.count(kind) / len(kinds) == pytest.approx(one["share"], abs=5 * spread)
+    for wanted in STREAMS:
+        kind = (OPERATION_CODES[wanted["operation"]], wanted["block_size_bytes"])
+        spread = (wanted["share"] * (1 - wanted["share"]) / len(kinds)) ** 0.5
+        assert kinds.count(kind) / len(kinds) == pytest.approx(wanted["share"], abs=5 * spread)
     assert len(set(kinds)) == 4
 
 
-def test_which_stream_is_next_does_not_hang_on_the_last(tmp_path: Path) -> None:
+def test_streams_are_drawn_independently(tmp_path: Path) -> None:
     sizes = drawn(tmp_path)["length_bytes"]
     after_a_write = sizes[1:][sizes[:-1] == 65536]
     assert (after_a_write == 65536).mean() == pytest.approx(0.2, abs=0.025)
 
 
-def test_all_are_due_at_once_at_the_depth_of_the_cell(tmp_path: Path) -> None:
+def test_all_requests_are_due_at_once_at_the_depth_of_the_cell(tmp_path: Path) -> None:
     records = drawn(tmp_path)
     assert set(records["depth"].tolist()) == {16}
     for name in ("deadline_ns", "think_ns", "after", "flags"):
@@ -73,7 +73,7 @@ def test_all_are_due_at_once_at_the_depth_of_the_cell(tmp_path: Path) -> None:
     assert header["longest_bytes"] == 65536
 
 
-def test_random_streams_cover_the_active_range_evenly(tmp_path: Path) -> None:
+def test_random_streams_cover_the_active_range_uniformly(tmp_path: Path) -> None:
     cell = replace(CELL, range_start=0.25, range_share=0.5)
     records = drawn(tmp_path, cell)
     offsets = records["offset_bytes"][(records["operation"] == READ) & (records["length_bytes"] == 4096)]
@@ -84,19 +84,21 @@ def test_random_streams_cover_the_active_range_evenly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("batch", [1 << 17, 1000])
-def test_sequential_streams_go_on_in_stretches_of_their_own(
+def test_sequential_streams_have_separate_stretches(
     batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(composite, "_BATCH", batch)
     records = drawn(tmp_path)
     for operation, block, start in ((WRITE, 65536, 0), (READ, 12288, 32 << 20)):
-        mine = records[(records["operation"] == operation) & (records["length_bytes"] == block)]
+        stream_records = records[(records["operation"] == operation) & (records["length_bytes"] == block)]
         blocks = (32 << 20) // block
-        assert len(mine) > (blocks if block == 65536 else 0)  # it wraps
-        assert mine["offset_bytes"].tolist() == [start + index % blocks * block for index in range(len(mine))]
+        assert len(stream_records) > (blocks if block == 65536 else 0)  # it wraps
+        assert stream_records["offset_bytes"].tolist() == [
+            start + index % blocks * block for index in range(len(stream_records))
+        ]
 
 
-def test_the_seed_decides(tmp_path: Path) -> None:
+def test_the_seed_determines_the_schedule(tmp_path: Path) -> None:
     contents = []
     for seed in (1, 1, 2):
         drawn(tmp_path, seed=seed)
@@ -136,36 +138,36 @@ def test_requests_are_whole_blocks_within_the_range(
     assert end.max() <= (place[0] + place[1]) * capacity
     assert records["offset_bytes"].min() >= place[0] * capacity - 40 * 512
     assert not ((records["offset_bytes"] | records["length_bytes"]) % 512).any()
-    asked = {(OPERATION_CODES[one["operation"]], one["block_size_bytes"]) for one in streams}
-    assert set(zip(records["operation"].tolist(), records["length_bytes"].tolist(), strict=True)) <= asked
+    kinds = {(OPERATION_CODES[source["operation"]], source["block_size_bytes"]) for source in streams}
+    assert set(zip(records["operation"].tolist(), records["length_bytes"].tolist(), strict=True)) <= kinds
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "reason"),
     [
-        ({"queue_depth": 4096}, "8192 I/Os in flight are more than the engine's 4096"),
+        ({"queue_depth": 4096}, "8192 I/Os in flight exceed the engine's limit of 4096"),
         ({"range_share": 0.001}, "does not hold a block of 64KiB"),
-        ({"streams": (stream("read", 1000, "random", 1.0),)}, "a stream of 1000B does not suit"),
+        ({"streams": (stream("read", 1000, "random", 1.0),)}, "the block size 1000B of a stream does not fit"),
         ({"streams": (stream("read", 128 << 20, "random", 1.0),), "range_share": 1.0}, "does not hold a block"),
     ],
 )
-def test_what_does_not_fit_is_a_user_error(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=words):
+def test_cells_that_do_not_fit_are_refused(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=reason):
         drawn(tmp_path, replace(CELL, **changes))
     assert not (tmp_path / "s").exists()
 
 
-def test_a_stream_longer_than_the_engine_transfers(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="transfers of up to 64MiB"):
+def test_a_block_above_the_engines_limit_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="at most 64MiB"):
         drawn(tmp_path, replace(CELL, streams=(stream("read", 65 << 20, "random", 1.0),)), capacity=1 << 30)
 
 
-def test_a_cell_without_streams_is_none() -> None:
+def test_a_cell_without_streams_is_refused() -> None:
     with pytest.raises(ValueError, match="no streams"):
         streams_of(Cell("random", 0, 4096, 1, 1), CAPACITY, 512)
 
 
-def test_the_text_says_all_that_counts() -> None:
+def test_the_job_text_has_all_parameters() -> None:
     text = composite_text(replace(CELL, volume_bytes=1 << 30), "S1", "drivelab", CAPACITY, 512, 7)
     lines = text.splitlines()
     assert lines[0] == "[cell]"
@@ -189,7 +191,7 @@ def write_results(path: Path, rows: list[tuple[int, int, int, int, int, int]]) -
     count=st.integers(1, 20),
     unissued=st.integers(0, 3),
 )
-def test_completions_come_in_their_order_whatever_the_batch(
+def test_completions_are_in_order_for_any_batch(
     steps: list[tuple[int, int, int]],
     batch: int,
     count: int,
@@ -198,21 +200,21 @@ def test_completions_come_in_their_order_whatever_the_batch(
 ) -> None:
     folder = tmp_path_factory.mktemp("completions")
     records = drawn(folder, count=count)
-    rows, now_ns, wanted = [], 0, []
+    rows, now_ns, expected = [], 0, []
     for index, (gap_ns, latency_ns, state) in enumerate(steps):
         now_ns += gap_ns
         failed = latency_ns % 7 == 3
-        asked = records[index % count]
-        rows.append((now_ns, now_ns + latency_ns, -5 if failed else int(asked["length_bytes"]), state, 0, 1))
+        record = records[index % count]
+        rows.append((now_ns, now_ns + latency_ns, -5 if failed else int(record["length_bytes"]), state, 0, 1))
         if state == 2 and not failed:
             times_us = ((now_ns + latency_ns) / 1000, now_ns / 1000)
-            wanted.append((*times_us, bool(asked["operation"] == READ), int(asked["length_bytes"])))
+            expected.append((*times_us, bool(record["operation"] == READ), int(record["length_bytes"])))
     rows += [(0, 0, 0, 0, 0, 0)] * (unissued or not rows)
     write_results(folder / "results.bin", rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(composite, "_BATCH", batch)
         rows = list(completed_rows(folder / "s", folder / "results.bin"))
-    assert all(len(one) for one in rows)
-    found = [tuple(row) for one in rows for row in one.tolist()]
-    assert sorted(found) == sorted(wanted)
-    assert [done_us for done_us, *_ in found] == sorted(done_us for done_us, *_ in found)
+    assert all(len(part) for part in rows)
+    completed = [tuple(row) for part in rows for row in part.tolist()]
+    assert sorted(completed) == sorted(expected)
+    assert [done_us for done_us, *_ in completed] == sorted(done_us for done_us, *_ in completed)

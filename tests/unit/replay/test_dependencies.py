@@ -1,4 +1,4 @@
-"""Which completion a request waited for."""
+"""Dependencies of requests on earlier completions."""
 
 from __future__ import annotations
 
@@ -21,38 +21,40 @@ Waits = list[tuple[int, int]]
 
 
 def waits(kind: str, rows: list[Row], size: int = 100, cpus: list[int] | None = None) -> Waits:
-    """Record that each row waits for, and how long after its completion it comes; records are the rows doubled."""
-    made = table(rows)
+    """Return each row's dependency and delay; record numbers are 2 x row + 1."""
+    requests = table(rows)
     if cpus is not None:
-        made = made.set_column(made.schema.get_field_index("cpu"), REQUESTS.field("cpu"), pa.array(cpus, pa.int32()))
-    dependencies = Dependencies(kind, survey(made.to_batches(), 512, None))
-    found: Waits = []
+        requests = requests.set_column(
+            requests.schema.get_field_index("cpu"), REQUESTS.field("cpu"), pa.array(cpus, pa.int32())
+        )
+    dependencies = Dependencies(kind, survey(requests.to_batches(), 512, None))
+    dependent: Waits = []
     for at in range(0, len(rows), size):
-        # Each batch has a dictionary of its own, as row groups of a file have.
-        part = table(rows[at : at + size]) if cpus is None else made[at : at + size]
+        # Each batch has its own dictionary, like row groups of a file.
+        part = table(rows[at : at + size]) if cpus is None else requests[at : at + size]
         (batch,) = part.combine_chunks().to_batches()
         record = 2 * np.arange(at, at + batch.num_rows) + 1
-        found += zip(*(one.tolist() for one in dependencies.of(batch, Batch(batch), record)), strict=True)
+        dependent += zip(*(column.tolist() for column in dependencies.of(batch, Batch(batch), record)), strict=True)
     dependencies.finish()
-    return found
+    return dependent
 
 
 def expected(rows: list[Row], streams: Sequence[object]) -> Waits:
     result = []
     for at, row in enumerate(rows):
         ended = [
-            (one.complete_ns, index)
-            for index, one in enumerate(rows[:at])
+            (earlier.complete_ns, index)
+            for index, earlier in enumerate(rows[:at])
             if streams[index] == streams[at] is not None
-            and one.complete_ns is not None
-            and one.complete_ns <= row.queue_ns
+            and earlier.complete_ns is not None
+            and earlier.complete_ns <= row.queue_ns
         ]
         last = max(ended, default=None)
         result.append((NONE, 0) if last is None else (2 * last[1] + 1, row.queue_ns - last[0]))
     return result
 
 
-def test_a_request_waits_for_the_last_completion_that_its_process_saw() -> None:
+def test_a_request_waits_for_the_last_completion_of_its_stream() -> None:
     rows = [
         Row(0, None, 100, process="db", pid=1), Row(10, None, 50, process="db", pid=1),
         Row(20, None, 40, process="db", pid=2), Row(60, None, 200, process="db", pid=1),
@@ -69,7 +71,7 @@ def test_a_request_waits_for_the_last_completion_that_its_process_saw() -> None:
 
 
 @given(made_up(most=40, complete=True), st.sampled_from([1, 2, 5, 100]), st.data())
-def test_waits_agree_with_a_plain_search(rows: list[Row], size: int, data: st.DataObject) -> None:
+def test_dependencies_agree_with_a_simple_search(rows: list[Row], size: int, data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         rows = [row._replace(complete_ns=None) if index % 5 == 4 else row for index, row in enumerate(rows)]
     streams = [(row.process, row.pid) if row.process or row.pid >= 0 else None for row in rows]
@@ -80,8 +82,8 @@ def test_waits_agree_with_a_plain_search(rows: list[Row], size: int, data: st.Da
         assert waits("cpu", rows, size, cpus) == expected(rows, [None if cpu < 0 else cpu for cpu in cpus])
 
 
-def test_what_no_trace_tells_is_refused() -> None:
-    with pytest.raises(UserError, match="has no completions, so it does not tell which request a CPU waited for"):
+def test_unknown_dependencies_are_refused() -> None:
+    with pytest.raises(UserError, match="has no completions, so it does not show which request a CPU waited for"):
         waits("cpu", [Row(0, pid=7)])
-    with pytest.raises(UserError, match="does not know the process of any request"):
+    with pytest.raises(UserError, match="does not record the process of any request"):
         waits("process", [Row(0, None, 5), Row(7, None, 9)])

@@ -1,4 +1,4 @@
-"""Requests as the drive got them, from those that were queued."""
+"""Requests as dispatched to the drive, from queued requests."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Found = tuple[int, int | None, str, int, int]
 def dispatched(path: Path) -> tuple[list[Found], int]:
     with open_trace(path) as trace:
         requests = Dispatched(trace)
-        found = [row for batch in requests.batches(COLUMNS) for row in batch.to_pylist()]
+        rows = [row for batch in requests.batches(COLUMNS) for row in batch.to_pylist()]
         assert all(batch.num_rows for batch in requests.batches(["queue_ns"]))
-        return [tuple(row[name] for name in COLUMNS[:5]) for row in found], requests.merged
+        return [tuple(row[name] for name in COLUMNS[:5]) for row in rows], requests.merged
 
 
 def expected(rows: list[Row], pieces: list[int]) -> list[Found]:
-    """Row by row: a part joins what it adjoins within its dispatch."""
+    """Merge row by row: adjoining parts of a dispatch become one."""
     whole: list[tuple[int, int, int | None, str, int, int]] = []
     groups: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for number, (row, count) in enumerate(zip(rows, pieces, strict=True)):
@@ -44,18 +44,18 @@ def expected(rows: list[Row], pieces: list[int]) -> list[Found]:
                 run = []
             run.append(number)
         whole.append(_joined(rows, run))
-    return [(queue, *rest) for queue, _, *rest in sorted(whole, key=lambda one: one[:2])]  # type: ignore[misc]
+    return [(queue, *rest) for queue, _, *rest in sorted(whole, key=lambda request: request[:2])]  # type: ignore[misc]
 
 
 def _joined(rows: list[Row], run: list[int]) -> tuple[int, int, int | None, str, int, int]:
     first = min(run)
-    ends = [rows[one].complete_ns for one in run]
-    last = max((one for one in ends if one is not None), default=None)
-    length = sum(rows[one].length_bytes for one in run)
+    ends = [rows[number].complete_ns for number in run]
+    last = max((end for end in ends if end is not None), default=None)
+    length = sum(rows[number].length_bytes for number in run)
     return rows[first].queue_ns, first, last, rows[first].operation, rows[run[0]].offset_bytes, length
 
 
-def test_what_was_merged_is_one_request_from_its_first_part_on(tmp_path: Path) -> None:
+def test_merged_requests_are_one_at_the_place_of_the_first(tmp_path: Path) -> None:
     rows = [
         Row(1000, 9000, 20_000, "write", 4096, 4096, "db", 7, 0),
         Row(2000, 9000, 25_000, "write", 8192, 4096, "x", 8, 0),
@@ -64,8 +64,8 @@ def test_what_was_merged_is_one_request_from_its_first_part_on(tmp_path: Path) -
         Row(7000, 9000, 9500, "write", 16384, 4096, "x", 8, 0, ("fua",)),
     ]  # fmt: skip
     path = write_rows(tmp_path / "t.parquet", rows)
-    found, merged = dispatched(path)
-    assert found == [
+    requests, merged = dispatched(path)
+    assert requests == [
         (1000, 25_000, "write", 0, 12288), (4000, 21_000, "write", 65536, 4096), (5000, 22_000, "read", 12288, 4096),
         (6000, None, "write", 12288, 4096), (7000, 9500, "write", 16384, 4096),
     ]  # fmt: skip
@@ -77,13 +77,13 @@ def test_what_was_merged_is_one_request_from_its_first_part_on(tmp_path: Path) -
 
 @unhurried
 @given(made_up(), st.data(), batch_sizes)
-def test_merging_agrees_with_a_row_by_row_account(
+def test_merging_agrees_with_a_simple_reference(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], data: st.DataObject, size: int
 ) -> None:
     pieces = [data.draw(st.sampled_from([1, 1, 1, 2])) for _ in rows]
     path = tmp_path_factory.mktemp("t") / "t.parquet"
     with batches_of(size):
         write_rows(path, rows, pieces=pieces)
-        found, merged = dispatched(path)
-    assert found == expected(rows, pieces)
-    assert merged == len(rows) - len(found)
+        requests, merged = dispatched(path)
+    assert requests == expected(rows, pieces)
+    assert merged == len(rows) - len(requests)

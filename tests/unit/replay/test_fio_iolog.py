@@ -1,4 +1,4 @@
-"""fio's job and iologs for a schedule."""
+"""Replay jobs and iologs for fio."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ FLUSHED = ("preflush", "fua")
 def prepared_of(
     folder: Path, *rows: tuple[int, int, str, int, int, tuple[str, ...]], choice: ReplayChoice = ORIGINAL
 ) -> Prepared:
-    """Rows of queue (µs), busy (µs), operation, offset, length and flags."""
-    made = [
+    """Prepare rows of queue (µs), busy (µs), operation, offset, length and flags."""
+    requests = [
         Row(q * 1000, None, (q + b) * 1000, op, offset, length, flags=flags) for q, b, op, offset, length, flags in rows
     ]
-    return prepare_rows(folder, made, choice, MIB, 4096)
+    return prepare_rows(folder, requests, choice, MIB, 4096)
 
 
-def test_lanes_carry_what_was_in_flight_together(tmp_path: Path) -> None:
+def test_lanes_follow_the_overlap_of_the_trace(tmp_path: Path) -> None:
     prepared = prepared_of(
         tmp_path,
         (0, 100, "write", 0, 4096, ()), (50, 20, "read", 8192, 4096, ()), (200, 10, "write", 4096, 4096, FLUSHED),
@@ -57,37 +57,37 @@ def test_lanes_carry_what_was_in_flight_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("choice", [ORIGINAL, ASAP, ReplayChoice(TimingChoice("idle-capped", idle_cap_s=0.001))])
-def test_nothing_planned_is_missing_from_the_iologs(tmp_path: Path, choice: ReplayChoice) -> None:
+def test_the_iologs_contain_all_planned_requests(tmp_path: Path, choice: ReplayChoice) -> None:
     prepared = prepare(catalogue.path_of("sqlite-inserts"), tmp_path / "made", choice, 64 * MIB, 4096)
     FioIolog().job(prepared, DEVICE, tmp_path)
     lines = [line.split() for path in tmp_path.glob("*.iolog") for line in path.read_text().splitlines()]
     counts = pd.Series([line[2] for line in lines if len(line) == 5]).value_counts()
     planned = prepared.planned_counts()
     assert counts.to_dict() == {
-        {"flush": "sync"}.get(one, one): planned[one]["requests"] for one in ("read", "write", "flush")
+        {"flush": "sync"}.get(name, name): planned[name]["requests"] for name in ("read", "write", "flush")
     }
     assert prepared.requests == counts.sum()
 
 
 def test_a_write_follows_its_flush_in_the_same_lane(tmp_path: Path) -> None:
-    """Also where lanes are dealt out in turn; nothing else would keep the two in order."""
+    """Check this also for lanes in rotation: only a shared lane keeps the order."""
     rows = [(index, 500, "write", 4096 * index, 4096, FLUSHED if index % 2 else ()) for index in range(10)]
     for choice in (ORIGINAL, ASAP):
         FioIolog().job(prepared_of(tmp_path, *rows, choice=choice), DEVICE, tmp_path)
-        found = 0
+        pairs = 0
         for path in tmp_path.glob("*.iolog"):
             lines = [line.split() for line in path.read_text().splitlines()[3:-1]]
-            for one, two in pairwise(lines):
-                if one[2] == "sync":
-                    assert (two[0], two[2]) == (one[0], "write")
-                    assert int(two[3]) // 4096 % 2
-                    found += 1
+            for first, second in pairwise(lines):
+                if first[2] == "sync":
+                    assert (second[0], second[2]) == (first[0], "write")
+                    assert int(second[3]) // 4096 % 2
+                    pairs += 1
             path.unlink()
-        assert found == 5
+        assert pairs == 5
 
 
-def test_a_lane_of_flushes_only_joins_another(tmp_path: Path) -> None:
-    """fio ends with an error on an iolog without a read or a write."""
+def test_a_lane_with_only_flushes_joins_another(tmp_path: Path) -> None:
+    """fio fails on an iolog without a read or write."""
     prepared = prepared_of(tmp_path, (0, 100, "write", 0, 4096, ()), (50, 20, "flush", 0, 0, ()))
     text = FioIolog().job(prepared, DEVICE, tmp_path)
     assert text.count("[lane-") == 1
@@ -103,7 +103,7 @@ def test_as_fast_as_possible_spreads_over_all_lanes(tmp_path: Path) -> None:
     assert FioIolog().job(prepared_of(tmp_path, *rows, choice=deep), DEVICE, tmp_path).count("[lane-") == 9
 
 
-def test_other_deadlines_are_other_times(tmp_path: Path) -> None:
+def test_scaled_deadlines_change_the_times(tmp_path: Path) -> None:
     half = ReplayChoice(TimingChoice("scaled", factor=0.5))
     rows = [(100, 3, "read", 0, 4096, ()), (300, 3, "read", 4096, 4096, ())]
     assert "replay_no_stall" not in FioIolog().job(prepared_of(tmp_path, *rows, choice=half), DEVICE, tmp_path)
@@ -113,13 +113,15 @@ def test_other_deadlines_are_other_times(tmp_path: Path) -> None:
 def test_dependencies_are_refused(tmp_path: Path) -> None:
     rows = [Row(0, None, 5, pid=7), Row(9, None, 12, pid=7)]
     prepared = prepare_rows(tmp_path, rows, ReplayChoice(dependencies="process"))
-    with pytest.raises(UserError, match="cannot keep requests in order of process: an iolog knows no dependencies"):
+    with pytest.raises(
+        UserError, match="cannot keep requests in order of process: an iolog cannot express dependencies"
+    ):
         FioIolog().job(prepared, DEVICE, tmp_path)
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 400)), min_size=1, max_size=200))
 def test_a_lane_is_idle_when_it_gets_a_request(pairs: list[tuple[int, int]]) -> None:
-    """As long as there are lanes enough; and there are no more lanes than were ever needed at once."""
+    """Check this up to the limit, and that no lane is superfluous."""
     time_us = np.cumsum([gap for gap, _ in pairs]).astype(np.int64)
     busy_us = np.array([span for _, span in pairs], np.int64)
     lanes = deal_out(time_us, busy_us)
@@ -134,8 +136,8 @@ def test_a_lane_is_idle_when_it_gets_a_request(pairs: list[tuple[int, int]]) -> 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 @pytest.mark.parametrize("choice", [ORIGINAL, ASAP])
-def test_fio_understands_the_job(tmp_path: Path, choice: ReplayChoice) -> None:
-    """On a file, whose requests fio counts like a device's."""
+def test_fio_runs_the_job(tmp_path: Path, choice: ReplayChoice) -> None:
+    """Run fio on a file; it counts the requests like those of a device."""
     target = tmp_path / "drive"
     target.write_bytes(bytes(1 << 20))
     prepared = prepared_of(

@@ -1,4 +1,4 @@
-"""A replay as a capture of it shows it, beside what the engine says."""
+"""Comparison of a replay's outcome with a capture of it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def captured(path: Path, seen: Sequence[Seen], **provenance: Any) -> Path:
          "cpu": 0, "error": 0, "dispatch_id": None, "pieces": 1, "requeues": 0}
         for begin, end, operation, offset, length in seen
     ]  # fmt: skip
-    said = {"lost": {}, FIRST_EVENT_MONOTONIC: FIRST_NS, **provenance}
-    write_trace(pa.Table.from_pylist(rows, REQUESTS), {k: v for k, v in said.items() if v is not None}, path)
+    about = {"lost": {}, FIRST_EVENT_MONOTONIC: FIRST_NS, **provenance}
+    write_trace(pa.Table.from_pylist(rows, REQUESTS), {k: v for k, v in about.items() if v is not None}, path)
     return path
 
 
@@ -50,9 +50,9 @@ def view(folder: Path, rows: list[dict[str, Any]], seen: Sequence[Seen], **prove
     planned = write_planned(folder / "planned.parquet", rows)
     results = write_results(folder / "results.bin", rows)
     write_outcome(planned, results, folder / "outcome.parquet", {})
-    found = compare(captured(folder / "seen.parquet", seen, **provenance), folder / "outcome.parquet", START_NS)
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    return found
+    result = compare(captured(folder / "seen.parquet", seen, **provenance), folder / "outcome.parquet", START_NS)
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    return result
 
 
 def as_issued(rows: list[dict[str, Any]], late_us: float = 2.0) -> list[Seen]:
@@ -62,81 +62,81 @@ def as_issued(rows: list[dict[str, Any]], late_us: float = 2.0) -> list[Seen]:
     ]  # fmt: skip
 
 
-def test_what_was_issued_is_what_is_seen(tmp_path: Path) -> None:
-    found = view(tmp_path, WHOLE, as_issued(WHOLE))
+def test_a_complete_capture_matches_all_requests(tmp_path: Path) -> None:
+    result = view(tmp_path, WHOLE, as_issued(WHOLE))
     write = {"requests": 2, "bytes": 8192}
-    assert found["operations"]["write"] == {
+    assert result["operations"]["write"] == {
         "planned": write, "issued": write, "seen": write, "matched": 2, "missing": 0, "extra": 0,
     }  # fmt: skip
-    assert (found["missing"], found["extra"], found["split"], found["order_inversions"]) == (0, 0, 0, 0)
-    assert found["issue_error_us"]["mean"] == pytest.approx(3.0)
-    assert found["times_reason"] is None
-    assert found["duration_ratio"] == pytest.approx(1.0)
-    assert found["queue_to_completion_us"]["mean"] == pytest.approx(97.0)
+    assert (result["missing"], result["extra"], result["split"], result["order_inversions"]) == (0, 0, 0, 0)
+    assert result["issue_error_us"]["mean"] == pytest.approx(3.0)
+    assert result["times_reason"] is None
+    assert result["duration_ratio"] == pytest.approx(1.0)
+    assert result["queue_to_completion_us"]["mean"] == pytest.approx(97.0)
 
 
 def test_missing_and_extra_requests(tmp_path: Path) -> None:
     stranger = (700.0, 800.0, "read", 1 << 20, 4096)
     before, after = (-1500.0, -1400.0, "read", 0, 512), (2500.0, 2600.0, "read", 0, 512)
     seen = as_issued(WHOLE)
-    found = view(tmp_path, WHOLE, [before, *seen[:2], stranger, after])
-    assert (found["missing"], found["extra"]) == (1, 1)
-    assert found["operations"]["write"]["missing"] == 1
-    assert found["operations"]["read"]["seen"] == {"requests": 2, "bytes": 12288}
+    result = view(tmp_path, WHOLE, [before, *seen[:2], stranger, after])
+    assert (result["missing"], result["extra"]) == (1, 1)
+    assert result["operations"]["write"]["missing"] == 1
+    assert result["operations"]["read"]["seen"] == {"requests": 2, "bytes": 12288}
 
 
-def test_a_request_that_was_not_issued_is_not_missing(tmp_path: Path) -> None:
+def test_an_unissued_request_is_not_missing(tmp_path: Path) -> None:
     rows = [*WHOLE, request("read", None, None, due=1000, offset=8192)]
-    found = view(tmp_path, rows, as_issued(WHOLE))
-    assert found["missing"] == 0
-    assert found["operations"]["read"]["planned"]["requests"] == 2
-    assert found["operations"]["read"]["issued"]["requests"] == 1
+    result = view(tmp_path, rows, as_issued(WHOLE))
+    assert result["missing"] == 0
+    assert result["operations"]["read"]["planned"]["requests"] == 2
+    assert result["operations"]["read"]["issued"]["requests"] == 1
 
 
-def test_a_request_that_the_kernel_submitted_in_parts_is_one(tmp_path: Path) -> None:
+def test_a_request_split_by_the_kernel_matches_its_parts(tmp_path: Path) -> None:
     long = request("discard", 0, 500, due=0, offset=0, length=12288)
     read = request("read", 0, 300, due=0, offset=0, length=8192)
     parts: list[Seen] = [
         (1, 400, "discard", 0, 4096), (2, 100, "read", 0, 4096), (3, 280, "read", 4096, 4096),
         (4, 400, "discard", 4096, 4096), (5, 300, "discard", 8192, 4096),
     ]  # fmt: skip
-    found = view(tmp_path, [long, read], parts)
-    assert (found["missing"], found["extra"], found["split"]) == (0, 0, 2)
-    assert found["queue_to_completion_us"]["mean"] == pytest.approx(278.0)
+    result = view(tmp_path, [long, read], parts)
+    assert (result["missing"], result["extra"], result["split"]) == (0, 0, 2)
+    assert result["queue_to_completion_us"]["mean"] == pytest.approx(278.0)
 
 
-def test_a_drive_without_a_write_cache_sees_no_flushes(tmp_path: Path) -> None:
+def test_unseen_flushes_of_a_drive_without_cache_are_not_missing(tmp_path: Path) -> None:
     rows = [*WHOLE, request("flush", 1050, 1051, due=1050)]
-    found = view(tmp_path, rows, as_issued(WHOLE))
-    assert (found["missing"], found["flushes_unseen"]) == (0, 1)
+    result = view(tmp_path, rows, as_issued(WHOLE))
+    assert (result["missing"], result["flushes_unseen"]) == (0, 1)
     rows.append(request("flush", 1060, 1061, due=1060))
-    found = view(tmp_path, rows, [*as_issued(WHOLE), (1051.0, 1052.0, "flush", 0, 0)])
-    assert (found["missing"], found["flushes_unseen"]) == (1, 0)
+    result = view(tmp_path, rows, [*as_issued(WHOLE), (1051.0, 1052.0, "flush", 0, 0)])
+    assert (result["missing"], result["flushes_unseen"]) == (1, 0)
 
 
-def test_flushes_behind_fua_writes_are_the_kernels(tmp_path: Path) -> None:
+def test_flushes_after_fua_writes_are_not_extra(tmp_path: Path) -> None:
     rows = [{**WHOLE[0], "fua": True}, *WHOLE[1:]]
     flushes: list[Seen] = [(1101.0, 1102.0, "flush", 0, 0), (1103.0, 1104.0, "flush", 0, 0)]
-    found = view(tmp_path, rows, [*as_issued(WHOLE), *flushes])
-    assert (found["extra"], found["flushes_of_fua"]) == (1, 1)
+    result = view(tmp_path, rows, [*as_issued(WHOLE), *flushes])
+    assert (result["extra"], result["flushes_of_fua"]) == (1, 1)
 
 
-def test_a_flush_is_not_taken_for_one_that_the_kernel_made_before_it(tmp_path: Path) -> None:
+def test_a_flush_does_not_match_an_earlier_flush_of_the_kernel(tmp_path: Path) -> None:
     rows = [{**WHOLE[0], "fua": True}, request("flush", 400, 450, due=400), *WHOLE[1:]]
     flushes: list[Seen] = [(99.0, 100.0, "flush", 0, 0), (403.0, 449.0, "flush", 0, 0)]
     seen = as_issued(WHOLE)
-    found = view(tmp_path, rows, [seen[0], *flushes, *seen[1:]])
-    assert (found["missing"], found["extra"], found["flushes_of_fua"]) == (0, 0, 1)
-    assert found["issue_error_us"]["min"] == 3.0
+    result = view(tmp_path, rows, [seen[0], *flushes, *seen[1:]])
+    assert (result["missing"], result["extra"], result["flushes_of_fua"]) == (0, 0, 1)
+    assert result["issue_error_us"]["min"] == 3.0
 
 
 @given(st.lists(st.integers(0, 50)), st.lists(st.integers(0, 50)))
-def test_just_the_surplus_is_left_out(issued: list[int], seen: list[int]) -> None:
-    found = surplus(np.sort(np.array(issued, np.float64)), np.sort(np.array(seen, np.float64)))
-    assert found.sum() == max(len(seen) - len(issued), 0)
+def test_only_the_surplus_is_left_out(issued: list[int], seen: list[int]) -> None:
+    result = surplus(np.sort(np.array(issued, np.float64)), np.sort(np.array(seen, np.float64)))
+    assert result.sum() == max(len(seen) - len(issued), 0)
 
 
-def test_order_in_the_kernel_is_its_own(tmp_path: Path) -> None:
+def test_order_inversions_in_the_kernel_are_counted(tmp_path: Path) -> None:
     seen = as_issued(WHOLE)
     swapped = sorted([(504.0, 601.0, *seen[0][2:]), (503.0, 600.0, *seen[1][2:]), seen[2]])
     assert view(tmp_path, WHOLE, swapped)["order_inversions"] == 1
@@ -144,21 +144,21 @@ def test_order_in_the_kernel_is_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("provenance", [{FIRST_EVENT_MONOTONIC: None}, {"derived": [{"step": "cut"}]}])
 def test_without_the_engines_clock_there_is_no_issue_error(tmp_path: Path, provenance: dict[str, Any]) -> None:
-    found = view(tmp_path, WHOLE, as_issued(WHOLE), **provenance)
-    assert found["issue_error_us"] is None
-    assert "clock" in found["times_reason"]
-    assert (found["missing"], found["order_inversions"]) == (0, 0)
-    assert found["duration_ratio"] == pytest.approx(1.0)
+    result = view(tmp_path, WHOLE, as_issued(WHOLE), **provenance)
+    assert result["issue_error_us"] is None
+    assert "clock" in result["times_reason"]
+    assert (result["missing"], result["order_inversions"]) == (0, 0)
+    assert result["duration_ratio"] == pytest.approx(1.0)
 
 
-def test_a_capture_of_another_device_is_told_of(tmp_path: Path) -> None:
-    found = view(tmp_path, WHOLE, [(100.0, 200.0, "read", 1 << 30, 512)], lost={"overrun": 4})
-    assert (found["missing"], found["extra"], found["lost"]) == (3, 1, 4)
-    assert "another device" in found["times_reason"]
-    assert found["order_inversions"] is found["duration_ratio"] is found["issue_error_us"] is None
+def test_a_capture_of_another_device_is_reported(tmp_path: Path) -> None:
+    result = view(tmp_path, WHOLE, [(100.0, 200.0, "read", 1 << 30, 512)], lost={"overrun": 4})
+    assert (result["missing"], result["extra"], result["lost"]) == (3, 1, 4)
+    assert "another device" in result["times_reason"]
+    assert result["order_inversions"] is result["duration_ratio"] is result["issue_error_us"] is None
 
 
-def test_a_decoded_capture_says_when_it_began_on_the_engines_clock(tmp_path: Path) -> None:
+def test_a_decoded_capture_records_its_start_on_the_engines_clock(tmp_path: Path) -> None:
     events: list[Event] = [(5_000, "Q", "W", 8, 4096), (5_010, "D", "W", 8, 4096), (6_000, "C", "W", 8, 4096)]
     folder = write_capture(tmp_path / "c", events)
     decode(folder, tmp_path / "t.parquet")
@@ -177,19 +177,19 @@ def extents(kinds: Sequence[tuple[int, int, int]]) -> Extents:
 
 
 @given(KINDS, KINDS)
-def test_the_kth_of_a_kind_is_the_kth_of_that_kind(planned: list[Any], seen: list[Any]) -> None:
-    found = match(extents(planned), extents(seen))
+def test_the_kth_request_of_a_kind_matches_the_kth_captured(planned: list[Any], seen: list[Any]) -> None:
+    result = match(extents(planned), extents(seen))
     for row, kind in enumerate(planned):
         same = [at for at, other in enumerate(seen) if other == kind]
         place = planned[:row].count(kind)
-        assert found.first[row] == (same[place] if place < len(same) else -1)
+        assert result.first[row] == (same[place] if place < len(same) else -1)
     for row, kind in enumerate(seen):
         same = [at for at, other in enumerate(planned) if other == kind]
         place = seen[:row].count(kind)
-        assert found.of_captured[row] == (same[place] if place < len(same) else -1)
+        assert result.of_captured[row] == (same[place] if place < len(same) else -1)
 
 
-def test_parts_that_do_not_cover_a_request_stay_free_for_the_next_one() -> None:
+def test_parts_that_do_not_cover_a_request_match_the_next() -> None:
     def reads(*pairs: tuple[int, int]) -> Extents:
         return extents_of([(0, *pair) for pair in pairs])
 
@@ -197,29 +197,29 @@ def test_parts_that_do_not_cover_a_request_stay_free_for_the_next_one() -> None:
         columns = np.array(rows, np.int64).T
         return Extents(columns[0], columns[1], columns[2])
 
-    found = match(reads((0, 30), (0, 20)), reads((0, 10), (10, 10)))
-    assert found.first.tolist() == [-1, 0]
-    assert found.of_captured.tolist() == [1, 1]
-    assert found.split == 1
-    found = match(reads((0, 15)), reads((0, 10), (10, 10)))  # reaches beyond
-    assert found.of_captured.tolist() == [-1, -1]
+    result = match(reads((0, 30), (0, 20)), reads((0, 10), (10, 10)))
+    assert result.first.tolist() == [-1, 0]
+    assert result.of_captured.tolist() == [1, 1]
+    assert result.split == 1
+    result = match(reads((0, 15)), reads((0, 10), (10, 10)))  # reaches beyond
+    assert result.of_captured.tolist() == [-1, -1]
 
 
-def test_strange_requests_match_nothing() -> None:
+def test_requests_marked_strange_match_nothing() -> None:
     kinds = [(0, 0, 1), (0, 0, 1), (1, 0, 1)]
-    found = match(extents(kinds[1:]), extents(kinds), np.array([True, False, False]))
-    assert (found.first.tolist(), found.of_captured.tolist()) == ([1, 2], [-1, 0, 1])
-    found = match(extents(kinds), extents(kinds), np.ones(3, np.bool_))
-    assert (found.first.tolist(), found.of_captured.tolist()) == ([-1] * 3, [-1] * 3)
+    result = match(extents(kinds[1:]), extents(kinds), np.array([True, False, False]))
+    assert (result.first.tolist(), result.of_captured.tolist()) == ([1, 2], [-1, 0, 1])
+    result = match(extents(kinds), extents(kinds), np.ones(3, np.bool_))
+    assert (result.first.tolist(), result.of_captured.tolist()) == ([-1] * 3, [-1] * 3)
 
 
-def test_write_zeroes_that_the_tracer_shows_as_writes_are_neither_missing_nor_extra(tmp_path: Path) -> None:
-    rows = [request("write-zeroes", 1, 90, due=0, offset=4096), *[{**one} for one in WHOLE[1:]]]
-    seen = [(*one[:2], "write" if one[2] == "write-zeroes" else one[2], *one[3:]) for one in as_issued(rows)]
-    found = view(tmp_path, rows, seen)
-    assert (found["missing"], found["extra"], found["write_zeroes_seen_as_writes"]) == (0, 0, 1)
-    assert found["operations"]["write"]["seen"] == {"requests": 1, "bytes": 4096}
-    assert found["operations"]["write-zeroes"]["seen"] == {"requests": 1, "bytes": 4096}
-    assert found["issue_error_us"]["min"] == 3.0
-    found = view(tmp_path, rows, as_issued(rows))
-    assert (found["missing"], found["write_zeroes_seen_as_writes"]) == (0, 0)
+def test_write_zeroes_captured_as_writes_match(tmp_path: Path) -> None:
+    rows = [request("write-zeroes", 1, 90, due=0, offset=4096), *[{**row} for row in WHOLE[1:]]]
+    seen = [(*row[:2], "write" if row[2] == "write-zeroes" else row[2], *row[3:]) for row in as_issued(rows)]
+    result = view(tmp_path, rows, seen)
+    assert (result["missing"], result["extra"], result["write_zeroes_seen_as_writes"]) == (0, 0, 1)
+    assert result["operations"]["write"]["seen"] == {"requests": 1, "bytes": 4096}
+    assert result["operations"]["write-zeroes"]["seen"] == {"requests": 1, "bytes": 4096}
+    assert result["issue_error_us"]["min"] == 3.0
+    result = view(tmp_path, rows, as_issued(rows))
+    assert (result["missing"], result["write_zeroes_seen_as_writes"]) == (0, 0)

@@ -1,4 +1,4 @@
-"""Requests of one drive on another."""
+"""Mapping of requests to another drive."""
 
 from __future__ import annotations
 
@@ -34,21 +34,23 @@ def mapper_of(extents: list[Extent], choice: MappingChoice, capacity_bytes: int,
 def placed(
     extents: list[Extent], choice: MappingChoice, capacity_bytes: int, block_bytes: int = 512
 ) -> tuple[list[tuple[int, int]], list[bool]]:
-    found = mapper_of(extents, choice, capacity_bytes, block_bytes).place(Batch(batch_of(extents)))
-    return list(zip(found.offset_bytes.tolist(), found.length_bytes.tolist(), strict=True)), found.kept.tolist()
+    placement = mapper_of(extents, choice, capacity_bytes, block_bytes).place(Batch(batch_of(extents)))
+    return list(
+        zip(placement.offset_bytes.tolist(), placement.length_bytes.tolist(), strict=True)
+    ), placement.kept.tolist()
 
 
 @given(
     st.lists(transfer, min_size=1), st.lists(st.one_of(transfer, wide)), st.sampled_from(["auto", "modulo", "scale"]),
     st.sampled_from([512, 4096]), st.integers(1, 5), st.integers(2 * MIB, 8 * MIB),
 )  # fmt: skip
-def test_nothing_lies_beyond_the_range_or_off_its_blocks(
+def test_all_requests_are_whole_blocks_within_the_range(
     some: list[Extent], others: list[Extent], method: str, block: int, start: int, size: int
 ) -> None:
     extents = some + others
     choice = MappingChoice(method, start * 1111, size)
-    found, kept = placed(extents, choice, 16 * MIB, block)
-    for (operation, _, length), (offset, mapped), keep in zip(extents, found, kept, strict=True):
+    extents_on_drive, kept = placed(extents, choice, 16 * MIB, block)
+    for (operation, _, length), (offset, mapped), keep in zip(extents, extents_on_drive, kept, strict=True):
         if not keep:
             assert operation in ("discard", "write-zeroes")
             continue
@@ -62,14 +64,18 @@ def test_nothing_lies_beyond_the_range_or_off_its_blocks(
             assert mapped <= length
 
 
-@given(st.lists(st.one_of(near, wide.map(lambda one: (one[0], one[1] % 65536, one[2] % 65536 + 1))), min_size=1))
-def test_exact_and_auto_leave_whole_blocks_where_they_are(extents: list[Extent]) -> None:
+@given(
+    st.lists(
+        st.one_of(near, wide.map(lambda extent: (extent[0], extent[1] % 65536, extent[2] % 65536 + 1))), min_size=1
+    )
+)
+def test_exact_and_auto_keep_whole_blocks_in_place(extents: list[Extent]) -> None:
     extents = [("read", 0, 512), *((name, o // 512 * 512, -(-n // 512) * 512) for name, o, n in extents)]
     for method in ("exact", "auto"):
         mapper = mapper_of(extents, MappingChoice(method), MIB, 512)
         result = mapper.place(Batch(batch_of(extents)))
         assert list(zip(result.offset_bytes.tolist(), result.length_bytes.tolist(), strict=True)) == [
-            one[1:] for one in extents
+            extent[1:] for extent in extents
         ]
         assert mapper.method == "exact"
         assert not result.altered
@@ -77,11 +83,11 @@ def test_exact_and_auto_leave_whole_blocks_where_they_are(extents: list[Extent])
 
 
 @given(st.lists(transfer, min_size=1), st.integers(512, 4096))
-def test_modulo_keeps_lengths_and_what_fits_in_one_turn(extents: list[Extent], size_kib: int) -> None:
+def test_modulo_keeps_lengths_and_wraps_offsets(extents: list[Extent], size_kib: int) -> None:
     extents = [(name, o // 512 * 512, -(-n // 512) * 512) for name, o, n in extents]
     size = size_kib << 10
-    found, _ = placed(extents, MappingChoice("modulo"), size)
-    for (_, offset, length), (new, mapped) in zip(extents, found, strict=True):
+    placements, _ = placed(extents, MappingChoice("modulo"), size)
+    for (_, offset, length), (new, mapped) in zip(extents, placements, strict=True):
         assert mapped == length
         assert new == min(offset % size, size - length)
 
@@ -89,16 +95,16 @@ def test_modulo_keeps_lengths_and_what_fits_in_one_turn(extents: list[Extent], s
 @given(st.lists(st.one_of(near, near, transfer), min_size=1, max_size=30), st.sampled_from([0, 512, 5000, 1 << 20]))
 def test_compaction_keeps_order_overlap_and_adjacency(extents: list[Extent], gap: int) -> None:
     block = 512
-    found, _ = placed(extents, MappingChoice("compact", gap_bytes=gap), 1 << 42, block)
+    placements, _ = placed(extents, MappingChoice("compact", gap_bytes=gap), 1 << 42, block)
     before = [(o // block * block, -(-(o + n) // block) * block) for _, o, n in extents]
-    after = [(o, o + n) for o, n in found]
-    for one, (begin, end) in enumerate(before):
-        assert after[one][1] - after[one][0] == end - begin
-        for two, (other, _) in enumerate(before):
-            assert (begin < other) == (after[one][0] < after[two][0])
-            assert _overlap(before[one], before[two]) == _overlap(after[one], after[two])
+    after = [(o, o + n) for o, n in placements]
+    for first, (begin, end) in enumerate(before):
+        assert after[first][1] - after[first][0] == end - begin
+        for second, (other, _) in enumerate(before):
+            assert (begin < other) == (after[first][0] < after[second][0])
+            assert _overlap(before[first], before[second]) == _overlap(after[first], after[second])
             if end == other:
-                assert after[one][1] == after[two][0]
+                assert after[first][1] == after[second][0]
     taken = sum(end - begin for begin, end in _union(after, 0))
     assert max(end for _, end in after) - taken <= (len(extents)) * (gap // block * block)
     assert _union(after, gap // block * block) == [(min(b for b, _ in after), max(e for _, e in after))]
@@ -107,15 +113,15 @@ def test_compaction_keeps_order_overlap_and_adjacency(extents: list[Extent], gap
 @given(st.lists(near, min_size=1, max_size=20), st.integers(0, 1 << 17), st.integers(1, 1 << 17))
 def test_a_discard_covers_the_same_requests_after_compaction(extents: list[Extent], begin: int, length: int) -> None:
     extents = [*((name, o // 512 * 512, -(-n // 512) * 512) for name, o, n in extents), ("discard", begin, length)]
-    found, kept = placed(extents, MappingChoice("compact", gap_bytes=0), MIB)
+    placements, kept = placed(extents, MappingChoice("compact", gap_bytes=0), MIB)
     low, high = -(-begin // 512) * 512, (begin + length) // 512 * 512
-    offset, mapped = found[-1]
+    offset, mapped = placements[-1]
     covered = [_overlap((low, high), (o, o + n)) if high > low else False for _, o, n in extents[:-1]]
-    assert covered == [kept[-1] and _overlap((offset, offset + mapped), (o, o + n)) for o, n in found[:-1]]
+    assert covered == [kept[-1] and _overlap((offset, offset + mapped), (o, o + n)) for o, n in placements[:-1]]
 
 
-def _overlap(one: tuple[int, int], two: tuple[int, int]) -> bool:
-    return one[0] < two[1] and two[0] < one[1]
+def _overlap(first: tuple[int, int], second: tuple[int, int]) -> bool:
+    return first[0] < second[1] and second[0] < first[1]
 
 
 def _union(extents: list[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
@@ -128,10 +134,10 @@ def _union(extents: list[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
     return result
 
 
-def test_scaling_keeps_the_order_and_says_what_collapses() -> None:
+def test_scaling_keeps_the_order() -> None:
     extents = [("write", index * 8192, 4096) for index in range(256)]
-    found, _ = placed(extents, MappingChoice("scale"), MIB, 4096)
-    offsets = [offset for offset, _ in found]
+    placements, _ = placed(extents, MappingChoice("scale"), MIB, 4096)
+    offsets = [offset for offset, _ in placements]
     assert offsets == sorted(offsets)
     span = 255 * 2 + 1
     assert offsets == [index * 2 * 256 // span * 4096 for index in range(256)]
@@ -142,11 +148,11 @@ def test_scaling_keeps_the_order_and_says_what_collapses() -> None:
 def test_scaling_is_exact_for_the_largest_drives() -> None:
     top = (1 << 62) - 512
     extents = [("read", 0, 512), ("read", top // 2 // 512 * 512, 512), ("read", top - 512, 512)]
-    found, _ = placed(extents, MappingChoice("scale"), top)
-    assert [offset for offset, _ in found] == [offset for _, offset, _ in extents]
+    placements, _ = placed(extents, MappingChoice("scale"), top)
+    assert [offset for offset, _ in placements] == [offset for _, offset, _ in extents]
 
 
-def test_discards_shrink_and_are_cut_off_or_dropped_and_counted() -> None:
+def test_shrunk_cut_and_dropped_discards_are_counted() -> None:
     extents: list[Extent] = [
         ("write", 512, 512), ("discard", 512, 8192), ("discard", 100, 4096), ("discard", MIB - 4096, 3 * MIB),
         ("write-zeroes", 0, 5 * MIB), ("read", 100, 4096), ("read", 4096, 0), ("flush", 0, 0),
@@ -161,11 +167,11 @@ def test_discards_shrink_and_are_cut_off_or_dropped_and_counted() -> None:
     assert (mapper.resized, mapper.clipped, mapper.dropped, mapper.moved) == (3, 2, 2, 1)
 
 
-def test_the_choice_of_auto_and_its_reason() -> None:
+def test_auto_chooses_a_method_with_a_reason() -> None:
     assert mapper_of([("read", 0, MIB)], MappingChoice(), MIB, 512).method == "exact"
     larger = mapper_of([("read", 512, MIB)], MappingChoice(), MIB, 512)
     assert larger.method == "modulo"
-    assert larger.reason == "the trace reaches to 1049088B, which is beyond the active range of 1024KiB"
+    assert larger.reason == "the trace ends at 1049088B, beyond the active range of 1024KiB"
     assert mapper_of([("read", 0, MIB)], MappingChoice("modulo"), MIB, 512).reason == "as chosen"
 
 
@@ -184,7 +190,7 @@ def test_the_choice_of_auto_and_its_reason() -> None:
         (
             MappingChoice("compact", gap_bytes=0),
             [("read", index * MIB, 65536) for index in range(17)],
-            "takes 1.06 MiB when it is compacted, gaps up to 0B included, the active range has 1 MiB; choose a smaller",
+            "the compacted trace needs 1.06 MiB, gaps up to 0B included, but the active range has 1 MiB; choose a",
         ),
         (MappingChoice("exact"), [("read", 2**63 - 512, 511)], "at least"),
         (MappingChoice(), [("read", 2**63 - 512, 512)], "fits no device"),
@@ -192,7 +198,7 @@ def test_the_choice_of_auto_and_its_reason() -> None:
         (MappingChoice(), [("read", -512, 512)], "fits no device"),
     ],
 )
-def test_what_cannot_be_mapped_is_refused(choice: MappingChoice, extents: list[Extent], problem: str) -> None:
+def test_impossible_mappings_are_refused(choice: MappingChoice, extents: list[Extent], problem: str) -> None:
     with pytest.raises(UserError) as refused:
         mapper_of(extents, choice, MIB, 512)
     assert problem in str(refused.value)
@@ -202,11 +208,11 @@ def test_huge_offsets_do_not_wrap_around() -> None:
     last = 2**63 - 1
     extents: list[Extent] = [("read", last - 511, 511), ("discard", 0, (1 << 58) - 1), ("write", 0, 512)]
     for method in ("modulo", "scale", "compact"):
-        found, _ = placed(
+        placements, _ = placed(
             extents, MappingChoice(method, **({"gap_bytes": 0} if method == "compact" else {})), MIB, 4096
         )
-        assert (np.array(found) >= 0).all()
-        assert (np.array(found).sum(axis=1) <= MIB).all()
+        assert (np.array(placements) >= 0).all()
+        assert (np.array(placements).sum(axis=1) <= MIB).all()
 
 
 def test_an_active_range_has_whole_blocks_only() -> None:

@@ -1,4 +1,4 @@
-"""What is written before a replay: just what its reads touch."""
+"""Prefill before a replay: exactly the blocks that its reads touch."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def write(path: Path, requests: list[tuple[str, int, int]]) -> Path:
 
 @settings(deadline=None)
 @given(st.lists(_REQUESTS, min_size=1, max_size=30))
-def test_each_block_that_is_read_is_written_once(
+def test_each_read_block_is_written_once(
     tmp_path_factory: pytest.TempPathFactory, requests: list[tuple[str, int, int]]
 ) -> None:
     folder = tmp_path_factory.mktemp("prefill")
-    wanted = {block for kind, first, count in requests if kind == "read" for block in range(first, first + count)}
+    read_blocks = {block for kind, first, count in requests if kind == "read" for block in range(first, first + count)}
     written = prefill_schedule(write(folder / "s", requests), folder / "p")
-    assert written == len(wanted) * BLOCK
-    if not wanted:
+    assert written == len(read_blocks) * BLOCK
+    if not read_blocks:
         assert not (folder / "p").exists()
         return
     records = open_schedule(folder / "p").records
@@ -46,7 +46,9 @@ def test_each_block_that_is_read_is_written_once(
     assert (np.diff(records["offset_bytes"].astype(np.int64)) > 0).all()
     blocks = [
         block
-        for one in records
-        for block in range(int(one["offset_bytes"]) // BLOCK, int(one["offset_bytes"] + one["length_bytes"]) // BLOCK)
+        for record in records
+        for block in range(
+            int(record["offset_bytes"]) // BLOCK, int(record["offset_bytes"] + record["length_bytes"]) // BLOCK
+        )
     ]
-    assert sorted(blocks) == sorted(wanted)
+    assert sorted(blocks) == sorted(read_blocks)

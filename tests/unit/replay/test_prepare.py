@@ -1,4 +1,4 @@
-"""From a trace file to the files of a replay."""
+"""Preparation of a replay from a trace file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from drivelab.trace.schema import read_trace
 LONG = LONGEST_TRANSFER_BYTES
 
 
-def test_a_trace_that_fits_is_replayed_as_it_was(tmp_path: Path) -> None:
+def test_a_trace_that_fits_is_replayed_unchanged(tmp_path: Path) -> None:
     prepared = prepare_rows(
         tmp_path,
         [
@@ -84,7 +84,7 @@ def test_a_write_with_a_preflush_waits_for_its_flush(tmp_path: Path) -> None:
     assert records_of(ordered)["think_ns"].tolist() == [0, 50, 0, 100]
 
 
-def test_what_is_too_long_for_an_engine_is_split(tmp_path: Path) -> None:
+def test_requests_too_long_for_an_engine_are_split(tmp_path: Path) -> None:
     rows = [
         Row(0, 1, 90, "write", 4096, 2 * LONG + 4096, "db", 7, flags=("preflush", "fua")),
         Row(100, 101, 200, "read", 0, LONG, "db", 7), Row(210, 211, 300, "read", 0, LONG + 512, "db", 7),
@@ -106,7 +106,7 @@ def test_what_is_too_long_for_an_engine_is_split(tmp_path: Path) -> None:
     assert open_schedule(prepared.schedule).header["longest_bytes"] == LONG
 
 
-def test_without_deadlines_there_are_depths(tmp_path: Path) -> None:
+def test_asap_has_depths_instead_of_deadlines(tmp_path: Path) -> None:
     rows = [Row(1000, 1001, 5000), Row(2000, 2001, 4000), Row(4500, 4501, 9000), Row(6000, 6001, 7000)]
     prepared = prepare_rows(tmp_path, rows, ReplayChoice(TimingChoice("asap")))
     records, frame = records_of(prepared), planned_of(prepared)
@@ -115,11 +115,11 @@ def test_without_deadlines_there_are_depths(tmp_path: Path) -> None:
     assert frame["deadline_ns"].isna().all()
     assert frame["trace_queue_ns"].tolist() == [1000, 2000, 4500, 6000]
     assert prepared.issue_span_s == 5e-6
-    given_one = prepare_rows(tmp_path, rows, ReplayChoice(TimingChoice("asap", depth=9)))
-    assert records_of(given_one)["depth"].tolist() == [9] * 4
+    fixed = prepare_rows(tmp_path, rows, ReplayChoice(TimingChoice("asap", depth=9)))
+    assert records_of(fixed)["depth"].tolist() == [9] * 4
 
 
-def test_the_report_tells_what_the_mapping_changed(tmp_path: Path) -> None:
+def test_the_report_counts_changes_by_the_mapping(tmp_path: Path) -> None:
     rows = [
         Row(0, 1, 2, "write", 0, 1024), Row(1, 2, 3, "write", 1024, 1024), Row(2, 3, 4, "read", 512, 1024),
         Row(3, 4, 5, "read", MIB, 1024), Row(4, 5, 6, "write", 3 * MIB, 1024, dispatch_id=5),
@@ -133,15 +133,15 @@ def test_the_report_tells_what_the_mapping_changed(tmp_path: Path) -> None:
     assert (report.sequential_before_pct, report.sequential_after_pct) == (20.0, 0.0)
 
 
-def test_the_active_range_is_the_drive(tmp_path: Path) -> None:
+def test_requests_stay_in_the_active_range(tmp_path: Path) -> None:
     rows = [Row(0, 1, 2, "write", 0, 4096), Row(1, 2, 3, "read", MIB, 4096)]
     prepared = prepare_rows(tmp_path, rows, ReplayChoice(mapping=MappingChoice("modulo", MIB, MIB)), block_bytes=4096)
-    assert [one[2] for one in brief(prepared)] == [MIB, MIB]
+    assert [record[2] for record in brief(prepared)] == [MIB, MIB]
     assert prepared.mapping.requests_moved == 1
     assert footprint_extents(prepared.schedule).tolist() == [[MIB, 4096]]
 
 
-def test_reads_touch_what_is_written_before(tmp_path: Path) -> None:
+def test_footprint_extents_are_those_of_the_reads(tmp_path: Path) -> None:
     rows = [
         Row(0, 1, 2, "read", 8192, 1024), Row(1, 2, 3, "read", 512, 512), Row(2, 3, 4, "read", 0, 512),
         Row(3, 4, 5, "write", 65536, 512), Row(4, 5, 6, "read", 8704, 1024), Row(5, 6, 7, "flush", 0, 0),
@@ -157,7 +157,7 @@ def test_reads_touch_what_is_written_before(tmp_path: Path) -> None:
     st.sampled_from(["auto", "compact", "scale"]), st.sampled_from(["none", "process"]),
     st.sampled_from([6 * 512, 8 * 512, MIB]),
 )  # fmt: skip
-def test_batches_make_no_difference(
+def test_batches_do_not_matter(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[Row],
     size: int,
@@ -193,8 +193,8 @@ def test_shipped_traces_fit_small_and_large_drives(tmp_path: Path, name: str) ->
             choice = ReplayChoice(timing, MappingChoice(method), order)
             prepared = prepare(catalogue.path_of(name), tmp_path / "made", choice, capacity, 4096)
             counts, report = prepared.planned_counts(), prepared.mapping
-            assert {one: counts[one]["bytes"] for one in ("read", "write")} == {
-                one: moved.get(one, 0) for one in ("read", "write")
+            assert {name: counts[name]["bytes"] for name in ("read", "write")} == {
+                name: moved.get(name, 0) for name in ("read", "write")
             }
             assert counts["flush"]["requests"] == (requests["operation"] == "flush").sum() + requests["preflush"].sum()
             assert report.requests_dispatched + int(requests["preflush"].sum()) == prepared.requests
@@ -202,12 +202,12 @@ def test_shipped_traces_fit_small_and_large_drives(tmp_path: Path, name: str) ->
             planned_of(prepared)
 
 
-def test_nothing_is_written_when_it_cannot_be_done(tmp_path: Path) -> None:
+def test_a_refused_preparation_writes_nothing(tmp_path: Path) -> None:
     def refused(rows: list[Row], choice: ReplayChoice | None = None, capacity: int = MIB) -> str:
-        with pytest.raises(UserError) as found:
+        with pytest.raises(UserError) as caught:
             prepare_rows(tmp_path, rows, choice, capacity)
         assert [path.name for path in tmp_path.iterdir()] == ["trace.parquet"]
-        text = str(found.value)
+        text = str(caught.value)
         assert text.startswith(f"{tmp_path / 'trace.parquet'}: ")
         return text
 
@@ -216,19 +216,19 @@ def test_nothing_is_written_when_it_cannot_be_done(tmp_path: Path) -> None:
     assert "neither reads nor writes" in refused([Row(0, 1, 2, "read", 0, 0)])
     assert "longer than the active range of 1024KiB" in refused([Row(0, 1, 2, "read", 0, 2 * MIB)])
     assert "not in the order" in refused([Row(5), Row(3)])
-    assert "times that no trace has" in refused([Row(-5), Row(3)])
-    assert "no time that a trace can have" in refused([Row(0), Row(2**63 - 1)])
-    assert "no time that a trace can have" in refused([Row(0, 1, 2**62)])
+    assert "its times are impossible" in refused([Row(-5), Row(3)])
+    assert "which is out of range" in refused([Row(0), Row(2**63 - 1)])
+    assert "which is out of range" in refused([Row(0, 1, 2**62)])
     assert "fits no device" in refused([Row(0, 1, 2, "read", 0, 1 << 58)], capacity=1 << 60)
     assert "fits no device" in refused([Row(0, 1, 2, "read", 0, 1 << 50)], capacity=1 << 60)
-    assert "give a --depth" in refused([Row(0)], ReplayChoice(TimingChoice("asap")))
+    assert "set --depth" in refused([Row(0)], ReplayChoice(TimingChoice("asap")))
     assert "has no completions" in refused([Row(0, pid=7)], ReplayChoice(dependencies="process"))
-    assert "does not know the CPU" in refused([Row(0, 1, 2)], ReplayChoice(dependencies="cpu"))
+    assert "does not record the CPU" in refused([Row(0, 1, 2)], ReplayChoice(dependencies="cpu"))
     choice = ReplayChoice(mapping=MappingChoice(range_bytes=2 * MIB))
     assert "outside the drive" in refused([Row(0)], choice)
 
 
-def test_damage_is_told_with_the_name_of_the_trace(tmp_path: Path) -> None:
+def test_a_damaged_trace_is_refused_with_its_name(tmp_path: Path) -> None:
     trace = write_rows(
         tmp_path / "t.parquet", [Row(at, None, at + 1, "read", 512 * (at * 7919 % 9973)) for at in range(5000)]
     )
@@ -238,7 +238,7 @@ def test_damage_is_told_with_the_name_of_the_trace(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"t\.parquet: is damaged"):
         prepare(trace, tmp_path / "made", ReplayChoice(), GIB, 512)
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
-    with pytest.raises(UserError, match="no such trace"):
+    with pytest.raises(UserError, match="the trace does not exist"):
         prepare(tmp_path / "none.parquet", tmp_path / "made", ReplayChoice(), GIB, 512)
     own = write_rows(tmp_path / "x.planned.parquet", [Row(0)])
     with pytest.raises(UserError, match="would be lost"):
@@ -247,13 +247,13 @@ def test_damage_is_told_with_the_name_of_the_trace(tmp_path: Path) -> None:
         prepare(own, tmp_path / "nowhere" / "x", ReplayChoice(), GIB, 512)
 
 
-def test_a_schedule_has_only_so_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_records_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner, "MOST_RECORDS", 2)
     with pytest.raises(UserError, match="more than 2 requests"):
         prepare_rows(tmp_path, [Row(0), Row(1), Row(2)])
 
 
-def test_prepared_says_all_but_its_paths(tmp_path: Path) -> None:
+def test_the_mapping_of_prepared_has_no_paths(tmp_path: Path) -> None:
     prepared = prepare_rows(tmp_path, [Row(0, 1, 2), Row(10, 11, 12)], ReplayChoice(TimingChoice("scaled", factor=2.0)))
     moved = replace(prepared, schedule=tmp_path / "elsewhere", planned=tmp_path / "elsewhere too")
     assert moved.to_mapping() == prepared.to_mapping()

@@ -1,4 +1,4 @@
-"""The files between preparation, engine and evaluation: the same in C and in Python, and whole or refused."""
+"""Schedule and results files: same layout in C and Python, refused if cut."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ NUMBERS = {
 }
 
 
-def test_the_c_compiler_lays_them_out_alike(tmp_path: Path) -> None:
-    """Names, offsets and sizes of all fields, the sizes of the structures, and every constant."""
+def test_the_layout_in_c_is_the_same(tmp_path: Path) -> None:
+    """Compare names, offsets, sizes and constants with the C compiler's."""
     lines, expected = ['printf("%s %s\\n", SCHEDULE_MAGIC, RESULTS_MAGIC);'], ["DLSCHED1 DLRESLT1"]
     for structure, layout in STRUCTURES.items():
         lines.append(f'printf("{structure} %zu\\n", sizeof(struct {structure}));')
@@ -71,22 +71,22 @@ def test_the_c_compiler_lays_them_out_alike(tmp_path: Path) -> None:
     )
     program = tmp_path / "layout"
     subprocess.run(["cc", "-std=c11", f"-I{ENGINE_SOURCES}", "-o", str(program), str(source)], check=True)
-    said = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert said == expected
+    printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert printed == expected
 
 
 @given(
     st.lists(st.integers(0, 2**64 - 1), min_size=10, max_size=40).map(lambda words: words[: len(words) // 5 * 5]),
     st.data(),
 )
-def test_the_checksum_shows_what_is_altered_or_moved(words: list[int], data: st.DataObject) -> None:
+def test_the_checksum_detects_altered_and_moved_words(words: list[int], data: st.DataObject) -> None:
     whole = np.array(words, "<u8").view(SCHEDULE_RECORD)
     cut = data.draw(st.integers(0, len(whole)))
     assert checksum(whole[cut:], cut, checksum(whole[:cut])) == checksum(whole)
     place, other = data.draw(st.integers(0, len(words) - 1)), data.draw(st.integers(0, len(words) - 1))
     altered = list(words)
     altered[place], altered[other] = altered[other], altered[place]
-    # Words that differ by 2^63 can change places with the same sum; any others show.
+    # Swapping words that differ by 2^63 can keep the sum; any other swap changes it.
     if altered != words and ((words[place] - words[other]) * 2 * (place - other)) % 2**64:
         assert checksum(np.array(altered, "<u8").view(SCHEDULE_RECORD)) != checksum(whole)
     altered = list(words)
@@ -94,18 +94,18 @@ def test_the_checksum_shows_what_is_altered_or_moved(words: list[int], data: st.
     assert checksum(np.array(altered, "<u8").view(SCHEDULE_RECORD)) != checksum(whole)
 
 
-def test_a_schedule_in_parts_is_one(tmp_path: Path) -> None:
-    made = make_records({"deadline_ns": 10 * i, "offset_bytes": i * BLOCK} for i in range(100))
+def test_a_schedule_can_be_written_in_parts(tmp_path: Path) -> None:
+    whole = make_records({"deadline_ns": 10 * i, "offset_bytes": i * BLOCK} for i in range(100))
     path = tmp_path / "s.schedule"
     with ScheduleWriter(path, 1 << 20, BLOCK) as writer:
         for first in range(0, 100, 30):
-            writer.write(made[first : first + 30])
+            writer.write(whole[first : first + 30])
         assert not path.exists()
     mapped = open_schedule(path)
-    assert (mapped.records == made).all()
-    assert mapped.header["checksum"] == checksum(made)
+    assert (mapped.records == whole).all()
+    assert mapped.header["checksum"] == checksum(whole)
     assert mapped.header["longest_bytes"] == BLOCK
-    assert [one.name for one in tmp_path.iterdir()] == ["s.schedule"]
+    assert [file.name for file in tmp_path.iterdir()] == ["s.schedule"]
 
 
 def test_a_schedule_that_fails_midway_leaves_nothing(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_a_schedule_that_fails_midway_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_only_transfers_count_as_longest(tmp_path: Path) -> None:
-    made = make_records([{"operation": "discard", "length_bytes": 1 << 19}, {"operation": "write"}])
-    assert open_schedule(write_schedule(tmp_path / "s", made)).header["longest_bytes"] == BLOCK
+    mixed = make_records([{"operation": "discard", "length_bytes": 1 << 19}, {"operation": "write"}])
+    assert open_schedule(write_schedule(tmp_path / "s", mixed)).header["longest_bytes"] == BLOCK
 
 
 def test_results_begin_empty(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_results_begin_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 7, 63, 64, 100, -1])
-def test_cut_off_files_are_refused(tmp_path: Path, kept: int) -> None:
+def test_truncated_files_are_refused(tmp_path: Path, kept: int) -> None:
     whole = write_schedule(tmp_path / "s", make_records([{}, {}])).read_bytes()
     (tmp_path / "cut").write_bytes(whole[:kept])
     with pytest.raises(UserError, match="replay again"):

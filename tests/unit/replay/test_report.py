@@ -1,4 +1,4 @@
-"""The report of a replay: what it says of whole, broken-off and odd ones, and that it is JSON."""
+"""Reports of complete, interrupted and unusual replays, as JSON."""
 
 from __future__ import annotations
 
@@ -30,92 +30,92 @@ def reported(
     planned = write_planned(folder / "planned.parquet", rows, prepared)
     results = write_results(folder / "results.bin", rows, state, **header)
     write_outcome(planned, results, folder / "outcome.parquet", {})
-    found = report(folder / "outcome.parquet", prepared, {"engine": "native", **(engine or {})})
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    return found
+    result = report(folder / "outcome.parquet", prepared, {"engine": "native", **(engine or {})})
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+    return result
 
 
-def test_a_whole_replay(tmp_path: Path) -> None:
-    found = reported(tmp_path, WHOLE, wakeup_p50_ns=52_000, wakeup_max_ns=90_000)
-    assert (found["state"], found["partial"], found["marks"]) == ("finished", False, [])
-    assert found["planned"] == found["issued"] == found["completed"] == {
+def test_a_complete_replay(tmp_path: Path) -> None:
+    result = reported(tmp_path, WHOLE, wakeup_p50_ns=52_000, wakeup_max_ns=90_000)
+    assert (result["state"], result["partial"], result["marks"]) == ("finished", False, [])
+    assert result["planned"] == result["issued"] == result["completed"] == {
         "read": {"requests": 1, "bytes": 1 << 20}, "write": {"requests": 1, "bytes": 1 << 20},
         "flush": {"requests": 1, "bytes": 0},
     }  # fmt: skip
-    assert found["failed"]["read"] == {"requests": 0, "bytes": 0}
-    assert (found["timing"], found["dependencies"], found["errors"]) == ("original", "none", {})
-    assert found["duration_s"] == pytest.approx(1099e-6)
-    assert found["duration_ratio"] == pytest.approx(0.999)
-    assert found["duration_basis"] == "first to last deadline"
-    assert found["issue_error_us"]["mean"] == 1.0
-    assert found["issue_error_us"]["within_50us_pct"] == 100.0
-    assert found["busy_s"] == pytest.approx(200e-6)
-    assert found["bandwidth_mib_s"] == pytest.approx(10_000)
-    assert found["access_time_us"] == 100.0
-    assert found["score"] == pytest.approx(10_000)
-    assert found["score_formula"].startswith("score = sqrt(")
-    assert found["comparison"]["trace_latency_us"]["mean"] == 250.0
-    assert found["order_inversions"] == 0
-    assert [one["stream"] for one in found["streams"]] == ["RND 1024KiB W", "RND 1024KiB R"]
-    assert found["processes"][0]["requests"] == 2
-    assert found["host"]["wakeup_us"] == {"p50": 52.0, "p95": 0.0, "p99": 0.0, "max": 90.0}
-    assert found["kernel"] is None
-    assert found["buffers"] == "registered"
+    assert result["failed"]["read"] == {"requests": 0, "bytes": 0}
+    assert (result["timing"], result["dependencies"], result["errors"]) == ("original", "none", {})
+    assert result["duration_s"] == pytest.approx(1099e-6)
+    assert result["duration_ratio"] == pytest.approx(0.999)
+    assert result["duration_basis"] == "first to last deadline"
+    assert result["issue_error_us"]["mean"] == 1.0
+    assert result["issue_error_us"]["within_50us_pct"] == 100.0
+    assert result["busy_s"] == pytest.approx(200e-6)
+    assert result["bandwidth_mib_s"] == pytest.approx(10_000)
+    assert result["access_time_us"] == 100.0
+    assert result["score"] == pytest.approx(10_000)
+    assert result["score_formula"].startswith("score = sqrt(")
+    assert result["comparison"]["trace_latency_us"]["mean"] == 250.0
+    assert result["order_inversions"] == 0
+    assert [stream["stream"] for stream in result["streams"]] == ["RND 1024KiB W", "RND 1024KiB R"]
+    assert result["processes"][0]["requests"] == 2
+    assert result["host"]["wakeup_us"] == {"p50": 52.0, "p95": 0.0, "p99": 0.0, "max": 90.0}
+    assert result["kernel"] is None
+    assert result["buffers"] == "registered"
 
 
 def test_plain_buffers_are_reported(tmp_path: Path) -> None:
-    found = reported(tmp_path, WHOLE, plain_buffers=1)
-    assert found["buffers"] == "plain"
-    (mark,) = found["marks"]
-    assert mark.startswith("plain buffers: too little memory can be locked")
+    result = reported(tmp_path, WHOLE, plain_buffers=1)
+    assert result["buffers"] == "plain"
+    (mark,) = result["marks"]
+    assert mark.startswith("plain buffers: the locked-memory limit is too low")
 
 
-def test_as_soon_as_possible_throughput_counts(tmp_path: Path) -> None:
+def test_asap_reports_throughput(tmp_path: Path) -> None:
     rows = [request("read", 10 * n, 10 * n + 9, due=None, queued=40 * n) for n in range(5)]
-    found = reported(tmp_path, rows, ASAP)
-    assert found["timing"] == "as soon as possible at depth 4"
-    assert found["issue_error_us"] is found["lateness_by"] is found["bursts"] is None
-    assert found["duration_ratio"] == 0.25
-    assert found["duration_basis"] == "first to last arrival in the trace"
-    assert found["bandwidth_mib_s"] == pytest.approx(5 * 4096 / 2**20 / 45e-6)
+    result = reported(tmp_path, rows, ASAP)
+    assert result["timing"] == "as soon as possible at depth 4"
+    assert result["issue_error_us"] is result["lateness_by"] is result["bursts"] is None
+    assert result["duration_ratio"] == 0.25
+    assert result["duration_basis"] == "first to last arrival in the trace"
+    assert result["bandwidth_mib_s"] == pytest.approx(5 * 4096 / 2**20 / 45e-6)
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "reported_state"),
     [(records.RUNNING, "killed"), (records.INTERRUPTED, "interrupted"), (records.HUNG, "hung"),
      (records.FAILED, "failed")],
 )  # fmt: skip
-def test_a_replay_that_was_broken_off_tells_of_what_it_did(tmp_path: Path, state: int, told: str) -> None:
+def test_an_interrupted_replay_reports_its_replayed_part(tmp_path: Path, state: int, reported_state: str) -> None:
     rows = [*WHOLE, request("read", 2000, None, due=2000), request("read", None, None, due=9000)]
-    found = reported(tmp_path, rows, state=state)
-    assert (found["state"], found["partial"]) == (told, True)
-    assert found["marks"] == [
-        f"{told}: the replay did not end as it should",
-        "partial: 3 of 5 requests came back, 4 had been issued",
+    result = reported(tmp_path, rows, state=state)
+    assert (result["state"], result["partial"]) == (reported_state, True)
+    assert result["marks"] == [
+        f"{reported_state}: the replay did not finish",
+        "partial: 3 of 5 requests completed or failed, 4 were issued",
     ]
-    assert found["completed"]["read"]["requests"] == 1
-    assert found["issued"]["read"]["requests"] == 2
-    assert found["access_time_us"] == 100.0
-    assert found["duration_ratio"] == pytest.approx(1999 / 2000)
-    assert found["duration_basis"] == "first to last deadline of the requests that were issued"
+    assert result["completed"]["read"]["requests"] == 1
+    assert result["issued"]["read"]["requests"] == 2
+    assert result["access_time_us"] == 100.0
+    assert result["duration_ratio"] == pytest.approx(1999 / 2000)
+    assert result["duration_basis"] == "first to last deadline of the requests that were issued"
 
 
 def test_errors_are_named_and_a_lossy_trace_is_marked(tmp_path: Path) -> None:
     rows = [*WHOLE, request("read", 2000, 2001, due=2000, error=5), request("read", 2000, 2001, due=2000, error=95)]
-    found = reported(tmp_path, rows, {**PREPARED, "lost": 12})
-    assert found["errors"] == {"EIO": 1, "EOPNOTSUPP": 1}
-    assert found["failed"]["read"]["requests"] == 2
-    assert (found["state"], found["partial"]) == ("finished", False)
-    assert found["marks"] == [
+    result = reported(tmp_path, rows, {**PREPARED, "lost": 12})
+    assert result["errors"] == {"EIO": 1, "EOPNOTSUPP": 1}
+    assert result["failed"]["read"]["requests"] == 2
+    assert (result["state"], result["partial"]) == ("finished", False)
+    assert result["marks"] == [
         "lossy: the trace lacks 12 events",
         "errors: 2 of 5 requests failed (EIO 1, EOPNOTSUPP 1)",
     ]
 
 
-def test_time_that_was_up_is_an_end_as_asked_and_the_rest_is_missing_all_the_same(tmp_path: Path) -> None:
-    found = reported(tmp_path, [*WHOLE, request("read", None, None, due=9000)], state=records.TIME_IS_UP)
-    assert (found["state"], found["partial"]) == ("time is up", True)
-    assert found["marks"] == ["partial: 3 of 4 requests came back, 3 had been issued"]
+def test_a_replay_ended_by_its_runtime_is_partial(tmp_path: Path) -> None:
+    result = reported(tmp_path, [*WHOLE, request("read", None, None, due=9000)], state=records.TIME_IS_UP)
+    assert (result["state"], result["partial"]) == ("time is up", True)
+    assert result["marks"] == ["partial: 3 of 4 requests completed or failed, 3 were issued"]
 
 
 @pytest.mark.parametrize(
@@ -127,73 +127,75 @@ def test_time_that_was_up_is_an_end_as_asked_and_the_rest_is_missing_all_the_sam
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("prepared", [PREPARED, ASAP])
-def test_odd_replays_have_nulls_where_there_is_nothing_to_tell(
+def test_unusual_replays_have_nulls_for_unknown_values(
     tmp_path: Path, rows: list[dict[str, Any]], prepared: dict[str, Any]
 ) -> None:
-    found = reported(tmp_path, rows, prepared)
-    assert found["score"] is None
-    assert found["duration_ratio"] is None or len(rows) > 1
+    result = reported(tmp_path, rows, prepared)
+    assert result["score"] is None
+    assert result["duration_ratio"] is None or len(rows) > 1
 
 
-def test_a_schedule_that_began_anew_has_no_duration_to_compare_with(tmp_path: Path) -> None:
+def test_a_repeated_schedule_has_no_duration_ratio(tmp_path: Path) -> None:
     write_planned(tmp_path / "planned.parquet", [request(due=None, queued=100 * n) for n in range(2)], ASAP)
     rows = [request("read", 10 * n, 10 * n + 9, due=None) for n in range(6)]
     results = write_results(tmp_path / "results.bin", rows, records.TIME_IS_UP)
     write_outcome(tmp_path / "planned.parquet", results, tmp_path / "o.parquet", {})
-    found = report(tmp_path / "o.parquet", ASAP, {"engine": "native"})
-    assert found["duration_ratio"] is found["duration_basis"] is None
-    assert (found["partial"], found["completed"]["read"]["requests"]) == (False, 6)
-    assert found["duration_s"] == pytest.approx(59e-6)
+    result = report(tmp_path / "o.parquet", ASAP, {"engine": "native"})
+    assert result["duration_ratio"] is result["duration_basis"] is None
+    assert (result["partial"], result["completed"]["read"]["requests"]) == (False, 6)
+    assert result["duration_s"] == pytest.approx(59e-6)
 
 
-def test_an_engine_without_single_requests_gives_totals(tmp_path: Path) -> None:
+def test_an_engine_without_single_requests_reports_totals(tmp_path: Path) -> None:
     planned = write_planned(tmp_path / "planned.parquet", WHOLE)
     write_outcome(planned, None, tmp_path / "o.parquet", {})
     totals = {"access_time_us": 5.0, "issued": {"read": {"requests": 1, "bytes": 7}}}
-    found = report(tmp_path / "o.parquet", PREPARED, {"engine": "fio", "state": "finished", "totals": totals})
-    assert (found["access_time_us"], found["issued"]["read"]["bytes"]) == (5.0, 7)
-    assert (found["partial"], found["marks"]) == (False, [])
-    assert found["planned"]["read"]["requests"] == 1
-    assert found["busy_s"] is found["duration_ratio"] is found["issue_error_us"] is found["order_inversions"] is None
+    result = report(tmp_path / "o.parquet", PREPARED, {"engine": "fio", "state": "finished", "totals": totals})
+    assert (result["access_time_us"], result["issued"]["read"]["bytes"]) == (5.0, 7)
+    assert (result["partial"], result["marks"]) == (False, [])
+    assert result["planned"]["read"]["requests"] == 1
+    assert (
+        result["busy_s"] is result["duration_ratio"] is result["issue_error_us"] is result["order_inversions"] is None
+    )
     with pytest.raises(ValueError, match="acess_time_us"):
         report(tmp_path / "o.parquet", PREPARED, {"engine": "fio", "totals": {"acess_time_us": 5.0}})
 
 
 def test_the_kernels_view_and_the_engines_state_are_passed_on(tmp_path: Path) -> None:
     engine = {"state": "disappeared", "kernel_reason": "it sees block devices only", "wakeup_us": {"p50": 3.0}}
-    found = reported(tmp_path, WHOLE, engine=engine)
-    assert (found["state"], found["partial"]) == ("disappeared", True)
-    assert found["kernel_reason"] == "it sees block devices only"
-    assert found["host"]["wakeup_us"] == {"p50": 3.0}
+    result = reported(tmp_path, WHOLE, engine=engine)
+    assert (result["state"], result["partial"]) == ("disappeared", True)
+    assert result["kernel_reason"] == "it sees block devices only"
+    assert result["host"]["wakeup_us"] == {"p50": 3.0}
 
 
-def test_more_in_flight_than_the_trace_ever_had_is_marked(tmp_path: Path) -> None:
+def test_a_higher_depth_than_in_the_trace_is_marked(tmp_path: Path) -> None:
     rows = [request("read", 10 * n, 10 * n + 500, due=10 * n, trace_us=9) for n in range(100)]
-    found = reported(tmp_path, rows)
-    assert found["in_flight"]["trace"] == {"most": 1, "mean": 1.0}
-    assert found["in_flight"]["replay"]["most"] == 50
-    assert found["in_flight"]["replay"]["mean"] == pytest.approx(100 * 500 / 1490)
-    assert found["marks"] == ["overloaded: up to 50 in flight, 1 in the trace"]
+    result = reported(tmp_path, rows)
+    assert result["in_flight"]["trace"] == {"most": 1, "mean": 1.0}
+    assert result["in_flight"]["replay"]["most"] == 50
+    assert result["in_flight"]["replay"]["mean"] == pytest.approx(100 * 500 / 1490)
+    assert result["marks"] == ["overloaded: up to 50 in flight, 1 in the trace"]
     asap = reported(tmp_path, [{**row, "deadline_ns": None} for row in rows], ASAP)
     assert asap["marks"] == []
     unknown = reported(tmp_path, [{**row, "trace_latency_ns": None} for row in rows])
     assert (unknown["in_flight"]["trace"], unknown["marks"]) == ({"most": None, "mean": None}, [])
 
 
-def test_waiting_for_a_place_and_another_duration_are_marked(tmp_path: Path) -> None:
+def test_waiting_for_depth_and_another_duration_are_marked(tmp_path: Path) -> None:
     rows = [request("read", 237 * n, 237 * n + 9, due=100 * n, waited="depth" if n < 12 else "") for n in range(100)]
-    found = reported(tmp_path, rows)
-    assert found["marks"] == ["late: 12 % of the requests waited for a place in flight", "slower: duration ratio 2.37"]
+    result = reported(tmp_path, rows)
+    assert result["marks"] == ["late: 12 % of the requests waited for the depth limit", "slower: duration ratio 2.37"]
     quick = reported(tmp_path, [request("read", 90 * n, 90 * n + 9, due=100 * n) for n in range(100)])
     assert quick["marks"] == ["faster: duration ratio 0.900"]
 
 
-def test_a_partial_replay_has_no_score_and_what_never_came_back_kept_the_drive_busy(tmp_path: Path) -> None:
+def test_a_partial_replay_has_no_score_and_uncompleted_requests_are_busy(tmp_path: Path) -> None:
     rows = [request("read", 0, 100, due=0), request("read", 200, None, due=200)]
-    found = reported(tmp_path, rows, state=records.HUNG, heartbeat_ns=5_000_000)
-    assert found["score"] is None
-    assert found["busy_s"] == pytest.approx(4900e-6)
-    assert found["bandwidth_mib_s"] == pytest.approx(4096 / 2**20 / 4900e-6)
+    result = reported(tmp_path, rows, state=records.HUNG, heartbeat_ns=5_000_000)
+    assert result["score"] is None
+    assert result["busy_s"] == pytest.approx(4900e-6)
+    assert result["bandwidth_mib_s"] == pytest.approx(4096 / 2**20 / 4900e-6)
 
 
 NUMBERS = st.none() | st.integers() | st.floats() | st.text()

@@ -102,7 +102,7 @@ def test_a_partial_replay_of_a_lossy_trace_is_marked_everywhere() -> None:
     report, _ = study_of({"partial": True, "lost": 7})
     (banner,) = [one for one in report.banners if one.id == "partial"]
     assert [link.anchor for link in banner.affected] == [page(report, "op7").id]
-    assert "300 of 600 requests came back" in banner.reasons[0]
+    assert "300 of 600 requests completed or failed" in banner.reasons[0]
     assert "partial replay" in page(report, "op7").labels
     assert "partial replay" not in page(report, "op28").labels
     told = by_name(table(page(report, "op7"), "-fidelity"))

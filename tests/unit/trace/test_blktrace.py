@@ -1,4 +1,4 @@
-"""The program blktrace, played by a script."""
+"""Capture with blktrace, which a script imitates."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def tracer(tmp_path: Path, out: Path) -> Blktrace:
 
 
 @pytest.fixture(autouse=True)
-def every_message_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the kernel puts each of them into the trace."""
+def kernel_that_keeps_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write each message into the trace, as the kernel does."""
 
     def mark(self: Blktrace, text: bytes) -> bool:
         with (self._debug_block / "sda" / "msgs").open("ab") as file:
@@ -68,37 +68,37 @@ def every_message_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_drops_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
     install(tmp_path, monkeypatch, WORKS)
-    one = tracer(tmp_path, out)
-    one.start()
-    assert one.stop() == {"dropped_events": 4, "start": 0, "end": 0, "blktrace_failed": 0}
-    assert one.remarks == []
+    capture = tracer(tmp_path, out)
+    capture.start()
+    assert capture.stop() == {"dropped_events": 4, "start": 0, "end": 0, "blktrace_failed": 0}
+    assert capture.remarks == []
     assert list((tmp_path / "run").glob("*.json")) == []
 
 
 @pytest.mark.parametrize(("mark", "kind"), [(blktrace.START_MARK, "start"), (blktrace.END_MARK, "end")])
-def test_a_trace_without_a_mark_is_not_whole(
+def test_a_missing_mark_is_a_loss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path, mark: bytes, kind: str
 ) -> None:
     install(tmp_path, monkeypatch, WORKS.replace("cat ", f"sed 's/{mark.decode()}//' "))
-    one = tracer(tmp_path, out)
-    one.start()
-    assert {name for name, count in one.stop().items() if count} == {"dropped_events", kind}
+    capture = tracer(tmp_path, out)
+    capture.start()
+    assert {name for name, count in capture.stop().items() if count} == {"dropped_events", kind}
 
 
-def test_a_blktrace_that_was_killed_is_told_and_its_trace_ended(
+def test_a_killed_blktrace_is_reported_and_its_trace_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path
 ) -> None:
     install(tmp_path, monkeypatch, WORKS)
-    one = tracer(tmp_path, out)
-    one.start()
+    capture = tracer(tmp_path, out)
+    capture.start()
     (tmp_path / "block/sda/trace").mkdir(parents=True)
     (tmp_path / "block/sda/trace/enable").write_text("1\n")
-    assert one._process is not None
-    one._process.kill()
+    assert capture._process is not None
+    capture._process.kill()
     (tmp_path / "bin/blktrace").write_text(KILLS)
-    lost = one.stop()
+    lost = capture.stop()
     assert {name for name, count in lost.items() if count} == {"blktrace_failed", "start", "end"}
-    assert one.remarks == [f"blktrace ended with status {-signal.SIGKILL}: it said nothing"]
+    assert capture.remarks == [f"blktrace ended with status {-signal.SIGKILL}: no message"]
     assert (tmp_path / "bin/calls").read_text() == "-k /dev/sda\n"
     assert list((tmp_path / "run").glob("*.json")) == []
 
@@ -112,40 +112,40 @@ def journal(tmp_path: Path, pid: int, owner: int) -> Path:
     return path
 
 
-def test_the_trace_of_a_living_capture_is_left_alone(tmp_path: Path) -> None:
+def test_recovery_keeps_the_trace_of_a_running_capture(tmp_path: Path) -> None:
     path = journal(tmp_path, os.getpid(), os.getpid())
     blktrace.recover(path.parent)
     assert path.exists()
 
 
-def test_a_blktrace_without_its_capture_is_waited_for(tmp_path: Path) -> None:
+def test_recovery_refuses_while_an_orphaned_blktrace_runs(tmp_path: Path) -> None:
     owner = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     path = journal(tmp_path, os.getpid(), owner.pid)
     owner.kill()
     owner.wait()
-    with pytest.raises(UserError, match="is still at work"):
+    with pytest.raises(UserError, match="is still running"):
         blktrace.recover(path.parent)
     assert path.exists()
 
 
-def test_two_captures_of_a_device_at_once_are_refused(
+def test_concurrent_captures_of_a_device_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path
 ) -> None:
     install(tmp_path, monkeypatch, WORKS)
     first = tracer(tmp_path, out)
     first.start()
-    with pytest.raises(UserError, match="another drivelab captures a trace of sda"):
+    with pytest.raises(UserError, match="another drivelab process traces sda"):
         tracer(tmp_path, out).start()
     first.abandon()
 
 
-def test_the_kernels_refusal_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
+def test_the_kernels_refusal_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
     install(tmp_path, monkeypatch, REFUSES)
     with pytest.raises(RefusedError, match="Operation not permitted"):
         tracer(tmp_path, out).start()
 
 
-def test_a_missing_program_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
+def test_a_missing_blktrace_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RefusedError, match="blktrace is not installed"):
         tracer(tmp_path, out).start()

@@ -1,4 +1,4 @@
-"""The catalogue of traces."""
+"""The catalogue of shipped traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drivelab.trace.statistics.count import count
 
 
 @pytest.mark.parametrize("name", sorted(catalogue.load()))
-def test_shipped_traces_are_what_the_catalogue_says(name: str) -> None:
+def test_shipped_traces_match_the_catalogue(name: str) -> None:
     requests, provenance = read_trace(catalogue.verified_path(name))
     entry = catalogue.entry(name)
     assert entry.path.stat().st_size < 2 << 20
@@ -61,7 +61,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["absent", "../traces/sqlite-inserts"])
 def test_an_unknown_name_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UserError, match=r"no such trace; it has: sqlite-inserts"):
+    with pytest.raises(UserError, match=r"is not in the catalogue .*; choose one of: sqlite-inserts"):
         catalogue.entry(name, copy(tmp_path))
 
 
@@ -73,7 +73,7 @@ def test_an_unknown_name_is_refused(tmp_path: Path, name: str) -> None:
         ("name: sqlite-inserts", "name: sqlite-inserts\nextra: 1", "key 'extra' is unknown"),
     ],
 )
-def test_keys_are_checked(tmp_path: Path, old: str, new: str, reason: str) -> None:
+def test_keys_are_validated(tmp_path: Path, old: str, new: str, reason: str) -> None:
     path = copy(tmp_path) / "sqlite-inserts.yaml"
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(UserError, match=rf"sqlite-inserts\.yaml: {reason}"):

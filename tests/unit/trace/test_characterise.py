@@ -1,4 +1,4 @@
-"""One row for a trace."""
+"""The summary row of a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole captures: merging of CPUs, counts against blkparse, columns, provenance."""
+"""Decoding of whole captures: CPUs, counts against blkparse, provenance."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CPU1: list[Event] = [
 ]  # fmt: skip
 
 
-def test_rows_are_queued_requests_of_all_cpus_in_the_order_of_time(tmp_path: Path) -> None:
+def test_rows_are_queued_requests_of_all_cpus_in_time_order(tmp_path: Path) -> None:
     summary = decode(write_capture(tmp_path / "c", CPU0, CPU1), tmp_path / "t.parquet")
     table, _ = read_trace(tmp_path / "t.parquet")
     names = ("queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
@@ -57,7 +57,7 @@ def test_rows_are_queued_requests_of_all_cpus_in_the_order_of_time(tmp_path: Pat
 
 
 @pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
-def test_events_are_those_that_blkparse_counts(tmp_path: Path) -> None:
+def test_event_counts_equal_blkparse(tmp_path: Path) -> None:
     folder = write_capture(tmp_path / "c", CPU0, CPU1)
     text = subprocess.run(
         ["blkparse", "-q", "-i", "trace", "-f", "event %a\n"], cwd=folder, capture_output=True, text=True, check=True
@@ -68,7 +68,7 @@ def test_events_are_those_that_blkparse_counts(tmp_path: Path) -> None:
     assert summary["events"] == len(CPU0) + len(CPU1)
 
 
-def test_the_captures_report_gives_names_offset_and_losses(tmp_path: Path) -> None:
+def test_the_capture_report_adds_names_offset_and_losses(tmp_path: Path) -> None:
     folder = write_capture(tmp_path / "c", CPU0, CPU1)
     report = {"processes": {"7": "sqlite3"}, "first_sector": 64, "lost": {"overrun": 3, "unread": 0}, "kernel": "6.1",
               "realtime_offset_ns": 1_700_000_000 * 10**9}  # fmt: skip
@@ -88,7 +88,7 @@ def test_a_truncated_file_is_a_loss(tmp_path: Path) -> None:
     assert decoded_folder(folder).summary["lost"] == {"truncated_files": 1}
 
 
-def test_notes_and_passthrough_commands_are_counted_apart(tmp_path: Path) -> None:
+def test_notes_and_passthrough_commands_are_counted_separately(tmp_path: Path) -> None:
     folder = write_capture(tmp_path / "c", CPU0, CPU1)
     with (folder / "trace.blktrace.0").open("ab") as file:
         file.write(record_bytes(CPU0[0], pdu=b"blkid\0", action=records.NOTIFY))
@@ -100,51 +100,51 @@ def test_notes_and_passthrough_commands_are_counted_apart(tmp_path: Path) -> Non
 
 
 def test_a_capture_without_requests_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no queued request"):
+    with pytest.raises(UserError, match="has no queued request"):
         decode(write_capture(tmp_path / "c", [(1, "C", "R", 8, 4096)]), tmp_path / "t.parquet")
     assert list(tmp_path.glob("*.parquet")) + list(tmp_path.glob(".*")) == []
 
 
-def test_the_error_is_the_errno_that_the_kernel_keeps_negative(tmp_path: Path) -> None:
+def test_errors_are_positive_errnos(tmp_path: Path) -> None:
     raw = record_bytes((1, "Q", "R", 8, 4096)) + record_bytes((2, "C", "R", 8, 4096), error=5)
     (tmp_path / "trace.blktrace.0").write_bytes(raw)
     assert (0xFFFB).to_bytes(2, "little") in raw, "as in the kernel's records"
     assert decoded_folder(tmp_path).requests["error"].tolist() == [5]
 
 
-def test_times_beyond_all_measure_do_not_wrap_around(tmp_path: Path) -> None:
+def test_huge_times_do_not_wrap_around(tmp_path: Path) -> None:
     folder = write_capture(tmp_path / "c", [(1, "Q", "R", 8, 4096), ((1 << 63) + 5, "Q", "R", 16, 4096)])
-    found = decoded_folder(folder)
-    assert found.requests["queue_ns"].tolist() == [0, 0]
-    assert found.unmatched == {"time_backwards": 1, "undispatched": 2}
+    decoded = decoded_folder(folder)
+    assert decoded.requests["queue_ns"].tolist() == [0, 0]
+    assert decoded.unmatched == {"time_backwards": 1, "undispatched": 2}
 
 
 @pytest.mark.parametrize(
     ("report", "word"),
     [
-        ("[1]", "JSON object"), ("{", "no JSON"), ('{"processes": [1]}', "processes"), ('{"cpus": 5}', "cpus"),
+        ("[1]", "JSON object"), ("{", "not JSON"), ('{"processes": [1]}', "processes"), ('{"cpus": 5}', "cpus"),
         ('{"processes": {"x": "y"}}', "processes"), ('{"lost": {"a": "b"}}', "lost"), ('{"lost": 7}', "lost"),
         ('{"realtime_offset_ns": 1e30}', "realtime_offset_ns"), ('{"first_sector": -1}', "first_sector"),
     ],
 )  # fmt: skip
-def test_an_odd_report_is_refused_with_its_key(tmp_path: Path, report: str, word: str) -> None:
+def test_an_invalid_report_is_refused_with_its_key(tmp_path: Path, report: str, reason: str) -> None:
     folder = write_capture(tmp_path / "c", CPU0)
     (folder / "capture.json").write_text(report)
-    with pytest.raises(UserError, match=rf"capture\.json: .*{word}.*; remove it"):
+    with pytest.raises(UserError, match=rf"capture\.json: .*{reason}.*; remove the file"):
         decode(folder, tmp_path / "t.parquet")
 
 
-def test_a_raw_file_is_not_written_over(tmp_path: Path) -> None:
+def test_a_raw_file_is_not_overwritten(tmp_path: Path) -> None:
     folder = write_capture(tmp_path / "c", CPU0)
-    with pytest.raises(UserError, match="is what is read and would be lost"):
+    with pytest.raises(UserError, match="is also the input and would be lost"):
         decode(folder, folder / "trace.blktrace.0")
     with pytest.raises(UserError, match="is a folder"):
         decode(folder, tmp_path)
 
 
-def test_why_there_is_no_request_is_said(tmp_path: Path) -> None:
+def test_the_reason_for_missing_requests_is_reported(tmp_path: Path) -> None:
     folder = write_capture(tmp_path / "c", CPU0)
-    with pytest.raises(UserError, match=r"all 11 events are of other devices; choose another with --device"):
+    with pytest.raises(UserError, match=r"all 11 events belong to other devices; choose another with --device"):
         decode(folder, tmp_path / "t.parquet", device="9:9")
     (folder / "trace.blktrace.0").write_bytes(record_bytes(CPU0[0], pdu=bytes(50))[:60])
     with pytest.raises(UserError, match="a file ends within its first record"):

@@ -1,4 +1,4 @@
-"""Damaged, hostile and endless captures: a summary or one sentence, never a crash, and memory within its bound."""
+"""Damaged and endless captures: a summary or an error, in bounded memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXTREMES = (0, 1, 7, 8, 48, 64, 0xFF, 0xFFFF, 1 << 31, (1 << 32) - 1, 1 << 54, 1
 
 
 def attempt(*files: bytes) -> dict[str, Any] | str:
-    """The summary of a decoded capture, whose trace can be read, or the sentence that refuses it."""
+    """Decode a capture; return its summary or the error message."""
     with tempfile.TemporaryDirectory() as folder:
         for cpu, data in enumerate(files):
             (Path(folder) / f"trace.blktrace.{cpu}").write_bytes(data)
@@ -61,8 +61,8 @@ def test_any_bytes(files: list[bytes]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(min_size=1, max_size=2000), st.sampled_from((7, 8)))
-def test_any_bytes_that_begin_as_records_do(data: bytes, version: int) -> None:
-    """A magic number every 48 or 64 bytes, anything between."""
+def test_any_bytes_with_record_magic(data: bytes, version: int) -> None:
+    """Put a magic number every 48 or 64 bytes, anything between."""
     size = {7: 48, 8: 64}[version]
     body = bytearray(data)
     for at in range(0, len(body), size):
@@ -81,7 +81,7 @@ def captures(draw: st.DrawFn) -> tuple[list[bytes], random.Random]:
 
 
 def mutated(data: bytes, dice: random.Random) -> bytes:
-    """Bits turned, numbers made extreme, parts left out, doubled, moved or cut off."""
+    """Flip bits, set extreme numbers, and remove, double, move or cut parts."""
     body = bytearray(data)
     for _ in range(dice.randint(1, 4)):
         if not body:
@@ -121,8 +121,8 @@ def test_damaged_captures(capture: tuple[list[bytes], random.Random]) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(captures())
-def test_impossible_numbers_in_whole_records(capture: tuple[list[bytes], random.Random]) -> None:
-    """Every record stays one, but times, sectors, lengths, payloads and processes are of any size."""
+def test_impossible_numbers_in_valid_records(capture: tuple[list[bytes], random.Random]) -> None:
+    """Set any time, sector, length, payload length and process in valid records."""
     files, dice = capture
     for index, data in enumerate(files):
         body, at = bytearray(data), 0
@@ -151,7 +151,7 @@ def test_payloads_of_any_length(payload_bytes: int) -> None:
 
 
 def endless(folder: Path, requests: int, pattern: str) -> None:
-    """Requests that are queued and dispatched, but never completed; or queued at one place only."""
+    """Write requests that never complete; `pattern` says where and up to which event."""
     numbers = np.arange(requests)
     data = np.zeros(2 * requests, HEADER)
     data["magic"] = records.MAGIC | records.VERSIONS[0]
@@ -165,7 +165,7 @@ def endless(folder: Path, requests: int, pattern: str) -> None:
         data["sector"][step::2] = 8 * numbers if pattern == "everywhere" else 8
     if pattern == "queued":
         data["action"] = 1 | records.WRITE | records.FUA
-    if pattern == "merged":  # a hundred requests a dispatch, as when completions are not traced
+    if pattern == "merged":  # a hundred requests per dispatch, as without traced completions
         data["action"] = 1 | records.WRITE
         data["action"][99::100] = 7 | records.WRITE
         data["sector"] = 8 * np.arange(2 * requests)
@@ -182,14 +182,14 @@ summary = decode(Path(sys.argv[1]), Path(sys.argv[1]) / "t.parquet")
 peak_kb = re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1]
 print(summary["requests"], int(peak_kb) // 1024)
 """
-"""The peak of this program alone: what getrusage tells is inherited from the one that started it."""
+"""Prints its own peak memory: getrusage would include the parent's."""
 
 
 @pytest.mark.parametrize("pattern", ["everywhere", "one place", "queued", "merged"])
-def test_requests_that_never_end_keep_within_memory(tmp_path: Path, pattern: str) -> None:
+def test_requests_that_never_end_fit_into_memory(tmp_path: Path, pattern: str) -> None:
     requests = 3_000_000 if pattern == "merged" else 1_000_000
     endless(tmp_path, requests, pattern)
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, check=True)
-    found, peak_mb = map(int, done.stdout.split())
-    assert found == {"queued": 2 * requests, "merged": 2 * requests * 99 // 100}.get(pattern, requests)
+    decoded, peak_mb = map(int, done.stdout.split())
+    assert decoded == {"queued": 2 * requests, "merged": 2 * requests * 99 // 100}.get(pattern, requests)
     assert peak_mb < BOUND_MB

@@ -1,4 +1,4 @@
-"""The decoder against a slow one that was written apart from it, and against a simulated block layer's truth."""
+"""The decoder against an independent slow one, and a simulated block layer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from drivelab.trace.schema import read_trace
 
 COMPARED = ("events", "events_by_action", "requests", "passthrough", "device_flushes", "unmatched", "lost")
 NEIGHBOURHOOD = 32
-"""Records of a CPU's file that may lie out of the order of time."""
+"""Range of records in a CPU's file that may be out of time order."""
 LETTERS = "QQQQQQDDDDDCCCCCMFXXRRGIPUSAB"
 DIRECTIONS = (records.READ, records.WRITE, records.WRITE, records.WRITE | records.DISCARD)
 FLAGS = (records.SYNC, records.META, records.FUA, records.READAHEAD, records.FLUSH)
@@ -42,52 +42,52 @@ Outcome = tuple[list[dict[str, Any]], dict[str, Any]]
 
 
 def decoded(folder: Path) -> Outcome:
-    """Rows and summary of the decoder."""
+    """Return rows and summary of the decoder."""
     with tempfile.TemporaryDirectory() as scratch:
         summary = decode(folder, Path(scratch) / "t.parquet")
         table, _ = read_trace(Path(scratch) / "t.parquet")
     return table.to_pylist(), {name: summary[name] for name in COMPARED}
 
 
-def assert_as_the_slow_decoder_says(folder: Path) -> None:
+def check_against_slow_decoder(folder: Path) -> None:
     rows, summary = decode_slowly(folder)
     if rows:
         assert decoded(folder) == (rows, summary)
     else:
-        with pytest.raises(UserError, match="holds no queued request"):
+        with pytest.raises(UserError, match="has no queued request"):
             decoded(folder)
 
 
-def soup(dice: random.Random, events: int, version: int, cpus: int) -> list[list[Record]]:
-    """Any events, crowded on few sectors so that they meet; times may be equal, and go back a little."""
+def random_events(dice: random.Random, events: int, version: int, cpus: int) -> list[list[Record]]:
+    """Return any events on few sectors; times may be equal or go back a little."""
     time_ns = dice.choice((0, dice.randrange(1 << 62)))
-    found = []
+    made = []
     for _ in range(events):
         time_ns += dice.randrange(4)
         letter = dice.choice(LETTERS)
-        word = records.ACTIONS.index(letter) | dice.choice(DIRECTIONS)
-        word |= sum(flag for flag in FLAGS if dice.random() < 0.15)
+        action = records.ACTIONS.index(letter) | dice.choice(DIRECTIONS)
+        action |= sum(flag for flag in FLAGS if dice.random() < 0.15)
         sector, length, payload, kind = dice.randrange(7), 512 * dice.randrange(5), b"", dice.randrange(20)
         if kind == 0:
-            word = dice.choice(RARE)
+            action = dice.choice(RARE)
             payload = dice.choice((b"", b"fio\0", b"a name that is too long", b"\xc3\xa4\0junk"))
         elif kind <= 2:
-            word, sector, length = word & 0xFF | DEVICE_FLUSH, 0, 0
+            action, sector, length = action & 0xFF | DEVICE_FLUSH, 0, 0
         elif kind == 3 and version == 8:
-            word |= dice.choice((ZEROES, ZEROES, ZONE_APPEND, ZONE_RESET))
+            action |= dice.choice((ZEROES, ZEROES, ZONE_APPEND, ZONE_RESET))
             length = length or 512
         elif letter == "X":
             payload = (sector + dice.randrange(4)).to_bytes(8, "big")
         if dice.random() < 0.1:
-            word, payload = word | CGROUP, b"cgroupid" + payload
+            action, payload = action | CGROUP, b"cgroupid" + payload
         pid, cpu, error = dice.randint(1, 3), dice.randrange(cpus), dice.choice((0, 0, 0, 5, 121))
         lost = 2 if dice.random() < 0.05 else 0
-        found.append(Record(time_ns, word, sector, length, pid, cpu, error, payload, lost))
-    return [displaced(events, dice) for events in by_cpu(found, cpus)]
+        made.append(Record(time_ns, action, sector, length, pid, cpu, error, payload, lost))
+    return [displaced(events, dice) for events in by_cpu(made, cpus)]
 
 
 def displaced(events: list[Record], dice: random.Random) -> list[Record]:
-    """Some neighbours out of the order of time."""
+    """Shuffle some neighbours out of time order."""
     result = []
     for start in range(0, len(events), NEIGHBOURHOOD):
         part = events[start : start + NEIGHBOURHOOD]
@@ -101,8 +101,8 @@ def displaced(events: list[Record], dice: random.Random) -> list[Record]:
 @given(st.randoms(use_true_random=True), st.integers(1, 80), st.sampled_from((7, 8)), st.integers(1, 4))
 def test_few_events_of_any_kind(dice: random.Random, events: int, version: int, cpus: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        assert_as_the_slow_decoder_says(
-            write_records(Path(folder), *soup(dice, events, version, cpus), version=version)
+        check_against_slow_decoder(
+            write_records(Path(folder), *random_events(dice, events, version, cpus), version=version)
         )
 
 
@@ -110,7 +110,9 @@ def test_few_events_of_any_kind(dice: random.Random, events: int, version: int, 
 @given(st.randoms(use_true_random=True), st.sampled_from((7, 8)), st.integers(1, 4))
 def test_many_events_of_any_kind(dice: random.Random, version: int, cpus: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        assert_as_the_slow_decoder_says(write_records(Path(folder), *soup(dice, 600, version, cpus), version=version))
+        check_against_slow_decoder(
+            write_records(Path(folder), *random_events(dice, 600, version, cpus), version=version)
+        )
 
 
 @st.composite
@@ -138,7 +140,7 @@ def check_truth(machine: BlockLayer, folder: Path) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(setups(), st.integers(0, 1 << 32))
-def test_both_decoders_find_what_a_block_layer_did(setup: Setup, seed: int) -> None:
+def test_both_decoders_reproduce_a_block_layer(setup: Setup, seed: int) -> None:
     machine = BlockLayer(setup, seed)
     with tempfile.TemporaryDirectory() as folder:
         if machine.rows:
@@ -147,7 +149,7 @@ def test_both_decoders_find_what_a_block_layer_did(setup: Setup, seed: int) -> N
 
 @settings(max_examples=50, deadline=None)
 @given(setups(), st.integers(0, 1 << 32))
-def test_repeated_sectors_are_told_apart_by_their_order(setup: Setup, seed: int) -> None:
+def test_repeated_sectors_are_matched_in_order(setup: Setup, seed: int) -> None:
     machine = BlockLayer(replace(setup, repeats=True, flushes=False, refusals=False), seed)
     with tempfile.TemporaryDirectory() as folder:
         check_truth(machine, Path(folder))
@@ -155,7 +157,7 @@ def test_repeated_sectors_are_told_apart_by_their_order(setup: Setup, seed: int)
 
 @settings(max_examples=30, deadline=None)
 @given(setups(), st.integers(0, 1 << 32), st.integers(1, 9))
-def test_files_of_cpus_make_no_difference(setup: Setup, seed: int, files: int) -> None:
+def test_the_split_into_cpu_files_does_not_matter(setup: Setup, seed: int, files: int) -> None:
     machine = BlockLayer(setup, seed)
     if not machine.rows:
         return

@@ -1,4 +1,4 @@
-"""Duration, bytes written and bytes read of a trace, without the rest."""
+"""Duration, bytes written and bytes read of a trace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from drivelab.trace.extent import extent
 from drivelab.trace.statistics.count import count
 
 
-def test_the_extent_is_that_of_the_characterisation() -> None:
+def test_the_extent_equals_the_characterisation() -> None:
     for name in catalogue.load():
         row = row_of(count(catalogue.path_of(name), name))
         assert extent(catalogue.path_of(name)) == (

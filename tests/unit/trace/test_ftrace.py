@@ -1,4 +1,4 @@
-"""The tracer's state, on a folder that looks like a tracing directory."""
+"""Ftrace capture and tracer state, on an imitated tracing directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drivelab.trace.ftrace import Ftrace
 
 
 class Kernel:
-    """A tracing directory of two CPUs and a device; writes replace what is there."""
+    """An imitated tracing directory of two CPUs and a device."""
 
     def __init__(self, root: Path) -> None:
         self.tracing, self.run, self.sys_block = root / "tracing", root / "run", root / "block"
@@ -82,7 +82,7 @@ def kernel(tmp_path: Path) -> Kernel:
     return Kernel(tmp_path)
 
 
-def test_a_capture_leaves_the_tracer_as_it_was(kernel: Kernel) -> None:
+def test_a_capture_restores_the_tracer(kernel: Kernel) -> None:
     before = kernel.state()
     tracer = kernel.tracer()
     tracer.start()
@@ -102,7 +102,7 @@ def test_a_capture_leaves_the_tracer_as_it_was(kernel: Kernel) -> None:
     assert not (kernel.run / "ftrace.json").exists()
 
 
-def test_losses_are_counted_over_all_cpus(kernel: Kernel) -> None:
+def test_losses_are_summed_over_all_cpus(kernel: Kernel) -> None:
     tracer = kernel.tracer()
     tracer.start()
     kernel.put("per_cpu/cpu0/stats", stats(entries=2, overrun=5, read=100))
@@ -114,7 +114,7 @@ def losses(tracer: Ftrace) -> dict[str, int]:
     return {kind: count for kind, count in tracer.stop().items() if count}
 
 
-def test_events_that_another_reader_took_are_missed(kernel: Kernel) -> None:
+def test_events_taken_by_another_reader_are_losses(kernel: Kernel) -> None:
     tracer = kernel.tracer()
     tracer.start()
     kernel.put("per_cpu/cpu0/stats", stats(read=103))
@@ -128,22 +128,22 @@ def test_events_that_another_reader_took_are_missed(kernel: Kernel) -> None:
         ("per_cpu/cpu1/buffer_size_kb", "4\n"), ("set_event", "sched:sched_switch\n"), ("current_tracer", "function\n"),
     ],
 )  # fmt: skip
-def test_someone_who_changes_the_tracer_meanwhile_is_noticed(kernel: Kernel, name: str, text: str) -> None:
+def test_tracer_changes_during_a_capture_are_detected(kernel: Kernel, name: str, text: str) -> None:
     tracer = kernel.tracer()
     tracer.start()
     kernel.put(name, text)
     assert losses(tracer) == {"tracer_changed": 1}
-    assert tracer.remarks[0].startswith(f"{name} was set to '")
+    assert tracer.remarks[0].startswith(f"{name} changed from '")
 
 
-def test_someone_who_ends_the_devices_trace_is_noticed(kernel: Kernel) -> None:
+def test_a_disabled_device_trace_is_detected(kernel: Kernel) -> None:
     tracer = kernel.tracer()
     tracer.start()
     (kernel.device / "enable").write_text("0\n")
     assert losses(tracer) == {"tracer_changed": 1}
 
 
-def test_a_tracer_that_someone_else_has_chosen_meanwhile_is_left_to_them(kernel: Kernel) -> None:
+def test_another_programs_tracer_is_kept_at_the_end(kernel: Kernel) -> None:
     tracer = kernel.tracer()
     tracer.start()
     kernel.put("current_tracer", "function\n")
@@ -152,7 +152,7 @@ def test_a_tracer_that_someone_else_has_chosen_meanwhile_is_left_to_them(kernel:
     assert kernel.get("options/overwrite") == "1"
 
 
-def test_a_device_that_goes_away_does_not_keep_the_tracer(kernel: Kernel) -> None:
+def test_the_tracer_is_restored_if_the_device_disappears(kernel: Kernel) -> None:
     before = {name: kernel.get(name) for name in ("current_tracer", "tracing_on")}
     tracer = kernel.tracer()
     tracer.start()
@@ -162,7 +162,7 @@ def test_a_device_that_goes_away_does_not_keep_the_tracer(kernel: Kernel) -> Non
     assert tracer.counts().events == 300
 
 
-def test_a_ring_is_read_before_it_is_full_and_not_earlier(kernel: Kernel) -> None:
+def test_a_ring_is_read_only_above_half_full(kernel: Kernel) -> None:
     tracer = kernel.tracer()
     tracer.start()
     size = tracer.cost().buffer_bytes_per_cpu
@@ -185,18 +185,18 @@ def test_rings_are_a_bounded_share_of_free_memory(available_kib: int, cpus: int,
 
 
 @pytest.mark.parametrize(("cpus", "mask"), [([0], "00000001"), ([0, 1, 35], "00000008,00000003")])
-def test_the_mask_of_all_cpus_is_written_as_the_kernel_does(cpus: list[int], mask: str) -> None:
+def test_the_cpu_mask_has_the_kernels_format(cpus: list[int], mask: str) -> None:
     assert ftrace._mask(cpus) == mask
 
 
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("current_tracer", "function\n", "'function' is in use"),
+        ("current_tracer", "function\n", "uses the kernel's tracer 'function'"),
         ("set_event", "sched:sched_switch\n", "sched:sched_switch"),
     ],
 )
-def test_someone_elses_trace_is_left_alone(kernel: Kernel, name: str, text: str, reason: str) -> None:
+def test_another_programs_trace_is_refused(kernel: Kernel, name: str, text: str, reason: str) -> None:
     kernel.put(name, text)
     before = kernel.state()
     with pytest.raises(UserError, match=reason):
@@ -205,22 +205,22 @@ def test_someone_elses_trace_is_left_alone(kernel: Kernel, name: str, text: str,
     assert not (kernel.run / "ftrace.json").exists()
 
 
-def test_someone_elses_trace_of_the_device_is_left_alone(kernel: Kernel) -> None:
+def test_another_programs_trace_of_the_device_is_refused(kernel: Kernel) -> None:
     (kernel.device / "enable").write_text("1\n")
-    with pytest.raises(UserError, match="sda is being traced by someone else"):
+    with pytest.raises(UserError, match="another program traces sda"):
         kernel.tracer().start()
     assert (kernel.device / "enable").read_text() == "1\n"
 
 
-def test_a_start_that_fails_half_way_is_undone(kernel: Kernel) -> None:
+def test_a_failed_start_is_undone(kernel: Kernel) -> None:
     before = kernel.state()
     (kernel.tracing / "per_cpu/cpu1/trace_pipe").unlink()
-    with pytest.raises(UserError, match="trace_pipe is being read by someone else"):
+    with pytest.raises(UserError, match="trace_pipe is read by another process"):
         kernel.tracer().start()
     assert kernel.state() == before
 
 
-def test_two_captures_at_once_are_refused(kernel: Kernel) -> None:
+def test_concurrent_captures_are_refused(kernel: Kernel) -> None:
     first = kernel.tracer()
     first.start()
     with pytest.raises(UserError, match="one tracer only"):
@@ -230,7 +230,7 @@ def test_two_captures_at_once_are_refused(kernel: Kernel) -> None:
     assert kernel.get("current_tracer") == "nop"
 
 
-def test_what_a_killed_capture_left_is_restored_by_the_next(kernel: Kernel) -> None:
+def test_the_next_capture_restores_after_a_killed_one(kernel: Kernel) -> None:
     before = kernel.state()
     child = os.fork()
     if child == 0:
@@ -244,7 +244,7 @@ def test_what_a_killed_capture_left_is_restored_by_the_next(kernel: Kernel) -> N
     assert kernel.state() == before
 
 
-def test_a_journal_of_before_a_reboot_says_nothing_of_this_tracer(kernel: Kernel) -> None:
+def test_a_journal_from_before_a_reboot_is_ignored(kernel: Kernel) -> None:
     kernel.run.mkdir()
     journal = kernel.run / "ftrace.json"
     body = {"boot_id": "another", "device_trace": str(kernel.device), "state": {"tracing_on": "0"}}

@@ -1,4 +1,4 @@
-"""Files of blktrace: what is read, what is refused."""
+"""Reading of blktrace files, and refusals."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ def one_file(folder: Path, data: bytes) -> Path:
 
 def test_payloads_are_skipped(tmp_path: Path) -> None:
     data = record_bytes(READ, pdu=b"\0" * 8) + record_bytes((200, "C", "R", 8, 4096))
-    found = decoded_folder(one_file(tmp_path, data))
-    assert found.times == [(0, None, 100)]
-    assert found.summary["lost"] == {}
+    decoded = decoded_folder(one_file(tmp_path, data))
+    assert decoded.times == [(0, None, 100)]
+    assert decoded.summary["lost"] == {}
 
 
-def test_notes_name_the_processes_that_come_after_them(tmp_path: Path) -> None:
+def test_notes_name_later_processes(tmp_path: Path) -> None:
     note = record_bytes(READ, pid=4711, pdu=b"sqlite3\0garbage", action=records.NOTIFY)
     message = record_bytes(READ, pid=4712, pdu=b"drivelab: start", action=records.NOTIFY | 2)
     requests = b"".join(record_bytes(READ, pid=pid) for pid in (4711, 4712))
-    found = decoded_folder(one_file(tmp_path, record_bytes(READ, pid=4711) + note + message + requests))
-    assert found.requests["process"].tolist() == ["", "sqlite3", ""]
+    decoded = decoded_folder(one_file(tmp_path, record_bytes(READ, pid=4711) + note + message + requests))
+    assert decoded.requests["process"].tolist() == ["", "sqlite3", ""]
 
 
-def test_a_cgroup_id_in_front_of_the_payload_is_skipped(tmp_path: Path) -> None:
+def test_a_cgroup_id_before_the_payload_is_skipped(tmp_path: Path) -> None:
     note = record_bytes(READ, pid=9, pdu=b"12345678fio\0", action=records.NOTIFY | 1 << 8)
     cut = record_bytes(READ, pdu=b"12345678" + (12).to_bytes(8, "big"), action=13 | 1 << 8 | records.READ)
     ends = b"".join(record_bytes((t, "D", "R", s, 2048)) for t, s in ((200, 12), (300, 8)))
-    found = decoded_folder(one_file(tmp_path, note + record_bytes(READ, pid=9) + cut + ends))
-    assert found.requests[["process", "dispatch_ns", "pieces"]].to_numpy().tolist() == [["fio", 100, 2]]
+    decoded = decoded_folder(one_file(tmp_path, note + record_bytes(READ, pid=9) + cut + ends))
+    assert decoded.requests[["process", "dispatch_ns", "pieces"]].to_numpy().tolist() == [["fio", 100, 2]]
 
 
 def test_version_8_has_more_bits_for_the_action(tmp_path: Path) -> None:
     zeroes = records.WRITE | 1 << (16 + 22)
     data = b"".join(record_bytes(READ, version=version, action=1 | zeroes) for version in (7, 8))
-    found = decoded_folder(one_file(tmp_path, data))
-    assert found.requests["operation"].tolist() == ["write", "write-zeroes"]
+    decoded = decoded_folder(one_file(tmp_path, data))
+    assert decoded.requests["operation"].tolist() == ["write", "write-zeroes"]
 
 
 def test_gaps_in_the_sequence_are_losses(tmp_path: Path) -> None:
@@ -55,49 +55,49 @@ def test_gaps_in_the_sequence_are_losses(tmp_path: Path) -> None:
     assert decoded_folder(one_file(tmp_path, data)).summary["lost"] == {"sequence_gaps": 2 + 3}
 
 
-def test_notes_have_no_number(tmp_path: Path) -> None:
+def test_notes_have_no_sequence_number(tmp_path: Path) -> None:
     note = record_bytes(READ, pdu=b"fio\0", action=records.NOTIFY)
     data = record_bytes(READ, sequence=41) + note + record_bytes(READ, sequence=42)
     assert decoded_folder(one_file(tmp_path, data)).summary["lost"] == {}
 
 
 @pytest.mark.parametrize("missing", [1, 40, 48, 55])
-def test_a_last_record_that_is_not_whole_is_left_out_and_told(tmp_path: Path, missing: int) -> None:
+def test_an_incomplete_last_record_is_skipped_and_counted(tmp_path: Path, missing: int) -> None:
     last = record_bytes(READ, pdu=b"12345678")
-    found = decoded_folder(one_file(tmp_path, record_bytes(READ) + last[:-missing]))
-    assert found.summary["events"] == 1
-    assert found.summary["lost"] == {"truncated_files": 1}
+    decoded = decoded_folder(one_file(tmp_path, record_bytes(READ) + last[:-missing]))
+    assert decoded.summary["events"] == 1
+    assert decoded.summary["lost"] == {"truncated_files": 1}
 
 
-def test_a_cpu_whose_file_is_missing_is_a_loss(tmp_path: Path) -> None:
+def test_a_missing_cpu_file_is_a_loss(tmp_path: Path) -> None:
     folder = write_capture(tmp_path / "c", *([READ] for _ in range(4)))
     (folder / "trace.blktrace.2").unlink()
     assert decoded_folder(folder).summary["lost"] == {"missing_cpu_files": 1}
     (folder / "capture.json").write_text('{"cpus": [0, 1, 3]}')
-    assert decoded_folder(folder).summary["lost"] == {}, "the capture knows which there are"
+    assert decoded_folder(folder).summary["lost"] == {}, "the report lists the CPUs"
     (folder / "trace.blktrace.3").unlink()
     assert decoded_folder(folder).summary["lost"] == {"missing_cpu_files": 1}
 
 
-def test_times_that_go_back_are_put_in_order_nearby_and_told_far_off(tmp_path: Path) -> None:
+def test_times_that_go_back_are_sorted_nearby_and_counted_far_off(tmp_path: Path) -> None:
     nearby = [(time_ns, "Q", "R", 8 * time_ns, 4096) for time_ns in (1, 5, 3, 4, 2, 6)]
-    found = decoded_folder(write_capture(tmp_path / "near", nearby))
-    assert (found.requests["queue_ns"] * 4096 + 4096 == found.requests["offset_bytes"]).all()
-    assert found.unmatched == {"undispatched": 6}
+    decoded = decoded_folder(write_capture(tmp_path / "near", nearby))
+    assert (decoded.requests["queue_ns"] * 4096 + 4096 == decoded.requests["offset_bytes"]).all()
+    assert decoded.unmatched == {"undispatched": 6}
     far = [(1000 + n, "Q", "R", 8, 4096) for n in range(30_000)] + [(5, "Q", "R", 16, 4096)]
-    found = decoded_folder(write_capture(tmp_path / "far", far))
-    assert found.unmatched == {"time_backwards": 1, "undispatched": 30_001}
-    assert found.requests["queue_ns"].is_monotonic_increasing
+    decoded = decoded_folder(write_capture(tmp_path / "far", far))
+    assert decoded.unmatched == {"time_backwards": 1, "undispatched": 30_001}
+    assert decoded.requests["queue_ns"].is_monotonic_increasing
 
 
-def test_events_of_several_devices_want_a_choice(tmp_path: Path) -> None:
+def test_events_of_several_devices_need_a_choice(tmp_path: Path) -> None:
     folder = one_file(tmp_path, record_bytes(READ) + record_bytes((150, "Q", "R", 16, 4096), device=259 << 20 | 3))
     with pytest.raises(UserError, match="devices 1:0 and 259:3; choose one with --device"):
         decoded_folder(folder)
-    found = decoded_folder(folder, device="259:3")
-    assert found.requests["offset_bytes"].tolist() == [16 * 512]
-    assert found.summary["other_devices"] == 1
-    with pytest.raises(UserError, match="'sda' is no pair of numbers"):
+    decoded = decoded_folder(folder, device="259:3")
+    assert decoded.requests["offset_bytes"].tolist() == [16 * 512]
+    assert decoded.summary["other_devices"] == 1
+    with pytest.raises(UserError, match="'sda' is not MAJOR:MINOR"):
         decoded_folder(folder, device="sda")
 
 
@@ -115,14 +115,14 @@ def test_other_formats_are_refused(tmp_path: Path, magic: bytes, reason: str) ->
         decoded_folder(folder)
 
 
-def test_files_of_a_capture_in_the_order_of_cpus(tmp_path: Path) -> None:
+def test_files_of_a_capture_are_in_cpu_order(tmp_path: Path) -> None:
     folder = write_capture(tmp_path / "c", *([READ] for _ in range(11)))
     names = [path.name for path in records.cpu_files(folder).values()]
     assert names == [f"trace.blktrace.{cpu}" for cpu in range(11)]
     assert records.cpu_files(folder / "trace") == records.cpu_files(folder)
 
 
-def test_what_is_no_capture_or_several_is_refused(tmp_path: Path) -> None:
+def test_no_capture_or_several_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no capture"):
         records.cpu_files(tmp_path)
     with pytest.raises(UserError, match="no capture"):

@@ -1,4 +1,4 @@
-"""The trace file."""
+"""Writing and reading trace files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drivelab.trace.decode import decode
 from drivelab.trace.schema import REQUESTS, TraceWriter, read_trace, write_trace
 
 
-def test_a_trace_survives_the_file_with_its_provenance(tmp_path: Path) -> None:
+def test_a_trace_and_its_provenance_survive_the_file(tmp_path: Path) -> None:
     events = [(1, "Q", "R", 8, 4096), (2, "D", "R", 8, 4096), (3, "Q", "D", 80, 4096)]
     decode(write_capture(tmp_path / "c", events), tmp_path / "first.parquet")
     requests, _ = read_trace(tmp_path / "first.parquet")
@@ -25,32 +25,32 @@ def test_a_trace_survives_the_file_with_its_provenance(tmp_path: Path) -> None:
     table, provenance = read_trace(path)
     assert table.equals(requests)
     assert provenance == {"format": 2, "application": "x", "lost": {"overrun": 1}}
-    assert [one.name for one in path.parent.iterdir()] == ["t.parquet"]
+    assert [file.name for file in path.parent.iterdir()] == ["t.parquet"]
 
 
-def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    with pytest.raises(UserError, match=r"t\.parquet: there is no such trace"):
+    with pytest.raises(UserError, match=r"t\.parquet: the trace does not exist"):
         read_trace(path)
     path.write_bytes(b"no Parquet at all")
-    with pytest.raises(UserError, match=r"t\.parquet: is no readable Parquet file"):
+    with pytest.raises(UserError, match=r"t\.parquet: is not a readable Parquet file"):
         read_trace(path)
     pq.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(UserError, match=r"t\.parquet: is no trace of format 2"):
+    with pytest.raises(UserError, match=r"t\.parquet: is not a trace of format 2"):
         read_trace(path)
 
 
-def test_a_trace_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_an_incomplete_trace_leaves_no_file(tmp_path: Path) -> None:
     empty = REQUESTS.empty_table()
     with contextlib.suppress(RuntimeError), TraceWriter(tmp_path / "t.parquet") as writer:
         writer.write(empty)
         raise RuntimeError
     with TraceWriter(tmp_path / "u.parquet") as writer:
         writer.write(empty)
-    assert list(tmp_path.iterdir()) == [], "neither after an error nor without its provenance"
+    assert list(tmp_path.iterdir()) == [], "no file after an error or without finish"
 
 
-def test_a_file_that_is_damaged_in_the_middle_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     table, provenance = read_trace(catalogue.path_of("rocksdb"))
     write_trace(table, provenance, path)

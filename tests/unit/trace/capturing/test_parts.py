@@ -1,4 +1,4 @@
-"""Command, disk, guardian and mounts, as far as no tracer is needed."""
+"""Command, disk, guardian and mounts, without a tracer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from drivelab.trace.capturing.disk import Disk
 from drivelab.trace.capturing.processes import alive, started
 
 
-def run(words: list[str], output: Path) -> command.Outcome:
+def run(command_line: list[str], output: Path) -> command.Outcome:
     pids: list[int] = []
-    outcome = command.run(words, None, output, lambda: None, 0.05, pids.append)
+    outcome = command.run(command_line, None, output, lambda: None, 0.05, pids.append)
     assert len(pids) == 1
     return outcome
 
 
-def test_a_commands_use_of_the_processor_is_its_own_and_its_childrens(tmp_path: Path) -> None:
+def test_usage_includes_the_commands_children(tmp_path: Path) -> None:
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + 200_000_000
     work = f'import hashlib; hashlib.sha256(b"x" * {size}).digest()'
     outcome = run(["sh", "-c", f"{sys.executable} -c '{work}'; true"], tmp_path)
@@ -36,16 +36,16 @@ def test_a_commands_use_of_the_processor_is_its_own_and_its_childrens(tmp_path: 
     assert outcome.duration_s > 0
 
 
-def test_memory_that_is_hidden_below_the_own_is_not_told(tmp_path: Path) -> None:
+def test_memory_below_the_own_maximum_is_unknown(tmp_path: Path) -> None:
     assert run(["true"], tmp_path).max_rss_bytes is None
 
 
 @pytest.mark.parametrize(("script", "status"), [("exit 3", 3), ("kill -9 $$", -9)])
-def test_how_a_command_ended_is_told(tmp_path: Path, script: str, status: int) -> None:
+def test_the_exit_status_is_reported(tmp_path: Path, script: str, status: int) -> None:
     assert run(["sh", "-c", script], tmp_path).exit_status == status
 
 
-def test_what_a_command_leaves_running_is_ended(tmp_path: Path) -> None:
+def test_processes_left_by_a_command_are_killed(tmp_path: Path) -> None:
     outcome = run(["sh", "-c", "sleep 1000 & echo $!"], tmp_path)
     assert outcome.exit_status == 0
     left = int((tmp_path / "stdout").read_text())
@@ -54,7 +54,7 @@ def test_what_a_command_leaves_running_is_ended(tmp_path: Path) -> None:
 
 
 class Sysfs:
-    """Block devices in a folder that looks like sysfs."""
+    """Block devices in an imitated sysfs."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -70,21 +70,21 @@ class Sysfs:
 STAT = "5 0 40 1 7 2 900 1 0 0 0 3 0 64 1 9 1"
 
 
-def test_a_disk_is_told_by_sysfs(tmp_path: Path) -> None:
-    one = Sysfs(tmp_path).put("sda", size="2048", dev="259:5", stat=STAT, queue__logical_block_size="4096", diskseq="7")
-    assert one.facts() == disk.Facts(1 << 20, 0, 4096, "7")
-    assert one.number == 259 << 20 | 5
-    assert one.completed() == 5 + 7 + 3, "reads, writes and discards, without merges and flushes"
+def test_disk_facts_come_from_sysfs(tmp_path: Path) -> None:
+    sda = Sysfs(tmp_path).put("sda", size="2048", dev="259:5", stat=STAT, queue__logical_block_size="4096", diskseq="7")
+    assert sda.facts() == disk.Facts(1 << 20, 0, 4096, "7")
+    assert sda.number == 259 << 20 | 5
+    assert sda.completed() == 5 + 7 + 3, "reads, writes and discards, without merges and flushes"
 
 
-def test_a_disk_that_has_gone_has_no_facts(tmp_path: Path) -> None:
+def test_a_missing_disk_has_no_facts(tmp_path: Path) -> None:
     gone = Disk("sdz", tmp_path)
     assert gone.facts() == disk.Facts(0, 0, 0, "")
     assert gone.completed() == 0
     gone.settle()
 
 
-def test_an_own_zombie_is_not_alive() -> None:
+def test_a_zombie_is_not_alive() -> None:
     process = subprocess.Popen(["true"])
     start = started(process.pid)
     while Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z":
@@ -92,10 +92,10 @@ def test_an_own_zombie_is_not_alive() -> None:
     assert not alive(process.pid, start)
     process.wait()
     assert alive(os.getpid(), started(os.getpid()))
-    assert not alive(os.getpid(), "0"), "the number came again"
+    assert not alive(os.getpid(), "0"), "the PID was reused"
 
 
-def test_mounts_of_the_living_are_left_and_those_of_the_dead_forgotten(tmp_path: Path) -> None:
+def test_recovery_unmounts_only_for_dead_processes(tmp_path: Path) -> None:
     for name, start in (("living", started(os.getpid())), ("dead", "0")):
         (tmp_path / f"mount.{name}").mkdir()
         body = {"pid": os.getpid(), "started": start, "mount": str(tmp_path / f"mount.{name}")}
@@ -104,8 +104,8 @@ def test_mounts_of_the_living_are_left_and_those_of_the_dead_forgotten(tmp_path:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mount-1-living.json", "mount.living"]
 
 
-def test_the_guardian_is_quickly_there() -> None:
-    """Nothing heavy is imported: it starts with every capture."""
+def test_the_guardian_starts_quickly() -> None:
+    """Check that the guardian, started with every capture, imports nothing heavy."""
     code = """
 import sys
 import drivelab.trace.capturing.guardian

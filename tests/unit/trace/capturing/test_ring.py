@@ -1,4 +1,4 @@
-"""Pages of the ring, encoded by hand, come out as blktrace's records."""
+"""Conversion of hand-encoded ring pages to blktrace records."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def expected(version: int, payload: bytes, time_ns: int) -> bytes:
     drawn=st.lists(st.tuples(STEPS, KINDS, PAYLOADS), max_size=200),
     pages_at_once=st.integers(1, 3),
 )
-def test_every_record_comes_out_with_its_time_and_payload(
+def test_every_record_keeps_its_time_and_payload(
     tmp_path_factory: pytest.TempPathFactory,
     version: int,
     start_ns: int,
     drawn: list[tuple[int, str, tuple[int, bytes, int]]],
     pages_at_once: int,
 ) -> None:
-    now, events, wanted, others, completions = start_ns, [], [], 0, 0
+    now, events, records, others, completions = start_ns, [], [], 0, 0
     for step, kind, (sector, pdu, action) in drawn:
         now = now if kind == "discarded" else now + step
         device = DEVICE + (kind == "other")
@@ -53,17 +53,17 @@ def test_every_record_comes_out_with_its_time_and_payload(
         events.append(Event(now, payload, discarded=kind == "discarded", absolute=kind == "absolute"))
         others += kind == "other"
         if kind in ("record", "absolute"):
-            wanted.append(expected(version, payload, now))
+            records.append(expected(version, payload, now))
             completions += action == 0x20008
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ring, "CHUNK_PAGES", pages_at_once)
         counts, written = convert(tmp_path_factory.mktemp("ring"), ring_pages.pages(events))
-    assert written == b"".join(wanted)
-    assert (counts.events, counts.others, counts.completions) == (len(wanted), others, completions)
+    assert written == b"".join(records)
+    assert (counts.events, counts.others, counts.completions) == (len(records), others, completions)
     assert counts.missed == 0
 
 
-def test_larger_pages_are_read_too(tmp_path: Path) -> None:
+def test_larger_pages_are_read(tmp_path: Path) -> None:
     payloads = [ring_pages.record(7, DEVICE, sector=index) for index in range(500)]
     data = ring_pages.pages((Event(index, payload) for index, payload in enumerate(payloads)), 8192)
     counts, written = convert(tmp_path, data, 8192)
@@ -80,7 +80,7 @@ def test_pages_that_miss_events_are_counted(tmp_path: Path) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.binary(max_size=600), length=st.integers(0, 5000))
-def test_arbitrary_pages_are_refused_or_read_without_end(
+def test_arbitrary_pages_are_refused_or_read(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, length: int
 ) -> None:
     page = struct.pack("<QQ", 1, length) + data.ljust(PAGE_BYTES - 16, b"\0")
@@ -91,18 +91,18 @@ def test_arbitrary_pages_are_refused_or_read_without_end(
     assert len(written) >= 48 * counts.events
 
 
-def test_a_page_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_page_is_refused(tmp_path: Path) -> None:
     page = ring_pages.pages([Event(1, ring_pages.record(7, DEVICE, sector=1))])
     with pytest.raises(ring.DamagedError, match="cut off"):
         convert(tmp_path, page[:-1])
 
 
-def test_the_size_of_a_page_is_the_kernels() -> None:
+def test_the_page_size_comes_from_the_kernel() -> None:
     assert ring.page_bytes(HEADER_PAGE) == PAGE_BYTES
     with pytest.raises(ring.DamagedError, match="header_page"):
         ring.page_bytes(HEADER_PAGE.replace("offset:16", "offset:12"))
 
 
-def test_nothing_comes_of_nothing() -> None:
+def test_empty_pages_have_no_entries() -> None:
     entries = ring.parse(np.zeros((2, PAGE_BYTES // 4), np.uint32))
     assert len(entries.page) == 0

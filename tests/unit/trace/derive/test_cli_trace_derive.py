@@ -1,4 +1,4 @@
-"""The actions of `drivelab trace` that derive."""
+"""The `drivelab trace` subcommands that derive traces."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def source(tmp_path: Path) -> Path:
 
 def test_cut(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("cut", source, "--from", "300ms", "--to", "1s", "-o", tmp_path / "b.parquet") == 0
-    told = capsys.readouterr().out
-    assert "b.parquet: 1 request\n" in told
-    assert "left out: 2 requests before and 1 after" in told
-    assert "missing: 1 request in flight when the cut begins" in told
-    assert "LOSSY, as a.parquet is: 3 overrun" in told
+    printed = capsys.readouterr().out
+    assert "b.parquet: 1 request\n" in printed
+    assert "removed: 2 requests before the cut and 1 after it" in printed
+    assert "missing: 1 request in flight at the start of the cut" in printed
+    assert "LOSSY, like its source a.parquet: 3 overrun" in printed
     assert read(tmp_path / "b.parquet")[0] == [ROWS[2].later(-300_000_000)]
 
 
 def test_drop_idle(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("drop-idle", source, "--above", "100ms", "--keep", "10ms", "-o", tmp_path / "b.parquet") == 0
-    told = capsys.readouterr().out
-    assert "1 gap above 100 ms (nothing in flight) shortened to 10 ms: 2.49 s taken out" in told
+    printed = capsys.readouterr().out
+    assert "1 gap above 100 ms (nothing in flight) shortened to 10 ms: 2.49 s removed" in printed
     assert read(tmp_path / "b.parquet")[0][-1].queue_ns == 510_000_000
     assert run("drop-idle", source, "--above", "1min", "-o", tmp_path / "b.parquet") == 0
     assert "no gap above 60 s" in capsys.readouterr().out
@@ -57,15 +57,15 @@ def test_drop_idle(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_filter(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "b.parquet"
     assert run("filter", source, "--process", "db", "--operation", "read,write", "-o", output) == 0
-    assert "left out: 1 read (4 KiB), 1 flush (0 B)" in capsys.readouterr().out
+    assert "removed: 1 read (4 KiB), 1 flush (0 B)" in capsys.readouterr().out
     assert read(output)[0] == ROWS[:2]
     assert run("filter", source, "--pid", 7, "--pid", 10, "--not", "-o", output) == 0
-    assert "there is no request of pid 10" in capsys.readouterr().out
+    assert "the trace has no request of pid 10" in capsys.readouterr().out
     assert read(output)[0] == ROWS[1:]
     assert run("filter", source, "--range", "8KiB..", "-o", output, "--json") == 0
     assert json.loads(capsys.readouterr().out)["dropped"]["read"]["requests"] == 2
     assert read(output)[0] == [ROWS[1]]
-    with pytest.raises(UserError, match="'reed' is no operation; there are read, write"):
+    with pytest.raises(UserError, match="operation 'reed' is unknown; choose from read, write"):
         run("filter", source, "--operation", "reed", "-o", output)
 
 
@@ -73,31 +73,31 @@ def test_merge(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     output = tmp_path / "c.parquet"
     other = write(tmp_path / "b.parquet", ROWS[:1], {"capacity_bytes": 1 << 21})
     assert run("merge", source, other, "-o", output) == 0
-    told = capsys.readouterr().out
-    assert "c.parquet: 5 requests" in told
-    assert "share one range of offsets" in told
+    printed = capsys.readouterr().out
+    assert "c.parquet: 5 requests" in printed
+    assert "share offsets; --place side-by-side" in printed
     assert run("merge", source, other, "--place", "side-by-side", "-o", output) == 0
-    assert "1 request of b.parquet, from 0 s on, 1 MiB further on the device" in capsys.readouterr().out
-    with pytest.raises(UserError, match="does not say when it began"):
+    assert "1 request of b.parquet, starting at 0 s, 1 MiB further on the device" in capsys.readouterr().out
+    with pytest.raises(UserError, match="does not record its start"):
         run("merge", source, other, "--at", "wall-clock", "-o", output)
 
 
 def test_synthesise(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("synthesise", source, "-o", tmp_path / "made.yaml", "--streams", 1) == 0
-    told = capsys.readouterr().out
-    assert "66.67%" in told
-    assert "streams left out: 1 with 1 request" in told
+    printed = capsys.readouterr().out
+    assert "66.67%" in printed
+    assert "streams left out: 1 with 1 request" in printed
     assert load(tmp_path / "made.yaml").name == "made"
     assert run("synthesise", source, "-o", tmp_path / "made.yaml", "--block", "8KiB", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [one["workload"] for one in found["streams"]] == ["RND 8KiB 100/0", "RND 8KiB 0/100"]
-    assert found["rounded"] == 3
-    assert any(text.startswith("sizes: 3 requests were rounded up") for text in found["not_carried_over"])
+    report = json.loads(capsys.readouterr().out)
+    assert [stream["workload"] for stream in report["streams"]] == ["RND 8KiB 100/0", "RND 8KiB 0/100"]
+    assert report["rounded"] == 3
+    assert any(text.startswith("sizes: 3 requests rounded up") for text in report["not_carried_over"])
 
 
-def test_a_name_of_the_catalogue_will_do(tmp_path: Path) -> None:
+def test_a_catalogue_name_is_accepted(tmp_path: Path) -> None:
     assert run("cut", "sqlite-inserts", "--to", "100ms", "-o", tmp_path / "b.parquet") == 0
-    with pytest.raises(UserError, match=r"the catalogue .* has no such trace"):
+    with pytest.raises(UserError, match=r"is not in the catalogue"):
         run("cut", "sqlite-insert", "-o", tmp_path / "b.parquet")
 
 
@@ -111,12 +111,12 @@ def test_times(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["5", "-1s", "1.5", "s", "1 fortnight", ""])
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_invalid_times_are_refused(text: str) -> None:
     with pytest.raises(UserError, match="is not a duration"):
         time_ns(text)
 
 
-def test_times_are_shown_exactly() -> None:
+def test_times_are_printed_exactly() -> None:
     shown = [show_ns(time) for time in (0, 1, 1500, 2_000_000, 1_000_000_001, 90 * 10**9)]
     assert shown == ["0 s", "1 ns", "1.5 us", "2 ms", "1.000000001 s", "90 s"]
 
@@ -130,6 +130,6 @@ def test_ranges(text: str, expected: tuple[int, int | None]) -> None:
 
 
 @pytest.mark.parametrize("text", ["..", "5", "8KiB..4KiB", "4KiB..4096", "a..b", "-1..5"])
-def test_what_is_no_range_is_refused(text: str) -> None:
+def test_invalid_ranges_are_refused(text: str) -> None:
     with pytest.raises(UserError):
         byte_range(text)

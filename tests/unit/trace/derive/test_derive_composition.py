@@ -1,4 +1,4 @@
-"""Derivations of derivations: always a valid trace that says what was done to it."""
+"""Chains of derivations: the result is a valid trace with its history."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STEPS: dict[str, Callable[[], Step]] = {
 
 @unhurried
 @given(made_up(least=4), st.lists(st.sampled_from([*STEPS, "merge"]), min_size=1, max_size=4))
-def test_any_chain_of_steps_gives_a_trace(rows: list[Row], chain: list[str]) -> None:
+def test_any_chain_of_steps_gives_a_valid_trace(rows: list[Row], chain: list[str]) -> None:
     with TemporaryDirectory() as name, batches_of(3):
         path = write(Path(name) / "0.parquet", rows, {"lost": {"overrun": 1}, "capacity_bytes": 1 << 20})
         overrun, history = 1, []
@@ -47,14 +47,14 @@ def test_any_chain_of_steps_gives_a_trace(rows: list[Row], chain: list[str]) -> 
                 else:
                     derive(path, output, STEPS[step]())
             except UserError as error:
-                assert "nothing is left" in str(error)  # noqa: PT017 - some chains leave nothing
+                assert "no request is left" in str(error)  # noqa: PT017 - some chains leave nothing
                 return
             digest, path = hashlib.sha256(path.read_bytes()).hexdigest(), output
             history.append(step)
-            found, provenance = read(output)
-            assert found
-            assert [row.queue_ns for row in found] == sorted(row.queue_ns for row in found)
-            for row in found:
+            derived_rows, provenance = read(output)
+            assert derived_rows
+            assert [row.queue_ns for row in derived_rows] == sorted(row.queue_ns for row in derived_rows)
+            for row in derived_rows:
                 assert (
                     0
                     <= row.queue_ns
@@ -64,15 +64,15 @@ def test_any_chain_of_steps_gives_a_trace(rows: list[Row], chain: list[str]) -> 
                     )
                 )
                 assert 0 <= row.offset_bytes <= row.offset_bytes + row.length_bytes <= provenance["capacity_bytes"]
-            assert [one["step"] for one in provenance["derived"]] == history
+            assert [entry["step"] for entry in provenance["derived"]] == history
             last = provenance["derived"][-1]
-            assert last["requests"] == len(found)
-            assert {one["sha256"] for one in last.get("sources", [last.get("source")])} == {digest}
+            assert last["requests"] == len(derived_rows)
+            assert {origin["sha256"] for origin in last.get("sources", [last.get("source")])} == {digest}
             assert provenance["lost"] == {"overrun": overrun}
             assert provenance["format"] == 2
 
 
-def test_few_rows_of_many_batches_end_in_whole_row_groups(tmp_path: Path) -> None:
+def test_few_rows_of_many_batches_fill_row_groups(tmp_path: Path) -> None:
     rows = [Row(time, process="a" if time % 100 else "b") for time in range(3000)]
     with batches_of(100):
         source = write(tmp_path / "a.parquet", rows)

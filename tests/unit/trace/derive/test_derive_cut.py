@@ -15,29 +15,29 @@ from drivelab.trace.derive.cut import Cut
 from drivelab.trace.derive.step import derive
 
 ROWS = [
-    Row(0, 1, 30),  # over before the cut
-    Row(5, 6, 120),  # in flight when it begins
-    Row(60, 61, 100),  # completed just as it begins: no longer in flight
-    Row(70),  # nobody knows
+    Row(0, 1, 30),  # completed before the cut
+    Row(5, 6, 120),  # in flight at the start of the cut
+    Row(60, 61, 100),  # completed exactly at the start: no longer in flight
+    Row(70),  # completion unknown
     Row(100, 110, 130),
-    Row(150, 160, 400),  # in flight when it ends
+    Row(150, 160, 400),  # in flight at the end of the cut
     Row(199, None, None),
     Row(200, 201, 210),
 ]
 
 
 def cut(source: Path, begin: int, end: int | None, output: Path) -> list[Row]:
-    """Rows of a cut, or none when nothing is left."""
+    """Return the rows of a cut, or [] if no request is left."""
     try:
         derive(source, output, Cut(begin, end))
     except UserError as error:
-        assert "nothing is left" in str(error)  # noqa: PT017 - the rows count, not the error
+        assert "no request is left" in str(error)  # noqa: PT017 - the rows count, not the error
         assert not output.exists()
         return []
     return read(output)[0]
 
 
-def test_what_was_queued_in_between_stays_whole_and_the_rest_is_counted(tmp_path: Path) -> None:
+def test_requests_in_the_cut_stay_whole_and_others_are_counted(tmp_path: Path) -> None:
     source = write(tmp_path / "a.parquet", ROWS, {"first_event": "2026-01-02T03:04:05.000000100Z", "events": 9})
     entry = derive(source, tmp_path / "b.parquet", Cut(100, 200))
     rows, provenance = read(tmp_path / "b.parquet")
@@ -54,10 +54,10 @@ def test_what_was_queued_in_between_stays_whole_and_the_rest_is_counted(tmp_path
     assert provenance["first_event"] == "2026-01-02T03:04:05.000000200+00:00"
 
 
-def test_groups_that_the_cut_goes_through_are_counted(tmp_path: Path) -> None:
+def test_dispatches_split_by_the_cut_are_counted(tmp_path: Path) -> None:
     rows = [Row(time, 50, 60, dispatch_id=group) for time, group in [(1, 1), (2, 2), (10, 1), (11, 3), (20, 3)]]
     entry = derive(write(tmp_path / "a.parquet", rows), tmp_path / "b.parquet", Cut(5, 15))
-    assert entry["dispatches_cut_apart"] == 2, "1 and 3; 2 is gone whole"
+    assert entry["dispatches_cut_apart"] == 2, "1 and 3; all of 2 is removed"
 
 
 edges = st.integers(0, 160)
@@ -78,20 +78,20 @@ def test_a_cut_of_a_cut_is_the_cut_of_the_intersection(
         if a + c < min(b, a + d):
             assert cut(source, a + c, min(b, a + d), folder / "d.parquet") == expected
         if (folder / "c.parquet").exists():
-            twice, once = (read(folder / f"{one}.parquet")[1] for one in "cd")
+            twice, once = (read(folder / f"{name}.parquet")[1] for name in "cd")
             assert twice["first_event"] == once["first_event"]
-            assert [one["step"] for one in twice["derived"]] == ["cut", "cut"]
+            assert [entry["step"] for entry in twice["derived"]] == ["cut", "cut"]
 
 
 @unhurried
 @given(made_up(), edges, batch_sizes)
-def test_what_is_missing_at_the_edge_is_counted_as_it_is(rows: list[Row], begin: int, size: int) -> None:
+def test_requests_missing_at_the_edge_are_counted(rows: list[Row], begin: int, size: int) -> None:
     kept = [row for row in rows if row.queue_ns >= begin]
     with TemporaryDirectory() as name, batches_of(size):
         source, output = Path(name) / "a.parquet", Path(name) / "b.parquet"
         write(source, rows)
         if not kept:
-            with pytest.raises(UserError, match="nothing is left"):
+            with pytest.raises(UserError, match="no request is left"):
                 derive(source, output, Cut(begin, None))
             return
         entry = derive(source, output, Cut(begin, None))
@@ -102,22 +102,22 @@ def test_what_is_missing_at_the_edge_is_counted_as_it_is(rows: list[Row], begin:
 
 
 @pytest.mark.parametrize(("begin", "end"), [(5, 5), (6, 5), (0, 0)])
-def test_no_time_is_refused(begin: int, end: int) -> None:
-    with pytest.raises(UserError, match="is no time; let 'to' be later"):
+def test_an_empty_span_is_refused(begin: int, end: int) -> None:
+    with pytest.raises(UserError, match="is empty; make 'to' later"):
         Cut(begin, end)
 
 
-def test_nothing_left_is_refused_and_an_older_file_stays(tmp_path: Path) -> None:
+def test_an_empty_cut_is_refused_and_an_older_file_stays(tmp_path: Path) -> None:
     source, output = write(tmp_path / "a.parquet", ROWS), tmp_path / "b.parquet"
     output.write_text("older")
-    with pytest.raises(UserError, match=r"a\.parquet: nothing is left of it, its last request was queued at 200 ns"):
+    with pytest.raises(UserError, match=r"a\.parquet: no request is left: none .* and the last at 200 ns"):
         derive(source, output, Cut(1000, None))
     assert output.read_text() == "older"
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
 
 
 @pytest.mark.parametrize("link", ["none", "symlink", "hard link", "other spelling"])
-def test_the_source_is_never_written_over(tmp_path: Path, link: str) -> None:
+def test_the_source_is_never_overwritten(tmp_path: Path, link: str) -> None:
     source, output = write(tmp_path / "a.parquet", ROWS), tmp_path / "b.parquet"
     before = source.read_bytes()
     if link == "symlink":
@@ -126,13 +126,13 @@ def test_the_source_is_never_written_over(tmp_path: Path, link: str) -> None:
         output.hardlink_to(source)
     else:
         output = source if link == "none" else tmp_path / ".." / tmp_path.name / "a.parquet"
-    with pytest.raises(UserError, match="is what is read and would be lost"):
+    with pytest.raises(UserError, match="is also the input and would be lost"):
         derive(source, output, Cut(0, None))
     assert source.read_bytes() == before
 
 
-def test_a_missing_source_and_a_bad_place_are_sentences(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no such trace"):
+def test_a_missing_source_and_a_bad_output_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="the trace does not exist"):
         derive(tmp_path / "absent.parquet", tmp_path / "b.parquet", Cut(0, None))
     source = write(tmp_path / "a.parquet", ROWS)
     with pytest.raises(UserError, match="is a folder"):

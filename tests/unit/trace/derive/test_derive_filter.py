@@ -1,4 +1,4 @@
-"""Some requests of a trace."""
+"""Filtering a trace by operation, process and address."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ criteria = st.builds(
 )
 
 
-def suits(row: Row, wanted: Criteria) -> bool:
-    """The rule, request by request and byte by byte."""
+def matches(row: Row, wanted: Criteria) -> bool:
+    """Apply the criteria byte by byte."""
     low, high = wanted.range_bytes or (0, None)
     touched = range(row.offset_bytes, row.offset_bytes + row.length_bytes)
     return (
@@ -47,30 +47,30 @@ def suits(row: Row, wanted: Criteria) -> bool:
 
 @unhurried
 @given(made_up(), criteria, batch_sizes)
-def test_a_filter_and_its_opposite_share_the_trace_between_them(rows: list[Row], wanted: Criteria, size: int) -> None:
+def test_a_filter_and_its_inverse_partition_the_trace(rows: list[Row], wanted: Criteria, size: int) -> None:
     assume(wanted.as_dict())
-    parts = {inverted: [row for row in rows if suits(row, wanted) != inverted] for inverted in (False, True)}
+    parts = {inverted: [row for row in rows if matches(row, wanted) != inverted] for inverted in (False, True)}
     with TemporaryDirectory() as name, batches_of(size):
         source = write(Path(name) / "a.parquet", rows, {"lost": {"overrun": 2}})
         for inverted, expected in parts.items():
             output = Path(name) / f"{inverted}.parquet"
             if not expected:
-                with pytest.raises(UserError, match="nothing is left"):
+                with pytest.raises(UserError, match="no request is left"):
                     derive(source, output, Filter(wanted, inverted=inverted))
                 assert not output.exists()
                 continue
             entry = derive(source, output, Filter(wanted, inverted=inverted))
-            found, provenance = read(output)
-            assert found == expected
+            kept, provenance = read(output)
+            assert kept == expected
             dropped = parts[not inverted]
-            assert sum(one["requests"] for one in entry["dropped"].values()) == len(dropped)
-            assert sum(one["bytes"] for one in entry["dropped"].values()) == sum(row.length_bytes for row in dropped)
+            assert sum(count["requests"] for count in entry["dropped"].values()) == len(dropped)
+            assert sum(kind["bytes"] for kind in entry["dropped"].values()) == sum(row.length_bytes for row in dropped)
             left, gone = ({row.dispatch_id for row in part} - {None} for part in (expected, dropped))
             assert (entry["dispatches_cut_apart"] or 0) == len(left & gone)
-            assert provenance["lost"] == {"overrun": 2}, "what is derived of a lossy trace is lossy"
+            assert provenance["lost"] == {"overrun": 2}, "a trace derived from a lossy trace is lossy"
 
 
-def test_what_was_left_out_and_not_found_is_said(tmp_path: Path) -> None:
+def test_removed_and_missing_requests_are_reported(tmp_path: Path) -> None:
     wanted = Criteria(processes=("backup", "typo"), range_bytes=(8191, 10000))
     entry = derive(write(tmp_path / "a.parquet", ROWS, {"duration_s": 3.5}), tmp_path / "b.parquet", Filter(wanted))
     assert entry["dropped"] == {
@@ -80,13 +80,13 @@ def test_what_was_left_out_and_not_found_is_said(tmp_path: Path) -> None:
     }
     assert entry["found"] == {"process backup": 2, "process typo": 0}
     assert entry["range"] == "8191B..10000B"
-    assert entry["across_the_edge"] == 1, "the one of another process aside"
+    assert entry["across_the_edge"] == 1, "without the request of another process"
     rows, provenance = read(tmp_path / "b.parquet")
     assert rows == [ROWS[3]]
-    assert provenance["duration_s"] == 3.5, "the application took as long as it did"
+    assert provenance["duration_s"] == 3.5, "a filter does not change the duration"
 
 
-def test_names_of_others_are_gone_from_the_file(tmp_path: Path) -> None:
+def test_names_of_removed_processes_are_not_in_the_file(tmp_path: Path) -> None:
     source = write(tmp_path / "a.parquet", ROWS)
     derive(source, tmp_path / "b.parquet", Filter(Criteria(processes=("db",))))
     names = pq.read_table(tmp_path / "b.parquet").column("process").combine_chunks().dictionary.to_pylist()
@@ -94,11 +94,11 @@ def test_names_of_others_are_gone_from_the_file(tmp_path: Path) -> None:
     assert b"backup" not in (tmp_path / "b.parquet").read_bytes()
 
 
-def test_no_criterion_is_refused() -> None:
-    with pytest.raises(UserError, match="nothing says what to keep"):
+def test_missing_criteria_are_refused() -> None:
+    with pytest.raises(UserError, match="no filter criterion"):
         Filter(Criteria())
 
 
-def test_nothing_left_names_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nothing is left of it, it has no request of process typo"):
+def test_an_empty_result_names_the_missing_process(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no request is left: it has no request of process typo"):
         derive(write(tmp_path / "a.parquet", ROWS), tmp_path / "b.parquet", Filter(Criteria(processes=("typo",))))

@@ -1,4 +1,4 @@
-"""Several traces as one."""
+"""Merging of traces."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ def without_id(row: Row) -> Row:
 
 @unhurried
 @given(st.lists(made_up(most=8, least=0), min_size=2, max_size=4), batch_sizes)
-def test_everything_once_in_order_and_independent_of_batches(traces: list[list[Row]], size: int) -> None:
+def test_every_row_is_merged_once_in_order_for_any_batches(traces: list[list[Row]], size: int) -> None:
     traces[0] = traces[0] or [Row(3)]
     expected = sorted((row.queue_ns, number, place) for number, rows in enumerate(traces)
                       for place, row in enumerate(rows))  # fmt: skip
     with TemporaryDirectory() as name, batches_of(size):
         paths = [write(Path(name) / f"{number}.parquet", rows) for number, rows in enumerate(traces)]
         entry = merge(paths, Path(name) / "all.parquet")
-        found = read(Path(name) / "all.parquet")[0]
-    assert list(map(without_id, found)) == [without_id(traces[number][place]) for _, number, place in expected]
-    assert entry["requests"] == len(found) == sum(map(len, traces))
+        merged = read(Path(name) / "all.parquet")[0]
+    assert list(map(without_id, merged)) == [without_id(traces[number][place]) for _, number, place in expected]
+    assert entry["requests"] == len(merged) == sum(map(len, traces))
     groups: dict[int, set[tuple[int, int | None]]] = {}
-    for row, (_, number, place) in zip(found, expected, strict=True):
+    for row, (_, number, place) in zip(merged, expected, strict=True):
         before = traces[number][place].dispatch_id
         assert (row.dispatch_id is None) == (before is None)
         if row.dispatch_id is not None:
             groups.setdefault(row.dispatch_id, set()).add((number, before))
-    assert all(len(origins) == 1 for origins in groups.values()), "a dispatch is of one trace"
+    assert all(len(origins) == 1 for origins in groups.values()), "a dispatch belongs to one trace"
     assert len(groups) == sum(len({row.dispatch_id for row in rows} - {None}) for rows in traces)
 
 
-def test_many_equal_times_do_not_mix_the_sources(tmp_path: Path) -> None:
+def test_rows_at_equal_times_stay_in_source_order(tmp_path: Path) -> None:
     with batches_of(2):
         a = write(tmp_path / "a.parquet", [Row(5, pid=number) for number in range(7)])
         b = write(tmp_path / "b.parquet", [Row(5, pid=10 + number) for number in range(5)] + [Row(6, pid=20)])
@@ -74,18 +74,18 @@ def test_by_the_wall_clock(pair: list[Path], tmp_path: Path) -> None:
     assert [row.queue_ns for row in rows] == [0, 10, later, later + 10]
     assert [row.complete_ns for row in rows] == [2, 12, later + 2, later + 12]
     assert provenance["first_event"] == "2026-01-02T03:04:05.000+00:00"
-    assert [one["shift_ns"] for one in entry["sources"]] == [later, 0]
+    assert [source["shift_ns"] for source in entry["sources"]] == [later, 0]
 
 
 def test_side_by_side(pair: list[Path], tmp_path: Path) -> None:
     merge(pair, tmp_path / "c.parquet", place="side-by-side")
     rows, provenance = read(tmp_path / "c.parquet")
-    assert [row.offset_bytes for row in rows] == [4096, 8192 + 4096, 0, 0], "an empty flush is at no place"
+    assert [row.offset_bytes for row in rows] == [4096, 8192 + 4096, 0, 0], "an empty flush keeps offset 0"
     assert provenance["capacity_bytes"] == 24576
     assert not provenance["derived"][0]["different_devices_share_offsets"]
 
 
-def test_what_the_sources_lack_the_merged_trace_lacks(pair: list[Path], tmp_path: Path) -> None:
+def test_losses_of_the_sources_are_summed(pair: list[Path], tmp_path: Path) -> None:
     derive(pair[1], tmp_path / "cut.parquet", Cut(5, None))
     merge([pair[0], tmp_path / "cut.parquet"], tmp_path / "c.parquet")
     provenance = read(tmp_path / "c.parquet")[1]
@@ -99,37 +99,37 @@ def test_what_the_sources_lack_the_merged_trace_lacks(pair: list[Path], tmp_path
     assert not provenance.keys() & {"first_event", "name", "events", "duration_s"}
     (entry,) = provenance["derived"]
     assert entry["different_devices_share_offsets"]
-    assert [one["lost"] for one in entry["sources"]] == [ABOUT[0]["lost"], ABOUT[1]["lost"]]
-    assert [one["step"] for one in entry["sources"][1]["derived"]] == ["cut"]
+    assert [source["lost"] for source in entry["sources"]] == [ABOUT[0]["lost"], ABOUT[1]["lost"]]
+    assert [step["step"] for step in entry["sources"][1]["derived"]] == ["cut"]
     assert entry["sources"][0]["events"] == 7
 
 
-def test_what_cannot_be_placed_is_refused(pair: list[Path], tmp_path: Path) -> None:
+def test_traces_that_cannot_be_placed_are_refused(pair: list[Path], tmp_path: Path) -> None:
     bare = write(tmp_path / "bare.parquet", [Row(0)])
-    with pytest.raises(UserError, match=r"bare\.parquet: does not say when it began"):
+    with pytest.raises(UserError, match=r"bare\.parquet: does not record its start"):
         merge([pair[0], bare], tmp_path / "c.parquet", at="wall-clock")
-    with pytest.raises(UserError, match=r"bare\.parquet: does not say how large its device is"):
+    with pytest.raises(UserError, match=r"bare\.parquet: does not record its device's capacity"):
         merge([pair[0], bare], tmp_path / "c.parquet", place="side-by-side")
     odd = write(tmp_path / "odd.parquet", [Row(0, length_bytes=9999)], {**ABOUT[0], "first_event": "noon"})
-    with pytest.raises(UserError, match=r"a request up to byte 9999 of a device of 8192"):
+    with pytest.raises(UserError, match=r"a request ends at byte 9999, beyond the device's 8192"):
         merge([odd, pair[0]], tmp_path / "c.parquet", place="side-by-side")
-    with pytest.raises(UserError, match=r"began at 'noon', which is no time"):
+    with pytest.raises(UserError, match=r"its start 'noon' is not a date and time"):
         merge([odd, pair[0]], tmp_path / "c.parquet", at="wall-clock")
     derive(pair[0], tmp_path / "short.parquet", DropIdle(1))
-    with pytest.raises(UserError, match="had idle time taken out"):
+    with pytest.raises(UserError, match="idle time was removed"):
         merge([tmp_path / "short.parquet", pair[1]], tmp_path / "c.parquet", at="wall-clock")
     assert not (tmp_path / "c.parquet").exists()
 
 
-def test_bad_choices_are_refused(pair: list[Path], tmp_path: Path) -> None:
+def test_invalid_merges_are_refused(pair: list[Path], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="would be lost"):
         merge(pair, pair[1])
     with pytest.raises(UserError, match="1 traces cannot be merged"):
         merge(pair[:1], tmp_path / "c.parquet")
-    with pytest.raises(UserError, match="no such trace"):
+    with pytest.raises(UserError, match="the trace does not exist"):
         merge([pair[0], tmp_path / "absent.parquet"], tmp_path / "c.parquet")
     empty = write(tmp_path / "empty.parquet", [])
-    with pytest.raises(UserError, match="nothing is left"):
+    with pytest.raises(UserError, match="no request is left"):
         merge([empty, empty], tmp_path / "c.parquet")
     with pytest.raises(UserError, match="not in the order"):
         merge([pair[0], write(tmp_path / "wild.parquet", [Row(4), Row(3)])], tmp_path / "c.parquet")

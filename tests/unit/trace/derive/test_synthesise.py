@@ -1,4 +1,4 @@
-"""Synthetic equivalents: what is counted, what is left out and said, and that a study can run one."""
+"""Synthetic equivalents: streams, reported losses, and a study that runs one."""
 
 from __future__ import annotations
 
@@ -36,48 +36,48 @@ def measured(path: Path, streams: int = 9, block_bytes: int = 512) -> Equivalent
 
 
 def brute_streams(rows: list[Row], block_bytes: int) -> Counter[tuple[str, int, bool]]:
-    """Streams by their definition, request by request."""
+    """Count streams by their definition, request by request."""
     ends: dict[str, list[int]] = {"read": [], "write": []}
-    found: Counter[tuple[str, int, bool]] = Counter()
+    counts: Counter[tuple[str, int, bool]] = Counter()
     for row in rows:
         if row.operation in ends and row.length_bytes:
             sequential = row.offset_bytes in ends[row.operation][-32:]
-            found[row.operation, -(-row.length_bytes // block_bytes) * block_bytes, sequential] += 1
+            counts[row.operation, -(-row.length_bytes // block_bytes) * block_bytes, sequential] += 1
             ends[row.operation].append(row.offset_bytes + row.length_bytes)
-    return found
+    return counts
 
 
 @unhurried
 @given(made_up(), st.integers(1, 4), st.sampled_from([512, 1024]), batch_sizes)
-def test_streams_are_those_of_the_definition(rows: list[Row], most: int, block_bytes: int, size: int) -> None:
+def test_streams_match_their_definition(rows: list[Row], most: int, block_bytes: int, size: int) -> None:
     expected = brute_streams(rows, block_bytes)
     with TemporaryDirectory() as name, batches_of(size):
         path = write(Path(name) / "a.parquet", rows)
         if not expected:
-            with pytest.raises(UserError, match="no read and no write that moves data"):
+            with pytest.raises(UserError, match="no read or write moves data"):
                 measured(path)
             return
-        found = measured(path, most, block_bytes)
-    streams = {(one.operation, one.length_bytes, one.sequential): one.requests for one in found.streams}
+        equivalent = measured(path, most, block_bytes)
+    streams = {(row.operation, row.length_bytes, row.sequential): row.requests for row in equivalent.streams}
     assert streams.items() <= expected.items()
     assert sorted(streams.values(), reverse=True) == sorted(expected.values(), reverse=True)[:most]
-    assert found.transfers == expected.total()
-    assert found.left_out_requests == expected.total() - sum(streams.values())
-    assert found.left_out_streams == len(expected) - len(streams)
-    assert sum(one.share_pct for one in found.streams) + found.left_out_pct == pytest.approx(100)
+    assert equivalent.transfers == expected.total()
+    assert equivalent.left_out_requests == expected.total() - sum(streams.values())
+    assert equivalent.left_out_streams == len(expected) - len(streams)
+    assert sum(stream.share_pct for stream in equivalent.streams) + equivalent.left_out_pct == pytest.approx(100)
     ids = [row.dispatch_id for row in rows if row.dispatch_id is not None]
-    assert found.merged == (len(ids) - len(set(ids)) if ids else None)
+    assert equivalent.merged == (len(ids) - len(set(ids)) if ids else None)
     touched = {
         block
         for row in rows
         if row.operation in ("read", "write") and row.length_bytes
         for block in range(row.offset_bytes // 4096, -(-(row.offset_bytes + row.length_bytes) // 4096))
     }
-    assert found.footprint_bytes == 4096 * len(touched)
+    assert equivalent.footprint_bytes == 4096 * len(touched)
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=12), st.integers(1, 5))
-def test_busy_time_is_what_counting_every_instant_gives(spans: list[tuple[int, int]], size: int) -> None:
+def test_busy_time_equals_counting_every_instant(spans: list[tuple[int, int]], size: int) -> None:
     spans.sort()
     busy = BusyTime()
     for first in range(0, len(spans), size):
@@ -90,7 +90,7 @@ def test_busy_time_is_what_counting_every_instant_gives(spans: list[tuple[int, i
 
 
 def mixed_rows() -> list[Row]:
-    """Per ms: four random 4-KiB writes at once for 0.5 ms, then a sequential 64-KiB read, a flush at times."""
+    """Return, per ms, four random 4 KiB writes and a sequential read; rare flushes."""
     generator, rows = np.random.default_rng(3), []
     for number in range(400):
         start = 1_000_000 * number
@@ -108,21 +108,21 @@ def mixed_rows() -> list[Row]:
 ABOUT = {"title": 'A "mixed": # load\nof two', "capacity_bytes": 64 * MIB}
 
 
-def test_depth_share_and_range_are_the_traces(tmp_path: Path) -> None:
-    found = measured(write(tmp_path / "a.parquet", mixed_rows(), ABOUT), 2)
-    writes, reads = found.streams
+def test_depth_share_and_range_come_from_the_trace(tmp_path: Path) -> None:
+    equivalent = measured(write(tmp_path / "a.parquet", mixed_rows(), ABOUT), 2)
+    writes, reads = equivalent.streams
     assert (writes.operation, writes.length_bytes, writes.sequential) == ("write", 4096, False)
     assert (reads.operation, reads.length_bytes, reads.sequential) == ("read", 65536, True)
     assert writes.depth == pytest.approx(4)
     assert reads.depth == pytest.approx(1)
     assert writes.share_pct == pytest.approx(80, abs=1)
-    assert found.both_share_pct == 0
-    # In each ms 0.8 ms are busy, and 0.81 ms in every tenth; the trace ends when its last request does.
-    assert found.idle_share_pct == pytest.approx(100 * (1 - (400 * 0.8 + 40 * 0.01) / 399.9))
-    assert found.active_range_pct == pytest.approx(100 * found.footprint_bytes / (64 * MIB), abs=0.01)
+    assert equivalent.both_share_pct == 0
+    # Each ms has 0.8 busy ms, every tenth 0.81; the trace ends with its last request.
+    assert equivalent.idle_share_pct == pytest.approx(100 * (1 - (400 * 0.8 + 40 * 0.01) / 399.9))
+    assert equivalent.active_range_pct == pytest.approx(100 * equivalent.footprint_bytes / (64 * MIB), abs=0.01)
 
 
-def test_the_protocol_says_what_it_is_and_what_it_is_not(tmp_path: Path) -> None:
+def test_the_protocol_describes_its_origin_and_losses(tmp_path: Path) -> None:
     about = {**ABOUT, "lost": {"overrun": 3}, "derived": [{"step": "cut"}]}
     report = synthesise(write(tmp_path / "a.parquet", mixed_rows(), about), tmp_path / "mixed.yaml", streams=2)
     protocol = load(tmp_path / "mixed.yaml")
@@ -130,46 +130,46 @@ def test_the_protocol_says_what_it_is_and_what_it_is_not(tmp_path: Path) -> None
     assert protocol.body["title"] == 'Synthetic equivalent of: A "mixed": # load of two'
     assert "lossy: 3 events lost" in protocol.body["source"]
     assert "made by cut" in protocol.body["source"]
-    for words in (
-        "arrival times: 2040 requests came in 0.3999 s",
+    for phrase in (
+        "arrival times: 2040 requests in 0.3999 s",
         "40 flush requests",
         "locality:",
         "streams left out",
     ):
-        assert words in " ".join(report.lines()), words
+        assert phrase in " ".join(report.lines()), phrase
     for sentence in report.as_dict()["not_carried_over"]:
         assert sentence.split(":")[0] in text
-    (one,) = resolve(protocol, "client", None, {}, "test")
-    cells = one.steps["measure"][0]["loop"]["cells"]
+    (resolved,) = resolve(protocol, "client", None, {}, "test")
+    cells = resolved.steps["measure"][0]["loop"]["cells"]
     assert [(c["pattern"], c["read_share"], c["block_size_bytes"], c["queue_depth"]) for c in cells] == [
         ("random", 0, 4096, 4),
         ("sequential", 100, 65536, 1),
     ]
-    shares = [stream.share_pct for stream in report.found.streams]
+    shares = [stream.share_pct for stream in report.equivalent.streams]
     assert [c["runtime_s"] for c in cells] == [pytest.approx(120 * s / sum(shares), abs=1e-3) for s in shares]
-    assert one.altered == ()
-    assert one.steps["class"]["active_range"] == pytest.approx(report.found.active_range_pct / 100)
+    assert resolved.altered == ()
+    assert resolved.steps["class"]["active_range"] == pytest.approx(report.equivalent.active_range_pct / 100)
     (demo,) = resolve(protocol, "client", "demo", {}, "test")
     assert demo.altered
     times = [c["runtime_s"] for c in demo.steps["measure"][0]["loop"]["cells"]]
     assert sum(times) == pytest.approx(1.4, abs=0.01)
 
 
-def test_a_trace_that_knows_little_is_said_to(tmp_path: Path) -> None:
+def test_unknown_properties_of_a_trace_are_reported(tmp_path: Path) -> None:
     rows = [Row(0, offset_bytes=4096 * number * 7, operation="read") for number in range(50)]
     report = synthesise(write(tmp_path / "a.parquet", rows), tmp_path / "bare.yaml")
-    told = " ".join(report.lines())
-    assert "arrival times: the trace has none" in told
-    assert "the trace has no completions, so every cell has 1" in told
-    assert "does not say how large its own was" in told
+    printed = " ".join(report.lines())
+    assert "arrival times: the trace has none" in printed
+    assert "queue depth: 1 in every cell, as the trace has no completions" in printed
+    assert "does not record its drive's capacity" in printed
     assert resolve(load(tmp_path / "bare.yaml"), "client", None, {}, "t")[0].steps["class"]["active_range"] == 1
 
 
 def test_sizes_become_multiples_of_a_block(tmp_path: Path) -> None:
     rows = [Row(time, length_bytes=size, offset_bytes=1 << 20) for time, size in enumerate([512, 3584, 4096, 4608])]
-    found = measured(write(tmp_path / "a.parquet", rows), 9, 4096)
-    assert {(one.length_bytes, one.requests) for one in found.streams} == {(4096, 3), (8192, 1)}
-    assert found.rounded == 3
+    equivalent = measured(write(tmp_path / "a.parquet", rows), 9, 4096)
+    assert {(stream.length_bytes, stream.requests) for stream in equivalent.streams} == {(4096, 3), (8192, 1)}
+    assert equivalent.rounded == 3
 
 
 STUDY = """\
@@ -183,7 +183,7 @@ measurements:
 """
 
 
-def test_a_study_runs_it_on_the_virtual_clock(project: Path) -> None:
+def test_a_study_runs_the_protocol_on_the_virtual_clock(project: Path) -> None:
     synthesise(write(project / "a.parquet", mixed_rows(), ABOUT), Path("config/protocols/mixed.yaml"))
     Path("config/one.yaml").write_text(STUDY)
     (planned,) = Campaign.load("config/one.yaml").plans
@@ -195,7 +195,7 @@ def test_a_study_runs_it_on_the_virtual_clock(project: Path) -> None:
     loop = next(line for line in journal if line["event"] == "loop")
     assert loop["steady"]
     loads: list[dict[str, Any]] = [line["workload"] for line in journal if line["event"] == "cell"]
-    assert {(one["pattern"], one["read_share"]) for one in loads} >= {("random", 0), ("sequential", 100)}
+    assert {(load["pattern"], load["read_share"]) for load in loads} >= {("random", 0), ("sequential", 100)}
     tables = collect(plan.recording_path, reduced=True)
     table = tables["cells"]
     windows = windows_table(table, {0: plan.subject["measure"][0]["loop"]["until"]})
@@ -208,27 +208,25 @@ def test_a_study_runs_it_on_the_virtual_clock(project: Path) -> None:
 @pytest.mark.parametrize(
     ("output", "more", "reason"),
     [
-        ("x.yml", {}, "a protocol is a file like"),
-        ("Bad Name.yaml", {}, "is no name of a protocol"),
-        ("x.yaml", {"name": "y"}, "let the names agree"),
-        ("x.yaml", {"streams": 0}, "choose one or more"),
-        ("x.yaml", {"block_bytes": 1000}, "no power of two from 512 B"),
+        ("x.yml", {}, "does not end in .yaml"),
+        ("Bad Name.yaml", {}, "is not a protocol name"),
+        ("x.yaml", {"name": "y"}, "change one of the names"),
+        ("x.yaml", {"streams": 0}, "choose 1 or more"),
+        ("x.yaml", {"block_bytes": 1000}, "not a power of two of at least 512 B"),
     ],
 )
-def test_what_is_no_place_for_a_protocol_is_refused(
-    tmp_path: Path, output: str, more: dict[str, Any], reason: str
-) -> None:
+def test_invalid_protocol_outputs_are_refused(tmp_path: Path, output: str, more: dict[str, Any], reason: str) -> None:
     source = write(tmp_path / "a.parquet", mixed_rows()[:20])
     with pytest.raises(UserError, match=reason):
         synthesise(source, tmp_path / output, **more)
-    assert [one.name for one in tmp_path.iterdir()] == ["a.parquet"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
 
 
-def test_no_workload_is_no_protocol(tmp_path: Path) -> None:
+def test_a_trace_without_workload_is_refused(tmp_path: Path) -> None:
     source = write(tmp_path / "a.parquet", [Row(0, operation="flush", length_bytes=0)])
-    with pytest.raises(UserError, match="no read and no write"):
+    with pytest.raises(UserError, match="no read or write"):
         synthesise(source, tmp_path / "x.yaml")
-    with pytest.raises(UserError, match="no such trace"):
+    with pytest.raises(UserError, match="the trace does not exist"):
         synthesise(tmp_path / "absent.parquet", tmp_path / "x.yaml")
-    with pytest.raises(UserError, match="no read and no write"):
+    with pytest.raises(UserError, match="no read or write"):
         synthesise(write(tmp_path / "empty.parquet", []), tmp_path / "x.yaml")

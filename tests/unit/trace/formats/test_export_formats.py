@@ -1,4 +1,4 @@
-"""Exports: read back, against blkparse, and replayed by fio."""
+"""Exports: imported again, compared with blkparse, and replayed by fio."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def request(**known: Any) -> dict[str, Any]:
 
 
 def written(path: Path, *requests: dict[str, Any]) -> Path:
-    columns = {name: pa.array([one[name] for one in requests]) for name in REQUESTS.names}
+    columns = {name: pa.array([request[name] for request in requests]) for name in REQUESTS.names}
     for name in ("operation", "process"):
         columns[name] = columns[name].dictionary_encode()
     table = pa.table({name: array.cast(REQUESTS.field(name).type) for name, array in columns.items()}, schema=REQUESTS)
@@ -49,7 +49,7 @@ def exported(folder: Path, name: str, *requests: dict[str, Any]) -> tuple[str, E
 
 @st.composite
 def traces(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Requests of which no two in flight begin at one sector, and flushes one after the other."""
+    """Draw requests with distinct sectors in flight, and sequential flushes."""
     requests: list[dict[str, Any]] = []
     now = 0
     for place in range(draw(st.integers(1, 30))):
@@ -80,7 +80,7 @@ def traces(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @settings(max_examples=60, deadline=None)
 @given(requests=traces())
-def test_blkparse_text_brings_back_the_requests(requests: list[dict[str, Any]]) -> None:
+def test_blkparse_text_round_trip(requests: list[dict[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         text, report = exported(Path(folder), "blkparse-text", *requests)
         times = [float(line.split()[3]) for line in text.splitlines()]
@@ -93,27 +93,27 @@ def test_blkparse_text_brings_back_the_requests(requests: list[dict[str, Any]]) 
 
 @settings(max_examples=60, deadline=None)
 @given(requests=traces())
-def test_fio_iolog_v3_brings_back_what_it_can_carry(requests: list[dict[str, Any]]) -> None:
+def test_fio_iolog_v3_round_trip(requests: list[dict[str, Any]]) -> None:
     expected: list[tuple[int, str, int, int]] = []
-    for one in requests:
-        time_ns = one["queue_ns"] // 1000 * 1000
-        if one["preflush"]:
+    for row in requests:
+        time_ns = row["queue_ns"] // 1000 * 1000
+        if row["preflush"]:
             expected.append((time_ns, "flush", 0, 0))
-        operation = "write" if one["operation"] == "write-zeroes" else one["operation"]
-        expected.append((time_ns, operation, one["offset_bytes"], one["length_bytes"]))
+        operation = "write" if row["operation"] == "write-zeroes" else row["operation"]
+        expected.append((time_ns, operation, row["offset_bytes"], row["length_bytes"]))
     with tempfile.TemporaryDirectory() as folder:
         _, report = exported(Path(folder), "fio-iolog-v3", *requests)
         import_trace(Path(folder) / "out", Path(folder) / "back.parquet")
         back = read_trace(Path(folder) / "back.parquet")[0].to_pylist()
-    assert [(one["queue_ns"], one["operation"], one["offset_bytes"], one["length_bytes"]) for one in back] == expected
-    altered = {f"{flag} flags left out": sum(one[flag] for one in requests) for flag in FLAGS if flag != "preflush"}
-    altered["preflush flags made sync lines"] = sum(one["preflush"] for one in requests)
-    altered["write-zeroes made writes"] = sum(one["operation"] == "write-zeroes" for one in requests)
+    assert [(row["queue_ns"], row["operation"], row["offset_bytes"], row["length_bytes"]) for row in back] == expected
+    altered = {f"{flag} flags left out": sum(row[flag] for row in requests) for flag in FLAGS if flag != "preflush"}
+    altered["preflush flags made sync lines"] = sum(row["preflush"] for row in requests)
+    altered["write-zeroes made writes"] = sum(row["operation"] == "write-zeroes" for row in requests)
     assert report.altered == {kind: count for kind, count in altered.items() if count}
     assert report.dropped == {}
 
 
-def test_an_iolog_line_by_line(tmp_path: Path) -> None:
+def test_the_lines_of_an_iolog(tmp_path: Path) -> None:
     text, _ = exported(
         tmp_path,
         "fio-iolog-v3",
@@ -133,7 +133,7 @@ def test_an_iolog_line_by_line(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_format_cannot_carry_is_counted(tmp_path: Path) -> None:
+def test_losses_of_an_export_are_counted(tmp_path: Path) -> None:
     requests = [
         request(length_bytes=0, sync=True),
         request(operation="discard", length_bytes=1 << 32),
@@ -149,7 +149,7 @@ def test_what_a_format_cannot_carry_is_counted(tmp_path: Path) -> None:
     assert len(text.splitlines()) == 1
 
 
-def test_the_output_is_compressed_by_its_name(tmp_path: Path) -> None:
+def test_the_suffix_selects_the_compression(tmp_path: Path) -> None:
     trace = written(tmp_path / "in.parquet", request())
     export_trace(trace, tmp_path / "a", format_name="blkparse-text")
     export_trace(trace, tmp_path / "new" / "a.gz", format_name="blkparse-text")
@@ -161,20 +161,20 @@ def test_the_output_is_compressed_by_its_name(tmp_path: Path) -> None:
 
 def test_mistakes_leave_no_output(tmp_path: Path) -> None:
     trace = written(tmp_path / "in.parquet", request())
-    with pytest.raises(UserError, match="format 'msr' cannot be written; those that can are blkparse-text, fio-io"):
+    with pytest.raises(UserError, match="export format 'msr' is unknown; choose one of blkparse-text, fio-io"):
         export_trace(trace, tmp_path / "a", format_name="msr")
-    with pytest.raises(UserError, match="'a b' is no file name for an iolog"):
+    with pytest.raises(UserError, match="'a b' is not a file name for an iolog"):
         export_trace(trace, tmp_path / "a", format_name="fio-iolog-v3", volume="a b")
-    with pytest.raises(UserError, match="there is no such trace"):
+    with pytest.raises(UserError, match="the trace does not exist"):
         export_trace(tmp_path / "none.parquet", tmp_path / "a", format_name="fio-iolog-v3")
     with pytest.raises(UserError, match="cannot be written"):
         export_trace(trace, trace / "a", format_name="fio-iolog-v3")
-    assert [one.name for one in tmp_path.iterdir()] == ["in.parquet"]
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
 @pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
-def test_lines_are_those_of_blkparse(tmp_path: Path) -> None:
-    """The same events in a binary trace; device and sequence are the capture's own."""
+def test_lines_equal_those_of_blkparse(tmp_path: Path) -> None:
+    """Compare with blkparse on a capture of the same events."""
     events = [
         (1000, "Q", "RS", 8, 4096), (1100, "Q", "FWFSM", 1 << 40, 512), (1200, "D", "RS", 8, 4096),
         (1300, "Q", "DS", 4096, 1 << 20), (1400, "Q", "FWS", 0, 0), (2_000_000_000_000, "C", "RS", 8, 4096),
@@ -194,14 +194,14 @@ def test_lines_are_those_of_blkparse(tmp_path: Path) -> None:
         request(queue_ns=300, operation="discard", offset_bytes=4096 * 512, length_bytes=1 << 20, sync=True, pid=7),
         request(queue_ns=400, operation="flush", length_bytes=0, sync=True, pid=7),
     )  # fmt: skip
-    columns = slice(21, None)  # device, CPU and sequence stand before
+    columns = slice(21, None)  # after device, CPU and sequence
     theirs = [line for line in done.stdout.splitlines() if line.startswith("  1,0")]
     assert [line[columns] for line in text.splitlines()] == [line[columns] for line in theirs]
     assert len(text.splitlines()[0].split("     0.")[0]) == len(theirs[0].split("     0.")[0])
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_fio_replays_exactly_what_an_iolog_says(tmp_path: Path) -> None:
+def test_fio_replays_an_iolog_exactly(tmp_path: Path) -> None:
     _, report = exported(
         tmp_path,
         "fio-iolog-v3",
@@ -219,6 +219,6 @@ def test_fio_replays_exactly_what_an_iolog_says(tmp_path: Path) -> None:
     job = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
     assert (job["read"]["total_ios"], job["write"]["total_ios"], job["sync"]["total_ios"]) == (2, 2, 2)
     log = [line.split(", ") for line in (tmp_path / "done_lat.1.log").read_text().splitlines()]
-    assert [(int(one[2]), int(one[4]), int(one[3])) for one in log] == [
+    assert [(int(fields[2]), int(fields[4]), int(fields[3])) for fields in log] == [
         (0, 524288, 8192), (1, 4096, 1536), (0, 0, 512), (1, 65536, 65536),
     ]  # fmt: skip

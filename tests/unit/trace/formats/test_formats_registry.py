@@ -1,4 +1,4 @@
-"""The registry of formats and the commands of `drivelab trace` about them."""
+"""The registry of formats, and its `drivelab trace` subcommands."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from drivelab.trace.formats import all_formats, exportable, importable
 def run(*arguments: str | Path) -> int:
     parser = argparse.ArgumentParser()
     add_actions(parser.add_subparsers(required=True))
-    options = parser.parse_args([str(one) for one in arguments])
+    options = parser.parse_args([str(argument) for argument in arguments])
     return int(options.handler(options))
 
 
-def test_each_module_is_a_format_of_its_name() -> None:
-    modules = [one.name for one in pkgutil.iter_modules(formats.__path__) if not one.ispkg]
+def test_each_module_defines_the_format_of_its_name() -> None:
+    modules = [module.name for module in pkgutil.iter_modules(formats.__path__) if not module.ispkg]
     assert sorted(name.replace("_", "-") for name in modules) == list(all_formats())
     assert exportable() == ["blkparse-text", "fio-iolog-v3"]
     assert len(importable()) == 11
 
 
-def test_a_new_file_is_a_new_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_file_adds_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).resolve().parents[4] / "docs" / "trace_formats.md").read_text()
     module = page.split("```python\n")[1].split("```")[0]
     (tmp_path / "nanolog.py").write_text(module)
@@ -46,8 +46,8 @@ def test_a_new_file_is_a_new_format(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_formats_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("formats", "--json") == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in listed] == list(all_formats())
-    assert {one["name"] for one in listed if one["export"]} == {"blkparse-text", "fio-iolog-v3"}
+    assert [entry["name"] for entry in listed] == list(all_formats())
+    assert {entry["name"] for entry in listed if entry["export"]} == {"blkparse-text", "fio-iolog-v3"}
     assert run("formats") == 0
     assert "msr: MSR Cambridge block traces (import)" in capsys.readouterr().out
 
@@ -56,17 +56,17 @@ def test_import_volumes_and_export_from_the_command_line(tmp_path: Path, capsys:
     path, trace = tmp_path / "a.csv", tmp_path / "t.parquet"
     path.write_text("1,R,0,512,10\n1,W,512,512,20\nx\n2,W,512,512,20")
     assert run("volumes", path) == 0
-    assert capsys.readouterr().out == ("1: 2\n2: 1\nmalformed lines: 1, the first is 3 (has 1 columns, not 5)\n")
+    assert capsys.readouterr().out == ("1: 2\n2: 1\nmalformed lines: 1, the first is 3 (has 1 columns instead of 5)\n")
     assert run("volumes", path, "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"volumes": {"1": 2, "2": 1}, "malformed": 1}
     arguments = ("import", path, "--volume", "1", "--format", "alibaba", "--max-malformed", "1", "-o", trace)
     assert run(*arguments, "--json") == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["rows"], report["malformed"], report["other_volumes"], report["unterminated"]) == (2, 1, 1, True)
-    assert report["malformed_first"] == [{"line": 3, "reason": "has 1 columns, not 5"}]
+    assert report["malformed_first"] == [{"line": 3, "reason": "has 1 columns instead of 5"}]
     assert run(*arguments) == 0
     text = capsys.readouterr().out
-    assert "malformed: line 3, reason has 1 columns, not 5" in text
+    assert "malformed: line 3, reason has 1 columns instead of 5" in text
     assert "the last line has no newline" in text
     assert run("export", trace, "--format", "fio-iolog-v3", "-o", tmp_path / "t.iolog", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {

@@ -1,4 +1,4 @@
-"""Arbitrary and damaged bytes: a UserError or a valid trace, nothing else."""
+"""Imports of arbitrary and damaged bytes: a UserError or a valid trace."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PARTS = [*b"\n,. -0x\0\xff\r+[]", 0x39]
 
 @st.composite
 def damaged(draw: st.DrawFn, seed: bytes) -> bytes:
-    """A few valid lines with bytes replaced, removed, inserted and doubled."""
+    """Draw valid lines with bytes replaced, removed, inserted and doubled."""
     data = bytearray(seed * draw(st.integers(1, 6)))
     for _ in range(draw(st.integers(0, 6))):
         place = draw(st.integers(0, len(data)))
@@ -65,7 +65,7 @@ def check(data: bytes, name: str | None, limit: int) -> None:
         try:
             report = import_trace(path, output, format_name=name, max_malformed=limit)
         except UserError:
-            assert [one.name for one in Path(folder).iterdir()] == ["file"]
+            assert [left.name for left in Path(folder).iterdir()] == ["file"]
             with suppress(UserError):
                 list_volumes(path, format_name=name)
             return

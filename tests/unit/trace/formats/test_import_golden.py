@@ -1,4 +1,4 @@
-"""Each format against lines whose values were worked out by hand."""
+"""Imports of each format against values calculated by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drivelab.trace.schema import read_trace
 
 
 def imported(folder: Path, content: str | bytes, **options: Any) -> tuple[list[dict[str, Any]], ImportReport]:
-    """Rows and report of an import; the format is told from the content unless it is given."""
+    """Import a text; return rows and report. By default the format is detected."""
     path = folder / "file"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     report = import_trace(path, folder / "t.parquet", **options)
@@ -51,7 +51,7 @@ def test_msr(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_spc_with_space_capitals_and_further_fields(tmp_path: Path) -> None:
+def test_spc_with_spaces_capitals_and_further_fields(tmp_path: Path) -> None:
     rows, report = imported(tmp_path, "0,303567,3584,w,0.000000\n 0 , 21741712,24576,R, 0.000774 \n0,1,0,r,1,x,y\n")
     assert [picked(row) for row in rows] == [
         (0, None, "write", 155426304, 3584),
@@ -61,7 +61,7 @@ def test_spc_with_space_capitals_and_further_fields(tmp_path: Path) -> None:
     assert (report.format, report.volume, report.zero_length, report.first_event) == ("spc", "0", 1, None)
 
 
-def test_fiu_with_digests_in_any_number(tmp_path: Path) -> None:
+def test_fiu_with_any_number_of_digests(tmp_path: Path) -> None:
     rows, report = imported(
         tmp_path,
         "89968195792462 20782 gzip 283193184 8 R 6 0 0123456789abcdef\n"
@@ -96,7 +96,7 @@ def test_tencent(tmp_path: Path) -> None:
     assert report.first_event == "2018-09-30T15:59:59.000000+00:00"
 
 
-def test_systor17_with_its_header_and_a_request_without_an_answer(tmp_path: Path) -> None:
+def test_systor17_with_header_and_unanswered_request(tmp_path: Path) -> None:
     rows, report = imported(
         tmp_path,
         "Timestamp,Response,IOType,LUN,Offset,Size\n"
@@ -139,7 +139,7 @@ def test_vscsi_2_with_responses(tmp_path: Path) -> None:
     assert report.operations == {"write": 1, "flush": 1}
 
 
-def test_fio_iolog_v2_takes_waits_as_ms_since_the_start(tmp_path: Path) -> None:
+def test_fio_iolog_v2_waits_are_ms_since_the_start(tmp_path: Path) -> None:
     rows, report = imported(
         tmp_path,
         "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda wait 1000 0\n"
@@ -177,7 +177,7 @@ BIOSNOOP = """TIME(s)        COMM           PID    DISK    T  SECTOR    BYTES   
 """
 
 
-def test_biosnoop_counts_back_from_the_completion(tmp_path: Path) -> None:
+def test_biosnoop_times_are_derived_from_the_completion(tmp_path: Path) -> None:
     rows, report = imported(tmp_path, BIOSNOOP)
     assert [picked(row) for row in rows] == [
         (0, 740_000, "write", 13092560 * 512, 4096),
@@ -260,7 +260,7 @@ def test_blkparse_text_follows_merges_splits_and_flushes(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_line_ends_and_blank_lines_do_not_matter(tmp_path: Path, ending: str) -> None:
+def test_line_endings_and_blank_lines_do_not_matter(tmp_path: Path, ending: str) -> None:
     lines = ["\ufeff0,1,512,w,0.5", "", "0,2,512,r,0.6", "   ", "0,3,512,r,0.7", "", ""]
     rows, report = imported(tmp_path, ending.join(lines))
     assert [row["offset_bytes"] for row in rows] == [512, 1024, 1536]

@@ -1,4 +1,4 @@
-"""Imports against a plain reader: one line at a time, whole numbers and decimals of any size."""
+"""Imports against a simple reference with exact numbers of any size."""
 
 from __future__ import annotations
 
@@ -57,37 +57,39 @@ TICK_US = {"tencent": 10**6}
 
 
 def expected(name: str, drawn: list[Drawn]) -> list[Row]:
-    """What the trace has to be: sorted by time, equal times in the order of the file."""
-    origin = min(one.time_us for one in drawn)
+    """Return the expected rows, sorted by time, ties in file order."""
+    origin = min(request.time_us for request in drawn)
     rows: list[Row] = []
-    for one in sorted(drawn, key=lambda one: one.time_us):
-        queue_ns = (one.time_us - origin) * 1000 * TICK_US.get(name, 1)
-        complete_ns = queue_ns + one.response_us * 1000 if name in ("msr", "systor17") else None
-        rows.append((queue_ns, complete_ns, "write" if one.write else "read", one.sector * 512, one.sectors * 512))
+    for request in sorted(drawn, key=lambda request: request.time_us):
+        queue_ns = (request.time_us - origin) * 1000 * TICK_US.get(name, 1)
+        complete_ns = queue_ns + request.response_us * 1000 if name in ("msr", "systor17") else None
+        rows.append(
+            (queue_ns, complete_ns, "write" if request.write else "read", request.sector * 512, request.sectors * 512)
+        )
     return rows
 
 
 @pytest.mark.parametrize("name", LINES)
 @settings(max_examples=40, deadline=None)
 @given(drawn=st.lists(DRAWN, min_size=1, max_size=60))
-def test_imports_agree_with_a_plain_reader(name: str, drawn: list[Drawn]) -> None:
+def test_imports_agree_with_a_simple_reference(name: str, drawn: list[Drawn]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "HEAD_BYTES", 300)
         patch.setattr(source, "BLOCK_BYTES", 300)
         path, output = Path(folder) / "file", Path(folder) / "t.parquet"
-        path.write_text("".join(f"{LINES[name](one)}\n" for one in drawn))
+        path.write_text("".join(f"{LINES[name](request)}\n" for request in drawn))
         report = import_trace(path, output)
         columns = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
-        found = [tuple(row[column] for column in columns) for row in read_trace(output)[0].to_pylist()]
-    wanted = expected(name, drawn)
-    assert found == wanted
+        imported = [tuple(row[column] for column in columns) for row in read_trace(output)[0].to_pylist()]
+    rows = expected(name, drawn)
+    assert imported == rows
     assert report.format == name
     latest, late = -1, 0
-    for one in drawn:
-        late += one.time_us < latest
-        latest = max(latest, one.time_us)
+    for request in drawn:
+        late += request.time_us < latest
+        latest = max(latest, request.time_us)
     assert report.out_of_order == late
-    assert report.duration_s == max(row[1] or row[0] for row in wanted) / 1e9
+    assert report.duration_s == max(row[1] or row[0] for row in rows) / 1e9
     assert report.operations == {
-        kind: count for kind in ("read", "write") if (count := sum(row[2] == kind for row in wanted))
+        kind: count for kind in ("read", "write") if (count := sum(row[2] == kind for row in rows))
     }

@@ -1,4 +1,4 @@
-"""Files as they come: compressed, damaged, of several volumes, out of order, of an unknown format."""
+"""Imports of compressed, damaged, unsorted, multi-volume and unknown files."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def zstd(data: bytes) -> bytes:
 
 
 def lines(times: list[int], volume: int = 1) -> bytes:
-    """Alibaba; the offset is the place in the file."""
+    """Return lines in Alibaba's format; the offset is the line's index."""
     return "".join(f"{volume},R,{place},512,{time}\n" for place, time in enumerate(times)).encode()
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd, bz2.compress])
-def test_compression_is_told_by_the_content(tmp_path: Path, pack: object) -> None:
+def test_compression_is_detected_by_content(tmp_path: Path, pack: object) -> None:
     assert callable(pack)
     path = tmp_path / "file.csv"
     half = lines([1, 2, 3])
@@ -48,12 +48,12 @@ def test_damaged_compression_is_refused(tmp_path: Path, pack: object, damage: st
     path = tmp_path / "file.csv"
     data = pack(lines(list(range(100_000))))
     path.write_bytes(data[:-1] if damage == "cut" else data[:-200] + b"\xff" * 100 + data[-100:])
-    with pytest.raises(UserError, match=r"file\.csv: cannot be read .*fetch it anew"):
+    with pytest.raises(UserError, match=r"file\.csv: cannot be read .*download it again"):
         import_trace(path, tmp_path / "t.parquet", format_name="alibaba")
-    assert [one.name for one in tmp_path.iterdir()] == ["file.csv"]
+    assert [left.name for left in tmp_path.iterdir()] == ["file.csv"]
 
 
-def test_what_is_no_trace_is_told(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with pytest.raises(UserError, match=r"cannot be opened \(No such file"):
         import_trace(path, tmp_path / "t.parquet")
@@ -72,12 +72,12 @@ def test_what_is_no_trace_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a tar archive; unpack it"):
         import_trace(path, tmp_path / "t.parquet")
     path.write_text("hello\nworld\n")
-    with pytest.raises(UserError, match=r"looks like none of the formats alibaba, .*--format"):
+    with pytest.raises(UserError, match=r"matches none of the formats alibaba, .*--format"):
         import_trace(path, tmp_path / "t.parquet")
-    with pytest.raises(UserError, match="format 'cvs' is unknown; those that can be imported are alibaba, "):
+    with pytest.raises(UserError, match="import format 'cvs' is unknown; choose one of alibaba, "):
         import_trace(path, tmp_path / "t.parquet", format_name="cvs")
     path.write_text("\n\n\n")
-    with pytest.raises(UserError, match="holds no request of format spc"):
+    with pytest.raises(UserError, match="has no request of format spc and no malformed lines"):
         import_trace(path, tmp_path / "t.parquet", format_name="spc")
 
 
@@ -86,41 +86,41 @@ def test_several_candidates_are_named(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("drivelab.trace.formats.all_formats", lambda: both)
     path = tmp_path / "file"
     path.write_bytes(lines([1]))
-    with pytest.raises(UserError, match="could be alibaba or msr; name the right one with --format"):
+    with pytest.raises(UserError, match="could be alibaba or msr; name the right format with --format"):
         import_trace(path, tmp_path / "t.parquet")
 
 
 def test_several_volumes_are_not_mixed(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(lines([5, 6], 7) + lines([1, 2, 3], 8) + lines([7], 7))
-    with pytest.raises(UserError, match=r"holds several volumes \(7, 8\); choose one with --volume, .*trace volumes"):
+    with pytest.raises(UserError, match=r"has several volumes \(7, 8\); choose one with --volume; .*trace volumes"):
         import_trace(path, tmp_path / "t.parquet")
     assert not (tmp_path / "t.parquet").exists()
     report = import_trace(path, tmp_path / "t.parquet", volume="7")
     assert (report.rows, report.other_volumes, report.volume, report.out_of_order) == (3, 3, "7", 0)
     assert read_trace(tmp_path / "t.parquet")[0]["queue_ns"].to_pylist() == [0, 1000, 2000]
-    with pytest.raises(UserError, match="holds no request of volume '9', only of 7, 8"):
+    with pytest.raises(UserError, match="has no request of volume '9', only of 7, 8"):
         import_trace(path, tmp_path / "t.parquet", volume="9")
     volumes, tally = list_volumes(path)
     assert (volumes, tally.malformed) == ({"7": 3, "8": 3}, 0)
 
 
-def test_volumes_are_counted_in_spite_of_malformed_lines(tmp_path: Path) -> None:
+def test_volumes_are_counted_despite_malformed_lines(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(lines([1, 2], 7) + b"x\n" + lines([3], 8))
     volumes, tally = list_volumes(path)
-    assert (volumes, tally.first) == ({"7": 2, "8": 1}, [(3, "has 1 columns, not 5")])
+    assert (volumes, tally.first) == ({"7": 2, "8": 1}, [(3, "has 1 columns instead of 5")])
 
 
-def test_a_format_without_volumes_has_none_to_choose(tmp_path: Path) -> None:
+def test_a_volume_of_a_format_without_volumes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes.fromhex("28000002") + bytes(36))
     assert list_volumes(path)[0] == {"": 1}
-    with pytest.raises(UserError, match="knows no volumes"):
+    with pytest.raises(UserError, match="its format has no volumes; remove --volume 7"):
         import_trace(path, tmp_path / "t.parquet", volume="7")
 
 
-def test_rows_out_of_order_are_sorted_equal_times_keep_their_order(tmp_path: Path) -> None:
+def test_unsorted_rows_are_sorted_with_ties_in_file_order(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(lines([50, 40, 40, 60, 40, 55]))
     report = import_trace(path, tmp_path / "t.parquet")
@@ -148,7 +148,7 @@ def test_a_row_too_late_for_the_window_is_refused(tmp_path: Path, monkeypatch: p
         import_trace(path, tmp_path / "t.parquet")
 
 
-def test_many_blocks_make_whole_row_groups(tmp_path: Path) -> None:
+def test_many_blocks_fill_row_groups(tmp_path: Path) -> None:
     path = tmp_path / "file"
     rows = 2 * BATCH_ROWS + 5
     path.write_bytes(lines(list(range(rows))))
@@ -159,7 +159,7 @@ def test_many_blocks_make_whole_row_groups(tmp_path: Path) -> None:
     assert batches[2]["queue_ns"].to_pylist() == [1000 * time for time in range(rows - 5, rows)]
 
 
-def test_an_output_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(lines([1]))
     (tmp_path / "t.parquet").mkdir()
@@ -169,11 +169,11 @@ def test_an_output_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         import_trace(path, path / "below" / "t.parquet")
 
 
-def test_the_source_is_not_written_over(tmp_path: Path) -> None:
+def test_the_source_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "file.csv"
     path.write_bytes(lines([1, 2, 3]))
     (tmp_path / "link").symlink_to(path)
     for output in (path, tmp_path / "link"):
-        with pytest.raises(UserError, match="is what is read and would be lost"):
+        with pytest.raises(UserError, match="is also the input and would be lost"):
             import_trace(path, output)
     assert path.read_bytes() == lines([1, 2, 3])

@@ -1,4 +1,4 @@
-"""Traces that lack something, or come from afar."""
+"""Statistics of traces with missing, coarse or contradictory values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drivelab.trace.statistics.intervals import MOST, Intervals
 
 
 def stored(made: ModuleType, tables: dict, folder: Path) -> None:
-    """The tables are those of the schema."""
+    """Check that the tables match the schema, by storing them."""
     assert list(tables) == list(TRACE_TABLES)
     for name, frame in tables.items():
         io.write(frame, folder / f"{name}.parquet", name)
@@ -53,7 +53,7 @@ def test_without_completions(made: ModuleType, tmp_path: Path) -> None:
     assert tables["trace_over_time"]["queue_depth_mean"].isna().all()
 
 
-def test_a_few_missing_completions_are_left_out_and_counted(made: ModuleType) -> None:
+def test_a_few_missing_completions_are_skipped_and_counted(made: ModuleType) -> None:
     rows = [made.row(1000 * n, complete_ns=None if n == 7 else 1000 * n + 500) for n in range(200)]
     overview = made.counted(rows)["trace_overview"].iloc[0]
     assert overview["without_completion"] == 1
@@ -61,7 +61,7 @@ def test_a_few_missing_completions_are_left_out_and_counted(made: ModuleType) ->
     assert overview["queue_depth_max"] == 1
 
 
-def test_times_that_contradict_each_other_are_left_out_and_counted(made: ModuleType) -> None:
+def test_contradictory_times_are_skipped_and_counted(made: ModuleType) -> None:
     rows = [
         made.row(1000, dispatch_ns=1100, complete_ns=900),
         made.row(2000, dispatch_ns=1500, complete_ns=2500),
@@ -86,13 +86,13 @@ def test_whole_seconds_fall_into_equal_intervals(made: ModuleType) -> None:
     assert overview["time_resolution_ns"] == 10**9
 
 
-def test_all_within_one_second_of_an_import(made: ModuleType, tmp_path: Path) -> None:
+def test_all_requests_within_one_tick_of_an_import(made: ModuleType, tmp_path: Path) -> None:
     tables = made.counted([made.row(0, offset=4096 * k) for k in range(50)], time_resolution_ns=10**9)
     stored(made, tables, tmp_path)
     assert tables["trace_over_time"][["begin_s", "end_s", "requests"]].to_numpy().tolist() == [[0, 1, 50]]
 
 
-def test_discards_and_zeroes_are_not_touched_data(made: ModuleType) -> None:
+def test_discards_and_write_zeroes_do_not_touch_data(made: ModuleType) -> None:
     rows = [
         made.row(0, "discard", 0, 1 << 30),
         made.row(1, "write-zeroes", 0, 1 << 20),
@@ -106,20 +106,20 @@ def test_discards_and_zeroes_are_not_touched_data(made: ModuleType) -> None:
     assert tables["trace_reuse"]["pairs"].sum() == 0
 
 
-def test_interleaved_streams_are_sequential_and_one_too_many_are_not(made: ModuleType) -> None:
+def test_up_to_32_interleaved_streams_are_sequential(made: ModuleType) -> None:
     for streams, share in ((32, 100 * 9 / 10), (33, 0)):
         rows = [
-            made.row(turn * streams + one, "read", (one << 30) + turn * 4096)
+            made.row(turn * streams + stream, "read", (stream << 30) + turn * 4096)
             for turn in range(10)
-            for one in range(streams)
+            for stream in range(streams)
         ]
         overview = made.counted(rows, 50)["trace_overview"].iloc[0]
         assert overview["sequential_share_pct"] == pytest.approx(share)
         assert overview["strict_sequential_share_pct"] == 0
 
 
-def test_marks_say_what_they_stand_for() -> None:
-    found = marks.notes(
+def test_marks_are_explained() -> None:
+    notes = marks.notes(
         {
             "lost": {"overrun": 2000, "dropped": 1},
             "malformed": 3,
@@ -130,16 +130,16 @@ def test_marks_say_what_they_stand_for() -> None:
             "virtual": True,
         }
     )
-    assert tuple(found) == marks.MARKS
-    assert found["lossy"] == "2,001 events were lost (overrun 2,000, dropped 1)"
-    assert found["incomplete"] == "3 malformed lines of the source were left out; events without a partner: C 1"
-    assert found["derived"] == "derived by: cut, drop-idle"
-    assert found["imported"] == "imported from a.csv.gz (msr)"
+    assert tuple(notes) == marks.MARKS
+    assert notes["lossy"] == "2,001 events were lost (overrun 2,000, dropped 1)"
+    assert notes["incomplete"] == "3 malformed lines of the source were skipped; unmatched events: C 1"
+    assert notes["derived"] == "derived by: cut, drop-idle"
+    assert notes["imported"] == "imported from a.csv.gz (msr)"
     assert marks.notes({"lost": {}, "unmatched": {}}) == {}
 
 
 @given(st.integers(0, (1 << 62) - 1))
-def test_each_value_lies_in_its_bin(value: int) -> None:
+def test_each_value_is_in_its_bin(value: int) -> None:
     number = bin_of(np.array([value], np.int64))
     assert 0 <= number[0] < BINS
     low, high = bounds(number)
@@ -149,7 +149,7 @@ def test_each_value_lies_in_its_bin(value: int) -> None:
 
 
 @given(st.lists(st.integers(0, 1 << 60), min_size=1))
-def test_histogram_sums_exactly(values: list[int]) -> None:
+def test_histogram_totals_are_exact(values: list[int]) -> None:
     histogram = LogHistogram()
     for part in (values[:3], values[3:]):
         histogram.add(np.array(part, np.int64))
@@ -162,10 +162,10 @@ def test_histogram_sums_exactly(values: list[int]) -> None:
 @given(st.integers(0, 10**16), st.sampled_from([1, 100, 1000, 10**9]))
 def test_intervals_cover_the_trace(ticks: int, resolution_ns: int) -> None:
     duration_ns = ticks // resolution_ns * resolution_ns
-    found = Intervals.of(17, duration_ns, resolution_ns)
-    assert 1 <= found.count <= MOST
-    assert found.width_ns % resolution_ns == 0
-    assert found.number(np.array([17, 17 + duration_ns])).tolist() == [0, found.count - 1]
-    edges = found.edges_ns()
+    intervals = Intervals.of(17, duration_ns, resolution_ns)
+    assert 1 <= intervals.count <= MOST
+    assert intervals.width_ns % resolution_ns == 0
+    assert intervals.number(np.array([17, 17 + duration_ns])).tolist() == [0, intervals.count - 1]
+    edges = intervals.edges_ns()
     assert edges[-1] == duration_ns + resolution_ns
     assert (np.diff(edges) > 0).all()

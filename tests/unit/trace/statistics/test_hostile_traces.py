@@ -1,4 +1,4 @@
-"""Traces with times that 64 bits have no room for, and what is no trace."""
+"""Traces with times beyond 64 bits or invalid provenance, and other files."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ LAST = 2**63 - 1
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("more", [[], ["--json"]])
-def test_times_that_have_no_room_are_refused(
+def test_times_out_of_range_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[Row], more: list[str]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("drivelab.trace.schema._refuse_times", lambda requests, path: None)
         path = write(tmp_path / "a.parquet", rows)
     assert main(["trace", "info", str(path), *more]) == 2
-    assert re.search(r"a\.parquet: has a request with \w+_ns -?\d+, which is no time", capsys.readouterr().err)
+    assert re.search(r"a\.parquet: a request has \w+_ns -?\d+, which is out of range", capsys.readouterr().err)
 
 
-def test_such_a_trace_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"has a request with \w+_ns \d+, which is no time"):
+def test_times_out_of_range_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"a request has \w+_ns \d+, which is out of range"):
         write(tmp_path / "a.parquet", [Row(LAST, LAST, LAST)])
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("key", ["time_resolution_ns", "malformed", "capacity_bytes", "derived", "lost"])
 @pytest.mark.parametrize("value", [[1], {"a": "b"}, "x", -1, 1.5, 2**70, float("inf"), float("nan")])
-def test_provenance_of_another_kind_is_refused(
+def test_invalid_provenance_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: object
 ) -> None:
     path = write(tmp_path / "a.parquet", [Row(0, 1, 2)], {key: value})
     assert main(["trace", "info", str(path)]) == 2
-    assert "is no trace of format" in capsys.readouterr().err
+    assert "is not a trace of format" in capsys.readouterr().err
 
 
-def test_a_pipe_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "a.parquet")
     assert main(["trace", "info", str(tmp_path / "a.parquet")]) == 2
     assert "is a pipe, a device or a socket" in capsys.readouterr().err

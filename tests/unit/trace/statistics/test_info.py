@@ -18,10 +18,10 @@ from drivelab.tables.schemas import TRACE_TABLES
 from drivelab.trace import schema
 
 
-def info(*words: str) -> int:
+def info(*arguments: str) -> int:
     top = argparse.ArgumentParser()
     trace_info.add_actions(top.add_subparsers())
-    options = top.parse_args(["info", *words])
+    options = top.parse_args(["info", *arguments])
     return int(options.handler(options))
 
 
@@ -35,22 +35,22 @@ def test_a_shipped_trace_on_one_screen(capsys: pytest.CaptureFixture[str], monke
     assert info("sqlite-inserts") == 0
     printed = capsys.readouterr().out
     assert printed.count("\n") <= 24
-    for said in ("sqlite-inserts: SQLite", "drive of 64MiB", "13.3 MiB", "nothing in flight", "SEQ 4KiB W"):
-        assert said in " ".join(printed.split())
+    for phrase in ("sqlite-inserts: SQLite", "drive of 64MiB", "13.3 MiB", "nothing in flight", "SEQ 4KiB W"):
+        assert phrase in " ".join(printed.split())
     for operation in ("read ", "write ", "flush "):
         assert f"\n{operation}" in printed
 
 
-def test_json_has_all(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_all_tables(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [made.row(1000 * n, "write", 4096 * n, complete_ns=1000 * n + 70) for n in range(9)]
     rows += [made.row(10_000, "discard", 0, 1 << 20)]
     path = write(made, tmp_path / "t.parquet", rows, backend="ftrace", lost={"overrun": 2})
     assert info(path, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["provenance"]["lost"] == {"overrun": 2}
-    assert set(found["tables"]) == set(TRACE_TABLES)
-    assert found["tables"]["trace_overview"][0]["marks"] == ["lossy"]
-    assert (found["writes"], found["discards"], found["write_bytes"], found["lossy"]) == (9, 1, 9 * 4096, True)
+    body = json.loads(capsys.readouterr().out)
+    assert body["provenance"]["lost"] == {"overrun": 2}
+    assert set(body["tables"]) == set(TRACE_TABLES)
+    assert body["tables"]["trace_overview"][0]["marks"] == ["lossy"]
+    assert (body["writes"], body["discards"], body["write_bytes"], body["lossy"]) == (9, 1, 9 * 4096, True)
 
 
 def test_tables_and_figures(made: ModuleType, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_tables_and_figures(made: ModuleType, tmp_path: Path) -> None:
     assert len(list((tmp_path / "b").glob("trace_*.svg"))) == len(list((tmp_path / "b").glob("trace_*.png"))) == 7
 
 
-def test_marks_stand_beside_the_numbers(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_marks_are_printed(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(
         made,
         tmp_path / "t.parquet",
@@ -74,7 +74,7 @@ def test_marks_stand_beside_the_numbers(made: ModuleType, tmp_path: Path, capsys
     )
     assert info(path) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    for said in (
+    for phrase in (
         "LOSSY 2 events were lost",
         "DERIVED derived by: cut",
         "IMPORTED imported from [bold]x.csv (tencent)",
@@ -85,18 +85,20 @@ def test_marks_stand_beside_the_numbers(made: ModuleType, tmp_path: Path, capsys
         "errno 5: 1",
         "merges not known",
     ):
-        assert said in printed
+        assert phrase in printed
 
 
 @pytest.mark.parametrize("operation", ["read", "flush"])
-def test_next_to_nothing(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], operation: str) -> None:
+def test_a_nearly_empty_trace(
+    made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], operation: str
+) -> None:
     length = 0 if operation == "flush" else 512
     assert info(write(made, tmp_path / "t.parquet", [made.row(0, operation, 0, length)])) == 0
     assert "1 in" in capsys.readouterr().out
 
 
-def test_a_name_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such trace"):
+def test_an_unknown_trace_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not in the catalogue"):
         info("nothing-like-it")
-    with pytest.raises(UserError, match=r"absent\.parquet: there is no such trace"):
+    with pytest.raises(UserError, match=r"absent\.parquet: the trace does not exist"):
         info(str(tmp_path / "absent.parquet"))

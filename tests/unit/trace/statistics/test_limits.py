@@ -1,4 +1,4 @@
-"""What is too much for memory is counted coarser, or on a sample, and said so; the order of requests plays no part."""
+"""Memory limits: coarser or sampled counts, reported as such, in any order."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_footprint_in_coarser_blocks(made: ModuleType, monkeypatch: pytest.Monke
     rows = scattered(made)
     overview = made.counted(rows, batch_rows)["trace_overview"].iloc[0]
     size = overview["footprint_block_bytes"]
-    assert len({block for one in rows for block in made.blocks(one, size * 64)}) <= 50
-    assert len({block for one in rows for block in made.blocks(one, size * 32)}) > 50
+    assert len({block for row in rows for block in made.blocks(row, size * 64)}) <= 50
+    assert len({block for row in rows for block in made.blocks(row, size * 32)}) > 50
     assert overview["footprint_bytes"] == made.footprint(rows, "read", "write", size=size)
     assert overview["write_footprint_bytes"] == made.footprint(rows, "write", size=size)
 
 
 @pytest.mark.parametrize("limit", ["MOST_BLOCKS", "touches"])
-def test_a_sample_of_blocks_is_followed_alike_in_any_batches(
+def test_a_sample_of_blocks_does_not_depend_on_batches(
     made: ModuleType, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     if limit == "MOST_BLOCKS":
@@ -59,16 +59,16 @@ def test_a_sample_of_blocks_is_followed_alike_in_any_batches(
     for name in ("trace_reuse", "trace_overview"):
         assert cut[name].equals(tables[name]) or name == "trace_overview"
     assert cut["trace_overview"]["followed_share_pct"].iloc[0] == share
-    wanted = made.pairs(rows)
-    for one in tables["trace_reuse"].itertuples():
-        assert one.pairs == pytest.approx(len(wanted[one.kind]), rel=0.1)
-        assert one.p50_s == pytest.approx(made.nearest_rank(wanted[one.kind], 50) / 1e9, rel=0.1)
+    distances = made.pairs(rows)
+    for row in tables["trace_reuse"].itertuples():
+        assert row.pairs == pytest.approx(len(distances[row.kind]), rel=0.1)
+        assert row.p50_s == pytest.approx(made.nearest_rank(distances[row.kind], 50) / 1e9, rel=0.1)
     top = sorted(made.accesses(rows, "read", "write").values(), reverse=True)
     exact = 100 * sum(top[: -(-len(top) // 10)]) / sum(top)
     assert tables["trace_overview"]["top_10_pct_all_share_pct"].iloc[0] == pytest.approx(exact, rel=0.1)
 
 
-def test_a_sample_that_gets_too_large_within_one_batch(made: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_that_exceeds_its_limit_within_a_batch(made: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sample, "MOST_BLOCKS", 60_000)
     rows = [made.row(number, "write", (number * 7919 % 8000) << 20, 1 << 20) for number in range(6000)]
     whole, cut = (made.counted(rows, batch_rows) for batch_rows in (9000, 100))
@@ -76,16 +76,16 @@ def test_a_sample_that_gets_too_large_within_one_batch(made: ModuleType, monkeyp
         assert tables["trace_overview"]["followed_share_pct"].iloc[0] == 100 / 32, "1,536,000 blocks"
 
 
-def test_a_higher_level_follows_a_part_of_what_a_lower_one_does() -> None:
+def test_a_higher_level_follows_a_subset_of_a_lower_one() -> None:
     first = np.array([0, 5000], np.int64)
     last = np.array([4095, 12_345], np.int64)
     before = set(range(4096)) | set(range(5000, 12_346))
     for level in range(1, 9):
-        found = {int(block) for _, blocks in sample.touches(first, last, level) for block in blocks}
-        assert found < before
-        assert len({block >> level for block in found}) == len(found), "one block of each group"
-        assert len(found) == pytest.approx((4096 + 7346) / 2**level, rel=0.1)
-        before = found
+        followed = {int(block) for _, blocks in sample.touches(first, last, level) for block in blocks}
+        assert followed < before
+        assert len({block >> level for block in followed}) == len(followed), "one block of each group"
+        assert len(followed) == pytest.approx((4096 + 7346) / 2**level, rel=0.1)
+        before = followed
 
 
 def test_too_many_lengths_are_rounded_up(made: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,18 +95,16 @@ def test_too_many_lengths_are_rounded_up(made: ModuleType, monkeypatch: pytest.M
         tables = made.counted(rows, batch_rows)
         step = tables["trace_overview"]["length_step_bytes"].iloc[0]
         assert step == 16
-        found = {one.length_bytes: one.requests for one in tables["trace_sizes"].itertuples()}
-        wanted: dict[int, int] = {}
-        for one in rows:
-            rounded = -(-one["length_bytes"] // step) * step
-            wanted[rounded] = wanted.get(rounded, 0) + 1
-        assert found == wanted
+        counts = {row.length_bytes: row.requests for row in tables["trace_sizes"].itertuples()}
+        expected: dict[int, int] = {}
+        for row in rows:
+            rounded = -(-row["length_bytes"] // step) * step
+            expected[rounded] = expected.get(rounded, 0) + 1
+        assert counts == expected
         assert tables["trace_streams"]["length_step_bytes"].eq(16).all()
 
 
-def test_depth_that_cannot_be_followed_is_unknown_but_its_mean_is_not(
-    made: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beyond_the_limit_only_the_mean_depth_is_known(made: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [made.row(number, complete_ns=10_000 - number) for number in range(100)]
     exact = made.counted(rows, 10)["trace_overview"].iloc[0]
     monkeypatch.setattr(depth, "MOST_PENDING", 20)
@@ -128,10 +126,10 @@ def test_one_request_over_the_whole_device(made: ModuleType) -> None:
     assert overview["followed_share_pct"] < 1
 
 
-def test_what_is_no_trace(made: ModuleType, tmp_path: Path) -> None:
+def test_invalid_traces_are_refused(made: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     schema.write_trace(made.table([]), {}, path)
-    with pytest.raises(UserError, match=r"t\.parquet: holds no request"):
+    with pytest.raises(UserError, match=r"t\.parquet: the trace has no request"):
         count(path, "t")
     schema.write_trace(made.table([made.row(5), made.row(4)]), {}, path)
     with pytest.raises(UserError, match=r"t\.parquet: its requests are not in the order"):
@@ -140,5 +138,5 @@ def test_what_is_no_trace(made: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"t\.parquet: a request at -4096 B .* fits no device"):
         count(path, "t")
     path.write_bytes(b"PAR1")
-    with pytest.raises(UserError, match=r"t\.parquet: is no readable Parquet file"):
+    with pytest.raises(UserError, match=r"t\.parquet: is not a readable Parquet file"):
         count(path, "t")

@@ -1,4 +1,4 @@
-"""Every statistic against a count by hand, and against itself with the file cut into other batches."""
+"""Every statistic against a simple reference, and with different batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ few = settings(
     max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink an example takes minutes
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking an example takes minutes
 )
 
 
@@ -32,7 +32,7 @@ def close(value: float, wanted: float) -> bool:
 
 @few
 @given(data=st.data(), batch_rows=st.integers(1, 20))
-def test_batches_make_no_difference(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+def test_batches_do_not_matter(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
     rows = data.draw(made.traces())
     whole, cut = made.counted(rows), made.counted(rows, batch_rows)
     for name, frame in whole.items():
@@ -50,14 +50,14 @@ def test_footprint_and_working_set(made: ModuleType, data: st.DataObject, batch_
     assert overview["read_footprint_bytes"] == made.footprint(rows, "read")
     assert overview["write_footprint_bytes"] == made.footprint(rows, "write")
     first_ns = rows[0]["queue_ns"]
-    for one in over_time.itertuples():
-        begin, end = first_ns + round(one.begin_s * 1e9), first_ns + round(one.end_s * 1e9)
+    for interval in over_time.itertuples():
+        begin, end = first_ns + round(interval.begin_s * 1e9), first_ns + round(interval.end_s * 1e9)
         inside = [r for r in rows if begin <= r["queue_ns"] < end]
-        assert one.requests == len(inside)
-        assert one.writes == sum(r["operation"] == "write" for r in inside)
-        assert one.write_bytes == sum(r["length_bytes"] for r in inside if r["operation"] == "write")
-        assert one.working_set_bytes == made.footprint(inside, "read", "write")
-        assert one.footprint_bytes == made.footprint([r for r in rows if r["queue_ns"] < end], "read", "write")
+        assert interval.requests == len(inside)
+        assert interval.writes == sum(r["operation"] == "write" for r in inside)
+        assert interval.write_bytes == sum(r["length_bytes"] for r in inside if r["operation"] == "write")
+        assert interval.working_set_bytes == made.footprint(inside, "read", "write")
+        assert interval.footprint_bytes == made.footprint([r for r in rows if r["queue_ns"] < end], "read", "write")
     assert over_time["requests"].sum() == len(rows)
 
 
@@ -77,12 +77,12 @@ def test_depth(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
         mean = sum(depth * time for depth, time in times.items()) / (last_ns - first_ns)
         assert overview[f"{name}_mean"] == pytest.approx(mean)
         assert overview[f"{name}_max"] == max(times)
-        for one in over_time.itertuples():
-            begin, end = first_ns + round(one.begin_s * 1e9), first_ns + round(one.end_s * 1e9)
-            here = made.time_at_depths(spans, begin, end)
-            mean = sum(depth * time for depth, time in here.items()) / (end - begin)
-            assert getattr(one, f"{name}_mean") == pytest.approx(mean, abs=1e-6)
-            assert getattr(one, f"{name}_max") == max(here)
+        for interval in over_time.itertuples():
+            begin, end = first_ns + round(interval.begin_s * 1e9), first_ns + round(interval.end_s * 1e9)
+            times_inside = made.time_at_depths(spans, begin, end)
+            mean = sum(depth * time for depth, time in times_inside.items()) / (end - begin)
+            assert getattr(interval, f"{name}_mean") == pytest.approx(mean, abs=1e-6)
+            assert getattr(interval, f"{name}_max") == max(times_inside)
     known = made.time_at_depths(queued, first_ns, last_ns)
     if len(queued) == len(rows) and last_ns > first_ns:
         assert overview["idle_basis"] == "nothing in flight"
@@ -102,20 +102,20 @@ def test_sequence_and_streams(made: ModuleType, data: st.DataObject, batch_rows:
     tables = made.counted(rows, batch_rows)
     overview, streams = tables["trace_overview"].iloc[0], tables["trace_streams"]
     multi, strict = made.sequential(rows, STREAMS), made.sequential(rows, 1)
-    moving = [bool(made.blocks(one)) for one in rows]
-    transfers = sum(one["operation"] in ("read", "write") for one in rows)
+    moving = [bool(made.blocks(row)) for row in rows]
+    transfers = sum(row["operation"] in ("read", "write") for row in rows)
     if transfers:
         assert overview["sequential_share_pct"] == pytest.approx(100 * sum(multi) / transfers)
         assert overview["strict_sequential_share_pct"] == pytest.approx(100 * sum(strict) / transfers)
-    wanted = Counter(
-        (one["operation"], one["length_bytes"], follows)
-        for one, follows, moves in zip(rows, multi, moving, strict=True)
+    expected = Counter(
+        (row["operation"], row["length_bytes"], follows)
+        for row, follows, moves in zip(rows, multi, moving, strict=True)
         if moves
     )
-    found = {(one.operation, one.length_bytes, one.sequential): one.requests for one in streams.itertuples()}
-    assert found == wanted
-    assert list(streams["requests"]) == sorted(wanted.values(), reverse=True)
-    if wanted:
+    counts = {(row.operation, row.length_bytes, row.sequential): row.requests for row in streams.itertuples()}
+    assert counts == expected
+    assert list(streams["requests"]) == sorted(expected.values(), reverse=True)
+    if expected:
         covered = np.cumsum(streams["requests"]) / streams["requests"].sum()
         fewest = int(np.argmax(covered >= 0.8 - 1e-12)) + 1
         assert list(streams["main"]) == [True] * fewest + [False] * (len(streams) - fewest)
@@ -123,9 +123,9 @@ def test_sequence_and_streams(made: ModuleType, data: st.DataObject, batch_rows:
     over_time = tables["trace_streams_over_time"].groupby("rank")["requests"].sum()
     for rank, requests in over_time.items():
         assert requests == streams[streams["rank"] == rank]["requests"].sum() if rank <= 9 else True
-    assert over_time.sum() == sum(wanted.values())
-    sizes = {(one.operation, one.length_bytes): one.requests for one in tables["trace_sizes"].itertuples()}
-    assert sizes == Counter((one["operation"], one["length_bytes"]) for one in rows)
+    assert over_time.sum() == sum(expected.values())
+    sizes = {(row.operation, row.length_bytes): row.requests for row in tables["trace_sizes"].itertuples()}
+    assert sizes == Counter((row["operation"], row["length_bytes"]) for row in rows)
 
 
 @few
@@ -133,13 +133,13 @@ def test_sequence_and_streams(made: ModuleType, data: st.DataObject, batch_rows:
 def test_reuse(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
     rows = data.draw(made.traces())
     tables = made.counted(rows, batch_rows)
-    wanted = made.pairs(rows)
-    for one in tables["trace_reuse"].itertuples():
-        distances = wanted.get(one.kind, [])
-        assert one.pairs == len(distances)
+    expected = made.pairs(rows)
+    for kind in tables["trace_reuse"].itertuples():
+        distances = expected.get(kind.kind, [])
+        assert kind.pairs == len(distances)
         if distances:
-            assert close(one.p50_s, made.nearest_rank(distances, 50) / 1e9)
-            assert close(one.p99_s, made.nearest_rank(distances, 99) / 1e9)
+            assert close(kind.p50_s, made.nearest_rank(distances, 50) / 1e9)
+            assert close(kind.p99_s, made.nearest_rank(distances, 99) / 1e9)
     overview = tables["trace_overview"].iloc[0]
     assert overview["followed_share_pct"] == 100
     for which, operations in (("all", ("read", "write")), ("read", ("read",)), ("write", ("write",))):
@@ -170,19 +170,19 @@ def test_times(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
             assert ((bins["low_ns"] <= value) & (value <= bins["high_ns"])).sum() == 1
         if len(between) > 1 and any(between):
             assert overview["interarrival_variation"] == pytest.approx(np.std(between) / np.mean(between))
-    for one in tables["trace_burstiness"].itertuples():
-        width, first_ns = round(one.window_s * 1e9), rows[0]["queue_ns"]
+    for row in tables["trace_burstiness"].itertuples():
+        width, first_ns = round(row.window_s * 1e9), rows[0]["queue_ns"]
         counts = Counter((r["queue_ns"] - first_ns) // width for r in rows)
         whole = [counts[number] for number in range((rows[-1]["queue_ns"] - first_ns) // width)]
-        assert (one.windows, one.mean_requests) == (len(whole), pytest.approx(np.mean(whole)))
-        assert one.dispersion == pytest.approx(np.var(whole) / np.mean(whole))
+        assert (row.windows, row.mean_requests) == (len(whole), pytest.approx(np.mean(whole)))
+        assert row.dispersion == pytest.approx(np.var(whole) / np.mean(whole))
     events = {"Q": "queue_ns", "D": "dispatch_ns", "C": "complete_ns"}
     latency, operations = tables["trace_latency"], tables["trace_operations"].set_index("operation")
     for operation in operations.index:
-        mine = [one for one in rows if one["operation"] == operation]
+        requests = [row for row in rows if row["operation"] == operation]
         for phase in ("Q2C", "Q2D", "D2C"):
             begin, end = events[phase[0]], events[phase[2]]
-            spans = [one[end] - one[begin] for one in mine if one[begin] is not None and one[end] is not None]
+            spans = [row[end] - row[begin] for row in requests if row[begin] is not None and row[end] is not None]
             bins = latency[(latency["operation"] == operation) & (latency["phase"] == phase)]
             assert bins["requests"].sum() == len(spans)
             if spans:
@@ -190,11 +190,11 @@ def test_times(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
                 assert operations.loc[operation, f"{phase.lower()}_mean_us"] == pytest.approx(np.mean(spans) / 1e3)
                 p99 = made.nearest_rank(spans, 99) / 1e3
                 assert close(operations.loc[operation, f"{phase.lower()}_p99_us"], p99)
-        assert operations.loc[operation, "requests"] == len(mine)
-        assert operations.loc[operation, "bytes"] == sum(one["length_bytes"] for one in mine)
-        assert operations.loc[operation, "errors"] == sum(one["error"] != 0 for one in mine)
-        assert operations.loc[operation, "split"] == sum(one["pieces"] > 1 for one in mine)
-        assert operations.loc[operation, "without_completion"] == sum(one["complete_ns"] is None for one in mine)
+        assert operations.loc[operation, "requests"] == len(requests)
+        assert operations.loc[operation, "bytes"] == sum(row["length_bytes"] for row in requests)
+        assert operations.loc[operation, "errors"] == sum(row["error"] != 0 for row in requests)
+        assert operations.loc[operation, "split"] == sum(row["pieces"] > 1 for row in requests)
+        assert operations.loc[operation, "without_completion"] == sum(row["complete_ns"] is None for row in requests)
 
 
 @few
@@ -202,13 +202,13 @@ def test_times(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
 def test_heat(made: ModuleType, data: st.DataObject) -> None:
     rows = data.draw(made.traces())
     heat, first_ns = made.counted(rows)["trace_heat"], rows[0]["queue_ns"]
-    for one in heat.itertuples():
-        begin, end = first_ns + round(one.begin_s * 1e9), first_ns + round(one.end_s * 1e9)
+    for cell in heat.itertuples():
+        begin, end = first_ns + round(cell.begin_s * 1e9), first_ns + round(cell.end_s * 1e9)
         inside = [
             r
             for r in rows
-            if made.blocks(r) and begin <= r["queue_ns"] < end and one.low_bytes <= r["offset_bytes"] < one.high_bytes
+            if made.blocks(r) and begin <= r["queue_ns"] < end and cell.low_bytes <= r["offset_bytes"] < cell.high_bytes
         ]
-        assert one.reads == sum(r["operation"] == "read" for r in inside)
-        assert one.write_bytes == sum(r["length_bytes"] for r in inside if r["operation"] == "write")
-    assert (heat["reads"] + heat["writes"]).sum() == sum(bool(made.blocks(one)) for one in rows)
+        assert cell.reads == sum(r["operation"] == "read" for r in inside)
+        assert cell.write_bytes == sum(r["length_bytes"] for r in inside if r["operation"] == "write")
+    assert (heat["reads"] + heat["writes"]).sum() == sum(bool(made.blocks(cell)) for cell in rows)
