@@ -116,9 +116,9 @@ def main() -> int:
         events = make_trace(part, chosen.part)
         print(f"part of {events} events")
         ours, _ = by_drivelab(part, output)
-        theirs = by_blkparse(part, events, output)
-        ratio = ours.rate / theirs.rate
-        print(f"  drivelab: {ours}\n  blkparse to CSV to pyarrow: {theirs}\n  ratio {ratio:.1f} (bar {LEAST_RATIO})")
+        blkparse = by_blkparse(part, events, output)
+        ratio = ours.rate / blkparse.rate
+        print(f"  drivelab: {ours}\n  blkparse to CSV to pyarrow: {blkparse}\n  ratio {ratio:.1f} (bar {LEAST_RATIO})")
 
         print(f"whole of {make_trace(whole, chosen.events)} events")
         run, peak_mb = by_drivelab(whole, output)

@@ -53,8 +53,8 @@ def _cpu_s() -> float:
 
 
 if __name__ == "__main__":
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    drives = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     if len(sys.argv) > 2:
-        sys.exit(main(wanted, Path(sys.argv[2])))
+        sys.exit(main(drives, Path(sys.argv[2])))
     with tempfile.TemporaryDirectory() as temporary:
-        sys.exit(main(wanted, Path(temporary) / "project"))
+        sys.exit(main(drives, Path(temporary) / "project"))

@@ -79,11 +79,11 @@ def _whole(rows: pd.DataFrame) -> pd.DataFrame:
     return pa.Table.from_pandas(rows.assign(**missing)[schema.names], schema=schema).to_pandas()
 
 
-def main(wanted: int) -> None:
+def main(count: int) -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    cells = synthetic(wanted)
+    cells = synthetic(count)
     until_steady = cells[cells["until"] == "steady state"]
-    none = {name: SCHEMAS[name].empty_table().to_pandas() for name in ("replays", "application_runs")}
+    empty = {name: SCHEMAS[name].empty_table().to_pandas() for name in ("replays", "application_runs")}
     passes = pd.DataFrame(columns=["recording", "traces", "phase", "step", "counted"])
     took = {}
 
@@ -94,7 +94,7 @@ def main(wanted: int) -> None:
     windows = windows_table(until_steady, {0: TRACK})
     lap("windows", began_s)
     began_s = time.process_time()
-    summary = summary_table(cells, windows, none["replays"], passes, application_runs=none["application_runs"])
+    summary = summary_table(cells, windows, empty["replays"], passes, application_runs=empty["application_runs"])
     lap("summary with intervals", began_s)
     began_s = time.process_time()
     deltas = deltas_table(summary, DRIVES[0])

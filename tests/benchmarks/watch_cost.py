@@ -120,14 +120,14 @@ def iops(device: str, seconds: float, drive: MadeDrive) -> float:
     return float(json.loads(done.stdout)["jobs"][0]["read"]["iops"])
 
 
-def ratios(device: str, numbers: range, seconds: float, made: MadeDrive, watcher: Watcher) -> list[float]:
+def ratios(device: str, numbers: range, seconds: float, drive: MadeDrive, watcher: Watcher) -> list[float]:
     """Return each pair's ratio of IOPS with the watcher to without; < 1 is slower."""
     pair_ratios = []
     for number in numbers:
         rates = {}
         for watched in (True, False) if number % 2 else (False, True):
             with watcher() if watched else nullcontext():
-                rates[watched] = iops(device, seconds, made)
+                rates[watched] = iops(device, seconds, drive)
         pair_ratios.append(rates[True] / rates[False])
     return pair_ratios
 
@@ -173,8 +173,8 @@ def main() -> int:
             study_drive = MadeDrive(Path(folder), NAME).begin()
             watcher = Watcher(Path(folder), 1.0)
             pair_ratios = ratios(drive.device, range(FIRST_PAIRS), seconds, study_drive, watcher)
-            wanted = pairs_needed(pair_ratios)
-            pair_ratios += ratios(drive.device, range(FIRST_PAIRS, wanted), seconds, study_drive, watcher)
+            needed = pairs_needed(pair_ratios)
+            pair_ratios += ratios(drive.device, range(FIRST_PAIRS, needed), seconds, study_drive, watcher)
             print_result("at one update per second", pair_ratios, watcher)
             watcher = Watcher(Path(folder), 1 / FACTOR)
             often = ratios(drive.device, range(FIRST_PAIRS), seconds, study_drive, watcher)

@@ -62,7 +62,7 @@ def test_events_in_use_are_left_alone(device: str, tmp_path: Path) -> None:
 def test_a_reader_of_the_ring_is_left_alone(device: str, tmp_path: Path) -> None:
     with (
         (TRACING / "per_cpu/cpu0/trace_pipe").open("rb"),
-        pytest.raises(UserError, match="another process reads the kernel's tracer|is read by another process"),
+        pytest.raises(UserError, match=r"another process reads|read by another process"),
     ):
         capture.capture(device, ["true"], tmp_path / "raw", backend="ftrace")
 

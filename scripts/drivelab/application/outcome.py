@@ -29,7 +29,7 @@ class Outcome:
     user_s: float | None
     system_s: float | None
     max_rss_bytes: int | None
-    """Of the largest process; also None if the kernel cannot distinguish it from drivelab's own."""
+    """Memory of the largest process; also None if the kernel cannot distinguish it from drivelab's own."""
     read_ios: int
     write_ios: int
     read_bytes: int

@@ -150,17 +150,17 @@ class ReplayChoice:
         return self.timing.words() + order[self.dependencies]
 
 
-def _known(what: str, value: object, names: tuple[str, ...]) -> None:
+def _known(setting: str, value: object, names: tuple[str, ...]) -> None:
     if value not in names:
-        raise UserError(f"replay {what} '{value}' is unknown; choose one of {', '.join(names)}")
+        raise UserError(f"replay {setting} '{value}' is unknown; choose one of {', '.join(names)}")
 
 
-def _checked(what: str, kind: type, body: object) -> dict[str, Any]:
+def _checked(part: str, kind: type, body: object) -> dict[str, Any]:
     keys = [setting.name for setting in fields(kind)]
     if not isinstance(body, Mapping):
-        raise UserError(f"replay {what} is {body!r}; write a mapping with the keys {', '.join(keys)}")
+        raise UserError(f"replay {part} is {body!r}; write a mapping with the keys {', '.join(keys)}")
     if unknown := [key for key in body if key not in keys]:
-        raise UserError(f"replay {what}: key '{unknown[0]}' is unknown; the keys are {', '.join(keys)}")
+        raise UserError(f"replay {part}: key '{unknown[0]}' is unknown; the keys are {', '.join(keys)}")
     return dict(body)
 
 

@@ -126,8 +126,8 @@ def run_engine(
         return Timing(started_s, time.monotonic())
     if open_results(results).header["state"] == PREPARED:
         status = int((directory / "exit_code").read_text())
-        said = _words((directory / "stderr").read_text(errors="replace"))
-        raise CellFailed(said if status > 0 else f"the replay engine was killed by signal {-status} before it began")
+        message = _words((directory / "stderr").read_text(errors="replace"))
+        raise CellFailed(message if status > 0 else f"the replay engine was killed by signal {-status} before it began")
     return timing
 
 

@@ -105,8 +105,8 @@ def _correct(source: Path, corrections: npt.NDArray[np.void], output: Path) -> N
     with open_trace(source) as trace, TraceWriter(output) as writer:
         for batch in trace.batches():
             end = first_row + batch.num_rows
-            here = slice(*np.searchsorted(corrections["row"], [first_row, end]))
-            writer.write(_corrected(batch, corrections[here], first_row))
+            rows = slice(*np.searchsorted(corrections["row"], [first_row, end]))
+            writer.write(_corrected(batch, corrections[rows], first_row))
             first_row = end
         writer.finish({key: value for key, value in trace.provenance.items() if key != "format"})
 

@@ -50,10 +50,10 @@ def drawn(folder: Path, cell: Cell = CELL, seed: int = 1, count: int = 40_000, c
 def test_shares_and_sizes_match_the_streams(tmp_path: Path) -> None:
     records = drawn(tmp_path)
     kinds = list(zip(records["operation"].tolist(), records["length_bytes"].tolist(), strict=True))
-    for wanted in STREAMS:
-        kind = (OPERATION_CODES[wanted["operation"]], wanted["block_size_bytes"])
-        spread = (wanted["share"] * (1 - wanted["share"]) / len(kinds)) ** 0.5
-        assert kinds.count(kind) / len(kinds) == pytest.approx(wanted["share"], abs=5 * spread)
+    for source in STREAMS:
+        kind = (OPERATION_CODES[source["operation"]], source["block_size_bytes"])
+        spread = (source["share"] * (1 - source["share"]) / len(kinds)) ** 0.5
+        assert kinds.count(kind) / len(kinds) == pytest.approx(source["share"], abs=5 * spread)
     assert len(set(kinds)) == 4
 
 

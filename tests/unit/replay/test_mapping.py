@@ -45,9 +45,9 @@ def placed(
     st.sampled_from([512, 4096]), st.integers(1, 5), st.integers(2 * MIB, 8 * MIB),
 )  # fmt: skip
 def test_all_requests_are_whole_blocks_within_the_range(
-    some: list[Extent], others: list[Extent], method: str, block: int, start: int, size: int
+    transfers: list[Extent], others: list[Extent], method: str, block: int, start: int, size: int
 ) -> None:
-    extents = some + others
+    extents = transfers + others
     choice = MappingChoice(method, start * 1111, size)
     extents_on_drive, kept = placed(extents, choice, 16 * MIB, block)
     for (operation, _, length), (offset, mapped), keep in zip(extents, extents_on_drive, kept, strict=True):

@@ -120,7 +120,7 @@ def test_huge_times_do_not_wrap_around(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("report", "word"),
+    ("report", "reason"),
     [
         ("[1]", "JSON object"), ("{", "not JSON"), ('{"processes": [1]}', "processes"), ('{"cpus": 5}', "cpus"),
         ('{"processes": {"x": "y"}}', "processes"), ('{"lost": {"a": "b"}}', "lost"), ('{"lost": 7}', "lost"),

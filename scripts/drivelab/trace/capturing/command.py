@@ -27,7 +27,7 @@ class Outcome:
     user_s: float
     system_s: float
     max_rss_bytes: int | None
-    """Of the largest process; None if not above this process's own, which the kernel includes."""
+    """Memory of the largest process; None if not above this process's own, which the kernel includes."""
 
 
 def run(

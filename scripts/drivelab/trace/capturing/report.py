@@ -73,7 +73,7 @@ class CaptureReport:
     logical_block_bytes: int
     command: list[str]
     exit_status: int
-    """Of the command; negative: the signal that killed it."""
+    """Exit status of the command; negative: the signal that killed it."""
     started: str
     """UTC, ISO 8601."""
     duration_s: float

@@ -191,5 +191,5 @@ def _value(path: Path) -> str:
     return (chosen[1] or chosen[2]) if chosen else content
 
 
-def _last_line(said: str) -> str:
-    return (said.strip().splitlines() or ["no message"])[-1]
+def _last_line(stderr: str) -> str:
+    return (stderr.strip().splitlines() or ["no message"])[-1]

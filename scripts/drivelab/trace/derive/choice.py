@@ -60,9 +60,9 @@ class Filter:
         batch = Batch(requests)
         kept = self._matches(batch, requests) ^ self.inverted
         self._groups.add(batch, kept)
-        gone = batch.operation[~kept]
-        self._dropped_requests += np.bincount(gone, minlength=len(OPERATIONS))
-        np.add.at(self._dropped_bytes, gone, batch.length_bytes[~kept])
+        dropped = batch.operation[~kept]
+        self._dropped_requests += np.bincount(dropped, minlength=len(OPERATIONS))
+        np.add.at(self._dropped_bytes, dropped, batch.length_bytes[~kept])
         return requests.filter(pa.array(kept))
 
     def facts(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def written(output: Path, sources: Iterable[Path]) -> Iterator[Gatherer]:
         yield Gatherer(writer)
 
 
-def refuse_nothing(rows: int, what: str, why: str) -> None:
+def refuse_nothing(rows: int, source: str, why: str) -> None:
     """Raise UserError when no request is left."""
     if not rows:
-        raise UserError(f"{what}: no request is left: {why}; no file was written")
+        raise UserError(f"{source}: no request is left: {why}; no file was written")

@@ -83,8 +83,8 @@ def _acceptable(batch: pa.RecordBatch, losses: Losses) -> pa.RecordBatch:
     no_flush = pc.not_equal(batch["operation"].cast(pa.string()), "flush")
     empty = pc.and_(pc.equal(batch["length_bytes"], 0), no_flush)
     for kind, mask in (("requests from 4 GiB", too_long), ("requests of no bytes", empty)):
-        if found := pc.sum(mask).as_py():
-            losses.dropped[kind] += found
+        if count := pc.sum(mask).as_py():
+            losses.dropped[kind] += count
     return batch.filter(pc.invert(pc.or_(too_long, empty)))
 
 
@@ -93,8 +93,8 @@ def _count_altered(batch: pa.RecordBatch, losses: Losses) -> None:
     counts["preflush flags made sync lines"] = batch["preflush"]
     counts["write-zeroes made writes"] = pc.equal(batch["operation"].cast(pa.string()), "write-zeroes")
     for kind, flags in counts.items():
-        if found := pc.sum(flags).as_py():
-            losses.altered[kind] += found
+        if count := pc.sum(flags).as_py():
+            losses.altered[kind] += count
 
 
 LINES = Lines(_convert, fio_iolog.comments(3))

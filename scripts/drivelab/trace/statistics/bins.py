@@ -61,9 +61,9 @@ class LogHistogram:
         """Mean of the values; NaN for none."""
         return self.total / self.n if self.n else math.nan
 
-    def percentiles(self, *wanted: float) -> list[float]:
+    def percentiles(self, *percents: float) -> list[float]:
         """Return nearest-rank percentiles, each within ERROR_PCT; NaN for no values."""
-        return [percentile(self.counts, percent, self.least, self.largest) for percent in wanted]
+        return [percentile(self.counts, percent, self.least, self.largest) for percent in percents]
 
     def bins(self) -> Iterable[tuple[int, int, int]]:
         """Return (smallest, largest, count) of each non-empty bin."""
@@ -72,12 +72,12 @@ class LogHistogram:
         return zip(low.tolist(), high.tolist(), self.counts[used].tolist(), strict=True)
 
 
-def percentile(counts: Ints, wanted: float, least: int, largest: int) -> float:
-    """Return the middle of the bin of rank ceil(wanted % of n), clipped to the data."""
+def percentile(counts: Ints, percent: float, least: int, largest: int) -> float:
+    """Return the middle of the bin of rank ceil(percent % of n), clipped to the data."""
     n = int(counts.sum())
     if not n:
         return math.nan
-    rank = max(1, math.ceil(wanted / 100 * n - 1e-9))
+    rank = max(1, math.ceil(percent / 100 * n - 1e-9))
     number = np.searchsorted(np.cumsum(counts), rank)
     low, high = bounds(np.array([number], np.int64))
     return float(min(max((int(low[0]) + int(high[0])) / 2, least), largest))

@@ -75,13 +75,13 @@ class Depth:
         """Return the time at each depth from 0 to DEEPEST, or None after MOST_PENDING."""
         return None if self.gave_up else self._time_ns
 
-    def percentile(self, wanted: float) -> float:
-        """Return the depth not exceeded for `wanted` % of the time; NaN if unknown."""
+    def percentile(self, percent: float) -> float:
+        """Return the depth not exceeded for `percent` % of the time; NaN if unknown."""
         time_ns = self.time_ns()
         if time_ns is None or not time_ns.sum():
             return math.nan
         passed = np.cumsum(time_ns)
-        return float(np.searchsorted(passed, wanted / 100 * float(passed[-1]) - 0.5))
+        return float(np.searchsorted(passed, percent / 100 * float(passed[-1]) - 0.5))
 
     def _advance(self, begins: Ints, ends: Ints, until_ns: int) -> None:
         """Follow the depth through all events before `until_ns`."""

@@ -78,10 +78,10 @@ def test_disk_facts_come_from_sysfs(tmp_path: Path) -> None:
 
 
 def test_a_missing_disk_has_no_facts(tmp_path: Path) -> None:
-    gone = Disk("sdz", tmp_path)
-    assert gone.facts() == disk.Facts(0, 0, 0, "")
-    assert gone.completed() == 0
-    gone.settle()
+    missing = Disk("sdz", tmp_path)
+    assert missing.facts() == disk.Facts(0, 0, 0, "")
+    assert missing.completed() == 0
+    missing.settle()
 
 
 def test_a_zombie_is_not_alive() -> None:

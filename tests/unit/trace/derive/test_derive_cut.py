@@ -95,9 +95,9 @@ def test_requests_missing_at_the_edge_are_counted(rows: list[Row], begin: int, s
                 derive(source, output, Cut(begin, None))
             return
         entry = derive(source, output, Cut(begin, None))
-    gone = [row for row in rows if row.queue_ns < begin]
-    assert entry["missing_in_flight"] == sum(row.complete_ns is not None and row.complete_ns > begin for row in gone)
-    left, lost = ({row.dispatch_id for row in part} - {None} for part in (kept, gone))
+    dropped = [row for row in rows if row.queue_ns < begin]
+    assert entry["missing_in_flight"] == sum(row.complete_ns is not None and row.complete_ns > begin for row in dropped)
+    left, lost = ({row.dispatch_id for row in part} - {None} for part in (kept, dropped))
     assert (entry["dispatches_cut_apart"] or 0) == len(left & lost)
 
 

@@ -33,46 +33,46 @@ criteria = st.builds(
 )
 
 
-def matches(row: Row, wanted: Criteria) -> bool:
+def matches(row: Row, criterion: Criteria) -> bool:
     """Apply the criteria byte by byte."""
-    low, high = wanted.range_bytes or (0, None)
+    low, high = criterion.range_bytes or (0, None)
     touched = range(row.offset_bytes, row.offset_bytes + row.length_bytes)
     return (
-        (not wanted.operations or row.operation in wanted.operations)
-        and (not wanted.processes or row.process in wanted.processes)
-        and (not wanted.pids or row.pid in wanted.pids)
-        and (wanted.range_bytes is None or any(byte >= low and (high is None or byte < high) for byte in touched))
+        (not criterion.operations or row.operation in criterion.operations)
+        and (not criterion.processes or row.process in criterion.processes)
+        and (not criterion.pids or row.pid in criterion.pids)
+        and (criterion.range_bytes is None or any(byte >= low and (high is None or byte < high) for byte in touched))
     )
 
 
 @unhurried
 @given(made_up(), criteria, batch_sizes)
-def test_a_filter_and_its_inverse_partition_the_trace(rows: list[Row], wanted: Criteria, size: int) -> None:
-    assume(wanted.as_dict())
-    parts = {inverted: [row for row in rows if matches(row, wanted) != inverted] for inverted in (False, True)}
+def test_a_filter_and_its_inverse_partition_the_trace(rows: list[Row], criterion: Criteria, size: int) -> None:
+    assume(criterion.as_dict())
+    parts = {inverted: [row for row in rows if matches(row, criterion) != inverted] for inverted in (False, True)}
     with TemporaryDirectory() as name, batches_of(size):
         source = write(Path(name) / "a.parquet", rows, {"lost": {"overrun": 2}})
         for inverted, expected in parts.items():
             output = Path(name) / f"{inverted}.parquet"
             if not expected:
                 with pytest.raises(UserError, match="no request is left"):
-                    derive(source, output, Filter(wanted, inverted=inverted))
+                    derive(source, output, Filter(criterion, inverted=inverted))
                 assert not output.exists()
                 continue
-            entry = derive(source, output, Filter(wanted, inverted=inverted))
+            entry = derive(source, output, Filter(criterion, inverted=inverted))
             kept, provenance = read(output)
             assert kept == expected
             dropped = parts[not inverted]
             assert sum(count["requests"] for count in entry["dropped"].values()) == len(dropped)
             assert sum(kind["bytes"] for kind in entry["dropped"].values()) == sum(row.length_bytes for row in dropped)
-            left, gone = ({row.dispatch_id for row in part} - {None} for part in (expected, dropped))
-            assert (entry["dispatches_cut_apart"] or 0) == len(left & gone)
+            left, removed = ({row.dispatch_id for row in part} - {None} for part in (expected, dropped))
+            assert (entry["dispatches_cut_apart"] or 0) == len(left & removed)
             assert provenance["lost"] == {"overrun": 2}, "a trace derived from a lossy trace is lossy"
 
 
 def test_removed_and_missing_requests_are_reported(tmp_path: Path) -> None:
-    wanted = Criteria(processes=("backup", "typo"), range_bytes=(8191, 10000))
-    entry = derive(write(tmp_path / "a.parquet", ROWS, {"duration_s": 3.5}), tmp_path / "b.parquet", Filter(wanted))
+    criterion = Criteria(processes=("backup", "typo"), range_bytes=(8191, 10000))
+    entry = derive(write(tmp_path / "a.parquet", ROWS, {"duration_s": 3.5}), tmp_path / "b.parquet", Filter(criterion))
     assert entry["dropped"] == {
         "read": {"requests": 1, "bytes": 4096},
         "write": {"requests": 1, "bytes": 4096},

@@ -25,7 +25,7 @@ BLOCK = 4096
 
 
 @pytest.fixture(scope="session")
-def made() -> ModuleType:
+def model() -> ModuleType:
     """Return this module with its functions."""
     return sys.modules[__name__]
 
@@ -147,5 +147,5 @@ def time_at_depths(spans: list[tuple[int, int]], begin: int, end: int) -> Counte
     return times
 
 
-def nearest_rank(values: list[int], wanted: float) -> int:
-    return sorted(values)[math.ceil(wanted / 100 * len(values)) - 1]
+def nearest_rank(values: list[int], percent: float) -> int:
+    return sorted(values)[math.ceil(percent / 100 * len(values)) - 1]

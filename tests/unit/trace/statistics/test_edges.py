@@ -17,7 +17,7 @@ from drivelab.trace.statistics.bins import BINS, ERROR_PCT, LogHistogram, bin_of
 from drivelab.trace.statistics.intervals import MOST, Intervals
 
 
-def stored(made: ModuleType, tables: dict, folder: Path) -> None:
+def stored(model: ModuleType, tables: dict, folder: Path) -> None:
     """Check that the tables match the schema, by storing them."""
     assert list(tables) == list(TRACE_TABLES)
     for name, frame in tables.items():
@@ -26,9 +26,9 @@ def stored(made: ModuleType, tables: dict, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("operation", ["read", "flush", "discard"])
-def test_a_single_request(made: ModuleType, tmp_path: Path, operation: str) -> None:
-    tables = made.counted([made.row(3, operation, length=0 if operation == "flush" else 4096)])
-    stored(made, tables, tmp_path)
+def test_a_single_request(model: ModuleType, tmp_path: Path, operation: str) -> None:
+    tables = model.counted([model.row(3, operation, length=0 if operation == "flush" else 4096)])
+    stored(model, tables, tmp_path)
     overview = tables["trace_overview"].iloc[0]
     assert (overview["requests"], overview["duration_s"]) == (1, 0)
     assert overview["footprint_bytes"] == (4096 if operation == "read" else 0)
@@ -39,10 +39,10 @@ def test_a_single_request(made: ModuleType, tmp_path: Path, operation: str) -> N
     assert tables["trace_over_time"]["requests_per_s"].isna().all()
 
 
-def test_without_completions(made: ModuleType, tmp_path: Path) -> None:
-    rows = [made.row(number * 500_000_000, "write", number * 4096) for number in range(20)]
-    tables = made.counted(rows)
-    stored(made, tables, tmp_path)
+def test_without_completions(model: ModuleType, tmp_path: Path) -> None:
+    rows = [model.row(number * 500_000_000, "write", number * 4096) for number in range(20)]
+    tables = model.counted(rows)
+    stored(model, tables, tmp_path)
     overview = tables["trace_overview"].iloc[0]
     assert overview["without_completion"] == overview["without_dispatch"] == 20
     assert np.isnan(overview["queue_depth_max"])
@@ -53,30 +53,30 @@ def test_without_completions(made: ModuleType, tmp_path: Path) -> None:
     assert tables["trace_over_time"]["queue_depth_mean"].isna().all()
 
 
-def test_a_few_missing_completions_are_skipped_and_counted(made: ModuleType) -> None:
-    rows = [made.row(1000 * n, complete_ns=None if n == 7 else 1000 * n + 500) for n in range(200)]
-    overview = made.counted(rows)["trace_overview"].iloc[0]
+def test_a_few_missing_completions_are_skipped_and_counted(model: ModuleType) -> None:
+    rows = [model.row(1000 * n, complete_ns=None if n == 7 else 1000 * n + 500) for n in range(200)]
+    overview = model.counted(rows)["trace_overview"].iloc[0]
     assert overview["without_completion"] == 1
     assert overview["idle_basis"] == "nothing in flight"
     assert overview["queue_depth_max"] == 1
 
 
-def test_contradictory_times_are_skipped_and_counted(made: ModuleType) -> None:
+def test_contradictory_times_are_skipped_and_counted(model: ModuleType) -> None:
     rows = [
-        made.row(1000, dispatch_ns=1100, complete_ns=900),
-        made.row(2000, dispatch_ns=1500, complete_ns=2500),
-        made.row(3000, dispatch_ns=3500, complete_ns=3200),
-        made.row(4000, dispatch_ns=4100, complete_ns=4200),
+        model.row(1000, dispatch_ns=1100, complete_ns=900),
+        model.row(2000, dispatch_ns=1500, complete_ns=2500),
+        model.row(3000, dispatch_ns=3500, complete_ns=3200),
+        model.row(4000, dispatch_ns=4100, complete_ns=4200),
     ]
-    tables = made.counted(rows)
+    tables = model.counted(rows)
     overview, read = tables["trace_overview"].iloc[0], tables["trace_operations"].iloc[0]
     assert (overview["times_backwards"], overview["without_completion"], overview["without_dispatch"]) == (3, 1, 2)
     assert (read["q2c_max_us"], read["d2c_max_us"], read["q2d_max_us"]) == (0.5, 0.1, 0.1)
 
 
-def test_whole_seconds_fall_into_equal_intervals(made: ModuleType) -> None:
-    rows = [made.row(second * 10**9, offset=4096 * k) for second in range(1000) for k in range(3)]
-    tables = made.counted(rows, format_imported="tencent", source="x.csv", time_resolution_ns=10**9)
+def test_whole_seconds_fall_into_equal_intervals(model: ModuleType) -> None:
+    rows = [model.row(second * 10**9, offset=4096 * k) for second in range(1000) for k in range(3)]
+    tables = model.counted(rows, format_imported="tencent", source="x.csv", time_resolution_ns=10**9)
     assert tables["trace_over_time"]["requests"].eq(15).all()
     assert tables["trace_over_time"]["requests_per_s"].eq(3).all()
     assert tables["trace_burstiness"]["window_s"].tolist() == [1, 10]
@@ -86,34 +86,34 @@ def test_whole_seconds_fall_into_equal_intervals(made: ModuleType) -> None:
     assert overview["time_resolution_ns"] == 10**9
 
 
-def test_all_requests_within_one_tick_of_an_import(made: ModuleType, tmp_path: Path) -> None:
-    tables = made.counted([made.row(0, offset=4096 * k) for k in range(50)], time_resolution_ns=10**9)
-    stored(made, tables, tmp_path)
+def test_all_requests_within_one_tick_of_an_import(model: ModuleType, tmp_path: Path) -> None:
+    tables = model.counted([model.row(0, offset=4096 * k) for k in range(50)], time_resolution_ns=10**9)
+    stored(model, tables, tmp_path)
     assert tables["trace_over_time"][["begin_s", "end_s", "requests"]].to_numpy().tolist() == [[0, 1, 50]]
 
 
-def test_discards_and_write_zeroes_do_not_touch_data(made: ModuleType) -> None:
+def test_discards_and_write_zeroes_do_not_touch_data(model: ModuleType) -> None:
     rows = [
-        made.row(0, "discard", 0, 1 << 30),
-        made.row(1, "write-zeroes", 0, 1 << 20),
-        made.row(2, "write", 8192, 4096),
-        made.row(3, "flush", 0, 0),
+        model.row(0, "discard", 0, 1 << 30),
+        model.row(1, "write-zeroes", 0, 1 << 20),
+        model.row(2, "write", 8192, 4096),
+        model.row(3, "flush", 0, 0),
     ]
-    tables = made.counted(rows)
+    tables = model.counted(rows)
     assert tables["trace_overview"]["footprint_bytes"].iloc[0] == 4096
     assert tables["trace_over_time"]["discard_bytes"].sum() == 1 << 30
     assert tables["trace_streams"]["stream"].tolist() == ["RND 4KiB W"]
     assert tables["trace_reuse"]["pairs"].sum() == 0
 
 
-def test_up_to_32_interleaved_streams_are_sequential(made: ModuleType) -> None:
+def test_up_to_32_interleaved_streams_are_sequential(model: ModuleType) -> None:
     for streams, share in ((32, 100 * 9 / 10), (33, 0)):
         rows = [
-            made.row(turn * streams + stream, "read", (stream << 30) + turn * 4096)
+            model.row(turn * streams + stream, "read", (stream << 30) + turn * 4096)
             for turn in range(10)
             for stream in range(streams)
         ]
-        overview = made.counted(rows, 50)["trace_overview"].iloc[0]
+        overview = model.counted(rows, 50)["trace_overview"].iloc[0]
         assert overview["sequential_share_pct"] == pytest.approx(share)
         assert overview["strict_sequential_share_pct"] == 0
 

@@ -25,8 +25,8 @@ def info(*arguments: str) -> int:
     return int(options.handler(options))
 
 
-def write(made: ModuleType, path: Path, rows: list[dict[str, Any]], **provenance: Any) -> str:
-    schema.write_trace(made.table(rows), provenance, path)
+def write(model: ModuleType, path: Path, rows: list[dict[str, Any]], **provenance: Any) -> str:
+    schema.write_trace(model.table(rows), provenance, path)
     return str(path)
 
 
@@ -41,10 +41,10 @@ def test_a_shipped_trace_on_one_screen(capsys: pytest.CaptureFixture[str], monke
         assert f"\n{operation}" in printed
 
 
-def test_json_has_all_tables(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [made.row(1000 * n, "write", 4096 * n, complete_ns=1000 * n + 70) for n in range(9)]
-    rows += [made.row(10_000, "discard", 0, 1 << 20)]
-    path = write(made, tmp_path / "t.parquet", rows, backend="ftrace", lost={"overrun": 2})
+def test_json_has_all_tables(model: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [model.row(1000 * n, "write", 4096 * n, complete_ns=1000 * n + 70) for n in range(9)]
+    rows += [model.row(10_000, "discard", 0, 1 << 20)]
+    path = write(model, tmp_path / "t.parquet", rows, backend="ftrace", lost={"overrun": 2})
     assert info(path, "--json") == 0
     body = json.loads(capsys.readouterr().out)
     assert body["provenance"]["lost"] == {"overrun": 2}
@@ -53,19 +53,19 @@ def test_json_has_all_tables(made: ModuleType, tmp_path: Path, capsys: pytest.Ca
     assert (body["writes"], body["discards"], body["write_bytes"], body["lossy"]) == (9, 1, 9 * 4096, True)
 
 
-def test_tables_and_figures(made: ModuleType, tmp_path: Path) -> None:
-    path = write(made, tmp_path / "t.parquet", [made.row(n, "read", 4096 * n) for n in range(9)])
+def test_tables_and_figures(model: ModuleType, tmp_path: Path) -> None:
+    path = write(model, tmp_path / "t.parquet", [model.row(n, "read", 4096 * n) for n in range(9)])
     assert info(path, "--tables", str(tmp_path / "a"), "--figures", str(tmp_path / "b")) == 0
     for name in TRACE_TABLES:
         assert isinstance(io.read(tmp_path / "a" / f"{name}.parquet", name), pd.DataFrame)
     assert len(list((tmp_path / "b").glob("trace_*.svg"))) == len(list((tmp_path / "b").glob("trace_*.png"))) == 7
 
 
-def test_marks_are_printed(made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_marks_are_printed(model: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(
-        made,
+        model,
         tmp_path / "t.parquet",
-        [made.row(n // 5 * 10**9, "read", 4096 * n, error=5 if n == 3 else 0) for n in range(50)],
+        [model.row(n // 5 * 10**9, "read", 4096 * n, error=5 if n == 3 else 0) for n in range(50)],
         lost={"overrun": 2},
         derived=[{"step": "cut"}],
         format_imported="tencent",
@@ -90,10 +90,10 @@ def test_marks_are_printed(made: ModuleType, tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.parametrize("operation", ["read", "flush"])
 def test_a_nearly_empty_trace(
-    made: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], operation: str
+    model: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], operation: str
 ) -> None:
     length = 0 if operation == "flush" else 512
-    assert info(write(made, tmp_path / "t.parquet", [made.row(0, operation, 0, length)])) == 0
+    assert info(write(model, tmp_path / "t.parquet", [model.row(0, operation, 0, length)])) == 0
     assert "1 in" in capsys.readouterr().out
 
 

@@ -17,10 +17,10 @@ from drivelab.trace.statistics.count import count
 Rows = list[dict[str, Any]]
 
 
-def scattered(made: ModuleType, requests: int = 400, seed: int = 1, span: int = 1 << 34) -> Rows:
+def scattered(model: ModuleType, requests: int = 400, seed: int = 1, span: int = 1 << 34) -> Rows:
     random = np.random.default_rng(seed)
     return [
-        made.row(
+        model.row(
             1000 * number,
             str(random.choice(["read", "write"])),
             int(random.integers(0, span // 4096)) * 4096,
@@ -32,46 +32,46 @@ def scattered(made: ModuleType, requests: int = 400, seed: int = 1, span: int = 
 
 
 @pytest.mark.parametrize("batch_rows", [7, 1000])
-def test_footprint_in_coarser_blocks(made: ModuleType, monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
+def test_footprint_in_coarser_blocks(model: ModuleType, monkeypatch: pytest.MonkeyPatch, batch_rows: int) -> None:
     monkeypatch.setattr(footprint, "MOST_WORDS", 50)
-    rows = scattered(made)
-    overview = made.counted(rows, batch_rows)["trace_overview"].iloc[0]
+    rows = scattered(model)
+    overview = model.counted(rows, batch_rows)["trace_overview"].iloc[0]
     size = overview["footprint_block_bytes"]
-    assert len({block for row in rows for block in made.blocks(row, size * 64)}) <= 50
-    assert len({block for row in rows for block in made.blocks(row, size * 32)}) > 50
-    assert overview["footprint_bytes"] == made.footprint(rows, "read", "write", size=size)
-    assert overview["write_footprint_bytes"] == made.footprint(rows, "write", size=size)
+    assert len({block for row in rows for block in model.blocks(row, size * 64)}) <= 50
+    assert len({block for row in rows for block in model.blocks(row, size * 32)}) > 50
+    assert overview["footprint_bytes"] == model.footprint(rows, "read", "write", size=size)
+    assert overview["write_footprint_bytes"] == model.footprint(rows, "write", size=size)
 
 
 @pytest.mark.parametrize("limit", ["MOST_BLOCKS", "touches"])
 def test_a_sample_of_blocks_does_not_depend_on_batches(
-    made: ModuleType, monkeypatch: pytest.MonkeyPatch, limit: str
+    model: ModuleType, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     if limit == "MOST_BLOCKS":
         monkeypatch.setattr(sample, "MOST_BLOCKS", 2000)
     else:
         monkeypatch.setattr(sample, "LEAST_TOUCHES", 10_000)
-    rows = scattered(made, span=1 << 26)
-    tables = made.counted(rows, 1000)
+    rows = scattered(model, span=1 << 26)
+    tables = model.counted(rows, 1000)
     share = tables["trace_overview"]["followed_share_pct"].iloc[0]
     assert share in (50, 25, 12.5)
-    cut = made.counted(list(rows), 9)
+    cut = model.counted(list(rows), 9)
     for name in ("trace_reuse", "trace_overview"):
         assert cut[name].equals(tables[name]) or name == "trace_overview"
     assert cut["trace_overview"]["followed_share_pct"].iloc[0] == share
-    distances = made.pairs(rows)
+    distances = model.pairs(rows)
     for row in tables["trace_reuse"].itertuples():
         assert row.pairs == pytest.approx(len(distances[row.kind]), rel=0.1)
-        assert row.p50_s == pytest.approx(made.nearest_rank(distances[row.kind], 50) / 1e9, rel=0.1)
-    top = sorted(made.accesses(rows, "read", "write").values(), reverse=True)
+        assert row.p50_s == pytest.approx(model.nearest_rank(distances[row.kind], 50) / 1e9, rel=0.1)
+    top = sorted(model.accesses(rows, "read", "write").values(), reverse=True)
     exact = 100 * sum(top[: -(-len(top) // 10)]) / sum(top)
     assert tables["trace_overview"]["top_10_pct_all_share_pct"].iloc[0] == pytest.approx(exact, rel=0.1)
 
 
-def test_a_sample_that_exceeds_its_limit_within_a_batch(made: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_that_exceeds_its_limit_within_a_batch(model: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sample, "MOST_BLOCKS", 60_000)
-    rows = [made.row(number, "write", (number * 7919 % 8000) << 20, 1 << 20) for number in range(6000)]
-    whole, cut = (made.counted(rows, batch_rows) for batch_rows in (9000, 100))
+    rows = [model.row(number, "write", (number * 7919 % 8000) << 20, 1 << 20) for number in range(6000)]
+    whole, cut = (model.counted(rows, batch_rows) for batch_rows in (9000, 100))
     for tables in (whole, cut):
         assert tables["trace_overview"]["followed_share_pct"].iloc[0] == 100 / 32, "1,536,000 blocks"
 
@@ -88,11 +88,11 @@ def test_a_higher_level_follows_a_subset_of_a_lower_one() -> None:
         before = followed
 
 
-def test_too_many_lengths_are_rounded_up(made: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_lengths_are_rounded_up(model: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lengths, "MOST", 8)
-    rows = [made.row(number, "write", 0, 512 + number) for number in range(100)]
+    rows = [model.row(number, "write", 0, 512 + number) for number in range(100)]
     for batch_rows in (11, 1000):
-        tables = made.counted(rows, batch_rows)
+        tables = model.counted(rows, batch_rows)
         step = tables["trace_overview"]["length_step_bytes"].iloc[0]
         assert step == 16
         counts = {row.length_bytes: row.requests for row in tables["trace_sizes"].itertuples()}
@@ -104,11 +104,11 @@ def test_too_many_lengths_are_rounded_up(made: ModuleType, monkeypatch: pytest.M
         assert tables["trace_streams"]["length_step_bytes"].eq(16).all()
 
 
-def test_beyond_the_limit_only_the_mean_depth_is_known(made: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [made.row(number, complete_ns=10_000 - number) for number in range(100)]
-    exact = made.counted(rows, 10)["trace_overview"].iloc[0]
+def test_beyond_the_limit_only_the_mean_depth_is_known(model: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [model.row(number, complete_ns=10_000 - number) for number in range(100)]
+    exact = model.counted(rows, 10)["trace_overview"].iloc[0]
     monkeypatch.setattr(depth, "MOST_PENDING", 20)
-    tables = made.counted(rows, 10)
+    tables = model.counted(rows, 10)
     overview = tables["trace_overview"].iloc[0]
     assert np.isnan(overview["queue_depth_max"])
     assert np.isnan(overview["queue_depth_p99"])
@@ -118,23 +118,23 @@ def test_beyond_the_limit_only_the_mean_depth_is_known(made: ModuleType, monkeyp
     assert tables["trace_over_time"]["queue_depth_mean"].notna().all()
 
 
-def test_one_request_over_the_whole_device(made: ModuleType) -> None:
-    rows = [made.row(0, "write", 0, 1 << 57), made.row(5, "read", 4096, 4096)]
-    overview = made.counted(rows)["trace_overview"].iloc[0]
+def test_one_request_over_the_whole_device(model: ModuleType) -> None:
+    rows = [model.row(0, "write", 0, 1 << 57), model.row(5, "read", 4096, 4096)]
+    overview = model.counted(rows)["trace_overview"].iloc[0]
     assert overview["footprint_bytes"] == 1 << 57
     assert overview["footprint_block_bytes"] == (1 << 57) // 64 // footprint.MOST_WORDS
     assert overview["followed_share_pct"] < 1
 
 
-def test_invalid_traces_are_refused(made: ModuleType, tmp_path: Path) -> None:
+def test_invalid_traces_are_refused(model: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    schema.write_trace(made.table([]), {}, path)
+    schema.write_trace(model.table([]), {}, path)
     with pytest.raises(UserError, match=r"t\.parquet: the trace has no request"):
         count(path, "t")
-    schema.write_trace(made.table([made.row(5), made.row(4)]), {}, path)
+    schema.write_trace(model.table([model.row(5), model.row(4)]), {}, path)
     with pytest.raises(UserError, match=r"t\.parquet: its requests are not in the order"):
         count(path, "t")
-    schema.write_trace(made.table([made.row(5, "read", -4096)]), {}, path)
+    schema.write_trace(model.table([model.row(5, "read", -4096)]), {}, path)
     with pytest.raises(UserError, match=r"t\.parquet: a request at -4096 B .* fits no device"):
         count(path, "t")
     path.write_bytes(b"PAR1")

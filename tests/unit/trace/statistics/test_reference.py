@@ -26,29 +26,29 @@ few = settings(
 )
 
 
-def close(value: float, wanted: float) -> bool:
-    return abs(value - wanted) <= ERROR_PCT / 100 * wanted + 1e-12
+def close(value: float, expected: float) -> bool:
+    return abs(value - expected) <= ERROR_PCT / 100 * expected + 1e-12
 
 
 @few
 @given(data=st.data(), batch_rows=st.integers(1, 20))
-def test_batches_do_not_matter(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(made.traces())
-    whole, cut = made.counted(rows), made.counted(rows, batch_rows)
+def test_batches_do_not_matter(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(model.traces())
+    whole, cut = model.counted(rows), model.counted(rows, batch_rows)
     for name, frame in whole.items():
         pd.testing.assert_frame_equal(cut[name], frame, check_exact=False, rtol=1e-12, atol=1e-9)
 
 
 @few
 @given(data=st.data(), batch_rows=st.sampled_from([3, 1000]))
-def test_footprint_and_working_set(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(made.traces())
-    tables = made.counted(rows, batch_rows)
+def test_footprint_and_working_set(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(model.traces())
+    tables = model.counted(rows, batch_rows)
     overview, over_time = tables["trace_overview"].iloc[0], tables["trace_over_time"]
     assert overview["footprint_block_bytes"] == 4096
-    assert overview["footprint_bytes"] == made.footprint(rows, "read", "write")
-    assert overview["read_footprint_bytes"] == made.footprint(rows, "read")
-    assert overview["write_footprint_bytes"] == made.footprint(rows, "write")
+    assert overview["footprint_bytes"] == model.footprint(rows, "read", "write")
+    assert overview["read_footprint_bytes"] == model.footprint(rows, "read")
+    assert overview["write_footprint_bytes"] == model.footprint(rows, "write")
     first_ns = rows[0]["queue_ns"]
     for interval in over_time.itertuples():
         begin, end = first_ns + round(interval.begin_s * 1e9), first_ns + round(interval.end_s * 1e9)
@@ -56,21 +56,21 @@ def test_footprint_and_working_set(made: ModuleType, data: st.DataObject, batch_
         assert interval.requests == len(inside)
         assert interval.writes == sum(r["operation"] == "write" for r in inside)
         assert interval.write_bytes == sum(r["length_bytes"] for r in inside if r["operation"] == "write")
-        assert interval.working_set_bytes == made.footprint(inside, "read", "write")
-        assert interval.footprint_bytes == made.footprint([r for r in rows if r["queue_ns"] < end], "read", "write")
+        assert interval.working_set_bytes == model.footprint(inside, "read", "write")
+        assert interval.footprint_bytes == model.footprint([r for r in rows if r["queue_ns"] < end], "read", "write")
     assert over_time["requests"].sum() == len(rows)
 
 
 @few
 @given(data=st.data(), batch_rows=st.sampled_from([1, 4, 1000]))
-def test_depth(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(made.traces())
-    tables = made.counted(rows, batch_rows)
+def test_depth(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(model.traces())
+    tables = model.counted(rows, batch_rows)
     overview, over_time = tables["trace_overview"].iloc[0], tables["trace_over_time"]
-    first_ns, last_ns = rows[0]["queue_ns"], made.end_ns(rows)
+    first_ns, last_ns = rows[0]["queue_ns"], model.end_ns(rows)
     queued = [(r["queue_ns"], r["complete_ns"]) for r in rows if r["complete_ns"] is not None]
-    for name, spans in (("queue_depth", queued), ("dispatch_depth", made.dispatched(rows))):
-        times = made.time_at_depths(spans, first_ns, last_ns)
+    for name, spans in (("queue_depth", queued), ("dispatch_depth", model.dispatched(rows))):
+        times = model.time_at_depths(spans, first_ns, last_ns)
         if not spans or last_ns == first_ns:
             assert math.isnan(overview[f"{name}_mean"])
             continue
@@ -79,30 +79,30 @@ def test_depth(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
         assert overview[f"{name}_max"] == max(times)
         for interval in over_time.itertuples():
             begin, end = first_ns + round(interval.begin_s * 1e9), first_ns + round(interval.end_s * 1e9)
-            times_inside = made.time_at_depths(spans, begin, end)
+            times_inside = model.time_at_depths(spans, begin, end)
             mean = sum(depth * time for depth, time in times_inside.items()) / (end - begin)
             assert getattr(interval, f"{name}_mean") == pytest.approx(mean, abs=1e-6)
             assert getattr(interval, f"{name}_max") == max(times_inside)
-    known = made.time_at_depths(queued, first_ns, last_ns)
+    known = model.time_at_depths(queued, first_ns, last_ns)
     if len(queued) == len(rows) and last_ns > first_ns:
         assert overview["idle_basis"] == "nothing in flight"
         assert overview["idle_share_pct"] == pytest.approx(100 * known[0] / (last_ns - first_ns))
-        for wanted in (50, 99):
+        for percent in (50, 99):
             reached = np.cumsum([known[depth] for depth in range(max(known) + 1)])
-            depth = int(np.searchsorted(reached, wanted / 100 * (last_ns - first_ns) - 0.5))
-            assert overview[f"queue_depth_p{wanted}"] == depth
+            depth = int(np.searchsorted(reached, percent / 100 * (last_ns - first_ns) - 0.5))
+            assert overview[f"queue_depth_p{percent}"] == depth
     merges = [r["dispatch_id"] for r in rows if r["dispatch_id"] is not None]
     assert overview["merged"] == (len(merges) - len(set(merges)) if merges else None)
 
 
 @few
 @given(data=st.data(), batch_rows=st.sampled_from([1, 5, 1000]))
-def test_sequence_and_streams(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(made.traces(blocks=6))
-    tables = made.counted(rows, batch_rows)
+def test_sequence_and_streams(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(model.traces(blocks=6))
+    tables = model.counted(rows, batch_rows)
     overview, streams = tables["trace_overview"].iloc[0], tables["trace_streams"]
-    multi, strict = made.sequential(rows, STREAMS), made.sequential(rows, 1)
-    moving = [bool(made.blocks(row)) for row in rows]
+    multi, strict = model.sequential(rows, STREAMS), model.sequential(rows, 1)
+    moving = [bool(model.blocks(row)) for row in rows]
     transfers = sum(row["operation"] in ("read", "write") for row in rows)
     if transfers:
         assert overview["sequential_share_pct"] == pytest.approx(100 * sum(multi) / transfers)
@@ -130,20 +130,20 @@ def test_sequence_and_streams(made: ModuleType, data: st.DataObject, batch_rows:
 
 @few
 @given(data=st.data(), batch_rows=st.sampled_from([1, 5, 1000]))
-def test_reuse(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(made.traces())
-    tables = made.counted(rows, batch_rows)
-    expected = made.pairs(rows)
+def test_reuse(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(model.traces())
+    tables = model.counted(rows, batch_rows)
+    expected = model.pairs(rows)
     for kind in tables["trace_reuse"].itertuples():
         distances = expected.get(kind.kind, [])
         assert kind.pairs == len(distances)
         if distances:
-            assert close(kind.p50_s, made.nearest_rank(distances, 50) / 1e9)
-            assert close(kind.p99_s, made.nearest_rank(distances, 99) / 1e9)
+            assert close(kind.p50_s, model.nearest_rank(distances, 50) / 1e9)
+            assert close(kind.p99_s, model.nearest_rank(distances, 99) / 1e9)
     overview = tables["trace_overview"].iloc[0]
     assert overview["followed_share_pct"] == 100
     for which, operations in (("all", ("read", "write")), ("read", ("read",)), ("write", ("write",))):
-        counts = sorted(made.accesses(rows, *operations).values(), reverse=True)
+        counts = sorted(model.accesses(rows, *operations).values(), reverse=True)
         for top in (1, 10):
             share = overview[f"top_{top}_pct_{which}_share_pct"]
             if counts:
@@ -155,15 +155,15 @@ def test_reuse(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
 
 @few
 @given(data=st.data(), batch_rows=st.sampled_from([2, 1000]))
-def test_times(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(made.traces())
-    tables = made.counted(rows, batch_rows)
+def test_times(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
+    rows = data.draw(model.traces())
+    tables = model.counted(rows, batch_rows)
     overview = tables["trace_overview"].iloc[0]
     between = [b["queue_ns"] - a["queue_ns"] for a, b in pairwise(rows)]
     assert tables["trace_interarrival"]["requests"].sum() == len(between)
     if between:
         assert overview["interarrival_mean_us"] == pytest.approx(np.mean(between) / 1e3)
-        assert close(overview["interarrival_p90_us"], made.nearest_rank(between, 90) / 1e3)
+        assert close(overview["interarrival_p90_us"], model.nearest_rank(between, 90) / 1e3)
         assert overview["interarrival_max_us"] == max(between) / 1e3
         for value in between:
             bins = tables["trace_interarrival"]
@@ -188,7 +188,7 @@ def test_times(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
             if spans:
                 assert operations.loc[operation, f"{phase.lower()}_max_us"] == max(spans) / 1e3
                 assert operations.loc[operation, f"{phase.lower()}_mean_us"] == pytest.approx(np.mean(spans) / 1e3)
-                p99 = made.nearest_rank(spans, 99) / 1e3
+                p99 = model.nearest_rank(spans, 99) / 1e3
                 assert close(operations.loc[operation, f"{phase.lower()}_p99_us"], p99)
         assert operations.loc[operation, "requests"] == len(requests)
         assert operations.loc[operation, "bytes"] == sum(row["length_bytes"] for row in requests)
@@ -199,16 +199,18 @@ def test_times(made: ModuleType, data: st.DataObject, batch_rows: int) -> None:
 
 @few
 @given(data=st.data())
-def test_heat(made: ModuleType, data: st.DataObject) -> None:
-    rows = data.draw(made.traces())
-    heat, first_ns = made.counted(rows)["trace_heat"], rows[0]["queue_ns"]
+def test_heat(model: ModuleType, data: st.DataObject) -> None:
+    rows = data.draw(model.traces())
+    heat, first_ns = model.counted(rows)["trace_heat"], rows[0]["queue_ns"]
     for cell in heat.itertuples():
         begin, end = first_ns + round(cell.begin_s * 1e9), first_ns + round(cell.end_s * 1e9)
         inside = [
             r
             for r in rows
-            if made.blocks(r) and begin <= r["queue_ns"] < end and cell.low_bytes <= r["offset_bytes"] < cell.high_bytes
+            if model.blocks(r)
+            and begin <= r["queue_ns"] < end
+            and cell.low_bytes <= r["offset_bytes"] < cell.high_bytes
         ]
         assert cell.reads == sum(r["operation"] == "read" for r in inside)
         assert cell.write_bytes == sum(r["length_bytes"] for r in inside if r["operation"] == "write")
-    assert (heat["reads"] + heat["writes"]).sum() == sum(bool(made.blocks(cell)) for cell in rows)
+    assert (heat["reads"] + heat["writes"]).sum() == sum(bool(model.blocks(cell)) for cell in rows)

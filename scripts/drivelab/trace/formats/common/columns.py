@@ -71,9 +71,9 @@ class Layout:
 
     def _without_further(self, data: bytes) -> bytes:
         """Return the lines without the ignored columns."""
-        wanted, separator = len(self.columns), re.escape(self.delimiter.encode())
+        count, separator = len(self.columns), re.escape(self.delimiter.encode())
         other = b"[^%b\n]*" % separator
-        return re.sub(b"(?m)^((?:%b%b){%d}%b)%b.*$" % (other, separator, wanted - 1, other, separator), rb"\1", data)
+        return re.sub(b"(?m)^((?:%b%b){%d}%b)%b.*$" % (other, separator, count - 1, other, separator), rb"\1", data)
 
     def _parsed(self, data: bytes, types: dict[str, pa.DataType]) -> pa.RecordBatch:
         if not self.more:
