@@ -73,7 +73,7 @@ def test_placeholders_are_replaced() -> None:
         ({"tear_down": "sync"}, r"key 'tear_down': is not a list of commands"),
         ({"size": 5}, r"'5' is not a size"),
         ({"file_system": "ntfs"}, r"file_system 'ntfs' is not one of ext4, xfs, btrfs"),
-        ({"file_system": "xfs"}, r"key 'size' is 56MiB, xfs needs at least 300MiB"),
+        ({"file_system": "xfs"}, r"key 'size' is 56MiB; xfs needs at least 300MiB"),
         ({"cache": "lukewarm"}, r"cache 'lukewarm' is not one of cold, warm"),
         ({"requires": ["git"]}, r"key 'requires' is not a mapping"),
         ({"requires": {"git": 1}}, r"key 'requires' is not a mapping"),
