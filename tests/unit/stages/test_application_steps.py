@@ -182,7 +182,7 @@ def test_a_file_system_larger_than_the_drive_is_refused_in_the_plan(clock: str) 
 
 
 def test_an_unknown_application_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UserError, match=r"the test: key 'application': .*application 'minesweeper' is unknown.*compile"):
+    with pytest.raises(UserError, match=r"the test: key 'application': .*'minesweeper' is unknown.*compile"):
         plan_of("minesweeper", "wall")
 
 
