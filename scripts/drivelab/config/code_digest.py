@@ -1,4 +1,4 @@
-"""A digest of the code that an analysis uses: Snakemake does not see what a script imports."""
+"""Hash the code that an analysis uses, imports included: Snakemake does not see what a script imports."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _LIBRARY = Path(__file__).resolve().parents[1]
 
 
 def code_digest(*sources: str) -> str:
-    """Digest of scripts of the workflow, such as `summary.py`, of modules of this library, such as
-    `analysis.steady_state`, and of all that they import of it.
+    """Return a digest of `sources` and of every module of this library that they import.
 
-    Comments, formatting and docstrings do not count: what is hashed is the syntax tree.
+    A source is a script of the workflow, such as `summary.py`, or a module, such as `analysis.steady_state`.
+    The syntax tree is hashed, so comments, formatting and docstrings do not count.
     """
-    found: dict[str, str] = {}
-    waiting = [_LIBRARY.with_name(one) if one.endswith(".py") else _path(one) for one in sources]
+    digests: dict[str, str] = {}
+    waiting = [_LIBRARY.with_name(source) if source.endswith(".py") else _path(source) for source in sources]
     while waiting:
         path = waiting.pop()
-        if path is not None and str(path) not in found:
-            found[str(path)], imported = _read(path)
+        if path is not None and str(path) not in digests:
+            digests[str(path)], imported = _read(path)
             waiting.extend(_path(name) for name in imported)
-    text = "\n".join(found[key] for key in sorted(found))
+    text = "\n".join(digests[key] for key in sorted(digests))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def files_digest(*paths: str) -> str:
-    """Digest of files of the project by content, such as templates; a path may be a pattern for Path.glob."""
+    """Return a digest of the names and contents of project files; a path may be a pattern for Path.glob."""
     digest = hashlib.sha256()
-    for path in sorted(found for pattern in paths for found in ROOT.glob(pattern)):
+    for path in sorted(path for pattern in paths for path in ROOT.glob(pattern)):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -51,7 +51,7 @@ def _read(path: Path) -> tuple[str, tuple[str, ...]]:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "drivelab":
             base = node.module.partition(".")[2]
             imported = [f"{base}.{alias.name}".lstrip(".") for alias in node.names]
-            # The library's own top has the version: only what takes a name of it, not a module, depends on that.
+            # The top package holds the version. Only an import of a name, not of a module, depends on it.
             names += imported if not base and all(map(_path, imported)) else [base, *imported]
         elif isinstance(node, ast.Import):
             names += [a.name.partition(".")[2] for a in node.names if a.name.startswith("drivelab.")]

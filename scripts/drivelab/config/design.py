@@ -1,4 +1,4 @@
-"""Which measurements are made of which drives on which platforms, how often: all, less `exclude`, plus `include`."""
+"""Plan each measurement's runs by drive and platform: all combinations, minus `exclude`, plus `include`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from drivelab.config.study_parts import MeasurementChoice
 from drivelab.errors import UserError
 
 NO_PLATFORM = ""
-"""Stands for the platform in a study without any."""
+"""Platform name in a study without platforms."""
 _Combination = tuple[int, str, str]
-"""Number of the measurement, drive, platform."""
+"""Measurement number, drive, platform."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """The study's lists, in its order; `source` is the file, for errors."""
+    """Lists of a study, in its order; `source` names the file in errors."""
 
     source: str
     measurements: tuple[MeasurementChoice, ...]
@@ -26,13 +26,12 @@ class Design:
     platforms: tuple[str, ...]
     runs: int
 
-    def laid_out(
+    def resolve(
         self, exclude: Sequence[Mapping[str, Any]], include: Sequence[Mapping[str, Any]]
     ) -> tuple[MeasurementChoice, ...]:
-        """The measurements, each with its `runs` by drive and platform.
+        """Return the measurements, each with its `runs` by drive and platform.
 
-        Raises UserError for a name that is none, an entry that changes nothing, an even number of runs, or if nothing
-        is left.
+        Raises UserError for an unknown name, an entry without effect, an even number of runs, or an empty design.
         """
         places = self.platforms or (NO_PLATFORM,)
         planned: dict[_Combination, int] = {
@@ -42,57 +41,60 @@ class Design:
             for platform in places
         }
         for number, entry in enumerate(exclude):
-            self._take_away(planned, entry, f"exclude[{number}]")
+            self._exclude(planned, entry, f"exclude[{number}]")
         for number, entry in enumerate(include):
-            self._add(planned, entry, f"include[{number}]")
+            self._include(planned, entry, f"include[{number}]")
         if not planned:
-            raise UserError(f"{self.source}: key 'exclude' takes away all that there is to measure; leave something")
+            raise UserError(f"{self.source}: key 'exclude' removes every measurement; exclude less")
         return tuple(self._with_runs(number, choice, planned) for number, choice in enumerate(self.measurements))
 
-    def _take_away(self, planned: dict[_Combination, int], entry: Mapping[str, Any], key: str) -> None:
+    def _exclude(self, planned: dict[_Combination, int], entry: Mapping[str, Any], key: str) -> None:
         names = self._names(entry, key)
-        gone = [one for one in planned if all(self._name(one, what) in of_one for what, of_one in names.items())]
-        if not gone:
+        excluded = [
+            combination
+            for combination in planned
+            if all(self._name(combination, kind) in chosen for kind, chosen in names.items())
+        ]
+        if not excluded:
             raise UserError(
-                f"{self.source}: key '{key}' takes nothing away, as nothing is planned that fits all it names; mend it "
-                "or leave it out"
+                f"{self.source}: key '{key}' matches no planned measurement; correct its names or remove the entry"
             )
-        for one in gone:
-            del planned[one]
+        for combination in excluded:
+            del planned[combination]
 
-    def _add(self, planned: dict[_Combination, int], entry: Mapping[str, Any], key: str) -> None:
+    def _include(self, planned: dict[_Combination, int], entry: Mapping[str, Any], key: str) -> None:
         runs = self._odd(entry.get("runs", self.runs), f"{key}.runs")
-        wanted = list(self._wanted(planned, self._names(entry, key)))
-        if not wanted:
+        combinations = list(self._combinations(planned, self._names(entry, key)))
+        if not combinations:
             raise UserError(
-                f"{self.source}: key '{key}' adds nothing, as none of what it names is planned, so that nobody can "
-                "tell what belongs together; name both its 'measurements' and its 'drives', or leave it out"
+                f"{self.source}: key '{key}' adds nothing: none of its names is planned, so the combination is "
+                "unclear; name both 'measurements' and 'drives', or remove the entry"
             )
-        more = [one for one in wanted if planned.get(one, 0) < runs]
-        if not more:
-            least = min(planned[one] for one in wanted)
+        extended = [combination for combination in combinations if planned.get(combination, 0) < runs]
+        if not extended:
+            fewest = min(planned[combination] for combination in combinations)
             raise UserError(
-                f"{self.source}: key '{key}' adds nothing, as all it names is planned {least} times already; ask for "
-                "more 'runs' or leave it out"
+                f"{self.source}: key '{key}' adds nothing: all that it names already has {fewest} runs; ask for "
+                "more 'runs' or remove the entry"
             )
-        planned.update(dict.fromkeys(more, runs))
+        planned.update(dict.fromkeys(extended, runs))
 
-    def _wanted(
+    def _combinations(
         self, planned: Mapping[_Combination, int], names: Mapping[str, Sequence[str]]
     ) -> Iterator[_Combination]:
-        """What an entry of `include` names; of what it does not name, only what is planned together already."""
-        together: dict[tuple[int, str], list[str]] = {}
+        """Yield what an entry of `include` names; for a key that it leaves out, what is planned already."""
+        planned_platforms: dict[tuple[int, str], list[str]] = {}
         for number, drive, platform in planned:
-            together.setdefault((number, drive), []).append(platform)
+            planned_platforms.setdefault((number, drive), []).append(platform)
         numbers = [
             number
             for number, choice in enumerate(self.measurements)
             if choice.name in names.get("measurements", [choice.name])
         ]
         for number, drive in product(numbers, names.get("drives", self.drives)):
-            if {"measurements", "drives"} <= names.keys() or (number, drive) in together:
-                known = together.get((number, drive), self.platforms or [NO_PLATFORM])
-                for platform in names.get("platforms", known):
+            if {"measurements", "drives"} <= names.keys() or (number, drive) in planned_platforms:
+                platforms = planned_platforms.get((number, drive), self.platforms or [NO_PLATFORM])
+                for platform in names.get("platforms", platforms):
                     yield number, drive, platform
 
     def _names(self, entry: Mapping[str, Any], key: str) -> dict[str, Sequence[str]]:
@@ -101,29 +103,34 @@ class Design:
             "drives": self.drives,
             "platforms": self.platforms,
         }
-        names = {what: entry[what] for what in known if what in entry}
-        for what, of_one in names.items():
-            for name in of_one:
-                if name not in known[what]:
-                    there = ", ".join(dict.fromkeys(known[what])) or "none"
+        names = {kind: entry[kind] for kind in known if kind in entry}
+        for kind, chosen in names.items():
+            for name in chosen:
+                if name not in known[kind]:
+                    listed = ", ".join(dict.fromkeys(known[kind])) or "none"
                     raise UserError(
-                        f"{self.source}: key '{key}.{what}' names '{name}', which is none of the study's {what}; "
-                        f"there are: {there}"
+                        f"{self.source}: key '{key}.{kind}' names '{name}', which is not among the study's {kind}; "
+                        f"known are: {listed}"
                     )
         return names
 
-    def _name(self, one: _Combination, what: str) -> str:
-        return {"measurements": self.measurements[one[0]].name, "drives": one[1], "platforms": one[2]}[what]
+    def _name(self, combination: _Combination, kind: str) -> str:
+        number, drive, platform = combination
+        return {"measurements": self.measurements[number].name, "drives": drive, "platforms": platform}[kind]
 
     def _odd(self, runs: int, key: str) -> int:
         if runs % 2 == 0:
             raise UserError(
-                f"{self.source}: key '{key}' is {runs}; a median takes an odd number of them, so choose one"
+                f"{self.source}: key '{key}' is {runs}; a median needs an odd number of runs; choose an odd number"
             )
         return runs
 
     def _with_runs(
         self, number: int, choice: MeasurementChoice, planned: Mapping[_Combination, int]
     ) -> MeasurementChoice:
-        runs = {(drive, platform): often for (of, drive, platform), often in planned.items() if of == number}
+        runs = {
+            (drive, platform): count
+            for (planned_number, drive, platform), count in planned.items()
+            if planned_number == number
+        }
         return replace(choice, drives=tuple(dict.fromkeys(drive for drive, _ in runs)), runs=runs)

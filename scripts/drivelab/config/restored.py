@@ -1,4 +1,4 @@
-"""Folders that a study was restored into: what is in them came from an archive, and is not this project's own word."""
+"""Find folders that a study was restored into; their content came from an archive and is not trusted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MARKER = "restored.json"
 OUTSIDE = "elsewhere"
 """Folder of an archive for files that were outside the project's folder."""
 SHEET_SUFFIX = ".tsv"
-"""Of every drive sheet of a restored study: a file of another kind keeps its `destructive: yes`."""
+"""Required for a restored study's drive sheet: files with other suffixes keep their `destructive: yes`."""
 
 
 def restored_folder(path: Path) -> Path | None:
@@ -22,9 +22,9 @@ def restored_folder(path: Path) -> Path | None:
 
 
 def refuse_outside(study: Path, sheet: Path, others: Mapping[str, Path]) -> None:
-    """Raise UserError where a restored study names a path outside of its folder, or a drive sheet that is none.
+    """Raise UserError if a restored study names a path outside its folder, or a sheet that is not .tsv.
 
-    `others` are paths by key. Nothing is asked of a study that was not restored.
+    `others` are paths by key. A study that was not restored is not checked.
     """
     folder = restored_folder(study)
     if folder is None:
@@ -32,8 +32,8 @@ def refuse_outside(study: Path, sheet: Path, others: Mapping[str, Path]) -> None
     for key, path in {"drives_sheet": sheet, **others}.items():
         if not (folder / path).resolve().is_relative_to(folder):
             raise UserError(
-                f"{study}: key '{key}' is {path}, outside of the folder {folder} that the study was restored into. A "
-                f"restored study uses files of its folder only. Enter a path within it, such as {OUTSIDE}/…"
+                f"{study}: key '{key}' is {path}, outside the folder {folder} that the study was restored into. A "
+                f"restored study uses only files in its folder. Enter a path within it, such as {OUTSIDE}/…"
             )
     if sheet.suffix != SHEET_SUFFIX:
         raise UserError(

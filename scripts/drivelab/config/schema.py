@@ -1,4 +1,4 @@
-"""Checks configuration against the JSON schemas in workflow/schemas and fills in their defaults."""
+"""Check configuration against the JSON schemas in workflow/schemas and fill in defaults."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from drivelab.config.yaml_file import Keys, key_text, load_yaml
 from drivelab.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
-"""The project's folder: schemas, shipped protocols and traces are found from here."""
+"""The project's folder, which contains schemas, shipped protocols and traces."""
 _KINDS = {
     "array": "a list", "boolean": "yes or no", "integer": "a whole number", "number": "a number", "object": "a mapping",
     "string": "a text"
 }  # fmt: skip
-"""What a type is called where nothing is written."""
+"""Name of each JSON type in errors about a missing value."""
 _EMPTY = {"minItems": "give at least one entry", "minProperties": "give at least one key", "minLength": "write a text"}
-"""What to do about an empty value that may not be, by the keyword of the schema that it violates."""
+"""Remedy for an empty value, by the schema keyword that it violates."""
 
 
 @cache
@@ -33,60 +33,60 @@ def _validator(name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Unfit:
-    """The first thing in a mapping that does not fit its schema."""
+class Violation:
+    """The foremost violation of a schema by a mapping."""
 
     reason: str
     keys: Keys
-    """They lead to what does not fit."""
-    culprit: str | None
-    """The key of it that is not known, if that is what does not fit."""
+    """Path of keys to the invalid value."""
+    unknown_key: str | None
+    """The unknown key, if the violation is an unknown key."""
 
     @property
     def sentence(self) -> str:
-        """The reason with its end and what is to be done."""
+        """Return the reason and the remedy."""
         end = "" if self.reason.endswith("?") else "."
-        return f"{self.reason}{end} Nothing was run; mend that and try again."
+        return f"{self.reason}{end} Nothing was run. Fix the file and run the command again."
 
 
-def unfit(value: dict[str, Any], name: str) -> Unfit | None:
-    """What does not fit the schema `name`, if anything."""
+def find_violation(value: dict[str, Any], name: str) -> Violation | None:
+    """Return the foremost violation of the schema `name`, or None."""
     error = _foremost(_validator(name).iter_errors(value))
     if error is None:
         return None
-    culprit = _unknown_key(error) if error.validator == "additionalProperties" else None
-    return Unfit(_reason(error, culprit), tuple(error.absolute_path), culprit)
+    unknown_key = _first_unknown_key(error) if error.validator == "additionalProperties" else None
+    return Violation(_reason(error, unknown_key), tuple(error.absolute_path), unknown_key)
 
 
 def _foremost(errors: Iterable[Any]) -> Any:
-    """The error to tell of, if there is one: within an alternative, where the value can be meant for no other one."""
+    """Return the error to report, or None; if only one alternative has the value's type, an error within it."""
     error = max(errors, key=jsonschema.exceptions.relevance, default=None)
     if error is None or not error.context:
         return error
     branches: dict[int, list[Any]] = {}
-    for one in error.context:
-        branches.setdefault(one.relative_schema_path[0], []).append(one)
-    meant = [ones for ones in branches.values() if not any(map(_of_another_kind, ones))]
-    return _foremost(meant[0]) if len(meant) == 1 else error
+    for branch_error in error.context:
+        branches.setdefault(branch_error.relative_schema_path[0], []).append(branch_error)
+    possible = [branch_errors for branch_errors in branches.values() if not any(map(_is_type_mismatch, branch_errors))]
+    return _foremost(possible[0]) if len(possible) == 1 else error
 
 
-def _of_another_kind(error: Any) -> bool:
+def _is_type_mismatch(error: Any) -> bool:
     return not error.relative_path and error.validator in ("type", "const", "enum")
 
 
-def _unknown_key(error: Any) -> str:
+def _first_unknown_key(error: Any) -> str:
     known = error.schema.get("properties", {})
     return sorted(str(key) for key in error.instance if key not in known)[0]
 
 
-def _not_known(unknown: str, known: list[str]) -> str:
+def _unknown_key_reason(unknown: str, known: list[str]) -> str:
     close = difflib.get_close_matches(unknown, known, 1)
     return f"unknown key '{unknown}'; " + (f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}")
 
 
 def _reason(error: Any, unknown: str | None) -> str:
     if unknown is not None:
-        return _not_known(unknown, sorted(error.schema.get("properties", {})))
+        return _unknown_key_reason(unknown, sorted(error.schema.get("properties", {})))
     if error.validator == "required":
         missing = next(key for key in error.validator_value if key not in error.instance)
         return f"'{missing}' is missing"
@@ -95,10 +95,10 @@ def _reason(error: Any, unknown: str | None) -> str:
 
 
 def _hint(error: Any) -> str | None:
-    """What the schema says of the value; one alternative of several may leave it to what has them all."""
+    """Return the schema's description of the value; an alternative without one uses its parent's."""
     while error is not None:
-        if isinstance(error.schema, dict) and (found := error.schema.get("description")):
-            return str(found)
+        if isinstance(error.schema, dict) and (description := error.schema.get("description")):
+            return str(description)
         error = error.parent if not error.relative_path else None
     return None
 
@@ -110,38 +110,38 @@ def _short(value: object) -> str:
 
 def _complaint(error: Any) -> str:
     value = error.instance
-    if value is None and (wanted := _wanted(error)):
-        return f"nothing is written there; {wanted}"
+    if value is None and (remedy := _remedy(error)):
+        return f"has no value; {remedy}"
     if value in ([], {}, "") and error.validator in _EMPTY:
         return f"is empty; {_EMPTY[error.validator]}"
     return f"{_short(value)} {_fault(error)}"
 
 
-def _wanted(error: Any) -> str | None:
-    """What is to be written in the place of what is of another kind; None where the error is none of the kind."""
+def _remedy(error: Any) -> str | None:
+    """Return what to write instead of a value of the wrong type; None for other errors."""
     wanted = error.validator_value
     match error.validator:
         case "type":
-            return f"give {_either([_KINDS[one] for one in _several(wanted)])}"
+            return f"give {_either([_KINDS[kind] for kind in _as_list(wanted)])}"
         case "enum" | "const":
-            return f"write {_either(_several(wanted))}"
+            return f"write {_either(_as_list(wanted))}"
         case "anyOf" | "oneOf":
-            return f"write {_either([one.get('title', one.get('const')) for one in wanted])}"
+            return f"write {_either([choice.get('title', choice.get('const')) for choice in wanted])}"
         case _:
             return None
 
 
 def _word(value: object) -> str:
-    """As YAML has it."""
+    """Return a value as YAML writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _several(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
 def _either(values: list[Any]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
+    """Return `a`, `a or b`, or `a, b or c`."""
     *others, last = map(_word, values)
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -150,13 +150,13 @@ def _fault(error: Any) -> str:
     wanted = error.validator_value
     match error.validator:
         case "type":
-            return f"is not of type {_either(_several(wanted))}"
+            return f"is not of type {_either(_as_list(wanted))}"
         case "anyOf" | "oneOf":
-            return f"is not allowed here; {_wanted(error)}"
+            return f"is not allowed here; {_remedy(error)}"
         case "enum":
             known = f"is not one of {', '.join(map(_word, wanted))}"
-            quotes = isinstance(error.instance, bool) and "on" in wanted
-            return known + ("; put 'on' and 'off' in quotes, YAML takes them for true and false" if quotes else "")
+            needs_quotes = isinstance(error.instance, bool) and "on" in wanted
+            return known + ("; put 'on' and 'off' in quotes: YAML reads them as true and false" if needs_quotes else "")
         case "const":
             return f"is not '{wanted}'"
         case "pattern":
@@ -171,7 +171,7 @@ def _fault(error: Any) -> str:
             return f"is longer than {wanted} characters"
         case "dependentRequired":
             key, missing = _needed(error)
-            return f"has '{key}', which needs '{missing}' beside it"
+            return f"has '{key}', which also needs '{missing}'"
         case "minItems":
             return f"has fewer than {wanted} entries"
         case "maxItems":
@@ -181,26 +181,26 @@ def _fault(error: Any) -> str:
         case "maxProperties":
             return f"has more than {wanted} keys"
         case "uniqueItems":
-            return "names something twice"
+            return "contains a duplicate entry"
         case _:
             return f"is not allowed here: {error.message}"
 
 
 def _needed(error: Any) -> tuple[str, str]:
-    """A key that is there, and the one that it cannot be without."""
-    wanted, there = error.validator_value, error.instance
-    return next((key, one) for key in wanted if key in there for one in wanted[key] if one not in there)
+    """Return a key that is present and the key that it requires."""
+    required, present = error.validator_value, error.instance
+    return next((key, other) for key in required if key in present for other in required[key] if other not in present)
 
 
 def validate(value: dict[str, Any], name: str, source: str) -> dict[str, Any]:
-    """A copy of `value` that fits the schema `name`, with defaults; `source` names the file in errors.
+    """Return a copy of `value` with the defaults of the schema `name`; `source` names the file in errors.
 
-    Raises UserError with file, key, reason for the first thing that does not fit.
+    Raises UserError with file, key and reason for the foremost violation.
     """
-    found = unfit(value, name)
-    if found is not None:
-        at = f"key '{key_text(found.keys)}': " if found.keys else ""
-        raise UserError(f"{source}: {at}{found.sentence}")
+    violation = find_violation(value, name)
+    if violation is not None:
+        location = f"key '{key_text(violation.keys)}': " if violation.keys else ""
+        raise UserError(f"{source}: {location}{violation.sentence}")
     result = copy.deepcopy(value)
     for key, part in _validator(name).schema.get("properties", {}).items():
         if "default" in part:

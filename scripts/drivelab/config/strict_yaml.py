@@ -1,7 +1,7 @@
-"""The YAML that drivelab accepts: values that YAML 1.1 and YAML 1.2 read alike, in files of a sensible size.
+"""Load only YAML whose values mean the same in YAML 1.1 and YAML 1.2, in files of limited size.
 
-PyYAML reads YAML 1.1, in which `010` is 8, `1:30` is 90 and `no` is false; to YAML 1.2, and to most people, they are
-10, and texts. A value that the two versions read differently is refused. Dates are texts, as in YAML 1.2.
+PyYAML reads YAML 1.1, in which `010` is 8, `1:30` is 90 and `no` is false. In YAML 1.2, and for most people, these are
+the number 10 and two texts. A value that the two versions read differently is refused. Dates are texts, as in YAML 1.2.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import yaml
 
 MOST_DEEP = 100
 MOST_VALUES = 200_000
-"""Values of a file, those that aliases repeat counted each time they are repeated."""
+"""Limit of values in a file; a value that an alias repeats counts each time."""
 _MOST_DIGITS = 40
 
 _PLAIN: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The one in C is ten times as fast, where PyYAML was built with it."""
+"""The C loader, if PyYAML was built with it, is ten times as fast."""
 _PREFIX = "tag:yaml.org,2002:"
 _CORE: Mapping[str, re.Pattern[str]] = {
     "null": re.compile(r"null|Null|NULL|~|"),
@@ -28,7 +28,7 @@ _CORE: Mapping[str, re.Pattern[str]] = {
     "int": re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"),
     "float": re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"),
 }
-"""The kinds of plain values in YAML 1.2.2, section 10.3.2 (core schema); everything else is text."""
+"""Plain values of the core schema (YAML 1.2.2, section 10.3.2); every other value is text."""
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9_]+")
 
 
@@ -42,25 +42,25 @@ class Loader(_PLAIN):  # type: ignore[misc]
 
 
 def load(text: str) -> Any:
-    """Return the value of a YAML document; raises yaml.YAMLError, with a mark, for what drivelab does not take."""
+    """Return the value of a YAML document; raises yaml.YAMLError with a mark for what drivelab refuses."""
     _check(yaml.parse(text, Loader=Loader))
     return yaml.load(text, Loader=Loader)
 
 
 def compose(text: str) -> yaml.Node | None:
-    """Return the nodes of a YAML document that `load` has taken."""
+    """Return the nodes of a YAML document that `load` has accepted."""
     return yaml.compose(text, Loader=Loader)
 
 
 @dataclass
 class _Collection:
-    """A mapping or sequence that has begun."""
+    """A mapping or sequence that is still open."""
 
     anchor: str | None
     keys: set[str] | None
-    """Those so far of a mapping; None of a sequence."""
+    """Keys so far of a mapping; None for a sequence."""
     values: int = 1
-    """Itself and all that is in it."""
+    """Number of values: the collection and all that it contains."""
     expects_key: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,9 +84,9 @@ def _check(events: Iterator[yaml.Event]) -> None:
             _take(parent, 1, event)
         elif isinstance(event, yaml.CollectionStartEvent):
             if parent.expects_key:
-                raise _refusal("has a list or mapping as a key; a key is text", event)
+                raise _refusal("has a list or mapping as a key; use a text", event)
             if event.tag is not None:
-                raise _refusal(f"has the tag {event.tag}; leave tags out", event)
+                raise _refusal(f"has the tag {event.tag}; remove it", event)
             if len(open_collections) > MOST_DEEP:
                 raise _refusal(f"is nested more than {MOST_DEEP} deep", event)
             keys: set[str] | None = set() if isinstance(event, yaml.MappingStartEvent) else None
@@ -109,10 +109,10 @@ def _take(parent: _Collection, values: int, event: yaml.Event) -> None:
 
 def _take_key(parent: _Collection, kind: str, event: yaml.ScalarEvent) -> None:
     assert parent.keys is not None
-    if kind == "merge":  # what is merged in gives way to keys of the same name
+    if kind == "merge":  # keys of the mapping itself override merged keys
         return
     if kind != "str":
-        raise _refusal(f"has '{event.value}' as a key, which is no text; put it in quotes", event)
+        raise _refusal(f"has '{event.value}' as a key, which is not text; put it in quotes", event)
     if event.value in parent.keys:
         raise _refusal(f"duplicate key '{event.value}'", event)
     parent.keys.add(event.value)
@@ -124,15 +124,15 @@ def _alias_size(event: yaml.AliasEvent, open_collections: list[_Collection], siz
     name = str(event.anchor)
     if name in sizes:
         return sizes[name]
-    if any(one.anchor == name for one in open_collections):
+    if any(collection.anchor == name for collection in open_collections):
         raise _refusal(f"has the alias *{name} inside its own anchor &{name}; write the value instead", event)
     raise _refusal(f"has the alias *{name} without an anchor &{name} before it", event)
 
 
 def _kind(event: yaml.ScalarEvent) -> str:
-    """Return what a scalar is, `str`, `int` …, or `merge`; raises yaml.MarkedYAMLError where that is in doubt."""
+    """Return a scalar's kind, `str`, `int` … or `merge`; raises yaml.MarkedYAMLError if it is ambiguous."""
     if event.tag not in (None, "!"):
-        raise _refusal(f"has the tag {event.tag}; leave tags out", event)
+        raise _refusal(f"has the tag {event.tag}; remove it", event)
     if not event.implicit[0]:  # in quotes
         return "str"
     value = event.value
@@ -143,7 +143,10 @@ def _kind(event: yaml.ScalarEvent) -> str:
     if old != new or _LEADING_ZERO.fullmatch(value):
         raise _refusal(f"'{value}' means different things in YAML 1.1 and 1.2; {_remedy(old)}", event)
     if new in ("int", "float") and not _is_usable(value):
-        raise _refusal(f"'{value[:_MOST_DIGITS]}' is no number that drivelab can use; write another one", event)
+        raise _refusal(
+            f"'{value[:_MOST_DIGITS]}' is not a number that drivelab can use; write another number",
+            event,
+        )
     return new
 
 

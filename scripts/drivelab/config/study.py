@@ -1,4 +1,4 @@
-"""The study: one checked YAML file as typed settings."""
+"""Load a study: one checked YAML file as typed settings."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from drivelab.errors import UserError
 
 DEFAULT_STUDY = "config/study.yaml"
 PARTS = "drives"
-"""Folder of a fleet's results with a folder for each drive."""
+"""Folder of a fleet's results that contains one folder for each drive."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study's settings; names are checked against the pattern, references between its parts too."""
+    """Settings of a study; its names and the references between its parts are checked."""
 
     path: Path
     name: str
@@ -48,21 +48,21 @@ class Study:
     purge: str
     """How drives are purged: `auto` or a method of `drivelab.drives.purge`."""
     write_cache: str | None
-    """`on`, `off`, or None to leave it as it is."""
+    """`on`, `off`, or None to leave it unchanged."""
     host_settings: str
     """`check` or `apply`."""
     taint: Mapping[str, float]
-    """Limits as keyword arguments of `drivelab.analysis.taint.Limits`, and `remeasure`."""
+    """Keyword arguments of `drivelab.analysis.taint.Limits`, and `remeasure`."""
     meter: Mapping[str, Any]
-    """`csv` or `command` of an external power meter; empty without one."""
+    """`csv` or `command` of an external power meter; empty without a meter."""
     consent: tuple[str, ...]
-    """Serials of drives whose data may be destroyed without asking."""
+    """Serials of drives whose data drivelab may destroy without asking."""
     clock: str
     concurrency: int | Mapping[str, int]
-    """Measurements at a time on each host; see `concurrency_of`."""
+    """Simultaneous measurements on each host; see `concurrency_of`."""
     runs: int
     basis: str
-    """What deltas are relative to: one of `subjects`."""
+    """The subject, one of `subjects`, that deltas are relative to."""
     drives: tuple[str, ...]
     platforms: tuple[Platform, ...]
     """Empty for a study of drives alone."""
@@ -70,69 +70,71 @@ class Study:
     measurements: tuple[MeasurementChoice, ...]
     rse_threshold_pct: float
     margin_pct: float = 5.0
-    """Differences within it are called the same."""
+    """Differences within the margin count as equal."""
     confidence_pct: float = 95.0
-    """Of the intervals of deltas; what is left of 100 is the level of their tests."""
+    """Confidence level of the intervals of deltas; their tests have the significance level 100 minus it."""
     intended: tuple[str, ...] | None = None
-    """Facets and kinds of the table `conditions` that compared drives are meant to differ in; None: what follows from
-    what is compared."""
+    """Facets and kinds of the table `conditions` in which compared drives are meant to differ; None: derived from what
+    is compared."""
     unintended: str = "show"
-    """`show` or `forbid`: what becomes of deltas of recordings that differ in something else."""
+    """`show` or `forbid` deltas of recordings that differ in anything else."""
     order: int | None = None
-    """Seed of the random order of measurements (`drivelab.stages.order`); None for the order in which they stand."""
+    """Seed of the random order of measurements (`drivelab.stages.order`); None for the order in the file."""
     fleet: bool | None = None
-    """Whether it is run drive by drive, each with tables and a report of its own; None: if it is large."""
+    """Whether each drive runs as its own part, with its own tables and report; None: if the study is large."""
 
     budget: Budget = field(default_factory=Budget)
 
     def concurrency_of(self, host: str) -> int:
-        """Measurements at a time on a host, which may be ANY_HOST; one where a mapping does not name it."""
+        """Return the simultaneous measurements on a host or ANY_HOST; 1 for a host that a mapping leaves out."""
         return self.concurrency if isinstance(self.concurrency, int) else self.concurrency.get(host, 1)
 
     def part(self, drive: str) -> Study:
-        """The part of a study that is one drive: with results of its own, compared with nothing but itself.
+        """Return the part of the study for one drive: separate results, compared only with itself.
 
-        Raises UserError if it is none of the study's drives.
+        Raises UserError if `drive` is not in the study.
         """
         if drive not in self.drives:
-            raise UserError(f"{self.path}: key 'drives' does not name '{drive}', of which a part is asked for; add it")
+            raise UserError(
+                f"{self.path}: key 'drives' does not name '{drive}', the drive of the requested part; add it"
+            )
         platform = self.basis.partition("@")[1:]
         basis, results = "".join((drive, *platform)), self.results / PARTS / drive
         return replace(self, drives=(drive,), basis=basis, results=results, fleet=False)
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """What is compared: the drives, or each drive on each platform as DRIVE@PLATFORM."""
+        """Return what is compared: the drives, or each drive on each platform as DRIVE@PLATFORM."""
         return _subjects(self.drives, self.platforms)
 
 
 def load_study(path: Path) -> Study:
-    """The study in a file; raises UserError with file and key for anything wrong within it."""
-    body = validate(load_yaml(path, "the file of a study"), "study", str(path))
+    """Return the study in a file; raises UserError with file and key for any fault."""
+    body = validate(load_yaml(path, "a study file"), "study", str(path))
     drives = tuple(body["drives"])
     write_cache = write_cache_of(body["write_cache"], body["class"])
     platforms = platforms_of(path, body["platforms"], body["scenario"], write_cache, body["class"])
     subjects = _subjects(drives, platforms)
     basis = body.get("basis", subjects[0])
     if basis not in subjects:
-        what = "drives on its platforms" if platforms else "drives"
+        kind = "drives on its platforms" if platforms else "drives"
         raise UserError(
-            f"{path}: key 'basis' is '{basis}', which is none of the study's {what}; "
+            f"{path}: key 'basis' is '{basis}', which is not among the study's {kind}; "
             f"choose one of {', '.join(subjects)}"
         )
     results = results_of(path, body)
-    traces = {name: trace_source(one, f"{path}: key 'traces.{name}'") for name, one in body["traces"].items()}
+    traces = {name: trace_source(entry, f"{path}: key 'traces.{name}'") for name, entry in body["traces"].items()}
     refuse_outside(path, Path(body["drives_sheet"]), _files(traces, body.get("meter", {})))
     measurements = tuple(
         measurement(entry, f"{path}: key 'measurements[{index}]", drives, traces)
         for index, entry in enumerate(body["measurements"])
     )
-    design = Design(str(path), measurements, drives, tuple(one.name for one in platforms), body["runs"])
-    measurements = design.laid_out(body["exclude"], body["include"])
+    design = Design(str(path), measurements, drives, tuple(platform.name for platform in platforms), body["runs"])
+    measurements = design.resolve(body["exclude"], body["include"])
     refuse_twice(path, measurements)
     drive, _, platform = basis.partition("@")
     if all((drive, platform or NO_PLATFORM) not in choice.runs for choice in measurements):
-        raise UserError(f"{path}: key 'basis' is '{basis}', which no measurement is made on; choose another")
+        raise UserError(f"{path}: key 'basis' is '{basis}', on which nothing is measured; choose another")
     return Study(
         path=path,
         name=body["name"],
@@ -163,10 +165,10 @@ def load_study(path: Path) -> Study:
 
 
 def _files(traces: Mapping[str, TraceSource], meter: Mapping[str, Any]) -> dict[str, Path]:
-    """Files that a study reads by a path of its own, by key."""
-    files = {f"traces.{name}.file": one.file for name, one in traces.items() if one.file is not None}
+    """Return the files that a study names, by key."""
+    files = {f"traces.{name}.file": source.file for name, source in traces.items() if source.file is not None}
     return {**files, **({"meter.csv": Path(meter["csv"])} if "csv" in meter else {})}
 
 
 def _subjects(drives: Sequence[str], platforms: Sequence[Platform]) -> tuple[str, ...]:
-    return tuple(one.of(drive) for drive in drives for one in platforms) if platforms else tuple(drives)
+    return tuple(platform.of(drive) for drive in drives for platform in platforms) if platforms else tuple(drives)

@@ -1,4 +1,4 @@
-"""Parts of a study as typed settings, each from its part of the file."""
+"""Parse the parts of a study file into typed settings."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ IN_RESULTS = frozenset({
     "recordings", "tables", "figures", "report", "logs", "plans", "seals", "status", "traces", "virtual", "drives",
     "study.txt", "complete.txt", "concurrency.json", "consent.json", "imported.json",
 })  # fmt: skip
-"""What a study keeps in its results folder under names of its own. Folders of other names may be other studies'."""
+"""Names that a study uses in its results folder. Folders with other names may belong to other studies."""
 
 
 @dataclass(frozen=True)
 class TraceSource:
-    """Where a trace of a study comes from."""
+    """Source of a study's trace."""
 
     shipped: str | None
     """Name in traces/, or None."""
     file: Path | None
-    """A trace of the user's own, where none is shipped."""
+    """The user's trace file, or None for a shipped trace."""
     capture: str | None
     """Application to trace on this host, or None."""
     origin: str | None
-    """Virtual drive that the application runs on."""
+    """Virtual drive on which the application runs."""
 
 
 @dataclass(frozen=True)
 class Platform:
-    """What a study's drives are compared on: a host with its settings."""
+    """A host with its settings, on which a study compares drives."""
 
     name: str
     host: str
-    """Host name, or ANY_HOST for whichever host the study is run on."""
+    """Host name, or ANY_HOST for the host that runs the study."""
     scenario: str
     write_cache: str | None
     """As in `Study`."""
 
     def of(self, drive: str) -> str:
-        """What results of a drive on this platform are told of."""
+        """Return the subject name of a drive on this platform."""
         return f"{drive}@{self.name}"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a study may take at the most; None where there is no limit."""
+    """Limits of a study; None means no limit."""
 
     time_s: float | None = None
-    """On the busiest host."""
+    """Time on the busiest host."""
     written_bytes: float | None = None
-    """To any one drive."""
+    """Bytes written to any one drive."""
     endurance: float | None = None
     """Fraction of any one drive's rated endurance."""
 
@@ -68,24 +68,27 @@ class MeasurementChoice:
     name: str
     scale: str | None
     traces: tuple[str, ...]
-    """In the order of a pass; empty for protocols that take none."""
+    """Traces in the order of a pass; empty for protocols without traces."""
     drives: tuple[str, ...]
-    """Those that it is made of, on whatever platform."""
+    """The measured drives, on any platform."""
     settings: Mapping[str, Any]
     source: str
     """File and key, for errors."""
     application: str | None = None
-    """Name in config/applications.yaml; None for protocols that run none."""
+    """Name in config/applications.yaml; None for protocols without an application."""
     runs: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """How often by drive and platform, as `drivelab.config.design` lays it out."""
+    """Number of runs by drive and platform, from `drivelab.config.design`."""
 
     def drives_in(self, platform: str, run: int) -> tuple[str, ...]:
-        """Drives whose measurements on a platform have a run of that number."""
+        """Return the drives with at least `run` runs on a platform."""
         return tuple(drive for drive in self.drives if self.runs.get((drive, platform), 0) >= run)
 
 
 def write_cache_of(wanted: str, drive_class: str) -> str | None:
-    """PTS: enterprise drives are tested with the volatile write cache off, client drives with it on."""
+    """Return `on`, `off`, or None for unchanged.
+
+    PTS: the volatile write cache is off for enterprise drives and on for client drives.
+    """
     if wanted == "unchanged":
         return None
     return {"enterprise": "off", "client": "on"}[drive_class] if wanted == "by-class" else wanted
@@ -94,70 +97,69 @@ def write_cache_of(wanted: str, drive_class: str) -> str | None:
 def platforms_of(
     path: Path, body: Mapping[str, Mapping[str, str]], scenario: str, write_cache: str | None, drive_class: str
 ) -> tuple[Platform, ...]:
-    """The platforms of a study; what one does not say is as in the study. Raises UserError for two that are alike."""
-    found: dict[tuple[str, str, str | None], str] = {}
+    """Return the platforms; settings left out are the study's. Raises UserError for two that are identical."""
+    seen: dict[tuple[str, str, str | None], str] = {}
     platforms = []
-    for name, one in body.items():
-        cache = write_cache_of(one["write_cache"], drive_class) if "write_cache" in one else write_cache
-        platform = Platform(name, one["host"], one.get("scenario", scenario), cache)
-        other = found.setdefault((platform.host, platform.scenario, platform.write_cache), name)
+    for name, entry in body.items():
+        cache = write_cache_of(entry["write_cache"], drive_class) if "write_cache" in entry else write_cache
+        platform = Platform(name, entry["host"], entry.get("scenario", scenario), cache)
+        other = seen.setdefault((platform.host, platform.scenario, platform.write_cache), name)
         if other != name:
             raise UserError(
-                f"{path}: key 'platforms' has '{other}' and '{name}', which differ in nothing; give them another "
-                "'host', 'scenario' or 'write_cache', or leave one out"
+                f"{path}: key 'platforms' has '{other}' and '{name}', which are identical; change the 'host', "
+                "'scenario' or 'write_cache' of one, or remove it"
             )
         platforms.append(platform)
     return tuple(platforms)
 
 
 def results_of(path: Path, body: Mapping[str, Any]) -> Path:
-    """The results folder; raises UserError for one at a place that another study keeps something of its own at."""
+    """Return the results folder; raises UserError if it collides with a name in another study's results."""
     results = Path(body.get("results", f"results/{body['name']}"))
     for folder in (results, *results.parents):
         if folder.name in IN_RESULTS:
             key = "results" if "results" in body else "name"
             raise UserError(
-                f"{path}: key '{key}' asks for the results folder {results}, but {folder} is where a study with "
-                f"results in {folder.parent} keeps its own {folder.name}; choose another name"
+                f"{path}: key '{key}' gives the results folder {results}, but a study with results in "
+                f"{folder.parent} uses {folder} for its own {folder.name}; choose another name"
             )
     return results
 
 
 def budget_of(path: Path, body: Mapping[str, str]) -> Budget:
-    """Raises UserError for what is no duration, no amount or no share, and for nothing at all."""
-    known = {"time": parse_duration, "written": parse_amount, "endurance": parse_share}
-    found = {}
+    """Return the limits; raises UserError for an invalid duration, amount or share, and for 0."""
+    parsers = {"time": parse_duration, "written": parse_amount, "endurance": parse_share}
+    limits = {}
     for key, text in body.items():
         try:
-            found[key] = known[key](text)
+            limits[key] = parsers[key](text)
         except UserError as error:
             raise UserError(f"{path}: key 'budget.{key}': {error}") from None
-        if found[key] == 0:
+        if limits[key] == 0:
             raise UserError(
-                f"{path}: key 'budget.{key}' is {text}, of which nothing can be measured; allow more, or leave it out"
+                f"{path}: key 'budget.{key}' is {text}, so nothing can run; set a positive limit or remove the key"
             )
-    return Budget(found.get("time"), found.get("written"), found.get("endurance"))
+    return Budget(limits.get("time"), limits.get("written"), limits.get("endurance"))
 
 
 def taint_of(body: Mapping[str, Any]) -> dict[str, float]:
-    """Limits in percent, and how often a tainted cell is measured again."""
+    """Return limits in percent, and the most repetitions of a tainted cell as `remeasure`."""
     limits = {f"{key}_pct": 100 * parse_share(body[key]) for key in ("steal", "load") if key in body}
     return {**limits, "remeasure": body.get("remeasure", 0)}
 
 
 def analysis_of(path: Path, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of `Study` for the analysis; raises UserError for limits that make no sense."""
+    """Return the analysis fields of `Study`; raises UserError for limits out of range."""
     margin_pct, confidence_pct = (
         100 * parse_share(body.get(key, default)) for key, default in (("margin", "5%"), ("confidence", "95%"))
     )
     if not 50 <= confidence_pct < 100:
         raise UserError(
-            f"{path}: key 'analysis.confidence' is {confidence_pct:g} %, at which there is no interval; choose one "
-            "from 50 % to below 100 %"
+            f"{path}: key 'analysis.confidence' is {confidence_pct:g} %; choose at least 50 % and less than 100 %"
         )
     if margin_pct == 0:
         raise UserError(
-            f"{path}: key 'analysis.margin' is 0 %, within which nothing measured can be shown to lie; choose one above"
+            f"{path}: key 'analysis.margin' is 0 %; no difference can be shown to lie within it; choose a larger one"
         )
     return {
         "rse_threshold_pct": 100 * parse_share(body.get("relative_standard_error", "5%")),
@@ -169,9 +171,9 @@ def analysis_of(path: Path, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trace_source(entry: Mapping[str, Any], place: str) -> TraceSource:
-    """An entry of `traces`; raises UserError unless it has just one source."""
+    """Return the source in an entry of `traces`; raises UserError unless there is exactly one."""
     if ("shipped" in entry) == ("file" in entry):
-        raise UserError(f"{place}: name either a trace that is 'shipped' or a 'file' of your own")
+        raise UserError(f"{place}: give either 'shipped' (a trace of drivelab) or 'file' (your own trace)")
     file = Path(entry["file"]) if "file" in entry else None
     return TraceSource(entry.get("shipped"), file, entry.get("capture"), entry.get("origin"))
 
@@ -179,20 +181,20 @@ def trace_source(entry: Mapping[str, Any], place: str) -> TraceSource:
 def measurement(
     entry: Mapping[str, Any], place: str, drives: tuple[str, ...], traces: Mapping[str, TraceSource]
 ) -> MeasurementChoice:
-    """An entry of `measurements`; raises UserError for a drive or a trace that the study does not have."""
+    """Return an entry of `measurements`; raises UserError for an unknown drive or trace."""
     for drive in entry.get("drives", ()):
         if drive not in drives:
-            raise UserError(f"{place}.drives' names '{drive}', which is none of the study's drives; add it there")
+            raise UserError(
+                f"{place}.drives' names '{drive}', which is not among the study's drives; add it to 'drives'"
+            )
     if "trace" in entry and "traces" in entry:
-        raise UserError(
-            f"{place}.trace' and 'traces' are both there; name one trace with the one, a set with the other"
-        )
+        raise UserError(f"{place}.trace' and 'traces' are both given; use 'trace' for one trace or 'traces' for a set")
     key = "trace" if "trace" in entry else "traces"
     chosen = (entry["trace"],) if "trace" in entry else tuple(entry.get("traces", ()))
     for trace in chosen:
         if trace not in traces:
             known = ", ".join(sorted(traces)) or "none"
-            raise UserError(f"{place}.{key}' names '{trace}', which is no key of 'traces'; there are: {known}")
+            raise UserError(f"{place}.{key}' names '{trace}', which is not a key of 'traces'; known are: {known}")
     return MeasurementChoice(
         protocol=entry["protocol"],
         name=entry.get("name", entry["protocol"]),

@@ -1,4 +1,4 @@
-"""YAML as configuration: what `strict_yaml` does not take is refused with its line."""
+"""Read YAML configuration; errors name file and line."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from drivelab.errors import UserError
 from drivelab.files import read_text
 
 Keys = tuple[str | int, ...]
-"""Keys of mappings and numbers of entries, from 0, that lead to a value within a file."""
+"""Path to a value within a file: keys of mappings and indices of entries, from 0."""
 
 
 def load_yaml(path: Path, wanted: str = "a YAML file") -> dict[str, Any]:
-    """The mapping in a YAML file; raises UserError with file and line when there is none to be had.
+    """Return the mapping in a YAML file; raises UserError with file and line for any fault.
 
-    `wanted` says what the file is to be, for errors.
+    `wanted` describes the expected file in errors.
     """
     text = read_text(path, wanted)
     try:
@@ -26,17 +26,19 @@ def load_yaml(path: Path, wanted: str = "a YAML file") -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         lines = text[: mark.index + 1].splitlines() if mark else [""]
-        problem = "has a tab where YAML wants spaces" if lines[-1].strip(" ") == "\t" else error.problem
+        problem = "has a tab where YAML needs spaces" if lines[-1].strip(" ") == "\t" else error.problem
         raise UserError(f"{path} line {mark.line + 1 if mark else '?'}: {problem}; correct the YAML") from None
     except yaml.reader.ReaderError as error:
-        raise UserError(f"{path}: holds characters that no text has ({error.reason}); name {wanted}") from None
+        raise UserError(
+            f"{path}: contains characters that text cannot contain ({error.reason}); name {wanted}"
+        ) from None
     if not isinstance(value, dict):
-        raise UserError(f"{path}: holds no mapping of keys to values; see docs/configuration.md")
+        raise UserError(f"{path}: is not a mapping of keys to values; see docs/configuration.md")
     return value
 
 
 def key_text(keys: Keys) -> str:
-    """Keys as errors name them, for example `measure[0].loop.until`."""
+    """Return keys as errors show them, for example `measure[0].loop.until`."""
     text = ""
     for key in keys:
         text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
@@ -44,21 +46,21 @@ def key_text(keys: Keys) -> str:
 
 
 def line_of(path: Path, keys: Keys) -> int:
-    """Line, from 1, of what `keys` lead to in a file that is sound YAML; of the last key that is there, if not of all.
+    """Return the line, from 1, of the value at `keys` in a valid YAML file, or of the last key present.
 
-    The file is read again: only errors need lines, so nothing else pays for them.
+    The file is read again, because only errors need lines.
     """
     node = strict_yaml.compose(read_text(path, "a YAML file"))
     line = node.start_mark.line if node is not None else 0
     for key in keys:
         if isinstance(node, yaml.MappingNode):
-            found = [(name, value) for name, value in node.value if str(name.value) == str(key)]
+            matches = [(name, value) for name, value in node.value if str(name.value) == str(key)]
         elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
-            found = [(node.value[key], node.value[key])]
+            matches = [(node.value[key], node.value[key])]
         else:
             break
-        if not found:
+        if not matches:
             break
-        name, node = found[0]
+        name, node = matches[0]
         line = name.start_mark.line
     return line + 1

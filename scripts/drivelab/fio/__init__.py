@@ -1,1 +1,1 @@
-"""fio: its job text, its run, its result."""
+"""Write fio's jobs, run fio and read its results."""

@@ -1,7 +1,7 @@
-"""Numbers of one fio document that say the same thing twice: whether they agree.
+"""Check that redundant numbers of one fio document agree.
 
-fio derives rates from counts and run time (stat.c, show_ddir_status), and adds every latency both to the mean and to a
-bin, so nothing that it wrote can contradict itself by more than rounding and the width of the bins.
+fio derives rates from counts and run time (stat.c, show_ddir_status). It adds every latency both to the mean and to a
+bin. Genuine output therefore differs by at most rounding and the width of a bin.
 """
 
 from __future__ import annotations
@@ -13,119 +13,120 @@ from drivelab.fio.document import MIB, Direction, FioResult
 from drivelab.plan.cell import Cell
 
 _BIN_SHARE = 1 / 64
-"""Twice what a latency lies from the middle of its bin at the most: bins are 1/64 of an octave wide (stat.h)."""
+"""Twice the largest distance of a latency from the middle of its bin: bins are 1/64 of an octave wide (stat.h)."""
 _LARGEST_BIN_NS = float(1 << 34)
-"""The last of fio's bins ends here, 17 s; it holds all longer latencies as well, whose middle says nothing."""
+"""End of fio's last bin, 17 s. It also holds all longer latencies, so its middle says nothing about them."""
 _PRINTING_S = 0.1
-"""What fio prints of a run that goes on was counted within so long: its threads are not stopped for it. On a busy host
-with 200,000 I/Os a second 2,200 of them were seen to be in one number and not in the other."""
+"""fio counts the numbers of a running job within this time, because its threads continue. On a busy host with 200,000
+I/Os a second, 2,200 I/Os were in one number and not in the other."""
 _ROUNDING = 1e-3
 """fio prints rates to six decimals or whole bytes, times to whole nanoseconds and milliseconds."""
 
 
 def contradiction(result: FioResult, cell: Cell) -> str | None:
-    """Two numbers of a whole run that cannot both be true, in words; None where all agree, or where one is no number
-    or below zero: that is another fault.
+    """Return the first contradiction in a whole run, in words, or None.
+
+    Also None if a value is not a number or below zero: that is another fault.
     """
-    found = (words for name, one in _directions(result) for words in _of_run(name, one, cell))
-    return next(found, None) if all_numbers(result) else None
+    contradictions = (text for name, direction in _directions(result) for text in _in_run(name, direction, cell))
+    return next(contradictions, None) if all_numbers(result) else None
 
 
 def contradiction_of_slice(part: FioResult, before: FioResult | None, cell: Cell) -> str | None:
-    """As `contradiction`, of a slice between two status documents; `before` is the slice before it."""
-    of_before = dict(_directions(before)) if before is not None else {}
-    if not all(all_numbers(one) for one in (part, before) if one is not None):
+    """Return the first contradiction in a slice between two status documents; `before` is the slice before it."""
+    earlier = dict(_directions(before)) if before is not None else {}
+    if not all(all_numbers(result) for result in (part, before) if result is not None):
         return None
-    for name, one in _directions(part):
-        iops = max(one.iops, of_before[name].iops if name in of_before else 0.0)
-        found = next(_of_slice(name, one, cell, _PRINTING_S * iops + cell.total_threads), None)
-        if found is not None:
-            return found
+    for name, direction in _directions(part):
+        iops = max(direction.iops, earlier[name].iops if name in earlier else 0.0)
+        text = next(_in_slice(name, direction, cell, _PRINTING_S * iops + cell.total_threads), None)
+        if text is not None:
+            return text
     return None
 
 
 def least_below_zero(result: FioResult) -> str | None:
-    """That the smallest latency of a direction is below zero, in words; None if it is not."""
-    below = ((name, one.min_latency_us) for name, one in _directions(result) if one.min_latency_us < 0)
+    """Return a direction's smallest latency below zero, in words, or None."""
+    below = ((name, part.min_latency_us) for name, part in _directions(result) if part.min_latency_us < 0)
     return next((f"smallest latency of the {name} {least_us:.6g} us" for name, least_us in below), None)
 
 
-def _of_run(name: str, one: Direction, cell: Cell) -> Iterator[str]:
-    if one.runtime_s > 0:
-        yield from _rates(name, one)
-    elif one.ios:
-        yield f"{one.ios} {name} took no time"
-    yield from _sizes(name, one, one.ios, cell, cell.total_threads)
-    if not one.latencies:
+def _in_run(name: str, part: Direction, cell: Cell) -> Iterator[str]:
+    if part.runtime_s > 0:
+        yield from _rates(name, part)
+    elif part.ios:
+        yield f"{part.ios} {name} took no time"
+    yield from _sizes(name, part, part.ios, cell, cell.total_threads)
+    if not part.latencies:
         return
-    if one.latencies > one.ios:
-        yield f"{one.latencies} {name} have a latency, of {one.ios}"
-    mean_us, least_us, most_us = one.mean_latency_us, one.min_latency_us, one.max_latency_us
+    if part.latencies > part.ios:
+        yield f"{part.latencies} {name} have a latency, but there are {part.ios}"
+    mean_us, least_us, most_us = part.mean_latency_us, part.min_latency_us, part.max_latency_us
     slack_us = _ROUNDING * mean_us
     if math.isfinite(least_us) and mean_us < least_us - slack_us:
         yield f"mean latency of the {name} {mean_us:.6g} us, smallest {least_us:.6g} us"
     if mean_us > most_us + slack_us:
         yield f"mean latency of the {name} {mean_us:.6g} us, largest {most_us:.6g} us"
-    if not one.bins:  # another's output may be JSON without them
+    if not part.bins:  # a foreign program's JSON may lack them
         return
-    yield from _mean_against_bins(name, one, 0)
-    lowest_us, highest_us = min(one.bins) / 1000, max(one.bins) / 1000
+    yield from _mean_against_bins(name, part, 0)
+    lowest_us, highest_us = min(part.bins) / 1000, max(part.bins) / 1000
     if math.isfinite(least_us) and least_us > lowest_us * (1 + _BIN_SHARE) + 0.001:
         yield f"smallest latency of the {name} {least_us:.6g} us, lowest bin {lowest_us:.6g} us"
-    if not _beyond_bins(one) and not _close(most_us, highest_us, _BIN_SHARE, 0.001):
+    if not _beyond_bins(part) and not _close(most_us, highest_us, _BIN_SHARE, 0.001):
         yield f"largest latency of the {name} {most_us:.6g} us, highest bin {highest_us:.6g} us"
 
 
-def _of_slice(name: str, one: Direction, cell: Cell, uncounted: float) -> Iterator[str]:
-    yield from _sizes(name, one, one.latencies, cell, uncounted)
-    if -one.uncounted > uncounted:
-        yield f"a status counts {-one.uncounted} {name} less than have a latency"
-    if one.latencies and one.bins:
-        yield from _mean_against_bins(name, one, uncounted)
+def _in_slice(name: str, part: Direction, cell: Cell, uncounted: float) -> Iterator[str]:
+    yield from _sizes(name, part, part.latencies, cell, uncounted)
+    if -part.uncounted > uncounted:
+        yield f"a status counts {-part.uncounted} fewer {name} than have a latency"
+    if part.latencies and part.bins:
+        yield from _mean_against_bins(name, part, uncounted)
 
 
-def _rates(name: str, one: Direction) -> Iterator[str]:
-    iops, mib_s = one.ios / one.runtime_s, one.bytes / MIB / one.runtime_s
-    if not _close(one.iops, iops, _ROUNDING, 1e-3):
-        yield f"IOPS of the {name} {one.iops:.6g}, {one.ios} in {one.runtime_s:g} s are {iops:.6g}"
-    if not _close(one.bandwidth_mib_s, mib_s, _ROUNDING, 1e-3):
-        told = f"bandwidth of the {name} {one.bandwidth_mib_s:.6g} MiB/s"
-        yield f"{told}, {one.bytes} bytes in {one.runtime_s:g} s are {mib_s:.6g} MiB/s"
+def _rates(name: str, part: Direction) -> Iterator[str]:
+    iops, mib_s = part.ios / part.runtime_s, part.bytes / MIB / part.runtime_s
+    if not _close(part.iops, iops, _ROUNDING, 1e-3):
+        yield f"IOPS of the {name} {part.iops:.6g}, but {part.ios} in {part.runtime_s:g} s are {iops:.6g}"
+    if not _close(part.bandwidth_mib_s, mib_s, _ROUNDING, 1e-3):
+        reported = f"bandwidth of the {name} {part.bandwidth_mib_s:.6g} MiB/s"
+        yield f"{reported}, but {part.bytes} bytes in {part.runtime_s:g} s are {mib_s:.6g} MiB/s"
 
 
-def _sizes(name: str, one: Direction, ios: int, cell: Cell, uncounted: float) -> Iterator[str]:
-    """`uncounted` I/Os may be in one number only; of a whole run the last of each thread may be shorter."""
+def _sizes(name: str, part: Direction, ios: int, cell: Cell, uncounted: float) -> Iterator[str]:
+    """Compare bytes with I/Os; `uncounted` I/Os may be in one number only, and a thread's last I/O may be short."""
     smallest, largest = _block_sizes(cell)
     spare = uncounted * largest
-    if not smallest * ios - spare <= one.bytes <= largest * ios + spare:
+    if not smallest * ios - spare <= part.bytes <= largest * ios + spare:
         sizes = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
-        yield f"{ios} {name} of {sizes} bytes, {one.bytes} bytes"
+        yield f"{ios} {name} of {sizes} bytes, but {part.bytes} bytes"
 
 
 def _block_sizes(cell: Cell) -> tuple[int, int]:
-    several = cell.streams or cell.block_sizes
-    sizes = [int(one["block_size_bytes"]) for one in several or ()] or [cell.block_size_bytes]
+    parts = cell.streams or cell.block_sizes
+    sizes = [int(part["block_size_bytes"]) for part in parts or ()] or [cell.block_size_bytes]
     if cell.beside is not None:
         sizes.append(int(cell.beside["block_size_bytes"]))
     return min(sizes), max(*sizes, cell.largest_block_bytes)
 
 
-def _mean_against_bins(name: str, one: Direction, uncounted: float) -> Iterator[str]:
-    """`uncounted` I/Os may be in the mean and not in the bins, or the other way round."""
-    bins_us = math.fsum(latency_ns * count for latency_ns, count in one.bins.items()) / 1000
-    bins_us /= sum(one.bins.values())
-    spare_us = uncounted * max(one.max_latency_us, max(one.bins) / 1000) / one.latencies
+def _mean_against_bins(name: str, part: Direction, uncounted: float) -> Iterator[str]:
+    """Compare the mean with the bins; `uncounted` I/Os may be in only one of them."""
+    bins_us = math.fsum(latency_ns * count for latency_ns, count in part.bins.items()) / 1000
+    bins_us /= sum(part.bins.values())
+    spare_us = uncounted * max(part.max_latency_us, max(part.bins) / 1000) / part.latencies
     low, high = bins_us * (1 - _BIN_SHARE) - spare_us - 0.001, bins_us * (1 + _BIN_SHARE) + spare_us + 0.001
-    if one.mean_latency_us < low or (one.mean_latency_us > high and not _beyond_bins(one)):
-        yield f"mean latency of the {name} {one.mean_latency_us:.6g} us, by the latency bins {bins_us:.6g} us"
+    if part.mean_latency_us < low or (part.mean_latency_us > high and not _beyond_bins(part)):
+        yield f"mean latency of the {name} {part.mean_latency_us:.6g} us, but {bins_us:.6g} us by the latency bins"
 
 
-def _beyond_bins(one: Direction) -> bool:
-    return one.max_latency_us * 1000 >= _LARGEST_BIN_NS
+def _beyond_bins(part: Direction) -> bool:
+    return part.max_latency_us * 1000 >= _LARGEST_BIN_NS
 
 
-def _close(told: float, derived: float, share: float, absolute: float) -> bool:
-    return math.isclose(told, derived, rel_tol=share, abs_tol=absolute)
+def _close(reported: float, derived: float, share: float, absolute: float) -> bool:
+    return math.isclose(reported, derived, rel_tol=share, abs_tol=absolute)
 
 
 def _directions(result: FioResult) -> tuple[tuple[str, Direction], ...]:
@@ -133,10 +134,11 @@ def _directions(result: FioResult) -> tuple[tuple[str, Direction], ...]:
 
 
 def all_numbers(result: FioResult) -> bool:
-    for _, one in _directions(result):
-        numbers = [one.ios, one.bytes, one.runtime_s, one.iops, one.bandwidth_mib_s, *one.bins]
-        numbers += [one.mean_latency_us, one.max_latency_us] if one.latencies else []
-        numbers += [one.min_latency_us] if not math.isnan(one.min_latency_us) else []
+    """Return whether every number of a result is finite and not negative."""
+    for _, part in _directions(result):
+        numbers = [part.ios, part.bytes, part.runtime_s, part.iops, part.bandwidth_mib_s, *part.bins]
+        numbers += [part.mean_latency_us, part.max_latency_us] if part.latencies else []
+        numbers += [part.min_latency_us] if not math.isnan(part.min_latency_us) else []
         if not all(math.isfinite(number) and number >= 0 for number in numbers):
             return False
     return True

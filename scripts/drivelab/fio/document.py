@@ -1,4 +1,4 @@
-"""fio's json+ documents, and what one of them says."""
+"""Parse fio's json+ documents."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _SPACE = re.compile(r"\s*")
 
 
 class CellFailed(Exception):  # noqa: N818 (an event, as StopIteration is)
-    """A cell's evidence does not hold; the message is the reason, without the cell's name."""
+    """A cell's evidence is invalid; the message is the reason, without the cell's name."""
 
 
 class NotANumber(CellFailed):
-    """Text or nothing stands where fio writes a number."""
+    """A value is not a number where fio writes a number."""
 
 
 @dataclass(frozen=True)
 class Direction:
-    """Reads or writes of a run. Latency (submission to completion) is nan where there was no I/O."""
+    """Reads or writes of a run. Latency (submission to completion) is nan without I/O."""
 
     ios: int
     bytes: int
@@ -36,13 +36,13 @@ class Direction:
     mean_latency_us: float
     max_latency_us: float
     bins: Mapping[int, int]
-    """I/Os by latency in ns; a key is the middle of a bin, bins are 1/64 of an octave wide (fio's stat.h)."""
+    """I/Os by latency in ns. A key is the middle of a bin; bins are 1/64 of an octave wide (fio's stat.h)."""
     latencies: int
-    """I/Os in `bins` and in the mean; in a status printed midway a few less than `ios`."""
+    """I/Os in `bins` and in the mean; in a status of a running job a few fewer than `ios`."""
     min_latency_us: float = math.nan
-    """nan of a slice, too: only of a whole run is it known; below zero where one of its status documents has that."""
+    """Also nan for a slice, because only a whole run has it; negative if one of the status documents has that."""
     uncounted: float = 0
-    """Of a slice: I/Os that its status documents have beyond `latencies`, of the two the number farther from zero."""
+    """For a slice: `ios - latencies` of its two status documents, whichever is farther from zero."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class FioResult:
     started: datetime
     fio_version: str
     thread_time_s: float
-    """Run time of all threads added up; what the CPU percentages refer to."""
+    """Sum of the run times of all threads; the base of the CPU percentages."""
     user_cpu_pct: float
     system_cpu_pct: float
     options: Mapping[str, str] = field(default_factory=dict)
-    """The options of the job that fio says it ran."""
+    """Job options that fio reports."""
 
     @property
     def ios(self) -> int:
@@ -74,7 +74,7 @@ class FioResult:
 
     @property
     def iops(self) -> float:
-        """Reads and writes per second (PTS: the IOPS of a mix are the sum of both)."""
+        """Return reads and writes per second (PTS: the IOPS of a mix are the sum of both)."""
         return self.read.iops + self.write.iops
 
     @property
@@ -83,9 +83,9 @@ class FioResult:
 
     @property
     def mean_latency_us(self) -> float:
-        """Mean over all I/Os: each direction counts by its I/Os. nan without any I/O."""
+        """Return the mean over all I/Os of both directions; nan without I/O."""
         parts = (self.read, self.write)
-        return weighted_mean(*((one.latencies, one.mean_latency_us) for one in parts))
+        return weighted_mean(*((part.latencies, part.mean_latency_us) for part in parts))
 
     @property
     def max_latency_us(self) -> float:
@@ -94,40 +94,40 @@ class FioResult:
 
     @property
     def bins(self) -> Counter[int]:
-        """I/Os of both directions by latency in ns."""
+        """Return the I/Os of both directions by latency in ns."""
         return Counter(self.read.bins) + Counter(self.write.bins)
 
     def percentiles_us(self, *percents: float) -> tuple[float, ...]:
-        """Latency that so many percent of all I/Os did not exceed: the first bin that gets there, as in fio.
+        """Return latency percentiles of all I/Os: the first bin that reaches each, as in fio.
 
-        The middle of the last bin may lie above the largest latency; the largest latency is the answer then.
+        If the middle of the last bin exceeds the largest latency, the largest latency is returned.
         """
         bins = self.bins
         total = bins.total()
         if not total:
             return (math.nan,) * len(percents)
-        found: dict[float, float] = {}
+        by_percent: dict[float, float] = {}
         waiting = sorted(percents, reverse=True)
         so_far = 0
         for latency_ns in sorted(bins):
             so_far += bins[latency_ns]
             while waiting and so_far >= _needed(waiting[-1], total):
-                found[waiting.pop()] = min(latency_ns / 1000, self.max_latency_us)
-        return tuple(found[percent] for percent in percents)
+                by_percent[waiting.pop()] = min(latency_ns / 1000, self.max_latency_us)
+        return tuple(by_percent[percent] for percent in percents)
 
 
 def _needed(percent: float, total: int) -> float:
-    return percent / 100 * total * (1 - 1e-12)  # 99.9 % of 1000 is 999, not the next number above that
+    return percent / 100 * total * (1 - 1e-12)  # 99.9 % of 1000 is 999; rounding errors must not make it 1000
 
 
 def weighted_mean(*parts: tuple[int, float]) -> float:
-    """Mean of (count, mean) pairs; nan when the counts add up to nothing."""
+    """Return the mean of (count, mean) pairs; nan if the counts add up to 0."""
     total = sum(count for count, _ in parts)
     return math.fsum(count * mean for count, mean in parts if count) / total if total else math.nan
 
 
 def output_text(directory: Path) -> str:
-    """Return what fio wrote to its output file in a folder; empty if the file cannot be read."""
+    """Return the text of fio's output file in a folder; empty if it cannot be read."""
     try:
         return (directory / "fio.json").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -135,7 +135,7 @@ def output_text(directory: Path) -> str:
 
 
 def documents(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON documents of fio's output, one after another; raises CellFailed for anything in between."""
+    """Yield the JSON documents of fio's output; raises CellFailed for anything between them."""
     decoder = json.JSONDecoder()
     position = _end_of_space(text, 0)
     if position == len(text):
@@ -158,14 +158,14 @@ def _end_of_space(text: str, position: int) -> int:
 
 
 def from_document(document: Mapping[str, Any]) -> FioResult:
-    """The result in one document of json+; raises CellFailed when fields are missing or fio reports an error.
+    """Return the result in one json+ document; raises CellFailed for missing fields or an error from fio.
 
-    fio puts the time of printing into `timestamp_ms`; the start is as much earlier as the job has run.
+    fio's `timestamp_ms` is the time of printing; the start is earlier by the job's run time.
     """
     try:
         jobs = document["jobs"]
         if len(jobs) != 1:
-            raise CellFailed(f"fio reports {len(jobs)} jobs, not one group")
+            raise CellFailed(f"fio reports {len(jobs)} jobs instead of one group")
         job = jobs[0]
         if job["error"]:
             raise CellFailed(f"fio reports error {job['error']}")
@@ -188,10 +188,10 @@ def from_document(document: Mapping[str, Any]) -> FioResult:
 
 
 def _number(part: Mapping[str, Any], name: str) -> Any:
-    """A number of fio's, NaN and infinity among them; raises NotANumber for anything else."""
+    """Return a number of fio's, possibly NaN or infinity; raises NotANumber for anything else."""
     value = part[name]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise NotANumber(f"fio's JSON has {json.dumps(value)} as {name}, which is no number")
+        raise NotANumber(f"fio's JSON has {json.dumps(value)} as {name}, which is not a number")
     return value
 
 
@@ -202,7 +202,7 @@ def _direction(part: Mapping[str, Any]) -> Direction:
     count = int(latency["N"])
     bins = {int(key): int(value) for key, value in latency.get("bins", {}).items() if value}
     if count and not bins:
-        raise CellFailed("fio's JSON has no latency bins; it must be asked for json+ and lat_percentiles")
+        raise CellFailed("fio's JSON has no latency bins; fio must run with json+ output and lat_percentiles")
     return Direction(
         ios=_number(part, "total_ios"),
         bytes=_number(part, "io_bytes"),

@@ -1,8 +1,8 @@
-"""The end of a run before its time: drivelab looks at fio's status documents as they come, and interrupts fio.
+"""End a fio run early: read fio's status documents as they appear, and interrupt fio when a rule says so.
 
-fio 3.33 answers SIGINT as it answers SIGTERM: it issues nothing more, waits for what is in flight, prints a line and a
-last document in which every I/O has its latency, and ends with status 128 (backend.c, sig_int). That anybody can bring
-about; only with the reason that is noted before the signal is sent is it the end that was wanted.
+fio 3.33 treats SIGINT like SIGTERM: it issues no more I/Os, waits for those in flight, and prints a line and a last
+document in which every I/O has its latency. It ends with status 128 (backend.c, sig_int). Other processes can send that
+signal too. Therefore drivelab records its reason before it sends the signal; without the record the end is foreign.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 from drivelab.fio.document import CellFailed
 
 StopRule = Callable[[Mapping[str, Any]], str | None]
-"""Asked of each status document, in their order: the reason to end the run here, or None."""
+"""Called with each status document in order; returns the reason to end the run, or None."""
 INTERRUPTED = 128
-"""Exit status of a fio that was interrupted."""
+"""Exit status of an interrupted fio."""
 _REASON = "ended_by"
 _FAREWELL = "\nfio: terminating on signal 2\n"
 _END = b"\n}\n"
@@ -25,12 +25,12 @@ _END = b"\n}\n"
 
 
 def note_reason(directory: Path, reason: str) -> None:
-    """Put on record, with the evidence in `directory`, why its run is ended now."""
+    """Record in `directory`, beside the evidence, why drivelab ends the run."""
     (directory / _REASON).write_text(f"{reason}\n", encoding="utf-8")
 
 
 def ended_early(directory: Path) -> str | None:
-    """Why drivelab ended the run whose evidence is in `directory`; None of one that ended by itself or was killed."""
+    """Return why drivelab ended the run in `directory`; None if it ended by itself or was killed."""
     try:
         status = int((directory / "exit_code").read_text())
         reason = (directory / _REASON).read_text(encoding="utf-8").strip()
@@ -40,12 +40,12 @@ def ended_early(directory: Path) -> str | None:
 
 
 def without_farewell(text: str) -> str:
-    """fio's output without what it says on SIGINT, which goes in between the documents."""
+    """Return fio's output without the line about SIGINT, which fio prints between documents."""
     return text.replace(_FAREWELL, "", 1)
 
 
 class StatusDocuments:
-    """The status documents of a fio that is running, each once; what was read before is not read again."""
+    """Reader of a running fio's status documents; it reads every byte once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -54,16 +54,16 @@ class StatusDocuments:
         self._searched = 0
 
     def new(self) -> Iterator[dict[str, Any]]:
-        """Those that were printed whole since the last call; none while there is no file.
+        """Yield the documents completed since the last call; none while the file does not exist.
 
-        Raises CellFailed for what is no JSON.
+        Raises CellFailed for invalid JSON.
         """
         self._read()
         while (end := self._rest.find(_END, max(self._searched - len(_END), 0))) >= 0:
             text = bytes(self._rest[: end + len(_END)])
             del self._rest[: end + len(_END)]
             self._searched = 0
-            begin = text.find(b"{")  # before it may stand what fio has to say
+            begin = text.find(b"{")  # messages of fio may precede it
             try:
                 yield json.loads(text[begin:])
             except ValueError:
@@ -82,14 +82,14 @@ class StatusDocuments:
 
 
 class EarlyEnd:
-    """Asks a stop rule about what fio has printed so far."""
+    """Apply a stop rule to fio's status documents."""
 
     def __init__(self, directory: Path, rule: StopRule) -> None:
         self._directory, self._rule = directory, rule
         self._documents = StatusDocuments(directory / "fio.json")
 
     def due(self) -> bool:
-        """Whether the run is to be ended now; the reason is on record then."""
+        """Return whether to end the run now; if so, the reason is recorded."""
         for document in self._documents.new():
             reason = self._rule(document)
             if reason is not None:

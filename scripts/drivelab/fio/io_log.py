@@ -1,8 +1,8 @@
-"""fio's logs of every single I/O (`write_lat_log` and its kin without `log_avg_msec`) as Parquet, block by block.
+"""Convert fio's logs of every I/O (such as `write_lat_log` without `log_avg_msec`) to Parquet, block by block.
 
 A line is `time, value, direction, block size[, offset], priority[, issue time]` (fio manual, "Log File Formats", and
-`flush_samples` in fio's iolog.c): offset with `log_offset`, issue time with `log_issue_time`, which fio grants only
-together with `log_offset`. fio 2 wrote no priority.
+`flush_samples` in fio's iolog.c). The offset needs `log_offset`. The issue time needs `log_issue_time` and
+`log_offset`. fio 2 wrote no priority.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ VALUES = {
     "bw": "bandwidth_kib_s",
     "iops": "iops",
 }
-"""Column of the value, by what fio calls the log in its file's name."""
+"""Column of the value, by the log's kind in fio's file names."""
 DIRECTIONS = ("read", "write", "trim")
-"""By fio's number."""
+"""Directions, indexed by fio's number."""
 METADATA_KEY = b"drivelab"
 _HEAD = ("time_ms", "value", "direction", "block_size_bytes")
 _LAYOUTS = {
@@ -53,20 +53,20 @@ _PRIORITY = re.compile(r"\s*(0x[0-9a-fA-F]{1,4}|\d{1,5})\s*", re.ASCII)
 
 @dataclass(frozen=True)
 class IoLog:
-    """What a log was turned into."""
+    """Facts about a converted log."""
 
     rows: int
     columns: tuple[str, ...]
     malformed: int
     first_malformed: tuple[tuple[int, str], ...]
-    """Number and reason of the first ten lines that were left out."""
+    """Line number and reason of the first ten skipped lines."""
 
 
 def log_kind(path: Path) -> str:
-    """What a log holds, a key of VALUES, by fio's rule for names: `NAME_lat.3.log`. Raises UserError for another."""
+    """Return a log's kind, a key of VALUES, from a name such as `NAME_lat.3.log`; raises UserError for other names."""
     match = _NAME.fullmatch(path.name)
     if match is None:
-        raise UserError(f"{path}: its name does not say what it logs; name it as fio does, such as job_lat.1.log")
+        raise UserError(f"{path}: its name does not show the kind of log; name it as fio does, such as job_lat.1.log")
     return match[1]
 
 
@@ -75,11 +75,13 @@ def convert(
 ) -> IoLog:
     """Write the log as Parquet, one row per line; the file appears whole or not at all.
 
-    Columns: time_ms, the value under its name of VALUES, direction, block_size_bytes, and as far as the log has them
-    offset_bytes, priority (class in the upper three of its 16 bits, as the kernel's ioprio; 0 or 1 without `log_prio`)
-    and issue_ns. `kind` is a key of VALUES, by the file's name when None; `fio_2_offset` says that the last of five
-    columns is the offset. Raises UserError for more than `max_malformed` malformed lines (None: any number), named by
-    number, and for a log of no known layout.
+    Columns: time_ms, the value under its name in VALUES, direction, block_size_bytes, and, if the log has them,
+    offset_bytes, priority (class in the upper three of its 16 bits, as in the kernel's ioprio; 0 or 1 without
+    `log_prio`) and issue_ns.
+
+    `kind` is a key of VALUES; None takes it from the file's name. `fio_2_offset` says that the last of five columns is
+    the offset. Raises UserError for an unknown layout, and for more than `max_malformed` malformed lines (None: any
+    number), with their numbers.
     """
     value = VALUES[kind or log_kind(path)]
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +92,7 @@ def convert(
             columns = _layout(path, source.head, fio_2_offset)
             rows = _write(_batches(source, columns, value, tally), temporary, {"source": path.name, "value": value})
         if not rows:
-            raise UserError(f"{path}: has no line of an I/O; check that it is a log of fio")
+            raise UserError(f"{path}: contains no I/O; check that it is a log of fio")
         temporary.replace(output)
     finally:
         temporary.unlink(missing_ok=True)
@@ -99,15 +101,15 @@ def convert(
 
 
 def _layout(path: Path, head: bytes, fio_2_offset: bool) -> tuple[str, ...]:
-    """Columns of the log, by their number in its first line."""
+    """Return the log's columns, chosen by the number of fields in its first line."""
     first = next((line for line in head.splitlines() if line.strip()), b"")
     count = first.count(b",") + 1
     if fio_2_offset and count != len(_FIO_2_WITH_OFFSET):
-        raise UserError(f"{path}: has {count} columns, those of fio 2 with an offset have 5; leave out --fio-2-offset")
+        raise UserError(f"{path}: has {count} columns, but logs of fio 2 with an offset have 5; remove --fio-2-offset")
     if count not in _LAYOUTS:
         shown = first[:60].decode(errors="replace")
         raise UserError(
-            f"{path}: begins with '{shown}', which is no line of a log of fio; name a log with lines such as "
+            f"{path}: begins with '{shown}', which is not a line of a fio log; name a log with lines such as "
             "'0, 81920, 0, 4096, 0'"
         )
     return _FIO_2_WITH_OFFSET if fio_2_offset else _LAYOUTS[count]
@@ -120,16 +122,23 @@ def _batches(source: Source, columns: tuple[str, ...], value: str, tally: Tally)
 
 
 def _write(batches: Iterator[pa.RecordBatch], path: Path, facts: dict[str, Any]) -> int:
-    """Rows that were written. Encodings are chosen by what a column is like: half the size of the defaults, faster."""
+    """Write batches and return the number of rows; encodings per column halve the size and are faster."""
     rows, writer = 0, None
     try:
         for batch in batches:
             if writer is None:
                 few = [name for name in batch.schema.names if name in ("direction", "block_size_bytes", "priority")]
                 schema = batch.schema.with_metadata({METADATA_KEY: json.dumps(facts)})
-                rising = {name: "DELTA_BINARY_PACKED" for name in schema.names if name not in (*few, "offset_bytes")}
+                delta_encoded = {
+                    name: "DELTA_BINARY_PACKED" for name in schema.names if name not in (*few, "offset_bytes")
+                }
                 writer = pq.ParquetWriter(
-                    path, schema, compression="zstd", compression_level=1, use_dictionary=few, column_encoding=rising
+                    path,
+                    schema,
+                    compression="zstd",
+                    compression_level=1,
+                    use_dictionary=few,
+                    column_encoding=delta_encoded,
                 )
             writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
             rows += batch.num_rows
@@ -140,7 +149,7 @@ def _write(batches: Iterator[pa.RecordBatch], path: Path, facts: dict[str, Any])
 
 
 class _Conversion:
-    """Blocks of lines to batches; Arrow parses, and only a block that it refuses is looked at closely."""
+    """Convert blocks of lines to batches: Arrow parses, and the slow parser handles blocks that Arrow refuses."""
 
     def __init__(self, columns: tuple[str, ...], value: str) -> None:
         self._columns = columns
@@ -148,8 +157,8 @@ class _Conversion:
         self._layout = Layout({name: Kind.NAME if name == "priority" else Kind.WHOLE for name in columns})
 
     def __call__(self, block: Block) -> pa.RecordBatch:
-        """Raises MalformedError when a line is at fault."""
-        # Arrow reads 0x10 as 16, which only the priority may be: such blocks, and those at fault, go the slow way.
+        """Return the batch for a block; raises MalformedError for a malformed line."""
+        # Arrow reads 0x10 as 16, which is valid only in the priority: the slow parser takes such and malformed blocks.
         plain = None if b"x" in block.data or b"X" in block.data else self._plain(block.data)
         if plain is None:
             fields = self._layout.parse(block)
@@ -166,7 +175,7 @@ class _Conversion:
         return pa.record_batch(columns, names=self._names)
 
     def _plain(self, data: bytes) -> list[pa.Array] | None:
-        """Columns of lines of decimal numbers only; None where Arrow finds anything else."""
+        """Return the columns of lines with only decimal numbers; None if Arrow finds anything else."""
         try:
             table = csv.open_csv(
                 pa.BufferReader(data),
@@ -180,7 +189,7 @@ class _Conversion:
 
 
 def _check(name: str, values: pa.Array) -> None:
-    """Raise MalformedError where a number is not one that the column can have."""
+    """Raise MalformedError for a number outside the column's range."""
     ends = pc.min_max(values).as_py()
     if ends["min"] < 0:
         raise MalformedError(f"{name} is negative")
@@ -192,12 +201,12 @@ def _check(name: str, values: pa.Array) -> None:
 
 
 def _priority(texts: pa.DictionaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Numbers of decimal or, with `log_prio`, hexadecimal priorities."""
+    """Return priorities as numbers; they are decimal or, with `log_prio`, hexadecimal."""
     numbers = []
     for place, text in enumerate(texts.dictionary.to_pylist()):
         if not _PRIORITY.fullmatch(text):
             row = int(np.argmax(texts.indices.to_numpy() == place))
-            raise MalformedError(f"priority '{text[:40]}' is no number of 16 bits", row)
+            raise MalformedError(f"priority '{text[:40]}' is not a 16-bit number", row)
         numbers.append(int(text, 0) if text.lower().startswith("0x") else int(text))
     chosen: np.ndarray[tuple[int], np.dtype[np.int64]] = np.array(numbers, np.int64)[texts.indices.to_numpy()]
     return chosen

@@ -1,4 +1,4 @@
-"""fio's job text for a cell."""
+"""Write fio's job text for a cell."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from drivelab.plan.cell import Cell
 PERCENTILES = "50:90:99:99.9:99.99:99.999"
 COMPRESS_CHUNK_BYTES = 4096
 REFILLED_BYTES = 65536
-"""Drives that compress look at less than this at a time."""
+"""Compressing drives process less than this at a time."""
 _PATTERNS = {"random": ("randread", "randwrite", "randrw"), "sequential": ("read", "write", "rw")}
 
 
 def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_block_bytes: int, seed: int) -> str:
-    """A job file for fio ≥ 3.33; one group, so that the JSON has one job whatever the number of threads.
+    """Return a job file for fio ≥ 3.33, with one group, so that the JSON has one job for any number of threads.
 
-    norandommap: with a map, fio draws each block once a pass and each thread has a map of its own, which is no
-    random access any more in a time-based cell longer than a pass. thread: the whole of fio is one process, which ends
-    as one. bsrange: fio draws multiples of the smaller size, each as likely
-    as any other, at offsets that are multiples of it too. Two workloads are two sections; their group counts the reads
-    of the one and the writes of the other.
+    - norandommap: with a map, fio draws each block once per pass, and each thread has its own map. In a time-based cell
+      longer than a pass that is not random access.
+    - thread: fio is one process, which ends as a whole.
+    - bsrange: fio draws multiples of the smaller size with equal probability, at offsets that are multiples of it too.
+    - Two workloads are two sections. Their group counts the reads of one and the writes of the other.
 
-    Raises UserError for a cell that fio cannot be asked for (drivelab.fio.expressible) or that has no room on the
-    drive, ValueError for a composite: a job of fio has one pattern for all its reads and one for all its writes.
+    Raises UserError for a cell that fio cannot express (drivelab.fio.expressible) or that does not fit on the drive.
+    Raises ValueError for a composite: a fio job has one pattern for all reads and one for all writes.
     """
     if cell.streams is not None:
-        raise ValueError(f"{cell.label} is no job of fio's")
+        raise ValueError(f"fio cannot run {cell.label} as a job")
     parts = parts_of(cell, capacity_bytes, logical_block_bytes)
     sections = zip(("cell", "beside"), parts, strict=False)
     return "".join(
@@ -77,17 +77,17 @@ def _options(part: Part, device: str, engine: str, seed: int) -> dict[str, str |
 def _block_size(cell: Cell) -> dict[str, str | int]:
     if cell.block_sizes is not None:
         entries = zip(cell.block_sizes, percents(cell.block_sizes, "share"), strict=True)
-        return {"bssplit": ":".join(f"{one['block_size_bytes']}/{percent}" for one, percent in entries)}
+        return {"bssplit": ":".join(f"{entry['block_size_bytes']}/{percent}" for entry, percent in entries)}
     if cell.block_size_max_bytes is None:
         return {"bs": cell.block_size_bytes}
     return {"bsrange": f"{cell.block_size_bytes}-{cell.block_size_max_bytes}"}
 
 
 def _places(part: Part) -> dict[str, str | int]:
-    """Where random I/Os go.
+    """Return the options for the places of random I/Os.
 
-    A centre of 0 makes the blocks that Zipf's law prefers the same for all threads. In strided mode a thread goes on
-    to the next segment once it has transferred `zonesize` bytes, which is after each I/O.
+    With a centre of 0, Zipf's law prefers the same blocks in all threads. In strided mode a thread moves to the next
+    segment after `zonesize` bytes, which is after each I/O.
     """
     cell = part.cell
     options: dict[str, str | int] = {}
@@ -107,25 +107,25 @@ def _places(part: Part) -> dict[str, str | int]:
 
 
 def _rate(cell: Cell) -> dict[str, str | int]:
-    """Each thread's limit for reads and for writes, in bytes a second: fio's own limit of I/Os is a whole number.
+    """Return each thread's limits for reads and writes in bytes per second; fio's IOPS limit is a whole number.
 
-    I/Os become due at equal distances (rate_process=linear); a thread that is behind catches up.
+    I/Os are due at equal intervals (rate_process=linear); a late thread catches up.
     """
     if cell.rate_iops is None:
         return {}
-    each = cell.rate_iops * cell.block_size_bytes / cell.threads
-    limits = [each * share / 100 for share in (cell.read_share, 100 - cell.read_share) if share]
+    thread_rate = cell.rate_iops * cell.block_size_bytes / cell.threads
+    limits = [thread_rate * share / 100 for share in (cell.read_share, 100 - cell.read_share) if share]
     return {"rate": ",".join(f"{max(int(limit + 1e-6), 1)}" for limit in limits)}
 
 
 def _content(cell: Cell) -> dict[str, str | int]:
-    """What is written: random data, no page like another.
+    """Return the options for written content: random data, with no two equal pages.
 
-    Blocks smaller than REFILLED_BYTES are filled anew for each write. Of larger ones fio writes as many as are in
-    flight in turn and marks every 512 B of them with place and time (its scramble_buffers): random data made at the
-    rate of a fast drive, about 4 GB/s for a core, would be what is measured. A compressor with a window of 32 KiB takes
-    less than 1 % off the former and about 5 % off the latter.
-    With an entropy, buffers are filled anew: in each page of 4 KiB, or smaller block, random data first, then zeros.
+    Blocks smaller than REFILLED_BYTES are refilled for each write. For larger blocks fio cycles through as many buffers
+    as are in flight and marks every 512 B with place and time (scramble_buffers). Refilling them would measure the
+    generation of random data, about 4 GB/s per core, instead of a fast drive. A compressor with a window of 32 KiB
+    saves less than 1 % of the former and about 5 % of the latter.
+    With an entropy, buffers are refilled: each page of 4 KiB, or smaller block, has random data first, then zeros.
     """
     if cell.read_share == 100:
         return {}

@@ -1,7 +1,7 @@
-"""Checks that fio's output belongs to its job and to this run.
+"""Check that fio's output belongs to its job and to this run.
 
-fio repeats the options of its job in every JSON document. Another program in fio's place can end with status 0 and
-leave sound JSON of another job; so can a stale output file.
+fio repeats the options of its job in every JSON document. Another program called fio can end with status 0 and leave
+valid JSON of another job. A stale output file can look the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ROUNDING_S = 1.0
 
 
 def sections_of_job(directory: Path) -> list[Mapping[str, str]]:
-    """Return the options of each job of a folder's job.fio, those of `[global]` included; empty without the file."""
+    """Return the options of each job in a folder's job.fio, including `[global]`; empty without the file."""
     try:
         text = (directory / "job.fio").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -37,12 +37,12 @@ def sections_of_job(directory: Path) -> list[Mapping[str, str]]:
 
 
 def foreign_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> str | None:
-    """Return an option that fio's document and the job give different values, in words; None if there is none.
+    """Return an option whose value differs between fio's document and the job, in words, or None.
 
     For a job of several sections fio repeats the options of one section only.
     """
     differences = [
-        next((f"fio ran with {name}={value}, job.fio has {section[name]}" for name, value in result.options.items()
+        next((f"fio ran with {name}={value}, but job.fio has {section[name]}" for name, value in result.options.items()
               if _plain(section.get(name, value)) != _plain(value)), None)
         for section in sections
     ]  # fmt: skip
@@ -50,10 +50,10 @@ def foreign_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> 
 
 
 def require_own(directory: Path, began_s: float) -> None:
-    """Raise CellFailed if fio's output in a folder is of another job, or older than `began_s` (Unix time).
+    """Raise CellFailed if fio's output in a folder is from another job, or older than `began_s` (Unix time).
 
-    One fio process writes the whole file, so the first document is enough. drivelab.fio.result reports output that
-    cannot be read.
+    One fio process writes the whole file, so the first document is enough. drivelab.fio.result reports unreadable
+    output.
     """
     try:
         document = next(documents(output_text(directory)))
@@ -61,18 +61,18 @@ def require_own(directory: Path, began_s: float) -> None:
     except CellFailed:
         return
     sections = sections_of_job(directory)
-    words = foreign_option(result, sections) or _missing_option(result, sections)
-    if words is not None:
-        raise CellFailed(f"fio's JSON is of another job: {words}")
+    difference = foreign_option(result, sections) or _missing_option(result, sections)
+    if difference is not None:
+        raise CellFailed(f"fio's JSON is from another job: {difference}")
     printed_s = document["timestamp_ms"] / 1000
     if printed_s < began_s - _ROUNDING_S:
         raise CellFailed(
-            f"fio's JSON is of another run: it was printed at {_time(printed_s)}, fio was started at {_time(began_s)}"
+            f"fio's JSON is from another run: fio printed it at {_time(printed_s)}, but started at {_time(began_s)}"
         )
 
 
 def _missing_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> str | None:
-    """Return an option of a job with one section that fio's document does not repeat, in words."""
+    """Return an option of a one-section job that fio's document does not repeat, in words, or None."""
     if len(sections) != 1:
         return None
     return next((f"it does not repeat {name}={value}" for name, value in sections[0].items()

@@ -1,4 +1,4 @@
-"""Runs one fio process and keeps all its evidence; a hang ends it and its whole process group."""
+"""Run one fio process and keep all its evidence; kill its process group if it hangs."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from drivelab.process import TICK_S, Tick, Timing, run_program
 
 OLDEST = (3, 33)
 COMMAND = "command"
-"""File with fio's command line beside its job."""
+"""File with fio's command line, beside the job."""
 GRACE_S = 60.0
-"""How long fio may take beyond the runtime that it was asked for, and how long a drive may complete nothing."""
+"""Limit of fio's time beyond its runtime, and of the time in which a drive completes nothing."""
 
 
 def fio_version() -> str:
-    """Version such as `3.33`; raises UserError when fio is missing or too old."""
+    """Return fio's version, such as `3.33`; raises UserError if fio is missing or too old."""
     program = shutil.which("fio")
     if program is None:
         raise UserError("fio is not installed; run ./drivelab setup, or install the package fio")
     text = parent.run([program, "--version"]).stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", text)
     if match is None or (int(match[1]), int(match[2])) < OLDEST:
-        raise UserError(f"fio is {text or 'of unknown version'}, drivelab needs 3.33 or newer; install a newer fio")
+        raise UserError(f"fio is {text or 'of unknown version'}, but drivelab needs 3.33 or newer; install a newer fio")
     return text.removeprefix("fio-")
 
 
 def choose_engine(device: HeldDevice) -> str:
-    """`io_uring`, or `libaio` where the kernel or a container forbids io_uring; tried with one read."""
-    words = ""
+    """Return `io_uring`, or `libaio` if the kernel or a container forbids io_uring; tested with one read."""
+    message = ""
     for engine in ("io_uring", "libaio"):
         probe = tools.run("fio", "--name=probe", f"--filename={device.path}", f"--ioengine={engine}", "--rw=read",
                           "--thread", "--bs=4096", "--number_ios=1", "--direct=1", "--size=1m", "--readonly",
                           timeout_s=GRACE_S)  # fmt: skip
         if probe.status == 0:
             return engine
-        words = probe.words
+        message = probe.words
     raise UserError(
-        f"fio can read {device.device} neither with io_uring nor with libaio ({words}); mend the drive or its cable"
+        f"fio cannot read {device.device} with io_uring or libaio ({message}); check the drive and its cable"
     )
 
 
@@ -65,15 +65,21 @@ def run_fio(
     inherited: Sequence[int] = (),
     until: StopRule | None = None,
 ) -> Timing:
-    """Run fio on a job text in `directory` and leave the evidence there, as `drivelab.fio.result` reads it.
+    """Run fio on a job text in `directory` and leave the evidence there for `drivelab.fio.result`.
 
-    `name` is the kernel's name of the drive; of a file, which has none, nobody can say that it hangs. `on_tick` is
-    called about once a second. Raises CellFailed when the drive completes nothing for GRACE_S, unless the job `idles`
-    and nothing is in flight, or fio overruns `runtime_s` by as much; fio's process group is killed then, and `on_hang`
-    called if that is in vain (a process in uninterruptible sleep ends only when the drive answers). With `until`, which
-    takes slices, fio is ended in order once the rule says so of a status document, looked for four times a slice. fio
-    inherits the descriptors `inherited`, by which the job may name its device. Raises CellFailed for JSON of another
-    job or run; exit status and numbers are not judged here.
+    Args:
+        name: the kernel's name of the drive; None for a file, whose hangs cannot be detected.
+        runtime_s: the expected runtime; fio may exceed it by GRACE_S.
+        slice_s: the interval of status documents.
+        on_tick: called about once a second.
+        on_hang: called if killing fio has no effect: a process in uninterruptible sleep ends only when the drive
+            answers.
+        idles: whether the job may complete nothing while nothing is in flight.
+        inherited: descriptors that fio inherits; the job may name its device by one.
+        until: a stop rule, checked four times per slice; it ends fio in an orderly way. It needs `slice_s`.
+
+    Raises CellFailed, after killing fio's process group, if the drive completes nothing for GRACE_S or fio exceeds its
+    time. Raises CellFailed for JSON of another job or run. Exit status and numbers are not checked here.
     If this process is killed, fio is killed with it.
     """
     (directory / "job.fio").write_text(job)
@@ -85,7 +91,7 @@ def run_fio(
     watchdog = _Watchdog(name, runtime_s, idles)
 
     def tick(elapsed_s: float) -> None:
-        watchdog.look(elapsed_s)
+        watchdog.check(elapsed_s)
         on_tick(elapsed_s)
 
     began = time.time(), time.monotonic()
@@ -95,36 +101,36 @@ def run_fio(
         early = EarlyEnd(directory, until)
         look_s = min(TICK_S, (slice_s or TICK_S) / 4)
         timing = run_program(command, directory, tick, on_hang, inherited=inherited, until=early.due, look_s=look_s)
-    by_the_clock_of_the_end_s = time.time() - (time.monotonic() - began[1])
-    require_own(directory, min(began[0], by_the_clock_of_the_end_s))
+    began_by_end_clock_s = time.time() - (time.monotonic() - began[1])
+    require_own(directory, min(began[0], began_by_end_clock_s))
     return timing
 
 
 class _Watchdog:
-    """Ends a fio process that makes no progress, or none in time."""
+    """Detect a fio process that makes no progress or exceeds its time."""
 
     def __init__(self, name: str | None, runtime_s: float | None, idles: bool) -> None:
         self._name, self._runtime_s, self._idles = name, runtime_s, idles
         self._completed, self._progress_s = "", 0.0
 
-    def look(self, elapsed_s: float) -> None:
-        """Raises CellFailed when it is time to."""
+    def check(self, elapsed_s: float) -> None:
+        """Raise CellFailed if fio must end."""
         if self._name is not None:
-            self._look_for_progress(self._name, elapsed_s)
+            self._check_progress(self._name, elapsed_s)
         if self._runtime_s is not None and elapsed_s > self._runtime_s + GRACE_S:
-            raise CellFailed(f"fio ran {GRACE_S:.0f} s longer than asked; it was killed")
+            raise CellFailed(f"fio ran {GRACE_S:.0f} s longer than its runtime; drivelab killed it")
 
-    def _look_for_progress(self, name: str, elapsed_s: float) -> None:
+    def _check_progress(self, name: str, elapsed_s: float) -> None:
         outstanding = _outstanding(name)
         if (latest := _completed(name)) != self._completed or (self._idles and not outstanding):
             self._completed, self._progress_s = latest, elapsed_s
         if elapsed_s - self._progress_s > GRACE_S:
-            who = "the drive completed" if outstanding else "fio issued"
-            raise CellFailed(f"{who} nothing for {GRACE_S:.0f} s; fio was killed")
+            failure = "the drive completed" if outstanding else "fio issued"
+            raise CellFailed(f"{failure} nothing for {GRACE_S:.0f} s; drivelab killed fio")
 
 
 def _completed(name: str) -> str:
-    """The completion counters of the device's stat; any change is progress. Gone with the device."""
+    """Return the completion counters of the device's stat, or `gone`; any change is progress."""
     try:
         fields = Path(f"/sys/class/block/{name}/stat").read_text().split()
     except OSError:
@@ -133,7 +139,7 @@ def _completed(name: str) -> str:
 
 
 def _outstanding(name: str) -> bool:
-    """Whether the drive owes answers to requests (Documentation/block/stat.rst); true of a device that is gone."""
+    """Return whether requests are in flight (Documentation/block/stat.rst); True if the device is gone."""
     try:
         return any(int(count) for count in Path(f"/sys/class/block/{name}/inflight").read_text().split())
     except OSError:

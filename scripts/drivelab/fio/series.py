@@ -1,4 +1,4 @@
-"""fio's one-second logs, summed over the threads of a cell."""
+"""Read fio's one-second logs, summed over the threads of a cell."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from typing import Any
 
 _DIRECTIONS = {"0": "read", "1": "write"}
 _OTHER_DIRECTIONS = frozenset({"2", "3", "4", "5"})
-"""Trims, syncs and the like, of which nothing is told."""
+"""Trims, syncs and similar; they are not reported."""
 
-_Place = tuple[int, str]
-"""Second, or interval, and direction."""
+_Key = tuple[int, str]
+"""Second (or interval) and direction."""
 
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line of a log that says nothing."""
+    """An invalid line of a log."""
 
     second: int
-    """Where it says no time, the one after the line before it."""
+    """Second of the line; without a time, the second after the previous line."""
     log: str
-    """iops, lat or bw."""
+    """`iops`, `lat` or `bw`."""
     words: str
+    """What is wrong, for people."""
     negative: bool
-    """Whether it holds a number, one below zero."""
+    """Whether the value is a number below zero."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """What the one-second logs of a cell say."""
+    """Content of a cell's one-second logs."""
 
     rows: list[dict[str, Any]]
     """time_s (end of the second, since the cell's start), direction, iops, bandwidth_mib_s, mean_latency_us."""
@@ -41,16 +42,18 @@ class Series:
 
 
 def read_series(directory: Path, prefix: str = "series", interval_ms: int = 1000) -> Series:
-    """The logs PREFIX_iops.N.log and so on of a cell, ordered by time; a second of which any thread has a bad line has
-    no row. `interval_ms` is fio's log_avg_msec; as many as it takes to fill a second are averaged.
+    """Return a cell's logs PREFIX_iops.N.log and so on, ordered by time.
 
-    Each thread has logs of its own (fio manual, "Log File Formats": time ms, value, direction, …; bandwidth in
-    KiB/s, latency in ns). fio leaves out the last, unfinished second of the bandwidth and IOPS logs; such a second
-    has no row here. The mean latency is weighted with the threads' IOPS; it is None where one of them has none.
+    `interval_ms` is fio's log_avg_msec; the intervals of each second are averaged. A second in which any thread has a
+    bad line has no row.
+
+    Each thread has its own logs (fio manual, "Log File Formats": time in ms, value, direction, …; bandwidth in KiB/s,
+    latency in ns). fio omits the last, unfinished second from the bandwidth and IOPS logs, so it has no row. The mean
+    latency is weighted by the threads' IOPS; it is None if a thread has no latency.
     """
-    rates: dict[_Place, float] = defaultdict(float)
-    bandwidths: dict[_Place, float] = defaultdict(float)
-    weighted: dict[_Place, float] = defaultdict(float)
+    rates: dict[_Key, float] = defaultdict(float)
+    bandwidths: dict[_Key, float] = defaultdict(float)
+    weighted: dict[_Key, float] = defaultdict(float)
     bad: list[BadLine] = []
     if interval_ms < 1 or 1000 % interval_ms:
         raise ValueError(f"intervals of {interval_ms} ms do not fill a second")
@@ -58,14 +61,14 @@ def read_series(directory: Path, prefix: str = "series", interval_ms: int = 1000
     for thread in sorted({path.name.removeprefix(prefix).split(".", 1)[1] for path in logs}):
         iops = _read(directory / f"{prefix}_iops.{thread}", "iops", bad, interval_ms)
         latency = _read(directory / f"{prefix}_lat.{thread}", "lat", bad, interval_ms)
-        for place, value in iops.items():
-            rates[place] += value
-            weighted[place] += value * latency.get(place, math.nan) if value else 0.0
-        for place, value in _read(directory / f"{prefix}_bw.{thread}", "bw", bad, interval_ms).items():
-            bandwidths[place] += value
+        for key, value in iops.items():
+            rates[key] += value
+            weighted[key] += value * latency.get(key, math.nan) if value else 0.0
+        for key, value in _read(directory / f"{prefix}_bw.{thread}", "bw", bad, interval_ms).items():
+            bandwidths[key] += value
     if interval_ms != 1000:
-        rates, bandwidths, weighted = (_in_seconds(one, 1000 // interval_ms) for one in (rates, bandwidths, weighted))
-    lost = {one.second for one in bad}
+        rates, bandwidths, weighted = (_per_second(sums, 1000 // interval_ms) for sums in (rates, bandwidths, weighted))
+    lost = {line.second for line in bad}
     rows = [
         {
             "time_s": float(second),
@@ -80,29 +83,30 @@ def read_series(directory: Path, prefix: str = "series", interval_ms: int = 1000
     return Series(rows, bad)
 
 
-def _in_seconds(values: Mapping[_Place, float], count: int) -> dict[_Place, float]:
-    """Averages over the `count` intervals of each second; an interval without a value is one without I/O, and a last
-    second that is not whole is left out.
+def _per_second(values: Mapping[_Key, float], count: int) -> dict[_Key, float]:
+    """Return averages over the `count` intervals of each second, without an incomplete last second.
+
+    An interval without a value had no I/O.
     """
-    found: dict[_Place, float] = defaultdict(float)
+    averages: dict[_Key, float] = defaultdict(float)
     whole = max((number for number, _ in values), default=0) // count
     for (number, direction), value in values.items():
         if (second := -(-number // count)) <= whole:
-            found[second, direction] += value / count
-    return found
+            averages[second, direction] += value / count
+    return averages
 
 
 def _mean_us(weighted_ns: float, rate: float) -> float | None:
     return weighted_ns / rate / 1000 if rate and math.isfinite(weighted_ns) else None
 
 
-def _read(path: Path, log: str, bad: list[BadLine], interval_ms: int) -> dict[_Place, float]:
-    """Values by number of the interval, from 1, and direction; fio's end a few milliseconds early or late."""
-    found: dict[_Place, float] = {}
+def _read(path: Path, log: str, bad: list[BadLine], interval_ms: int) -> dict[_Key, float]:
+    """Return values by interval (from 1) and direction; fio's times are a few milliseconds early or late."""
+    values: dict[_Key, float] = {}
     if not path.is_file():
-        return found
+        return values
     interval = 0
-    *lines, _ = path.read_text(encoding="utf-8", errors="replace").split("\n")  # a line that was cut off has no end
+    *lines, _ = path.read_text(encoding="utf-8", errors="replace").split("\n")  # drops an incomplete last line
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -117,12 +121,12 @@ def _read(path: Path, log: str, bad: list[BadLine], interval_ms: int) -> dict[_P
         second = -(-interval * interval_ms // 1000)
         if at < 0 or not known:
             bad.append(
-                BadLine(second, log, f"{path.name}, line {number}: '{line[:40].strip()}' is no line of it", False)
+                BadLine(second, log, f"{path.name}, line {number}: '{line[:40].strip()}' is not a log line", False)
             )
         elif not math.isfinite(value) or value < 0:
             negative = math.isfinite(value)
-            what = "is below zero" if negative else "is no finite number"
-            bad.append(BadLine(second, log, f"{path.name}, line {number}: {text.strip()} {what}", negative))
+            fault = "is below zero" if negative else "is not a finite number"
+            bad.append(BadLine(second, log, f"{path.name}, line {number}: {text.strip()} {fault}", negative))
         elif direction in _DIRECTIONS:
-            found[interval, _DIRECTIONS[direction]] = value
-    return found
+            values[interval, _DIRECTIONS[direction]] = value
+    return values

@@ -1,10 +1,10 @@
-"""Slices of one fio run, from status documents that each count from its start."""
+"""Compute the slices of a fio run from its cumulative status documents."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import reindex
 from datetime import timedelta
 from itertools import pairwise
 
@@ -12,37 +12,39 @@ from drivelab.fio.document import MIB, CellFailed, Direction, FioResult, weighte
 
 
 def slices(results: Iterable[FioResult], minimum_s: float = 0.0) -> list[FioResult]:
-    """Differences of successive results that each count from the start of the run.
+    """Return the differences of successive cumulative results; a slice may have no I/O.
 
-    The largest latency of a slice is exact when it exceeds all before it; else it is the middle of the
-    highest bin that gained I/Os, true to 0.8 %. A document that adds less than `minimum_s` is skipped,
-    never the last: its I/Os belong to the longer slice then; likewise one that was printed after the last I/O had been
-    issued, while fio waited for those in flight. A slice may be without I/O. A rate that is no number, or a latency
-    below zero, is in both slices that its document ends and begins. Raises CellFailed when a count goes back.
+    The largest latency of a slice is exact if it exceeds all earlier latencies; otherwise it is the middle of the
+    highest bin that gained I/Os, accurate to 0.8 %. A document that adds less than `minimum_s` is skipped, and its I/Os
+    belong to the longer slice. The same holds for a document that fio printed while it waited for the last I/Os in
+    flight. The last document is never skipped. A rate that is not a number, or a negative latency, appears in the slice
+    that its document ends and in the slice that it begins. Raises CellFailed if a count decreases.
     """
-    found = list(results)
-    found = [one for one in found[:-1] if not _draining(one, found[-1])] + found[-1:]
-    kept = [completed(found[place]) for place in boundaries([one.runtime_s for one in found], minimum_s)]
+    documents = list(results)
+    documents = [one for one in documents[:-1] if not _draining(one, documents[-1])] + documents[-1:]
+    ends = boundaries([document.runtime_s for document in documents], minimum_s)
+    kept = [completed(documents[end]) for end in ends]
     return kept[:1] + [difference(kept[0], old, new) for old, new in pairwise(kept)]
 
 
 def completed(result: FioResult) -> FioResult:
-    """A status with the I/Os that were completed: fio counts those in flight as well, a whole queue in the first slice.
+    """Return a status with completed I/Os only.
 
-    (fio's ioengines.c counts an I/O when it is queued; the last document has none in flight.)
+    fio's ioengines.c counts an I/O when it is queued, so the first slice would count a whole queue in flight. The last
+    document has no I/O in flight.
     """
-    return replace(result, read=_completed(result.read), write=_completed(result.write))
+    return reindex(result, read=_completed(result.read), write=_completed(result.write))
 
 
 def _completed(direction: Direction) -> Direction:
     iops = direction.latencies / direction.runtime_s if direction.runtime_s > 0 else 0.0
-    told = math.isfinite(direction.iops) and math.isfinite(direction.ios)
+    finite = math.isfinite(direction.iops) and math.isfinite(direction.ios)
     uncounted = direction.ios - direction.latencies
-    return replace(direction, ios=direction.latencies, iops=iops if told else math.nan, uncounted=uncounted)
+    return reindex(direction, ios=direction.latencies, iops=iops if finite else math.nan, uncounted=uncounted)
 
 
 def _draining(result: FioResult, last: FioResult) -> bool:
-    """Whether a status was printed when nothing more was issued, but not all of it was counted yet."""
+    """Return whether fio printed a status after the last I/O was issued and before it was counted."""
     return result.ios == last.ios and _counted(result) < _counted(last)
 
 
@@ -52,11 +54,11 @@ def _counted(result: FioResult) -> tuple[int, int]:
 
 
 def boundaries(runtimes_s: Sequence[float], minimum_s: float = 0.0) -> list[int]:
-    """Places of the documents that slices end with, given the runtime of each document; ascending."""
+    """Return the ascending indices of the documents that end slices, from the runtime of each document."""
     kept: list[int] = []
-    for place in range(len(runtimes_s) - 1, -1, -1):
-        if not kept or runtimes_s[kept[-1]] - runtimes_s[place] > minimum_s:
-            kept.append(place)
+    for index in range(len(runtimes_s) - 1, -1, -1):
+        if not kept or runtimes_s[kept[-1]] - runtimes_s[index] > minimum_s:
+            kept.append(index)
     kept.reverse()
     if len(kept) > 1 and runtimes_s[kept[0]] <= minimum_s:
         del kept[0]
@@ -64,7 +66,7 @@ def boundaries(runtimes_s: Sequence[float], minimum_s: float = 0.0) -> list[int]
 
 
 def difference(first: FioResult, old: FioResult, new: FioResult) -> FioResult:
-    """The slice between two results that each count from the start of a run whose first result is `first`."""
+    """Return the slice between two cumulative results of a run whose first result is `first`."""
     thread_time_s = new.thread_time_s - old.thread_time_s
 
     def cpu_pct(before_pct: float, after_pct: float) -> float:
@@ -87,21 +89,23 @@ def _direction_difference(old: Direction, new: Direction) -> Direction:
     bins = {key: count - old.bins.get(key, 0) for key, count in new.bins.items() if count != old.bins.get(key, 0)}
     ios, size, latencies = new.ios - old.ios, new.bytes - old.bytes, new.latencies - old.latencies
     if min(ios, size, latencies, *bins.values()) < 0 or old.bins.keys() - new.bins.keys():
-        raise CellFailed("fio's status documents do not add up: a count went back")
+        raise CellFailed("fio's status documents contradict each other: a count decreased")
     runtime_s = round(new.runtime_s - old.runtime_s, 6)
     risen = bool(new.latencies) and not (old.latencies and new.max_latency_us <= old.max_latency_us)
     highest_us = min(max(bins) / 1000, new.max_latency_us) if bins else math.nan
-    known = all(math.isfinite(rate) for one in (old, new) for rate in (one.iops, one.bandwidth_mib_s))
+    finite = all(map(math.isfinite, (old.iops, old.bandwidth_mib_s, new.iops, new.bandwidth_mib_s)))
     return Direction(
         ios=ios,
         bytes=size,
         runtime_s=runtime_s,
-        iops=(ios / runtime_s if runtime_s > 0 else 0.0) if known else math.nan,
+        iops=(ios / runtime_s if runtime_s > 0 else 0.0) if finite else math.nan,
         bandwidth_mib_s=size / MIB / runtime_s if runtime_s > 0 else 0.0,
         mean_latency_us=weighted_mean((new.latencies, new.mean_latency_us), (-old.latencies, old.mean_latency_us)),
         max_latency_us=new.max_latency_us if risen else highest_us,
         bins=bins,
         latencies=latencies,
-        min_latency_us=next((one.min_latency_us for one in (old, new) if one.min_latency_us < 0), math.nan),
+        min_latency_us=next(
+            (latency_us for latency_us in (old.min_latency_us, new.min_latency_us) if latency_us < 0), math.nan
+        ),
         uncounted=max(old.uncounted, new.uncounted, key=abs),
     )

@@ -1,8 +1,8 @@
-"""All settings, in the order in which they are told of. Adding one is adding one entry to a module below.
+"""List all host settings in the order of reports. To add a setting, add an entry to a module below.
 
-They translate the tables of the Solidigm Performance Evaluation Guide, August 2022, revision 001, sections 3.4.4
-(BIOS), 3.4.5 (operating system) and 3.4.6 (power) to Linux, row by row; each entry names its row. Left out are rows
-without a counterpart that could touch a drive: restarted applications, screen, brightness, screen saver, visual
+The entries translate the tables of the Solidigm Performance Evaluation Guide, August 2022, revision 001, sections 3.4.4
+(BIOS), 3.4.5 (operating system) and 3.4.6 (power) to Linux, row by row. Each entry names its row. Rows without a
+counterpart that could affect a drive are left out: restarted applications, screen, brightness, screen saver, visual
 effects, desktop background, JavaScript timers, wireless and graphics power, buttons, wake timers, cooling policy.
 """
 

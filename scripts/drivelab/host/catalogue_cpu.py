@@ -1,7 +1,7 @@
-"""Settings of the processor and the platform that decide how fast a completion is answered.
+"""Define processor and platform settings that affect how fast the host handles a completion.
 
 Guide: Solidigm Performance Evaluation Guide, August 2022, revision 001: table of section 3.4.4 (BIOS), and of 3.4.6
-(power) where an entry says so. Files: Documentation/admin-guide/pm/{cpufreq,intel_pstate,amd-pstate,cpuidle}.rst.
+(power) if an entry says so. Files: Documentation/admin-guide/pm/{cpufreq,intel_pstate,amd-pstate,cpuidle}.rst.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from drivelab.host.machine import Machine
 
 _CPUFREQ = "devices/system/cpu/cpufreq/policy*"
 _OWN_GOVERNORS = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
-"""Drivers whose governor `powersave` is the balanced one; elsewhere it means the lowest frequency."""
+"""Drivers whose governor `powersave` is balanced; with other drivers it means the lowest frequency."""
 _SHALLOW_US = 2
-"""Exit latency of C1, which a BIOS leaves when it turns C-states off; the next ones take 10 µs and more."""
+"""Exit latency of C1, which stays enabled if the BIOS turns C-states off; deeper states take 10 µs and more."""
 _PARAMETERS = (
     "mitigations=", "idle=", "intel_idle.", "processor.max_cstate=", "intel_pstate=", "amd_pstate=", "pcie_aspm",
     "nvme_core.", "nvme.", "nosmt", "isolcpus=", "nohz_full=", "iommu=", "intel_iommu=", "amd_iommu=", "cpufreq.",
@@ -32,15 +32,15 @@ _FASTER_THAN_SHIPPED = (
 
 
 def _balanced_governor(part: Part) -> str | None:
-    if part.beside("scaling_driver") in _OWN_GOVERNORS:
+    if part.sibling("scaling_driver") in _OWN_GOVERNORS:
         return "powersave"
-    offered = part.beside("scaling_available_governors").split()
+    offered = part.sibling("scaling_available_governors").split()
     return next((name for name in ("schedutil", "ondemand", "conservative") if name in offered), None)
 
 
 def _is_balanced(part: Part) -> bool:
     if part.value == "powersave":
-        return part.beside("scaling_driver") in _OWN_GOVERNORS
+        return part.sibling("scaling_driver") in _OWN_GOVERNORS
     return part.value not in ("performance", "userspace")
 
 
@@ -62,19 +62,19 @@ def _turbo_in_words(parts: Sequence[Part]) -> str:
 
 
 def _exit_us(part: Part) -> int:
-    latency = part.beside("latency")
+    latency = part.sibling("latency")
     return int(latency) if latency.isdecimal() else 0
 
 
 def _idle_states(parts: Sequence[Part]) -> str:
-    enabled = {(_exit_us(part), part.beside("name")) for part in parts if part.value == "0"}
+    enabled = {(_exit_us(part), part.sibling("name")) for part in parts if part.value == "0"}
     if not enabled:
         return "all disabled"
     return f"{', '.join(name for _, name in sorted(enabled))} (exit up to {max(enabled)[0]} µs)"
 
 
 def _vulnerabilities(machine: Machine, drive: str) -> list[Part] | None:
-    """The kernel's own list, and what turned mitigations off: some CPUs are `Vulnerable` to what nothing helps."""
+    """Return the kernel's list, and parameters that turn mitigations off: some vulnerabilities have no mitigation."""
     parts = files("devices/system/cpu/vulnerabilities/*")(machine, drive)
     switches = [word for word in machine.kernel_parameters() or [] if word.startswith(_UNMITIGATED)]
     return parts and [*parts, *(Part(_SWITCH, word) for word in switches)]
@@ -83,8 +83,8 @@ def _vulnerabilities(machine: Machine, drive: str) -> list[Part] | None:
 def _mitigations(parts: Sequence[Part]) -> str:
     if switches := [part.value for part in parts if part.name == _SWITCH]:
         return f"turned off by {' '.join(switches)}"
-    open_ones = [part.name.rpartition("/")[2] for part in parts if part.value.startswith("Vulnerable")]
-    return "in force" + (f"; vulnerable to {', '.join(open_ones)}" if open_ones else "")
+    unmitigated = [part.name.rpartition("/")[2] for part in parts if part.value.startswith("Vulnerable")]
+    return "in force" + (f"; vulnerable to {', '.join(unmitigated)}" if unmitigated else "")
 
 
 def _mitigated(part: Part) -> bool:
@@ -109,12 +109,12 @@ def _hypervisor(machine: Machine, drive: str) -> list[Part] | None:
     return [Part("hypervisor", f"virtual machine ({name or 'maker unknown'})")] if "hypervisor" in flags else []
 
 
-# SMT is not set for a study: CPUs would come and go under everything else that is recorded of the host.
+# A study does not change SMT: CPUs would appear and disappear in everything else that is recorded about the host.
 SETTINGS = (
     Setting(
         name="SMT",
         guide="3.4.4 Hyper Threading",
-        effect="two threads of a core share it: completions of many queues find more, but slower, CPUs",
+        effect="two threads share a core: many queues have more CPUs for completions, but slower ones",
         how="echo on > /sys/devices/system/cpu/smt/control, or Hyper Threading in the BIOS",
         read=files("devices/system/cpu/smt/control"),
         real_world=Wish("on", lambda part: part.value in ("on", "notsupported", "notimplemented")),
@@ -123,16 +123,16 @@ SETTINGS = (
     Setting(
         name="CPU frequency driver",
         guide="3.4.4 EIST, P-States",
-        effect="decides how fast the CPU's clock follows the load of I/O",
+        effect="decides how fast the CPU frequency follows the I/O load",
         how="kernel parameter intel_pstate= or amd_pstate=; EIST and P-States in the BIOS",
         read=_drivers,
         real_world=anything(),
-        synthetic=anything("any that holds the governor performance"),
+        synthetic=anything("any that supports the governor performance"),
     ),
     Setting(
         name="CPU governor",
         guide="3.4.4 EIST, P-States",
-        effect="a CPU that waits for I/O counts as idle and is slowed down: higher latency at low queue depth",
+        effect="a CPU that waits for I/O counts as idle and slows down: higher latency at low queue depth",
         how="echo performance (real-world: powersave with intel_pstate and amd-pstate, else schedutil) > "
         "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
         read=files(f"{_CPUFREQ}/scaling_governor"),
@@ -142,7 +142,7 @@ SETTINGS = (
     Setting(
         name="CPU energy preference",
         guide="3.4.4 EIST, P-States",
-        effect="the CPU's own hint how readily to raise its clock; matters like the governor",
+        effect="hint to the CPU how readily to raise its frequency; as important as the governor",
         how="echo performance (real-world: balance_performance) > "
         "/sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference",
         read=files(f"{_CPUFREQ}/energy_performance_preference"),
@@ -154,35 +154,35 @@ SETTINGS = (
     Setting(
         name="CPU minimum frequency",
         guide="3.4.6 Minimum processor state",
-        effect="below the maximum, the first I/Os after a pause are submitted and completed by a slow CPU",
+        effect="below the maximum, a slow CPU submits and completes the first I/Os after a pause",
         how="write cpuinfo_max_freq of the same folder to /sys/devices/system/cpu/cpufreq/policy*/scaling_min_freq",
         read=files(f"{_CPUFREQ}/scaling_min_freq"),
         real_world=anything(),
         synthetic=Wish(
             "100 % of the maximum",
-            lambda part: part.value == part.beside("cpuinfo_max_freq"),
-            lambda part: part.beside("cpuinfo_max_freq") or None,
+            lambda part: part.value == part.sibling("cpuinfo_max_freq"),
+            lambda part: part.sibling("cpuinfo_max_freq") or None,
         ),
         laptop=anything("as shipped (laptop)"),
     ),
     Setting(
         name="CPU maximum frequency",
         guide="3.4.6 Maximum processor state",
-        effect="a limit below the CPU's own caps the IOPS of small blocks",
+        effect="a limit below the CPU's maximum caps the IOPS of small blocks",
         how="write cpuinfo_max_freq of the same folder to /sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq",
         read=files(f"{_CPUFREQ}/scaling_max_freq"),
         real_world=anything(),
         synthetic=Wish(
             "100 % of the maximum",
-            lambda part: part.value == part.beside("cpuinfo_max_freq"),
-            lambda part: part.beside("cpuinfo_max_freq") or None,
+            lambda part: part.value == part.sibling("cpuinfo_max_freq"),
+            lambda part: part.sibling("cpuinfo_max_freq") or None,
         ),
         laptop=anything("as shipped (laptop)"),
     ),
     Setting(
         name="CPU turbo",
         guide="3.4.4 Intel Turbo Mode",
-        effect="without it the CPU time of an I/O grows; with it results depend on the host's temperature",
+        effect="off: each I/O takes more CPU time; on: results depend on the host's temperature",
         how="echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 1 > /sys/devices/system/cpu/cpufreq/boost",
         read=files("devices/system/cpu/intel_pstate/no_turbo", "devices/system/cpu/cpufreq/boost", f"{_CPUFREQ}/boost"),
         real_world=Wish("enabled", lambda part: part.value == _boosts(part), _boosts),
@@ -197,7 +197,7 @@ SETTINGS = (
         read=files("devices/system/cpu/cpu[0-9]*/cpuidle/state*/disable"),
         real_world=Wish(
             "all enabled",
-            lambda part: part.value == "0" or part.beside("default_status") == "disabled",
+            lambda part: part.value == "0" or part.sibling("default_status") == "disabled",
             lambda part: "0",
         ),
         synthetic=Wish(
@@ -210,8 +210,8 @@ SETTINGS = (
     Setting(
         name="CPU mitigations",
         guide="3.4.5 Data Execution Prevention: left as shipped in both scenarios",
-        effect="each system call and interrupt pays for them: up to tens of percent of IOPS at small blocks",
-        how="remove mitigations=off and its kind from the kernel's parameters and restart",
+        effect="slow down every system call and interrupt: up to tens of percent of IOPS at small blocks",
+        how="remove mitigations=off and similar kernel parameters and restart",
         read=_vulnerabilities,
         real_world=Wish("as shipped: in force", _mitigated),
         synthetic=Wish("as shipped: in force", _mitigated),
@@ -220,7 +220,7 @@ SETTINGS = (
     Setting(
         name="Kernel parameters",
         guide="",
-        effect="those that change power saving, mitigations, interrupts or drives, since they outrank other settings",
+        effect="parameters for power saving, mitigations, interrupts or drives override other settings",
         how="edit the boot loader's configuration and restart",
         read=_parameters,
         real_world=Wish(
@@ -232,7 +232,7 @@ SETTINGS = (
     Setting(
         name="Virtualisation",
         guide="",
-        effect="exits to the hypervisor lengthen every interrupt, and time that it gives to others is missing",
+        effect="exits to the hypervisor lengthen every interrupt, and other guests take CPU time",
         how="run on the host itself",
         read=_hypervisor,
         real_world=anything("any: recorded"),
@@ -242,16 +242,16 @@ SETTINGS = (
     Setting(
         name="Clock source",
         guide="",
-        effect="every I/O is timed twice: hpet and acpi_pm take over 1 µs a reading, tsc about 20 ns",
+        effect="every I/O reads the clock twice: hpet and acpi_pm take over 1 µs per reading, tsc about 20 ns",
         how="echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource if it is offered there",
         read=files("devices/system/clocksource/clocksource0/current_clocksource"),
         real_world=anything(),
-        synthetic=only("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", words="tsc or its like"),
+        synthetic=only("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", words="tsc or similar"),
     ),
     Setting(
         name="Transparent huge pages",
         guide="",
-        effect="`always` makes buffers huge, and compaction of memory interrupts the load",
+        effect="`always` makes buffers huge, and memory compaction interrupts the load",
         how="echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         read=files("kernel/mm/transparent_hugepage/enabled"),
         real_world=anything(),
@@ -260,7 +260,7 @@ SETTINGS = (
     Setting(
         name="NUMA balancing",
         guide="",
-        effect="moves memory between nodes while fio uses it: pauses of its threads",
+        effect="moves memory between nodes while fio uses it, which pauses its threads",
         how="echo 0 > /proc/sys/kernel/numa_balancing",
         read=proc_files("sys/kernel/numa_balancing"),
         real_world=anything(),

@@ -1,7 +1,7 @@
-"""Settings of a drive and of the path to it.
+"""Define settings of a drive and of the path to it.
 
-Guide: Solidigm Performance Evaluation Guide, August 2022, revision 001, sections 3.4.4 to 3.4.6 where an entry says
-so. Files: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-bus-pci, sysfs-devices-power.
+Guide: Solidigm Performance Evaluation Guide, August 2022, revision 001, sections 3.4.4 to 3.4.6 if an entry says so.
+ Files: Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-bus-pci, sysfs-devices-power.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from drivelab.host.machine import Machine
 
 _ONLY_NODE = "the only one"
 _APST_DEFAULT_US = "100000"
-"""The driver's own (nvme_core.default_ps_max_latency_us)."""
+"""The driver's default (nvme_core.default_ps_max_latency_us)."""
 
 
 def _link(machine: Machine, drive: str) -> list[Part] | None:
-    """Speed and width of the PCIe link that is nearest to the drive; of a SATA drive its controller's."""
+    """Return speed and width of the PCIe link nearest to the drive; for a SATA drive its controller's link."""
     for folder in machine.ancestors(drive):
         now, best = (
-            [read_text(folder / f"{which}_link_{what}") for what in ("speed", "width")] for which in ("current", "max")
+            [read_text(folder / f"{which}_link_{quantity}") for quantity in ("speed", "width")]
+            for which in ("current", "max")
         )
         if all(now) and all(best):
             return [Part(str(folder), f"{now[0]} x{now[1]} of {best[0]} x{best[1]}".replace(" PCIe", ""))]
@@ -36,7 +37,7 @@ def _is_full(part: Part) -> bool | None:
 
 
 def _link_states(machine: Machine, drive: str) -> list[Part] | None:
-    """Power states that ASPM may use on the drive's own link."""
+    """Return the power states that ASPM may use on the drive's link."""
     for folder in machine.ancestors(drive):
         if names := sorted(path.name.removesuffix("_aspm") for path in (folder / "link").glob("*_aspm")):
             return [Part(name, name) for name in names if read_text(folder / "link" / f"{name}_aspm") == "1"]
@@ -48,9 +49,9 @@ def _names(parts: Sequence[Part]) -> str:
 
 
 def _autonomous(machine: Machine, drive: str) -> list[Part] | None:
-    """The longest exit latency of states that the drive may enter by itself; 0 turns them off.
+    """Return the longest exit latency of the drive's autonomous power states; 0 turns them off.
 
-    The driver shows the file for drives that have such states only (drivers/nvme/host/core.c).
+    Only drives with such states have the file (drivers/nvme/host/core.c).
     """
     controllers = machine.nvme_controllers(drive)
     parts = upward_files("power/pm_qos_latency_tolerance_us")(machine, drive) or []
@@ -58,14 +59,14 @@ def _autonomous(machine: Machine, drive: str) -> list[Part] | None:
 
 
 def _latencies(parts: Sequence[Part]) -> str:
-    words = {"0": "off (0)", "auto": "on", "any": "on, however slow"}
-    return in_words([Part(part.name, words.get(part.value, f"on, exit up to {part.value} µs")) for part in parts])
+    texts = {"0": "off (0)", "auto": "on", "any": "on, however slow"}
+    return in_words([Part(part.name, texts.get(part.value, f"on, exit up to {part.value} µs")) for part in parts])
 
 
 def _suspends(machine: Machine, drive: str) -> list[Part] | None:
-    """Devices whose driver can suspend them; the file is there for all others too, to no effect."""
+    """Return devices whose driver can suspend them; other devices have the file too, without effect."""
     parts = upward_files("power/control")(machine, drive) or []
-    return [part for part in parts if part.beside("runtime_status") != "unsupported"] or None
+    return [part for part in parts if part.sibling("runtime_status") != "unsupported"] or None
 
 
 def _in_file(value: str) -> Wish:
@@ -77,7 +78,7 @@ def _in_file(value: str) -> Wish:
 
 
 def _power_state(machine: Machine, drive: str) -> list[Part] | None:
-    """NVMe feature 02h, Power Management: the state that the host asked for (bits 4:0)."""
+    """Return the power state that the host requested: NVMe feature 02h, Power Management, bits 4:0."""
     for controller in machine.nvme_controllers(drive) if machine.privileged else []:
         text = machine.ask("nvme", "get-feature", f"/dev/{controller}", "-f", "2")
         if match := re.search(r"value:\s*(?:0x)?([0-9a-fA-F]+)", text or ""):
@@ -104,7 +105,7 @@ def _cpulist(machine: Machine, number: str) -> Path:
 
 
 def _is_near(part: Part) -> bool | None:
-    """Which CPUs the load will run on is not known here, so of several nodes only one without CPUs is judged."""
+    """Return False for a node without CPUs; with several nodes None, because the load's CPUs are not known yet."""
     if part.value == _ONLY_NODE:
         return True
     return False if read_text(Path(part.name)) == "" else None
@@ -114,7 +115,7 @@ SETTINGS = (
     Setting(
         name="I/O scheduler",
         guide="",
-        effect="sorting and waiting cost CPU time per I/O and change the order in which the drive sees them",
+        effect="sorting and waiting cost CPU time per I/O and change the order of I/Os at the drive",
         how="echo none > /sys/block/DRIVE/queue/scheduler",
         read=drive_files("queue/scheduler"),
         real_world=anything(),
@@ -124,7 +125,7 @@ SETTINGS = (
     Setting(
         name="Merging of requests",
         guide="",
-        effect="when it is off, sequential loads reach the drive in smaller requests than users' do",
+        effect="off: sequential loads reach the drive in smaller requests than in normal use",
         how="echo 0 > /sys/block/DRIVE/queue/nomerges",
         read=drive_files("queue/nomerges"),
         real_world=exactly("0", "allowed (0)"),
@@ -134,7 +135,7 @@ SETTINGS = (
     Setting(
         name="Read-ahead",
         guide="3.4.5 EnablePrefetcher: 3, or 0",
-        effect="buffered reads fetch more than was asked for; direct I/O, as fio's here, is not touched",
+        effect="buffered reads fetch more than requested; direct I/O, which fio uses here, is not affected",
         how="echo 0 > /sys/block/DRIVE/queue/read_ahead_kb",
         read=drive_files("queue/read_ahead_kb"),
         real_world=anything(),
@@ -144,7 +145,7 @@ SETTINGS = (
     Setting(
         name="I/O statistics",
         guide="",
-        effect="without them nobody can prove that no one else wrote to the drive; they cost about 1 % of IOPS",
+        effect="needed to prove that nothing else wrote to the drive; they cost about 1 % of IOPS",
         how="echo 1 > /sys/block/DRIVE/queue/iostats",
         read=drive_files("queue/iostats"),
         real_world=exactly("1", "on (1)"),
@@ -154,7 +155,7 @@ SETTINGS = (
     Setting(
         name="Write cache",
         guide="",
-        effect="off, every write waits for the medium, or for its power-loss protection",
+        effect="off: every write waits for the medium or for its power-loss protection",
         how="the study's class sets it: enterprise off, client on",
         read=drive_files("queue/write_cache"),
         real_world=anything("as the study's class says"),
@@ -174,8 +175,8 @@ SETTINGS = (
     Setting(
         name="PCIe link",
         guide="",
-        effect="a link below the drive's own speed or width caps its bandwidth",
-        how="use a slot of that generation and width straight at the CPU, reseat the drive, look at the BIOS",
+        effect="a link below the drive's maximum speed or width caps its bandwidth",
+        how="use a slot of that generation and width connected to the CPU, reseat the drive, check the BIOS",
         read=_link,
         real_world=Wish("the drive's maximum", _is_full),
         synthetic=Wish("the drive's maximum", _is_full),
@@ -184,7 +185,7 @@ SETTINGS = (
     Setting(
         name="PCIe link power saving",
         guide="3.4.4 PCIe ASPM",
-        effect="what the ASPM policy comes to on this link: a sleeping link delays the first I/O after a pause",
+        effect="result of the ASPM policy for this link: a sleeping link delays the first I/O after a pause",
         how="by the PCIe ASPM policy, or echo 0 > /sys/class/nvme/nvmeN/device/link/l1_aspm",
         read=_link_states,
         real_world=anything(),
@@ -196,8 +197,8 @@ SETTINGS = (
     Setting(
         name="Runtime power management",
         guide="3.4.6 USB selective suspend",
-        effect="a controller, bridge or drive that was suspended wakes in milliseconds",
-        how="echo on > power/control of the drive's device and of those above it in /sys/devices",
+        effect="a suspended controller, bridge or drive needs milliseconds to wake",
+        how="echo on > power/control of the drive's device and its parents in /sys/devices",
         read=_suspends,
         real_world=anything(),
         synthetic=exactly("on"),
@@ -205,7 +206,7 @@ SETTINGS = (
     ),
     Setting(
         name="SATA link power saving",
-        guide="3.4.6 Turn off hard disk after; 3.4.4 PCIe ASPM is its like",
+        guide="3.4.6 Turn off hard disk after; similar to 3.4.4 PCIe ASPM",
         effect="a slumbering SATA link takes up to 10 ms to wake",
         how="echo max_performance > /sys/class/scsi_host/hostN/link_power_management_policy",
         read=upward_files("scsi_host/host*/link_power_management_policy"),
@@ -216,7 +217,7 @@ SETTINGS = (
     Setting(
         name="NVMe autonomous power states",
         guide="3.4.4 C-States, of the drive",
-        effect="a drive that dozed off by itself (APST) answers the next I/O milliseconds later",
+        effect="a drive in an autonomous power state (APST) answers the next I/O milliseconds later",
         how="echo 0 > /sys/class/nvme/nvmeN/power/pm_qos_latency_tolerance_us, or the kernel parameter "
         "nvme_core.default_ps_max_latency_us=0",
         read=_autonomous,
@@ -228,7 +229,7 @@ SETTINGS = (
     Setting(
         name="NVMe power state",
         guide="3.4.4 P-States, of the drive",
-        effect="a state other than 0 limits the drive's power, and with it its bandwidth",
+        effect="a state other than 0 limits the drive's power, and therefore its bandwidth",
         how="nvme set-feature /dev/nvmeN -f 2 -v 0",
         read=_power_state,
         real_world=only("0"),
@@ -238,7 +239,7 @@ SETTINGS = (
     Setting(
         name="NUMA node",
         guide="",
-        effect="I/O from CPUs of another node crosses the link between sockets: more latency, less bandwidth",
+        effect="I/O from CPUs of another node crosses the socket link: more latency, less bandwidth",
         how="run the load on CPUs of the drive's node (numactl --cpunodebind), or move the drive",
         read=_node,
         real_world=Wish("a node with CPUs, the load on them", _is_near),

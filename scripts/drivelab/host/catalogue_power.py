@@ -1,4 +1,4 @@
-"""Settings of power: supply, plan, links, sleep.
+"""Define power settings: supply, plan, links, sleep.
 
 Guide: Solidigm Performance Evaluation Guide, August 2022, revision 001, table of section 3.4.6 (power), and of 3.4.4
 (BIOS) for PCIe ASPM.
@@ -12,7 +12,7 @@ from drivelab.host.machine import Machine
 
 
 def _supply(machine: Machine, drive: str) -> list[Part] | None:
-    """Mains of a host with a battery; a host without one hangs on the mains anyway."""
+    """Return the supply of a host with a battery; other hosts always run on mains."""
     folder = machine.sys_root / "class/power_supply"
     if not folder.is_dir():
         return None
@@ -24,7 +24,7 @@ def _supply(machine: Machine, drive: str) -> list[Part] | None:
 
 
 def _idle_action(machine: Machine, drive: str) -> list[Part] | None:
-    """What logind does when nobody uses the host (logind.conf(5)); later files outrank earlier ones."""
+    """Return logind's action on an idle host (logind.conf(5)); later files override earlier ones."""
     if not (machine.run_root / "systemd/system").is_dir():
         return None
     folder = machine.etc_root / "systemd"
@@ -42,7 +42,7 @@ SETTINGS = (
         name="Power supply",
         guide="3.4.6: laptops plugged into AC power",
         effect="on battery the firmware limits CPU, PCIe link and drive",
-        how="plug the laptop in",
+        how="connect the laptop to mains",
         read=_supply,
         real_world=only("mains"),
         synthetic=only("mains"),
@@ -51,7 +51,7 @@ SETTINGS = (
     Setting(
         name="Power plan",
         guide="3.4.6 Power Plan: desktop Balanced or High Performance, laptop Balanced",
-        effect="the firmware's limits of power and fans for CPU and drive",
+        effect="the firmware's power and fan limits for CPU and drive",
         how="echo performance (real-world, and laptops: balanced) > /sys/firmware/acpi/platform_profile",
         read=files("firmware/acpi/platform_profile"),
         real_world=exactly("balanced"),
@@ -70,7 +70,7 @@ SETTINGS = (
     Setting(
         name="Sleep when idle",
         guide="3.4.6 put my device to sleep, Sleep after",
-        effect="a host that suspends ends the study's measurement",
+        effect="a suspended host ends the study's measurement",
         how="IdleAction=ignore in /etc/systemd/logind.conf; on a desktop also its own power settings",
         read=_idle_action,
         real_world=only("ignore", "lock", words="never"),
@@ -79,7 +79,7 @@ SETTINGS = (
     Setting(
         name="Power services",
         guide="3.4.6 Power Plan",
-        effect="they change governor, idle states and links by themselves, also during a study",
+        effect="change governor, idle states and links automatically, also during a study",
         how="systemctl stop tuned power-profiles-daemon tlp thermald auto-cpufreq",
         read=programs("tuned", "power-profiles-daemon", "tlp", "thermald", "auto-cpufreq", "laptop_mode"),
         real_world=anything(),

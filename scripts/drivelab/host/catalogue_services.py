@@ -1,11 +1,11 @@
-"""Swap, and what works in the background.
+"""Define settings for swap and background services.
 
 Guide: Solidigm Performance Evaluation Guide, August 2022, revision 001, table of section 3.4.5 (operating system). It
-wants updates, indexing, scheduled optimisation, tasks, virus scanners and the firewall off in *both* scenarios, since
-they run seldom and disturb much (3.2); only virtual memory and the prefetcher (see `catalogue_drive`) differ.
+turns updates, indexing, scheduled optimisation, tasks, virus scanners and the firewall off in *both* scenarios, because
+they run rarely and disturb much (3.2). Only virtual memory and the prefetcher (see `catalogue_drive`) differ.
 
-Timers of known upkeep are stopped for a study. Timers that drivelab does not know may be somebody's backup: they are
-told of and left alone. The firewall is left alone too: block I/O of a local drive does not pass through it.
+A study stops known maintenance timers. Unknown timers may be backups, so drivelab only reports them. It also leaves the
+firewall unchanged: block I/O of a local drive does not pass through it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _unknown_timers(machine: Machine, drive: str) -> list[Part] | None:
 
 
 def _swaps(machine: Machine, drive: str) -> list[Part] | None:
-    """Swap areas; one that is used is left alone, because it would have to be read back into memory first."""
+    """Return the swap areas; used ones stay unchanged, because their pages would first be read back into memory."""
     table = machine.proc_root / "swaps"
     text = read_text(table)
     if text is None:
@@ -75,11 +75,11 @@ def _swaps(machine: Machine, drive: str) -> list[Part] | None:
     for line in text.splitlines()[1:]:
         path, _, size, used, priority = line.split()
         value = f"{path} ({int(size) // 1024} MiB, {'unused' if used == '0' else f'{int(used) // 1024 or 1} MiB used'})"
-        # A negative priority is the kernel's own choice, and cannot be asked for.
+        # The kernel chooses negative priorities; swapon cannot request them.
         wanted = ("--priority", priority) if int(priority) >= 0 else ()
         undo = Command(("swapon", *wanted, path), unless_listed_in=str(table))
-        unusual = "\\" in path  # a name that proc_swaps(5) escapes
-        do = Command(("swapoff", path)) if used == "0" and not unusual else None
+        escaped = "\\" in path  # proc_swaps(5) escapes special characters
+        do = Command(("swapoff", path)) if used == "0" and not escaped else None
         parts.append(Part(path, value, do=do, undo=undo))
     return parts
 
@@ -104,7 +104,7 @@ SETTINGS = (
     Setting(
         name="Swap",
         guide="3.4.5 Virtual Memory: managed automatically, or no paging file",
-        effect="pages that go to a drive are I/O that nobody asked for, and stop the threads that measure",
+        effect="swapped pages are additional I/O on a drive and pause the measuring threads",
         how="swapoff -a (and back: swapon -a)",
         read=_swaps,
         real_world=anything("as installed"),
@@ -115,7 +115,7 @@ SETTINGS = (
         name="Update timers",
         guide="3.4.5 Windows Update",
         effect="downloads and installs packages in the middle of a measurement",
-        how="systemctl stop apt-daily.timer apt-daily-upgrade.timer, and the others that stand here",
+        how="systemctl stop apt-daily.timer apt-daily-upgrade.timer, and the others listed here",
         read=_timers(UPDATES),
         real_world=_OFF,
         synthetic=_OFF,
@@ -124,8 +124,8 @@ SETTINGS = (
     Setting(
         name="TRIM and scrub timers",
         guide="3.4.5 Defragment and Optimize Drives",
-        effect="discards, reads or checks whole drives: changes a drive's state, and keeps it busy for hours",
-        how="systemctl stop fstrim.timer, and the others that stand here",
+        effect="discards, reads or checks whole drives: changes a drive's state and keeps it busy for hours",
+        how="systemctl stop fstrim.timer, and the others listed here",
         read=_timers(UPKEEP),
         real_world=_OFF,
         synthetic=_OFF,
@@ -134,8 +134,8 @@ SETTINGS = (
     Setting(
         name="Indexing timers",
         guide="3.4.5 Indexing Options",
-        effect="walks through all files: reads from drives, and pushes caches out of memory",
-        how="systemctl stop plocate-updatedb.timer man-db.timer, and the others that stand here",
+        effect="reads all files from drives, and evicts caches from memory",
+        how="systemctl stop plocate-updatedb.timer man-db.timer, and the others listed here",
         read=_timers(INDEXING),
         real_world=_OFF,
         synthetic=_OFF,
@@ -144,8 +144,8 @@ SETTINGS = (
     Setting(
         name="Snapshot timers",
         guide="3.4.5 System Protection",
-        effect="makes and deletes snapshots: copies on write, and writes of its own",
-        how="systemctl stop snapper-timeline.timer, and the others that stand here",
+        effect="creates and deletes snapshots: causes copy-on-write and additional writes",
+        how="systemctl stop snapper-timeline.timer, and the others listed here",
         read=_timers(SNAPSHOTS),
         real_world=_OFF,
         synthetic=_OFF,
@@ -154,8 +154,8 @@ SETTINGS = (
     Setting(
         name="Upkeep timers",
         guide="3.4.5 Task Scheduler",
-        effect="short bursts of load by log rotation and clearing of temporary files",
-        how="systemctl stop logrotate.timer systemd-tmpfiles-clean.timer, and the others that stand here",
+        effect="log rotation and deletion of temporary files cause short bursts of load",
+        how="systemctl stop logrotate.timer systemd-tmpfiles-clean.timer, and the others listed here",
         read=_timers(TASKS),
         real_world=_OFF,
         synthetic=_OFF,
@@ -164,7 +164,7 @@ SETTINGS = (
     Setting(
         name="Other timers",
         guide="3.4.5 Task Scheduler",
-        effect="unknown tasks may start in the middle of a measurement; perhaps backups, so they are left alone",
+        effect="unknown tasks may start in the middle of a measurement; they may be backups, so drivelab leaves them",
         how="systemctl stop NAME.timer if the task may wait until the study has ended",
         read=_unknown_timers,
         real_world=_OFF,
@@ -174,7 +174,7 @@ SETTINGS = (
     Setting(
         name="Task schedulers",
         guide="3.4.5 Task Scheduler",
-        effect="start what crontabs say in the middle of a measurement",
+        effect="start crontab tasks in the middle of a measurement",
         how="systemctl stop cron (or crond, anacron, atd) if their tasks may wait until the study has ended",
         read=programs("cron", "crond", "anacron", "atd", "fcron"),
         real_world=_NOT_RUNNING,
@@ -185,7 +185,7 @@ SETTINGS = (
         name="Update services",
         guide="3.4.5 Windows Update",
         effect="download and install packages in the middle of a measurement",
-        how="systemctl stop unattended-upgrades packagekit snapd, and the others that stand here",
+        how="systemctl stop unattended-upgrades packagekit snapd, and the others listed here",
         read=programs("unattended-upgrades", "packagekitd", "snapd", "dnf-automatic", "fwupd", "zypper"),
         real_world=_NOT_RUNNING,
         synthetic=_NOT_RUNNING,
@@ -194,8 +194,8 @@ SETTINGS = (
     Setting(
         name="Indexing services",
         guide="3.4.5 Indexing Options",
-        effect="read every new file: I/O on drives with file systems, and load of the CPUs",
-        how="tracker3 daemon --terminate, balooctl disable, or end what stands here",
+        effect="read every new file: I/O on drives with file systems, and CPU load",
+        how="tracker3 daemon --terminate, balooctl disable, or end the programs listed here",
         read=programs(*INDEXERS),
         real_world=_NOT_RUNNING,
         synthetic=_NOT_RUNNING,
@@ -204,7 +204,7 @@ SETTINGS = (
     Setting(
         name="Virus scanners",
         guide="3.4.5 Real-time protection, Anti-Virus",
-        effect="look at every file that is opened, and scan drives by themselves",
+        effect="check every opened file, and scan drives automatically",
         how="stop the scanner's service for the study",
         read=programs(*VIRUS_SCANNERS),
         real_world=_NOT_RUNNING,
@@ -214,7 +214,7 @@ SETTINGS = (
     Setting(
         name="Drive monitors",
         guide="",
-        effect="smartd and its like send commands to drives, which wait for them; telemetry reads the same",
+        effect="smartd and similar services send commands that delay I/O; telemetry reads the same values",
         how="systemctl stop smartmontools (or smartd), udisks2",
         read=programs("smartd", "udisksd", "scrutiny-collector"),
         real_world=anything(),
@@ -224,7 +224,7 @@ SETTINGS = (
     Setting(
         name="irqbalance",
         guide="",
-        effect="moves drives' interrupts between CPUs during a measurement (SATA and SAS; NVMe keeps its own)",
+        effect="moves drives' interrupts between CPUs during a measurement (SATA and SAS, not NVMe)",
         how="systemctl stop irqbalance",
         read=programs("irqbalance"),
         real_world=anything(),
@@ -234,7 +234,7 @@ SETTINGS = (
     Setting(
         name="Time synchronisation",
         guide="",
-        effect="a clock that jumps tears times of telemetry and cells apart",
+        effect="if the clock jumps, times of telemetry and cells no longer match",
         how="systemctl start systemd-timesyncd, or chrony; wait until timedatectl says synchronized",
         read=_clock,
         real_world=Wish("synchronised", lambda part: part.value == "synchronised"),
@@ -243,7 +243,7 @@ SETTINGS = (
     Setting(
         name="Firewall",
         guide="3.4.5 Windows Defender Firewall",
-        effect="none on local drives; it costs time where a drive is reached over the network",
+        effect="none on local drives; adds latency to drives that are accessed over the network",
         how="drivelab never changes the network; ask its administrator",
         read=_packet_filters,
         real_world=anything("any on local drives: recorded"),

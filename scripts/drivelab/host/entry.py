@@ -1,4 +1,4 @@
-"""What a catalogue entry is: a setting, where it stands, and what each scenario wishes of it."""
+"""Define catalogue entries: a setting, its parts on a host, and what each scenario wants."""
 
 from __future__ import annotations
 
@@ -16,54 +16,54 @@ SCENARIOS = ("real-world", "synthetic")
 
 @dataclass(frozen=True)
 class Part:
-    """One place where a setting stands: a file of a CPU, a timer, a swap area."""
+    """One part of a setting: a CPU's file, a timer, a swap area."""
 
     name: str
     value: str
     path: Path | None = None
-    """The file that holds the value, if one does."""
+    """The file that holds the value, if any."""
     do: Command | None = None
-    """For what no file holds: brings it into the wanted state, and `undo` back into this one."""
+    """For parts without a file: the command for the wanted state; `undo` returns to the current state."""
     undo: Command | None = None
 
-    def beside(self, name: str) -> str:
-        """Content of a file in the same folder, or of another path relative to it; empty if there is none."""
+    def sibling(self, name: str) -> str:
+        """Return the content of a file at a path relative to this part's folder; empty without the file."""
         return (current_value(self.path.parent / name) or "") if self.path else ""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a scenario wants of a setting."""
+    """The state of a setting that a scenario wants."""
 
     words: str
     accepts: Callable[[Part], bool | None]
-    """Whether a part is as wanted; None if nobody can tell."""
+    """Return whether a part has the wanted state; None if unknown."""
     target: Callable[[Part], str | None] = lambda part: None
-    """The value to write to the part's file; None where drivelab does not set it."""
+    """Return the value to write to the part's file; None if drivelab does not set it."""
 
 
 def exactly(value: str, words: str = "") -> Wish:
-    """This value, and drivelab sets it."""
+    """Want this value; drivelab sets it."""
     return Wish(words or value, lambda part: part.value == value, lambda part: value)
 
 
 def only(*values: str, words: str = "") -> Wish:
-    """One of these values; drivelab does not set it."""
+    """Want one of these values; drivelab does not set it."""
     return Wish(words or " or ".join(values), lambda part: part.value in values)
 
 
 def anything(words: str = "as shipped") -> Wish:
-    """Any value: it is recorded, because two studies whose hosts differ in it are not alike."""
+    """Accept any value; it is recorded, because results of hosts that differ in it are not comparable."""
     return Wish(words, lambda part: True)
 
 
 def nothing(words: str = "none") -> Wish:
-    """No part at all; each has its own command to be taken away by, if drivelab may."""
+    """Want no part; if drivelab may remove a part, the part has the command."""
     return Wish(words, lambda part: False)
 
 
 def in_words(parts: Sequence[Part]) -> str:
-    """The values that occur, the commonest first, with their numbers if they differ."""
+    """Return the values, the most frequent first, with counts if they differ."""
     counts = Counter(part.value for part in parts)
     if len(counts) == 1:
         return next(iter(counts))
@@ -76,21 +76,21 @@ class Setting:
 
     name: str
     guide: str
-    """Section and rows of the Solidigm guide that it translates; empty for what Linux adds to them."""
+    """Section and rows of the Solidigm guide; empty for settings that only Linux has."""
     effect: str
     """Why it matters for measured IOPS and latency."""
     how: str
     """How to set it."""
     read: Callable[[Machine, str], list[Part] | None]
-    """Its parts on a host, of the drive of that kernel name if it is a drive's; None: not available here."""
+    """Return the parts on a host, or of the drive with a kernel name; None if not available here."""
     real_world: Wish
     synthetic: Wish
     laptop: Wish | None = None
-    """What the guide wants of laptops in both scenarios, where it tells them from desktops."""
+    """What the guide wants on laptops in both scenarios, if different from desktops."""
     per_drive: bool = False
     describe: Callable[[Sequence[Part]], str] = in_words
     empty: str = "none"
-    """State without a part."""
+    """State without parts."""
 
     def wish(self, scenario: str, machine: Machine) -> Wish:
         if self.laptop is not None and machine.laptop:
@@ -99,22 +99,22 @@ class Setting:
 
 
 def files(*patterns: str) -> Callable[[Machine, str], list[Part] | None]:
-    """Reads files below /sys; of several patterns the first that exists counts."""
+    """Read files below /sys; the first pattern with a file counts."""
     return lambda machine, drive: _parts(machine.sys_root, patterns)
 
 
 def proc_files(*patterns: str) -> Callable[[Machine, str], list[Part] | None]:
-    """Reads files below /proc."""
+    """Read files below /proc."""
     return lambda machine, drive: _parts(machine.proc_root, patterns)
 
 
 def drive_files(*patterns: str) -> Callable[[Machine, str], list[Part] | None]:
-    """Reads files below the drive's folder in /sys/class/block."""
+    """Read files below the drive's folder in /sys/class/block."""
     return lambda machine, drive: _parts(block_dir(drive, machine.sys_root), patterns)
 
 
 def upward_files(pattern: str) -> Callable[[Machine, str], list[Part] | None]:
-    """Reads files of every device between the drive and the root of its bus."""
+    """Read files of every device between the drive and the root of its bus."""
 
     def read(machine: Machine, drive: str) -> list[Part] | None:
         parts = [part for folder in machine.ancestors(drive) for part in _parts(folder, (pattern,)) or []]
@@ -124,7 +124,7 @@ def upward_files(pattern: str) -> Callable[[Machine, str], list[Part] | None]:
 
 
 def programs(*names: str) -> Callable[[Machine, str], list[Part] | None]:
-    """Those of the programs that run."""
+    """List which of these programs run."""
 
     def read(machine: Machine, drive: str) -> list[Part] | None:
         running = machine.running(names)
@@ -135,7 +135,7 @@ def programs(*names: str) -> Callable[[Machine, str], list[Part] | None]:
 
 def _parts(root: Path, patterns: Sequence[str]) -> list[Part] | None:
     for pattern in patterns:
-        found = [(path, current_value(path)) for path in sorted(root.glob(pattern))]
-        if parts := [Part(str(path), value, path) for path, value in found if value is not None]:
+        values = [(path, current_value(path)) for path in sorted(root.glob(pattern))]
+        if parts := [Part(str(path), value, path) for path, value in values if value is not None]:
             return parts
     return None

@@ -1,4 +1,4 @@
-"""What a host says of itself: the one place from which settings are read, with every root a parameter for tests."""
+"""Read a host's state. All settings are read here; tests replace the root folders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROGRAM_TIMEOUT_S = 20.0
 
 
 def ask(*argv: str) -> str | None:
-    """What a program prints; None if it is not installed, fails or does not answer."""
+    """Return a program's output; None if it is not installed, fails or does not answer."""
     if shutil.which(argv[0]) is None:
         return None
     try:
@@ -31,8 +31,8 @@ def ask(*argv: str) -> str | None:
 
 
 def clock_synchronised() -> bool | None:
-    """Whether the kernel holds its clock to be synchronised (adjtimex(2)); None if it does not say."""
-    # struct timex begins with the modes (0: only read) and four longs; the status follows. It is 208 bytes at the most.
+    """Return whether the kernel reports a synchronised clock (adjtimex(2)); None if unknown."""
+    # struct timex begins with the modes (0: only read) and four longs; the status follows. It has at most 208 bytes.
     buffer = (ctypes.c_int * 64)()
     try:
         result = ctypes.CDLL(None).adjtimex(ctypes.byref(buffer))
@@ -44,7 +44,7 @@ def clock_synchronised() -> bool | None:
 
 @dataclass(frozen=True)
 class Machine:
-    """This host, or a made-up one."""
+    """This host, or a simulated one."""
 
     sys_root: Path = Path("/sys")
     proc_root: Path = Path("/proc")
@@ -56,11 +56,11 @@ class Machine:
 
     @property
     def laptop(self) -> bool:
-        """Whether it can run from a battery of its own."""
+        """Return whether the host has a battery."""
         return bool(self.batteries())
 
     def batteries(self) -> list[Path]:
-        """Power supplies that are batteries of the host, not of a mouse (Documentation/ABI: sysfs-class-power)."""
+        """Return batteries of the host itself, not of a mouse (Documentation/ABI: sysfs-class-power)."""
         return [
             supply
             for supply in sorted((self.sys_root / "class/power_supply").glob("*"))
@@ -68,20 +68,20 @@ class Machine:
         ]
 
     def running(self, names: Iterable[str]) -> list[str] | None:
-        """Those of the programs that run, by the names that the kernel keeps (15 characters); None without /proc."""
-        found = set()
+        """Return which programs run, matched by the kernel's names of 15 characters; None without /proc."""
+        commands = set()
         directories = list(self.proc_root.glob("[0-9]*"))
         for directory in directories:
             if comm := read_text(directory / "comm"):
-                found.add(comm)
-        return sorted(name for name in names if name[:_COMM_LENGTH] in found) if directories else None
+                commands.add(comm)
+        return sorted(name for name in names if name[:_COMM_LENGTH] in commands) if directories else None
 
     def kernel_parameters(self) -> list[str] | None:
         text = read_text(self.proc_root / "cmdline")
         return None if text is None else text.partition(" -- ")[0].split()
 
     def timers(self) -> list[str] | None:
-        """Active timers of systemd; None where systemd does not run the host."""
+        """Return systemd's active timers; None on a host without systemd."""
         if not (self.run_root / "systemd/system").is_dir():
             return None
         text = self.ask(
@@ -90,10 +90,10 @@ class Machine:
         return None if text is None else sorted(line.split()[0] for line in text.splitlines() if line.split())
 
     def ancestors(self, drive: str) -> list[Path]:
-        """The drive's device folders from the block device up to the root of the bus, links resolved."""
+        """Return the drive's device folders, from the block device to the root of the bus, links resolved."""
         directory = block_dir(drive, self.sys_root)
         starts = [directory]
-        # With native multipath the block device hangs below a virtual subsystem that links to its controllers.
+        # With native multipath the block device is below a virtual subsystem that links to its controllers.
         if "nvme-subsystem" in directory.parts:
             starts += [link.resolve() for link in sorted((directory / "device").glob("nvme*")) if link.is_symlink()]
         top = self.sys_root.resolve() / "devices"
@@ -103,5 +103,5 @@ class Machine:
         return chain
 
     def nvme_controllers(self, drive: str) -> list[str]:
-        """Kernel names of the controllers of an NVMe drive, such as `nvme0`."""
+        """Return the kernel names of an NVMe drive's controllers, such as `nvme0`."""
         return [path.name for path in self.ancestors(drive) if re.fullmatch(r"nvme\d+", path.name)]

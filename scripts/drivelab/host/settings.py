@@ -1,4 +1,4 @@
-"""The host's settings against what a scenario wants: to tell, to record, and to set for the time of a study."""
+"""Compare the host's settings with a scenario; report and record them, and set them during a study."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from drivelab.host.temporary import Temporary
 
 NOT_AVAILABLE = "not available here"
 HOST = "host"
-_NO_ROOT = "host settings were left as they are: changing them needs root"
+_NO_ROOT = "host settings are unchanged: changing them needs root"
 _PASSES = 3
-"""Some settings can be set only after others, such as the energy preference after the governor."""
+"""Some settings depend on others, such as the energy preference on the governor."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A setting as it is now, of the host or of one drive."""
+class Reading:
+    """The current state of a setting, of the host or of one drive."""
 
     setting: Setting
     scope: str
@@ -48,7 +48,7 @@ class Found:
 
     @property
     def deviation(self) -> bool | None:
-        """None where the state is not available, or does not say enough."""
+        """Return whether the state deviates; None if unknown."""
         if self.parts is None:
             return None
         verdicts = [self.wish.accepts(part) for part in self.parts]
@@ -59,65 +59,66 @@ class Found:
         return [part for part in self.parts or [] if self.wish.accepts(part) is False]
 
     def changes(self, parts: Sequence[Part]) -> dict[str, Change]:
-        """What would bring parts into the wanted state and back, by unique names; only what drivelab sets."""
-        found = {f"{self.name}: {part.name}": _change(part, self.wish) for part in parts}
-        return {name: change for name, change in found.items() if change is not None}
+        """Return the changes of parts to the wanted state, by unique names; only those that drivelab can make."""
+        changes = {f"{self.name}: {part.name}": _change(part, self.wish) for part in parts}
+        return {name: change for name, change in changes.items() if change is not None}
 
 
 @dataclass(frozen=True)
 class Change:
-    """How to bring one part into the wanted state, and back."""
+    """A change of one part to the wanted state, and its reversal."""
 
     do: Undo
     undo: Undo
 
 
 def snapshot(drives: Sequence[str], scenario: str, machine: Machine | None = None) -> list[dict[str, Any]]:
-    """A row per setting of the host and of each drive (kernel names); changes nothing. Stored with every recording.
+    """Return a row for each setting of the host and of each drive (kernel names); changes nothing.
 
-    Keys: name, scope (`host` or the drive), state, wanted, deviation (bool; None: not known), effect, how, settable.
-    Raises UserError for a scenario that there is none of.
+    Every recording stores it. Keys: name, scope (`host` or the drive), state, wanted, deviation (bool; None: unknown),
+    effect, how, settable. Raises UserError for an unknown scenario.
     """
     machine = machine or Machine()
-    return [_row(found, machine) for found in _look(drives, scenario, machine)]
+    return [_row(reading, machine) for reading in _readings(drives, scenario, machine)]
 
 
 def deviations(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Those rows of `snapshot` that deviate from what the scenario wants."""
+    """Return the rows of `snapshot` that deviate from the scenario."""
     return [dict(row) for row in rows if row["deviation"] is True]
 
 
 def apply(scenario: str, drives: Sequence[str], temporary: Temporary, machine: Machine | None = None) -> list[str]:
-    """Set what deviates and can be set here; returns in words what was set, and what was not and why.
+    """Set deviating settings; return sentences on what was set, and what was not and why.
 
-    Call it within a claim of `temporary`, which puts everything back; originals are noted before anything is changed,
-    and what was set is read back. Without root nothing is set, and a sentence says so.
+    Call it within a claim of `temporary`, which restores the originals. The originals are recorded before any change,
+    and settings are read again after it. Without root nothing is set, and a sentence says so.
     """
     machine = machine or Machine()
     if not machine.privileged:
         return [_NO_ROOT]
-    before = {found.name: found for found in _look(drives, scenario, machine)}
+    before = {reading.name: reading for reading in _readings(drives, scenario, machine)}
     tried: set[str] = set()
     failures: dict[str, str] = {}
     for _ in range(_PASSES):
         changes = _pending(drives, scenario, machine)
         if not changes or set(changes) <= tried - set(failures):
             break
-        # All before the first: changing one setting can change what another one reads.
+        # Record all originals first: changing a setting can change the value of another.
         new = temporary.remember_all({name: change.undo for name, change in changes.items()})
         failures = {name: reason for name, change in changes.items() if (reason := perform(change.do)) is not None}
         temporary.forget([name for name in new if name in failures])
         tried |= set(changes)
-    return list(_tell(before, _look(drives, scenario, machine), tried, failures))
+    return list(_report(before, _readings(drives, scenario, machine), tried, failures))
 
 
 @contextmanager
 def for_study(
     scenario: str, drives: Sequence[str], *, change: bool, say: Callable[[str], None], machine: Machine | None = None
 ) -> Iterator[None]:
-    """What a study runs within: puts back what a dead study left, and at the end what anybody set, also by hand.
+    """Run a study within: restore settings of a killed study now, and all changed settings at the end.
 
-    With `change`, what deviates is set meanwhile. Without root nothing can be set, so nothing is to be put back.
+    The end also restores settings changed with `drivelab doctor`. With `change`, deviating settings are set in between.
+    Without root drivelab can set nothing, so it restores nothing.
     """
     machine = machine or Machine()
     if not machine.privileged:
@@ -131,41 +132,41 @@ def for_study(
         yield
 
 
-def _look(drives: Sequence[str], scenario: str, machine: Machine) -> list[Found]:
+def _readings(drives: Sequence[str], scenario: str, machine: Machine) -> list[Reading]:
     if scenario not in SCENARIOS:
-        raise UserError(f"there is no scenario '{scenario}'; use {' or '.join(SCENARIOS)}")
-    found = []
+        raise UserError(f"scenario '{scenario}' does not exist; use {' or '.join(SCENARIOS)}")
+    readings = []
     for setting in CATALOGUE:
         wish = setting.wish(scenario, machine)
         for scope in drives if setting.per_drive else [HOST]:
-            found.append(Found(setting, scope, wish, setting.read(machine, "" if scope == HOST else scope)))
-    return found
+            readings.append(Reading(setting, scope, wish, setting.read(machine, "" if scope == HOST else scope)))
+    return readings
 
 
-def _row(found: Found, machine: Machine) -> dict[str, Any]:
+def _row(reading: Reading, machine: Machine) -> dict[str, Any]:
     return {
-        "name": found.setting.name,
-        "scope": found.scope,
-        "state": found.state,
-        "wanted": found.wish.words,
-        "deviation": found.deviation,
-        "effect": found.setting.effect,
-        "how": found.how,
-        "settable": _is_settable(found, machine),
+        "name": reading.setting.name,
+        "scope": reading.scope,
+        "state": reading.state,
+        "wanted": reading.wish.words,
+        "deviation": reading.deviation,
+        "effect": reading.setting.effect,
+        "how": reading.how,
+        "settable": _is_settable(reading, machine),
     }
 
 
-def _is_settable(found: Found, machine: Machine) -> bool:
-    """Whether drivelab could set it now: all parts, or all that deviate."""
-    parts = found.deviating or found.parts or []
-    changes = found.changes(parts)
+def _is_settable(reading: Reading, machine: Machine) -> bool:
+    """Return whether drivelab can set all deviating parts now, or all parts if none deviates."""
+    parts = reading.deviating or reading.parts or []
+    changes = reading.changes(parts)
     return (
         machine.privileged and bool(parts) and len(changes) == len(parts) and all(map(_is_writable, changes.values()))
     )
 
 
 def _is_writable(change: Change) -> bool:
-    """By the file's mode: root may open any file, but one of sysfs that has no write bit takes nothing."""
+    """Return whether the file's mode permits writing: root can open a sysfs file without write bit, but not set it."""
     if not isinstance(change.do, Write):
         return True
     path = Path(change.do.path)
@@ -186,23 +187,23 @@ def _change(part: Part, wish: Wish) -> Change | None:
 
 def _pending(drives: Sequence[str], scenario: str, machine: Machine) -> dict[str, Change]:
     changes: dict[str, Change] = {}
-    for found in _look(drives, scenario, machine):
-        changes |= {n: c for n, c in found.changes(found.deviating).items() if _is_writable(c)}
+    for reading in _readings(drives, scenario, machine):
+        changes |= {n: c for n, c in reading.changes(reading.deviating).items() if _is_writable(c)}
     return changes
 
 
-def _tell(
-    before: Mapping[str, Found], after: Sequence[Found], tried: set[str], failures: Mapping[str, str]
+def _report(
+    before: Mapping[str, Reading], after: Sequence[Reading], tried: set[str], failures: Mapping[str, str]
 ) -> Iterator[str]:
-    for found in after:
-        earlier = before[found.name]
+    for reading in after:
+        earlier = before[reading.name]
         if not earlier.deviation:
             continue
-        if not found.deviation:
-            yield f"{found.name}: set to {found.state} (was {earlier.state})"
+        if not reading.deviation:
+            yield f"{reading.name}: set to {reading.state} (was {earlier.state})"
             continue
-        reasons = [reason for name, reason in failures.items() if name.startswith(f"{found.name}: ")]
-        if not reasons and any(name.startswith(f"{found.name}: ") for name in tried):
-            reasons = ["it did not stay as it was set"]
+        reasons = [reason for name, reason in failures.items() if name.startswith(f"{reading.name}: ")]
+        if not reasons and any(name.startswith(f"{reading.name}: ") for name in tried):
+            reasons = ["the value changed back"]
         reason = reasons[0] if reasons else "drivelab does not set it here"
-        yield f"{found.name}: still {found.state}, wanted {found.wish.words}: {reason}; to set it: {found.how}"
+        yield f"{reading.name}: still {reading.state}, wanted {reading.wish.words}: {reason}; to set it: {reading.how}"

@@ -1,7 +1,7 @@
-"""Settings that are changed for a while and put back whatever happens, also after kill -9.
+"""Change settings temporarily, and put them back even after kill -9.
 
-A journal says how each setting was before anybody changed it; claims say for whom the changes are. The settings go
-back when the last claim ends. What a killed process left is put back by the next one that looks (`recover`).
+A journal holds the original value of each setting. Claims record which processes use the changes. When the last claim
+ends, the originals are restored. If a process was killed, the next process restores its settings (`recover`).
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ _BY_HAND = "by-hand"
 
 
 class Temporary:
-    """Changed settings of one scope: `host`, or a drive. All methods may be called by several processes at once."""
+    """Changed settings of one scope, `host` or a drive. Several processes may call all methods at once."""
 
     def __init__(self, scope: str, proc_root: Path = Path("/proc")) -> None:
         if not _SCOPE.fullmatch(scope):
-            raise ValueError(f"'{scope}' is no scope of settings")
+            raise ValueError(f"'{scope}' is not a scope of settings")
         base = run_directory()
         self.folder = base / "settings" / scope
         self._claims = self.folder / "claims"
         self._proc_root = proc_root
 
     def remember(self, name: str, undo: Undo) -> None:
-        """Note, safe from kill -9, how to put a setting back. Call it before the setting is changed.
+        """Record durably, before a change, how to put a setting back.
 
-        What was noted first under a name is kept: a later value is not the original.
+        The first record of a name is kept: a later value is not the original.
         """
         self.remember_all({name: undo})
 
     def remember_all(self, undos: Mapping[str, Undo]) -> list[str]:
-        """`remember` for many settings at the price of one; returns the names that were not noted before."""
+        """Record many settings at once; return the names that were not recorded before."""
         with self._locked():
             journal = self._read()
             new = _new(undos, journal)
@@ -58,34 +58,34 @@ class Temporary:
             return list(new)
 
     def forget(self, names: Sequence[str]) -> None:
-        """Take back what `remember_all` has newly noted: these settings were not changed after all."""
+        """Remove records that `remember_all` has added, because these settings were not changed."""
         if names:
             with self._locked():
                 self._write({name: undo for name, undo in self._read().items() if name not in names})
 
     @contextmanager
     def claim(self, say: Callable[[str], None] = lambda text: None) -> Iterator[Temporary]:
-        """Changes that are made within are put back at the end, or at the end of the last of overlapping claims.
+        """Put changes back at the end of the block, or at the end of the last overlapping claim.
 
-        `say` takes the words of what was put back and of what could not be. Raises UserError: no run directory.
+        `say` receives sentences on restored settings and on failures. Raises UserError without a run directory.
         """
         with self._locked():
-            words = self._recover()
+            sentences = self._recover()
             self._count(+1)
         try:
-            for text in words:
-                say(text)
+            for sentence in sentences:
+                say(sentence)
             yield self
         finally:
             with deferred():
-                words = self._release()
-            for text in words:
-                say(text)
+                sentences = self._release()
+            for sentence in sentences:
+                say(sentence)
 
     def claim_by_hand(self) -> bool:
-        """Keep changes beyond this process: until the next study on this host has ended, or `restore`.
+        """Keep changes after this process, until the end of the next study on this host or `restore`.
 
-        Returns whether the claim is new.
+        Return whether the claim is new.
         """
         with self._locked():
             self._recover()
@@ -94,7 +94,7 @@ class Temporary:
             return is_new
 
     def end_by_hand(self) -> list[str]:
-        """End a claim by hand; puts everything back unless a study still runs. Returns what was put back, in words."""
+        """End a claim by hand and restore all settings unless a study still runs; return sentences on them."""
         if not self._exists():
             return []
         with self._locked():
@@ -102,9 +102,9 @@ class Temporary:
             return [] if self._living() else self._restore()
 
     def recover(self) -> list[str]:
-        """Put back what dead owners left, if no living claim remains. Returns what was put back, in words.
+        """Restore settings of ended processes if no claim remains; return sentences on them.
 
-        A setting that cannot be put back is told of too, and stays in the journal. What another user left is theirs.
+        A setting that cannot be restored is reported and stays in the journal. Other users' settings are not touched.
         """
         if not self._exists():
             return []
@@ -112,9 +112,9 @@ class Temporary:
             return self._recover()
 
     def restore(self) -> list[str]:
-        """Put everything back now. Returns what was put back, in words.
+        """Restore all settings now; return sentences on them.
 
-        Raises UserError while another process has a claim: its measurements count on the settings.
+        Raises UserError while another process has a claim: its measurements depend on the settings.
         """
         if not self._exists():
             return []
@@ -123,14 +123,14 @@ class Temporary:
             if others:
                 process = others[0].partition("-")[0]
                 raise UserError(
-                    f"a study (process {process}) is using the changed settings of {self.folder.name}; they are put "
-                    "back when it ends, so wait for it, or end it"
+                    f"a study (process {process}) uses the changed settings of {self.folder.name}; drivelab puts them "
+                    "back when the study ends; wait for it or end it"
                 )
             (self._claims / _BY_HAND).unlink(missing_ok=True)
             return self._restore()
 
     def remembered(self) -> list[str]:
-        """Names of the settings that are to be put back."""
+        """Return the names of the settings to put back."""
         if not self._exists():
             return []
         with self._locked():
@@ -141,22 +141,22 @@ class Temporary:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """The folder, made if there is none, to ourselves: flock(2) goes with the process that holds it."""
+        """Create the folder if needed and lock it; flock(2) ends with the process that holds it."""
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
-            # Commands of the journal are run, so nobody else may write to it.
+            # drivelab runs commands from the journal, so no other user may write to it.
             self.folder.mkdir(mode=0o700, exist_ok=True)
             self._claims.mkdir(exist_ok=True)
             descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise UserError(
-                f"settings cannot be changed for a while: {self.folder} cannot be used ({error.strerror}); run as root"
+                f"cannot change settings temporarily: {self.folder} is not usable ({error.strerror}); run as root"
             ) from None
         try:
             status = os.fstat(descriptor)
             if status.st_uid != os.geteuid() or status.st_mode & 0o022:
                 raise UserError(
-                    f"{self.folder} can be written to by others, so its journal cannot be trusted; remove the folder"
+                    f"other users can write to {self.folder}, so its journal is not trustworthy; remove the folder"
                 )
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             self._forget_other_boots()
@@ -165,9 +165,9 @@ class Temporary:
             os.close(descriptor)
 
     def _forget_other_boots(self) -> None:
-        """After a reboot the settings of sysfs, timers and swap are as configured again, and process numbers others'.
+        """Drop journal and claims of an earlier boot.
 
-        To put the journal's values back then would be a change, so it is dropped with its claims.
+        A reboot resets sysfs, timers and swap, and reuses process numbers. Restoring old values would change settings.
         """
         journal = self.folder / _JOURNAL
         if journal.exists() and self._body().get("boot_id") == self._boot_id():
@@ -186,14 +186,16 @@ class Temporary:
         except ValueError:
             body = None
         if not isinstance(body, dict):
-            raise UserError(f"{path} is no journal of settings; remove it, and restart the host to reset its settings")
+            raise UserError(
+                f"{path} is not a journal of settings; remove it, and restart the host to reset its settings"
+            )
         return body
 
     def _read(self) -> dict[str, Undo]:
         return {name: from_mapping(body) for name, body in self._body()["originals"].items()}
 
     def _write(self, originals: Mapping[str, Undo]) -> None:
-        """Replace the journal at once: a reader after a crash sees the old one or the new one, whole."""
+        """Replace the journal atomically: after a crash the old or the new journal is complete."""
         body = {"boot_id": self._boot_id(), "originals": {name: asdict(undo) for name, undo in originals.items()}}
         part = self.folder / "originals.part"
         with part.open("w") as file:
@@ -208,7 +210,7 @@ class Temporary:
             os.close(descriptor)
 
     def _living(self) -> list[str]:
-        """Claims of processes that are still there; those of dead ones are removed."""
+        """Return the claims of running processes; remove those of ended processes."""
         living = []
         for claim in self._claims.glob("[0-9]*-[0-9]*"):
             pid, _, ticks = claim.name.partition("-")
@@ -219,7 +221,7 @@ class Temporary:
         return living
 
     def _count(self, step: int) -> None:
-        """How many claims this process has: they may overlap in one process too."""
+        """Change the number of claims of this process; claims may overlap within a process."""
         path = self._claims / _own_claim()
         count = int(read_text(path) or 0) + step
         if count > 0:
@@ -239,7 +241,7 @@ class Temporary:
         return [] if self._living() or (self._claims / _BY_HAND).exists() else self._restore()
 
     def _restore(self) -> list[str]:
-        """The last change first, and what fails once more after the others: settings can depend on each other."""
+        """Restore the last change first, and retry failures after the others: settings can depend on each other."""
         originals = self._read()
         pending, failed, restored = list(reversed(originals)), dict[str, str](), list[str]()
         while pending:
@@ -251,36 +253,36 @@ class Temporary:
                     failed[name] = reason
                     continue
                 restored.append(name)
-                if isinstance(undo, Command):  # unlike a write, it is not to be repeated after a crash
+                if isinstance(undo, Command):  # unlike a write, it must not be repeated after a crash
                     self._write({n: u for n, u in originals.items() if n not in restored})
             if len(failed) == len(pending):
                 break
             pending = list(failed)
         if originals:
             self._write({name: undo for name, undo in originals.items() if name in failed})
-        return _in_words(restored, failed)
+        return _sentences(restored, failed)
 
 
-def _in_words(restored: list[str], failed: Mapping[str, str]) -> list[str]:
-    """One sentence a setting: names are `setting: place`, and a setting can have hundreds of places."""
+def _sentences(restored: list[str], failed: Mapping[str, str]) -> list[str]:
+    """Return one sentence per setting: names are `setting: place`, and a setting can have hundreds of places."""
     places: dict[str, int] = {}
     for name in restored:
         setting = name.partition(": ")[0]
         places[setting] = places.get(setting, 0) + 1
-    words = [f"{setting}: put back" + (f" ({n} places)" if n > 1 else "") for setting, n in places.items()]
+    sentences = [f"{setting}: put back" + (f" ({n} places)" if n > 1 else "") for setting, n in places.items()]
     reasons: dict[str, list[str]] = {}
     for name, reason in failed.items():
         reasons.setdefault(name.partition(": ")[0], []).append(reason)
-    for setting, several in reasons.items():
-        more = f", and {len(several) - 1} more places" if len(several) > 1 else ""
-        words.append(f"{setting}: could not be put back: {several[0]}{more}; the next study tries again")
-    return words
+    for setting, failures in reasons.items():
+        more = f", and {len(failures) - 1} more places" if len(failures) > 1 else ""
+        sentences.append(f"{setting}: could not be put back: {failures[0]}{more}; the next study tries again")
+    return sentences
 
 
 def recover_all() -> list[str]:
-    """`Temporary.recover` for every scope that anything was ever noted for; returns the words of all."""
+    """Call `Temporary.recover` for every scope with a journal; return all sentences."""
     base = run_directory() / "settings"
-    return [words for folder in sorted(base.glob("*")) for words in Temporary(folder.name).recover()]
+    return [sentence for folder in sorted(base.glob("*")) for sentence in Temporary(folder.name).recover()]
 
 
 def _new(undos: Mapping[str, Undo], journal: Mapping[str, Undo]) -> dict[str, Undo]:

@@ -9,89 +9,89 @@ from typing import Any
 from drivelab.units import format_size
 
 COMPOSITE = "composite"
-"""Pattern of a cell whose I/Os belong to several streams, each of a block size and a pattern of its own."""
+"""Pattern of a cell with several streams, each with its block size and pattern."""
 _SHORT = {"random": "RND", "sequential": "SEQ"}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What fio, the native engine or the virtual clock in their place, is asked to do once."""
+    """One workload for fio, the native engine or the virtual clock."""
 
     pattern: str
     """`random`, `sequential` or `composite`."""
     read_share: int
-    """Percentage of the I/Os that read, 0 to 100. Of a composite rounded, to 0 or 100 only where all
-    I/Os are of one kind."""
+    """Percentage of the I/Os that read, 0 to 100. For a composite it is rounded, to 0 or 100 only if all I/Os are
+    writes or all are reads."""
     block_size_bytes: int
-    """Of every I/O; the least where there is a largest; of a composite the mean over its I/Os, rounded."""
+    """Size of every I/O; the smallest of several sizes; for a composite the mean over its I/Os, rounded."""
     threads: int
     queue_depth: int
     """Outstanding I/Os per thread."""
     runtime_s: float | None = None
-    """Time limit; without `volume_bytes` the cell lasts just that long."""
+    """Time limit; without `volume_bytes` the exact duration."""
     volume_bytes: int | None = None
-    """Bytes that all threads together transfer at the most; with `runtime_s`, whichever comes first."""
+    """Limit of the bytes that all threads together transfer; with `runtime_s`, the first limit ends the cell."""
     range_start: float = 0.0
     """Start of the active range as a fraction of the capacity."""
     range_share: float = 1.0
     """Length of the active range as a fraction of the capacity."""
     slice_s: float | None = None
-    """Ask for a cumulative status every so many seconds: a soak is one process cut into slices."""
+    """Interval of cumulative status reports: a soak is one process cut into slices."""
     block_size_max_bytes: int | None = None
-    """Largest block: sizes are multiples of `block_size_bytes` up to this one, each as likely as any other."""
+    """Largest block: sizes are the multiples of `block_size_bytes` up to it, with equal probability."""
     streams: tuple[Mapping[str, Any], ...] | None = None
-    """Of a composite: `operation` (read or write), `block_size_bytes`, `pattern` (random or sequential) and `share` of
-    the I/Os, which add up to 1."""
+    """Streams of a composite: `operation` (read or write), `block_size_bytes`, `pattern` (random or sequential) and
+    `share` of the I/Os. The shares add up to 1."""
     block_sizes: tuple[Mapping[str, Any], ...] | None = None
-    """A distribution: `block_size_bytes` and `share` of the I/Os, which add up to 1; ascending, `block_size_bytes` of
-    the cell is the least of them."""
+    """Distribution of sizes, ascending: `block_size_bytes` and `share` of the I/Os. The shares add up to 1. The cell's
+    `block_size_bytes` is the smallest size."""
     zones: tuple[Mapping[str, Any], ...] | None = None
-    """Where random I/Os go: the first `range_share` of the active range gets `share` of the I/Os, the next one the next
-    and so on; both add up to 1. None: everywhere alike."""
+    """Zones for random I/Os, in order: each has a `range_share` of the active range and receives a `share` of the I/Os.
+    Both add up to 1. None: uniform."""
     zipf: float | None = None
-    """Random I/Os go to blocks by Zipf's law with this exponent, the blocks in a random order (as fio has it)."""
+    """Exponent of Zipf's law for random I/Os; the blocks are in random order, as in fio."""
     alignment_bytes: int | None = None
-    """Offsets are multiples of it, plus `alignment_offset_bytes`; None: of the block, or of the least one."""
+    """Offsets are multiples of this, plus `alignment_offset_bytes`; None: of the (smallest) block size."""
     alignment_offset_bytes: int = 0
-    """Shift of every offset from the start of the drive: what makes I/O unaligned."""
+    """Shift of every offset from the start of the drive; it makes I/O unaligned."""
     range_bytes: int | None = None
-    """Length of the active range in bytes, in the place of `range_share`."""
+    """Length of the active range in bytes; replaces `range_share`."""
     segments: int | None = None
-    """The active range is cut into so many equal parts, spread evenly over the drive; random I/Os go to one part after
-    another, anywhere within it."""
+    """Number of equal parts of the active range, spread evenly over the drive. Random I/Os visit the parts in turn, at
+    any offset within each."""
     rate_iops: float | None = None
-    """No more I/Os a second than this, all threads together."""
+    """Limit of I/Os per second of all threads together."""
     entropy: float | None = None
-    """Share of every block that is random data, the rest zeros; None: all of it."""
+    """Share of every block that is random data; the rest is zeros. None: all is random."""
     beside: Mapping[str, Any] | None = None
-    """A second workload at the same time: `pattern`, `read_share`, `block_size_bytes`, `threads`, `queue_depth`. One of
-    the two only reads, the other only writes, so that each is told by its direction."""
+    """A simultaneous second workload: `pattern`, `read_share`, `block_size_bytes`, `threads`, `queue_depth`. One of the
+    two only reads and the other only writes, so the direction identifies each."""
     title: str | None = None
-    """What the workload is called, where its parameters say too little."""
+    """Name of the workload, if its parameters say too little."""
 
     def __post_init__(self) -> None:
         for name in ("streams", "block_sizes", "zones"):
-            if getattr(self, name) is not None:  # a list where it comes out of JSON
+            if getattr(self, name) is not None:  # a list if it comes from JSON
                 object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
     def largest_block_bytes(self) -> int:
-        """Bytes of the largest I/O."""
-        several = self.streams or self.block_sizes
-        if several is not None:
-            return max(int(one["block_size_bytes"]) for one in several)
+        """Return the bytes of the largest I/O."""
+        parts = self.streams or self.block_sizes
+        if parts is not None:
+            return max(int(part["block_size_bytes"]) for part in parts)
         return self.block_size_max_bytes or self.block_size_bytes
 
     @property
     def total_threads(self) -> int:
-        """Of both workloads where there are two."""
+        """Return the threads of the workload and of the one beside it."""
         return self.threads + (int(self.beside["threads"]) if self.beside is not None else 0)
 
     @property
     def workload(self) -> str:
-        """Name in the words of the PTS, for example `RND 4KiB 65/35`; `RND 4KiB-1024KiB 0/100` with several sizes.
+        """Return the PTS name, such as `RND 4KiB 65/35`, or `RND 4KiB-1024KiB 0/100` with several sizes.
 
-        What is out of the ordinary follows, for example `RND 4KiB 0/100, unaligned by 512B`.
+        Special parameters follow, for example `RND 4KiB 0/100, unaligned by 512B`.
         """
         if self.title is not None:
             return self.title
@@ -125,18 +125,18 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """Workload with threads and queue depth, for example `RND 4KiB 65/35 T4Q32`."""
+        """Return the workload with threads and queue depth, for example `RND 4KiB 65/35 T4Q32`."""
         demand = f"T{self.threads}Q{self.queue_depth}"
         if self.beside is None or self.title is not None:
             return f"{self.workload} {demand}"
         return f"{replace(self, beside=None).workload} {demand}, beside {Cell(**self.beside).label}"
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able, without the fields that are not set."""
-        found = {key: value for key, value in asdict(self).items() if value is not None}
+        """Return the fields that are set, ready for JSON."""
+        fields = {key: value for key, value in asdict(self).items() if value is not None}
         if not self.alignment_offset_bytes:
-            del found["alignment_offset_bytes"]
+            del fields["alignment_offset_bytes"]
         for name in ("streams", "block_sizes", "zones"):
-            if name in found:
-                found[name] = [dict(one) for one in found[name]]
-        return found
+            if name in fields:
+                fields[name] = [dict(part) for part in fields[name]]
+        return fields

@@ -1,4 +1,4 @@
-"""The plan: all that a measurement depends on as canonical JSON with a digest, and where it is carried out."""
+"""Represent a plan: all that a measurement depends on, as canonical JSON with a digest, and its context."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FORMAT = 1
 
 
 def canonical(value: Any) -> str:
-    """JSON in one form for one value: sorted keys, no spaces."""
+    """Return the canonical JSON of a value: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def drive_in_sheet(subject: str) -> str:
-    """The drive of what may be DRIVE@PLATFORM; neither name has an @ of its own."""
+    """Return the drive of DRIVE or DRIVE@PLATFORM; neither name may contain @."""
     return subject.partition("@")[0]
 
 
@@ -31,23 +31,23 @@ class Plan:
     """One measurement of one drive."""
 
     subject: Mapping[str, Any]
-    """What the result depends on: drive, clock, class, condition, measure, trace. The digest is made of this."""
+    """All that the result depends on: drive, clock, class, condition, measure, trace. The digest covers this."""
     context: Mapping[str, Any]
-    """Where and as what it is carried out: drive, device, measurement, run, results, trace."""
+    """Where and under which names it runs: drive, device, measurement, run, results, trace."""
 
     @cached_property
     def digest(self) -> str:
-        """First 12 hexadecimal digits of the SHA-256 of the canonical subject."""
+        """Return the first 12 hexadecimal digits of the canonical subject's SHA-256."""
         return hashlib.sha256(canonical(self.subject).encode()).hexdigest()[:12]
 
     @property
     def drive(self) -> str:
-        """What results are told of: the drive's name in the sheet, or DRIVE@PLATFORM in a study of platforms."""
+        """Return the subject's name: the drive in the sheet, or DRIVE@PLATFORM in a study of platforms."""
         return str(self.context["drive"])
 
     @property
     def sheet_drive(self) -> str:
-        """The drive's name in the sheet, on whatever platform."""
+        """Return the drive's name in the sheet, without the platform."""
         return drive_in_sheet(self.drive)
 
     @property
@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def recording(self) -> str:
-        """Identity of the recording, `drive/measurement/digest-runN`; also its path below recordings/."""
+        """Return the recording's identity and path below recordings/: `drive/measurement/digest-runN`."""
         return f"{self.drive}/{self.measurement}/{self.digest}-run{self.run}"
 
     @property
@@ -68,7 +68,7 @@ class Plan:
         return Path(self.context["results"]) / "recordings" / self.recording
 
     def seed(self, name: str) -> int:
-        """Seed of fio's random numbers: another one for each cell, the same for each repetition of the plan."""
+        """Return fio's random seed: different for each cell, equal for each repetition of the plan."""
         text = f"{self.digest}/{self.run}/{name}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
@@ -78,7 +78,7 @@ class Plan:
 
     @property
     def clock(self) -> str:
-        """`wall` or `virtual`."""
+        """Return `wall` or `virtual`."""
         return str(self.subject["clock"])
 
     def to_json(self) -> str:
@@ -86,27 +86,27 @@ class Plan:
 
     @classmethod
     def read(cls, path: Path) -> Plan:
-        """The plan in a file; raises UserError when it is missing, of another format, or was edited."""
+        """Return the plan in a file; raises UserError if it is missing, edited or of another format."""
         try:
             body = json.loads(read_regular(path))
             plan = cls(body["subject"], body["context"])
             digest, version = body["digest"], body["format"]
         except FileNotFoundError:
-            raise UserError(f"{path}: there is no such plan; {_remedy(path)}") from None
+            raise UserError(f"{path}: the plan does not exist; {_remedy(path)}") from None
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise UserError(f"{path}: is no plan; {_remedy(path)}") from None
+            raise UserError(f"{path}: is not a plan; {_remedy(path)}") from None
         if version != FORMAT:
-            raise UserError(f"{path}: is of format {version}, this drivelab reads {FORMAT}; {_remedy(path)}")
+            raise UserError(f"{path}: has format {version}, but this drivelab reads format {FORMAT}; {_remedy(path)}")
         if digest != plan.digest:
-            raise UserError(f"{path}: was changed after it was made; change the study or the protocol instead")
+            raise UserError(f"{path}: was edited after drivelab wrote it; change the study or the protocol instead")
         return plan
 
 
 def _remedy(path: Path) -> str:
-    """The workflow writes plans that are to be carried out; one in a recording is evidence that nobody writes again."""
+    """Return what to do about an unreadable plan; one in a recording is evidence and is never written again."""
     if not (path.parent / "journal.jsonl").exists():
-        return "plans are written by 'drivelab run': remove what is there, and run again"
+        return "'drivelab run' writes plans: remove the file and run the command again"
     return (
-        f"it is a part of a recording: put it back from an archive ('drivelab verify {path.parent}' tells what else "
-        "was altered), or remove the recording's folder, and it is measured again"
+        f"it is part of a recording: restore it from an archive ('drivelab verify {path.parent}' lists every altered "
+        "file), or remove the recording's folder to measure again"
     )

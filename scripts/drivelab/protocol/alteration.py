@@ -1,4 +1,4 @@
-"""A protocol with some of its fields changed, by an entry of its `scale` or by a study's `set`."""
+"""Apply changes to a protocol, from an entry of its `scale` or from a study's `set`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _OF_CONDITION = ("settle", "scenario", "rest")
 _CHANGEABLE = ("class", "for_each", "workloads", *_OF_CONDITION, "fill", *STEP_KINDS, "repeat")
 _OF_REPEAT = ("times", "over", *STEP_KINDS)
 _WHOLE = ("block_size", "access")
-"""Mappings under these keys say one thing together, so that a change replaces and does not complete them."""
+"""A change replaces the whole mapping under these keys; it does not merge with it."""
 _ONE_OF = ("for_each", "timing")
-"""Mappings of one key: another key takes its place. So does a rule in `until`, but for soaks, which end by several."""
+"""Mappings of one key: another key replaces it. So does one of `until`, except in soaks, which may have several."""
 _OF_OVER = ("of", "response_time")
 _Targets = Sequence[tuple[Keys, dict[str, Any]]]
-"""Parts of a body that fields are laid over, with the keys that lead to them."""
+"""Parts of a body that a change applies to, with their key paths."""
 _INSTEAD = {
     "times": "over", "over": "times", "pause": "duty_cycle", "duty_cycle": "pause",
     "capacity_multiple": "raw_capacity_multiple", "raw_capacity_multiple": "capacity_multiple",
@@ -30,25 +30,25 @@ _INSTEAD = {
 
 @dataclass
 class Alteration:
-    """A protocol's mapping with changes laid over it, and which change each changed field is from."""
+    """A protocol's mapping with changes applied, and the origin of every changed field."""
 
     body: dict[str, Any]
     changed: list[tuple[Keys, Keys]] = field(default_factory=list)
-    """Keys in the body, and those in the change, of all that was replaced."""
+    """Key paths of all replaced values: in the body, and in the change."""
 
     @classmethod
     def of(cls, protocol: Mapping[str, Any], change: Mapping[str, Any]) -> Alteration:
-        """Lay `change` (keys as in `scale`) over a protocol; raises MisfitError, with keys in the change.
+        """Return a protocol with `change` (keys as in `scale`) applied, not yet checked.
 
-        What comes out has not been checked.
+        Raises MisfitError with keys in the change.
         """
-        found = cls(copy.deepcopy(dict(protocol)))
+        alteration = cls(copy.deepcopy(dict(protocol)))
         for part, fields in change.items():
-            found._lay(part, fields)
-        return found
+            alteration._apply(part, fields)
+        return alteration
 
-    def blamed(self, misfit: MisfitError) -> MisfitError:
-        """A misfit in the body as one in the change: of that part of it which has most in common with the keys."""
+    def translate(self, misfit: MisfitError) -> MisfitError:
+        """Return a misfit of the body as a misfit of the change: where their key paths share the longest prefix."""
         origin = self._origin(misfit.keys if misfit.culprit is None else (*misfit.keys, misfit.culprit))
         if misfit.culprit is not None and origin[-1:] == (misfit.culprit,):
             return MisfitError(misfit.reason, origin[:-1], misfit.culprit)
@@ -57,54 +57,58 @@ class Alteration:
     def _origin(self, keys: Keys) -> Keys:
         best: tuple[int, Keys] = (0, ())
         for target, source in self.changed:
-            common = _in_common(target, keys)
+            common = _shared_prefix(target, keys)
             if common > best[0]:
                 best = (common, (*source, *keys[common:]) if common == len(target) else source)
         return best[1]
 
-    def _lay(self, part: str, fields: Any) -> None:
+    def _apply(self, part: str, fields: Any) -> None:
         if part not in _CHANGEABLE:
-            raise MisfitError(f"'{part}' cannot be changed; what can is {', '.join(_CHANGEABLE)}", (), part)
+            raise MisfitError(f"'{part}' cannot be changed; changeable are {', '.join(_CHANGEABLE)}", (), part)
         if part in _OF_CONDITION:
             self._set(self.body["condition"], part, fields, ("condition",), ())
         elif part == "fill":
-            self._lay_fill(fields)
+            self._apply_fill(fields)
         elif part in (*STEP_KINDS, "repeat"):
             steps: _Targets = [
-                (("measure", i, part), one[part]) for i, one in enumerate(self.body["measure"]) if part in one
+                (("measure", i, part), step[part]) for i, step in enumerate(self.body["measure"]) if part in step
             ]
-            self._lay_steps(steps, part, fields, (part,))
+            self._apply_steps(steps, part, fields, (part,))
         else:
             self._merge(self.body.setdefault(part, {}), _fields(fields, part), (part,), (part,), only=part in _ONE_OF)
 
-    def _lay_fill(self, fields: Any) -> None:
-        """Over every pass, or those of a list over one pass each; a fill of its own where there was none."""
+    def _apply_fill(self, fields: Any) -> None:
+        """Apply a mapping to every pass, or a list to one pass each; add the fill if the protocol has none."""
         condition, keys = self.body["condition"], ("condition", "fill")
         if "fill" not in condition:
             self._set(condition, "fill", fields, ("condition",), ())
             return
         fill = condition["fill"]
-        several = isinstance(fill, list)
-        passes: _Targets = [((*keys, i), one) for i, one in enumerate(fill)] if several else [(keys, fill)]
-        self._lay_steps(passes, "fill", fields, ("fill",))
+        listed = isinstance(fill, list)
+        passes: _Targets = [((*keys, i), one_pass) for i, one_pass in enumerate(fill)] if listed else [(keys, fill)]
+        self._apply_steps(passes, "fill", fields, ("fill",))
 
-    def _lay_steps(self, steps: _Targets, part: str, fields: Any, source: Keys, of: str = "the protocol") -> None:
-        """Lay fields over every step of a kind, or those of a list over one step each."""
-        listed = isinstance(fields, list)
-        changes = [((*source, i), one) for i, one in enumerate(fields)] if listed else [(source, fields)] * len(steps)
-        for keys, one in changes or [(source, fields)]:
-            _fields(one, part, keys)
+    def _apply_steps(self, steps: _Targets, part: str, fields: Any, source: Keys, owner: str = "the protocol") -> None:
+        """Apply a mapping to every step of a kind, or a list to one step each; `owner` names the steps' place."""
+        if isinstance(fields, list):
+            changes = [((*source, i), change) for i, change in enumerate(fields)]
+        else:
+            changes = [(source, fields)] * len(steps)
+        for keys, change in changes or [(source, fields)]:
+            _fields(change, part, keys)
         if not steps:
-            raise MisfitError(f"changes a step that {of} does not have; leave it out", source)
+            raise MisfitError(f"changes a step that {owner} does not have; remove it", source)
         if len(changes) != len(steps):
-            raise MisfitError(f"lists {len(changes)} changes for {len(steps)} of them; give each one", source)
-        for (target, step), (keys, one) in zip(steps, changes, strict=True):
+            raise MisfitError(f"lists {len(changes)} changes for {len(steps)} steps; list one for each step", source)
+        for (target, step), (keys, change) in zip(steps, changes, strict=True):
             if part == "repeat":
-                self._lay_repeat(step, one, target, keys)
+                self._apply_repeat(step, change, target, keys)
             else:
-                self._lay_step(step, one, part, target, keys)
+                self._apply_step(step, change, part, target, keys)
 
-    def _lay_step(self, step: dict[str, Any], fields: Mapping[str, Any], kind: str, target: Keys, source: Keys) -> None:
+    def _apply_step(
+        self, step: dict[str, Any], fields: Mapping[str, Any], kind: str, target: Keys, source: Keys
+    ) -> None:
         for key, value in fields.items():
             inner = (*target, key), (*source, key)
             step.pop(_INSTEAD.get(key, ""), None)
@@ -113,15 +117,15 @@ class Alteration:
             else:
                 self._set(step, key, value, target, source)
 
-    def _lay_repeat(self, repeat: dict[str, Any], fields: Mapping[str, Any], target: Keys, source: Keys) -> None:
-        """Fields of the repeat itself, and by kind those of the steps that it repeats."""
+    def _apply_repeat(self, repeat: dict[str, Any], fields: Mapping[str, Any], target: Keys, source: Keys) -> None:
+        """Apply fields of the repeat itself and, under a step's kind, fields of the repeated steps."""
         for key, value in fields.items():
             if key not in _OF_REPEAT:
                 known = ", ".join(_OF_REPEAT)
-                raise MisfitError(f"'{key}' of a repeat cannot be changed; what can is {known}", source, key)
+                raise MisfitError(f"'{key}' of a repeat cannot be changed; changeable are {known}", source, key)
             if key in STEP_KINDS:
-                steps = [((*target, "steps", i, key), one[key]) for i, one in enumerate(repeat["steps"]) if key in one]
-                self._lay_steps(steps, key, value, (*source, key), f"the repeat of phase '{repeat['phase']}'")
+                steps = [((*target, "steps", i, key), s[key]) for i, s in enumerate(repeat["steps"]) if key in s]
+                self._apply_steps(steps, key, value, (*source, key), f"the repeat of phase '{repeat['phase']}'")
                 continue
             repeat.pop(_INSTEAD[key], None)
             if key == "over" and isinstance(value, Mapping):
@@ -135,7 +139,7 @@ class Alteration:
     def _merge(
         self, into: dict[str, Any], change: Mapping[str, Any], target: Keys, source: Keys, *, only: bool = False
     ) -> None:
-        """Lay a mapping over another one; with `only`, in its place where they have no key in common."""
+        """Merge `change` into a mapping; with `only`, replace the mapping if they share no key."""
         if only and change and not {*change} & {*into}:
             into.clear()
         for key, value in change.items():
@@ -149,12 +153,12 @@ class Alteration:
         self.changed.append(((*target, key), (*source, key)))
 
 
-def _in_common(some: Keys, others: Keys) -> int:
-    """How many keys they begin with alike."""
+def _shared_prefix(some: Keys, others: Keys) -> int:
+    """Return the length of the shared prefix of two key paths."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(some, others, strict=False))))
 
 
 def _fields(fields: Any, part: str, keys: Keys | None = None) -> Mapping[str, Any]:
     if not isinstance(fields, Mapping):
-        raise MisfitError("must give the fields that differ, as in a protocol's 'scale'", keys or (part,))
+        raise MisfitError("must be a mapping of the fields to change, as in a protocol's 'scale'", keys or (part,))
     return fields

@@ -1,4 +1,4 @@
-"""One cell as a protocol describes it, in base units."""
+"""Resolve one cell of a protocol into base units."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from drivelab.protocol.values import (
 from drivelab.units import parse_size
 
 _NEEDED = ("pattern", "read_share", "block_size")
-_AS_THEY_ARE = ("segments", "title")
+_UNCHANGED = ("segments", "title")
 _WRITTEN_AS: dict[str | int, str] = {
     "block_sizes": "block_size",
     "zones": "access",
@@ -32,17 +32,17 @@ _WRITTEN_AS: dict[str | int, str] = {
     "alignment_bytes": "align",
     "alignment_offset_bytes": "alignment_offset",
 }
-"""Fields of a plan's cell, and of their entries, that a protocol calls otherwise."""
+"""Protocol names of those fields of a plan's cell, and of their entries, that have other names in a protocol."""
 _LEAST_BLOCK_BYTES = 512
 
 
 def cell(
     fields: Mapping[str, Any], values: Values, runtime_s: float | None, defaults: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The cell of a plan that `fields` describe, which have no `each` any more.
+    """Return the cell of a plan for `fields`, in which `each` is already replaced.
 
-    They go before those of their workload, these before `defaults`, these before the class's. Threads and queue depth
-    that a point gives, which are None, are left out. Raises MisfitError for what does not fit together.
+    Precedence: `fields`, their workload, `defaults`, the class. Threads and queue depth that come from a point are None
+    and are left out. Raises MisfitError for fields that contradict each other.
     """
     named: Mapping[str, Any] = {}
     if "workload" in fields:
@@ -55,21 +55,21 @@ def cell(
     demand = {key: all_fields.get(key, getattr(values, key)) for key in OF_A_POINT}
     known: dict[str, Any] = {key: 1 if value is None else value for key, value in demand.items()}
     span = _span(all_fields) if "active_range" in all_fields else values.active_range
-    found = Cell(
+    resolved = Cell(
         pattern=all_fields["pattern"],
         read_share=all_fields["read_share"],
         runtime_s=runtime_s,
         **{**known, **_sizes(all_fields), **_optional(all_fields), **span},
     )
     try:
-        refuse_inexpressible(found)
+        refuse_inexpressible(resolved)
     except InexpressibleError as error:
-        raise MisfitError(str(error), _to_blame(error.keys, found, fields, named)) from None
-    return {key: value for key, value in found.to_mapping().items() if demand.get(key, value) is not None}
+        raise MisfitError(str(error), _origin(error.keys, resolved, fields, named)) from None
+    return {key: value for key, value in resolved.to_mapping().items() if demand.get(key, value) is not None}
 
 
 def check_workload(fields: Mapping[str, Any]) -> None:
-    """Raise MisfitError for what cannot be in a workload; what is `each` is left to the cells that name it."""
+    """Raise MisfitError for an invalid workload; cells that use it check its `each` fields."""
     known = {key: value for key, value in fields.items() if not has_each(value)}
     if "block_size" in known:
         _sizes(known)
@@ -78,8 +78,8 @@ def check_workload(fields: Mapping[str, Any]) -> None:
     _optional(known)
 
 
-def _to_blame(keys: Keys, made: Cell, fields: Mapping[str, Any], named: Mapping[str, Any]) -> Keys:
-    """Keys within a protocol's cell of what a part of the plan's cell was made of, or of the workload that has it."""
+def _origin(keys: Keys, resolved: Cell, fields: Mapping[str, Any], named: Mapping[str, Any]) -> Keys:
+    """Return the keys in a protocol's cell, or its workload, that gave the plan's cell the value at `keys`."""
     if not keys:
         return ()
     key = _WRITTEN_AS.get(keys[0], str(keys[0]))
@@ -89,7 +89,7 @@ def _to_blame(keys: Keys, made: Cell, fields: Mapping[str, Any], named: Mapping[
         return (key,)
     if key == "access":
         return (key, keys[1], _WRITTEN_AS.get(keys[2], keys[2]))
-    size = (made.block_sizes or ())[int(keys[1])]["block_size_bytes"]
+    size = (resolved.block_sizes or ())[int(keys[1])]["block_size_bytes"]
     return (key, next(text for text in fields[key] if parse_size(text) == size))
 
 
@@ -104,42 +104,42 @@ def _span(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _optional(fields: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {key: fields[key] for key in _AS_THEY_ARE if key in fields}
-    for key, make in _MAKERS.items():
+    resolved: dict[str, Any] = {key: fields[key] for key in _UNCHANGED if key in fields}
+    for key, resolve in _RESOLVERS.items():
         if key in fields:
             with at(key):
-                found.update(make(fields[key]))
+                resolved.update(resolve(fields[key]))
     if "entropy" in fields:
-        found["entropy"] = share_of(fields, "entropy", zero=True)
+        resolved["entropy"] = share_of(fields, "entropy", zero=True)
     if "slice" in fields:
-        found["slice_s"] = duration_s(fields, "slice")
-    return found
+        resolved["slice_s"] = duration_s(fields, "slice")
+    return resolved
 
 
 def _access(wanted: Mapping[str, Any] | list[Mapping[str, str]]) -> dict[str, Any]:
     if isinstance(wanted, Mapping):
         return {"zipf": float(wanted["zipf"])}
-    zones = tuple({"range_share": fraction(one["range"]), "share": fraction(one["share"])} for one in wanted)
-    must_add_up({(index, "range"): one["range_share"] for index, one in enumerate(zones)}, "ranges of the zones")
-    must_add_up({(index, "share"): one["share"] for index, one in enumerate(zones)}, "shares of the zones")
+    zones = tuple({"range_share": fraction(zone["range"]), "share": fraction(zone["share"])} for zone in wanted)
+    must_add_up({(index, "range"): zone["range_share"] for index, zone in enumerate(zones)}, "ranges of the zones")
+    must_add_up({(index, "share"): zone["share"] for index, zone in enumerate(zones)}, "shares of the zones")
     return {"zones": zones}
 
 
 def _whole_blocks(wanted: str) -> int:
     size = parse_size(wanted)
     if size % _LEAST_BLOCK_BYTES:
-        raise MisfitError(f"{wanted} is no multiple of 512 B, and no drive has smaller blocks; choose one that is")
+        raise MisfitError(f"{wanted} is not a multiple of 512 B, the smallest block of a drive; choose a multiple")
     return size
 
 
 def _beside(wanted: Mapping[str, Any]) -> dict[str, Any]:
     if None in wanted.values():
-        raise MisfitError("a point is of the cell and not of the workload beside it; give numbers")
+        raise MisfitError("a point applies only to the cell, not to the workload beside it; give numbers")
     sizes = {"block_size_bytes": parse_size(wanted["block_size"])}
     return {"beside": {**{key: value for key, value in wanted.items() if key != "block_size"}, **sizes}}
 
 
-_MAKERS: dict[str, Callable[[Any], dict[str, Any]]] = {
+_RESOLVERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "access": _access,
     "align": lambda wanted: {"alignment_bytes": _whole_blocks(wanted)},
     "alignment_offset": lambda wanted: {"alignment_offset_bytes": _whole_blocks(wanted)},

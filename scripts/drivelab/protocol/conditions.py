@@ -1,4 +1,4 @@
-"""The condition of a drive before it is measured, in base units."""
+"""Resolve the condition of a drive before its measurement into base units."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ _MULTIPLES = ("capacity_multiple", "raw_capacity_multiple")
 
 
 def condition(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """For a plan; raises MisfitError for a pass that does not say how much is written."""
-    found: dict[str, Any] = {"purge": fields["purge"]}
+    """Return the condition for a plan; raises MisfitError for a pass without an amount to write."""
+    resolved: dict[str, Any] = {"purge": fields["purge"]}
     if fields.get("scenario") == "required":
-        found["scenario_required"] = True
+        resolved["scenario_required"] = True
     for key in ("settle", "rest"):
         if key in fields:
-            found[f"{key}_s"] = duration_s(fields, key)
+            resolved[f"{key}_s"] = duration_s(fields, key)
     if "fill" in fields:
         with at("fill"):
-            found["fill"] = _passes(fields["fill"])
-    return found
+            resolved["fill"] = _passes(fields["fill"])
+    return resolved
 
 
 def _passes(fill: Mapping[str, Any] | list[Mapping[str, Any]]) -> dict[str, Any] | list[dict[str, Any]]:
     if isinstance(fill, Mapping):
         return _pass(fill)
-    found = []
-    for index, one in enumerate(fill):
+    resolved = []
+    for index, fields in enumerate(fill):
         with at(index):
-            found.append(_pass(one))
-    return found
+            resolved.append(_pass(fields))
+    return resolved
 
 
 def _pass(fields: Mapping[str, Any]) -> dict[str, Any]:
     multiples = {key: fields[key] for key in _MULTIPLES if key in fields}
     if len(multiples) != 1:
-        raise MisfitError("takes either 'capacity_multiple' or 'raw_capacity_multiple'; give it one of the two")
+        raise MisfitError("needs either 'capacity_multiple' or 'raw_capacity_multiple'; give exactly one")
     with at("block_size"):
         size = parse_size(fields["block_size"])
     return {

@@ -1,4 +1,4 @@
-"""Protocol files: read, checked, scaled and resolved into steps with numbers in base units."""
+"""Load protocol files, check them, apply changes, and resolve them into steps in base units."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivelab.config.schema import unfit
+from drivelab.config.schema import find_violation
 from drivelab.config.yaml_file import load_yaml
 from drivelab.errors import UserError
 from drivelab.protocol.alteration import Alteration
@@ -16,7 +16,7 @@ from drivelab.protocol.conditions import condition
 from drivelab.protocol.misfit import MisfitError, Place, at
 from drivelab.protocol.parameters import differences, unknown, unsourced
 from drivelab.protocol.points import point
-from drivelab.protocol.repeats import refuse_unclear, turns
+from drivelab.protocol.repeats import expanded, refuse_unclear
 from drivelab.protocol.steps import STEPS
 from drivelab.protocol.uses import refuse_unused
 from drivelab.protocol.values import Values, active_range, filled
@@ -26,7 +26,7 @@ _NO_CLASS = {"threads": 1, "queue_depth": 1, "active_range": "100%"}
 
 @dataclass(frozen=True)
 class Protocol:
-    """A protocol file that fits the schema; `body` is the file's mapping."""
+    """A protocol file that is valid under the schema; `body` is its mapping."""
 
     path: Path
     body: Mapping[str, Any]
@@ -37,70 +37,70 @@ class Protocol:
 
     @property
     def description(self) -> str:
-        """What the test asks and how to read it, in one paragraph; empty if the file has none."""
+        """Return the file's description as one paragraph; empty if the file has none."""
         return " ".join(str(self.body.get("description", "")).split())
 
     @property
     def replays(self) -> bool:
-        """Whether it has a replay step, so that a study must name a trace, or several."""
+        """Return whether it has a replay step, so that a study must name one or more traces."""
         return any(kind == "replay" for kind, _ in self._steps())
 
     @property
     def takes_streams(self) -> bool:
-        """Whether it has a loop of a trace's streams, so that a study must name one trace."""
+        """Return whether a loop uses a trace's streams, so that a study must name one trace."""
         return any(kind == "loop" and "streams" in fields["cells"] for kind, fields in self._steps())
 
     @property
     def applications(self) -> bool:
-        """Whether it has an application step, so that a study must name an application."""
+        """Return whether it has an application step, so that a study must name an application."""
         return any(kind == "application" for kind, _ in self._steps())
 
     @property
     def simultaneous(self) -> bool:
-        """Whether all drives of a measurement are measured at the same time."""
+        """Return whether all drives of a measurement are measured simultaneously."""
         return bool(self.body.get("simultaneous", False))
 
     @property
     def analysis(self) -> Mapping[str, Any]:
-        """What is worked out beside the usual: `figure_of_merit`, `best_run`; empty if nothing is."""
+        """Return the additional analyses, `figure_of_merit` or `best_run`; empty if there are none."""
         return dict(self.body.get("analysis", {}))
 
     def _steps(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for turn in turns(self.body["measure"]):
-            yield turn.kind, turn.fields
+        for step in expanded(self.body["measure"]):
+            yield step.kind, step.fields
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """One measurement that a protocol asks for, ready for a plan."""
+    """One measurement of a protocol, ready for a plan."""
 
     variant: str | None
-    """The value of `for_each` as a part of a name, such as `4KiB` or `50pct`, or None."""
+    """Value of `for_each` as part of a name, such as `4KiB` or `50pct`, or None."""
     steps: dict[str, Any]
-    """`class`, `condition` and `measure`, JSON-able, numbers in base units."""
+    """`class`, `condition` and `measure`, ready for JSON, numbers in base units."""
     altered: tuple[str, ...]
-    """What differs from the full-length protocol, in words; empty for the protocol as it stands."""
+    """Differences from the full-length protocol, in words; empty if unchanged."""
     simultaneous: bool
-    """Whether all drives of the measurement are to be measured at the same time."""
+    """Whether all drives of the measurement are measured simultaneously."""
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """Fields that are laid over a protocol, and where they are written."""
+    """Changes to a protocol, and the place that they are written in."""
 
     change: Mapping[str, Any]
     place: Place
 
 
 def load(path: Path) -> Protocol:
-    """The protocol in a file; raises UserError with file, line and key for anything that does not fit."""
+    """Return the protocol in a file; raises UserError with file, line and key for any fault."""
     body = load_yaml(path)
     try:
         _check(body)
         if body["name"] != path.stem:
-            raise MisfitError(f"is '{body['name']}', the file is called '{path.stem}'; make them agree", ("name",))
+            raise MisfitError(f"is '{body['name']}', but the file is called '{path.stem}'; make them equal", ("name",))
         if missing := unsourced(body):
-            raise MisfitError(f"has no entry for '{missing[0]}'; say where the value comes from", ("sources",))
+            raise MisfitError(f"has no entry for '{missing[0]}'; give the source of its value", ("sources",))
         _refuse_stale_sources(body)
     except MisfitError as misfit:
         raise Place(path).error(misfit) from None
@@ -108,20 +108,20 @@ def load(path: Path) -> Protocol:
 
 
 def _refuse_stale_sources(body: Mapping[str, Any]) -> None:
-    """Raise MisfitError for a source of nothing that the protocol has, at full length or at one of its scales."""
+    """Raise MisfitError for a source without a parameter, at full length and at every scale."""
     stale = unknown(body["sources"], body)
     for name, change in body.get("scale", {}).items() if stale else ():
         with at("scale", name):
             stale = unknown(stale, Alteration.of(body, change).body)
     if stale:
         raise MisfitError(
-            f"'{stale[0]}' is no parameter of this protocol; correct the path or leave it out", ("sources",), stale[0]
+            f"'{stale[0]}' is not a parameter of this protocol; correct the path or remove it", ("sources",), stale[0]
         )
 
 
 def _check(body: dict[str, Any]) -> None:
-    if found := unfit(body, "protocol"):
-        raise MisfitError(found.sentence, found.keys, found.culprit)
+    if violation := find_violation(body, "protocol"):
+        raise MisfitError(violation.sentence, violation.keys, violation.unknown_key)
     refuse_unclear(body["measure"])
     refuse_unused(body)
 
@@ -129,11 +129,10 @@ def _check(body: dict[str, Any]) -> None:
 def resolve(
     protocol: Protocol, drive_class: str, scale: str | None, settings: Mapping[str, Any], source: str
 ) -> list[Resolved]:
-    """The measurements of a protocol for a drive class, one for each value of `for_each`.
+    """Return the measurements of a protocol for a drive class, one for each value of `for_each`.
 
-    `scale` names an entry of the protocol's `scale`, `settings` changes fields on top of it; `source` names, in
-    errors, the place that asked for them, such as `config/study.yaml: key 'measurements[0]'`. Raises UserError, with
-    the line of what is to blame, when anything does not fit.
+    `scale` names an entry of the protocol's `scale`. `settings` then change further fields. `source` names their place
+    in errors, such as `config/study.yaml: key 'measurements[0]'`. Raises UserError with the line of any fault.
     """
     layers = []
     if scale is not None:
@@ -148,7 +147,7 @@ def resolve(
 
 
 def _resolve(protocol: Protocol, drive_class: str, layers: Sequence[_Layer]) -> list[Resolved]:
-    """With layers over the protocol: a misfit is blamed on the first one without which there is none."""
+    """Return the measurements with layers applied in order; an error names the first layer that causes it."""
     body, alteration = dict(protocol.body), None
     for layer in layers:
         try:
@@ -164,7 +163,7 @@ def _resolve(protocol: Protocol, drive_class: str, layers: Sequence[_Layer]) -> 
         if alteration is None:
             raise Place(protocol.path).error(misfit) from None
         _resolve(protocol, drive_class, layers[:-1])
-        raise layers[-1].place.error(alteration.blamed(misfit)) from None
+        raise layers[-1].place.error(alteration.translate(misfit)) from None
 
 
 def _measurements(full: Mapping[str, Any], body: Mapping[str, Any], drive_class: str) -> list[Resolved]:
@@ -182,28 +181,28 @@ def _measurements(full: Mapping[str, Any], body: Mapping[str, Any], drive_class:
     ]
 
 
-def _steps(body: Mapping[str, Any], drive_class: str, turn: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+def _steps(body: Mapping[str, Any], drive_class: str, bindings: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     with at("class", drive_class):
-        chosen = filled(body.get("class", {}).get(drive_class, _NO_CLASS), turn)
+        settings = filled(body.get("class", {}).get(drive_class, _NO_CLASS), bindings)
         with at("active_range"):
-            span = active_range(chosen["active_range"])
+            span = active_range(settings["active_range"])
     with at("condition"):
-        conditioned = condition(filled(body["condition"], turn))
+        conditioned = condition(filled(body["condition"], bindings))
     for name, fields in body.get("workloads", {}).items():
         with at("workloads", name):
             check_workload(fields)
-    values = Values(chosen["threads"], chosen["queue_depth"], span, body.get("workloads", {}), turn)
-    drives_class = {**chosen, "active_range": span["range_share"], "name": drive_class}
+    values = Values(settings["threads"], settings["queue_depth"], span, body.get("workloads", {}), bindings)
+    class_fields = {**settings, "active_range": span["range_share"], "name": drive_class}
     if "range_bytes" in span:
-        drives_class["range_bytes"] = span["range_bytes"]
-    return {"class": drives_class, "condition": conditioned, "measure": _measure(body["measure"], values)}
+        class_fields["range_bytes"] = span["range_bytes"]
+    return {"class": class_fields, "condition": conditioned, "measure": _measure(body["measure"], values)}
 
 
 def _measure(measure: Sequence[Mapping[str, Any]], values: Values) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
-    for turn in turns(measure):
-        of_turn = values.at(turn.key, turn.value)
-        with at(*turn.keys):
-            made = STEPS[turn.kind](of_turn.filled(turn.fields), of_turn)
-        steps.append({turn.kind: {**made, **turn.phase, **point(turn, made, steps, of_turn)}})
+    for step in expanded(measure):
+        step_values = values.bound(step.key, step.value)
+        with at(*step.keys):
+            resolved = STEPS[step.kind](step_values.filled(step.fields), step_values)
+        steps.append({step.kind: {**resolved, **step.phase, **point(step, resolved, steps, step_values)}})
     return steps

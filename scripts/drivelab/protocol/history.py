@@ -1,4 +1,4 @@
-"""Where a loop stands, worked out from its journal alone, so that an interrupted loop goes on as if it had not been."""
+"""Derive a loop's progress from its journal alone, so that an interrupted loop resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -10,51 +10,50 @@ from drivelab.protocol.plan_fields import rounds_at_most
 from drivelab.protocol.verdict import Metrics, verdict
 
 Place = tuple[int, int]
-"""Number of a round, from 1, and of a cell in the round, from 0."""
+"""Number of a round, from 1, and number of a cell in the round, from 0."""
 
 
 @dataclass
 class _Group:
-    """Cells that have the same number of rounds: all of the loop, or one where a cell's rounds follow one another."""
+    """Cells that share a number of rounds: all of the loop, or one cell with `order: cells`."""
 
     cells: range
     first_whole_round: int = 1
-    """Number of the first round that lies wholly after the last interruption."""
+    """First round that lies wholly after the last interruption."""
     outcome: Mapping[str, bool] | None = None
-    """What the stop rule said when it ended the group; None as long as it has not."""
+    """Verdict of the stop rule that ended the group; None before that."""
 
 
 class LoopHistory:
-    """What a loop has measured so far, and what follows.
+    """Progress of a loop: the finished cells, and the next one.
 
-    Cold rounds come first: they have the numbers from 1 on, and those that count the numbers that follow. No stop rule
-    sees a cold round. An interruption concerns the rounds of a group that has not ended: a steady-state window must
-    lie wholly after it.
+    Cold rounds come first and have the numbers from 1; counted rounds have the numbers after them. Stop rules ignore
+    cold rounds. In a group that has not ended, a steady-state window must lie wholly after the last interruption.
     """
 
     def __init__(self, cells: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> None:
-        """`cells` are those of a round, as mappings; `fields` the loop's, as in a plan."""
+        """Take the `cells` of a round, as mappings, and the loop's `fields`, as in a plan."""
         self._mappings, self._until = cells, fields["until"]
         self.cold_rounds = int(fields.get("cold_rounds", 0))
         self._done: list[list[Metrics]] = [[] for _ in cells]
-        apart = fields.get("order") == "cells"
-        self._groups = [_Group(range(i, i + 1)) for i in range(len(cells))] if apart else [_Group(range(len(cells)))]
+        by_cell = fields.get("order") == "cells"
+        self._groups = [_Group(range(i, i + 1)) for i in range(len(cells))] if by_cell else [_Group(range(len(cells)))]
 
     @property
     def cells_done(self) -> int:
-        """Cells that are finished, those of cold rounds included."""
-        return sum(len(one) for one in self._done)
+        """Return the number of finished cells, including cold rounds."""
+        return sum(map(len, self._done))
 
     @property
     def most_cells(self) -> int:
-        """Cells of the whole loop at the most, if nothing interrupts it."""
+        """Return the most cells that the whole loop can have without interruptions."""
         return (self.cold_rounds + rounds_at_most(self._until)) * len(self._done)
 
     def is_cold(self, round_number: int) -> bool:
         return round_number <= self.cold_rounds
 
     def follow(self, journal: Iterable[Mapping[str, Any]], step: int) -> LoopHistory:
-        """Take in what the journal has of the loop that is step number `step`, and of interruptions; returns self."""
+        """Read the cells of step number `step` and the interruptions from the journal; return self."""
         for line in journal:
             if line["event"] == "cell" and line["step"] == step:
                 self.add(line["cell"], line["metrics"])
@@ -63,30 +62,33 @@ class LoopHistory:
         return self
 
     def add(self, cell: int, metrics: Metrics) -> None:
-        """A cell is finished: it belongs to the first round that has not got it yet."""
+        """Add a finished cell to the first round that does not have it yet."""
         self._done[cell].append(metrics)
-        group = next(one for one in self._groups if cell in one.cells)
+        group = next(group for group in self._groups if cell in group.cells)
         rounds = [self._done[i][self.cold_rounds :] for i in group.cells]
-        if len({len(one) for one in rounds}) == 1 and rounds[0]:
+        if len(set(map(len, rounds))) == 1 and rounds[0]:
             mappings = [self._mappings[i] for i in group.cells]
             not_before = max(group.first_whole_round - self.cold_rounds, 1)
             group.outcome = verdict(mappings, rounds, self._until, not_before)
 
     def following(self) -> Place | None:
-        """The cell that is to be measured next; None when the stop rule has ended the loop."""
-        group = next((one for one in self._groups if one.outcome is None), None)
+        """Return the next cell to measure, or None if the stop rule has ended the loop."""
+        group = next((group for group in self._groups if group.outcome is None), None)
         if group is None:
             return None
         cell = min(group.cells, key=lambda i: len(self._done[i]))
         return len(self._done[cell]) + 1, cell
 
     def outcome(self) -> dict[str, Any]:
-        """What the journal says of an ended loop: `rounds` that count, the most that a cell has; `cold_rounds` where
-        there are any; by stop rule whether all cells are `steady` or `agreed`."""
-        rounds = max(len(one) for one in self._done) - self.cold_rounds
-        said = [group.outcome for group in self._groups if group.outcome is not None]
-        words = {key: all(one[key] for one in said) for key in said[0]}
-        return {"rounds": rounds, **({"cold_rounds": self.cold_rounds} if self.cold_rounds else {}), **words}
+        """Return the journal's fields for an ended loop.
+
+        `rounds` is the largest number of counted rounds of a cell. `cold_rounds` is there if above 0. By stop rule,
+        `steady` or `agreed` says whether all cells are.
+        """
+        rounds = max(map(len, self._done)) - self.cold_rounds
+        outcomes = [group.outcome for group in self._groups if group.outcome is not None]
+        verdicts = {key: all(outcome[key] for outcome in outcomes) for key in outcomes[0]}
+        return {"rounds": rounds, **({"cold_rounds": self.cold_rounds} if self.cold_rounds else {}), **verdicts}
 
     def _interrupt(self) -> None:
         for group in self._groups:

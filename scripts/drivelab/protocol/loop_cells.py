@@ -1,4 +1,4 @@
-"""The cells of a loop as a protocol writes them: lists of values of which all combinations are meant."""
+"""Expand a loop's cells: a protocol gives lists of values and means all their combinations."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ SWEPT = (
 )  # fmt: skip
 """Fields of a cell that may be lists of values."""
 LEAST = 0.1
-"""Of the loop's `runtime` that every listed cell gets, however small its share: less measures the start only."""
-_TOLD_BY = ("pattern", "read_share", "threads", "queue_depth")
-_OF_THE_TIME = ("runtime", "share")
+"""Minimum runtime of a listed cell as a fraction of the loop's `runtime`: less would measure only the start."""
+_IDENTIFYING = ("pattern", "read_share", "threads", "queue_depth")
+_TIME_KEYS = ("runtime", "share")
 
 
 def loop_cells(fields: Mapping[str, Any]) -> list[tuple[Keys, dict[str, Any], float]]:
-    """Each cell in the order of a round: the keys that lead to it in the loop, its fields, its runtime in seconds.
+    """Return each cell in the order of a round: its keys in the loop, its fields, its runtime in seconds.
 
-    Raises MisfitError when only some cells of a list have a share.
+    Raises MisfitError if only some cells of a list have a share.
     """
     cells, runtime_s = fields["cells"], duration_s(fields, "runtime")
     if isinstance(cells, Mapping):
-        return [(("cells",), one, runtime_s) for one in combinations(cells)]
-    found: list[tuple[Keys, dict[str, Any]]] = [
-        (("cells", index), one) for index, entry in enumerate(cells) for one in combinations(entry)
+        return [(("cells",), cell, runtime_s) for cell in combinations(cells)]
+    expanded: list[tuple[Keys, dict[str, Any]]] = [
+        (("cells", index), cell) for index, entry in enumerate(cells) for cell in combinations(entry)
     ]
-    times_s = _times_s(found, runtime_s)
+    times_s = _times_s(expanded, runtime_s)
     return [
-        (keys, {key: value for key, value in one.items() if key not in _OF_THE_TIME}, time_s)
-        for (keys, one), time_s in zip(found, times_s, strict=True)
+        (keys, {key: value for key, value in cell.items() if key not in _TIME_KEYS}, time_s)
+        for (keys, cell), time_s in zip(expanded, times_s, strict=True)
     ]
 
 
 def combinations(fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """All combinations of the fields that are lists of values, in the order of the keys, the first key outermost."""
+    """Yield all combinations of the fields that are lists; the first key varies slowest."""
     swept = [key for key in fields if key in SWEPT and isinstance(fields[key], list)]
     for values in itertools.product(*(fields[key] for key in swept)):
         yield {**fields, **dict(zip(swept, values, strict=True))}
 
 
 def matches(cell: Mapping[str, Any], variable: Mapping[str, Any]) -> bool:
-    """Whether a tracked variable, or what a point is chosen of, is of a cell; both are mappings as in a plan.
+    """Return whether a tracked variable, or a point's `of`, selects a cell; both are mappings as in a plan.
 
-    Keys that the variable does not have match any cell; so `streams: all` is of every cell. A block size is not of a
-    cell with another range of sizes, nor of one with a distribution of sizes.
+    Keys that the variable leaves out match any cell, so `streams: all` matches every cell. A block size does not match
+    a cell with another range of sizes or with a distribution of sizes.
     """
-    if any(cell.get(key) != variable[key] for key in _TOLD_BY if key in variable):
+    if any(cell.get(key) != variable[key] for key in _IDENTIFYING if key in variable):
         return False
     if variable.get("alignment_offset_bytes", offset := cell.get("alignment_offset_bytes", 0)) != offset:
         return False
@@ -64,12 +64,12 @@ def matches(cell: Mapping[str, Any], variable: Mapping[str, Any]) -> bool:
 
 
 def _times_s(cells: Sequence[tuple[Keys, Mapping[str, Any]]], runtime_s: float) -> list[float]:
-    """A round takes as long as if each cell had `runtime_s`; shares divide it, whatever they add up to."""
-    shared = any("share" in one for _, one in cells)
+    """Return each cell's runtime; shares, with any sum, divide a round of `runtime_s` per cell."""
+    shared = any("share" in cell for _, cell in cells)
     weights = []
-    for keys, one in cells:
+    for keys, cell in cells:
         with at(*keys):
-            weights.append(_share(one) if shared else duration_s(one, "runtime") if "runtime" in one else runtime_s)
+            weights.append(_share(cell) if shared else duration_s(cell, "runtime") if "runtime" in cell else runtime_s)
     if not shared:
         return weights
     times_s = (runtime_s * len(cells) * share / sum(weights) for share in weights)
@@ -78,11 +78,11 @@ def _times_s(cells: Sequence[tuple[Keys, Mapping[str, Any]]], runtime_s: float) 
 
 def _share(cell: Mapping[str, Any]) -> float:
     if "share" not in cell:
-        raise MisfitError("a cell of the loop has no share of the time; give all or none one")
+        raise MisfitError("a cell of the loop has no 'share'; give one to all cells or to none")
     if "runtime" in cell:
         raise MisfitError(
-            "a cell has a 'runtime' where cells have shares of the time; give cells the one or the other", ("runtime",)
+            "a cell has a 'runtime', but the cells have a 'share'; give all cells one or the other", ("runtime",)
         )
     if not (share := parse_share(cell["share"])) > 0:
-        raise MisfitError("a cell of the loop has no share of the time; give it more than 0%", ("share",))
+        raise MisfitError("a cell of the loop has a share of 0%; give it more than 0%", ("share",))
     return share

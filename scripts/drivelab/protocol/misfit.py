@@ -1,4 +1,4 @@
-"""What does not fit in a protocol: a reason with the keys that lead to it, told with file and line."""
+"""Report an error in a protocol: a reason and its key path, shown with file and line."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ _SOURCE = re.compile(r"(?P<file>[^:]+): key '(?P<key>[^']+)'")
 
 
 class MisfitError(Exception):
-    """Something in a mapping that does not fit."""
+    """An invalid value in a mapping."""
 
-    def __init__(self, reason: str, keys: Keys = (), culprit: str | None = None) -> None:
+    def __init__(self, reason: str, keys: Keys = (), unknown_key: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
-        """A sentence without its end, with the remedy."""
+        """A sentence with the remedy, without the final stop."""
         self.keys = keys
-        """They lead to what does not fit."""
-        self.culprit = culprit
-        """A key of that which should not be there, if it is one that does not fit: the line is its."""
+        """Path to the invalid value."""
+        self.unknown_key = unknown_key
+        """The unknown key at that path, if that is the error; the line is its line."""
 
 
 @contextmanager
 def at(*keys: str | int) -> Iterator[None]:
-    """Put keys before those of a misfit within; errors in values, such as of sizes, become misfits there."""
+    """Prefix the keys of a misfit inside; turn a UserError, such as for a size, into a misfit at `keys`."""
     try:
         yield
     except MisfitError as misfit:
-        raise MisfitError(misfit.reason, (*keys, *misfit.keys), misfit.culprit) from None
+        raise MisfitError(misfit.reason, (*keys, *misfit.keys), misfit.unknown_key) from None
     except UserError as error:
         raise MisfitError(str(error), keys) from None
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a mapping is written: a file and the keys within it that lead to the mapping."""
+    """Place of a mapping: a file and the mapping's key path in it."""
 
     file: Path
     keys: Keys = ()
-    said: str | None = None
-    """What names it where there is no such file."""
+    name: str | None = None
+    """Name in errors, if there is no such file."""
 
     @classmethod
     def named(cls, source: str, *within: str) -> Place:
-        """The place of `source`, a text such as `config/study.yaml: key 'measurements[0]'`, and keys `within` it."""
+        """Return the place of `source`, such as `config/study.yaml: key 'measurements[0]'`, and keys `within` it."""
         match = _SOURCE.fullmatch(source)
         if match is None or not Path(match["file"]).is_file():
             return cls(Path(source), within, source)
@@ -57,11 +57,11 @@ class Place:
         return cls(Path(match["file"]), (*(int(part) if part.isdigit() else part for part in parts), *within))
 
     def error(self, misfit: MisfitError) -> UserError:
-        """A misfit of the mapping as the user sees it."""
+        """Return the error for the user about a misfit of the mapping."""
         keys = (*self.keys, *misfit.keys)
-        if self.said is None:
-            line = line_of(self.file, keys if misfit.culprit is None else (*keys, misfit.culprit))
-            where = f"{self.file} line {line}"
+        if self.name is None:
+            line = line_of(self.file, keys if misfit.unknown_key is None else (*keys, misfit.unknown_key))
+            location = f"{self.file} line {line}"
         else:
-            where = self.said
-        return UserError(f"{where}: " + (f"key '{key_text(keys)}': " if keys else "") + misfit.reason)
+            location = self.name
+        return UserError(f"{location}: " + (f"key '{key_text(keys)}': " if keys else "") + misfit.reason)

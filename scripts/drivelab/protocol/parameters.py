@@ -1,4 +1,4 @@
-"""The parameters of a protocol by their paths: where each comes from, and what differs between two of them."""
+"""List a protocol's parameters by path, with their sources and the differences between two versions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 STEP_KINDS = ("loop", "soak", "idle", "replay", "application")
-"""What a protocol's `measure` is made of, beside `repeat`, which is made of these."""
+"""Kinds of steps in a protocol's `measure`; a `repeat` contains steps of these kinds."""
 
 
 def parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every parameter with its path, such as `loop.until.steady_state.window`; steps of one kind share a path.
+    """Yield every parameter with its path, such as `loop.until.steady_state.window`.
 
-    Those of a repeated step have `repeat.` before it. The name of a phase is no parameter.
+    Steps of one kind share a path. Paths of repeated steps begin with `repeat.`. A phase's name is not a parameter.
     """
     for path, value in _parts(body):
         yield from _leaves(value, path)
@@ -33,16 +33,16 @@ def _parts(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def unsourced(body: Mapping[str, Any]) -> list[str]:
-    """Paths of the parameters that no entry of `sources` covers, in alphabetical order."""
-    return sorted(path for path, _ in parameters(body) if not any(_covers(one, path) for one in body["sources"]))
+    """Return the paths of parameters that no entry of `sources` covers, in alphabetical order."""
+    return sorted(path for path, _ in parameters(body) if not any(_covers(source, path) for source in body["sources"]))
 
 
 def unknown(sources: Iterable[str], body: Mapping[str, Any]) -> list[str]:
-    """Those of the sources that are of nothing in a protocol.
+    """Return the sources whose path does not exist in a protocol.
 
-    They may go further than `parameters` do: into passes of a fill, cells and tracked variables that are listed.
+    Their paths may be longer than those of `parameters`: into listed fill passes, cells and tracked variables.
     """
-    paths = {found for path, value in _parts(body) for found in _all_paths(value, path)}
+    paths = {path for part, value in _parts(body) for path in _all_paths(value, part)}
     return [source for source in sources if source not in paths]
 
 
@@ -69,35 +69,35 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def differences(full: Mapping[str, Any], body: Mapping[str, Any], drive_class: str) -> tuple[str, ...]:
-    """What differs between a protocol at full length and as it is carried out, in words."""
+    """Return the differences between a full-length protocol and the altered one, in words."""
 
     def flat(mapping: Mapping[str, Any]) -> dict[str, list[Any]]:
-        found: dict[str, list[Any]] = {}
+        by_path: dict[str, list[Any]] = {}
         for path, value in parameters(mapping):
             if not path.startswith("class.") or path.startswith(f"class.{drive_class}."):
-                found.setdefault(path, []).append(value)
-        return found
+                by_path.setdefault(path, []).append(value)
+        return by_path
 
     before, after = flat(full), flat(body)
     return tuple(
-        f"{path.replace('_', ' ').replace('.', ' ')}: {_words(after.get(path))} instead of {_words(before.get(path))}"
+        f"{path.replace('_', ' ').replace('.', ' ')}: {_text(after.get(path))} instead of {_text(before.get(path))}"
         for path in dict.fromkeys([*before, *after])
         if before.get(path) != after.get(path)
     )
 
 
-def _words(values: list[Any] | None) -> str:
+def _text(values: list[Any] | None) -> str:
     if values is None:
         return "none"
-    return "; ".join(", ".join(map(_word, v)) if isinstance(v, list) else str(v) for v in values)
+    return "; ".join(", ".join(map(_value_text, v)) if isinstance(v, list) else str(v) for v in values)
 
 
-def _word(value: Any) -> str:
-    """A cell as its values, such as `random 0 4KiB`; what is within these with its keys."""
-    return " ".join(map(_within, value.values())) if isinstance(value, Mapping) else str(value)
+def _value_text(value: Any) -> str:
+    """Return a cell as its values, such as `random 0 4KiB`; nested values include their keys."""
+    return " ".join(map(_nested_text, value.values())) if isinstance(value, Mapping) else str(value)
 
 
-def _within(value: Any) -> str:
+def _nested_text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "(" + ", ".join(f"{key} {_within(inner)}" for key, inner in value.items()) + ")"
-    return "(" + ", ".join(map(_within, value)) + ")" if isinstance(value, list) else str(value)
+        return "(" + ", ".join(f"{key} {_nested_text(inner)}" for key, inner in value.items()) + ")"
+    return "(" + ", ".join(map(_nested_text, value)) + ")" if isinstance(value, list) else str(value)

@@ -1,6 +1,6 @@
-"""Fields of a plan's condition and steps that say nothing when they are left out, read as what they mean then.
+"""Read optional fields of a plan's condition and steps, with the meaning of their absence.
 
-No imports that take time: a measuring process asks before every cell.
+No slow imports: a measuring process needs this module before every cell.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from drivelab.analysis.repeats import FEWEST, MOST
 
 
 def fills(condition: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The passes of a condition's fill, in their order: none, one, or several."""
+    """Return the passes of a condition's fill, in order: none, one or several."""
     fill = condition.get("fill", [])
-    return [dict(one) for one in ([fill] if isinstance(fill, Mapping) else fill)]
+    return [dict(fields) for fields in ([fill] if isinstance(fill, Mapping) else fill)]
 
 
 def cells_of(fields: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The cells of a step as a plan has them: of a loop all, of a soak the one, of a trace's streams none."""
+    """Return a plan step's cells: all of a loop, the one of a soak, none for a trace's streams."""
     return [*fields.get("cells", ()), *([fields["cell"]] if "cell" in fields else [])]
 
 
 def needs_over_provisioning(steps: Mapping[str, Any]) -> bool:
-    """Whether a fill is in multiples of the drive's raw capacity; `steps` as in `Resolved` or a plan's subject."""
-    return any("raw_capacity_multiple" in one for one in fills(steps["condition"]))
+    """Return whether a fill uses multiples of the raw capacity; `steps` as in `Resolved` or a plan's subject."""
+    return any("raw_capacity_multiple" in fill for fill in fills(steps["condition"]))
 
 
 def pause_s(fields: Mapping[str, Any], runtime_s: float) -> float:
-    """Idle time in seconds after a cell of a loop that took `runtime_s`; 0 without a pause or duty cycle.
+    """Return the idle time in seconds after a loop's cell that took `runtime_s`; 0 without pause or duty cycle.
 
-    With a duty cycle the runtime is that share of runtime and pause together.
+    The duty cycle is runtime divided by the sum of runtime and pause.
     """
     if "duty_cycle" in fields:
         return runtime_s * (1 / float(fields["duty_cycle"]) - 1)
@@ -38,15 +38,15 @@ def pause_s(fields: Mapping[str, Any], runtime_s: float) -> float:
 
 
 def rounds_at_least(until: Mapping[str, Any]) -> int:
-    """Rounds that count, of a loop with this stop rule, if all goes well; runs, of an application or replay."""
+    """Return the fewest counted rounds of a loop, or runs of an application or replay, under a stop rule."""
     return _rounds(until, "window", FEWEST)
 
 
 def rounds_at_most(until: Mapping[str, Any]) -> int:
-    """Rounds that count, of a loop with this stop rule, if its cells never agree; runs, of an application or replay."""
+    """Return the most counted rounds of a loop, or runs of an application or replay, under a stop rule."""
     return _rounds(until, "max_rounds", MOST)
 
 
-def _rounds(until: Mapping[str, Any], of_steady_state: str, of_agreement: int) -> int:
-    fixed: Iterable[str] = (of_steady_state, "rounds", "passes")
-    return next((int(until[key]) for key in fixed if key in until), of_agreement)
+def _rounds(until: Mapping[str, Any], steady_state_key: str, agreement_rounds: int) -> int:
+    fixed: Iterable[str] = (steady_state_key, "rounds", "passes")
+    return next((int(until[key]) for key in fixed if key in until), agreement_rounds)

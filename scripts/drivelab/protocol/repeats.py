@@ -1,4 +1,4 @@
-"""Repeated steps written out: a phase of a test, carried out several times or once for each of some values."""
+"""Expand repeated steps: phases of a test that run several times, or once for each of some values."""
 
 from __future__ import annotations
 
@@ -14,56 +14,56 @@ _OF_POINT = ("of", "response_time")
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One step whose turn it is."""
+class ExpandedStep:
+    """One step in the expanded order."""
 
     kind: str
     fields: Mapping[str, Any]
     keys: Keys
-    """They lead to the fields in the protocol."""
+    """Path to the fields in the protocol."""
     phase: Mapping[str, Any] = field(default_factory=dict)
-    """`phase`, `phase_pass`, from 1, and with values `phase_value`, for the plan; empty for a step not repeated."""
+    """`phase`, `phase_pass` (from 1) and, with values, `phase_value`, for the plan; empty outside repeats."""
     key: str | None = None
-    """What the repeat has values of, such as `time`; None for a number of times."""
+    """Key of the repeat's values, such as `time`; None for a repeat with `times`."""
     value: Any = None
-    """The one whose turn it is."""
+    """Value for this step."""
     over: Mapping[str, Any] = field(default_factory=dict)
-    """All that the repeat says about it."""
+    """The repeat's whole `over`."""
     after: int | None = None
-    """Number, from 0, of the last loop before the repeat among the steps written out, which points are chosen of."""
+    """Index among the expanded steps of the last loop before the repeat; points are chosen from it."""
 
 
 def refuse_unclear(measure: Sequence[Mapping[str, Any]]) -> None:
-    """Raise MisfitError for a repeat that does not say how often, or says so twice."""
+    """Raise MisfitError for a repeat without exactly one of `times` and `over`, or with several keys in `over`."""
     for number, step in enumerate(measure):
         if "repeat" not in step:
             continue
         keys = ("measure", number, "repeat")
         if ("times" in step["repeat"]) == ("over" in step["repeat"]):
-            raise MisfitError("takes either 'times' or 'over'; give it one of the two", keys)
+            raise MisfitError("needs either 'times' or 'over'; give exactly one", keys)
         if len(keys_of(step["repeat"].get("over", {"one": []}))) != 1:
-            raise MisfitError("takes values of one key; put a repeat for each of them", (*keys, "over"))
+            raise MisfitError("needs values of exactly one key; write a separate repeat for each key", (*keys, "over"))
 
 
 def keys_of(over: Mapping[str, Any]) -> list[str]:
-    """Of what a repeat has values: one key, if it is clear."""
+    """Return the keys of a repeat's values; a valid repeat has one."""
     return [key for key in over if key not in _OF_POINT]
 
 
-def turns(measure: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
-    """The steps of a protocol in the order in which they are carried out, repeats written out."""
+def expanded(measure: Sequence[Mapping[str, Any]]) -> Iterator[ExpandedStep]:
+    """Yield the steps of a protocol in the order in which they run, with repeats expanded."""
     count, last_loop = 0, None
     for number, step in enumerate(measure):
         ((kind, fields),) = step.items()
         keys = ("measure", number, kind)
-        found = list(_repeated(fields, keys, last_loop)) if kind == "repeat" else [Turn(kind, fields, keys)]
-        yield from found
-        loops = [count + index for index, turn in enumerate(found) if turn.kind == "loop"]
+        steps = list(_repeated(fields, keys, last_loop)) if kind == "repeat" else [ExpandedStep(kind, fields, keys)]
+        yield from steps
+        loops = [count + index for index, expanded_step in enumerate(steps) if expanded_step.kind == "loop"]
         last_loop = loops[-1] if loops else last_loop
-        count += len(found)
+        count += len(steps)
 
 
-def _repeated(repeat: Mapping[str, Any], keys: Keys, after: int | None) -> Iterator[Turn]:
+def _repeated(repeat: Mapping[str, Any], keys: Keys, after: int | None) -> Iterator[ExpandedStep]:
     over = repeat.get("over", {})
     key = next(iter(keys_of(over)), None)
     values = [None] * repeat["times"] if key is None else over[key]
@@ -73,9 +73,9 @@ def _repeated(repeat: Mapping[str, Any], keys: Keys, after: int | None) -> Itera
             phase["phase_value"] = _text(value)
         for index, inner in enumerate(repeat["steps"]):
             ((kind, fields),) = inner.items()
-            yield Turn(kind, fields, (*keys, "steps", index, kind), phase, key, value, over, after)
+            yield ExpandedStep(kind, fields, (*keys, "steps", index, kind), phase, key, value, over, after)
 
 
 def _text(value: Any) -> str:
-    """For tables; of a distribution of block sizes its sizes and shares."""
+    """Return a value as text for tables; a distribution of block sizes gives sizes and shares."""
     return " ".join(f"{size} {share}" for size, share in value.items()) if isinstance(value, Mapping) else str(value)

@@ -1,4 +1,4 @@
-"""The replay step resolved: when, where and in what order requests are issued, and how often the trace is replayed."""
+"""Resolve the replay step: timing, mapping and order of requests, and number of runs."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The step for a plan; `choice` is a mapping of `ReplayChoice`.
+    """Return the step for a plan; `choice` is a mapping of `ReplayChoice`.
 
-    Raises MisfitError for a choice that cannot be, and for one that fio's replay does not know.
+    Raises MisfitError for an impossible choice, and for one that fio's replay does not support.
     """
-    from drivelab.replay.choice import MappingChoice, ReplayChoice  # with pyarrow, which other plans must not wait for
+    from drivelab.replay.choice import MappingChoice, ReplayChoice  # imports pyarrow, which is slow
     from drivelab.replay.records import MOST_IN_FLIGHT
 
     dependencies = fields.get("dependencies", "none")
     engine, on_error = fields.get("engine", "native"), fields.get("on_error", "stop")
-    beyond_fio = {"dependencies": dependencies != "none", "going on after an error": on_error != "stop",
+    beyond_fio = {"dependencies": dependencies != "none", "continuing after an error": on_error != "stop",
                   "depth limit": "depth_limit" in fields}  # fmt: skip
     if engine == "fio" and any(beyond_fio.values()):
-        what = next(words for words, wanted in beyond_fio.items() if wanted)
-        raise MisfitError(f"fio's replay knows no {what}; take engine native, or leave that out", ("engine",))
+        feature = next(name for name, used in beyond_fio.items() if used)
+        raise MisfitError(f"fio's replay does not support {feature}; use engine native or remove it", ("engine",))
     with at():
         choice = ReplayChoice(
             timing=timing(fields["timing"]),
@@ -49,7 +49,7 @@ def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def timing(wanted: str | Mapping[str, Any]) -> TimingChoice:
-    """A protocol's `timing`: a word, or a word with its value."""
+    """Return the choice for a protocol's `timing`: a mode, or a mode with its value."""
     from drivelab.replay.choice import TimingChoice
 
     if isinstance(wanted, str):

@@ -1,4 +1,4 @@
-"""The steps of a protocol, one like the other: fields without `each` in, a step of a plan out."""
+"""Resolve the steps of a protocol: from fields without `each` to a step of a plan."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from drivelab.protocol.values import Values, duration_s
 
 def _soak(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
     rule, until = fields["until"], {}
-    made = cell({key: value for key, value in fields.items() if key != "until"}, values, None)
+    resolved = cell({key: value for key, value in fields.items() if key != "until"}, values, None)
     with at("until"):
         if "capacity_multiple" in rule:
-            if "beside" in made:
-                raise MisfitError("a workload beside the cell has no share of a volume; give a 'time'")
+            if "beside" in resolved:
+                raise MisfitError("a cell with a workload beside it cannot end by volume; give a 'time'")
             until["capacity_multiple"] = rule["capacity_multiple"]
         if "time" in rule:
             until["time_s"] = duration_s(rule, "time")
         if "steady_state" in rule:
             with at("steady_state"):
-                until["steady_state"] = steady_soak(rule["steady_state"], made["slice_s"])
+                until["steady_state"] = steady_soak(rule["steady_state"], resolved["slice_s"])
         if "steady_state" in until and not {"capacity_multiple", "time_s"} & until.keys():
             raise MisfitError(
-                "a drive that is never steady would be written for ever; add a 'time' or 'capacity_multiple'"
+                "a drive that never becomes steady would be written forever; add a 'time' or 'capacity_multiple'"
             )
-    if made["slice_s"] > until.get("time_s", made["slice_s"]):
+    if resolved["slice_s"] > until.get("time_s", resolved["slice_s"]):
         raise MisfitError(
-            f"a slice of {made['slice_s']:g} s is longer than the soak of {until['time_s']:g} s; shorten it", ("slice",)
+            f"a slice of {resolved['slice_s']:g} s is longer than the soak of {until['time_s']:g} s; shorten it",
+            ("slice",),
         )
-    return {"cell": made, "until": until}
+    return {"cell": resolved, "until": until}
 
 
 def _idle(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
@@ -57,4 +58,4 @@ STEPS: dict[str, Callable[[Mapping[str, Any], Values], dict[str, Any]]] = {
     "replay": _replay,
     "application": _application,
 }
-"""Each raises MisfitError for what does not fit, with keys within the step."""
+"""Functions by step kind; each raises MisfitError with keys within the step."""

@@ -1,4 +1,4 @@
-"""What ends a step, in base units: steady state, agreement of repeats, a number of them."""
+"""Resolve stop rules into base units: steady state, agreement of repeats, or a number of repeats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drivelab.units import parse_share
 
 
 def excursions(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Window and excursions of a steady state, which may go beyond the mean: the wider, the more is called steady."""
+    """Return window and excursions of a steady state; excursions above 100 % of the mean are permitted."""
     return {
         "window": rule["window"],
         "data_excursion": parse_share(rule["data_excursion"]),
@@ -20,7 +20,7 @@ def excursions(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def repeats(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a step whose `until` is a number of `rounds` or `passes`, or a relative standard error."""
+    """Return the stop rule for a number of `rounds` or `passes`, or for a relative standard error."""
     if "relative_standard_error" not in rule:
         return dict(rule)
     wanted = rule["relative_standard_error"]
@@ -29,11 +29,11 @@ def repeats(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def steady_soak(rule: Mapping[str, Any], slice_s: float) -> dict[str, Any]:
-    """Of a soak until steady state; raises MisfitError when its spans are no whole number of slices."""
+    """Return the steady-state rule of a soak; raises MisfitError if its spans are not whole slices."""
     every_s = duration_s(rule, "every") if "every" in rule else slice_s
     slices = every_s / slice_s
     if round(slices) < 1 or abs(slices - round(slices)) > 1e-6:
         raise MisfitError(
-            f"its spans of {every_s:g} s are no multiple of the slice of {slice_s:g} s; change 'every' or 'slice'"
+            f"its spans of {every_s:g} s are not a multiple of the slice of {slice_s:g} s; change 'every' or 'slice'"
         )
     return {"every_s": every_s, **excursions(rule), "metric": rule["metric"]}

@@ -1,6 +1,6 @@
-"""Which `each` there are for the values of `for_each` and of repeats.
+"""Check that a field uses `each` for the values of `for_each` and of repeats.
 
-Values that nothing takes would give results of one and the same procedure different names.
+Unused values would give results of the same procedure different names.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from drivelab.protocol.values import EACH, fields_of
 
 _Workloads = Mapping[str, Mapping[str, Any]]
 _DEFAULTS = ("pattern", "threads", "queue_depth")
-"""Of a loop, for cells that do not say."""
+"""Fields of a loop that are defaults for its cells."""
 
 
 def refuse_unused(body: Mapping[str, Any]) -> None:
-    """Raise MisfitError for a `for_each`, or an `over` of a repeat, whose values no field takes.
+    """Raise MisfitError for a `for_each`, or an `over` of a repeat, whose values no field uses.
 
-    `body` fits the schema, and its repeats are clear.
+    `body` is valid under the schema, and `refuse_unclear` has accepted its repeats.
     """
     workloads, for_each = body.get("workloads", {}), body.get("for_each", {})
     for number, step in enumerate(body["measure"]):
@@ -28,8 +28,8 @@ def refuse_unused(body: Mapping[str, Any]) -> None:
         if over is None:
             continue
         (key,) = keys_of(over)
-        called = over.get("workload", for_each.get("workload", []))
-        if not any(_has_each(inner, key) for inner in _written_out(step["repeat"]["steps"], workloads, called)):
+        names = over.get("workload", for_each.get("workload", []))
+        if not any(_has_each(inner, key) for inner in _expanded(step["repeat"]["steps"], workloads, names)):
             raise MisfitError(_unused(key), ("measure", number, "repeat", "over"))
     for key in for_each:
         if not any(_has_each(part, key) for part in _parts(body, key, workloads)):
@@ -39,52 +39,52 @@ def refuse_unused(body: Mapping[str, Any]) -> None:
 def _unused(key: str) -> str:
     names = fields_of(key)
     fields = " and ".join(f"'{name}: {EACH}'" for name in names) if key == "point" else f"'{names[0]}: {EACH}'"
-    return f"has values of '{key}' that nothing takes; write {fields} where they are meant, or leave them out"
+    return f"has values of '{key}' that no field uses; write {fields} where they belong, or remove them"
 
 
 def _parts(body: Mapping[str, Any], key: str, workloads: _Workloads) -> Iterator[Any]:
-    """Where `for_each` may be taken: not within a repeat that has values of the same key, which go before."""
+    """Yield the parts that can use `for_each`; a repeat with values of the same key overrides it."""
     yield body["condition"]
     classes = body.get("class", {}).values()
-    if classes and all(_has_each(one, key) for one in classes):
+    if classes and all(_has_each(fields, key) for fields in classes):
         yield from classes
-    called = body["for_each"].get("workload", [])
+    names = body["for_each"].get("workload", [])
     for step in body["measure"]:
         if "repeat" not in step:
-            yield from _written_out([step], workloads, called)
+            yield from _expanded([step], workloads, names)
             continue
         over = step["repeat"].get("over", {})
         yield over
         if key not in over:
-            yield from _written_out(step["repeat"]["steps"], workloads, over.get("workload", called))
+            yield from _expanded(step["repeat"]["steps"], workloads, over.get("workload", names))
 
 
-def _written_out(
-    steps: Sequence[Mapping[str, Any]], workloads: _Workloads, called: Sequence[str]
+def _expanded(
+    steps: Sequence[Mapping[str, Any]], workloads: _Workloads, names: Sequence[str]
 ) -> Iterator[Mapping[str, Any]]:
-    """Fields of steps whose cells have those of their workloads; `called` are the workloads that `each` stands for."""
+    """Yield the fields of steps, cells with their workload's fields; `names` are the workloads for `each`."""
     for step in steps:
         ((kind, fields),) = step.items()
         if kind == "soak":
-            yield from _cells(fields, {}, workloads, called)
+            yield from _cells(fields, {}, workloads, names)
         elif kind == "loop":
             yield {key: value for key, value in fields.items() if key not in ("cells", *_DEFAULTS)}
             defaults = {key: fields[key] for key in _DEFAULTS if key in fields}
             entries = [fields["cells"]] if isinstance(fields["cells"], Mapping) else fields["cells"]
             for entry in entries:
-                yield from _cells(entry, defaults, workloads, called)
+                yield from _cells(entry, defaults, workloads, names)
         else:
             yield fields
 
 
 def _cells(
-    fields: Mapping[str, Any], defaults: Mapping[str, Any], workloads: _Workloads, called: Sequence[str]
+    fields: Mapping[str, Any], defaults: Mapping[str, Any], workloads: _Workloads, names: Sequence[str]
 ) -> Iterator[Mapping[str, Any]]:
-    """One for each workload, its fields before `defaults` and behind those of the cell itself."""
+    """Yield one cell for each workload; the cell's fields override the workload's, these override `defaults`."""
     wanted = fields.get("workload", [None])
-    for name in wanted if isinstance(wanted, list) else [wanted]:
-        for one in called if name == EACH else [name]:
-            yield {**defaults, **workloads.get(one, {}), **fields}
+    for entry in wanted if isinstance(wanted, list) else [wanted]:
+        for name in names if entry == EACH else [entry]:
+            yield {**defaults, **workloads.get(name, {}), **fields}
 
 
 def _has_each(fields: Any, key: str) -> bool:

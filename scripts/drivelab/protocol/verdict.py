@@ -1,6 +1,6 @@
-"""What ends a loop: steady state, a number of rounds, or repeated rounds that agree.
+"""Decide when a loop ends: steady state, a number of rounds, or repeated rounds that agree.
 
-No imports that take time: a measuring process asks after every round.
+No slow imports: a measuring process needs this module after every round.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from drivelab.analysis.steady_state import is_steady
 from drivelab.protocol.loop_cells import matches
 
 Metrics = Mapping[str, float]
-"""Values of a finished cell by the name of the metric."""
+"""Values of a finished cell by metric name."""
 
 
 def verdict(
@@ -22,12 +22,16 @@ def verdict(
     until: Mapping[str, Any],
     not_before: int = 1,
 ) -> dict[str, bool] | None:
-    """Whether a loop ends after its whole rounds so far: None if not, else what there is to say of it.
+    """Return the verdict on a loop that ends after its rounds so far, or None if the loop continues.
 
-    `rounds` has, for each cell, the metrics of the rounds that count; `until` is the rule as in a plan; `not_before`
-    is the first round after an interruption, which only a steady-state window minds: rounds of the other rules stand
-    for themselves. `steady` is true or, at `max_rounds` since then, false; `agreed` likewise; a fixed number of rounds
-    says nothing. Raises ValueError for a steady state of which no cell is tracked.
+    Args:
+        cells: the loop's cells.
+        rounds: for each cell, the metrics of the counted rounds.
+        until: the stop rule as in a plan.
+        not_before: the first round after an interruption. Only a steady-state window depends on it.
+
+    `steady` is true, or false at `max_rounds` since `not_before`. `agreed` is true, or false after the most repeats. A
+    fixed number of rounds gives an empty verdict. Raises ValueError for a steady state without a tracked cell.
     """
     count = len(rounds[0])
     if "rounds" in until:
@@ -42,9 +46,9 @@ def verdict(
 def tracked(
     cells: Sequence[Mapping[str, Any]], rounds: Sequence[Sequence[Metrics]], until: Mapping[str, Any]
 ) -> dict[str, list[float]]:
-    """For each tracked variable a value for each round; arguments as for `verdict`."""
+    """Return one value per round for each tracked variable; arguments as for `verdict`."""
     return {
-        f"{index}/{variable['metric']}": [one[variable["metric"]] for one in rounds[index]]
+        f"{index}/{variable['metric']}": [metrics[variable["metric"]] for metrics in rounds[index]]
         for variable in until["track"]
         for index, cell in enumerate(cells)
         if matches(cell, variable)
@@ -52,8 +56,8 @@ def tracked(
 
 
 def _agreement(rounds: Sequence[Sequence[Metrics]], until: Mapping[str, Any]) -> dict[str, bool] | None:
-    """Three rounds, five or seven, until the values of every cell agree."""
-    actions = [next_action([one[until["metric"]] for one in cell], 100 * until["threshold"]) for cell in rounds]
+    """Return the verdict after three, five or seven rounds, when the values of every cell agree."""
+    actions = [next_action([metrics[until["metric"]] for metrics in cell], 100 * until["threshold"]) for cell in rounds]
     if all(action.enough for action in actions):
         return {"agreed": True}
     return {"agreed": False} if len(rounds[0]) == MOST else None
