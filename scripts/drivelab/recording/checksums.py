@@ -1,7 +1,7 @@
-"""Whether a recording is as it was when it was completed: the SHA-256 of every file of it, in a file of its own.
+"""Detect changes to a completed recording by the SHA-256 of every file, stored in one checksum file.
 
-That file is as `sha256sum` writes it, so `sha256sum --check SHA256SUMS` in the recording's folder says the same, but
-for files that were added. Times and owners of files do not matter: a copy is as good.
+The file has the format of `sha256sum`, so `sha256sum --check SHA256SUMS` in the recording's folder gives the same
+result, except for added files. Times and owners of files do not matter, so a copy is equally valid.
 """
 
 from __future__ import annotations
@@ -16,52 +16,52 @@ from pathlib import Path
 
 CHECKSUMS = "SHA256SUMS"
 MANIFEST = "recording.json"
-"""Says whether there are checksums, should they be gone; one of the files that they are of."""
+"""Says whether checksums were written, so that their loss is detected; the checksums cover it too."""
 ALTERED, MISSING, ADDED, UNREADABLE = "altered", "missing", "added", "unreadable"
 REPLACED = "replaced by a link"
-"""Of a file: its content is that of another place now, which may change at any time."""
+"""A file became a link: its content is now elsewhere and may change at any time."""
 _JOURNAL = "journal.jsonl"
 _INTERRUPTED = re.compile(r"\.interrupted-\d+/")
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)", re.DOTALL)
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 in hexadecimal of every file below a folder but CHECKSUMS, by its path relative to it, sorted.
+    """Return the hexadecimal SHA-256 of every file below a folder except CHECKSUMS, by sorted relative path.
 
-    Files are read as streams. Raises OSError for one that cannot be read.
+    Files are read as streams. Raises OSError for an unreadable file.
     """
     return {name: _digest(path) for name, path in _files(folder)[0].items()}
 
 
 def write_checksums(folder: Path) -> None:
-    """Write CHECKSUMS of all files as they are now, whole or not at all."""
-    temporary = folder.with_name(f".{folder.name}.{CHECKSUMS}")  # not in the folder, which it is about
+    """Write CHECKSUMS of all current files, atomically."""
+    temporary = folder.with_name(f".{folder.name}.{CHECKSUMS}")  # outside the folder that it describes
     temporary.write_bytes(lines_of(digests(folder)))
     temporary.replace(folder / CHECKSUMS)
 
 
 def lines_of(digests: Mapping[str, str]) -> bytes:
-    """Checksums by name as `sha256sum` writes them, sorted."""
+    """Return checksums as `sha256sum` writes them, sorted by name."""
     return b"".join(os.fsencode(f"{digests[name]}  {name}\n") for name in sorted(digests))
 
 
 def parse(data: bytes) -> tuple[dict[str, str], bool]:
-    """Checksums by name as `lines_of` wrote them, and whether nothing else is there."""
+    """Return checksums by name from the text of `lines_of`, and whether every line is valid."""
     *lines, rest = os.fsdecode(data).split("\n")
     matches = [_LINE.fullmatch(line) for line in lines]
     return {match[2]: match[1] for match in matches if match is not None}, not rest and None not in matches
 
 
 def checksummed(folder: Path) -> bool:
-    """Whether there are checksums of a recording; those of before there was such a thing have none."""
+    """Return whether a recording has checksums; recordings of early versions have none."""
     return (folder / CHECKSUMS).exists()
 
 
 def misplaced(folder: Path) -> str | None:
-    """What is said of the manifest of a recording that lies in the place of another one, or None.
+    """Return a description if a recording lies at another recording's path, or None.
 
-    Places are below a folder `recordings`: DRIVE/MEASUREMENT/KEY; a copy elsewhere is as good. None also where the
-    manifest tells nothing.
+    The path is DRIVE/MEASUREMENT/KEY below a folder `recordings`. Copies elsewhere are valid. None also if the manifest
+    is unreadable.
     """
     *_, top, drive, measurement, key = ("", "", "", "", *Path(os.path.abspath(folder)).parts)  # noqa: PTH100 - no links
     try:
@@ -74,65 +74,69 @@ def misplaced(folder: Path) -> str | None:
 
 
 def altered(folder: Path) -> dict[str, str]:
-    """What is not as it was when the checksums were taken: ALTERED, MISSING, ADDED, UNREADABLE or REPLACED by path.
+    """Return the changes since the checksums were written, by path: ALTERED, MISSING, ADDED, UNREADABLE or REPLACED.
 
-    Of a recording in the place of another the manifest is named. Links are not followed: one that was added is
-    named, wherever it leads to, and so are empty folders, with a slash at the end of the name, but for those that a
-    measurement leaves. Empty where all is as it was, and of a recording of before there were checksums.
+    For a recording at another recording's path the manifest is listed. Links are not followed; an added link is listed,
+    whatever its target. Empty folders are listed with a slash at the end, except those that a measurement leaves. The
+    result is empty for an unchanged recording, and for one of an early version without checksums.
     """
-    words = misplaced(folder)
-    found = {} if words is None else {MANIFEST: words}
+    misplacement = misplaced(folder)
+    changes = {} if misplacement is None else {MANIFEST: misplacement}
     if not checksummed(folder):
-        return found | ({CHECKSUMS: MISSING} if lost(folder) else {})
-    wanted, sound = parse((folder / CHECKSUMS).read_bytes())
+        return changes | ({CHECKSUMS: MISSING} if lost(folder) else {})
+    expected, valid = parse((folder / CHECKSUMS).read_bytes())
     present, others = _files(folder)
     journal = _bytes(folder / _JOURNAL)
     others = {name for name in others if not _left_empty(name, journal)}
-    found |= {name: ADDED if name not in wanted else ALTERED for name in others}
-    if not sound:
-        found[CHECKSUMS] = ALTERED
-    found |= {name: REPLACED for name in (*others & wanted.keys(), CHECKSUMS) if (folder / name).is_symlink()}
-    for name in {*wanted, *present} - found.keys():
+    changes |= {name: ADDED if name not in expected else ALTERED for name in others}
+    if not valid:
+        changes[CHECKSUMS] = ALTERED
+    changes |= {name: REPLACED for name in (*others & expected.keys(), CHECKSUMS) if (folder / name).is_symlink()}
+    for name in {*expected, *present} - changes.keys():
         if name not in present:
-            found[name] = MISSING
-        elif name not in wanted:
-            found[name] = ADDED
+            changes[name] = MISSING
+        elif name not in expected:
+            changes[name] = ADDED
         else:
             try:
-                if _digest(present[name]) != wanted[name]:
-                    found[name] = ALTERED
+                if _digest(present[name]) != expected[name]:
+                    changes[name] = ALTERED
             except OSError:
-                found[name] = UNREADABLE
-    return dict(sorted(found.items()))
+                changes[name] = UNREADABLE
+    return dict(sorted(changes.items()))
 
 
 def lost(folder: Path) -> bool:
-    """Whether a recording was given checksums, as its manifest says, and has none any more."""
+    """Return whether a recording has lost its checksums, according to its manifest."""
     manifest = folder / MANIFEST
     return not checksummed(folder) and manifest.is_file() and CHECKSUMS.encode() in manifest.read_bytes()
 
 
 def _files(folder: Path) -> tuple[dict[str, str], set[str]]:
-    """Paths of regular files by what they are relative to the folder, and the names of what is none and no folder with
-    files: links, pipes and devices, and empty folders with a slash at the end."""
-    top, found, others = len(f"{folder}/"), {}, set()
-    for place, folders, names in os.walk(folder):
+    """Return regular files as paths by relative path, and the relative paths of other entries.
+
+    Other entries are links, pipes, devices, and empty folders with a slash at the end. CHECKSUMS is in neither.
+    """
+    top, regular, others = len(f"{folder}/"), {}, set()
+    for parent, folders, names in os.walk(folder):
         for name in (*folders, *names):
-            path = f"{place}/{name}"
-            kind = os.lstat(path).st_mode
-            if stat.S_ISREG(kind):
-                found[path[top:]] = path
-            elif not stat.S_ISDIR(kind):
+            path = f"{parent}/{name}"
+            mode = os.lstat(path).st_mode
+            if stat.S_ISREG(mode):
+                regular[path[top:]] = path
+            elif not stat.S_ISDIR(mode):
                 others.add(path[top:])
-        if not folders and not names and (below := place[top:]):
+        if not folders and not names and (below := parent[top:]):
             others.add(f"{below}/")
     own = {CHECKSUMS}
-    return {name: found[name] for name in sorted(found.keys() - own)}, others - own
+    return {name: regular[name] for name in sorted(regular.keys() - own)}, others - own
 
 
 def _left_empty(name: str, journal: bytes) -> bool:
-    """Whether a measurement leaves this folder empty, which no checksum can tell: of idle time there is nothing but the
-    line in the journal, and a cell that was killed at once has not even that."""
+    """Return whether a measurement leaves this folder empty; checksums do not cover folders.
+
+    Idle time leaves only a line in the journal. A cell that was killed at once leaves not even that.
+    """
     return bool(_INTERRUPTED.search(name)) or f'"directory":"{name.removesuffix("/")}"'.encode() in journal
 
 

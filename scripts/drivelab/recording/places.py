@@ -1,4 +1,4 @@
-"""Where recordings and tables lie in a folder of results: there, or of a fleet in the folder of each drive."""
+"""Locate recordings and tables: in the results folder or, for a fleet, in each drive's folder."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from drivelab.errors import UserError
 from drivelab.plan.plan import drive_in_sheet
 
 OWNER = "study.txt"
-"""File of a results folder with the name of the study that it is of."""
+"""File of a results folder with the name of its study."""
 RUN_LOCK = ".run.lock"
-"""File of a results folder that `drivelab run` holds a lock of, and truncates also where it cannot have that."""
+"""File of a results folder that `drivelab run` locks. It truncates the file even if it cannot get the lock."""
 
 
 def homes(results: Path) -> list[Path]:
-    """Folders of results with recordings and tables of their own: the folder itself, and those of a fleet's drives."""
+    """Return folders with their own recordings and tables: the results folder, and those of a fleet's drives."""
     return [results, *sorted(results.glob(f"{PARTS}/*/"))]
 
 
 def home(results: Path, recording: str) -> Path:
-    """The one of these that a recording, DRIVE/MEASUREMENT/KEY, belongs to."""
+    """Return the folder of `homes` that contains a recording DRIVE/MEASUREMENT/KEY."""
     part = results / PARTS / drive_in_sheet(recording.partition("/")[0])
     return part if part.is_dir() else results
 
 
 def owner(results: Path) -> str | None:
-    """Name of the study that a results folder is of; None where nothing was run yet, or the file is empty."""
+    """Return the name of a results folder's study; None before the first run, or if the file is empty."""
     path = results / OWNER
     return (path.read_text(encoding="utf-8").strip() if path.is_file() else "") or None
 
 
 def refuse_other_owner(study: Study) -> None:
-    """Raise UserError if the study's results folder is another study's."""
-    if (found := owner(study.results)) not in (None, study.name):
+    """Raise UserError if the study's results folder belongs to another study."""
+    if (other := owner(study.results)) not in (None, study.name):
         raise UserError(
-            f"{study.path}: key 'results' is {study.results}, which holds study '{found}'; name another folder"
+            f"{study.path}: key 'results' is {study.results}, which belongs to study '{other}'; name another folder"
         )

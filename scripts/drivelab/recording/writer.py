@@ -1,4 +1,4 @@
-"""A recording while it is made: a folder `….part/` with a journal, renamed when complete."""
+"""Write a recording: a folder `….part/` with a journal, renamed when complete."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ from drivelab.words import counted, some
 
 MANIFEST = checksums.MANIFEST
 UNFINISHED = re.compile(r"\.(part|abandoned-\d+)$")
-"""Names of what a measurement leaves beside its recording."""
+"""Name endings of folders that a measurement leaves beside its recording."""
 _WITHOUT_EVIDENCE = ("idle", "prefill", "soak-begins", "failed")
-"""Events with a folder that may be empty or not there: of idle time and of what was written before a replay there is
-nothing but the line; a soak is entered before it has a folder, and once more when it has ended; what has failed does
-not count."""
+"""Events whose folder may be empty or missing. Idle time and the prefill of a replay leave only the line. A soak is
+recorded before its folder exists, and again at its end. Failed cells do not count."""
 _NAMED = 3
-"""Folders that are named in a sentence."""
+"""Maximum number of folder names in a sentence."""
 RESUMPTIONS = ("gap", "resumed")
-"""Events that an interrupted measurement goes on with: on a drive that went on too, or was set back with it."""
+"""Events with which an interrupted measurement continues: on a drive that ran on, or that was reset with it."""
 
 
 def now_iso() -> str:
-    """The present, ISO 8601 in UTC with milliseconds."""
+    """Return the current time as ISO 8601 in UTC with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class Recording:
-    """Evidence of one plan on its way to completion; every journal line is on disk before `append` returns."""
+    """The evidence of one plan until completion; every journal line is on disk before `append` returns."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -45,33 +44,33 @@ class Recording:
 
     @property
     def complete(self) -> bool:
-        """Whether the finished recording is there; its manifest may have been deleted and is written anew then."""
+        """Return whether the finished recording exists; a deleted manifest is then written again."""
         return any(line["event"] == "complete" for line in read_journal(self.final))
 
     @property
     def measured(self) -> bool:
-        """Whether all is in the unfinished recording, and only `finish` is left to be done."""
+        """Return whether the unfinished recording holds all evidence and only `finish` remains."""
         return any(line["event"] == "complete" for line in self.journal())
 
     @property
     def interrupted(self) -> bool:
-        """Whether measuring has begun and not come to its end: `measure` finds out whether it can go on."""
+        """Return whether the measurement has begun and not ended; `measure` decides whether it can continue."""
         return any(line["event"] == "measure" for line in self.journal())
 
     def open(self) -> None:
-        """Go on with the recording, or begin it."""
-        if any(line["event"] == "abandoned" for line in self.journal()):  # killed before it was aside
+        """Begin or continue the recording."""
+        if any(line["event"] == "abandoned" for line in self.journal()):  # killed before the folder was set aside
             self.part.rename(self._aside())
         self.part.mkdir(parents=True, exist_ok=True)
         drop_half_line(self.part / "journal.jsonl")
         self.write("plan.json", json.loads(self.plan.to_json()))
 
     def journal(self) -> list[dict[str, Any]]:
-        """Lines so far, oldest first."""
+        """Return the lines so far, oldest first."""
         return list(read_journal(self.part))
 
     def lines_of_use(self) -> int:
-        """Number of lines so far but those of failures: what has failed left nothing that counts."""
+        """Return the number of lines so far without failures, which leave nothing that counts."""
         try:
             text = (self.part / "journal.jsonl").read_bytes()
         except FileNotFoundError:
@@ -87,11 +86,11 @@ class Recording:
             os.fsync(file.fileno())
 
     def write(self, name: str, value: Any) -> None:
-        """A JSON file in the recording, written whole or not at all."""
+        """Write a JSON file in the recording atomically."""
         write_json(self.part / name, value)
 
     def directory(self, name: str) -> Path:
-        """A new empty folder for one cell; one that an interrupted cell left is set aside, not overwritten."""
+        """Return a new empty folder for one cell; the folder of an interrupted cell is set aside."""
         path = self.part / name
         if path.exists():
             number = 1
@@ -102,7 +101,7 @@ class Recording:
         return path
 
     def set_aside(self, reason: str) -> None:
-        """Begin anew: what was measured so far stays beside the recording, with the reason in its journal."""
+        """Restart: keep the evidence so far beside the recording, with the reason in its journal."""
         if not self.part.exists():
             return
         drop_half_line(self.part / "journal.jsonl")
@@ -116,10 +115,10 @@ class Recording:
         return aside
 
     def finish(self) -> None:
-        """Write the manifest, which the workflow waits for, take the checksums of all and rename to the final place.
+        """Write the manifest, for which the workflow waits, and the checksums, then rename to the final path.
 
-        Killed before the name is there, it is done once more; afterwards nothing is missing. Raises UserError where
-        the journal tells of evidence that is not there, as in a copy that was made while it was measured.
+        If killed before the rename, it runs again; after the rename the recording is complete. Raises UserError if the
+        journal lists evidence that is missing, as in a copy made during the measurement.
         """
         journal = self.journal()
         self._refuse_missing(journal)
@@ -127,7 +126,7 @@ class Recording:
             self.append("complete")
         self._write_manifest(self.part, is_checksummed=True)
         checksums.write_checksums(self.part)
-        if self.final.exists():  # the workflow makes it, and somebody may have put something there
+        if self.final.exists():  # the workflow creates it, and users may have added files
             (self.final / MANIFEST).unlink(missing_ok=True)
             if any(self.final.iterdir()):
                 self.final.rename(self._aside())
@@ -139,20 +138,20 @@ class Recording:
         os.close(directory)
 
     def _refuse_missing(self, journal: Iterable[Mapping[str, Any]]) -> None:
-        """Raises UserError where folders that the journal's lines tell of are not there, or have nothing in them."""
+        """Raise UserError if folders in the journal are missing or empty."""
         folders = dict.fromkeys(str(line["directory"]) for line in journal if _has_evidence(line))
         missing = [name for name in folders if not _holds_any(self.part / name)]
         if missing:
             raise UserError(
-                f"{self.plan.recording}: cannot be finished, its journal tells of {counted(len(missing), 'folder')} "
-                f"with evidence of which nothing is there ({some(missing, _NAMED)}); restore {self.part} from a copy, "
-                "or remove it, and run again: without it all is measured again"
+                f"{self.plan.recording}: cannot be finished: its journal lists {counted(len(missing), 'folder')} "
+                f"without evidence ({some(missing, _NAMED)}); restore {self.part} from a copy, or remove it to measure "
+                "again, and run the command again"
             )
 
     def write_manifest(self) -> None:
-        """Write the manifest of a finished recording anew: Snakemake removes the output of a job before it runs it.
+        """Write the manifest of a finished recording again: Snakemake removes a job's output before the job.
 
-        It is derived from the recording alone and always the same, as its checksum is taken.
+        The manifest depends only on the recording and is always the same, because the checksums cover it.
         """
         self._write_manifest(self.final, is_checksummed=checksums.checksummed(self.final))
 
@@ -173,24 +172,23 @@ class Recording:
 
 
 def _has_evidence(line: Mapping[str, Any]) -> bool:
-    """Whether a line of the journal tells of a folder with evidence."""
+    """Return whether a journal line refers to a folder with evidence."""
     if "directory" not in line or line["event"] in _WITHOUT_EVIDENCE:
         return False
-    return (
-        bool(line.get("finished", True)) or int(line["slices"]) > 0
-    )  # of a soak that was killed at once there is nothing
+    # A soak that was killed at once leaves no evidence.
+    return bool(line.get("finished", True)) or int(line["slices"]) > 0
 
 
 def _holds_any(folder: Path) -> bool:
     try:
-        with os.scandir(folder) as found:
-            return any(found)
+        with os.scandir(folder) as entries:
+            return any(entries)
     except (FileNotFoundError, NotADirectoryError):
         return False
 
 
 def read_journal(directory: Path) -> Iterator[dict[str, Any]]:
-    """Lines of a journal; a last line that a power cut left incomplete never happened."""
+    """Yield the lines of a journal, without a last line that a power cut left incomplete."""
     try:
         with open_regular(directory / "journal.jsonl") as file:
             text = file.read().decode()
@@ -202,7 +200,7 @@ def read_journal(directory: Path) -> Iterator[dict[str, Any]]:
 
 
 def drop_half_line(path: Path) -> None:
-    """Cut off what a crash left of a line, or the next line would be joined to it."""
+    """Remove an incomplete last line after a crash; otherwise the next line would be joined to it."""
     if path.exists():
         text = path.read_bytes()
         if not text.endswith(b"\n"):
@@ -210,7 +208,7 @@ def drop_half_line(path: Path) -> None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """A file that is one JSON object; empty where there is none, or none yet."""
+    """Return the JSON object in a file; empty if the file is missing or invalid."""
     try:
         body = json.loads(read_regular(path))
     except (OSError, ValueError, RecursionError):
@@ -219,9 +217,9 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def worked_s(recording: Path, until_s: float | None = None) -> float:
-    """Seconds from the first line of a recording to its last, or to `until_s`, Unix time, if it is at work still.
+    """Return the seconds from a recording's first line to its last, or to `until_s` (Unix time) if still running.
 
-    Without the pauses before it was gone on with. 0 where there is no journal, or it is damaged.
+    Pauses before a continuation are excluded. 0 if the journal is missing or damaged.
     """
     worked_s, last_s = 0.0, None
     try:
@@ -238,7 +236,7 @@ def worked_s(recording: Path, until_s: float | None = None) -> float:
 def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:
     """Write a JSON file atomically.
 
-    Writers wait for one another; what one that was killed has left, the next takes up.
+    Writers wait for each other; a writer reuses the temporary file that a killed writer left.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
@@ -247,7 +245,7 @@ def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:
         with part.open("a", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
-                continue  # another writer had it meanwhile
+                continue  # another writer has replaced it meanwhile
             try:
                 file.truncate(0)
                 file.write(text)

@@ -1,1 +1,1 @@
-"""The pages of docs/reference, made of what the program itself goes by: `python -m drivelab.reference` writes them."""
+"""Generate the pages of docs/reference from the program itself, with `python -m drivelab.reference`."""

@@ -1,4 +1,4 @@
-"""`python -m drivelab.reference [FOLDER]`: write the pages, to docs/reference if no folder is given."""
+"""Write the reference pages: `python -m drivelab.reference [FOLDER]`, by default to docs/reference."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from drivelab.reference.pages import pages
 
 
 def main(folder: Path) -> None:
-    """Write every page, and remove those that are made no longer."""
+    """Write every page, and remove obsolete pages."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = pages()
-    for name, text in made.items():
+    texts = pages()
+    for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     for old in folder.glob("*.md"):
-        if old.name not in made:
+        if old.name not in texts:
             old.unlink()
 
 

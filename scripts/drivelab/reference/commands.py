@@ -1,4 +1,4 @@
-"""What argparse knows of every command, as Markdown: alike with every Python, however wide the terminal."""
+"""Describe every command in Markdown from argparse, independent of Python version and terminal width."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from drivelab.reference.markdown import code, table
 
 
 def sections(parser: argparse.ArgumentParser) -> str:
-    """What the help ends with, then a section for each command that it lists, and for each of its actions."""
-    each = (f"## {name}\n\n{_section(one, about)}" for name, one, about in _commands(parser))
-    return "\n\n".join([*([parser.epilog] if parser.epilog else []), *each])
+    """Return the epilog of the help, then a section for each listed command and each of its actions."""
+    commands = (f"## {name}\n\n{_section(command, about)}" for name, command, about in _commands(parser))
+    return "\n\n".join([*([parser.epilog] if parser.epilog else []), *commands])
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
     for group in parser._actions:
         if isinstance(group, argparse._SubParsersAction):
-            abouts = {one.dest: one.help or "" for one in group._choices_actions}
-            for name, one in group.choices.items():
-                if name in abouts:  # the others are not told of: the workflow's own
-                    yield one.prog, one, abouts[name]
-                    yield from _commands(one)
+            abouts = {choice.dest: choice.help or "" for choice in group._choices_actions}
+            for name, command in group.choices.items():
+                if name in abouts:  # hidden commands are for the workflow
+                    yield command.prog, command, abouts[name]
+                    yield from _commands(command)
 
 
 def _section(parser: argparse.ArgumentParser, about: str) -> str:
-    told = [one for one in parser._actions if one.help != argparse.SUPPRESS and one.dest != "help"]
-    arguments = [one for one in told if not isinstance(one, argparse._SubParsersAction)]
+    visible = [action for action in parser._actions if action.help != argparse.SUPPRESS and action.dest != "help"]
+    arguments = [action for action in visible if not isinstance(action, argparse._SubParsersAction)]
     parts = [f"{about[:1].upper()}{about[1:]}."]
     if parser.description and parser.description.rstrip(".").lower() != about.lower():
         parts.append(parser.description.strip())
     usage = parser.usage or " ".join([parser.prog, *map(_usage, arguments)])
-    if len(arguments) == len(told):
+    if len(arguments) == len(visible):
         parts.append(f"```text\n{usage}\n```")
     if arguments:
-        parts.append(table(("argument", "meaning"), [(_name(one), _help(one)) for one in arguments]))
+        parts.append(table(("argument", "meaning"), [(_name(argument), _help(argument)) for argument in arguments]))
     return "\n\n".join(parts)
 
 
@@ -55,7 +55,7 @@ def _name(action: argparse.Action) -> str:
     value = _metavar(action)
     if not action.option_strings:
         return code(value)
-    return ", ".join(code(f"{one} {value}".strip()) for one in action.option_strings)
+    return ", ".join(code(f"{option} {value}".strip()) for option in action.option_strings)
 
 
 def _usage(action: argparse.Action) -> str:

@@ -1,4 +1,4 @@
-"""Tables of the keys that a JSON schema of workflow/schemas allows."""
+"""Write tables of the keys in a JSON schema of workflow/schemas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Node = dict[str, Any]
 
 
 def sections(name: str) -> str:
-    """Headings and tables of the schema `name`: its own keys first, then what stands in them, in their order."""
+    """Return headings and tables of the schema `name`: top-level keys first, then nested objects in order."""
     schema = load_yaml(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml")
     reader = _Reader(schema.get("$defs", {}))
     parts = [reader.table(schema, "")]
@@ -43,7 +43,7 @@ class _Reader:
         self.definitions = definitions
 
     def resolved(self, node: Node) -> Node:
-        """With what it refers to; what stands beside the reference goes before."""
+        """Return a node with its `$ref` resolved; keys beside the reference take precedence."""
         if "$ref" not in node:
             return node
         return {**self.resolved(self.definitions[node["$ref"].rpartition("/")[2]]), **node}
@@ -57,66 +57,66 @@ class _Reader:
         return table(_HEAD, rows)
 
     def meaning(self, node: Node) -> str:
-        found = self.resolved(node)
-        for part in (found, found.get("else", {}), found.get("then", {})):
+        whole = self.resolved(node)
+        for part in (whole, whole.get("else", {}), whole.get("then", {})):
             if about := self.resolved(part).get("description"):
                 return str(about)
         return ""
 
     def linked(self, key: str, value: Node, above: str) -> str:
-        """What may stand there, with links to the sections of objects."""
-        if several := self.resolved(value).get("anyOf"):
-            return " or ".join(self.linked(key, one, above) for one in several)
+        """Return the permitted values, with links to the sections of objects."""
+        if alternatives := self.resolved(value).get("anyOf"):
+            return " or ".join(self.linked(key, alternative, above) for alternative in alternatives)
         parts = [heading for heading, _ in self.of_key(key, value, above)]
-        return " or ".join(f"[{one}](#{anchor(one)})" for one in dict.fromkeys(parts)) or self.value(value)
+        return " or ".join(f"[{heading}](#{anchor(heading)})" for heading in dict.fromkeys(parts)) or self.value(value)
 
     def value(self, node: Node) -> str:
-        """What may stand there, in words."""
-        found = self.resolved(node)
-        if "enum" in found or "const" in found:
-            return ", ".join(code(_word(one)) for one in found.get("enum", [found.get("const")]))
-        if "if" in found and "then" in found:
-            listed = self.resolved(found["then"])
+        """Return the permitted values, in words."""
+        whole = self.resolved(node)
+        if "enum" in whole or "const" in whole:
+            return ", ".join(code(_word(value)) for value in whole.get("enum", [whole.get("const")]))
+        if "if" in whole and "then" in whole:
+            listed = self.resolved(whole["then"])
             if listed.get("type") == "array":
-                return f"{self.value(found['else'])}, or a list of such"
-        kind = found.get("type", "")
+                return f"{self.value(whole['else'])}, or a list of them"
+        kind = whole.get("type", "")
         if kind == "array":
-            inner = self.value(found.get("items", {}))
+            inner = self.value(whole.get("items", {}))
             return f"list of {inner}" if inner else "list"
         if kind == "object":
-            entry = found.get("additionalProperties")
+            entry = whole.get("additionalProperties")
             return f"a mapping of names to {self.value(entry)}" if isinstance(entry, dict) else "a mapping"
         if isinstance(kind, list):
             return " or ".join(map(_kind, kind))
-        return _kind(kind) + _bounds(found)
+        return _kind(kind) + _bounds(whole)
 
     def heading(self, node: Node) -> str:
-        """The section of an object that has one: those that the schema names."""
+        """Return an object's section heading; only objects that the schema names have one."""
         name = node.get("$ref", "").rpartition("/")[2]
         return name.replace("_", " ") if name and "properties" in self.resolved(node) else ""
 
     def inner(self, node: Node, above: str) -> Iterator[tuple[str, Node]]:
-        """Objects with keys of their own within `node`: heading, and the object."""
+        """Yield heading and node of each object with keys within `node`."""
         for key, value in node.get("properties", {}).items():
             yield from self.of_key(key, value, above)
 
     def of_key(self, key: str, value: Node, above: str) -> Iterator[tuple[str, Node]]:
-        """The same of one key: NAME stands for any name of a mapping."""
+        """Yield heading and node of each object under one key; NAME stands for any name of a mapping."""
         for part, end in self.objects(value):
             own = f"{above}.{key}".lstrip(".")
             yield self.heading(part) or (f"{own}{end}" if end[:1] in ("", ".", " ") else end), self.resolved(part)
 
     def objects(self, node: Node, end: str = "") -> Iterator[tuple[Node, str]]:
-        found = self.resolved(node)
-        if "properties" in found:
+        whole = self.resolved(node)
+        if "properties" in whole:
             yield node, end
             return
         if "$ref" in node:
             end = node["$ref"].rpartition("/")[2].replace("_", " ")
         for key, more in (("then", ""), ("else", ""), ("items", " entry"), ("additionalProperties", ".NAME")):
-            if isinstance(found.get(key), dict):
-                yield from self.objects(found[key], end + more)
-        for part in (*found.get("oneOf", ()), *found.get("anyOf", ())):
+            if isinstance(whole.get(key), dict):
+                yield from self.objects(whole[key], end + more)
+        for part in (*whole.get("oneOf", ()), *whole.get("anyOf", ())):
             yield from self.objects(part, end)
 
 

@@ -1,4 +1,4 @@
-"""The little of Markdown that the pages are made of."""
+"""Write the Markdown elements of the reference pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 
 def cell(text: str) -> str:
-    """Text as it may stand in a cell of a table."""
+    """Return text escaped for a table cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
@@ -15,8 +15,8 @@ def code(text: object) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; columns without any text are left out."""
-    body = [[cell(one) for one in row] for row in rows]
+    """Return a table without its empty columns."""
+    body = [[cell(text) for text in row] for row in rows]
     kept = [i for i in range(len(head)) if i == 0 or any(row[i] for row in body)]
     lines = [[head[i] for i in kept], ["---"] * len(kept), *([row[i] for i in kept] for row in body)]
     return (
@@ -25,6 +25,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def anchor(heading: str) -> str:
-    """The name that GitHub gives a heading: lower case, spaces to hyphens, no other punctuation."""
-    kept = (one for one in heading.lower().replace(" ", "-") if one.isalnum() or one in "-_")
+    """Return GitHub's anchor of a heading: lower case, hyphens for spaces, no other punctuation."""
+    kept = (letter for letter in heading.lower().replace(" ", "-") if letter.isalnum() or letter in "-_")
     return "".join(kept)

@@ -1,4 +1,4 @@
-"""What the source says beside the code: comments behind lines, and docstrings of fields and constants."""
+"""Extract documentation from source: comments, and docstrings of fields and constants."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from types import ModuleType
 
 
 def comments(module: ModuleType) -> dict[int, tuple[str, bool]]:
-    """Comments by line: the text, and whether it stands alone there."""
+    """Return comments by line: the text, and whether the line has only the comment."""
     source = inspect.getsource(module)
-    found = {}
+    texts = {}
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
-            found[token.start[0]] = (token.string.lstrip("# "), not token.line[: token.start[1]].strip())
-    return found
+            texts[token.start[0]] = (token.string.lstrip("# "), not token.line[: token.start[1]].strip())
+    return texts
 
 
 def docstrings(module: ModuleType, name: str | None = None) -> dict[str, str]:
-    """What stands below each field of the class `name`, or below each constant of the module."""
+    """Return the docstring below each field of the class `name`, or below each constant of the module."""
     body = ast.parse(inspect.getsource(module)).body
     if name is not None:
-        body = next(one.body for one in body if isinstance(one, ast.ClassDef) and one.name == name)
-    found = {}
-    for one, after in zip(body, [*body[1:], None], strict=True):
-        targets = [one.target] if isinstance(one, ast.AnnAssign) else one.targets if isinstance(one, ast.Assign) else []
+        body = next(node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name)
+    texts = {}
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        else:
+            targets = node.targets if isinstance(node, ast.Assign) else []
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-            found.update({target.id: after.value.value for target in targets if isinstance(target, ast.Name)})
-    return found
+            texts.update({target.id: after.value.value for target in targets if isinstance(target, ast.Name)})
+    return texts

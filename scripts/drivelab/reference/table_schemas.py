@@ -1,4 +1,4 @@
-"""The columns of every table, with type, unit and what the schema's comments say of them."""
+"""Describe the columns of every table: type, unit, and the schema's comments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNITS = {
     "_mib_s": "MiB/s", "_mb_s": "MB/s", "_per_s": "1/s", "_us": "µs", "_ms": "ms", "_ns": "ns", "_s": "s",
     "_bytes": "B", "_pct": "%", "_c": "°C", "_w": "W", "_j": "J", "_mhz": "MHz", "_min": "min", "iops": "1/s",
 }  # fmt: skip
-"""By the end of a column's name; the first that fits."""
+"""Unit by the end of a column's name; the first match counts."""
 _MODULES = (schemas, result_schemas, replay_schemas, application_schemas)
 _HEAD = ("columns", "type", "meaning")
 _COMMON = {
@@ -28,7 +28,7 @@ _COMMON = {
 
 
 def sections() -> str:
-    """What is common to many tables first, then each table by its name."""
+    """Return the columns common to many tables, then each table by name."""
     parts = []
     abouts = docstrings(columns)
     for name, heading in _COMMON.items():
@@ -38,7 +38,7 @@ def sections() -> str:
         for constant, node in _assigned(module).items():
             table_name = names.get(id(getattr(module, constant)))
             if table_name is not None and isinstance(node, ast.Call):
-                first = min((one.lineno for one in node.args), default=node.lineno)
+                first = min((argument.lineno for argument in node.args), default=node.lineno)
                 notes = comments(module)
                 about = " ".join(notes[line][0] for line in range(node.lineno + 1, first) if line in notes)
                 parts.append(_section(code(table_name), about, _rows(module, node)))
@@ -52,16 +52,16 @@ def _section(heading: str, about: str, rows: Iterator[tuple[str, str, str]]) -> 
 def _assigned(module: ModuleType) -> dict[str, ast.expr]:
     body = ast.parse(inspect.getsource(module)).body
     return {
-        target.id: one.value
-        for one in body
-        if isinstance(one, ast.Assign)
-        for target in one.targets
+        target.id: node.value
+        for node in body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
         if isinstance(target, ast.Name)
     }
 
 
 def _rows(module: ModuleType, node: ast.expr) -> Iterator[tuple[str, str, str]]:
-    """Rows of a schema's lines, or of a tuple of lines; of lines that others have too, a link to them."""
+    """Yield rows for a schema's lines or a tuple of lines; common lines give a link to their section."""
     parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
     notes = comments(module)
     for part in parts:
@@ -80,7 +80,7 @@ def _rows(module: ModuleType, node: ast.expr) -> Iterator[tuple[str, str, str]]:
 
 
 def _evaluated(module: ModuleType, node: ast.expr) -> Any:
-    """The value of a part of the module's own source."""
+    """Return the value of an expression in the module's source."""
     return eval(compile(ast.Expression(node), module.__name__, "eval"), vars(module))
 
 

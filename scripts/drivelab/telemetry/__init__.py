@@ -1,1 +1,1 @@
-"""What happened to drive and host while cells ran: temperature, throttling, wear, power, and how busy others were."""
+"""Record drive and host during cells: temperature, throttling, wear, power, and load by other processes."""

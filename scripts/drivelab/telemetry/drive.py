@@ -1,4 +1,4 @@
-"""The drive: sectors written, temperature, and what its own health log counts."""
+"""Read the drive: sectors written, temperature, and the counters of its health log."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from drivelab.drives import nvme, sysfs, tools
 from drivelab.telemetry.source import FAST_S, SLOW_S, Source, number_in
 
 _KELVIN = 273
-_HWMON_PLACES = ("hwmon*", "hwmon/hwmon*", "device/hwmon*", "device/hwmon/hwmon*", "nvme[0-9]*/hwmon*")
-"""Below a block device's `device`: of an NVMe controller, of its PCI function in older kernels, of a SCSI device, and
-of the controllers of an NVMe subsystem with several paths."""
+_HWMON_PATTERNS = ("hwmon*", "hwmon/hwmon*", "device/hwmon*", "device/hwmon/hwmon*", "nvme[0-9]*/hwmon*")
+"""Patterns below a block device's `device`: for an NVMe controller, for its PCI function in older kernels, for a SCSI
+device, and for the controllers of an NVMe subsystem with several paths."""
 _SMART_FIELDS = {
     "percent_used": ("percentage_used_pct", 1),
     "percentage_used": ("percentage_used_pct", 1),
@@ -42,36 +42,39 @@ _STAT_FIELDS = {
     0: "reads", 2: "sectors_read", 3: "read_ms", 4: "writes", 6: "sectors_written", 7: "write_ms", 8: "in_flight",
     13: "sectors_discarded",
 }  # fmt: skip
-"""Place in a block device's `stat`: our field (Documentation/block/stat.rst). Requests are counted as the drive gets
-them, merged or split; `read_ms` and `write_ms` are the sums of their times in the block layer and the drive."""
+"""Index in a block device's `stat`: our field (Documentation/block/stat.rst). Requests are counted as the drive
+receives them, merged or split; `read_ms` and `write_ms` are the sums of their times in block layer and drive."""
 
 
 def sectors_source(name: str, sys_root: Path) -> Source:
-    """What the kernel counts of a block device since it was attached: requests completed and their times, sectors of
-    512 bytes read, written and discarded; and the requests that are under way."""
+    """Read the kernel's counters of a block device since it was attached.
+
+    They are completed requests and their times, sectors of 512 bytes read, written and discarded, and requests in
+    flight.
+    """
     file = sysfs.block_dir(name, sys_root) / "stat"
 
     def read() -> dict[str, float]:
         fields = file.read_text().split()
-        return {field: float(fields[place]) for place, field in _STAT_FIELDS.items() if place < len(fields)}
+        return {field: float(fields[index]) for index, field in _STAT_FIELDS.items() if index < len(fields)}
 
     return Source("sectors", read, prompt=True)
 
 
 def hwmon_folders(name: str, sys_root: Path) -> list[Path]:
-    """The hardware monitors below a block device."""
+    """Return the hardware monitors below a block device."""
     device = sysfs.block_dir(name, sys_root) / "device"
-    found = (path.resolve() for place in _HWMON_PLACES for path in sorted(device.glob(place)))
-    return list(dict.fromkeys(path for path in found if (path / "name").is_file()))
+    paths = (path.resolve() for pattern in _HWMON_PATTERNS for path in sorted(device.glob(pattern)))
+    return list(dict.fromkeys(path for path in paths if (path / "name").is_file()))
 
 
 def temperature_source(name: str, sys_root: Path) -> Source | None:
-    """Temperature of the drive, of its further sensors, and the temperature from which the drive warns; °C.
+    """Read the drive's temperature, its further sensors, and its warning temperature, in °C.
 
-    The first sensor is the drive's own composite temperature (Documentation/hwmon/nvme and drivetemp). For SATA each
-    reading is a command that the drive's queue has to be drained for, so it is slow there.
+    The first sensor is the drive's composite temperature (Documentation/hwmon/nvme and drivetemp). For SATA each
+    reading is a command that drains the drive's queue, so it is read rarely.
     """
-    folder = next((one for one in hwmon_folders(name, sys_root) if (one / "temp1_input").is_file()), None)
+    folder = next((path for path in hwmon_folders(name, sys_root) if (path / "temp1_input").is_file()), None)
     if folder is None:
         return None
     sensors = {
@@ -95,7 +98,7 @@ def _number(name: str) -> int:
 
 
 def _plausible(file: Path) -> float | None:
-    """A limit in °C; drives that have none report zero kelvin, or the largest number that fits."""
+    """Return a limit in °C, or None: drives without a limit report zero kelvin or the largest number."""
     try:
         value_c = number_in(file) / 1000
     except (OSError, ValueError):
@@ -104,7 +107,7 @@ def _plausible(file: Path) -> float | None:
 
 
 def nvme_sources(name: str, sys_root: Path) -> list[Source]:
-    """SMART log and power state of an NVMe drive, by nvme-cli; none for another drive or without nvme-cli."""
+    """Read SMART log and power state of an NVMe drive; no sources for other drives or without nvme-cli."""
     controller = nvme.controller_of(name, sys_root)
     if controller is None or shutil.which("nvme") is None:
         return []
@@ -114,7 +117,7 @@ def nvme_sources(name: str, sys_root: Path) -> list[Source]:
     def read_smart() -> dict[str, float]:
         log = nvme.smart_log(controller)
         if log is None:
-            raise OSError(f"nvme smart-log gives none for {controller}")
+            raise OSError(f"nvme smart-log returned nothing for {controller}")
         return smart_fields(log) | limits
 
     return [
@@ -124,7 +127,7 @@ def nvme_sources(name: str, sys_root: Path) -> list[Source]:
 
 
 def smart_fields(log: Mapping[str, Any]) -> dict[str, float]:
-    """Fields of an NVMe SMART log in nvme-cli's JSON."""
+    """Return the fields of an NVMe SMART log in nvme-cli's JSON."""
     values = {
         field: float(value * unit)
         for key, (field, unit) in _SMART_FIELDS.items()
@@ -135,7 +138,7 @@ def smart_fields(log: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _power_state(controller: str) -> float:
-    """Feature 02h, power management: the number of the power state, 0 being the fastest."""
+    """Return the number of the power state (feature 02h, power management); 0 is the fastest."""
     output = tools.run("nvme", "get-feature", controller, "--feature-id=2")
     match = re.search(r"[Vv]alue:\s*(?:0x)?([0-9a-fA-F]+)", output.stdout)
     if output.status != 0 or match is None:
@@ -144,7 +147,7 @@ def _power_state(controller: str) -> float:
 
 
 def smartctl_source(name: str, sys_root: Path) -> Source | None:
-    """Device statistics of a SATA or SAS drive by smartctl, at the start and the end only: they hold up its queue.
+    """Read device statistics of a SATA or SAS drive by smartctl, only at start and end: they delay its queue.
 
     None for other drives and without smartctl.
     """
@@ -160,7 +163,7 @@ def smartctl_source(name: str, sys_root: Path) -> Source | None:
 
 
 def smartctl_fields(document: Mapping[str, Any]) -> dict[str, float]:
-    """Fields of smartctl's JSON: temperature, wear and, for ATA, the valid ones of the device statistics."""
+    """Return fields of smartctl's JSON: temperature, wear and, for ATA, valid device statistics."""
     values: dict[str, float] = {}
     for page in document.get("ata_device_statistics", {}).get("pages", ()):
         for entry in page.get("table", ()):

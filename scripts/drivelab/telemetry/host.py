@@ -1,4 +1,4 @@
-"""The host: CPU time by whom, interrupts, frequency."""
+"""Read the host: CPU time by consumer, interrupts, frequency."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ def cpu_source(
     kernel_serves: bool = False,
     beside: Callable[[], Iterable[int]] = tuple,
 ) -> Source:
-    """CPU seconds since boot of all CPUs together, those of drivelab itself, and the number of interrupts.
+    """Read the CPU seconds since boot of all CPUs and of drivelab, and the number of interrupts.
 
-    `cpu_busy_s` is time in programs and in the kernel on their behalf (user, nice, system), `cpu_user_s` that in
-    programs alone. Time in interrupts is in neither: it is the drive under test that interrupts. `own_cpu_s` is the
-    time of this process, its children (fio), and `helpers`, processes that are part of the drive, as the server of a
-    virtual drive; without it nobody can say what others used. With `kernel_serves` threads of the kernel, which belong
-    to nobody, do the drive's work, as for a loop device; only time in programs can be told apart then, and there is
-    `own_user_s` in its place. `beside` tells the processes that measure other drives at the same time: they and their
-    children are part of the measurement.
+    - `cpu_busy_s`: time in programs and in the kernel for them (user, nice, system). `cpu_user_s`: time in programs
+      only. Neither includes interrupts, because the drive under test causes them.
+    - `own_cpu_s`: time of this process, its children (fio), and `helpers`, processes that are part of the drive, such
+      as the server of a virtual drive. It is needed to compute the load by other processes.
+    - `own_user_s` replaces `own_cpu_s` with `kernel_serves`: kernel threads without an owner do the drive's work, as
+      for a loop device, so only time in programs can be attributed.
+
+    `beside` returns processes that measure other drives simultaneously; they and their children count as own.
     """
     helpers = tuple(helpers)
     knows_children = any((proc_root / "self/task").glob("*/children"))
@@ -41,7 +42,7 @@ def cpu_source(
 
 
 def _stat(text: str) -> dict[str, float]:
-    """Fields of proc_stat(5)."""
+    """Return fields of proc_stat(5)."""
     values: dict[str, float] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(" ")
@@ -59,30 +60,30 @@ def _stat(text: str) -> dict[str, float]:
 
 
 def siblings(proc_root: Path = Path("/proc")) -> list[int]:
-    """The other processes that this one's parent has started."""
+    """Return the other processes that this process's parent has started."""
     started = _children(proc_root / str(os.getppid()))
     return [int(pid) for pid in started if int(pid) != os.getpid()]
 
 
 def own_cpu_s(proc_root: Path, helpers: Iterable[int], beside: Iterable[int] = ()) -> tuple[float, float]:
-    """User and system CPU seconds of this process and those `beside` it, their live and ended children, and `helpers`.
+    """Return user and system CPU seconds of this process, those `beside` it, their children, and `helpers`.
 
-    A child that ends while it is looked at would be counted twice or not at all, so the look is repeated then
-    (proc_pid_stat(5)).
+    Children include ended ones. A child that ends during the reading would be counted twice or not at all, so the
+    reading is then repeated (proc_pid_stat(5)).
     """
     parents = [proc_root / str(name) for name in ("self", *beside)]
     while True:
         own = [_ticks(parent) for parent in parents]
         children = [child for parent in parents for child in _children(parent)]
-        found = [*own, *(_ticks(proc_root / str(pid)) for pid in (*children, *helpers))]
+        counted = [*own, *(_ticks(proc_root / str(pid)) for pid in (*children, *helpers))]
         if [_ticks(parent)[2:] for parent in parents] == [ticks[2:] for ticks in own]:
-            user = sum(ticks[0] + ticks[2] for ticks in found)
-            system = sum(ticks[1] + ticks[3] for ticks in found)
+            user = sum(ticks[0] + ticks[2] for ticks in counted)
+            system = sum(ticks[1] + ticks[3] for ticks in counted)
             return user / _TICKS_PER_S, system / _TICKS_PER_S
 
 
 def _ticks(process: Path) -> tuple[int, int, int, int]:
-    """User and system ticks of a process, and those of its children that have ended; none of one that is gone."""
+    """Return user and system ticks of a process and of its ended children; zeros for an ended process."""
     try:
         fields = (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -92,7 +93,7 @@ def _ticks(process: Path) -> tuple[int, int, int, int]:
 
 
 def _children(process: Path) -> list[str]:
-    """Empty for a process that is gone; glob tells of one that ends while it looks by an error."""
+    """Return child processes; empty for an ended process, also if it ends during glob."""
     try:
         return [child for file in (process / "task").glob("*/children") for child in _words(file)]
     except OSError:
@@ -100,7 +101,7 @@ def _children(process: Path) -> list[str]:
 
 
 def _words(file: Path) -> list[str]:
-    """Empty for a thread that ended meanwhile."""
+    """Return the words of a file; empty if its thread has ended."""
     try:
         return file.read_text().split()
     except OSError:
@@ -108,9 +109,9 @@ def _words(file: Path) -> list[str]:
 
 
 def frequency_source(sys_root: Path) -> Source | None:
-    """Mean frequency of the CPUs in MHz; None where the kernel does not scale it, as in a virtual machine.
+    """Read the mean CPU frequency in MHz; None if the kernel does not scale it, as in a virtual machine.
 
-    Slow, because up to Linux 5.17 the question wakes the CPUs that it asks about (arch_freq_get_on_cpu).
+    It is read rarely, because up to Linux 5.17 a reading wakes its CPU (arch_freq_get_on_cpu).
     """
     files = sorted((sys_root / "devices/system/cpu/cpufreq").glob("policy*/scaling_cur_freq"))
     if not files:

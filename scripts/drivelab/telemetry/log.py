@@ -1,4 +1,4 @@
-"""The file `telemetry.jsonl` of a recording: one JSON object a line, a sample or a remark."""
+"""Write and read `telemetry.jsonl` of a recording: one JSON object per line, a sample or a remark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = "telemetry.jsonl"
 
 
 class Log:
-    """Appends lines, each in one write; what cannot be written is lost, telemetry must not end a measurement."""
+    """Append lines, each in one write. Failed writes are ignored: telemetry must not end a measurement."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = None
@@ -25,7 +25,7 @@ class Log:
             pass
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Nothing more is written after a failure: what follows a part of a line could not be read."""
+        """Append a line; after a failure nothing more is written, because a partial line would spoil the next."""
         if self._descriptor is None:
             return
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
@@ -43,9 +43,9 @@ class Log:
 
 
 def read_samples(recording: Path) -> Iterator[dict[str, float]]:
-    """Samples of a recording, finished or not, oldest first; none if it has no telemetry.
+    """Yield the samples of a recording, finished or not, oldest first; none without telemetry.
 
-    `at_s` is Unix time, all other fields are left out where a sample does not have them.
+    `at_s` is Unix time. A sample has only the fields that were read.
     """
     for line in read_lines(recording):
         if "event" not in line:
@@ -53,7 +53,7 @@ def read_samples(recording: Path) -> Iterator[dict[str, float]]:
 
 
 def read_lines(recording: Path) -> Iterator[dict[str, Any]]:
-    """Samples and remarks; a line that was being written when its writer was killed never was."""
+    """Yield samples and remarks, without an incomplete last line."""
     try:
         file = (recording / NAME).open(encoding="utf-8", errors="replace")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Power: sensors of drive and host, the processors' own energy counters, and an external meter."""
+"""Read power: sensors of drive and host, energy counters of the processors, and an external meter."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Meter:
-    """An external meter of the drive's power: a CSV file that something else appends to, or a command."""
+    """An external meter of the drive's power: a CSV file that another program appends to, or a command."""
 
     csv: Path | None = None
-    """The last field of each line is the power in watts; lines without such a number, as a heading, do not count."""
+    """The last field of each line is the power in watts; lines without a number, such as headings, are ignored."""
     command: tuple[str, ...] = ()
-    """Program and arguments; it prints watts, and the first number of its output counts."""
+    """Program and arguments; the first number in its output is the power in watts."""
 
     @classmethod
     def from_mapping(cls, body: Mapping[str, Any]) -> Meter:
-        """The meter of a study; an empty mapping is none."""
+        """Return the meter of a study; an empty mapping means no meter."""
         return cls(Path(body["csv"]) if "csv" in body else None, tuple(body.get("command", ())))
 
 
@@ -34,29 +34,29 @@ NO_METER = Meter()
 
 
 def drive_power_source(name: str, sys_root: Path) -> Source | None:
-    """Power that the drive itself reports to the kernel, W."""
+    """Read the power in W that the drive reports to the kernel."""
     files = [file for folder in hwmon_folders(name, sys_root) for file in sorted(folder.glob("power[0-9]*_input"))]
     return Source("drive_power", lambda: {"drive_power_w": _watts(files)}) if files else None
 
 
 def host_power_source(sys_root: Path) -> Source | None:
-    """Power of the whole host by its ACPI power meter, W (Documentation/hwmon/acpi_power_meter)."""
+    """Read the host's power in W from its ACPI power meter (Documentation/hwmon/acpi_power_meter)."""
     folders = [
-        one
-        for one in sorted((sys_root / "class/hwmon").glob("hwmon*"))
-        if sysfs.read_text(one / "name") == "power_meter"
+        folder
+        for folder in sorted((sys_root / "class/hwmon").glob("hwmon*"))
+        if sysfs.read_text(folder / "name") == "power_meter"
     ]
     files = [file for folder in folders for file in sorted(folder.glob("power[0-9]*_average"))]
     return Source("host_power", lambda: {"host_power_w": _watts(files)}, period_s=SLOW_S) if files else None
 
 
 def _watts(files: list[Path]) -> float:
-    """hwmon counts in microwatts."""
+    """Return the sum in watts; hwmon files are in microwatts."""
     return sum(number_in(file) for file in files) / 1e6
 
 
 def processor_energy_source(sys_root: Path) -> Source | None:
-    """Energy that the processor packages used since the start, J (RAPL, Documentation/power/powercap)."""
+    """Read the energy in J of the processor packages since the start (RAPL, Documentation/power/powercap)."""
     zones = [
         zone
         for zone in sorted((sys_root / "class/powercap").glob("intel-rapl:*"))
@@ -69,7 +69,7 @@ def processor_energy_source(sys_root: Path) -> Source | None:
 
 
 class _Unwrapped:
-    """A counter that begins anew at its range, as one that only rises."""
+    """A wrapping counter, read as one that only rises."""
 
     def __init__(self, file: Path, range_file: Path) -> None:
         self._file, self._range = file, number_in(range_file)
@@ -83,7 +83,7 @@ class _Unwrapped:
 
 
 def meter_source(meter: Meter) -> Source | None:
-    """Mean of what the meter said since the last reading, W; nothing while it says nothing."""
+    """Read the meter's mean in W since the last reading; no value if the meter gave none."""
     if meter.csv is not None:
         return Source("meter", _AppendedCsv(meter.csv).read)
     if meter.command:
@@ -91,16 +91,16 @@ def meter_source(meter: Meter) -> Source | None:
     return None
 
 
-def _printed(words: tuple[str, ...]) -> float:
-    output = tools.run(words[0], *words[1:], timeout_s=SLOW_S)
+def _printed(command: tuple[str, ...]) -> float:
+    output = tools.run(command[0], *command[1:], timeout_s=SLOW_S)
     match = _NUMBER.search(output.stdout)
     if output.status != 0 or match is None:
-        raise OSError(f"{words[0]}: {output.words}")
+        raise OSError(f"{command[0]}: {output.words}")
     return float(match[0])
 
 
 class _AppendedCsv:
-    """What is appended to a file from now on; a file that becomes shorter is read from its start."""
+    """Reader of lines appended from now on; a file that becomes shorter is read from its start."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Reads sources beside a measurement and keeps what they say."""
+"""Sample telemetry sources during a measurement."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from drivelab.telemetry.log import NAME, Log
 from drivelab.telemetry.source import FAST_S, Source
 
 _PATIENCE = 3
-"""A source that fails so many times in a row is not asked again."""
+"""A source is dropped after this many consecutive failures."""
 _END_S = 5.0
-"""How long the end of a measurement waits for a source that does not answer."""
+"""Maximum wait at the end of a measurement for a source that does not answer."""
 _STUCK_S = 2.0
-"""How long an edge waits for a reading that goes on already."""
+"""Maximum wait at an edge for a reading in progress."""
 _KEPT_S = 60.0
-"""How far back before a cell samples stay in memory."""
+"""Time before a cell for which samples stay in memory."""
 
 Sample = dict[str, float]
 
@@ -34,15 +34,15 @@ class _Slot:
 
 
 class Sampler:
-    """Samples from entering to leaving; it never raises into the measurement, nor waits for a source that hangs.
+    """Sample within a `with` block; never raise into the measurement, and never wait for a hanging source.
 
-    One thread reads the prompt sources once a second; each other source has a thread of its own, so that a drive that
-    does not answer holds up nothing else. Beats lie on a grid from the start: a late one delays none of the next, and
-    those that were missed are not made up for.
+    One thread reads the prompt sources once a second. Each other source has its own thread, so that a drive that does
+    not answer delays nothing else. Readings follow a fixed grid: a late reading does not delay the next, and missed
+    readings are skipped.
     """
 
     def __init__(self, sources: Iterable[Source], recording: Path, keep: bool = False) -> None:
-        """`recording` is the folder that gets the file; `keep` samples in memory too, for `kept`."""
+        """Write to the folder `recording`; with `keep`, also hold samples in memory for `kept`."""
         slots = [_Slot(source) for source in sources]
         self._prompt = [slot for slot in slots if slot.source.prompt]
         self._others = [slot for slot in slots if not slot.source.prompt]
@@ -55,9 +55,9 @@ class Sampler:
         self._offset_s = time.time() - time.monotonic()
 
     def unix_s(self, monotonic_s: float) -> float:
-        """Time of day of a reading of the monotonic clock, by the time of day when this sampler was made.
+        """Convert a monotonic time to Unix time by the offset at the sampler's creation.
 
-        A step of the host's clock during a measurement thus moves neither samples nor cells.
+        A step of the host's clock during a measurement therefore moves neither samples nor cells.
         """
         return round(self._offset_s + monotonic_s, 6)
 
@@ -89,25 +89,25 @@ class Sampler:
                 self._log.close()
 
     def edge(self, thorough: bool = False) -> None:
-        """Sample the prompt sources now, at the start or the end of a cell; with `thorough` all that are not stuck."""
+        """Sample the prompt sources at the start or end of a cell; with `thorough`, all sources that answer."""
         self._take(self._prompt)
         for slot in self._others if thorough else ():
             self._take([slot], wait_s=_STUCK_S)
 
     def begin_cell(self, thorough: bool = False) -> None:
-        """An edge; what lies well before it is forgotten, as no cell from now on can have to do with it."""
+        """Sample an edge, and drop samples that are too old for any further cell."""
         with self._put_lock:
             first_s = self.now_s() - _KEPT_S
             self._samples = [sample for sample in self._samples if sample["at_s"] >= first_s]
         self.edge(thorough)
 
     def kept(self) -> list[Sample]:
-        """The samples in memory, oldest first."""
+        """Return the samples in memory, oldest first."""
         with self._put_lock:
             return sorted(self._samples, key=lambda sample: sample["at_s"])
 
     def now_s(self) -> float:
-        """The present, in the time of `unix_s`."""
+        """Return the current time on the scale of `unix_s`."""
         return self.unix_s(time.monotonic())
 
     def _start(self, name: str, slots: list[_Slot], period_s: float) -> None:
@@ -124,7 +124,7 @@ class Sampler:
                 return
 
     def _take(self, slots: list[_Slot], wait_s: float = -1.0) -> None:
-        """One sample of some sources; `wait_s` limits how long a reading that goes on elsewhere is waited for."""
+        """Take one sample; `wait_s` limits the wait for another thread's reading of the same source."""
         at_s = self.now_s()
         values: Sample = {}
         for slot in slots:

@@ -1,4 +1,4 @@
-"""A source of telemetry: a name, what it reads, and how often that may be done."""
+"""Define a telemetry source: a name, a reading function, and a period."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import Path
 
 FAST_S = 1.0
 SLOW_S = 10.0
-"""Cadence of what starts a program or sends the drive a command that others have to wait for."""
+"""Period of sources that start a program or send the drive a command that delays others."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Something that is read again and again while a drive is measured."""
+    """A source that is read repeatedly during a measurement."""
 
     name: str
     read: Callable[[], dict[str, float]]
-    """Values by field, units in the names of the fields; a field is left out where there is nothing to be read.
+    """Return values by field, with units in the field names; fields without a value are left out.
 
-    Raises any exception when it fails.
+    Raises any exception on failure.
     """
     period_s: float | None = FAST_S
-    """Seconds between two readings; None: only at the start and at the end of a measurement."""
+    """Seconds between readings; None: only at the start and end of a measurement."""
     prompt: bool = False
-    """Answers from the kernel's memory within microseconds, whatever the drive does: it is read at the edges of every
-    cell too."""
+    """Whether it answers from the kernel's memory within microseconds, independent of the drive; such sources are also
+    read at the edges of every cell."""
 
 
 def number_in(path: Path) -> float:
-    """The number that a small file holds. Raises OSError or ValueError."""
+    """Return the number in a small file; raises OSError or ValueError."""
     return float(path.read_text())

@@ -1,4 +1,4 @@
-"""Which sources of telemetry there are for a drive on this host."""
+"""Select the telemetry sources for a drive on this host."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def sources_for(
     sys_root: Path = Path("/sys"),
     proc_root: Path = Path("/proc"),
 ) -> list[Source]:
-    """All that can be read for the block device of this kernel name; what the host does not have is left out.
+    """Return all sources for the block device with a kernel name that this host offers.
 
-    `helpers` are processes whose CPU time is the drive's and nobody else's: the server of a virtual drive. `beside`
-    tells those that measure other drives at the same time, whose CPU time is nobody else's either.
+    `helpers` are processes whose CPU time belongs to the drive, such as the server of a virtual drive. `beside` returns
+    processes that measure other drives simultaneously; their CPU time is not foreign load either.
     """
-    found = [
+    candidates = [
         cpu_source(proc_root, helpers, kernel_serves=name.startswith("loop"), beside=beside),
         sectors_source(name, sys_root),
         frequency_source(sys_root),
@@ -42,4 +42,4 @@ def sources_for(
         meter_source(meter),
         smartctl_source(name, sys_root),
     ]
-    return [source for source in found if source is not None] + nvme_sources(name, sys_root)
+    return [source for source in candidates if source is not None] + nvme_sources(name, sys_root)

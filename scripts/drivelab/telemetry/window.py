@@ -1,4 +1,4 @@
-"""Samples of telemetry over a stretch of time: the same judgement while measuring and for the tables."""
+"""Summarise telemetry samples over a time span, equally during the measurement and for the tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 REACH_S = 15.0
-"""How far outside a stretch a sample may lie and still count as its edge: the slow cadence and a half."""
+"""Maximum distance of an edge sample outside a time span: 1.5 times the slow period."""
 COUNTERS = (
     "sectors_written",
     "interrupts",
@@ -22,12 +22,12 @@ COUNTERS = (
     "thermal_1_s",
     "thermal_2_s",
 )
-"""Fields of which a summary has the rise, under the same name."""
+"""Fields whose rise is in a summary, under the same name."""
 CPU_COUNTERS = ("cpu_total_s", "cpu_busy_s", "cpu_user_s", "cpu_steal_s", "own_cpu_s", "own_user_s")
 
 
 class Timeline:
-    """Samples in the order of time, field by field: a measurement of days has half a million."""
+    """Samples in order of time, stored by field: a measurement of days has half a million samples."""
 
     def __init__(self, samples: Iterable[Mapping[str, float]]) -> None:
         self._fields: dict[str, tuple[array[float], array[float]]] = {}
@@ -42,10 +42,10 @@ class Timeline:
                 self._fields[name] = (array("d", (t for t, _ in in_order)), array("d", (v for _, v in in_order)))
 
     def around(self, name: str, start_s: float, end_s: float) -> tuple[Sequence[float], Sequence[float]]:
-        """Times and values of a field from the last at or before `start_s` to the first at or after `end_s`.
+        """Return times and values of a field from the last at or before `start_s` to the first at or after `end_s`.
 
-        The rise of a counter over a cell is not missed thus: one that is read every ten seconds may have risen at any
-        time between its readings, and counts for every cell that it may have risen in.
+        This range contains every rise of a counter during a cell. A counter that is read every ten seconds may have
+        risen at any time between readings; the rise counts for every cell in which it may have happened.
         """
         times, values = self._fields.get(name, (array("d"), array("d")))
         first = max(bisect_right(times, start_s) - 1, 0)
@@ -57,18 +57,18 @@ class Timeline:
         return times[first : last + 1], values[first : last + 1]
 
     def rise(self, name: str, start_s: float, end_s: float) -> float | None:
-        """Of a counter; None where it was not read twice, or began anew."""
+        """Return the rise of a counter; None if it has fewer than two readings or was reset."""
         _, values = self.around(name, start_s, end_s)
         return values[-1] - values[0] if len(values) > 1 and values[-1] >= values[0] else None
 
     def summarise(self, start_s: float, end_s: float) -> dict[str, float]:
-        """What was so between two times (Unix, s); a key is missing where there are no samples to say.
+        """Return a summary between two times (Unix, s), without keys for which samples are missing.
 
-        temperature_min_c, temperature_mean_c, temperature_max_c, temperature_limit_c (from which the drive warns),
-        temperature_alarm (1 if the drive raised it), load_pct (CPU time that others used), cpu_pct (that all used),
-        steal_pct, cpu_frequency_mhz, power_w and energy_j (of the drive: by the meter, else by its own sensor),
-        host_power_w (power meter, else processors), available_spare_pct and percentage_used_pct (the last reading), and
-        the rise of each of COUNTERS.
+        temperature_min_c, temperature_mean_c, temperature_max_c, temperature_limit_c (warning temperature),
+        temperature_alarm (1 if the drive raised it), load_pct (CPU time of other processes), cpu_pct (of all
+        processes), steal_pct, cpu_frequency_mhz, power_w and energy_j (of the drive: from the meter, otherwise from its
+        sensor), host_power_w (from the power meter, otherwise from the processors), available_spare_pct and
+        percentage_used_pct (last reading), and the rise of each of COUNTERS.
         """
         return {
             **self._gauges(start_s, end_s),
@@ -78,69 +78,69 @@ class Timeline:
         }
 
     def _rises(self, names: Iterable[str], start_s: float, end_s: float) -> dict[str, float]:
-        found = ((name, self.rise(name, start_s, end_s)) for name in names)
-        return {name: value for name, value in found if value is not None}
+        rises = ((name, self.rise(name, start_s, end_s)) for name in names)
+        return {name: value for name, value in rises if value is not None}
 
     def _gauges(self, start_s: float, end_s: float) -> dict[str, float]:
-        found: dict[str, float] = {}
+        summary: dict[str, float] = {}
         _, temperatures = self.around("temperature_c", start_s, end_s)
         if temperatures:
-            found |= {
+            summary |= {
                 "temperature_min_c": min(temperatures),
                 "temperature_mean_c": _mean(temperatures),
                 "temperature_max_c": max(temperatures),
             }
         for name in ("temperature_limit_c", "available_spare_pct", "percentage_used_pct"):
             if values := self.around(name, start_s, end_s)[1]:
-                found[name] = values[-1]
+                summary[name] = values[-1]
         if alarms := self.around("temperature_alarm", start_s, end_s)[1]:
-            found["temperature_alarm"] = max(alarms)
+            summary["temperature_alarm"] = max(alarms)
         if frequencies := self.around("cpu_frequency_mhz", start_s, end_s)[1]:
-            found["cpu_frequency_mhz"] = _mean(frequencies)
-        return found
+            summary["cpu_frequency_mhz"] = _mean(frequencies)
+        return summary
 
     def _power(self, start_s: float, end_s: float) -> dict[str, float]:
-        found: dict[str, float] = {}
+        summary: dict[str, float] = {}
         for name in ("meter_power_w", "drive_power_w"):
             values = self.around(name, start_s, end_s)[1]
             if values:
-                found["power_w"] = _mean(values)
-                found["energy_j"] = found["power_w"] * (end_s - start_s)
+                summary["power_w"] = _mean(values)
+                summary["energy_j"] = summary["power_w"] * (end_s - start_s)
                 break
         if values := self.around("host_power_w", start_s, end_s)[1]:
-            found["host_power_w"] = _mean(values)
+            summary["host_power_w"] = _mean(values)
         else:
             times, _ = self.around("processor_energy_j", start_s, end_s)
             energy_j = self.rise("processor_energy_j", start_s, end_s)
             if energy_j is not None and times[-1] > times[0]:
-                found["host_power_w"] = energy_j / (times[-1] - times[0])
-        return found
+                summary["host_power_w"] = energy_j / (times[-1] - times[0])
+        return summary
 
 
 def summarise(samples: Iterable[Mapping[str, float]], start_s: float, end_s: float) -> dict[str, float]:
-    """As `Timeline.summarise`, for one question."""
+    """Return `Timeline.summarise` for a single time span."""
     return Timeline(samples).summarise(start_s, end_s)
 
 
 def cpu_shares(rise: Mapping[str, float]) -> dict[str, float]:
-    """`cpu_pct`, `steal_pct` and `load_pct` of all CPU time, from the rise of CPU_COUNTERS, s.
+    """Return `cpu_pct`, `steal_pct` and `load_pct` of all CPU time, from the rise of CPU_COUNTERS in s.
 
-    What others used is what programs used, less drivelab itself, fio and the server of a virtual drive; of a drive that
-    the kernel's own threads serve, only time outside the kernel is compared (see `telemetry.host`). Both are counted in
-    ticks, so over a short time the difference may come out below zero; zero is said then.
+    The load is the time of programs, minus drivelab itself, fio and the server of a virtual drive. For a drive that
+    kernel threads serve, only time outside the kernel is compared (see `telemetry.host`). Times are counted in ticks,
+    so over a short span the difference may be negative; the load is then 0.
     """
     total_s = rise.get("cpu_total_s", 0.0)
     if total_s <= 0:
         return {}
-    found = {
-        share: min(100 * rise[name] / total_s, 100.0)  # sums of ticks as floats: the last bit may be beyond
+    summary = {
+        share: min(100 * rise[name] / total_s, 100.0)  # rounding of float sums may exceed 100
         for share, name in (("cpu_pct", "cpu_busy_s"), ("steal_pct", "cpu_steal_s"))
         if name in rise
     }
-    for everybody, own in (("cpu_busy_s", "own_cpu_s"), ("cpu_user_s", "own_user_s")):
-        if everybody in rise and own in rise:
-            found["load_pct"] = min(max(100 * (rise[everybody] - rise[own]) / total_s, 0.0), 100.0)
-    return found
+    for total, own in (("cpu_busy_s", "own_cpu_s"), ("cpu_user_s", "own_user_s")):
+        if total in rise and own in rise:
+            summary["load_pct"] = min(max(100 * (rise[total] - rise[own]) / total_s, 0.0), 100.0)
+    return summary
 
 
 def _mean(values: Sequence[float]) -> float:
