@@ -57,31 +57,33 @@ LANGUAGES = {"sh", "yaml", "tsv", "csv", "sql", "python", "json", "text"}
 HANGS_S = 300
 
 
-def test_every_block_says_what_it_is(record_property: Any) -> None:
-    found: Counter[str] = Counter()
+def test_every_block_is_classified(record_property: Any) -> None:
+    kinds: Counter[str] = Counter()
     for page in PAGES:
         for block in blocks(page):
             assert block.language in LANGUAGES, f"{block.place}: no language of {', '.join(sorted(LANGUAGES))}"
             if block.language == "sh":
-                commands = [classified(one) for one in block.commands()]
-                found.update(one.kind for one in commands)
-                for one in commands:
-                    assert one.kind != "parsed" or named_test_exists(one.reason), f"{block.place}: {one}"
+                commands = [classified(command) for command in block.commands()]
+                kinds.update(command.kind for command in commands)
+                for command in commands:
+                    assert command.kind != "parsed" or named_test_exists(command.reason), f"{block.place}: {command}"
             else:
-                found[block.language] += 1
-    print(dict(found))
-    record_property("commands", dict(found))
-    assert found["run"] > found["parsed"] + found["elsewhere"]
+                kinds[block.language] += 1
+    print(dict(kinds))
+    record_property("commands", dict(kinds))
+    assert kinds["run"] > kinds["parsed"] + kinds["elsewhere"]
 
 
-def test_the_tables_name_nothing_that_no_page_has() -> None:
-    lines = [one for page in PAGES for block in blocks(page) if block.language == "sh" for one in block.commands()]
+def test_the_tables_name_only_commands_of_pages() -> None:
+    lines = [
+        command for page in PAGES for block in blocks(page) if block.language == "sh" for command in block.commands()
+    ]
     patterns = [row[0] for row in (*NOT_RUN, *ELSEWHERE)]
-    assert [one for one in patterns if not any(re.search(one, line) for line in lines)] == []
+    assert [pattern for pattern in patterns if not any(re.search(pattern, line) for line in lines)] == []
 
 
 @pytest.mark.parametrize("page", pages())
-def test_what_sentences_call_commands_are_some(page: str) -> None:
+def test_commands_in_sentences_exist(page: str) -> None:
     unknown = {mention: words for mention in mentions(page) if (words := unknown_words(mention))}
     assert not unknown
 
@@ -125,8 +127,8 @@ class Page:
                 if block.directive == "serve":
                     self._serve(command)
                 else:
-                    words = block.directive.split()
-                    self._run(command, int(words[1]) if words[:1] == ["status"] else 0)
+                    arguments = block.directive.split()
+                    self._run(command, int(arguments[1]) if arguments[:1] == ["status"] else 0)
 
     def _line(self, command: Command) -> str:
         """The command with the digest of a recording, and the study's name, in the place of the words."""
@@ -198,22 +200,22 @@ class Page:
         kind, _, name = block.directive.rpartition(" ")
         if kind not in ("file", "as it is", "shipped", "rows", "entry"):
             return False
-        path, made = self.project.folder / name, block.text
-        is_study = block.language == "yaml" and "measurements" in yaml.safe_load(made)
+        path, content = self.project.folder / name, block.text
+        is_study = block.language == "yaml" and "measurements" in yaml.safe_load(content)
         if is_study:
-            validate(yaml.safe_load(made), "study", block.place)
+            validate(yaml.safe_load(content), "study", block.place)
         match kind:
             case "shipped":
-                assert made == (ROOT / name).read_text(encoding="utf-8"), f"is not what {name} has"
+                assert content == (ROOT / name).read_text(encoding="utf-8"), f"is not what {name} has"
             case "rows":
-                made = with_rows(made)
+                content = with_rows(content)
             case "entry":
-                made = (ROOT / name).read_text(encoding="utf-8") + made
+                content = (ROOT / name).read_text(encoding="utf-8") + content
             case "file" if name.endswith("drives.tsv"):
-                made = stand_in_sheet(made)
+                content = stand_in_sheet(content)
             case "file" if is_study:
-                made = shortened_study(made)
-        path.write_text(made, encoding="utf-8")
+                content = shortened_study(content)
+        path.write_text(content, encoding="utf-8")
         return True
 
     def yaml(self, block: Block) -> None:

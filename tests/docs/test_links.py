@@ -9,16 +9,16 @@ from doc_pages import ROOT, anchors, links, pages
 
 
 @pytest.mark.parametrize("page", pages())
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_have_a_target(page: str) -> None:
     for target, picture in links(page):
         if target.startswith(("https://", "http://")):
             continue
         path, _, anchor = target.partition("#")
-        found = (ROOT / page).parent / path if path else ROOT / page
-        assert found.exists(), f"{page}: there is no {target}"
-        assert not picture or found.suffix in (".png", ".svg"), f"{page}: {target} is no picture"
+        destination = (ROOT / page).parent / path if path else ROOT / page
+        assert destination.exists(), f"{page}: there is no {target}"
+        assert not picture or destination.suffix in (".png", ".svg"), f"{page}: {target} is no picture"
         if anchor:
-            other = str(found.resolve().relative_to(ROOT))
+            other = str(destination.resolve().relative_to(ROOT))
             assert anchor in anchors(other), f"{page}: {other} has no heading for #{anchor}"
 
 
@@ -30,6 +30,8 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         if page not in seen:
             seen.add(page)
             targets = (target.partition("#")[0] for target, _ in links(page) if "://" not in target)
-            found = [((ROOT / page).parent / one).resolve() for one in targets if Path(one).suffix == ".md"]
-            waiting += [str(one.relative_to(ROOT)) for one in found]
+            destinations = [
+                ((ROOT / page).parent / target).resolve() for target in targets if Path(target).suffix == ".md"
+            ]
+            waiting += [str(target.relative_to(ROOT)) for target in destinations]
     assert seen == set(pages())

@@ -14,12 +14,12 @@ FOLDER = ROOT / "docs/reference"
 
 
 @pytest.mark.parametrize("name", sorted(pages()))
-def test_the_page_is_as_made(name: str) -> None:
+def test_the_page_is_up_to_date(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run python -m drivelab.reference"
 
 
-def test_there_is_no_other_page() -> None:
-    assert {one.name for one in FOLDER.iterdir()} == set(pages())
+def test_no_obsolete_page_remains() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(pages())
 
 
 @pytest.mark.parametrize("name", ["study.md", "drive_sheet.md", "virtual_drives.md", "applications.md"])
@@ -36,7 +36,7 @@ def test_every_argument_of_a_command_has_a_meaning() -> None:
     assert "| argument |\n" not in pages()["commands.md"]  # a table without any
 
 
-def test_no_table_is_told_by_the_name_that_it_has_in_the_source() -> None:
+def test_no_table_has_the_name_of_its_constant() -> None:
     modules = (columns, schemas, result_schemas, replay_schemas, application_schemas)
     constants = {name for module in modules for name in vars(module) if name.isupper()}
     assert constants

@@ -123,7 +123,7 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize(("wrong", "sentence"), SENTENCES.items(), ids=SENTENCES)
-def test_refused_in_words_of_the_study(project: Path, wrong: str, sentence: str) -> None:
+def test_the_refusal_uses_the_words_of_the_study(project: Path, wrong: str, sentence: str) -> None:
     body = {**yaml.safe_load((project / STUDY).read_text()), **yaml.safe_load(wrong)}
     (project / STUDY).write_text(yaml.safe_dump(body))
     with pytest.raises(UserError) as refusal:
@@ -132,13 +132,13 @@ def test_refused_in_words_of_the_study(project: Path, wrong: str, sentence: str)
 
 
 @pytest.mark.parametrize("name", ["study", "protocol"])
-def test_every_alternative_of_a_schema_is_called_something(name: str) -> None:
+def test_every_alternative_of_a_schema_has_a_name(name: str) -> None:
     waiting = [yaml.safe_load((ROOT / f"workflow/schemas/{name}.schema.yaml").read_text())]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
-            for one in (*node.get("anyOf", ()), *node.get("oneOf", ())):
-                assert one.keys() & {"title", "const"}, one
+            for alternative in (*node.get("anyOf", ()), *node.get("oneOf", ())):
+                assert alternative.keys() & {"title", "const"}, alternative
         waiting += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
 
 
@@ -151,7 +151,7 @@ def test_every_alternative_of_a_schema_is_called_something(name: str) -> None:
     ],
     ids=["folder", "not UTF-8", "control characters"],
 )
-def test_what_is_no_text_is_no_study(project: Path, content: bytes | None, sentence: str) -> None:
+def test_a_study_that_is_not_text_is_refused(project: Path, content: bytes | None, sentence: str) -> None:
     path = project / "config/other"
     if content is None:
         path.mkdir()
@@ -162,7 +162,7 @@ def test_what_is_no_text_is_no_study(project: Path, content: bytes | None, sente
     assert str(refusal.value) == f"config/other: {sentence}"
 
 
-def test_a_file_that_cannot_be_read_says_why_in_words(project: Path) -> None:
+def test_an_unreadable_file_is_refused_with_the_reason(project: Path) -> None:
     with pytest.raises(UserError) as refusal:
         Campaign.load(f"{STUDY}/x")
     assert str(refusal.value) == f"{STUDY}/x: cannot be read (Not a directory); check the file"
@@ -177,12 +177,12 @@ def test_missing_files_are_named(project: Path) -> None:
         (project / file).write_text(text)
 
 
-def test_shipped_studies_hold(project: Path) -> None:
+def test_shipped_studies_are_valid(project: Path) -> None:
     for study in ("config/demo.yaml", "config/study.yaml"):
         assert Campaign.load(study).plans
 
 
-def test_a_basis_that_nothing_is_measured_on_is_refused(project: Path) -> None:
+def test_a_basis_without_measurements_is_refused(project: Path) -> None:
     text = (project / STUDY).read_text()
     head = text[: text.index("measurements:")]
     (project / STUDY).write_text(head + "measurements:\n  - {protocol: pts-iops, scale: demo, drives: [op28]}\n")
@@ -190,7 +190,7 @@ def test_a_basis_that_nothing_is_measured_on_is_refused(project: Path) -> None:
         Campaign.load(STUDY)
 
 
-def test_a_sheet_that_is_no_text_is_refused(project: Path) -> None:
+def test_a_sheet_that_is_not_text_is_refused(project: Path) -> None:
     (project / SHEET).write_bytes("drive\tdevice\tserial\tdestructive\tnote\nä".encode("latin-1"))
     with pytest.raises(UserError, match=r"drives\.tsv: is no text in UTF-8; name a sheet of tab-separated text"):
         Campaign.load(STUDY)

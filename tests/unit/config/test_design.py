@@ -22,15 +22,19 @@ def choice(name: str, drives: tuple[str, ...] = DRIVES) -> MeasurementChoice:
     return MeasurementChoice("pts-iops", name, None, (), drives, {}, "key")
 
 
-def laid_out(
+def resolve(
     exclude: list[dict[str, list[str]]] = [],  # noqa: B006 - never changed
     include: list[dict[str, object]] = [],  # noqa: B006
     *,
     choices: tuple[MeasurementChoice, ...] = (choice("m"), choice("n")),
     platforms: tuple[str, ...] = (),
 ) -> dict[tuple[str, str, str], int]:
-    found = Design("s.yaml", choices, DRIVES, platforms, 1).laid_out(exclude, include)
-    return {(one.name, drive, platform): runs for one in found for (drive, platform), runs in one.runs.items()}
+    resolved = Design("s.yaml", choices, DRIVES, platforms, 1).resolve(exclude, include)
+    return {
+        (planned_choice.name, drive, platform): runs
+        for planned_choice in resolved
+        for (drive, platform), runs in planned_choice.runs.items()
+    }
 
 
 def subsets(names: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
@@ -43,7 +47,7 @@ entries = st.fixed_dictionaries(
 
 
 @given(entries)
-def test_an_exclusion_takes_away_what_fits_all_it_names_and_nothing_else(entry: dict[str, list[str]]) -> None:
+def test_an_exclusion_removes_exactly_the_matching_combinations(entry: dict[str, list[str]]) -> None:
     whole = set(product(MEASUREMENTS, DRIVES, PLATFORMS))
     gone = {
         (m, d, p)
@@ -52,15 +56,15 @@ def test_an_exclusion_takes_away_what_fits_all_it_names_and_nothing_else(entry: 
     }
     if gone == whole:
         with pytest.raises(UserError, match="takes away all"):
-            laid_out([entry], platforms=PLATFORMS)
+            resolve([entry], platforms=PLATFORMS)
     else:
-        assert laid_out([entry], platforms=PLATFORMS) == dict.fromkeys(whole - gone, 1)
+        assert resolve([entry], platforms=PLATFORMS) == dict.fromkeys(whole - gone, 1)
 
 
 @given(entries)
-def test_more_runs_change_nothing_but_the_runs_that_are_named(entry: dict[str, list[str]]) -> None:
-    found = laid_out(include=[{**entry, "runs": 3}], platforms=PLATFORMS)
-    assert found == {
+def test_an_inclusion_changes_only_the_named_runs(entry: dict[str, list[str]]) -> None:
+    runs = resolve(include=[{**entry, "runs": 3}], platforms=PLATFORMS)
+    assert runs == {
         (m, d, p): 3
         if m in entry.get("measurements", [m]) and d in entry.get("drives", [d]) and p in entry.get("platforms", [p])
         else 1
@@ -68,28 +72,28 @@ def test_more_runs_change_nothing_but_the_runs_that_are_named(entry: dict[str, l
     }
 
 
-def test_what_is_included_is_added_where_it_is_not() -> None:
+def test_an_inclusion_adds_missing_combinations() -> None:
     narrow = (choice("m", ("a",)), choice("n"))
-    assert ("m", "b", NO_PLATFORM) not in laid_out(choices=narrow)
-    found = laid_out(include=[{"measurements": ["m"], "drives": ["b"]}], choices=narrow)
-    assert found[("m", "b", NO_PLATFORM)] == 1
-    assert ("m", "c", NO_PLATFORM) not in found
+    assert ("m", "b", NO_PLATFORM) not in resolve(choices=narrow)
+    runs = resolve(include=[{"measurements": ["m"], "drives": ["b"]}], choices=narrow)
+    assert runs[("m", "b", NO_PLATFORM)] == 1
+    assert ("m", "c", NO_PLATFORM) not in runs
 
 
-def test_what_is_not_named_stays_where_it_is() -> None:
+def test_an_inclusion_without_drives_uses_the_planned_drives() -> None:
     narrow = (choice("m", ("a",)), choice("n"))
-    found = laid_out(include=[{"measurements": ["m"], "runs": 5}], choices=narrow)
-    assert {drive for name, drive, _ in found if name == "m"} == {"a"}
-    assert found[("m", "a", NO_PLATFORM)] == 5
+    runs = resolve(include=[{"measurements": ["m"], "runs": 5}], choices=narrow)
+    assert {drive for name, drive, _ in runs if name == "m"} == {"a"}
+    assert runs[("m", "a", NO_PLATFORM)] == 5
 
 
-def test_what_was_excluded_can_be_included_on_one_platform() -> None:
-    found = laid_out(
+def test_an_excluded_drive_can_be_included_on_one_platform() -> None:
+    runs = resolve(
         [{"drives": ["a"], "measurements": ["m"]}],
         [{"drives": ["a"], "measurements": ["m"], "platforms": ["q"], "runs": 3}],
         platforms=PLATFORMS,
     )
-    assert {key: runs for key, runs in found.items() if key[:2] == ("m", "a")} == {("m", "a", "q"): 3}
+    assert {key: runs for key, runs in runs.items() if key[:2] == ("m", "a")} == {("m", "a", "q"): 3}
 
 
 @pytest.mark.parametrize(
@@ -110,11 +114,11 @@ def test_what_was_excluded_can_be_included_on_one_platform() -> None:
         ([{"drives": ["a", "b", "c"]}], [], "takes away all"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_ineffective_or_invalid_entries_are_refused(
     exclude: list[dict[str, list[str]]], include: list[dict[str, object]], sentence: str
 ) -> None:
     with pytest.raises(UserError, match=sentence):
-        laid_out(exclude, include)
+        resolve(exclude, include)
 
 
 STUDY = """\
@@ -128,40 +132,45 @@ measurements: [{protocol: pts-write-saturation, scale: demo}, {protocol: pts-thr
 
 def plans(more: str) -> list[tuple[str, str, int]]:
     Path("config/mine.yaml").write_text(STUDY + more)
-    return [(one.plan.drive, one.plan.measurement, one.plan.run) for one in Campaign.load("config/mine.yaml").plans]
+    return [
+        (planned.plan.drive, planned.plan.measurement, planned.plan.run)
+        for planned in Campaign.load("config/mine.yaml").plans
+    ]
 
 
 def test_plans_follow(project: Path) -> None:
     whole = plans("")
     without = plans("exclude: [{drives: [op28], measurements: [pts-throughput]}]\n")
-    assert without == [one for one in whole if not (one[0] == "op28" and one[1].startswith("pts-throughput"))]
+    assert without == [
+        planned for planned in whole if not (planned[0] == "op28" and planned[1].startswith("pts-throughput"))
+    ]
     more = plans("include: [{drives: [op7], measurements: [pts-write-saturation], runs: 3}]\n")
     assert set(more) - set(whole) == {("op7", "pts-write-saturation", 2), ("op7", "pts-write-saturation", 3)}
 
 
-def test_plans_of_what_stays_are_the_same(project: Path) -> None:
+def test_other_plans_stay_the_same(project: Path) -> None:
     Path("config/mine.yaml").write_text(STUDY)
-    before = {one.plan.recording: one.plan.to_json() for one in Campaign.load("config/mine.yaml").plans}
+    before = {planned.plan.recording: planned.plan.to_json() for planned in Campaign.load("config/mine.yaml").plans}
     Path("config/mine.yaml").write_text(
         STUDY + "exclude: [{drives: [op28]}]\norder: {random: 3}\nconcurrency: {bench: 2}\nbudget: {written: 1PB}\n"
     )
-    after = {one.plan.recording: one.plan.to_json() for one in Campaign.load("config/mine.yaml").plans}
+    after = {planned.plan.recording: planned.plan.to_json() for planned in Campaign.load("config/mine.yaml").plans}
     assert 0 < len(after) < len(before)
     assert after.items() <= before.items()
 
 
-def test_the_basis_must_be_left(project: Path) -> None:
+def test_the_basis_must_not_be_excluded(project: Path) -> None:
     with pytest.raises(UserError, match="basis' is 'op7', which no measurement is made on"):
         plans("exclude: [{drives: [op7]}]\n")
 
 
-def test_a_part_is_one_drive_with_results_of_its_own(project: Path) -> None:
+def test_a_part_is_one_drive_with_separate_results(project: Path) -> None:
     plans("")
     whole, part = Campaign.load("config/mine.yaml"), Campaign.load("config/mine.yaml", drive="op28")
     assert part.study.results == Path("results/drives/op28")
     assert part.study.basis == "op28"
-    assert [one.plan.recording for one in part.plans] == [
-        one.plan.recording for one in whole.plans if one.plan.drive == "op28"
+    assert [planned.plan.recording for planned in part.plans] == [
+        planned.plan.recording for planned in whole.plans if planned.plan.drive == "op28"
     ]
     with pytest.raises(UserError, match="does not name 'op9'"):
         Campaign.load("config/mine.yaml", drive="op9")
@@ -186,7 +195,7 @@ def test_a_part_is_one_drive_with_results_of_its_own(project: Path) -> None:
         ("fleet: maybe", "fleet"),
     ],
 )
-def test_a_key_that_is_wrong_is_refused(project: Path, line: str, sentence: str) -> None:
+def test_a_wrong_key_is_refused(project: Path, line: str, sentence: str) -> None:
     with pytest.raises(UserError, match=rf"config/mine\.yaml.*{sentence}"):
         plans(line + "\n")
 

@@ -25,12 +25,12 @@ def row(path: Path, **more: str) -> SheetRow:
 
 
 @pytest.mark.parametrize("columns", [c for n in range(5) for c in permutations(OPTIONAL, n)], ids="-".join)
-def test_in_any_order_and_number(tmp_path: Path, columns: tuple[str, ...]) -> None:
-    found = row(tmp_path / "drives.tsv", **{name: VALUES[name] for name in columns})
-    assert found.endurance_bytes == (600e12 if "endurance_tbw" in columns else None)
-    assert found.over_provisioning == (0.285 if "over_provisioning_pct" in columns else None)
-    assert found.host == ("bench-a.lab" if "host" in columns else None)
-    assert found.firmware == ("EDA7 202Q" if "firmware" in columns else None)
+def test_optional_columns_in_any_order_and_number(tmp_path: Path, columns: tuple[str, ...]) -> None:
+    sheet_row = row(tmp_path / "drives.tsv", **{name: VALUES[name] for name in columns})
+    assert sheet_row.endurance_bytes == (600e12 if "endurance_tbw" in columns else None)
+    assert sheet_row.over_provisioning == (0.285 if "over_provisioning_pct" in columns else None)
+    assert sheet_row.host == ("bench-a.lab" if "host" in columns else None)
+    assert sheet_row.firmware == ("EDA7 202Q" if "firmware" in columns else None)
     empty = row(tmp_path / "drives.tsv", **dict.fromkeys(columns, ""))
     assert (empty.endurance_bytes, empty.over_provisioning, empty.host, empty.firmware) == (None, None, None, None)
 
@@ -47,7 +47,7 @@ def test_a_host_is_a_name(tmp_path: Path, wrong: str) -> None:
         row(tmp_path / "drives.tsv", host=wrong)
 
 
-def test_a_firmware_is_part_of_what_is_measured_only_where_it_is_pinned(tmp_path: Path) -> None:
+def test_the_firmware_is_in_the_plan_only_if_pinned(tmp_path: Path) -> None:
     steps = {"condition": {"purge": "none"}}
     assert drive_subject(row(tmp_path / "a", firmware=""), None, steps) == {"serial": "S1"}
     assert drive_subject(row(tmp_path / "a", firmware="F2"), None, steps) == {"serial": "S1", "firmware": "F2"}
@@ -61,25 +61,25 @@ def test_a_column_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "fields", "said"),
+    ("header", "fields", "sentence"),
     [
         ("", ["600"], "has 6 fields, the header names 5 columns"),
         ("\tendurance_tbw\thost", ["600"], "has 6 fields, the header names 7 columns"),
     ],
 )
-def test_a_row_with_another_number_of_fields(tmp_path: Path, header: str, fields: list[str], said: str) -> None:
+def test_a_row_with_another_number_of_fields(tmp_path: Path, header: str, fields: list[str], sentence: str) -> None:
     path = tmp_path / "drives.tsv"
     row = ["fast", "/dev/disk/by-id/nvme-x", "S1", "yes", "", *fields]
     path.write_text(f"drive\tdevice\tserial\tdestructive\tnote{header}\n" + "\t".join(row) + "\n")
     with pytest.raises(UserError) as caught:
         load_sheet(path)
     assert str(caught.value) == (
-        f"{path} line 2: {said}; name a further column (endurance_tbw, over_provisioning_pct, host, firmware) in the "
+        f"{path} line 2: {sentence}; name a further column (endurance_tbw, over_provisioning_pct, host, firmware) in the "
         "header, and give every row its field (empty if not known), separated by one tab each"
     )
 
 
-def test_a_fill_of_the_raw_capacity_needs_it(tmp_path: Path) -> None:
+def test_a_fill_of_the_raw_capacity_needs_over_provisioning(tmp_path: Path) -> None:
     known, unknown = row(tmp_path / "a", over_provisioning_pct="7"), row(tmp_path / "b")
     assert drive_subject(known, None, RAW_FILL) == {"serial": "S1", "over_provisioning": 0.07}
     with pytest.raises(UserError, match=r"drive 'fast'.*enter it in the column over_provisioning_pct"):
@@ -88,7 +88,7 @@ def test_a_fill_of_the_raw_capacity_needs_it(tmp_path: Path) -> None:
         assert drive_subject(known, None, steps) == {"serial": "S1"}, "what is not needed is no part of the plan"
 
 
-def test_a_model_knows_its_own() -> None:
+def test_a_virtual_drive_gives_its_own_over_provisioning() -> None:
     model = DriveModel.from_mapping("x", {"serial": "S1", "capacity": "16MiB", "over_provisioning": "28%"})
     sheet = SheetRow("x", "virtual:x", "S1", True, "", "drives.tsv line 2")
     assert drive_subject(sheet, model, RAW_FILL)["over_provisioning"] == pytest.approx(0.28)

@@ -73,7 +73,7 @@ def test_other_values_are_as_in_both_versions(value: str, meaning: object) -> No
     ],
 )
 @pytest.mark.parametrize("command", [["study", "check"], ["protocol", "check"], ["plan"]])
-def test_what_is_not_taken_is_refused_with_its_line(
+def test_refused_yaml_is_named_with_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, problem: str,
     command: list[str],
 ) -> None:  # fmt: skip
@@ -87,13 +87,13 @@ def test_what_is_not_taken_is_refused_with_its_line(
     assert str(refusal.value).partition(": ")[2] in pytest_error
 
 
-def test_merged_mappings_and_repeated_values_are_taken() -> None:
+def test_merged_mappings_and_aliases_are_accepted() -> None:
     assert load("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: [*a, *a]\n") == {
         "a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}, "c": [{"x": 1, "y": 2}] * 2,
     }  # fmt: skip
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n")
     assert load_yaml(path) == {"a": 1, "b": 2}
@@ -131,7 +131,7 @@ def test_any_bytes_are_a_mapping_or_refused_in_a_sentence(tmp_path_factory: pyte
 @pytest.mark.parametrize("kind", ["pipe", "device", "link to a device", "folder", "link to itself", "socket", "huge",
                                   "missing", "name too long"])  # fmt: skip
 @pytest.mark.parametrize("read", [load_yaml, load_sheet])
-def test_what_is_no_file_is_refused_and_not_waited_for(
+def test_a_pipe_or_socket_is_refused_without_waiting(
     tmp_path: Path, kind: str, read: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # the address of a socket has room for 107 bytes
@@ -159,7 +159,7 @@ def test_what_is_no_file_is_refused_and_not_waited_for(
 
 
 @pytest.mark.parametrize("text", ["", "a\tb\n", SHEET + "a\t/dev/disk/by-id/x\t010\tyes\n", SHEET + "\x00\n"])
-def test_a_sheet_that_is_none(tmp_path: Path, text: str) -> None:
+def test_an_invalid_sheet_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "drives.tsv"
     path.write_text(text)
     with pytest.raises(UserError, match=r"drives\.tsv"):

@@ -35,9 +35,7 @@ def compressed(content: bytes) -> float:
 @pytest.mark.parametrize(
     ("block_size_bytes", "least"), [(512, 0.99), (4096, 0.99), (32768, 0.99), (65536, 0.94), (MIB, 0.94)]
 )
-def test_there_is_next_to_nothing_to_compress_and_no_page_twice(
-    tmp_path: Path, block_size_bytes: int, least: float
-) -> None:
+def test_content_is_incompressible_and_no_page_repeats(tmp_path: Path, block_size_bytes: int, least: float) -> None:
     content = written(tmp_path, block_size_bytes)
     assert compressed(content) > least
     pages = [content[at : at + 4096] for at in range(0, CAPACITY, 4096)]

@@ -80,7 +80,7 @@ def test_refused_with_a_reason_and_a_remedy(changes: dict[str, Any], reason: str
         ({"pattern": "composite", "streams": ({"x": 1},), "entropy": 0.5}, ()),
     ],
 )  # fmt: skip
-def test_what_is_to_blame_is_named(changes: dict[str, Any], keys: tuple[str | int, ...]) -> None:
+def test_the_field_at_fault_is_named(changes: dict[str, Any], keys: tuple[str | int, ...]) -> None:
     with pytest.raises(InexpressibleError) as caught:
         refuse_inexpressible(replace(CELL, **changes))
     assert caught.value.keys == keys
@@ -103,11 +103,11 @@ def test_accepted(changes: dict[str, Any]) -> None:
     refuse_inexpressible(replace(CELL, **changes))
 
 
-def test_percents_of_shares_that_are_not_quite_exact() -> None:
+def test_percents_of_inexact_shares() -> None:
     assert percents([{"share": 0.07}, {"share": 0.29}, {"share": 1 - 0.36}], "share") == [7, 29, 64]
 
 
-def test_what_random_io_prefers_is_nothing_to_a_sequential_workload() -> None:
+def test_a_sequential_workload_ignores_the_random_distribution() -> None:
     cell = replace(CELL, pattern="sequential", read_share=100, title="x", beside={**READS, "read_share": 0}, zones=None)
     first, second = workloads_of(replace(cell, entropy=0.5, range_share=0.5))
     assert (first.pattern, second.pattern) == ("sequential", "random")
@@ -143,7 +143,7 @@ def test_a_range_as_a_share_ends_with_the_drive() -> None:
         ({"block_sizes": sizes((4096, 0.5), (8192, 0.5)), "range_bytes": 4096}, "does not hold a block of 8KiB"),
     ],
 )
-def test_no_room(changes: dict[str, Any], words: str) -> None:
+def test_a_range_without_room_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         parts_of(replace(CELL, **changes), 4 * MIB, 512)
 
@@ -177,17 +177,17 @@ def test_every_place_lies_within_the_drive(
         cell = replace(cell, **({"segments": place} if place <= 40 else {"range_bytes": place}))
     try:
         (part,) = parts_of(cell, capacity, 512)
-        _, asked = range_of(cell, capacity)
+        _, requested = range_of(cell, capacity)
     except UserError:
         return
     ends = part.start_bytes + part.length_bytes * (threads if pattern == "sequential" else 1)
     assert 0 <= part.start_bytes < ends <= capacity
     assert (part.start_bytes - shift) % (alignment or block) == 0
     if part.segments is None:
-        assert ends - part.start_bytes <= max(asked, int(cell.range_share * capacity))
+        assert ends - part.start_bytes <= max(requested, int(cell.range_share * capacity))
         return
     number, length, distance = part.segments.number, part.segments.length_bytes, part.segments.distance_bytes
     assert block <= length <= distance
-    assert number * length <= asked
+    assert number * length <= requested
     assert part.start_bytes + (number - 1) * distance + length == ends
     assert part.start_bytes + number * distance >= capacity  # or fio would not start over

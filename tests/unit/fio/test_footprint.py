@@ -38,16 +38,16 @@ def by_fio(folder: Path, cell: Cell) -> Requests:
     text = job_text(cell, str(target), "null", CAPACITY, 512, 7).replace("direct=1\n", "")
     text = text.replace("time_based=1\n", f"io_size={4 * MIB}\n")
     first, *second = text.split("[beside]\n")
-    sections = [first, *(f"[beside]\n{one}" for one in second)]
+    sections = [first, *(f"[beside]\n{section}" for section in second)]
     job = folder / "job.fio"
-    job.write_text("".join(f"{one}write_iolog={folder}/log{number}\n" for number, one in enumerate(sections)))
+    job.write_text("".join(f"{section}write_iolog={folder}/log{number}\n" for number, section in enumerate(sections)))
     done = subprocess.run(["fio", str(job)], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    found: Requests = []
+    requests: Requests = []
     for number in range(len(sections)):
         rows = [line.split() for line in (folder / f"log{number}").read_text().splitlines()]
-        found += [(row[2], int(row[3]), int(row[4])) for row in rows if row[2:3] in (["read"], ["write"])]
-    return found
+        requests += [(row[2], int(row[3]), int(row[4])) for row in rows if row[2:3] in (["read"], ["write"])]
+    return requests
 
 
 class Spy(FlashDrive):
@@ -99,8 +99,8 @@ def test_sizes_have_their_shares(footprint: Footprint, pattern: str) -> None:
     requests = footprint(cell)
     counts = Counter(length for _, _, length in requests)
     assert set(counts) == {512, 1024, 4096, 65536}
-    for one in SIZES:
-        assert within_five_deviations(counts[int(one["block_size_bytes"])], len(requests), one["share"])
+    for size in SIZES:
+        assert within_five_deviations(counts[int(size["block_size_bytes"])], len(requests), size["share"])
     if pattern == "sequential":
         assert all(offset == before + length for (_, before, length), (_, offset, _) in pairwise(requests))
     else:
@@ -108,7 +108,7 @@ def test_sizes_have_their_shares(footprint: Footprint, pattern: str) -> None:
         assert any(offset % 4096 for _, offset, _ in requests)
 
 
-def test_sizes_of_a_distribution_are_aligned_as_asked(footprint: Footprint) -> None:
+def test_sizes_of_a_distribution_are_aligned_as_requested(footprint: Footprint) -> None:
     sizes = ({"block_size_bytes": 512, "share": 0.3}, {"block_size_bytes": 4096, "share": 0.7})
     cell = replace(WRITES, block_size_bytes=512, block_sizes=sizes, alignment_bytes=4096)
     assert {offset % 4096 for _, offset, _ in footprint(cell)} == {0}
@@ -209,7 +209,7 @@ def test_segments_of_an_unaligned_cell_stay_on_the_drive(footprint: Footprint) -
     assert [(offset - 512) // (16 * MIB) for offset in offsets] == [turn % 4 for turn in range(len(offsets))]
 
 
-def test_two_workloads_have_stretches_of_their_own(footprint: Footprint) -> None:
+def test_two_workloads_have_separate_stretches(footprint: Footprint) -> None:
     beside = {"pattern": "sequential", "read_share": 100, "block_size_bytes": 65536, "threads": 1, "queue_depth": 1}
     cell = replace(WRITES, pattern="sequential", volume_bytes=None, runtime_s=0.5, range_bytes=8 * MIB, beside=beside)
     requests = footprint(cell)

@@ -25,16 +25,16 @@ def options(cell: Cell) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines()[1:])
 
 
-def test_one_block_size_is_as_ever() -> None:
-    found = options(Cell("random", 0, 4096, threads=1, queue_depth=1, runtime_s=1.0))
-    assert found["bs"] == "4096"
-    assert "bsrange" not in found
+def test_one_block_size_gives_bs() -> None:
+    job_options = options(Cell("random", 0, 4096, threads=1, queue_depth=1, runtime_s=1.0))
+    assert job_options["bs"] == "4096"
+    assert "bsrange" not in job_options
 
 
 def test_a_range_of_block_sizes() -> None:
-    found = options(RANGE)
-    assert found["bsrange"] == "4096-1048576"
-    assert "bs" not in found
+    job_options = options(RANGE)
+    assert job_options["bsrange"] == "4096-1048576"
+    assert "bs" not in job_options
     assert RANGE.workload == "RND 4KiB-1024KiB 0/100"
 
 
@@ -50,7 +50,7 @@ def test_a_composite_is_not_for_fio() -> None:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_fio_draws_every_size_of_a_range_alike(tmp_path: Path) -> None:
+def test_fio_draws_every_size_of_a_range_equally_often(tmp_path: Path) -> None:
     """About 800 writes: multiples of 4 KiB from there to 1 MiB, at such offsets, half of them below the middle."""
     target, log = tmp_path / "target", tmp_path / "log"
     with target.open("wb") as file:
@@ -88,13 +88,13 @@ TWO = Cell("random", 0, 4096, threads=3, queue_depth=2, runtime_s=1.5, beside=BE
 
 
 def test_two_workloads_are_two_sections_of_one_group() -> None:
-    found = sections(TWO)
-    assert list(found) == ["cell", "beside"]
-    assert [one["rw"] for one in found.values()] == ["randwrite", "read"]
-    assert [one["numjobs"] for one in found.values()] == ["3", "2"]
-    assert [one["iodepth"] for one in found.values()] == ["2", "8"]
-    assert all(one["group_reporting"] == "1" and one["runtime"] == "1500ms" for one in found.values())
-    assert found["beside"]["offset_increment"] == str(32 * MIB)
+    by_section = sections(TWO)
+    assert list(by_section) == ["cell", "beside"]
+    assert [section["rw"] for section in by_section.values()] == ["randwrite", "read"]
+    assert [section["numjobs"] for section in by_section.values()] == ["3", "2"]
+    assert [section["iodepth"] for section in by_section.values()] == ["2", "8"]
+    assert all(section["group_reporting"] == "1" and section["runtime"] == "1500ms" for section in by_section.values())
+    assert by_section["beside"]["offset_increment"] == str(32 * MIB)
 
 
 def fio_run(cell: Cell, folder: Path, *, engine: str = "psync") -> Path:
@@ -113,7 +113,7 @@ def fio_run(cell: Cell, folder: Path, *, engine: str = "psync") -> Path:
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
-def test_fio_tells_two_workloads_by_their_direction(tmp_path: Path) -> None:
+def test_the_direction_identifies_two_workloads_in_fio(tmp_path: Path) -> None:
     """The bytes give away which workload a direction belongs to; each thread of both has a log."""
     fio_run(TWO, tmp_path, engine="null")
     result = read_result(tmp_path, TWO)

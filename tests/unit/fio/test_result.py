@@ -37,43 +37,43 @@ def soak_documents() -> list[dict[str, Any]]:
 
 def test_a_mix_is_reads_plus_writes() -> None:
     raw = json.loads((DATA / "mix/fio.json").read_text())["jobs"][0]
-    found = read_result(DATA / "mix", MIX)
+    result = read_result(DATA / "mix", MIX)
     reads, writes = raw["read"], raw["write"]
-    assert found.iops == pytest.approx(reads["iops"] + writes["iops"])
-    assert found.bandwidth_mib_s == pytest.approx((reads["bw_bytes"] + writes["bw_bytes"]) / 2**20)
-    assert found.ios == reads["total_ios"] + writes["total_ios"]
-    assert found.bytes == 4096 * found.ios
-    assert found.runtime_s == 1.001
-    assert (found.user_cpu_pct, found.system_cpu_pct) == (raw["usr_cpu"], raw["sys_cpu"])
-    assert found.fio_version == "3.33"
+    assert result.iops == pytest.approx(reads["iops"] + writes["iops"])
+    assert result.bandwidth_mib_s == pytest.approx((reads["bw_bytes"] + writes["bw_bytes"]) / 2**20)
+    assert result.ios == reads["total_ios"] + writes["total_ios"]
+    assert result.bytes == 4096 * result.ios
+    assert result.runtime_s == 1.001
+    assert (result.user_cpu_pct, result.system_cpu_pct) == (raw["usr_cpu"], raw["sys_cpu"])
+    assert result.fio_version == "3.33"
 
 
-def test_mean_latency_counts_each_io_once_and_the_largest_is_the_larger() -> None:
+def test_mean_latency_counts_each_io_once_and_the_maximum_is_the_larger() -> None:
     raw = json.loads((DATA / "mix/fio.json").read_text())["jobs"][0]
     reads, writes = raw["read"]["lat_ns"], raw["write"]["lat_ns"]
-    found = read_result(DATA / "mix", MIX)
+    result = read_result(DATA / "mix", MIX)
     total_ns = reads["mean"] * reads["N"] + writes["mean"] * writes["N"]
-    assert found.mean_latency_us == pytest.approx(total_ns / (reads["N"] + writes["N"]) / 1000)
-    assert found.max_latency_us == max(reads["max"], writes["max"]) / 1000
-    assert found.read.mean_latency_us == pytest.approx(reads["mean"] / 1000)
+    assert result.mean_latency_us == pytest.approx(total_ns / (reads["N"] + writes["N"]) / 1000)
+    assert result.max_latency_us == max(reads["max"], writes["max"]) / 1000
+    assert result.read.mean_latency_us == pytest.approx(reads["mean"] / 1000)
 
 
 def test_percentiles_are_of_the_merged_bins() -> None:
-    found = read_result(DATA / "mix", MIX)
-    assert found.bins == Counter(found.read.bins) + Counter(found.write.bins)
-    assert found.bins.total() == found.ios
-    ordered = sorted(found.bins.elements())
+    result = read_result(DATA / "mix", MIX)
+    assert result.bins == Counter(result.read.bins) + Counter(result.write.bins)
+    assert result.bins.total() == result.ios
+    ordered = sorted(result.bins.elements())
     for percent in (50, 99, 99.9, 99.99, 99.999):
         rank = math.ceil(percent / 100 * len(ordered) - 1e-9)
-        assert found.percentiles_us(percent) == (min(ordered[rank - 1] / 1000, found.max_latency_us),)
-    assert found.percentiles_us(99, 50) == (*found.percentiles_us(99), *found.percentiles_us(50))
+        assert result.percentiles_us(percent) == (min(ordered[rank - 1] / 1000, result.max_latency_us),)
+    assert result.percentiles_us(99, 50) == (*result.percentiles_us(99), *result.percentiles_us(50))
 
 
 def test_fio_stamps_the_end_so_the_start_is_earlier() -> None:
     raw = json.loads((DATA / "mix/fio.json").read_text())
     printed = datetime.fromtimestamp(raw["timestamp_ms"] / 1000, UTC)
-    found = read_result(DATA / "mix", MIX)
-    assert (printed - found.started).total_seconds() == pytest.approx(found.runtime_s)
+    result = read_result(DATA / "mix", MIX)
+    assert (printed - result.started).total_seconds() == pytest.approx(result.runtime_s)
 
 
 def test_a_replay_is_judged_without_a_cell() -> None:
@@ -93,7 +93,7 @@ def test_slices_are_differences_and_add_up_to_the_run() -> None:
     assert total_us / whole.ios == pytest.approx(whole.mean_latency_us)
     cpu_s = sum(part.thread_time_s * part.user_cpu_pct for part in parts)
     assert cpu_s == pytest.approx(whole.thread_time_s * whole.user_cpu_pct)
-    first, second = (one["jobs"][0]["write"] for one in raw[:2])
+    first, second = (document["jobs"][0]["write"] for document in raw[:2])
     seconds = (second["runtime"] - first["runtime"]) / 1000
     assert parts[1].iops == pytest.approx((second["total_ios"] - first["total_ios"]) / seconds)
     assert (parts[1].started - parts[0].started).total_seconds() == pytest.approx(parts[0].runtime_s)
@@ -102,7 +102,7 @@ def test_slices_are_differences_and_add_up_to_the_run() -> None:
 def test_the_largest_latency_of_a_slice() -> None:
     """Exact where the run's maximum rose; else the highest bin that gained, never the maximum of another slice."""
     raw = soak_documents()
-    maxima = [one["jobs"][0]["write"]["lat_ns"]["max"] / 1000 for one in raw]
+    maxima = [document["jobs"][0]["write"]["lat_ns"]["max"] / 1000 for document in raw]
     assert maxima[0] < maxima[1] == maxima[3]
     parts = read_slices(DATA / "soak", SOAK)
     assert [part.max_latency_us for part in parts[:2]] == maxima[:2]
@@ -120,10 +120,10 @@ def test_a_slice_in_which_the_drive_hung_has_no_latency() -> None:
     assert parts[1].runtime_s == 1
     assert math.isnan(parts[1].mean_latency_us)
     assert math.isnan(parts[1].max_latency_us)
-    assert all(math.isnan(one) for one in parts[1].percentiles_us(50, 99))
+    assert all(math.isnan(percentile) for percentile in parts[1].percentiles_us(50, 99))
 
 
-def test_io_in_flight_is_in_no_slice_before_it_is_done() -> None:
+def test_io_in_flight_counts_in_the_slice_of_its_completion() -> None:
     """What fio 3.33 printed of 32 blocks of 1 MiB in flight on a drive that does 21 a second, asked for 8 s.
 
     It counts what it issues; after 8 s it issues nothing more and waits.
@@ -133,11 +133,11 @@ def test_io_in_flight_is_in_no_slice_before_it_is_done() -> None:
                (9507, 206, 206, 206)]  # fmt: skip
     raw = []
     for runtime_ms, issued, mib, completed in printed:
-        one = copy.deepcopy(soak_documents()[0])
-        write = one["jobs"][0]["write"]
+        document = copy.deepcopy(soak_documents()[0])
+        write = document["jobs"][0]["write"]
         write.update(runtime=runtime_ms, total_ios=issued, io_bytes=mib * 2**20)
         write["lat_ns"].update(N=completed, bins={"1000000000": completed})
-        raw.append(from_document(one))
+        raw.append(from_document(document))
     parts = slices(raw, minimum_s=0.5)
     assert [round(part.iops, 1) for part in parts] == [24.1, 23.0, 23.0, 21.0, 21.0, 21.0, 21.0, 21.0, 20.8]
     assert parts[-1].bandwidth_mib_s == pytest.approx(35 / 1.636)
@@ -145,7 +145,7 @@ def test_io_in_flight_is_in_no_slice_before_it_is_done() -> None:
     assert sum(part.bytes for part in parts) == 206 * 2**20
 
 
-def test_counts_that_go_back_are_no_slices() -> None:
+def test_decreasing_counts_are_refused() -> None:
     first, second, *_ = map(from_document, soak_documents())
     reset = copy.deepcopy(soak_documents()[0])
     reset["jobs"][0]["write"]["runtime"] = 5000
@@ -159,7 +159,7 @@ def test_a_killed_soak_keeps_the_slices_that_were_printed(tmp_path: Path, cut: i
     second_end = [i for i, character in enumerate(text) if character == "\n"][1]
     (tmp_path / "fio.json").write_text(text[: second_end + cut])
     kept = complete_slices(tmp_path)
-    assert [one.ios for one in kept] == [one.ios for one in slices(map(from_document, soak_documents()[:2]))]
+    assert [part.ios for part in kept] == [part.ios for part in slices(map(from_document, soak_documents()[:2]))]
 
 
 def test_a_soak_that_printed_nothing_has_no_slices(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_mounted_device_though_fio_says_status_0() -> None:
         read_result(DATA / "mounted_device", MIX)
 
 
-def test_zeros_without_the_complaint_are_no_result_either(mix: Path) -> None:
+def test_zeros_without_the_complaint_are_refused(mix: Path) -> None:
     text = (DATA / "mounted_device/fio.json").read_text()
     (mix / "fio.json").write_text(text[text.index("{") :])
     with pytest.raises(CellFailed, match="no I/O at all"):
@@ -205,7 +205,7 @@ def test_zeros_without_the_complaint_are_no_result_either(mix: Path) -> None:
         ("fio.json", lambda text: re.sub(r'"timestamp_ms" : \d+', '"timestamp_ms" : 1e20', text), "not as expected"),
     ],
 )
-def test_evidence_that_does_not_hold(mix: Path, name: str, change: Callable[[str], str], words: str) -> None:
+def test_invalid_evidence_is_refused(mix: Path, name: str, change: Callable[[str], str], words: str) -> None:
     (mix / name).write_text(change((mix / name).read_text()))
     with pytest.raises(CellFailed, match=words):
         read_result(mix, MIX)
@@ -238,7 +238,7 @@ def _spoil(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (_spoil("read.lat_ns.bins", {"1000": 1}), "bins of the reads do not add up"),
     ],
 )
-def test_documents_that_are_no_result(mix: Path, change: Callable[[dict[str, Any]], None], words: str) -> None:
+def test_invalid_documents_are_refused(mix: Path, change: Callable[[dict[str, Any]], None], words: str) -> None:
     document = json.loads((mix / "fio.json").read_text())
     change(document["jobs"][0])
     (mix / "fio.json").write_text(json.dumps(document))
@@ -264,7 +264,7 @@ def test_more_than_one_group_of_jobs_is_refused(mix: Path) -> None:
         (Cell("random", 65, 4096, 2, 4, 60.0, 1 << 30), "asked for 60 s or 1073741824 bytes"),
     ],
 )
-def test_a_run_that_is_not_what_the_cell_asks_for(cell: Cell, words: str) -> None:
+def test_a_run_that_does_not_match_the_cell_is_refused(cell: Cell, words: str) -> None:
     with pytest.raises(CellFailed, match=words):
         read_result(DATA / "mix", cell)
 
@@ -278,7 +278,7 @@ def test_a_run_that_is_not_what_the_cell_asks_for(cell: Cell, words: str) -> Non
         Cell("random", 65, 4096, 2, 4, 1.0, 1 << 40),  # the time came first
     ],
 )
-def test_a_run_that_is(cell: Cell) -> None:
+def test_a_run_that_matches_the_cell_is_accepted(cell: Cell) -> None:
     assert read_result(DATA / "mix", cell).ios > 0
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not 
 JOB = "[global]\nioengine=null\nlat_percentiles=1\nsize=1m\nbs=4k\nrw=read\n[one]\n"
 
 
-def test_the_command_that_is_kept_runs_the_job_again(tmp_path: Path) -> None:
+def test_the_recorded_command_repeats_the_job(tmp_path: Path) -> None:
     run_fio(None, JOB, tmp_path, slice_s=2.0)
     before = (tmp_path / "fio.json").stat()
     command = shlex.split((tmp_path / COMMAND).read_text())
@@ -96,7 +96,7 @@ def test_json_of_an_earlier_run_of_the_same_job_is_refused(tmp_path: Path, impos
      {"block_sizes": [{"block_size_bytes": 4096, "share": 0.5}, {"block_size_bytes": 8192, "share": 0.5}]},
      {"beside": {"pattern": "random", "read_share": 0, "block_size_bytes": 8192, "threads": 1, "queue_depth": 1}}],
 )  # fmt: skip
-def test_json_of_the_own_job_is_taken(tmp_path: Path, more: dict[str, Any]) -> None:
+def test_json_of_the_same_job_is_accepted(tmp_path: Path, more: dict[str, Any]) -> None:
     file = tmp_path / "a:file"
     file.write_bytes(bytes(1 << 24))
     cell = Cell(**{"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threads": 2, "queue_depth": 1,
@@ -106,7 +106,7 @@ def test_json_of_the_own_job_is_taken(tmp_path: Path, more: dict[str, Any]) -> N
     assert (tmp_path / "exit_code").read_text() == "0\n"
 
 
-def test_output_that_cannot_be_read_is_left_to_who_reads_it(tmp_path: Path, impostor: Callable[[Path], None]) -> None:
+def test_unreadable_output_is_reported_by_its_reader(tmp_path: Path, impostor: Callable[[Path], None]) -> None:
     (tmp_path / "text").write_text("fio: no such thing\n")
     impostor(tmp_path / "text")
     (tmp_path / "own").mkdir()

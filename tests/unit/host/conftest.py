@@ -16,11 +16,11 @@ from drivelab.host.machine import Machine
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
     """Makes a host of a table of files; programs that could change the real host are replaced by scripts."""
 
-    made: list[Path] = []
+    machines: list[Path] = []
 
     def make(files: Mapping[str, str], timers: str = "", *, synchronised: bool | None = True) -> Machine:
-        root = tmp_path / f"host{len(made)}"
-        made.append(root)
+        root = tmp_path / f"host{len(machines)}"
+        machines.append(root)
         lay_out(root, files)
         (root / "timers").write_text("".join(f"{unit}\n" for unit in sorted(timers.split())))
         programs = root / "bin"

@@ -60,7 +60,7 @@ def test_report_is_sorted_complete_and_narrow(build: Build, host: dict[str, str]
     assert ("Deviates" in titles) == (count > 0)
 
 
-def test_looking_changes_nothing(server: Path, run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_changes_nothing(server: Path, run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) == 0
     assert governor(server) == "powersave"
     assert not run_folder.exists()
@@ -117,7 +117,7 @@ def test_page_has_a_row_for_the_setting(setting: settings.Setting) -> None:
     assert f"| {' | '.join(cells)} |" in PAGE.read_text()
 
 
-def test_page_tells_what_is_set(build: Build) -> None:
+def test_page_lists_the_settings_that_apply_sets(build: Build) -> None:
     hosts = [(VM, []), (LAPTOP, []), (SERVER, ["nvme0n1", "sda"])]
     timers = "apt-daily.timer fstrim.timer man-db.timer snapper-timeline.timer logrotate.timer backup.timer"
     rows = [
@@ -127,8 +127,8 @@ def test_page_tells_what_is_set(build: Build) -> None:
         for row in settings.snapshot(drives, scenario, build(host, timers))
     ]
     cells = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
-    told = {name for name, *_, is_set in cells if is_set == "yes"}
-    assert {row["name"] for row in rows if row["settable"]} == told
+    documented = {name for name, *_, is_set in cells if is_set == "yes"}
+    assert {row["name"] for row in rows if row["settable"]} == documented
 
 
 def test_names_are_unique_and_fit_the_journal() -> None:

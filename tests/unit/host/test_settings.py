@@ -33,25 +33,25 @@ def deviating(machine: Machine, scenario: str, *drives: str) -> set[str]:
 
 
 def test_rows_have_the_same_keys_for_every_setting(build: Build) -> None:
-    found = snapshot(["nvme0n1", "sda"], "synthetic", build(SERVER))
+    snapshot_rows = snapshot(["nvme0n1", "sda"], "synthetic", build(SERVER))
     per_drive = sum(setting.per_drive for setting in CATALOGUE)
-    assert len(found) == len(CATALOGUE) + per_drive
-    assert all(list(row) == KEYS for row in found)
-    assert {row["scope"] for row in found} == {"host", "nvme0n1", "sda"}
+    assert len(snapshot_rows) == len(CATALOGUE) + per_drive
+    assert all(list(row) == KEYS for row in snapshot_rows)
+    assert {row["scope"] for row in snapshot_rows} == {"host", "nvme0n1", "sda"}
 
 
-def test_what_a_virtual_machine_does_not_have_is_no_deviation(build: Build) -> None:
-    found = rows(build(VM), "synthetic", "vda")
+def test_missing_features_of_a_virtual_machine_do_not_deviate(build: Build) -> None:
+    by_name = rows(build(VM), "synthetic", "vda")
     for name in ("CPU governor", "CPU turbo", "PCIe ASPM policy", "PCIe link", "NVMe power state", "Update timers"):
-        assert found[name]["state"] == NOT_AVAILABLE
-        assert found[name]["deviation"] is None
-        assert found[name]["settable"] is False
-    assert found["Virtualisation"]["state"] == "virtual machine (xen)"
+        assert by_name[name]["state"] == NOT_AVAILABLE
+        assert by_name[name]["deviation"] is None
+        assert by_name[name]["settable"] is False
+    assert by_name["Virtualisation"]["state"] == "virtual machine (xen)"
     assert deviating(build(VM), "synthetic", "vda") == {"Virtualisation"}
     assert deviating(build(VM), "real-world", "vda") == set()
 
 
-def test_nothing_at_all_can_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_host_has_no_available_setting(tmp_path: Path) -> None:
     machine = machine_of(tmp_path, synchronised=None)
     assert {row["state"] for row in snapshot(["sdz"], "synthetic", machine)} == {NOT_AVAILABLE}
 
@@ -61,22 +61,22 @@ def test_laptop_on_battery(build: Build) -> None:
     assert deviating(machine, "synthetic") == {"Power supply", "Power plan", "Sleep when idle", "CPU governor"}
     assert deviating(machine, "real-world") == {"Power supply", "Power plan", "Sleep when idle"}
     for scenario in ("synthetic", "real-world"):
-        found = rows(machine, scenario)
-        assert found["Power supply"]["state"] == "battery"
-        assert found["Power plan"]["wanted"] == "balanced (laptop)"
-        assert found["CPU minimum frequency"]["deviation"] is False
-    assert found["Sleep when idle"]["state"] == "suspend"
+        by_name = rows(machine, scenario)
+        assert by_name["Power supply"]["state"] == "battery"
+        assert by_name["Power plan"]["wanted"] == "balanced (laptop)"
+        assert by_name["CPU minimum frequency"]["deviation"] is False
+    assert by_name["Sleep when idle"]["state"] == "suspend"
 
 
-def test_battery_of_a_mouse_makes_no_laptop(build: Build) -> None:
+def test_the_battery_of_a_mouse_is_ignored(build: Build) -> None:
     mouse = {"sys/class/power_supply/hid/type": "Battery", "sys/class/power_supply/hid/scope": "Device"}
     machine = build({**SERVER, **mouse})
     assert rows(machine, "synthetic")["Power supply"]["state"] == "mains (no battery)"
 
 
 def test_server_synthetic(build: Build) -> None:
-    found = rows(build(SERVER, TIMERS), "synthetic", "nvme0n1")
-    states = {name: row["state"] for name, row in found.items()}
+    by_name = rows(build(SERVER, TIMERS), "synthetic", "nvme0n1")
+    states = {name: row["state"] for name, row in by_name.items()}
     assert states["SMT"] == "off"
     assert states["CPU frequency driver"] == "intel_pstate"
     assert states["CPU governor"] == "powersave (3), performance (1)"
@@ -94,14 +94,14 @@ def test_server_synthetic(build: Build) -> None:
     assert states["Runtime power management"] == "auto"
     assert states["NVMe autonomous power states"] == "on, exit up to 100000 µs"
     assert states["NUMA node"] == "node 1 of 2"
-    as_wanted = {name for name, row in found.items() if row["deviation"] is False}
+    as_wanted = {name for name, row in by_name.items() if row["deviation"] is False}
     assert as_wanted == {
         "CPU frequency driver", "CPU maximum frequency", "Kernel parameters", "Virtualisation", "Power supply",
         "Power services", "Indexing timers", "Snapshot timers", "Indexing services", "Virus scanners",
         "Drive monitors", "Task schedulers", "Time synchronisation", "Firewall", "Merging of requests", "Write cache",
         "Sleep when idle",
     }  # fmt: skip
-    not_set = {name for name, row in found.items() if row["deviation"] and not row["settable"]}
+    not_set = {name for name, row in by_name.items() if row["deviation"] and not row["settable"]}
     assert not_set == {
         "SMT", "CPU mitigations", "Clock source", "Other timers", "Update services", "irqbalance", "PCIe link",
         "PCIe link power saving", "NUMA node",
@@ -117,17 +117,17 @@ def test_server_real_world(build: Build) -> None:
 
 
 def test_sata_drive(build: Build) -> None:
-    found = rows(build(SERVER), "synthetic", "sda")
-    assert found["Command queue"]["deviation"] is True
-    assert found["SATA link power saving"]["state"] == "med_power_with_dipm"
-    assert found["NVMe autonomous power states"]["state"] == NOT_AVAILABLE
+    by_name = rows(build(SERVER), "synthetic", "sda")
+    assert by_name["Command queue"]["deviation"] is True
+    assert by_name["SATA link power saving"]["state"] == "med_power_with_dipm"
+    assert by_name["NVMe autonomous power states"]["state"] == NOT_AVAILABLE
 
 
-def test_nvme_power_state_is_asked_for(build: Build) -> None:
+def test_nvme_power_state_comes_from_nvme_cli(build: Build) -> None:
     machine = build(SERVER)
     answer = "get-feature:0x02 (Power Management), Current value:0x00000003\n"
-    asked = replace(machine, ask=lambda *argv: answer if argv[0] == "nvme" else None)
-    row = rows(asked, "synthetic", "nvme0n1")["NVMe power state"]
+    answering = replace(machine, ask=lambda *argv: answer if argv[0] == "nvme" else None)
+    row = rows(answering, "synthetic", "nvme0n1")["NVMe power state"]
     assert (row["state"], row["deviation"]) == ("3", True)
 
 
@@ -185,37 +185,44 @@ def test_unknown_scenario_is_refused(build: Build) -> None:
         snapshot([], "fast", build(VM))
 
 
-def test_apply_sets_reads_back_and_tells(build: Build, run_folder: Path) -> None:
+def test_apply_sets_verifies_and_reports(build: Build, run_folder: Path) -> None:
     machine = build(SERVER, TIMERS)
     before = contents(machine)
     with Temporary("host").claim() as temporary:
-        said = apply("synthetic", ["nvme0n1"], temporary, machine)
-        found = rows(machine, "synthetic", "nvme0n1")
-        assert not [name for name, row in found.items() if row["deviation"] and row["settable"]]
-        assert "CPU governor: set to performance (was powersave (3), performance (1))" in said
-        assert "CPU idle states: set to POLL, C1 (exit up to 2 µs) (was POLL, C1, C1E, C6 (exit up to 133 µs))" in said
-        assert "Swap: set to no swap (was /no/swap (8191 MiB, unused))" in said
-        assert "Update timers: set to none active (was apt-daily.timer)" in said
+        sentences = apply("synthetic", ["nvme0n1"], temporary, machine)
+        by_name = rows(machine, "synthetic", "nvme0n1")
+        assert not [name for name, row in by_name.items() if row["deviation"] and row["settable"]]
+        assert "CPU governor: set to performance (was powersave (3), performance (1))" in sentences
+        assert (
+            "CPU idle states: set to POLL, C1 (exit up to 2 µs) (was POLL, C1, C1E, C6 (exit up to 133 µs))"
+            in sentences
+        )
+        assert "Swap: set to no swap (was /no/swap (8191 MiB, unused))" in sentences
+        assert "Update timers: set to none active (was apt-daily.timer)" in sentences
         assert any(
             text.startswith("Other timers: still backup.timer, wanted none active: drivelab does not set it here")
-            for text in said
+            for text in sentences
         )
         assert (machine.sys_root.parent / "timers").read_text() == "backup.timer\n"
     assert contents(machine) == before
     assert temporary.remembered() == []
 
 
-def test_used_swap_is_left_alone(build: Build, run_folder: Path) -> None:
+def test_used_swap_stays_unchanged(build: Build, run_folder: Path) -> None:
     swaps = "Filename Type Size Used Priority\n/no/swap partition 8388604 512 -2\n/no/other file 1024 0 -3"
     machine = build({**VM, "proc/swaps": swaps})
     assert rows(machine, "synthetic")["Swap"]["settable"] is False
     with Temporary("host").claim() as temporary:
-        said = apply("synthetic", [], temporary, machine)
-        assert next(text for text in said if "Swap" in text).startswith("Swap: still /no/swap (8191 MiB, 1 MiB used)")
+        sentences = apply("synthetic", [], temporary, machine)
+        assert next(text for text in sentences if "Swap" in text).startswith(
+            "Swap: still /no/swap (8191 MiB, 1 MiB used)"
+        )
         assert "/no/swap" in (machine.proc_root / "swaps").read_text()
 
 
-def test_file_that_takes_nothing_is_told_of(build: Build, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_refuses_writes_is_reported(
+    build: Build, run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine = build(SERVER)
     policy = machine.sys_root / "module/pcie_aspm/parameters/policy"
 
@@ -224,8 +231,8 @@ def test_file_that_takes_nothing_is_told_of(build: Build, run_folder: Path, monk
 
     monkeypatch.setattr(module, "perform", refuse)
     with Temporary("host").claim() as temporary:
-        said = apply("synthetic", [], temporary, machine)
-    assert any(text.startswith("PCIe ASPM policy: still default") and "(EPERM)" in text for text in said)
+        sentences = apply("synthetic", [], temporary, machine)
+    assert any(text.startswith("PCIe ASPM policy: still default") and "(EPERM)" in text for text in sentences)
     assert temporary.remembered() == []
 
 
@@ -240,7 +247,7 @@ def test_file_without_write_permission_is_not_settable(build: Build, run_folder:
     assert policy.read_text().startswith("[default]")
 
 
-def test_setting_that_must_wait_for_another_is_tried_again(
+def test_a_setting_that_depends_on_another_is_retried(
     build: Build, run_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("scaling_governor", "energy_performance_preference")
@@ -261,8 +268,8 @@ def test_setting_that_must_wait_for_another_is_tried_again(
     monkeypatch.setattr(module, "perform", busy_until_powersave)
     before = contents(machine)
     with Temporary("host").claim() as temporary:
-        said = apply("real-world", [], temporary, machine)
-        assert "CPU energy preference: set to balance_performance (was performance)" in said
+        sentences = apply("real-world", [], temporary, machine)
+        assert "CPU energy preference: set to balance_performance (was performance)" in sentences
     assert contents(machine) == before
 
 
@@ -278,31 +285,31 @@ def test_without_root_nothing_is_set(build: Build, run_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [True, False])
-def test_study_sets_only_what_it_says_and_ends_what_was_set_by_hand(
+def test_a_study_sets_only_its_scenario_and_restores_changes_by_hand(
     build: Build, run_folder: Path, change: bool
 ) -> None:
     machine = build(SERVER)
     before = contents(machine)
-    said: list[str] = []
-    with for_study("synthetic", ["nvme0n1"], change=change, say=said.append, machine=machine):
+    sentences: list[str] = []
+    with for_study("synthetic", ["nvme0n1"], change=change, say=sentences.append, machine=machine):
         assert (contents(machine) != before) == change
     assert contents(machine) == before
-    assert any("CPU governor: set to performance" in text for text in said) == change
+    assert any("CPU governor: set to performance" in text for text in sentences) == change
     temporary = Temporary("host")
     temporary.claim_by_hand()
     apply("synthetic", ["nvme0n1"], temporary, machine)
-    with for_study("synthetic", [], change=False, say=said.append, machine=machine):
+    with for_study("synthetic", [], change=False, say=sentences.append, machine=machine):
         assert contents(machine) != before
     assert contents(machine) == before
 
 
-def test_study_without_root_goes_on_and_says_so(build: Build, run_folder: Path) -> None:
+def test_a_study_without_root_continues_and_reports_it(build: Build, run_folder: Path) -> None:
     machine = replace(build(SERVER), privileged=False)
-    said: list[str] = []
-    with for_study("synthetic", [], change=False, say=said.append, machine=machine):
-        assert said == []
-    with for_study("synthetic", [], change=True, say=said.append, machine=machine):
-        assert said == ["host settings were left as they are: changing them needs root"]
+    sentences: list[str] = []
+    with for_study("synthetic", [], change=False, say=sentences.append, machine=machine):
+        assert sentences == []
+    with for_study("synthetic", [], change=True, say=sentences.append, machine=machine):
+        assert sentences == ["host settings were left as they are: changing them needs root"]
     assert not run_folder.exists()
 
 
@@ -329,7 +336,7 @@ FILES = sorted(name for name in {**LAPTOP, **SERVER} if name.startswith(("sys/",
     st.dictionaries(st.sampled_from(FILES), VALUES),
     st.lists(st.sampled_from(["real-world", "synthetic"]), min_size=1, max_size=3),
 )
-def test_whatever_the_host_is_like_everything_goes_back(files: dict[str, str], scenarios: list[str]) -> None:
+def test_every_host_gets_all_its_settings_back(files: dict[str, str], scenarios: list[str]) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRIVELAB_RUN_DIR", f"{folder}/run")
         lay_out(Path(folder) / "host", {"proc/swaps": "Filename", **files})

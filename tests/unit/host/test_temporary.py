@@ -76,18 +76,18 @@ def claims(run_folder: Path) -> list[str]:
     return sorted(path.name for path in (run_folder / "settings/host/claims").iterdir())
 
 
-def test_setting_goes_back_at_the_end_of_the_claim(run_folder: Path, knob: Path) -> None:
-    said: list[str] = []
-    with Temporary("host").claim(said.append) as temporary:
+def test_a_setting_is_restored_at_the_end_of_the_claim(run_folder: Path, knob: Path) -> None:
+    sentences: list[str] = []
+    with Temporary("host").claim(sentences.append) as temporary:
         change(temporary, knob, "new")
         assert claims(run_folder) == [f"{os.getpid()}-{process_state(os.getpid())[1]}"]
         assert knob.read_text() == "new\n"
     assert knob.read_text() == "old\n"
-    assert said == ["knob: put back"]
+    assert sentences == ["knob: put back"]
     assert claims(run_folder) == []
 
 
-def test_setting_goes_back_after_an_error(run_folder: Path, knob: Path) -> None:
+def test_a_setting_is_restored_after_an_error(run_folder: Path, knob: Path) -> None:
     def fail() -> None:
         with Temporary("host").claim() as temporary:
             change(temporary, knob, "new")
@@ -124,14 +124,14 @@ def test_recovers_after_kill_9(run_folder: Path, knob: Path) -> None:
 
 def test_next_claim_recovers_too_and_sees_the_original(run_folder: Path, knob: Path) -> None:
     end(study(knob, "new"), signal.SIGKILL)
-    said: list[str] = []
-    with Temporary("host").claim(said.append):
+    sentences: list[str] = []
+    with Temporary("host").claim(sentences.append):
         assert knob.read_text() == "old\n"
-    assert said == ["knob: put back"]
+    assert sentences == ["knob: put back"]
 
 
 @pytest.mark.parametrize("by", [signal.SIGKILL, None])
-def test_of_two_studies_the_last_one_puts_back(run_folder: Path, knob: Path, by: signal.Signals | None) -> None:
+def test_the_last_of_two_studies_restores_the_settings(run_folder: Path, knob: Path, by: signal.Signals | None) -> None:
     first, second = study(knob, "new"), study(knob, "newer")
     end(first, by)
     assert Temporary("host").recover() == []
@@ -147,21 +147,21 @@ def busy(knob: Path, times: int) -> subprocess.Popen[str]:
 
 def test_no_study_loses_its_settings_to_another(run_folder: Path, knob: Path) -> None:
     studies = [busy(knob, 40) for _ in range(3)]
-    for one in studies:
-        one.communicate()
-    assert [one.returncode for one in studies] == [0, 0, 0]
+    for process in studies:
+        process.communicate()
+    assert [process.returncode for process in studies] == [0, 0, 0]
     assert knob.read_text() == "old\n"
 
 
 @pytest.mark.parametrize("lines", [1, 7, 20])
-def test_whenever_studies_are_killed_the_next_one_puts_back(run_folder: Path, knob: Path, lines: int) -> None:
+def test_the_next_study_restores_settings_of_killed_studies(run_folder: Path, knob: Path, lines: int) -> None:
     studies = [busy(knob, 100_000) for _ in range(2)]
-    for one in studies:
-        assert one.stdout is not None
+    for process in studies:
+        assert process.stdout is not None
         for _ in range(lines):
-            one.stdout.readline()
-        one.kill()
-        one.communicate()
+            process.stdout.readline()
+        process.kill()
+        process.communicate()
     Temporary("host").recover()
     assert knob.read_text() == "old\n"
     assert claims(run_folder) == []
@@ -175,7 +175,7 @@ def test_claims_of_one_process_may_overlap(run_folder: Path, knob: Path) -> None
     assert knob.read_text() == "old\n"
 
 
-def test_process_number_of_a_later_process_is_no_living_claim(run_folder: Path, knob: Path) -> None:
+def test_a_reused_process_number_is_not_a_claim(run_folder: Path, knob: Path) -> None:
     temporary = Temporary("host")
     change(temporary, knob, "new")
     (run_folder / f"settings/host/claims/{os.getpid()}-1").write_text("1")
@@ -195,7 +195,7 @@ def test_claim_by_hand_lasts_until_a_study_has_ended(run_folder: Path, knob: Pat
     assert claims(run_folder) == []
 
 
-def test_end_by_hand_leaves_settings_to_a_living_study(run_folder: Path, knob: Path) -> None:
+def test_end_by_hand_keeps_settings_of_a_running_study(run_folder: Path, knob: Path) -> None:
     Temporary("host").claim_by_hand()
     other = study(knob, "new")
     assert Temporary("host").end_by_hand() == []
@@ -204,14 +204,14 @@ def test_end_by_hand_leaves_settings_to_a_living_study(run_folder: Path, knob: P
     assert knob.read_text() == "old\n"
 
 
-def test_end_by_hand_puts_back(run_folder: Path, knob: Path) -> None:
+def test_end_by_hand_restores_the_settings(run_folder: Path, knob: Path) -> None:
     Temporary("host").claim_by_hand()
     change(Temporary("host"), knob, "new")
     assert Temporary("host").end_by_hand() == ["knob: put back"]
     assert knob.read_text() == "old\n"
 
 
-def test_restore_refuses_while_a_study_counts_on_the_settings(run_folder: Path, knob: Path) -> None:
+def test_restore_is_refused_while_a_study_uses_the_settings(run_folder: Path, knob: Path) -> None:
     other = study(knob, "new")
     with pytest.raises(UserError, match=f"process {other.pid}"):
         Temporary("host").restore()
@@ -227,7 +227,7 @@ def test_restore_ends_a_claim_by_hand(run_folder: Path, knob: Path) -> None:
     assert claims(run_folder) == []
 
 
-def test_after_a_reboot_nothing_is_put_back(run_folder: Path, knob: Path, tmp_path: Path) -> None:
+def test_after_a_reboot_nothing_is_restored(run_folder: Path, knob: Path, tmp_path: Path) -> None:
     boot_id = tmp_path / "proc/sys/kernel/random/boot_id"
     boot_id.parent.mkdir(parents=True)
     boot_id.write_text("first\n")
@@ -241,17 +241,19 @@ def test_after_a_reboot_nothing_is_put_back(run_folder: Path, knob: Path, tmp_pa
     assert knob.read_text() == "new\n"
 
 
-def test_what_cannot_be_put_back_is_told_of_and_tried_again(run_folder: Path, knob: Path) -> None:
+def test_a_failed_restoration_is_reported_and_retried(run_folder: Path, knob: Path) -> None:
     with Temporary("host").claim() as temporary:
         change(temporary, knob, "new")
         temporary.remember("good: a", Write(str(knob.with_name("gone")), "value"))
         knob.unlink()
         knob.mkdir()  # a file that takes nothing, for root too
-        said = []
+        sentences = []
         temporary.remember("other", Write(str(knob), "x"))
-    said = Temporary("host").recover()
-    assert [text.split(": ")[:2] for text in said] == [[name, "could not be put back"] for name in ("other", "knob")]
-    assert "does not take old (Is a directory)" in said[1]
+    sentences = Temporary("host").recover()
+    assert [text.split(": ")[:2] for text in sentences] == [
+        [name, "could not be put back"] for name in ("other", "knob")
+    ]
+    assert "does not take old (Is a directory)" in sentences[1]
     assert Temporary("host").remembered() == ["knob", "other"]
     knob.rmdir()
     knob.write_text("new\n")
@@ -259,7 +261,7 @@ def test_what_cannot_be_put_back_is_told_of_and_tried_again(run_folder: Path, kn
     assert Temporary("host").remembered() == []
 
 
-def test_command_puts_back(run_folder: Path, tmp_path: Path) -> None:
+def test_a_command_restores_a_setting(run_folder: Path, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     with Temporary("host").claim() as temporary:
         temporary.remember("service", Command(("touch", str(mark))))
@@ -267,7 +269,7 @@ def test_command_puts_back(run_folder: Path, tmp_path: Path) -> None:
     assert mark.exists()
 
 
-def test_command_is_not_run_where_the_list_says_that_it_is_done(run_folder: Path, tmp_path: Path) -> None:
+def test_a_command_is_skipped_if_its_list_has_the_entry(run_folder: Path, tmp_path: Path) -> None:
     table = tmp_path / "swaps"
     table.write_text("Filename Type\n/no/swap partition\n")
     with Temporary("host").claim() as temporary:
@@ -278,7 +280,7 @@ def test_command_is_not_run_where_the_list_says_that_it_is_done(run_folder: Path
     assert temporary.remembered() == ["swap"]
 
 
-def test_settings_that_depend_on_each_other_go_back(
+def test_settings_that_depend_on_each_other_are_restored(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from drivelab.host import temporary as module
@@ -292,13 +294,13 @@ def test_settings_that_depend_on_each_other_go_back(
         return None
 
     monkeypatch.setattr(module, "perform", perform)
-    with Temporary("host").claim() as one:
-        one.remember_all({"first": Write("first", "1"), "second": Write("second", "2")})
+    with Temporary("host").claim() as temporary:
+        temporary.remember_all({"first": Write("first", "1"), "second": Write("second", "2")})
     assert done == ["first", "second"]
-    assert one.remembered() == []
+    assert temporary.remembered() == []
 
 
-def test_folder_that_others_may_write_to_is_refused(run_folder: Path) -> None:
+def test_a_folder_writable_by_others_is_refused(run_folder: Path) -> None:
     folder = run_folder / "settings/host"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
@@ -306,14 +308,14 @@ def test_folder_that_others_may_write_to_is_refused(run_folder: Path) -> None:
         Temporary("host").claim_by_hand()
 
 
-def test_nothing_is_made_where_nothing_was_set(run_folder: Path) -> None:
+def test_no_folder_is_created_without_changes(run_folder: Path) -> None:
     assert Temporary("host").recover() == []
     assert Temporary("host").restore() == []
     assert Temporary("host").end_by_hand() == []
     assert not run_folder.exists()
 
 
-def test_run_directory_that_cannot_be_made_is_told_of(monkeypatch: pytest.MonkeyPatch, knob: Path) -> None:
+def test_an_unusable_run_directory_is_reported(monkeypatch: pytest.MonkeyPatch, knob: Path) -> None:
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(knob))
     with pytest.raises(UserError, match="run as root"), Temporary("host").claim():
         pass

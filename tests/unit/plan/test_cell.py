@@ -31,15 +31,15 @@ def test_labels(cell: Cell, label: str) -> None:
 
 
 @pytest.mark.parametrize("cell", [PLAIN, RANGE, COMPOSITE])
-def test_a_cell_comes_back_from_a_journal(cell: Cell) -> None:
+def test_a_cell_is_restored_from_a_journal(cell: Cell) -> None:
     assert Cell(**json.loads(json.dumps(cell.to_mapping()))) == cell
 
 
-def test_what_is_not_set_is_no_part_of_a_plan() -> None:
+def test_unset_fields_are_not_in_a_plan() -> None:
     assert PLAIN.to_mapping().keys() == {
         "pattern", "read_share", "block_size_bytes", "threads", "queue_depth", "range_start", "range_share",
     }  # fmt: skip
 
 
 def test_the_largest_block() -> None:
-    assert [one.largest_block_bytes for one in (PLAIN, RANGE, COMPOSITE)] == [4096, 1 << 20, 65536]
+    assert [cell.largest_block_bytes for cell in (PLAIN, RANGE, COMPOSITE)] == [4096, 1 << 20, 65536]

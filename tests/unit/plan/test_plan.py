@@ -15,7 +15,9 @@ IOPS = Path("config/protocols/pts-iops.yaml")
 
 
 def digests() -> dict[tuple[str, str], str]:
-    return {(one.plan.drive, one.plan.measurement): one.plan.digest for one in Campaign.load(STUDY).plans}
+    return {
+        (planned.plan.drive, planned.plan.measurement): planned.plan.digest for planned in Campaign.load(STUDY).plans
+    }
 
 
 def changed(path: Path, old: str, new: str) -> set[tuple[str, str]]:
@@ -40,10 +42,10 @@ def test_only_what_a_measurement_depends_on_changes_its_digest(project: Path) ->
     assert changed(STUDY, "basis: op7", "basis: op28") == set()
 
 
-def test_a_change_for_one_drive_is_one_drives(project: Path) -> None:
-    one = "  - {protocol: pts-iops, scale: demo}\n"
-    two = one.replace("}", ", drives: [op28]}") + one.replace("}", ", drives: [op7], set: {loop: {runtime: 2s}}}")
-    assert changed(STUDY, one, two) == {("op7", "pts-iops")}
+def test_a_change_for_one_drive_affects_only_that_drive(project: Path) -> None:
+    entry = "  - {protocol: pts-iops, scale: demo}\n"
+    two = entry.replace("}", ", drives: [op28]}") + entry.replace("}", ", drives: [op7], set: {loop: {runtime: 2s}}}")
+    assert changed(STUDY, entry, two) == {("op7", "pts-iops")}
 
 
 def test_shortened_protocols_say_so(project: Path) -> None:
@@ -67,7 +69,7 @@ def test_an_edited_plan_is_refused(tmp_path: Path, project: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", '{"context"', None], ids=["empty", "cut", "gone"])
-def test_a_plan_in_a_recording_is_evidence_that_nobody_writes_again(tmp_path: Path, text: str | None) -> None:
+def test_a_plan_in_a_recording_is_never_written_again(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "plan.json"
     if text is not None:
         path.write_text(text)
@@ -79,7 +81,7 @@ def test_a_plan_in_a_recording_is_evidence_that_nobody_writes_again(tmp_path: Pa
     assert "delete" not in str(told.value)
 
 
-def test_a_pipe_or_nested_text_is_no_plan(tmp_path: Path) -> None:
+def test_a_pipe_or_deeply_nested_json_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "deep").write_text("[" * 100_000 + "]" * 100_000)
     with pytest.raises(OSError, match="is a pipe, a device or a socket"):

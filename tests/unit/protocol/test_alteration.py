@@ -20,34 +20,36 @@ def scaled(folder: Path, change: dict[str, Any], measure: list[dict[str, Any]], 
 
 
 def step(folder: Path, change: dict[str, Any], measure: dict[str, Any], **parts: Any) -> dict[str, Any]:
-    ((found,),) = [list(one.values()) for one in scaled(folder, change, [measure], **parts).steps["measure"]]
-    return dict(found)
+    ((fields,),) = [
+        list(planned_step.values()) for planned_step in scaled(folder, change, [measure], **parts).steps["measure"]
+    ]
+    return dict(fields)
 
 
-def test_a_distribution_takes_the_place_of_another_one(tmp_path: Path) -> None:
-    found = step(tmp_path, {"soak": {"block_size": {"16KiB": "50%", "32KiB": "50%"}}}, soak(**CELL))
-    assert [one["block_size_bytes"] for one in found["cell"]["block_sizes"]] == [16384, 32768]
-    found = step(tmp_path, {"soak": {"block_size": "4KiB"}}, soak(**CELL))
-    assert "block_sizes" not in found["cell"]
+def test_a_distribution_replaces_another(tmp_path: Path) -> None:
+    resolved_step = step(tmp_path, {"soak": {"block_size": {"16KiB": "50%", "32KiB": "50%"}}}, soak(**CELL))
+    assert [entry["block_size_bytes"] for entry in resolved_step["cell"]["block_sizes"]] == [16384, 32768]
+    resolved_step = step(tmp_path, {"soak": {"block_size": "4KiB"}}, soak(**CELL))
+    assert "block_sizes" not in resolved_step["cell"]
 
 
-def test_so_do_zones_and_those_within_workloads(tmp_path: Path) -> None:
+def test_zones_and_distributions_in_workloads_are_replaced(tmp_path: Path) -> None:
     workload = {**CELL, "access": [{"range": "50%", "share": "10%"}, {"range": "50%", "share": "90%"}]}
     change = {"workloads": {"w": {"access": {"zipf": 2}, "block_size": {"512B": "1%", "1KiB": "99%"}, "threads": 3}}}
-    found = step(tmp_path, change, loop({"workload": ["w"]}), workloads={"w": workload})
-    (cell,) = found["cells"]
+    resolved_step = step(tmp_path, change, loop({"workload": ["w"]}), workloads={"w": workload})
+    (cell,) = resolved_step["cells"]
     assert (cell["zipf"], cell["threads"], "zones" in cell) == (2.0, 3, False)
-    assert [one["block_size_bytes"] for one in cell["block_sizes"]] == [512, 1024]
+    assert [entry["block_size_bytes"] for entry in cell["block_sizes"]] == [512, 1024]
 
 
 def test_a_grid_keeps_the_order_of_its_keys(tmp_path: Path) -> None:
     grid = {"pattern": "random", "read_share": [100, 0], "block_size": "4KiB", "queue_depth": [8, 1]}
-    found = step(tmp_path, {"loop": {"cells": {"queue_depth": [4, 2], "read_share": [50, 0]}}}, loop(grid))
-    assert [(c["read_share"], c["queue_depth"]) for c in found["cells"]] == [(50, 4), (50, 2), (0, 4), (0, 2)]
+    resolved_step = step(tmp_path, {"loop": {"cells": {"queue_depth": [4, 2], "read_share": [50, 0]}}}, loop(grid))
+    assert [(c["read_share"], c["queue_depth"]) for c in resolved_step["cells"]] == [(50, 4), (50, 2), (0, 4), (0, 2)]
 
 
 @pytest.mark.parametrize(
-    ("change", "before", "found"),
+    ("change", "before", "expected"),
     [
         ({"until": {"rounds": 2}}, {}, {"until": {"rounds": 2}}),
         ({"until": {"rounds": 1}},
@@ -60,16 +62,18 @@ def test_a_grid_keeps_the_order_of_its_keys(tmp_path: Path) -> None:
         ({"cold_rounds": 0}, {"cold_rounds": 2}, {"cold_rounds": None}),
     ],
 )  # fmt: skip
-def test_what_excludes_each_other_takes_its_place(
-    tmp_path: Path, change: dict[str, Any], before: dict[str, Any], found: dict[str, Any]
+def test_alternative_keys_replace_each_other(
+    tmp_path: Path, change: dict[str, Any], before: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    made = step(tmp_path, {"loop": change}, loop(CELL, **before))
-    assert {key: made.get(key) for key in found} == found
+    resolved_step = step(tmp_path, {"loop": change}, loop(CELL, **before))
+    assert {key: resolved_step.get(key) for key in expected} == expected
 
 
-def test_ends_of_a_soak_are_added(tmp_path: Path) -> None:
-    made = step(tmp_path, {"soak": {"slice": "1s", "until": {"time": "5s"}}}, soak(until={"capacity_multiple": 4}))
-    assert made["until"] == {"capacity_multiple": 4, "time_s": 5.0}
+def test_stop_rules_of_a_soak_are_merged(tmp_path: Path) -> None:
+    resolved_step = step(
+        tmp_path, {"soak": {"slice": "1s", "until": {"time": "5s"}}}, soak(until={"capacity_multiple": 4})
+    )
+    assert resolved_step["until"] == {"capacity_multiple": 4, "time_s": 5.0}
 
 
 def test_an_application_is_shortened(tmp_path: Path) -> None:
@@ -79,8 +83,8 @@ def test_an_application_is_shortened(tmp_path: Path) -> None:
             "until": {"relative_standard_error": {"threshold": "5%", "metric": "duration_s"}},
         }
     }
-    made = step(tmp_path, {"application": {"cold_runs": 0, "until": {"passes": 1}}}, measure)
-    assert made == {"cold_runs": 0, "until": {"passes": 1}}
+    resolved_step = step(tmp_path, {"application": {"cold_runs": 0, "until": {"passes": 1}}}, measure)
+    assert resolved_step == {"cold_runs": 0, "until": {"passes": 1}}
 
 
 def test_conditions_are_shortened(tmp_path: Path) -> None:
@@ -92,27 +96,30 @@ def test_conditions_are_shortened(tmp_path: Path) -> None:
 
     assert changed(rest="1s", scenario="recorded", settle="2s").items() >= {"rest_s": 1.0, "settle_s": 2.0}.items()
     assert "scenario_required" not in changed(scenario="recorded")
-    assert [one.get("capacity_multiple") for one in changed(fill={"capacity_multiple": 1})["fill"]] == [1, 1]
+    assert [one_pass.get("capacity_multiple") for one_pass in changed(fill={"capacity_multiple": 1})["fill"]] == [1, 1]
     each = changed(fill=[{}, {"raw_capacity_multiple": 1}])["fill"]
-    assert [(one.get("capacity_multiple"), one.get("raw_capacity_multiple")) for one in each] == [(2, None), (None, 1)]
+    assert [(one_pass.get("capacity_multiple"), one_pass.get("raw_capacity_multiple")) for one_pass in each] == [
+        (2, None),
+        (None, 1),
+    ]
 
 
-def test_a_fill_where_there_was_none(tmp_path: Path) -> None:
+def test_a_fill_can_be_added(tmp_path: Path) -> None:
     fill = {**PASS, "capacity_multiple": 1}
     for wanted, count in ((fill, None), ([fill, fill], 2)):
-        found = scaled(tmp_path, {"fill": wanted}, [soak()]).steps["condition"]["fill"]
-        assert (len(found) if isinstance(found, list) else None) == count
+        fill = scaled(tmp_path, {"fill": wanted}, [soak()]).steps["condition"]["fill"]
+        assert (len(fill) if isinstance(fill, list) else None) == count
 
 
 def test_other_values_and_other_keys_to_repeat_over(tmp_path: Path) -> None:
     measure = [{"repeat": {"phase": "p", "over": {"threads": [1, 2]}, "steps": [soak(threads="each")]}}]
     assert len(steps(tmp_path, measure, "demo", scale={"demo": {"repeat": {"over": {"threads": [4]}}}})) == 1
     change = {"repeat": {"over": {"queue_depth": [4, 5, 6]}, "soak": {"threads": 1, "queue_depth": "each"}}}
-    made = steps(tmp_path, measure, "demo", scale={"demo": change})
-    assert [one["cell"]["queue_depth"] for one in made] == [4, 5, 6]
+    repeated_steps = steps(tmp_path, measure, "demo", scale={"demo": change})
+    assert [repeated_step["cell"]["queue_depth"] for repeated_step in repeated_steps] == [4, 5, 6]
 
 
-def test_fewer_points_keep_what_they_are_chosen_of(tmp_path: Path) -> None:
+def test_fewer_points_keep_their_selection(tmp_path: Path) -> None:
     sweep = {"pattern": "random", "read_share": [40], "block_size": "4KiB", "threads": [4, 1]}
     over = {"point": ["max", "mid", "min"], "of": {"read_share": 40}, "response_time": "5ms"}
     measure = [
@@ -120,37 +127,39 @@ def test_fewer_points_keep_what_they_are_chosen_of(tmp_path: Path) -> None:
         {"repeat": {"phase": "p", "over": over, "steps": [soak(threads="each", queue_depth="each")]}},
     ]
     change = {"repeat": {"over": {"point": ["min"], "response_time": "50ms"}}}
-    _, found = steps(tmp_path, measure, "demo", scale={"demo": change})
-    assert found["point"] == {"name": "min", "step": 0, "of": {"read_share": 40}, "response_time_us": 50000.0}
+    _, last_step = steps(tmp_path, measure, "demo", scale={"demo": change})
+    assert last_step["point"] == {"name": "min", "step": 0, "of": {"read_share": 40}, "response_time_us": 50000.0}
 
 
 def test_other_values_and_other_keys_for_each(tmp_path: Path) -> None:
     ranged = {**CLASS, "active_range": "each"}
     parts: dict[str, Any] = {"class_": ranged, "for_each": {"active_range": ["100%", "50%"]}}
-    found = resolved(tmp_path, [soak()], "demo", scale={"demo": {"for_each": {"active_range": ["25%"]}}}, **parts)
-    assert [one.variant for one in found] == ["25pct"]
+    measurements = resolved(
+        tmp_path, [soak()], "demo", scale={"demo": {"for_each": {"active_range": ["25%"]}}}, **parts
+    )
+    assert [measurement.variant for measurement in measurements] == ["25pct"]
     change = {
         "for_each": {"read_share": [0, 1]},
         "class": {"client": {"active_range": "10%"}},
         "soak": {"read_share": "each"},
     }
-    found = resolved(tmp_path, [soak()], "demo", scale={"demo": change}, **parts)
-    assert [one.variant for one in found] == ["0", "1"]
+    measurements = resolved(tmp_path, [soak()], "demo", scale={"demo": change}, **parts)
+    assert [measurement.variant for measurement in measurements] == ["0", "1"]
 
 
-def test_a_study_has_the_last_word(tmp_path: Path) -> None:
+def test_the_study_overrides_the_scale(tmp_path: Path) -> None:
     path = protocol(tmp_path, [loop(CELL)], scale={"demo": {"loop": {"runtime": "1s", "cold_rounds": 1}}})
-    (found,) = resolve(load(path), "client", "demo", {"loop": {"runtime": "2s"}}, "test")
-    made = found.steps["measure"][0]["loop"]
-    assert (made["cells"][0]["runtime_s"], made["cold_rounds"]) == (2.0, 1)
+    (measurement,) = resolve(load(path), "client", "demo", {"loop": {"runtime": "2s"}}, "test")
+    loop_step = measurement.steps["measure"][0]["loop"]
+    assert (loop_step["cells"][0]["runtime_s"], loop_step["cold_rounds"]) == (2.0, 1)
 
 
-def test_what_is_altered_is_said_in_words(tmp_path: Path) -> None:
+def test_alterations_are_described(tmp_path: Path) -> None:
     change = {"workloads": {"w": {"block_size": {"1KiB": "50%", "2KiB": "50%"}}}, "rest": "1s",
               "loop": {"cells": [{"workload": "w", "read_share": [0, 5]}]}}  # fmt: skip
     parts: dict[str, Any] = {"workloads": {"w": CELL}, "condition": {"purge": "none", "rest": "10min"}}
-    found = scaled(tmp_path, change, [loop([{"workload": "w", "block_size": {"4KiB": "100%"}}])], **parts)
-    assert found.altered == (
+    measurement = scaled(tmp_path, change, [loop([{"workload": "w", "block_size": {"4KiB": "100%"}}])], **parts)
+    assert measurement.altered == (
         "workloads w block size 4KiB: none instead of 60%",
         "workloads w block size 8KiB: none instead of 40%",
         "condition rest: 1s instead of 10min",
@@ -170,7 +179,7 @@ def test_what_is_altered_is_said_in_words(tmp_path: Path) -> None:
         ({"workloads": {"w": {"block_size": {"4KiB": "10%"}}}}, r"scale\.demo\.workloads\.w\.block_size': the shares"),
     ],
 )
-def test_changes_that_do_not_fit(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+def test_invalid_changes_are_refused(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
     fill = [{**PASS, "capacity_multiple": 2}] * 2
     condition = {"purge": "none", "fill": fill}
     with pytest.raises(UserError, match=reason):

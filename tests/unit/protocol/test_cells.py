@@ -24,17 +24,17 @@ PLAN = {"pattern": "random", "read_share": 65, "block_size_bytes": 8192, "thread
 
 
 def cell(folder: Path, **fields: Any) -> dict[str, Any]:
-    (found,) = cells(folder, [{**PLAIN, **fields}])
-    return found
+    (resolved_cells,) = cells(folder, [{**PLAIN, **fields}])
+    return resolved_cells
 
 
 def cells(folder: Path, wanted: Any, **fields: Any) -> list[dict[str, Any]]:
     (step,) = steps(folder, [loop(wanted, **fields)])
-    found: list[dict[str, Any]] = step["cells"]
-    return found
+    resolved_cells: list[dict[str, Any]] = step["cells"]
+    return resolved_cells
 
 
-def test_a_plain_cell_has_nothing_but_the_usual(tmp_path: Path) -> None:
+def test_a_plain_cell_has_only_the_basic_fields(tmp_path: Path) -> None:
     assert cell(tmp_path) == PLAN
     assert cell(tmp_path, alignment_offset="0B", active_range="75%") == PLAN
 
@@ -67,24 +67,24 @@ def test_a_plain_cell_has_nothing_but_the_usual(tmp_path: Path) -> None:
         ({"runtime": "5s"}, {"runtime_s": 5.0}),
     ],
 )  # fmt: skip
-def test_every_field_has_its_place_in_a_plan(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, Any]) -> None:
-    found = cell(tmp_path, **fields)
-    assert found == {**PLAN, **becomes}
-    assert Cell(**found).to_mapping() == found
-    assert Cell(**found).label
+def test_every_field_is_resolved_in_the_plan(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, Any]) -> None:
+    resolved_cell = cell(tmp_path, **fields)
+    assert resolved_cell == {**PLAN, **becomes}
+    assert Cell(**resolved_cell).to_mapping() == resolved_cell
+    assert Cell(**resolved_cell).label
 
 
 def test_a_soak_takes_the_same_fields(tmp_path: Path) -> None:
-    (found,) = steps(tmp_path, [soak(block_size={"4KiB": "60%", "8KiB": "40%"}, alignment_offset="512B", threads=1)])
-    assert found["cell"]["slice_s"] == 60.0
-    assert "runtime_s" not in found["cell"]
-    assert found["cell"]["alignment_offset_bytes"] == 512
-    assert [one["share"] for one in found["cell"]["block_sizes"]] == [0.6, 0.4]
+    (step,) = steps(tmp_path, [soak(block_size={"4KiB": "60%", "8KiB": "40%"}, alignment_offset="512B", threads=1)])
+    assert step["cell"]["slice_s"] == 60.0
+    assert "runtime_s" not in step["cell"]
+    assert step["cell"]["alignment_offset_bytes"] == 512
+    assert [entry["share"] for entry in step["cell"]["block_sizes"]] == [0.6, 0.4]
 
 
-def test_a_workload_gives_what_a_cell_does_not_say(tmp_path: Path) -> None:
+def test_a_workload_gives_defaults_for_a_cell(tmp_path: Path) -> None:
     """The cell goes before its workload, that before the loop, that before the class."""
-    (found,) = steps(
+    (step,) = steps(
         tmp_path,
         [loop({"workload": ["web", "log"], "read_share": [100, 90]}, threads=3, queue_depth=7, pattern="random")],
         workloads={
@@ -92,7 +92,7 @@ def test_a_workload_gives_what_a_cell_does_not_say(tmp_path: Path) -> None:
             "log": {"block_size": "1MiB", "pattern": "sequential"},
         },
     )
-    brief = [(c.get("title"), c["pattern"], c["read_share"], c["threads"], c["queue_depth"]) for c in found["cells"]]
+    brief = [(c.get("title"), c["pattern"], c["read_share"], c["threads"], c["queue_depth"]) for c in step["cells"]]
     assert brief == [
         ("web", "random", 100, 3, 2), ("web", "random", 90, 3, 2),
         (None, "sequential", 100, 3, 7), (None, "sequential", 90, 3, 7),
@@ -100,8 +100,10 @@ def test_a_workload_gives_what_a_cell_does_not_say(tmp_path: Path) -> None:
 
 
 def test_entries_of_a_list_are_combined_each_by_itself(tmp_path: Path) -> None:
-    found = cells(tmp_path, [{**PLAIN, "threads": [4, 1], "queue_depth": [8, 2]}, {**PLAIN, "read_share": [100, 0]}])
-    assert [(c["threads"], c["queue_depth"], c["read_share"]) for c in found] == [
+    resolved_cells = cells(
+        tmp_path, [{**PLAIN, "threads": [4, 1], "queue_depth": [8, 2]}, {**PLAIN, "read_share": [100, 0]}]
+    )
+    assert [(c["threads"], c["queue_depth"], c["read_share"]) for c in resolved_cells] == [
         (4, 8, 65), (4, 2, 65), (1, 8, 65), (1, 2, 65), (2, 16, 100), (2, 16, 0),
     ]  # fmt: skip
 
@@ -122,8 +124,10 @@ def test_every_listed_field_may_be_a_list(tmp_path: Path) -> None:
 def test_combinations_are_the_product_in_the_order_of_the_keys(keys: list[str], data: st.DataObject) -> None:
     grid = {key: data.draw(st.lists(st.integers(), min_size=1, max_size=3, unique=True)) for key in keys}
     fixed = {"title": "t"}
-    found = list(combinations({**fixed, **grid}))
-    assert found == [{**fixed, **dict(zip(keys, one, strict=True))} for one in itertools.product(*grid.values())]
+    combined = list(combinations({**fixed, **grid}))
+    assert combined == [
+        {**fixed, **dict(zip(keys, combination, strict=True))} for combination in itertools.product(*grid.values())
+    ]
 
 
 @settings(deadline=None)
@@ -131,13 +135,13 @@ def test_combinations_are_the_product_in_the_order_of_the_keys(keys: list[str], 
 def test_distributions_keep_their_shares(weights: dict[int, int]) -> None:
     total = sum(weights.values())
     shares = {format_size(512 * size): 100 * weight / total for size, weight in weights.items()}
-    found = block_sizes({size: f"{share:.9f}%" for size, share in shares.items()})
-    sizes = [one["block_size_bytes"] for one in found["block_sizes"]]
+    resolved_sizes = block_sizes({size: f"{share:.9f}%" for size, share in shares.items()})
+    sizes = [entry["block_size_bytes"] for entry in resolved_sizes["block_sizes"]]
     assert sizes == sorted(512 * size for size in weights)
-    assert found["block_size_bytes"] == sizes[0]
-    assert sum(one["share"] for one in found["block_sizes"]) == pytest.approx(1)
-    for one in found["block_sizes"]:
-        assert one["share"] == pytest.approx(weights[one["block_size_bytes"] // 512] / total)
+    assert resolved_sizes["block_size_bytes"] == sizes[0]
+    assert sum(entry["share"] for entry in resolved_sizes["block_sizes"]) == pytest.approx(1)
+    for entry in resolved_sizes["block_sizes"]:
+        assert entry["share"] == pytest.approx(weights[entry["block_size_bytes"] // 512] / total)
     with pytest.raises(MisfitError, match="add up to"):
         block_sizes({size: f"{share / 2:.9f}%" for size, share in shares.items()})
 
@@ -179,13 +183,13 @@ def test_distributions_keep_their_shares(weights: dict[int, int]) -> None:
         ({"beside": {"read_share": 100}}, "'pattern' is missing"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
+def test_invalid_cells_are_refused(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(UserError, match=reason) as refusal:
         cell(tmp_path, **fields)
     assert "key 'measure[0].loop.cells[0]" in str(refusal.value)
 
 
-def test_cells_alike_but_for_their_runtime_are_refused(tmp_path: Path) -> None:
+def test_cells_that_differ_only_in_runtime_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the loop has RND 8KiB 65/35 T2Q16 twice"):
         cells(tmp_path, [PLAIN, {**PLAIN, "runtime": "5s"}])
     with pytest.raises(UserError, match="give cells the one or the other"):
@@ -193,11 +197,11 @@ def test_cells_alike_but_for_their_runtime_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_range_of_the_class_may_be_a_size(tmp_path: Path) -> None:
-    (found,) = resolved(tmp_path, [soak()], class_={**CLASS, "active_range": "8GiB"})
-    assert found.steps["class"] == {**CLASS, "active_range": 1.0, "range_bytes": 8 << 30, "name": "client"}
-    assert found.steps["measure"][0]["soak"]["cell"]["range_bytes"] == 8 << 30
-    (found,) = resolved(tmp_path, [soak(active_range="50%")], class_={**CLASS, "active_range": "8GiB"})
-    cell = found.steps["measure"][0]["soak"]["cell"]
+    (measurement,) = resolved(tmp_path, [soak()], class_={**CLASS, "active_range": "8GiB"})
+    assert measurement.steps["class"] == {**CLASS, "active_range": 1.0, "range_bytes": 8 << 30, "name": "client"}
+    assert measurement.steps["measure"][0]["soak"]["cell"]["range_bytes"] == 8 << 30
+    (measurement,) = resolved(tmp_path, [soak(active_range="50%")], class_={**CLASS, "active_range": "8GiB"})
+    cell = measurement.steps["measure"][0]["soak"]["cell"]
     assert (cell["range_share"], "range_bytes" in cell) == (0.5, False)
 
 

@@ -40,17 +40,17 @@ def carried_out(
     `values` gives IOPS by round and cell; the history is made anew from the journal after each interruption.
     """
     lines: list[dict[str, Any]] = []
-    found = history(lines, cells, **fields)
+    progress = history(lines, cells, **fields)
     places: list[tuple[int, int]] = []
-    while (place := found.following()) is not None:
+    while (place := progress.following()) is not None:
         if len(places) in gaps:
             lines.append({"event": "gap"})
-            found = history(lines, cells, **fields)
-            assert found.following() == place, "an interruption changes nothing of what comes next"
+            progress = history(lines, cells, **fields)
+            assert progress.following() == place, "an interruption changes nothing of what comes next"
         lines.append(line(place[1], values(*place)))
-        found.add(place[1], {"iops": values(*place)})
+        progress.add(place[1], {"iops": values(*place)})
         places.append(place)
-    return places, found
+    return places, progress
 
 
 def test_five_even_rounds_are_steady_four_are_not() -> None:
@@ -60,25 +60,25 @@ def test_five_even_rounds_are_steady_four_are_not() -> None:
     assert history(journal([200, 101, 99, 100, 100, 100])).following() is None
 
 
-def test_what_is_never_steady_ends_after_so_many_rounds() -> None:
-    places, found = carried_out(lambda round_number, cell: 100.0 * round_number, set())
-    assert found.outcome() == {"rounds": 25, "steady": False}
+def test_a_loop_that_is_never_steady_ends_at_max_rounds() -> None:
+    places, progress = carried_out(lambda round_number, cell: 100.0 * round_number, set())
+    assert progress.outcome() == {"rounds": 25, "steady": False}
     assert len(places) == 50
 
 
 @given(st.sets(st.integers(0, 20), max_size=3))
-def test_the_window_lies_wholly_after_the_last_gap_that_it_could_have_held(gaps: set[int]) -> None:
+def test_the_window_lies_wholly_after_the_last_gap(gaps: set[int]) -> None:
     """All rounds are alike: five whole ones after the last interruption of a loop that was not steady before."""
     expected = 10
     for gap in sorted(gaps):
         if gap < expected:
             expected = 2 * (-(-gap // 2) + 5)
-    places, found = carried_out(lambda *place: 100.0, gaps)
+    places, progress = carried_out(lambda *place: 100.0, gaps)
     assert len(places) == expected
-    assert found.outcome()["steady"]
+    assert progress.outcome()["steady"]
 
 
-def test_an_interruption_behind_the_last_round_takes_nothing_back() -> None:
+def test_an_interruption_after_the_last_round_has_no_effect() -> None:
     """As in a pause after the last cell."""
     assert history([*journal([100.0] * 5), {"event": "gap"}]).following() is None
 
@@ -88,15 +88,15 @@ def test_an_unfinished_round_does_not_count() -> None:
 
 
 def test_other_steps_are_not_mixed_in() -> None:
-    lines = [{**one, "step": 1} for one in journal([100.0] * 5)]
+    lines = [{**entry, "step": 1} for entry in journal([100.0] * 5)]
     assert history(lines).following() == (1, 0)
 
 
 def test_cold_rounds_come_first_and_are_in_no_window() -> None:
-    places, found = carried_out(lambda *place: 100.0, set(), cold_rounds=2)
-    assert found.outcome() == {"rounds": 5, "cold_rounds": 2, "steady": True}
+    places, progress = carried_out(lambda *place: 100.0, set(), cold_rounds=2)
+    assert progress.outcome() == {"rounds": 5, "cold_rounds": 2, "steady": True}
     assert places[-1] == (7, 1)
-    assert [found.is_cold(number) for number in (1, 2, 3)] == [True, True, False]
+    assert [progress.is_cold(number) for number in (1, 2, 3)] == [True, True, False]
 
 
 @pytest.mark.parametrize(("excess", "rounds", "agreed"), [(0, 3, True), (20, 5, True), (30, 7, True), (50, 7, False)])
@@ -106,32 +106,34 @@ def test_rounds_until_every_cell_agrees(excess: float, rounds: int, agreed: bool
     def value(round_number: int, cell: int) -> float:
         return 100.0 + (excess if cell and round_number == 2 else 0.0)
 
-    places, found = carried_out(value, set(), until=AGREEMENT, cold_rounds=1)
-    assert found.outcome() == {"rounds": rounds, "cold_rounds": 1, "agreed": agreed}
+    places, progress = carried_out(value, set(), until=AGREEMENT, cold_rounds=1)
+    assert progress.outcome() == {"rounds": rounds, "cold_rounds": 1, "agreed": agreed}
     assert len(places) == 2 * (rounds + 1)
 
 
-def test_a_cold_round_is_not_asked_whether_it_agrees() -> None:
-    _, found = carried_out(lambda number, cell: 1.0 if number == 1 else 100.0, set(), until=AGREEMENT, cold_rounds=1)
-    assert found.outcome()["rounds"] == 3
-    _, found = carried_out(lambda number, cell: 1.0 if number == 1 else 100.0, set(), until=AGREEMENT)
-    assert found.outcome() == {"rounds": 7, "agreed": False}
+def test_cold_rounds_do_not_count_for_agreement() -> None:
+    _, progress = carried_out(lambda number, cell: 1.0 if number == 1 else 100.0, set(), until=AGREEMENT, cold_rounds=1)
+    assert progress.outcome()["rounds"] == 3
+    _, progress = carried_out(lambda number, cell: 1.0 if number == 1 else 100.0, set(), until=AGREEMENT)
+    assert progress.outcome() == {"rounds": 7, "agreed": False}
 
 
-def test_each_cell_has_rounds_of_its_own_where_they_follow_one_another() -> None:
+def test_order_cells_counts_rounds_per_cell() -> None:
     def value(number: int, cell: int) -> float:
         return 120.0 if (number, cell) == (1, 0) else 100.0
 
-    places, found = carried_out(value, set(), until=AGREEMENT, order="cells")
+    places, progress = carried_out(value, set(), until=AGREEMENT, order="cells")
     rounds = [sum(cell == wanted for _, cell in places) for wanted in (0, 1)]
     assert rounds == [5, 3]
     assert places == [(number, 0) for number in range(1, 6)] + [(number, 1) for number in range(1, 4)]
-    assert found.outcome() == {"rounds": 5, "agreed": True}
+    assert progress.outcome() == {"rounds": 5, "agreed": True}
 
 
-def test_one_cell_that_does_not_agree_is_told_of_all() -> None:
-    _, found = carried_out(lambda number, cell: 100.0 + 90 * cell * (number % 2), set(), until=AGREEMENT, order="cells")
-    assert found.outcome() == {"rounds": 7, "agreed": False}
+def test_one_cell_without_agreement_decides_for_all() -> None:
+    _, progress = carried_out(
+        lambda number, cell: 100.0 + 90 * cell * (number % 2), set(), until=AGREEMENT, order="cells"
+    )
+    assert progress.outcome() == {"rounds": 7, "agreed": False}
 
 
 @given(
@@ -141,32 +143,32 @@ def test_one_cell_that_does_not_agree_is_told_of_all() -> None:
     cold=st.integers(0, 2),
     noise=st.lists(st.floats(50.0, 150.0), min_size=30, max_size=30),
 )
-def test_interruptions_change_nothing_of_rules_without_a_window(
+def test_interruptions_do_not_affect_rules_without_a_window(
     gaps: set[int], until: dict[str, Any], order: str, cold: int, noise: list[float]
 ) -> None:
     def value(number: int, cell: int) -> float:
         return noise[3 * number + cell]
 
     fields: dict[str, Any] = {"until": until, "order": order, "cold_rounds": cold}
-    places, found = carried_out(value, gaps, **fields)
+    places, progress = carried_out(value, gaps, **fields)
     undisturbed, outcome = carried_out(value, set(), **fields)
     assert places == undisturbed
-    assert found.outcome() == outcome.outcome()
+    assert progress.outcome() == outcome.outcome()
     assert len(set(places)) == len(places), "no cell twice"
     for cell in (0, 1):
-        numbers = [number for number, one in places if one == cell]
+        numbers = [number for number, measured in places if measured == cell]
         assert numbers == list(range(1, len(numbers) + 1)), "none left out"
 
 
 @given(gaps=st.sets(st.integers(0, 20), max_size=2))
-def test_a_cell_that_was_steady_stays_so_when_the_next_is_interrupted(gaps: set[int]) -> None:
-    until = {**STEADY, "track": [{"pattern": "random", "metric": "iops"} | one for one in (
+def test_a_steady_cell_stays_steady_when_the_next_is_interrupted(gaps: set[int]) -> None:
+    until = {**STEADY, "track": [{"pattern": "random", "metric": "iops"} | place for place in (
         {"read_share": 100, "block_size_bytes": 4096}, {"read_share": 0, "block_size_bytes": 4096})]}  # fmt: skip
-    places, found = carried_out(lambda *place: 100.0, gaps, until=until, order="cells")
+    places, progress = carried_out(lambda *place: 100.0, gaps, until=until, order="cells")
     assert [cell for _, cell in places] == sorted(cell for _, cell in places)
     first = 5
     for gap in sorted(gaps):
         if gap < first:
             first = gap + 5
     assert sum(cell == 0 for _, cell in places) == first
-    assert found.outcome()["steady"]
+    assert progress.outcome()["steady"]

@@ -80,7 +80,7 @@ def mistaken(folder: Path, before: str, after: str, text: str = TEXT) -> tuple[P
     assert text.count(before) == 1, before
     path = folder / "lines.yaml"
     path.write_text(text.replace(before, after))
-    (line,) = (number for number, one in enumerate(path.read_text().splitlines(), 1) if one.endswith("#!"))
+    (line,) = (number for number, text_line in enumerate(path.read_text().splitlines(), 1) if text_line.endswith("#!"))
     return path, line
 
 
@@ -91,7 +91,7 @@ def resolved_at_every_scale(path: Path) -> list[int]:
     return [len(resolve(protocol, "client", scale, {}, "test")[0].steps["measure"]) for scale in scales]
 
 
-def test_the_text_is_sound(tmp_path: Path) -> None:
+def test_the_text_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "lines.yaml"
     path.write_text(TEXT)
     assert resolved_at_every_scale(path) == [6, 4]
@@ -151,7 +151,7 @@ def test_the_line_is_named(tmp_path: Path, before: str, after: str, reason: str)
     assert str(refusal.value).startswith(f"{path} line {line}: ")
 
 
-def test_an_each_without_values_is_where_it_stands(tmp_path: Path) -> None:
+def test_an_each_without_values_is_named_with_its_line(tmp_path: Path) -> None:
     text = TEXT.replace("        - idle: {time: each}", "        - idle: {time: each}   #!")
     path, line = mistaken(
         tmp_path,
@@ -171,7 +171,7 @@ def test_a_parameter_without_a_source(tmp_path: Path) -> None:
         load(path)
 
 
-def test_yaml_that_cannot_be_read(tmp_path: Path) -> None:
+def test_invalid_yaml_is_named_with_its_line(tmp_path: Path) -> None:
     path, line = mistaken(tmp_path, "title: t", "title: [t   #!")
     with pytest.raises(UserError, match=rf"lines\.yaml line {line + 1}: .*; correct the YAML"):
         load(path)
@@ -206,14 +206,14 @@ def test_the_line_of_the_study_is_named(
     protocol.write_text(TEXT)
     study = tmp_path / "study.yaml"
     study.write_text(STUDY.replace(before, after))
-    (line,) = (number for number, one in enumerate(study.read_text().splitlines(), 1) if one.endswith("#!"))
+    (line,) = (number for number, text_line in enumerate(study.read_text().splitlines(), 1) if text_line.endswith("#!"))
     settings: dict[str, Any] = yaml.safe_load(study.read_text())["measurements"][1]["set"]
     with pytest.raises(UserError, match=reason) as refusal:
         resolve(load(protocol), "client", scale, settings, f"{study}: key 'measurements[1]'")
     assert str(refusal.value).startswith(f"{study} line {line}: ")
 
 
-def test_what_is_not_in_a_file_is_named_by_its_key(tmp_path: Path) -> None:
+def test_a_setting_without_a_file_is_named_by_its_key(tmp_path: Path) -> None:
     protocol = tmp_path / "lines.yaml"
     protocol.write_text(TEXT)
     with pytest.raises(UserError, match=r"^the command: key 'set\.loop\.runtime': 5 is not of type string"):

@@ -58,7 +58,7 @@ def resolved(folder: Path, text: str) -> None:
     resolve(load(path), "client", None, {}, "test")
 
 
-def test_the_text_is_sound(tmp_path: Path) -> None:
+def test_the_text_is_valid(tmp_path: Path) -> None:
     resolved(tmp_path, TEXT)
 
 
@@ -103,7 +103,7 @@ def test_the_text_is_sound(tmp_path: Path) -> None:
 def test_the_line_of_the_field_is_named(tmp_path: Path, before: str, after: str, reason: str) -> None:
     assert TEXT.count(before) == 1
     text = TEXT.replace(before, after)
-    (line,) = (number for number, one in enumerate(text.splitlines(), 1) if one.endswith("#!"))
+    (line,) = (number for number, text_line in enumerate(text.splitlines(), 1) if text_line.endswith("#!"))
     with pytest.raises(UserError, match=reason) as refusal:
         resolved(tmp_path, text)
     assert str(refusal.value).startswith(f"{tmp_path / 'lines.yaml'} line {line}: ")

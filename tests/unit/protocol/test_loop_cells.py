@@ -21,7 +21,7 @@ LIST: list[dict[str, Any]] = [
 
 def protocol(folder: Path, change: Callable[[dict[str, Any]], object] = lambda loop: None) -> Path:
     loop: dict[str, Any] = {
-        "cells": [dict(one) for one in LIST],
+        "cells": [dict(cell) for cell in LIST],
         "runtime": "60s",
         "until": {
             "steady_state": {
@@ -34,12 +34,12 @@ def protocol(folder: Path, change: Callable[[dict[str, Any]], object] = lambda l
         },
     }
     change(loop)
-    one = {"threads": 1, "queue_depth": 2, "active_range": "50%"}
+    class_fields = {"threads": 1, "queue_depth": 2, "active_range": "50%"}
     body = {
         "name": "listed",
         "title": "t",
         "source": "s",
-        "class": {"enterprise": one, "client": one},
+        "class": {"enterprise": class_fields, "client": class_fields},
         "condition": {"purge": "none"},
         "measure": [{"loop": loop}],
         "scale": {"demo": {"loop": {"runtime": "1s"}}},
@@ -52,38 +52,42 @@ def protocol(folder: Path, change: Callable[[dict[str, Any]], object] = lambda l
 
 
 def cells(path: Path, scale: str | None = None, **settings: Any) -> list[dict[str, Any]]:
-    (one,) = resolve(load(path), "client", scale, settings, "test")
-    found: list[dict[str, Any]] = one.steps["measure"][0]["loop"]["cells"]
-    return found
+    (measurement,) = resolve(load(path), "client", scale, settings, "test")
+    resolved_cells: list[dict[str, Any]] = measurement.steps["measure"][0]["loop"]["cells"]
+    return resolved_cells
 
 
-def test_a_list_is_measured_as_it_stands(tmp_path: Path) -> None:
-    found = cells(protocol(tmp_path))
-    assert [(c["pattern"], c["read_share"], c["queue_depth"], c["threads"]) for c in found] == [
+def test_a_list_is_measured_in_its_order(tmp_path: Path) -> None:
+    resolved_cells = cells(protocol(tmp_path))
+    assert [(c["pattern"], c["read_share"], c["queue_depth"], c["threads"]) for c in resolved_cells] == [
         ("random", 0, 7, 1),
         ("sequential", 0, 2, 1),
         ("random", 100, 2, 3),
     ]
-    assert all(c["range_share"] == 0.5 for c in found)
+    assert all(c["range_share"] == 0.5 for c in resolved_cells)
 
 
-def test_shares_divide_the_round_and_the_least_gets_a_tenth_of_the_runtime(tmp_path: Path) -> None:
+def test_shares_divide_the_round_and_the_smallest_gets_a_tenth_of_the_runtime(tmp_path: Path) -> None:
     assert [c["runtime_s"] for c in cells(protocol(tmp_path))] == pytest.approx([134.983, 44.994, 6.0], abs=2e-3)
     assert [c["runtime_s"] for c in cells(protocol(tmp_path), "demo")] == pytest.approx([2.25, 0.75, 0.1], abs=1e-3)
 
 
 def test_without_shares_all_cells_take_the_runtime(tmp_path: Path) -> None:
-    path = protocol(tmp_path, lambda loop: [one.pop("share") for one in loop["cells"]])
+    path = protocol(tmp_path, lambda loop: [cell.pop("share") for cell in loop["cells"]])
     assert [c["runtime_s"] for c in cells(path)] == [60.0] * 3
 
 
-def test_a_study_may_put_another_list_or_a_grid_in_its_place(tmp_path: Path) -> None:
+def test_a_study_may_replace_the_list_by_a_list_or_grid(tmp_path: Path) -> None:
     track = {
         "steady_state": {"track": [{"pattern": "random", "read_share": 0, "block_size": "4KiB", "metric": "iops"}]}
     }
-    (one,) = resolve(load(protocol(tmp_path)), "client", None, {"loop": {"cells": LIST[:1], "until": track}}, "test")
-    assert len(one.steps["measure"][0]["loop"]["cells"]) == 1
-    assert one.altered[0].startswith("loop cells: random 0 4KiB 7 60% instead of random 0 4KiB 7 60%, sequential 0")
+    (measurement,) = resolve(
+        load(protocol(tmp_path)), "client", None, {"loop": {"cells": LIST[:1], "until": track}}, "test"
+    )
+    assert len(measurement.steps["measure"][0]["loop"]["cells"]) == 1
+    assert measurement.altered[0].startswith(
+        "loop cells: random 0 4KiB 7 60% instead of random 0 4KiB 7 60%, sequential 0"
+    )
     grid = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["8KiB", "4KiB"]}, "until": track}
     assert [c["block_size_bytes"] for c in cells(protocol(tmp_path), loop=grid)] == [8192, 4096]
 
@@ -108,7 +112,7 @@ def test_a_study_may_put_another_list_or_a_grid_in_its_place(tmp_path: Path) -> 
         (lambda loop: loop.update(cells="all"), "is not of type"),
     ],
 )
-def test_mistakes_are_told_with_their_place(
+def test_mistakes_are_reported_with_their_place(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], reason: str
 ) -> None:
     path = protocol(tmp_path, change)

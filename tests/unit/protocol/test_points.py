@@ -24,7 +24,7 @@ def points(**other: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("key", "values", "field", "found"),
+    ("key", "values", "field", "expected"),
     [
         ("read_share", [100, 0], "read_share", [100, 0]),
         ("block_size", ["8KiB", "4KiB"], "block_size_bytes", [8192, 4096]),
@@ -35,40 +35,46 @@ def points(**other: Any) -> dict[str, Any]:
     ],
 )
 def test_steps_are_repeated_over_any_key(
-    tmp_path: Path, key: str, values: list[Any], field: str, found: list[Any]
+    tmp_path: Path, key: str, values: list[Any], field: str, expected: list[Any]
 ) -> None:
     workloads = {"a": {"title": "ay"}, "b": {"title": "bee"}}
-    made = steps(tmp_path, [repeat({key: values}, soak(**{key: "each"}), loop([{**SWEEP, key: "each"}]))],
-                 workloads=workloads)  # fmt: skip
-    assert [one["cell"][field] for one in made[::2]] == found
-    assert all(cell[field] == value for one, value in zip(made[1::2], found, strict=True) for cell in one["cells"])
-    assert [one["phase_value"] for one in made[::2]] == [str(value) for value in values]
-    assert [one["phase_pass"] for one in made] == [1, 1, 2, 2]
+    repeated_steps = steps(tmp_path, [repeat({key: values}, soak(**{key: "each"}), loop([{**SWEEP, key: "each"}]))],
+                           workloads=workloads)  # fmt: skip
+    assert [step["cell"][field] for step in repeated_steps[::2]] == expected
+    assert all(
+        cell[field] == value
+        for step, value in zip(repeated_steps[1::2], expected, strict=True)
+        for cell in step["cells"]
+    )
+    assert [step["phase_value"] for step in repeated_steps[::2]] == [str(value) for value in values]
+    assert [step["phase_pass"] for step in repeated_steps] == [1, 1, 2, 2]
 
 
 def test_times_reach_idle_soaks_and_pauses(tmp_path: Path) -> None:
     written = soak(slice="1s", until={"time": "each"})
     repeated = repeat({"time": ["5s", "10s"]}, {"idle": {"time": "each"}}, written, loop(SWEEP, pause="each"))
-    made = steps(tmp_path, [repeated])
-    assert [one["time_s"] for one in made[::3]] == [5.0, 10.0]
-    assert [one["until"]["time_s"] for one in made[1::3]] == [5.0, 10.0]
-    assert [one["pause_s"] for one in made[2::3]] == [5.0, 10.0]
-    assert [one["phase_value"] for one in made[::3]] == ["5s", "10s"]
+    repeated_steps = steps(tmp_path, [repeated])
+    assert [step["time_s"] for step in repeated_steps[::3]] == [5.0, 10.0]
+    assert [step["until"]["time_s"] for step in repeated_steps[1::3]] == [5.0, 10.0]
+    assert [step["pause_s"] for step in repeated_steps[2::3]] == [5.0, 10.0]
+    assert [step["phase_value"] for step in repeated_steps[::3]] == ["5s", "10s"]
 
 
-def test_the_repeat_goes_before_for_each(tmp_path: Path) -> None:
-    made = steps(tmp_path, [soak(block_size="each"), repeat({"block_size": ["8KiB"]}, soak(block_size="each"))],
-                 for_each={"block_size": ["4KiB"]})  # fmt: skip
-    assert [one["cell"]["block_size_bytes"] for one in made] == [4096, 8192]
+def test_a_repeat_overrides_for_each(tmp_path: Path) -> None:
+    measure = [soak(block_size="each"), repeat({"block_size": ["8KiB"]}, soak(block_size="each"))]
+    repeated_steps = steps(tmp_path, measure, for_each={"block_size": ["4KiB"]})
+    assert [step["cell"]["block_size_bytes"] for step in repeated_steps] == [4096, 8192]
 
 
-def test_points_are_of_the_nearest_loop_before(tmp_path: Path) -> None:
+def test_points_come_from_the_nearest_loop_before(tmp_path: Path) -> None:
     """Threads and depth are left open; a step that has its own is not at a point."""
     inner = [soak(**DEMAND), loop({**SWEEP, **DEMAND}), soak()]
-    made = steps(tmp_path, [loop([{**SWEEP, "runtime": "5s"}]), soak(), loop(SWEEP), repeat(points(), *inner)])
-    assert len(made) == 3 + 9
+    resolved_steps = steps(
+        tmp_path, [loop([{**SWEEP, "runtime": "5s"}]), soak(), loop(SWEEP), repeat(points(), *inner)]
+    )
+    assert len(resolved_steps) == 3 + 9
     for number, name in enumerate(("max", "mid", "min")):
-        at_point, swept, beside = made[3 + 3 * number : 6 + 3 * number]
+        at_point, swept, beside = resolved_steps[3 + 3 * number : 6 + 3 * number]
         point = {"name": name, "step": 2, "of": {"read_share": 40}, "response_time_us": 5000.0}
         assert at_point["point"] == swept["point"] == point
         assert "point" not in beside
@@ -99,6 +105,6 @@ def test_points_are_of_the_nearest_loop_before(tmp_path: Path) -> None:
         ([loop(SWEEP), repeat(points(), soak(beside={**READS, **DEMAND}))], r"soak\.beside': a point is of the cell"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_repeated(tmp_path: Path, measure: list[dict[str, Any]], reason: str) -> None:
+def test_invalid_repeats_are_refused(tmp_path: Path, measure: list[dict[str, Any]], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         steps(tmp_path, measure)

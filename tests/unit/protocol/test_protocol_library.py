@@ -34,25 +34,25 @@ def variants(name: str, scale: str | None = None, drive_class: str = "enterprise
     return resolve(load(PROTOCOLS / f"{name}.yaml"), drive_class, scale, {}, "test")
 
 
-def steps(one: Resolved) -> list[Step]:
-    return [item for step in one.steps["measure"] for item in step.items()]
+def steps(measurement: Resolved) -> list[Step]:
+    return [item for step in measurement.steps["measure"] for item in step.items()]
 
 
 def only(name: str, drive_class: str = "enterprise") -> list[Step]:
-    (one,) = variants(name, drive_class=drive_class)
-    return steps(one)
+    (measurement,) = variants(name, drive_class=drive_class)
+    return steps(measurement)
 
 
-def fill(one: Resolved) -> dict[str, Any]:
-    return dict(one.steps["condition"]["fill"])
+def fill(measurement: Resolved) -> dict[str, Any]:
+    return dict(measurement.steps["condition"]["fill"])
 
 
-def cells(one: Resolved) -> list[dict[str, Any]]:
+def cells(measurement: Resolved) -> list[dict[str, Any]]:
     """Of all loops and soaks."""
-    found: list[dict[str, Any]] = []
-    for kind, fields in steps(one):
-        found += fields["cells"] if kind == "loop" else [fields["cell"]] if kind == "soak" else []
-    return found
+    all_cells: list[dict[str, Any]] = []
+    for kind, fields in steps(measurement):
+        all_cells += fields["cells"] if kind == "loop" else [fields["cell"]] if kind == "soak" else []
+    return all_cells
 
 
 def tracked_cells(loop: dict[str, Any]) -> list[dict[str, Any]]:
@@ -67,14 +67,16 @@ def tracked_cells(loop: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", PTS)
 @pytest.mark.parametrize("drive_class", CLASSES)
-def test_every_test_is_whole_at_full_length_and_shorter_as_a_demo(name: str, drive_class: str) -> None:
-    assert all(one.altered == () for one in variants(name, None, drive_class))
-    assert all(one.altered for one in variants(name, "demo", drive_class))
-    assert all(one.steps["condition"]["purge"] == "required" for one in variants(name, None, drive_class))
+def test_every_test_is_unaltered_at_full_length_and_altered_as_a_demo(name: str, drive_class: str) -> None:
+    assert all(measurement.altered == () for measurement in variants(name, None, drive_class))
+    assert all(measurement.altered for measurement in variants(name, "demo", drive_class))
+    assert all(
+        measurement.steps["condition"]["purge"] == "required" for measurement in variants(name, None, drive_class)
+    )
 
 
 @pytest.mark.parametrize("name", PTS)
-def test_none_claims_to_be_the_standard(name: str) -> None:
+def test_no_protocol_claims_to_be_the_standard(name: str) -> None:
     body = load(PROTOCOLS / f"{name}.yaml").body
     words = f"{body['title']} {body['source']} {body['description']}".lower()
     assert "complian" not in words
@@ -85,18 +87,18 @@ def test_none_claims_to_be_the_standard(name: str) -> None:
 @pytest.mark.parametrize("name", PTS)
 def test_a_demo_fits_a_virtual_drive(name: str) -> None:
     """Of 64 MiB in blocks of 4 KiB."""
-    for one in variants(name, "demo"):
-        for cell in cells(one):
+    for measurement in variants(name, "demo"):
+        for cell in cells(measurement):
             sizes = [part["block_size_bytes"] for part in cell.get("block_sizes", [cell])]
             assert all(size % VIRTUAL_BLOCK_BYTES == 0 for size in sizes)
             assert cell.get("range_bytes", 0) <= VIRTUAL_CAPACITY_BYTES
 
 
 @pytest.mark.parametrize("name", PTS)
-def test_steady_state_is_the_standards_wherever_it_ends_something(name: str) -> None:
+def test_every_steady_state_rule_is_the_standards(name: str) -> None:
     rules = []
-    for one in variants(name):
-        for kind, fields in steps(one):
+    for measurement in variants(name):
+        for kind, fields in steps(measurement):
             if kind == "loop" and "track" in fields["until"]:
                 rules.append(fields["until"])
                 assert fields["until"]["max_rounds"] == 25
@@ -110,34 +112,36 @@ def test_steady_state_is_the_standards_wherever_it_ends_something(name: str) -> 
 @pytest.mark.parametrize(("name", "tracked"), [("pts-iops", 3), ("pts-iops-v1", 1)])
 def test_iops_has_56_cells_mixes_outside_and_sizes_inside(name: str, tracked: int) -> None:
     ((_, loop),) = only(name)
-    assert [(one["read_share"], one["block_size_bytes"]) for one in loop["cells"]] == list(product(MIXES, SIZES))
+    assert [(cell["read_share"], cell["block_size_bytes"]) for cell in loop["cells"]] == list(product(MIXES, SIZES))
     assert len(loop["cells"]) == 56
-    assert {(one["pattern"], one["runtime_s"]) for one in loop["cells"]} == {("random", 60.0)}
-    found = [(one["read_share"], one["block_size_bytes"]) for one in tracked_cells(loop)]
-    assert found == [(0, 4 * KIB), (65, 64 * KIB), (100, 1024 * KIB)][:tracked]
+    assert {(cell["pattern"], cell["runtime_s"]) for cell in loop["cells"]} == {("random", 60.0)}
+    tracked_fields = [(cell["read_share"], cell["block_size_bytes"]) for cell in tracked_cells(loop)]
+    assert tracked_fields == [(0, 4 * KIB), (65, 64 * KIB), (100, 1024 * KIB)][:tracked]
 
 
 @pytest.mark.parametrize(
     ("name", "sizes_kib", "fill_kib"),
     [("pts-throughput", [1024, 128], None), ("pts-throughput-v09", [1024, 64, 8, 4, 0.5], 128)],
 )
-def test_throughput_begins_anew_for_every_block_size(name: str, sizes_kib: list[float], fill_kib: int | None) -> None:
+def test_throughput_purges_for_every_block_size(name: str, sizes_kib: list[float], fill_kib: int | None) -> None:
     """2.0 fills in the size under test, v0.9 in 128 KiB."""
-    found = variants(name)
-    assert [cells(one)[0]["block_size_bytes"] for one in found] == [size * KIB for size in sizes_kib]
-    for one in found:
-        read, write = cells(one)
+    measurements = variants(name)
+    assert [cells(measurement)[0]["block_size_bytes"] for measurement in measurements] == [
+        size * KIB for size in sizes_kib
+    ]
+    for measurement in measurements:
+        read, write = cells(measurement)
         assert (read["read_share"], write["read_share"], write["pattern"]) == (100, 0, "sequential")
         size = write["block_size_bytes"] if fill_kib is None else fill_kib * KIB
         wanted = {"pattern": "sequential", "block_size_bytes": size, "capacity_multiple": 2}
-        assert {key: fill(one)[key] for key in wanted} == wanted
+        assert {key: fill(measurement)[key] for key in wanted} == wanted
 
 
 def test_the_client_throughput_of_v09_is_one_block_size() -> None:
     protocol = load(PROTOCOLS / "pts-throughput-v09.yaml")
-    (one,) = resolve(protocol, "client", None, {"for_each": {"block_size": ["1024KiB"]}}, "test")
-    assert cells(one)[0]["block_size_bytes"] == 1024 * KIB
-    assert one.altered
+    (measurement,) = resolve(protocol, "client", None, {"for_each": {"block_size": ["1024KiB"]}}, "test")
+    assert cells(measurement)[0]["block_size_bytes"] == 1024 * KIB
+    assert measurement.altered
 
 
 @pytest.mark.parametrize(
@@ -145,8 +149,8 @@ def test_the_client_throughput_of_v09_is_one_block_size() -> None:
     ["pts-write-saturation", "pts-write-saturation-steady", "pts-write-saturation-mixes", "pts-idle-recovery",
      "pts-cross-stimulus-recovery", "pts-composite-block-workload", "pts-demand-intensity"],
 )  # fmt: skip
-def test_what_begins_fresh_out_of_box_has_no_fill(name: str) -> None:
-    assert all("fill" not in one.steps["condition"] for one in variants(name))
+def test_tests_of_fresh_drives_have_no_fill(name: str) -> None:
+    assert all("fill" not in measurement.steps["condition"] for measurement in variants(name))
 
 
 def test_write_saturation_until_steady_has_a_point_in_31_minutes() -> None:
@@ -157,35 +161,35 @@ def test_write_saturation_until_steady_has_a_point_in_31_minutes() -> None:
 
 
 def test_write_saturation_has_the_workloads_of_the_standard() -> None:
-    found = variants("pts-write-saturation-mixes")
-    assert [one.variant for one in found] == ["oltp", "video-on-demand", "metadata", "composite"]
-    seen = [cells(one)[0] for one in found]
-    assert [(one["pattern"], one["block_size_bytes"], one["read_share"]) for one in seen[:3]] == [
+    measurements = variants("pts-write-saturation-mixes")
+    assert [measurement.variant for measurement in measurements] == ["oltp", "video-on-demand", "metadata", "composite"]
+    seen = [cells(measurement)[0] for measurement in measurements]
+    assert [(cell["pattern"], cell["block_size_bytes"], cell["read_share"]) for cell in seen[:3]] == [
         ("random", 8 * KIB, 65), ("sequential", 128 * KIB, 90), ("sequential", 512, 50),
     ]  # fmt: skip
     assert_composite(seen[3])
     assert seen[3]["read_share"] == 0
-    for one in found:
-        first, histogram = cells(one)
+    for measurement in measurements:
+        first, histogram = cells(measurement)
         assert {**first, "runtime_s": None} == {**histogram, "runtime_s": None}
 
 
 def assert_composite(cell: dict[str, Any]) -> None:
-    found = {one["block_size_bytes"]: one["share"] for one in cell["block_sizes"]}
-    assert found == pytest.approx({size: percent / 100 for size, percent in COMPOSITE_PERCENT.items()})
-    assert sum(found.values()) == pytest.approx(1)
-    zones = [(one["range_share"], one["share"]) for one in cell["zones"]]
+    shares = {entry["block_size_bytes"]: entry["share"] for entry in cell["block_sizes"]}
+    assert shares == pytest.approx({size: percent / 100 for size, percent in COMPOSITE_PERCENT.items()})
+    assert sum(shares.values()) == pytest.approx(1)
+    zones = [(zone["range_share"], zone["share"]) for zone in cell["zones"]]
     assert zones == [pytest.approx((span / 100, share / 100)) for span, share in ZONES_PERCENT]
     assert cell["alignment_bytes"] == 4 * KIB
 
 
-def test_the_composite_sums_to_all_of_it() -> None:
+def test_the_composite_sums_to_100_percent() -> None:
     """The oracle itself: 12 sizes, 3 zones."""
     assert (len(COMPOSITE_PERCENT), sum(COMPOSITE_PERCENT.values())) == (12, 100)
     assert [sum(column) for column in zip(*ZONES_PERCENT, strict=True)] == [100, 100]
 
 
-def test_idle_recovery_waits_360_times_for_each_of_five_pauses() -> None:
+def test_idle_recovery_pauses_360_times_for_each_of_five_lengths() -> None:
     (kind, before), *rest = only("pts-idle-recovery")
     assert kind == "soak"
     assert before["until"]["steady_state"]["every_s"] == 30 * 60
@@ -202,12 +206,14 @@ def test_idle_recovery_waits_360_times_for_each_of_five_pauses() -> None:
 
 @pytest.mark.parametrize("drive_class", CLASSES)
 def test_cross_stimulus_recovery_is_8_6_8_hours_at_one_thread(drive_class: str) -> None:
-    found = [(fields["cell"], fields["until"]) for _, fields in only("pts-cross-stimulus-recovery", drive_class)]
-    assert [until for _, until in found] == [{"time_s": 3600 * hours} for hours in (8, 6, 8)]
-    assert [(one["pattern"], one["block_size_bytes"]) for one, _ in found] == [
+    steps_of_test = [
+        (fields["cell"], fields["until"]) for _, fields in only("pts-cross-stimulus-recovery", drive_class)
+    ]
+    assert [until for _, until in steps_of_test] == [{"time_s": 3600 * hours} for hours in (8, 6, 8)]
+    assert [(cell["pattern"], cell["block_size_bytes"]) for cell, _ in steps_of_test] == [
         ("sequential", 1024 * KIB), ("random", 8 * KIB), ("sequential", 1024 * KIB),
     ]  # fmt: skip
-    assert {(one["read_share"], one["threads"], one["queue_depth"]) for one, _ in found} == {(0, 1, 32)}
+    assert {(cell["read_share"], cell["threads"], cell["queue_depth"]) for cell, _ in steps_of_test} == {(0, 1, 32)}
 
 
 @pytest.mark.parametrize(
@@ -221,9 +227,9 @@ def test_demand_is_swept_and_three_points_are_measured(name: str, read_share: in
     pre_write, *sweep = loop["cells"]
     assert (pre_write["read_share"], pre_write["threads"], pre_write["queue_depth"]) == (0, 32, 32)
     assert pre_write["runtime_s"] == 5 * 60
-    assert [(one["threads"], one["queue_depth"]) for one in sweep] == list(product(DEMANDS, DEMANDS))
+    assert [(cell["threads"], cell["queue_depth"]) for cell in sweep] == list(product(DEMANDS, DEMANDS))
     assert len(sweep) == 49
-    assert {(one["read_share"], one["runtime_s"]) for one in sweep} == {(read_share, 60.0)}
+    assert {(cell["read_share"], cell["runtime_s"]) for cell in sweep} == {(read_share, 60.0)}
     (tracked,) = tracked_cells(loop)
     assert (tracked["read_share"], tracked["threads"], tracked["queue_depth"]) == (read_share, 32, 32)
     assert [fields["point"]["name"] for _, fields in points] == ["max", "max", "mid", "mid", "min", "min"]
@@ -238,38 +244,38 @@ def test_demand_is_swept_and_three_points_are_measured(name: str, read_share: in
 
 
 def test_the_composite_block_workload_is_composite_throughout() -> None:
-    (one,) = variants("pts-composite-block-workload")
-    for cell in cells(one):
+    (measurement,) = variants("pts-composite-block-workload")
+    for cell in cells(measurement):
         assert_composite(cell)
 
 
 def test_demand_intensity_is_one_size_throughout() -> None:
-    (one,) = variants("pts-demand-intensity")
-    assert {(cell["pattern"], cell["block_size_bytes"]) for cell in cells(one)} == {("random", 8 * KIB)}
+    (measurement,) = variants("pts-demand-intensity")
+    assert {(cell["pattern"], cell["block_size_bytes"]) for cell in cells(measurement)} == {("random", 8 * KIB)}
 
 
 def test_the_active_range_shrinks_for_the_fill_and_the_cells() -> None:
-    found = variants("pts-active-range")
-    assert [cells(one)[0]["range_share"] for one in found] == [1.0, 0.75, 0.5, 0.25]
-    assert [one.steps["class"]["active_range"] for one in found] == [1.0, 0.75, 0.5, 0.25]
+    measurements = variants("pts-active-range")
+    assert [cells(measurement)[0]["range_share"] for measurement in measurements] == [1.0, 0.75, 0.5, 0.25]
+    assert [measurement.steps["class"]["active_range"] for measurement in measurements] == [1.0, 0.75, 0.5, 0.25]
 
 
 def test_segments_are_one_and_2048_of_8_gib() -> None:
-    found = variants("pts-active-range-segments", drive_class="client")
-    assert [{cell["segments"] for cell in cells(one)} for one in found] == [{1}, {2048}]
-    assert {cell["range_bytes"] for one in found for cell in cells(one)} == {8 << 30}
-    assert {one.steps["class"]["active_range"] for one in found} == {1.0}
+    measurements = variants("pts-active-range-segments", drive_class="client")
+    assert [{cell["segments"] for cell in cells(measurement)} for measurement in measurements] == [{1}, {2048}]
+    assert {cell["range_bytes"] for measurement in measurements for cell in cells(measurement)} == {8 << 30}
+    assert {measurement.steps["class"]["active_range"] for measurement in measurements} == {1.0}
 
 
 def test_the_demand_of_v09_is_swept_for_three_mixes() -> None:
     ((_, loop),) = only("pts-demand-intensity-v09")
-    found = [(one["read_share"], one["threads"], one["queue_depth"]) for one in loop["cells"]]
-    assert found == list(product([100, 65, 0], [4, 2, 1], [32, 16, 8, 4, 2, 1]))
+    demands = [(cell["read_share"], cell["threads"], cell["queue_depth"]) for cell in loop["cells"]]
+    assert demands == list(product([100, 65, 0], [4, 2, 1], [32, 16, 8, 4, 2, 1]))
 
 
 def test_the_histogram_of_v09_takes_20_minutes_of_each_mix() -> None:
-    _, *found = only("pts-response-time-histogram")
-    assert [(one["cell"]["read_share"], one["until"]) for _, one in found] == [
+    _, *steps_of_test = only("pts-response-time-histogram")
+    assert [(fields["cell"]["read_share"], fields["until"]) for _, fields in steps_of_test] == [
         (share, {"time_s": 20 * 60}) for share in (0, 65, 100)
     ]
 
@@ -277,17 +283,17 @@ def test_the_histogram_of_v09_takes_20_minutes_of_each_mix() -> None:
 def test_power_is_measured_under_load_and_at_rest() -> None:
     (_, loop), (kind, _) = only("pts-iops-per-watt")
     assert kind == "idle"
-    assert {one["pattern"] for one in loop["cells"]} == {"random", "sequential"}
+    assert {cell["pattern"] for cell in loop["cells"]} == {"random", "sequential"}
 
 
-def test_the_figure_of_merit_is_over_six_workloads() -> None:
+def test_the_figure_of_merit_covers_six_workloads() -> None:
     protocol = load(PROTOCOLS / "pts-figure-of-merit.yaml")
     assert protocol.body["analysis"] == {"figure_of_merit": "iops"}
     ((_, loop),) = only("pts-figure-of-merit")
-    found = {(one["pattern"], one["read_share"], one["block_size_bytes"]) for one in loop["cells"]}
-    assert len(found) == len(loop["cells"]) == 6
+    kinds = {(cell["pattern"], cell["read_share"], cell["block_size_bytes"]) for cell in loop["cells"]}
+    assert len(kinds) == len(loop["cells"]) == 6
 
 
-def test_analysis_is_no_part_of_what_is_measured() -> None:
-    (one,) = variants("pts-figure-of-merit")
-    assert "analysis" not in str(one.steps)
+def test_analysis_is_not_in_the_plan() -> None:
+    (measurement,) = variants("pts-figure-of-merit")
+    assert "analysis" not in str(measurement.steps)

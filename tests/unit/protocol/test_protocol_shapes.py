@@ -25,17 +25,17 @@ def measured(project: Path) -> Measured:
             f"name: mine\nclock: virtual\ndrives: [op7]\nmeasurements: [{{protocol: {protocol}, scale: demo}}]\n"
         )
         tables = []
-        for one in Campaign.load("config/mine.yaml").plans:
-            purge(one.plan, Path("purged.json"))
-            precondition(one.plan, Path("purged.json"), Path("conditioned.json"))
-            measure(one.plan, Path("conditioned.json"))
-            tables.append(collect(one.plan.recording_path, reduced=True)["cells"])
+        for planned in Campaign.load("config/mine.yaml").plans:
+            purge(planned.plan, Path("purged.json"))
+            precondition(planned.plan, Path("purged.json"), Path("conditioned.json"))
+            measure(planned.plan, Path("conditioned.json"))
+            tables.append(collect(planned.plan.recording_path, reduced=True)["cells"])
         return tables
 
     return run
 
 
-def test_write_saturation_falls_off_a_cliff_to_a_plateau(measured: Measured) -> None:
+def test_write_saturation_has_a_cliff_and_a_plateau(measured: Measured) -> None:
     (cells,) = measured("pts-write-saturation-steady")
     until_steady, histogram = (cells[cells["step"] == step]["iops"] for step in (0, 1))
     assert until_steady.iloc[0] > 4 * until_steady.iloc[-1]
@@ -43,7 +43,7 @@ def test_write_saturation_falls_off_a_cliff_to_a_plateau(measured: Measured) -> 
     assert histogram.mean() == pytest.approx(until_steady.iloc[-1], rel=0.1)
 
 
-def test_a_drive_recovers_in_pauses_that_are_longer_than_it_takes_to_find_itself_idle(measured: Measured) -> None:
+def test_a_drive_recovers_in_pauses_longer_than_its_idle_threshold(measured: Measured) -> None:
     """Which is 5 s; 5.3 s are long enough for a part of its SLC cache, 8 s for all of it."""
     (cells,) = measured("pts-idle-recovery")
     baseline = cells[cells["step"] == 0]["iops"].iloc[-1]
@@ -68,7 +68,7 @@ def test_a_smaller_active_range_is_faster(measured: Measured) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["pts-composite-block-workload", "pts-demand-intensity"])
-def test_the_points_are_measured_at_the_demand_that_was_chosen(measured: Measured, protocol: str) -> None:
+def test_the_points_are_measured_at_the_chosen_demand(measured: Measured, protocol: str) -> None:
     (cells,) = measured(protocol)
     sweep = cells[cells["step"] == 1]
     window = sweep[(sweep["round"] > sweep["round"].max() - 5) & (sweep["read_share_pct"] > 0)]

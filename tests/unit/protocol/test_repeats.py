@@ -39,18 +39,23 @@ def protocol(folder: Path, change: Callable[[dict[str, Any]], object] = lambda b
 
 
 def steps(path: Path, scale: str | None = None, **settings: Any) -> list[tuple[str, dict[str, Any]]]:
-    (one,) = resolve(load(path), "client", scale, settings, "test")
-    return [item for step in one.steps["measure"] for item in step.items()]
+    (measurement,) = resolve(load(path), "client", scale, settings, "test")
+    return [item for step in measurement.steps["measure"] for item in step.items()]
 
 
-def brief(found: list[tuple[str, dict[str, Any]]]) -> list[tuple[Any, ...]]:
+def brief(resolved_steps: list[tuple[str, dict[str, Any]]]) -> list[tuple[Any, ...]]:
     return [
-        (kind, one.get("time_s", one.get("until", {}).get("time_s")), one.get("phase"), one.get("phase_pass"))
-        for kind, one in found
+        (
+            kind,
+            fields.get("time_s", fields.get("until", {}).get("time_s")),
+            fields.get("phase"),
+            fields.get("phase_pass"),
+        )
+        for kind, fields in resolved_steps
     ]
 
 
-def test_passes_are_written_out_with_their_phase(tmp_path: Path) -> None:
+def test_passes_are_expanded_with_their_phase(tmp_path: Path) -> None:
     assert brief(steps(protocol(tmp_path))) == [
         ("idle", 1.0, None, None),
         ("soak", 10.0, "worse", 1),
@@ -68,29 +73,33 @@ def test_a_step_that_is_not_repeated_has_no_phase(tmp_path: Path) -> None:
 
 
 def test_a_scale_shortens_each_repeat(tmp_path: Path) -> None:
-    found = steps(protocol(tmp_path), "demo")
-    assert brief(found) == [
+    resolved_steps = steps(protocol(tmp_path), "demo")
+    assert brief(resolved_steps) == [
         ("idle", 1.0, None, None),
         ("soak", 1.0, "worse", 1),
         ("idle", 2.0, "worse", 1),
         ("idle", 1.0, "better", 1),
     ]
-    assert found[1][1]["cell"]["slice_s"] == 0.1
+    assert resolved_steps[1][1]["cell"]["slice_s"] == 0.1
 
 
 def test_a_scale_of_a_kind_does_not_reach_into_repeats(tmp_path: Path) -> None:
-    assert [one[1] for one in brief(steps(protocol(tmp_path), idle={"time": "9s"})) if one[0] == "idle"][:2] == [9, 2]
+    assert [summary[1] for summary in brief(steps(protocol(tmp_path), idle={"time": "9s"})) if summary[0] == "idle"][
+        :2
+    ] == [9, 2]
 
 
-def test_a_number_of_times_takes_the_place_of_values(tmp_path: Path) -> None:
+def test_times_replaces_values(tmp_path: Path) -> None:
     fixed = {"times": 4, "soak": {"until": {"time": "3s"}}}
-    found = brief(steps(protocol(tmp_path), repeat=[fixed, {}]))
-    assert [one for one in found if one[0] == "soak"] == [("soak", 3.0, "worse", number) for number in (1, 2, 3, 4)]
+    summaries = brief(steps(protocol(tmp_path), repeat=[fixed, {}]))
+    assert [summary for summary in summaries if summary[0] == "soak"] == [
+        ("soak", 3.0, "worse", number) for number in (1, 2, 3, 4)
+    ]
 
 
-def test_what_is_shortened_is_said(tmp_path: Path) -> None:
-    (one,) = resolve(load(protocol(tmp_path)), "client", "demo", {}, "test")
-    assert one.altered == (
+def test_shortened_repeats_are_described(tmp_path: Path) -> None:
+    (measurement,) = resolve(load(protocol(tmp_path)), "client", "demo", {}, "test")
+    assert measurement.altered == (
         "repeat over time: 1s instead of 10s, 1min",
         "repeat soak slice: 100ms instead of 1s",
         "repeat idle time: 2s; 1s instead of 2s; 5min",
@@ -135,7 +144,7 @@ def soak(**fields: Any) -> Callable[[dict[str, Any]], object]:
         (soak(block_size="4KiB-"), "block_size"),
     ],
 )
-def test_mistakes_are_told_with_their_place(
+def test_mistakes_are_reported_with_their_place(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], reason: str
 ) -> None:
     path = protocol(tmp_path, change)
@@ -157,12 +166,12 @@ def test_mistakes_are_told_with_their_place(
         (3, r"set\.repeat': must give the fields"),
     ],
 )
-def test_changes_that_do_not_fit(tmp_path: Path, change: Any, reason: str) -> None:
+def test_invalid_changes_are_refused(tmp_path: Path, change: Any, reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         steps(protocol(tmp_path), repeat=change)
 
 
-def test_changing_a_repeat_that_is_not_there(tmp_path: Path) -> None:
+def test_changing_a_missing_repeat_is_refused(tmp_path: Path) -> None:
     path = protocol(
         tmp_path,
         lambda body: body.update(measure=body["measure"][:1], scale={}, sources={"condition": "s", "idle": "s"}),

@@ -28,12 +28,12 @@ def replay(folder: Path, settings: dict[str, Any] | None = None, **fields: Any) 
     }
     path = folder / "again.yaml"
     path.write_text(yaml.safe_dump(body, sort_keys=False))
-    (one,) = resolve(load(path), "client", None, {"replay": settings} if settings else {}, "test")
-    found: dict[str, Any] = one.steps["measure"][0]["replay"]
-    return found
+    (measurement,) = resolve(load(path), "client", None, {"replay": settings} if settings else {}, "test")
+    step: dict[str, Any] = measurement.steps["measure"][0]["replay"]
+    return step
 
 
-def test_what_is_not_said_is_as_faithful_as_can_be(tmp_path: Path) -> None:
+def test_defaults_are_the_most_faithful_replay(tmp_path: Path) -> None:
     assert replay(tmp_path) == {
         "choice": {"timing": {"mode": "original"}, "mapping": {"method": "auto"}, "dependencies": "none"},
         "engine": "native",
@@ -61,7 +61,7 @@ def test_timings(tmp_path: Path, timing: Any, words: str) -> None:
     assert ReplayChoice.from_mapping(replay(tmp_path, timing=timing)["choice"]).words() == words
 
 
-def test_everything_else_can_be_said(tmp_path: Path) -> None:
+def test_every_other_option_is_resolved(tmp_path: Path) -> None:
     fields: dict[str, Any] = {
         "engine": "native",
         "prefill": "footprint",
@@ -69,14 +69,14 @@ def test_everything_else_can_be_said(tmp_path: Path) -> None:
         "depth_limit": 64,
         "cold_runs": 0,
     }
-    found = replay(tmp_path, **fields, mapping="compact", dependencies="process", until={"passes": 3})
-    assert {key: found[key] for key in fields} == fields
-    assert found["until"] == {"passes": 3}
-    choice = ReplayChoice.from_mapping(found["choice"])
+    step = replay(tmp_path, **fields, mapping="compact", dependencies="process", until={"passes": 3})
+    assert {key: step[key] for key in fields} == fields
+    assert step["until"] == {"passes": 3}
+    choice = ReplayChoice.from_mapping(step["choice"])
     assert (choice.mapping.method, choice.dependencies) == ("compact", "process")
 
 
-def test_the_schema_knows_what_the_replay_knows() -> None:
+def test_the_schema_lists_the_choices_of_the_replay() -> None:
     from drivelab.config.schema import ROOT
     from drivelab.config.yaml_file import load_yaml
 
@@ -91,12 +91,12 @@ def test_the_schema_knows_what_the_replay_knows() -> None:
 
 def test_a_study_may_choose_another_timing_and_rule(tmp_path: Path) -> None:
     """What excludes what stood there takes its place; a field within is merged into it."""
-    found = replay(tmp_path, {"timing": {"scaled": 3}, "until": {"passes": 2}}, timing={"idle-capped": "1s"})
-    assert (found["choice"]["timing"], found["until"]) == ({"mode": "scaled", "factor": 3.0}, {"passes": 2})
-    found = replay(tmp_path, {"until": {"relative_standard_error": {"metric": "score"}}})
-    assert found["until"] == {"threshold": 0.05, "metric": "score"}
-    found = replay(tmp_path, {"until": RULE}, until={"passes": 2})
-    assert found["until"] == {"threshold": 0.05, "metric": "access_time_us"}
+    step = replay(tmp_path, {"timing": {"scaled": 3}, "until": {"passes": 2}}, timing={"idle-capped": "1s"})
+    assert (step["choice"]["timing"], step["until"]) == ({"mode": "scaled", "factor": 3.0}, {"passes": 2})
+    step = replay(tmp_path, {"until": {"relative_standard_error": {"metric": "score"}}})
+    assert step["until"] == {"threshold": 0.05, "metric": "score"}
+    step = replay(tmp_path, {"until": RULE}, until={"passes": 2})
+    assert step["until"] == {"threshold": 0.05, "metric": "access_time_us"}
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,6 @@ def test_a_study_may_choose_another_timing_and_rule(tmp_path: Path) -> None:
         ({"engine": "fio", "on_error": "go-on"}, "fio's replay knows no going on after an error"),
     ],
 )
-def test_mistakes_are_told_with_their_place(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
+def test_mistakes_are_reported_with_their_place(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         replay(tmp_path, **fields)

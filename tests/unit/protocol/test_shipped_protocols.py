@@ -67,21 +67,21 @@ def test_the_standards_plans_keep_their_digests(project: Path, drive_class: str,
     names = dict.fromkeys(name.partition(".")[0] for name in DIGESTS[drive_class][scale])
     entries = "".join(f"  - {{protocol: {name}{scale}}}\n" for name in names)
     Path("config/mine.yaml").write_text(f"name: mine\nclass: {drive_class}\ndrives: [fast]\nmeasurements:\n{entries}")
-    found = {one.plan.measurement: one.plan.digest for one in Campaign.load("config/mine.yaml").plans}
-    assert found == DIGESTS[drive_class][scale]
+    digests = {planned.plan.measurement: planned.plan.digest for planned in Campaign.load("config/mine.yaml").plans}
+    assert digests == DIGESTS[drive_class][scale]
 
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("drive_class", ["enterprise", "client"])
-def test_every_protocol_can_be_carried_out_at_every_scale(name: str, drive_class: str) -> None:
+def test_every_protocol_resolves_at_every_scale(name: str, drive_class: str) -> None:
     protocol = load(PROTOCOLS / f"{name}.yaml")
-    assert all(one.altered == () for one in resolve(protocol, drive_class, None, {}, "test"))
+    assert all(measurement.altered == () for measurement in resolve(protocol, drive_class, None, {}, "test"))
     assert "demo" in protocol.body.get("scale", {}), (
         "a protocol of config/protocols has a scale demo, by which it is tested"
     )
     for scale in protocol.body["scale"]:
-        assert all(one.altered for one in resolve(protocol, drive_class, scale, {}, "test"))
-    json.dumps([one.steps for one in resolve(protocol, drive_class, None, {}, "test")])
+        assert all(measurement.altered for measurement in resolve(protocol, drive_class, scale, {}, "test"))
+    json.dumps([measurement.steps for measurement in resolve(protocol, drive_class, None, {}, "test")])
 
 
 def test_schemas_are_schemas() -> None:
@@ -91,13 +91,13 @@ def test_schemas_are_schemas() -> None:
 
 
 def steps(name: str, scale: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-    (one,) = resolve(load(PROTOCOLS / f"{name}.yaml"), "enterprise", scale, {}, "test")
-    return [item for step in one.steps["measure"] for item in step.items()]
+    (measurement,) = resolve(load(PROTOCOLS / f"{name}.yaml"), "enterprise", scale, {}, "test")
+    return [item for step in measurement.steps["measure"] for item in step.items()]
 
 
 @pytest.mark.parametrize("name", OF_TRACES)
 @pytest.mark.parametrize("drive_class", ["enterprise", "client"])
-def test_it_can_be_carried_out_and_shortened(name: str, drive_class: str) -> None:
+def test_trace_protocols_resolve_at_every_scale(name: str, drive_class: str) -> None:
     protocol = load(PROTOCOLS / f"{name}.yaml")
     assert protocol.replays != protocol.takes_streams
     (full,) = resolve(protocol, drive_class, None, {}, "test")
@@ -108,7 +108,7 @@ def test_it_can_be_carried_out_and_shortened(name: str, drive_class: str) -> Non
 
 
 @pytest.mark.parametrize("name", OF_TRACES)
-def test_what_is_not_the_standard_is_called_in_its_style(name: str) -> None:
+def test_imitations_have_style_in_their_title(name: str) -> None:
     body = load(PROTOCOLS / f"{name}.yaml").body
     label = "RWSW-style" if name.startswith("rwsw-") else "PCMark-10-style"
     assert (label in body["title"]) == (name.startswith("rwsw-") or name in ("trace-set", "trace-consistency"))
@@ -123,29 +123,33 @@ def test_a_set_is_replayed_three_times_and_all_count() -> None:
 
 
 def test_consistency_has_the_phases_of_its_model() -> None:
-    found = steps("trace-consistency")
-    phases = {phase: list(group) for phase, group in groupby(found, lambda step: step[1]["phase"])}
+    resolved_steps = steps("trace-consistency")
+    phases = {phase: list(group) for phase, group in groupby(resolved_steps, lambda step: step[1]["phase"])}
     assert list(phases) == ["degradation", "steady", "recovery"]
     for group in phases.values():
         assert [kind for kind, _ in group[1::2]] == ["replay"] * (len(group) // 2)
-        assert [one["phase_pass"] for _, one in group[::2]] == list(range(1, len(group) // 2 + 1))
-        assert all(one["until"] == {"passes": 1} and one["cold_runs"] == 0 for kind, one in group if kind == "replay")
-    minutes = {phase: [one.get("time_s", one.get("until", {}).get("time_s")) / 60 for _, one in group[::2]]
+        assert [fields["phase_pass"] for _, fields in group[::2]] == list(range(1, len(group) // 2 + 1))
+        assert all(
+            fields["until"] == {"passes": 1} and fields["cold_runs"] == 0 for kind, fields in group if kind == "replay"
+        )
+    minutes = {phase: [fields.get("time_s", fields.get("until", {}).get("time_s")) / 60 for _, fields in group[::2]]
                for phase, group in phases.items()}  # fmt: skip
     assert minutes == {
         "degradation": [10, 15, 20, 25, 30, 35, 40, 45],
         "steady": [45] * 5,
         "recovery": [5] * 5,
     }
-    cells = [one["cell"] for kind, one in found if kind == "soak"]
-    assert all((one["block_size_bytes"], one["block_size_max_bytes"]) == (4096, 1 << 20) for one in cells)
-    assert {kind for kind, one in phases["recovery"]} == {"idle", "replay"}
+    cells = [fields["cell"] for kind, fields in resolved_steps if kind == "soak"]
+    assert all((fields["block_size_bytes"], fields["block_size_max_bytes"]) == (4096, 1 << 20) for fields in cells)
+    assert {kind for kind, fields in phases["recovery"]} == {"idle", "replay"}
 
 
 def test_consistency_is_shortened_in_every_phase() -> None:
-    found = steps("trace-consistency", "demo")
-    assert [one.get("phase") for _, one in found] == 6 * ["degradation"] + 4 * ["steady"] + 4 * ["recovery"]
-    assert sum(one.get("time_s", one.get("until", {}).get("time_s", 0)) for _, one in found) < 25
+    resolved_steps = steps("trace-consistency", "demo")
+    assert [fields.get("phase") for _, fields in resolved_steps] == 6 * ["degradation"] + 4 * ["steady"] + 4 * [
+        "recovery"
+    ]
+    assert sum(fields.get("time_s", fields.get("until", {}).get("time_s", 0)) for _, fields in resolved_steps) < 25
 
 
 @pytest.mark.parametrize(
@@ -158,4 +162,4 @@ def test_streams_run_to_steady_state(name: str, kind: str, combinations: int) ->
     assert (streams["kind"], streams["most"]) == (kind, 9)
     assert len(streams["threads"]) * len(streams["queue_depth"]) == combinations
     assert (fields["until"]["window"], fields["until"]["max_rounds"]) == (5, 25)
-    assert all(one["streams"] == "all" and one["metric"] == "iops" for one in fields["until"]["track"])
+    assert all(variable["streams"] == "all" and variable["metric"] == "iops" for variable in fields["until"]["track"])

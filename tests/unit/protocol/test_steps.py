@@ -19,10 +19,10 @@ RULE = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1}
 RSE = {"relative_standard_error": {"threshold": "5%", "metric": "iops"}}
 
 
-def test_a_loop_says_nothing_that_was_not_asked_for(tmp_path: Path) -> None:
-    (found,) = steps(tmp_path, [loop(GRID, order="rounds", cold_rounds=0)])
-    assert {*found} == {"cells", "until"}
-    assert found["until"] == {"rounds": 5}
+def test_a_loop_has_only_the_requested_fields(tmp_path: Path) -> None:
+    (step,) = steps(tmp_path, [loop(GRID, order="rounds", cold_rounds=0)])
+    assert {*step} == {"cells", "until"}
+    assert step["until"] == {"rounds": 5}
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def test_a_loop_says_nothing_that_was_not_asked_for(tmp_path: Path) -> None:
         ({"duty_cycle": "25%"}, {"duty_cycle": 0.25}),
     ],
 )
-def test_what_a_loop_can_do(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, Any]) -> None:
-    (found,) = steps(tmp_path, [loop(GRID, **fields)])
-    assert {key: found[key] for key in becomes} == becomes
+def test_options_of_a_loop_are_resolved(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, Any]) -> None:
+    (step,) = steps(tmp_path, [loop(GRID, **fields)])
+    assert {key: step[key] for key in becomes} == becomes
 
 
 @pytest.mark.parametrize(
@@ -48,21 +48,21 @@ def test_what_a_loop_can_do(tmp_path: Path, fields: dict[str, Any], becomes: dic
          {"pattern": "random", "read_share": 40, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1}),
     ],
 )  # fmt: skip
-def test_threads_and_depth_tell_tracked_cells_apart(
+def test_threads_and_depth_identify_tracked_cells(
     tmp_path: Path, variable: dict[str, Any], becomes: dict[str, Any]
 ) -> None:
-    (found,) = steps(
+    (step,) = steps(
         tmp_path, [loop(GRID, until={"steady_state": {**STEADY, "track": [{**variable, "metric": "iops"}]}})]
     )
-    assert found["until"] == {**RULE, "max_rounds": 25, "track": [{**becomes, "metric": "iops"}]}
+    assert step["until"] == {**RULE, "max_rounds": 25, "track": [{**becomes, "metric": "iops"}]}
 
 
-def test_an_offset_tells_tracked_cells_apart(tmp_path: Path) -> None:
+def test_an_offset_identifies_tracked_cells(tmp_path: Path) -> None:
     cells = {"pattern": "random", "read_share": 0, "block_size": "4KiB", "alignment_offset": ["0B", "512B"]}
     for offset, size in (("0B", 0), ("512B", 512)):
         track = [{"read_share": 0, "alignment_offset": offset, "metric": "iops"}]
-        (found,) = steps(tmp_path, [loop(cells, until={"steady_state": {**STEADY, "track": track}})])
-        assert found["until"]["track"] == [{"read_share": 0, "alignment_offset_bytes": size, "metric": "iops"}]
+        (step,) = steps(tmp_path, [loop(cells, until={"steady_state": {**STEADY, "track": track}})])
+        assert step["until"]["track"] == [{"read_share": 0, "alignment_offset_bytes": size, "metric": "iops"}]
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,20 @@ def test_an_offset_tells_tracked_cells_apart(tmp_path: Path) -> None:
          r"loop\.order': steady_state is of whole rounds"),
     ],
 )  # fmt: skip
-def test_what_a_loop_cannot_do(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
+def test_invalid_loops_are_refused(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         steps(tmp_path, [loop(GRID, **fields)])
 
 
-def test_a_soak_ends_by_what_comes_first(tmp_path: Path) -> None:
+def test_a_soak_has_several_stop_rules(tmp_path: Path) -> None:
     rule = {"every": "30min", "window": 5, "data_excursion": "20%", "slope_excursion": "10%", "metric": "iops"}
     until = {"capacity_multiple": 4, "time": "24h", "steady_state": rule}
-    (found,) = steps(tmp_path, [soak(until=until)])
+    (step,) = steps(tmp_path, [soak(until=until)])
     steady = {"every_s": 1800.0, **RULE, "metric": "iops"}
-    assert found["until"] == {"capacity_multiple": 4, "time_s": 86400.0, "steady_state": steady}
+    assert step["until"] == {"capacity_multiple": 4, "time_s": 86400.0, "steady_state": steady}
     del rule["every"]
-    (found,) = steps(tmp_path, [soak(until={"time": "1h", "steady_state": rule})])
-    assert found["until"] == {"time_s": 3600.0, "steady_state": {**steady, "every_s": 60.0}}
+    (step,) = steps(tmp_path, [soak(until={"time": "1h", "steady_state": rule})])
+    assert step["until"] == {"time_s": 3600.0, "steady_state": {**steady, "every_s": 60.0}}
     with pytest.raises(UserError, match=r"soak\.until': a drive that is never steady would be written for ever"):
         steps(tmp_path, [soak(until={"steady_state": rule})])
     beside = {"pattern": "random", "read_share": 100, "block_size": "4KiB", "threads": 1, "queue_depth": 1}
@@ -106,9 +106,9 @@ def test_a_soak_ends_by_what_comes_first(tmp_path: Path) -> None:
             steps(tmp_path, [soak(until={"steady_state": {**rule, "every": every}})])
 
 
-def test_a_soak_lasts_a_slice_at_least(tmp_path: Path) -> None:
-    (found,) = steps(tmp_path, [soak(slice="5s", until={"time": "5s"})])
-    assert found["cell"]["slice_s"] == found["until"]["time_s"] == 5.0
+def test_a_soak_lasts_at_least_a_slice(tmp_path: Path) -> None:
+    (step,) = steps(tmp_path, [soak(slice="5s", until={"time": "5s"})])
+    assert step["cell"]["slice_s"] == step["until"]["time_s"] == 5.0
     with pytest.raises(UserError, match=r"soak\.slice': a slice of 60 s is longer than the soak of 59 s; shorten it"):
         steps(tmp_path, [soak(until={"time": "59s", "capacity_multiple": 1})])
 
@@ -117,10 +117,10 @@ def test_an_application_is_repeated_until_it_agrees(tmp_path: Path) -> None:
     rule = {"relative_standard_error": {"threshold": "5%", "metric": "duration_s"}}
     path = protocol(tmp_path, [{"application": {"cold_runs": 1, "until": rule}}])
     assert load(path).applications
-    (found,) = steps(tmp_path, [{"application": {"cold_runs": 1, "until": rule}}])
-    assert found == {"cold_runs": 1, "until": {"threshold": 0.05, "metric": "duration_s"}}
-    (found,) = steps(tmp_path, [{"application": {"cold_runs": 0, "until": {"passes": 3}}}])
-    assert found == {"cold_runs": 0, "until": {"passes": 3}}
+    (step,) = steps(tmp_path, [{"application": {"cold_runs": 1, "until": rule}}])
+    assert step == {"cold_runs": 1, "until": {"threshold": 0.05, "metric": "duration_s"}}
+    (step,) = steps(tmp_path, [{"application": {"cold_runs": 0, "until": {"passes": 3}}}])
+    assert step == {"cold_runs": 0, "until": {"passes": 3}}
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ def test_an_application_is_repeated_until_it_agrees(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_conditions(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, Any]) -> None:
-    (found,) = resolved(tmp_path, [soak()], condition={"purge": "required", **fields})
-    assert found.steps["condition"] == {"purge": "required", **becomes}
-    assert needs_over_provisioning(found.steps) == ("raw" in str(becomes))
+    (measurement,) = resolved(tmp_path, [soak()], condition={"purge": "required", **fields})
+    assert measurement.steps["condition"] == {"purge": "required", **becomes}
+    assert needs_over_provisioning(measurement.steps) == ("raw" in str(becomes))
 
 
 @pytest.mark.parametrize(
@@ -151,13 +151,13 @@ def test_conditions(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, A
         ([], "is empty; give at least one entry"),
     ],
 )  # fmt: skip
-def test_passes_that_cannot_be(tmp_path: Path, fill: Any, reason: str) -> None:
+def test_invalid_passes_are_refused(tmp_path: Path, fill: Any, reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         resolved(tmp_path, [soak()], condition={"purge": "none", "fill": fill})
 
 
 @pytest.mark.parametrize(
-    ("key", "values", "variants", "found"),
+    ("key", "values", "variants", "expected"),
     [
         ("block_size", ["8KiB", "4KiB"], ["8KiB", "4KiB"], [("block_size_bytes", 8192), ("block_size_bytes", 4096)]),
         ("active_range", ["50%", "8GiB"], ["50pct", "8GiB"], [("range_share", 0.5), ("range_bytes", 8 << 30)]),
@@ -166,36 +166,42 @@ def test_passes_that_cannot_be(tmp_path: Path, fill: Any, reason: str) -> None:
         ("workload", ["b", "a"], ["b", "a"], [("title", "bee"), ("title", "ay")]),
     ],
 )
-def test_a_protocol_is_carried_out_for_each_value_of_any_key(
-    tmp_path: Path, key: str, values: list[Any], variants: list[str], found: list[tuple[str, Any]]
+def test_a_protocol_is_repeated_for_each_value_of_any_key(
+    tmp_path: Path, key: str, values: list[Any], variants: list[str], expected: list[tuple[str, Any]]
 ) -> None:
     workloads = {"a": {"title": "ay"}, "b": {"title": "bee"}}
-    made = resolved(tmp_path, [soak(**{key: "each"})], workloads=workloads, for_each={key: values})
-    assert [one.variant for one in made] == variants
-    for one, (name, value) in zip(made, found, strict=True):
-        assert one.steps["measure"][0]["soak"]["cell"][name] == value
+    measurements = resolved(tmp_path, [soak(**{key: "each"})], workloads=workloads, for_each={key: values})
+    assert [measurement.variant for measurement in measurements] == variants
+    for measurement, (name, value) in zip(measurements, expected, strict=True):
+        assert measurement.steps["measure"][0]["soak"]["cell"][name] == value
 
 
 def test_each_reaches_the_class_the_fill_and_the_workloads(tmp_path: Path) -> None:
     fill = {"pattern": "random", "block_size": "each", "capacity_multiple": 1}
-    (one,) = resolved(tmp_path, [soak()], for_each={"block_size": ["8KiB"]}, condition={"purge": "none", "fill": fill})
-    assert one.steps["condition"]["fill"]["block_size_bytes"] == 8192
+    (measurement,) = resolved(
+        tmp_path, [soak()], for_each={"block_size": ["8KiB"]}, condition={"purge": "none", "fill": fill}
+    )
+    assert measurement.steps["condition"]["fill"]["block_size_bytes"] == 8192
     ranged = {**CLASS, "active_range": "each"}
-    (one,) = resolved(tmp_path, [soak()], for_each={"active_range": ["25%"]}, class_=ranged)
-    assert one.steps["class"]["active_range"] == one.steps["measure"][0]["soak"]["cell"]["range_share"] == 0.25
+    (measurement,) = resolved(tmp_path, [soak()], for_each={"active_range": ["25%"]}, class_=ranged)
+    assert (
+        measurement.steps["class"]["active_range"]
+        == measurement.steps["measure"][0]["soak"]["cell"]["range_share"]
+        == 0.25
+    )
     workloads = {"a": {"pattern": "random", "read_share": 0, "block_size": "each"}}
     measure = [{"soak": {"workload": "a", "slice": "1s", "until": {"time": "5s"}}}]
-    (one,) = resolved(tmp_path, measure, for_each={"block_size": ["2KiB"]}, workloads=workloads)
-    assert one.steps["measure"][0]["soak"]["cell"]["block_size_bytes"] == 2048
+    (measurement,) = resolved(tmp_path, measure, for_each={"block_size": ["2KiB"]}, workloads=workloads)
+    assert measurement.steps["measure"][0]["soak"]["cell"]["block_size_bytes"] == 2048
 
 
-def test_what_is_no_part_of_the_steps(tmp_path: Path) -> None:
+def test_simultaneous_and_analysis_are_not_in_the_steps(tmp_path: Path) -> None:
     parts: dict[str, Any] = {"simultaneous": True, "analysis": {"figure_of_merit": "iops", "best_run": "score"}}
-    made = load(protocol(tmp_path, [soak()], **parts, description="asks\nthis"))
-    assert (made.simultaneous, made.analysis, made.description) == (True, parts["analysis"], "asks this")
-    (one,) = resolved(tmp_path, [soak()], **parts)
-    assert one.simultaneous
-    assert {*one.steps} == {"class", "condition", "measure"}
+    loaded = load(protocol(tmp_path, [soak()], **parts, description="asks\nthis"))
+    assert (loaded.simultaneous, loaded.analysis, loaded.description) == (True, parts["analysis"], "asks this")
+    (measurement,) = resolved(tmp_path, [soak()], **parts)
+    assert measurement.simultaneous
+    assert {*measurement.steps} == {"class", "condition", "measure"}
     plain = load(protocol(tmp_path, [soak()]))
     assert (plain.simultaneous, plain.analysis, plain.description, plain.applications) == (False, {}, "d", False)
 
@@ -215,7 +221,7 @@ def test_every_new_parameter_has_a_source(tmp_path: Path) -> None:
             load(path)
 
 
-def test_what_is_left_out_of_a_plan_means_nothing() -> None:
+def test_fields_left_out_of_a_plan_have_defaults() -> None:
     assert fills({"purge": "none"}) == []
     assert fills({"fill": FILL}) == [FILL]
     assert fills({"fill": [FILL, FILL]}) == [FILL, FILL]

@@ -31,12 +31,12 @@ def loop(folder: Path, change: Callable[[dict[str, Any]], object] = lambda loop:
         "until": {"steady_state": {**STEADY, "track": [{"streams": "all", "metric": "iops"}]}},
     }
     change(fields)
-    one = {"threads": 2, "queue_depth": 16, "active_range": "50%"}
+    class_fields = {"threads": 2, "queue_depth": 16, "active_range": "50%"}
     body = {
         "name": "streams",
         "title": "t",
         "source": "s",
-        "class": {"enterprise": one, "client": one},
+        "class": {"enterprise": class_fields, "client": class_fields},
         "condition": {"purge": "none"},
         "measure": [{"loop": fields}],
         "description": "d",
@@ -46,16 +46,16 @@ def loop(folder: Path, change: Callable[[dict[str, Any]], object] = lambda loop:
     path.write_text(yaml.safe_dump(body, sort_keys=False))
     protocol = load(path)
     assert protocol.takes_streams == (not isinstance(fields["cells"], list) and "streams" in fields["cells"])
-    (found,) = resolve(protocol, "client", None, {}, "test")
-    resolved: dict[str, Any] = found.steps["measure"][0]["loop"]
+    (measurement,) = resolve(protocol, "client", None, {}, "test")
+    resolved: dict[str, Any] = measurement.steps["measure"][0]["loop"]
     return resolved
 
 
 def test_the_plan_says_how_to_choose(tmp_path: Path) -> None:
-    found = loop(tmp_path)
-    assert found["streams"] == PLAN
-    assert found["until"]["track"] == [{"streams": "all", "metric": "iops"}]
-    assert "cells" not in found
+    resolved_loop = loop(tmp_path)
+    assert resolved_loop["streams"] == PLAN
+    assert resolved_loop["until"]["track"] == [{"streams": "all", "metric": "iops"}]
+    assert "cells" not in resolved_loop
 
 
 def test_a_sweep_has_lists(tmp_path: Path) -> None:
@@ -63,9 +63,9 @@ def test_a_sweep_has_lists(tmp_path: Path) -> None:
         fields.update(threads=[4, 1], queue_depth=[8, 1])
         fields["until"]["steady_state"]["track"][0].update(threads=4, queue_depth=8)
 
-    found = loop(tmp_path, change)
-    assert (found["streams"]["threads"], found["streams"]["queue_depth"]) == ([4, 1], [8, 1])
-    assert found["until"]["track"] == [{"streams": "all", "threads": 4, "queue_depth": 8, "metric": "iops"}]
+    resolved_loop = loop(tmp_path, change)
+    assert (resolved_loop["streams"]["threads"], resolved_loop["streams"]["queue_depth"]) == ([4, 1], [8, 1])
+    assert resolved_loop["until"]["track"] == [{"streams": "all", "threads": 4, "queue_depth": 8, "metric": "iops"}]
 
 
 GRID = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["4KiB"]}}
@@ -94,7 +94,7 @@ GRID = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["4KiB"]
          "loop.threads': is a list"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_with_their_place(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+def test_mistakes_are_reported_with_their_place(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
     def apply(fields: dict[str, Any]) -> None:
         new = dict(change)
         if "track" in new:
@@ -118,7 +118,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def brief(streams: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    return [(one["operation"], one["block_size_bytes"], one["pattern"], one["share"]) for one in streams]
+    return [(stream["operation"], stream["block_size_bytes"], stream["pattern"], stream["share"]) for stream in streams]
 
 
 def test_the_most_frequent_come_first_and_share_all(trace: Path) -> None:
@@ -134,7 +134,7 @@ def test_the_most_frequent_come_first_and_share_all(trace: Path) -> None:
     ]
 
 
-def test_streams_that_the_drive_cannot_tell_apart_are_one(trace: Path) -> None:
+def test_streams_equal_in_logical_blocks_are_merged(trace: Path) -> None:
     """512 B and 3 KiB are both 4 KiB on a drive of 4 KiB blocks, and together more frequent than each."""
     assert brief(most_frequent(trace, 2, 4096)) == [
         ("read", 4096, "random", pytest.approx(6 / 11)),
@@ -143,16 +143,16 @@ def test_streams_that_the_drive_cannot_tell_apart_are_one(trace: Path) -> None:
 
 
 def test_a_composite_is_one_cell(trace: Path) -> None:
-    (cell,) = [Cell(**one) for one in cells_of_trace(PLAN, trace, 512)]
+    (cell,) = [Cell(**stream) for stream in cells_of_trace(PLAN, trace, 512)]
     assert (cell.workload, cell.label) == ("composite", "composite T2Q16")
     assert (cell.read_share, cell.threads, cell.queue_depth, cell.runtime_s, cell.range_share) == (50, 2, 16, 60.0, 0.5)
     assert cell.block_size_bytes == round((6 * 4096 + 3 * 512 + 2 * 3072 + 65536) / 12)
     assert cell.largest_block_bytes == 65536
     assert Cell(**cell.to_mapping()) == cell
-    assert sum(one["share"] for one in cell.streams or ()) == pytest.approx(1)
+    assert sum(stream["share"] for stream in cell.streams or ()) == pytest.approx(1)
 
 
-def test_a_composite_of_two_kinds_is_never_called_pure(tmp_path: Path) -> None:
+def test_a_composite_of_two_kinds_is_never_rounded_to_one(tmp_path: Path) -> None:
     rows = [Row(n, operation="read" if n else "write", offset_bytes=(999 - n * 7 % 999) << 20) for n in range(999)]
     (cell,) = cells_of_trace(PLAN, write(tmp_path / "t.parquet", rows), 4096)
     assert cell["read_share"] == 99
@@ -165,15 +165,15 @@ def test_a_composite_of_one_kind(tmp_path: Path, operation: str, share: int) -> 
     assert cell["read_share"] == share
 
 
-def test_individual_streams_are_cells_like_others(trace: Path) -> None:
-    cells = [Cell(**one) for one in cells_of_trace({**PLAN, "kind": "individual", "most": 3}, trace, 512)]
-    assert [one.workload for one in cells] == ["RND 4KiB 100/0", "RND 512B 0/100", "RND 3KiB 0/100"]
-    assert all(one.streams is None and one.runtime_s == 60.0 for one in cells)
+def test_individual_streams_are_ordinary_cells(trace: Path) -> None:
+    cells = [Cell(**cell) for cell in cells_of_trace({**PLAN, "kind": "individual", "most": 3}, trace, 512)]
+    assert [cell.workload for cell in cells] == ["RND 4KiB 100/0", "RND 512B 0/100", "RND 3KiB 0/100"]
+    assert all(cell.streams is None and cell.runtime_s == 60.0 for cell in cells)
 
 
 def test_a_sweep_goes_through_all_combinations(trace: Path) -> None:
     cells = cells_of_trace({**PLAN, "threads": [4, 1], "queue_depth": [8, 2]}, trace, 512)
-    assert [(one["threads"], one["queue_depth"]) for one in cells] == [(4, 8), (4, 2), (1, 8), (1, 2)]
+    assert [(cell["threads"], cell["queue_depth"]) for cell in cells] == [(4, 8), (4, 2), (1, 8), (1, 2)]
 
 
 def test_a_trace_without_reads_and_writes_has_no_streams(tmp_path: Path) -> None:
@@ -182,13 +182,13 @@ def test_a_trace_without_reads_and_writes_has_no_streams(tmp_path: Path) -> None
         most_frequent(path, 9, 4096)
 
 
-def test_what_is_tracked_of_streams(trace: Path) -> None:
+def test_streams_are_tracked_by_demand(trace: Path) -> None:
     cells = cells_of_trace({**PLAN, "threads": [4, 1]}, trace, 512)
     rounds = [[{"iops": 10.0 * round_ + index} for round_ in (1, 2)] for index in range(2)]
     every = tracked(cells, rounds, {"track": [{"streams": "all", "metric": "iops"}]})
     assert list(every.values()) == [[10.0, 20.0], [11.0, 21.0]]
-    one = tracked(cells, rounds, {"track": [{"streams": "all", "threads": 1, "queue_depth": 16, "metric": "iops"}]})
-    assert list(one.values()) == [[11.0, 21.0]]
+    values = tracked(cells, rounds, {"track": [{"streams": "all", "threads": 1, "queue_depth": 16, "metric": "iops"}]})
+    assert list(values.values()) == [[11.0, 21.0]]
 
 
 @given(rows=made_up(), most=st.integers(1, 9), block=st.sampled_from([512, 4096]))
@@ -202,13 +202,17 @@ def test_streams_of_any_trace(tmp_path_factory: pytest.TempPathFactory, rows: li
         with pytest.raises(UserError):
             most_frequent(path, most, block)
         return
-    found = most_frequent(path, most, block)
-    assert len(found) <= most
-    assert sum(one["share"] for one in found) == pytest.approx(1)
-    assert all(earlier["share"] >= later["share"] for earlier, later in pairwise(found))
-    assert {(one["operation"], one["block_size_bytes"]) for one in found} <= moved.keys()
+    streams = most_frequent(path, most, block)
+    assert len(streams) <= most
+    assert sum(stream["share"] for stream in streams) == pytest.approx(1)
+    assert all(earlier["share"] >= later["share"] for earlier, later in pairwise(streams))
+    assert {(stream["operation"], stream["block_size_bytes"]) for stream in streams} <= moved.keys()
     if most == 9:  # no made-up trace of these lengths has more streams
         total = moved.total()
         for (operation, size), count in moved.items():
-            shares = [one["share"] for one in found if (one["operation"], one["block_size_bytes"]) == (operation, size)]
+            shares = [
+                stream["share"]
+                for stream in streams
+                if (stream["operation"], stream["block_size_bytes"]) == (operation, size)
+            ]
             assert sum(shares) == pytest.approx(count / total)

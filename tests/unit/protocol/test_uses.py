@@ -43,14 +43,14 @@ def repeat(over: dict[str, Any], *inner: dict[str, Any]) -> dict[str, Any]:
          r"key 'for_each': has values"),
     ],
 )  # fmt: skip
-def test_values_that_nothing_takes(
+def test_unused_values_are_refused(
     tmp_path: Path, measure: list[dict[str, Any]], parts: dict[str, Any], reason: str
 ) -> None:
     path = protocol(tmp_path, measure, **parts)
     with pytest.raises(UserError, match=reason) as refusal:
         load(path)
     key = "for_each:" if "for_each" in reason else "over:"
-    (line,) = (number for number, one in enumerate(path.read_text().splitlines(), 1) if one.strip() == key)
+    (line,) = (number for number, text_line in enumerate(path.read_text().splitlines(), 1) if text_line.strip() == key)
     assert str(refusal.value).startswith(f"{path} line {line}: ")
 
 
@@ -79,7 +79,7 @@ def test_values_that_nothing_takes(
          {"for_each": {"read_share": [0, 40]}}),
     ],
 )  # fmt: skip
-def test_values_that_something_takes(tmp_path: Path, measure: list[dict[str, Any]], parts: dict[str, Any]) -> None:
+def test_used_values_are_accepted(tmp_path: Path, measure: list[dict[str, Any]], parts: dict[str, Any]) -> None:
     assert resolved(tmp_path, measure, **parts)
 
 
@@ -88,7 +88,7 @@ def test_a_number_of_times_needs_no_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inner", [soak(threads="each"), loop({**PLAIN, "read_share": [0, 40], "queue_depth": "each"})])
-def test_half_a_point(tmp_path: Path, inner: dict[str, Any]) -> None:
+def test_a_point_for_only_one_field_is_refused(tmp_path: Path, inner: dict[str, Any]) -> None:
     """Also beside a step that takes all of it."""
     (kind,) = inner
     reason = rf"measure\[1\]\.repeat\.steps\[1\]\.{kind}': takes one of 'threads' and 'queue_depth' of a point"
@@ -96,7 +96,7 @@ def test_half_a_point(tmp_path: Path, inner: dict[str, Any]) -> None:
         steps(tmp_path, [loop(SWEEP), repeat(POINTS, soak(**DEMAND), inner)])
 
 
-def test_a_scale_or_a_study_that_leaves_values_untaken_is_blamed(tmp_path: Path) -> None:
+def test_a_scale_or_study_that_leaves_values_unused_is_named(tmp_path: Path) -> None:
     measure = [repeat({"time": ["5s", "10s"]}, soak(slice="1s", until={"time": "each"}))]
     fixed = {"repeat": {"soak": {"until": {"time": "3s"}}}}
     with pytest.raises(UserError, match=r"key 'scale\.demo.*has values of 'time' that nothing takes"):
@@ -115,7 +115,7 @@ def with_source(folder: Path, source: str, measure: list[dict[str, Any]], **part
 @pytest.mark.parametrize(
     "source", ["loop.runtme", "loop.cells.threads", "soak", "class.client.treads", "condition.rest", "repeat", "lo"]
 )
-def test_a_source_of_nothing(tmp_path: Path, source: str) -> None:
+def test_a_source_without_a_parameter_is_refused(tmp_path: Path, source: str) -> None:
     path, line = with_source(tmp_path, source, [loop(PLAIN)], scale={"demo": {"settle": "1s", "loop": {"pause": "1s"}}})
     with pytest.raises(UserError, match=f"key 'sources': '{source}' is no parameter of this protocol") as refusal:
         load(path)
@@ -127,7 +127,7 @@ def test_a_source_of_nothing(tmp_path: Path, source: str) -> None:
     ["loop.runtime", "loop.until", "loop.cells.block_size", "loop.cells.access.range", "condition.fill.queue_depth",
      "class.client", "condition.settle", "condition.rest", "loop.pause", "workloads.w.threads"],
 )  # fmt: skip
-def test_sources_of_something(tmp_path: Path, source: str) -> None:
+def test_sources_of_parameters_are_accepted(tmp_path: Path, source: str) -> None:
     """Also of what is within a list, and of what only a scale has."""
     cells = [{**PLAIN, "access": [{"range": "100%", "share": "100%"}]}]
     fill = [{"pattern": "random", "block_size": "4KiB", "capacity_multiple": 1, "queue_depth": 32}]
@@ -136,7 +136,7 @@ def test_sources_of_something(tmp_path: Path, source: str) -> None:
     load(with_source(tmp_path, source, [loop(cells)], condition={"purge": "none", "fill": fill}, scale=scale)[0])
 
 
-def test_a_scale_that_cannot_be_laid_is_not_taken_for_a_source_of_nothing(tmp_path: Path) -> None:
+def test_an_invalid_scale_is_not_reported_as_a_stale_source(tmp_path: Path) -> None:
     scale = {"demo": {"rest": "1s", "soak": {"slice": "1s"}}}
     path, _ = with_source(tmp_path, "condition.rest", [loop(PLAIN)], scale=scale)
     with pytest.raises(UserError, match=r"key 'scale\.demo\.soak': changes a step that the protocol does not have"):

@@ -31,66 +31,66 @@ UNTIL = {"window": 5, "max_rounds": 5, "data_excursion": 0.2, "slope_excursion":
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     steps = [{"loop": {"cells": [READ], "until": UNTIL}}, {"soak": {"cell": SOAK, "until": {"time_s": 0.3}}}]
     return made_recording(tmp_path_factory.mktemp("made"), steps)
 
 
 @pytest.fixture
-def recording(made: Path, tmp_path: Path) -> Path:
-    place = tmp_path / "recordings" / Path(*made.parts[-3:])
-    shutil.copytree(made, place)
+def recording(finished: Path, tmp_path: Path) -> Path:
+    place = tmp_path / "recordings" / Path(*finished.parts[-3:])
+    shutil.copytree(finished, place)
     return place
 
 
-def test_a_recording_as_it_was_made_is_so_wherever_it_is_copied(made: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(made, tmp_path / "copy", copy_function=shutil.copy)  # with other times
+def test_an_unchanged_recording_and_its_copy_are_valid(finished: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(finished, tmp_path / "copy", copy_function=shutil.copy)  # with other times
     os.utime(copy / "plan.json", (0, 0))
-    for one in (made, copy):
-        assert checksummed(one)
-        assert altered(one) == {}
-    names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
-    assert digests(made).keys() == names - {CHECKSUMS}
+    for folder in (finished, copy):
+        assert checksummed(folder)
+        assert altered(folder) == {}
+    names = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
+    assert digests(finished).keys() == names - {CHECKSUMS}
     assert MANIFEST in names
 
 
-def test_sha256sum_reads_them(made: Path) -> None:
+def test_sha256sum_reads_them(finished: Path) -> None:
     done = subprocess.run(
-        ["sha256sum", "--check", "--strict", CHECKSUMS], cwd=made, capture_output=True, text=True, check=False
+        ["sha256sum", "--check", "--strict", CHECKSUMS], cwd=finished, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == len(digests(made))
+    assert len(done.stdout.splitlines()) == len(digests(finished))
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_byte_that_is_not_as_it_was_is_named(recording: Path, data: st.DataObject) -> None:
+def test_a_changed_byte_is_named(recording: Path, data: st.DataObject) -> None:
     names = sorted([*digests(recording), CHECKSUMS])
-    name = data.draw(st.sampled_from([one for one in names if (recording / one).stat().st_size]))
+    name = data.draw(st.sampled_from([candidate for candidate in names if (recording / candidate).stat().st_size]))
     whole = (recording / name).read_bytes()
     place = data.draw(st.integers(0, len(whole) - 1))
     bits = data.draw(st.integers(1, 255))
     (recording / name).write_bytes(whole[:place] + bytes([whole[place] ^ bits]) + whole[place + 1 :])
-    found = altered(recording)
+    changes = altered(recording)
     (recording / name).write_bytes(whole)
     if name == CHECKSUMS:  # a digest, or name, that is another one is that of a file
-        assert found
+        assert changes
     else:
-        assert found == {name: "altered"}
+        assert changes == {name: "altered"}
 
 
-def test_what_is_missing_or_added_is_named(recording: Path) -> None:
+def test_missing_and_added_files_are_named(recording: Path) -> None:
     shutil.rmtree(recording / "cells/0-round02-cell00")
     (recording / "cells/notes.txt").write_text("mine")
     (recording / "host.json").unlink()
-    found = altered(recording)
-    assert found.pop("cells/notes.txt") == "added"
-    assert found.pop("host.json") == "missing"
-    assert set(found.values()) == {"missing"}
-    assert all(name.startswith("cells/0-round02-cell00/") for name in found)
+    changes = altered(recording)
+    assert changes.pop("cells/notes.txt") == "added"
+    assert changes.pop("host.json") == "missing"
+    assert set(changes.values()) == {"missing"}
+    assert all(name.startswith("cells/0-round02-cell00/") for name in changes)
 
 
-def test_links_pipes_and_empty_folders_are_seen_and_not_followed(recording: Path, tmp_path: Path) -> None:
+def test_links_pipes_and_empty_folders_are_named_and_not_followed(recording: Path, tmp_path: Path) -> None:
     (recording / "cells/up").symlink_to("..")
     (recording / "away").symlink_to("nowhere")
     (recording / "cells/empty").mkdir()
@@ -110,13 +110,13 @@ def test_links_pipes_and_empty_folders_are_seen_and_not_followed(recording: Path
     }
 
 
-def test_checksums_behind_a_link_are_others(recording: Path, tmp_path: Path) -> None:
+def test_checksums_behind_a_link_are_refused(recording: Path, tmp_path: Path) -> None:
     (recording / CHECKSUMS).rename(tmp_path / "sums")
     (recording / CHECKSUMS).symlink_to(tmp_path / "sums")
     assert altered(recording) == {CHECKSUMS: "replaced by a link"}
 
 
-def test_empty_folders_that_a_measurement_leaves_are_no_alteration(tmp_path: Path) -> None:
+def test_empty_folders_of_a_measurement_are_accepted(tmp_path: Path) -> None:
     recording = made_recording(
         tmp_path, [{"idle": {"time_s": 0.2}}, {"soak": {"cell": SOAK, "until": {"time_s": 0.3}}}]
     )
@@ -125,12 +125,12 @@ def test_empty_folders_that_a_measurement_leaves_are_no_alteration(tmp_path: Pat
     assert altered(recording) == {}
 
 
-def test_checksums_that_are_gone_are_missing(recording: Path) -> None:
+def test_lost_checksums_are_named(recording: Path) -> None:
     (recording / CHECKSUMS).unlink()
     assert altered(recording) == {CHECKSUMS: "missing"}
 
 
-def test_a_manifest_that_is_written_anew_is_the_same(recording: Path) -> None:
+def test_a_manifest_written_again_is_the_same(recording: Path) -> None:
     """Snakemake removes the output of a job before it runs it, and the stage then finds the recording complete."""
     plan = Plan.read(recording / "plan.json")
     plan = Plan(plan.subject, {**plan.context, "results": str(recording.parents[3])})
@@ -139,15 +139,13 @@ def test_a_manifest_that_is_written_anew_is_the_same(recording: Path) -> None:
     assert altered(recording) == {}
 
 
-def test_an_interruption_before_the_name_is_there_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_before_the_rename_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan({"drive": {"serial": "S"}, "clock": "wall"},
                 {"drive": "a", "measurement": "m", "run": 1, "results": str(tmp_path)})  # fmt: skip
-    one = Recording(plan)
-    one.open()
-    (one.directory("cells/x") / "fio.json").write_text("{}")
-    one.append("cell", step=0)
+    recording = Recording(plan)
+    recording.open()
+    (recording.directory("cells/x") / "fio.json").write_text("{}")
+    recording.append("cell", step=0)
 
     def killed(folder: Path) -> None:
         (folder / CHECKSUMS).write_text("half a li")
@@ -156,9 +154,9 @@ def test_an_interruption_before_the_name_is_there_loses_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(checksums, "write_checksums", killed)
         with pytest.raises(KeyboardInterrupt):
-            one.finish()
-    assert not one.complete
-    assert not one.final.exists()
+            recording.finish()
+    assert not recording.complete
+    assert not recording.final.exists()
     again = Recording(plan)
     again.open()
     again.append("gap", reason="interrupted")
@@ -169,7 +167,7 @@ def test_an_interruption_before_the_name_is_there_loses_nothing(
     assert [path.name for path in again.final.parent.iterdir()] == [again.final.name]
 
 
-def test_nothing_of_an_altered_recording_counts(recording: Path, tmp_path: Path) -> None:
+def test_an_altered_recording_is_excluded(recording: Path, tmp_path: Path) -> None:
     log = next((recording / "cells").glob("0-round03-cell00/series_iops.1.log"))
     log.write_text(log.read_text() + "2000, 1, 0, 0, 0\n")
     tables = collect(recording, reduced=False)
@@ -177,27 +175,27 @@ def test_nothing_of_an_altered_recording_counts(recording: Path, tmp_path: Path)
     assert tables["series"].empty
     (reason,) = tables["cells"]["unsound"].unique()
     assert reason == "altered evidence: since it was measured, cells/0-round03-cell00/series_iops.1.log altered"
-    found = exclusions_table(tables["cells"], recording_facts([recording]))
-    assert found[["place", "fault"]].values.tolist() == [["recording", "altered evidence"]]
-    assert left_out(found) == {"/".join(recording.parts[-3:])}
+    exclusions = exclusions_table(tables["cells"], recording_facts([recording]))
+    assert exclusions[["place", "fault"]].values.tolist() == [["recording", "altered evidence"]]
+    assert left_out(exclusions) == {"/".join(recording.parts[-3:])}
     for name, table in tables.items():
         io.write(table, tmp_path / f"{name}.parquet", name)
 
 
 @pytest.mark.parametrize("name", ["journal.jsonl", "host.json", "identity.json", MANIFEST])
-def test_a_description_that_cannot_be_read_any_more_is_refused_by_name(recording: Path, name: str) -> None:
+def test_an_unreadable_description_is_refused_by_name(recording: Path, name: str) -> None:
     (recording / name).write_bytes((recording / name).read_bytes().replace(b'"', b"'", 1))
     with pytest.raises(UserError, match=f"since it was measured, {name} altered, and it cannot be read"):
         collect(recording, reduced=False)
 
 
-def test_a_recording_of_before_checksums_counts(recording: Path) -> None:
+def test_a_recording_without_checksums_counts(recording: Path) -> None:
     without_checksums(recording)
     assert altered(recording) == {}
     assert collect(recording, reduced=False)["cells"]["unsound"].isna().all()
 
 
-def test_verify_names_what_is_not_as_it_was(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_names_the_changes(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     top = str(recording.parents[2])
     unfinished = recording.with_name(f"{recording.name}.part")
     shutil.copytree(recording, unfinished)
@@ -212,15 +210,15 @@ def test_verify_names_what_is_not_as_it_was(recording: Path, capsys: pytest.Capt
     assert lines == [f"{recording}/host.json: altered", f"{recording}/stranger: added"]
     assert last == "0 of 1 recordings are as they were measured, 0 files"
     assert main(["verify", top, "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["altered"] == {str(recording): {"host.json": "altered", "stranger": "added"}}
-    assert (found["as_measured"], found["not_checksummed"]) == (0, [])
+    report = json.loads(capsys.readouterr().out)
+    assert report["altered"] == {str(recording): {"host.json": "altered", "stranger": "added"}}
+    assert (report["as_measured"], report["not_checksummed"]) == (0, [])
     (recording / "host.json").unlink()
     (recording / "stranger").unlink()
     without_checksums(recording)
     assert main(["verify", top]) == 0
-    told = capsys.readouterr().out
-    assert "not checksummed" in told
-    assert told.endswith("0 of 1 recordings are as they were measured, 0 files; of 1 nobody can tell\n")
+    output = capsys.readouterr().out
+    assert "not checksummed" in output
+    assert output.endswith("0 of 1 recordings are as they were measured, 0 files; of 1 nobody can tell\n")
     assert main(["verify", str(recording / "cells")]) == 2
     assert "holds no finished recordings" in capsys.readouterr().err

@@ -16,12 +16,12 @@ from drivelab.recording.writer import MANIFEST, Recording, read_journal, worked_
 def recording(tmp_path: Path) -> Recording:
     plan = Plan({"drive": {"serial": "S"}, "clock": "wall"},
                 {"drive": "a", "measurement": "m", "run": 1, "results": str(tmp_path)})  # fmt: skip
-    made = Recording(plan)
-    made.open()
-    return made
+    new = Recording(plan)
+    new.open()
+    return new
 
 
-def test_it_appears_whole_and_keeps_its_journal(recording: Recording) -> None:
+def test_a_recording_appears_complete_and_keeps_its_journal(recording: Recording) -> None:
     recording.append("cell", step=0)
     assert not recording.complete
     assert not recording.final.exists()
@@ -34,7 +34,7 @@ def test_it_appears_whole_and_keeps_its_journal(recording: Recording) -> None:
     assert manifest["digest"] == recording.plan.digest
 
 
-def test_what_somebody_put_in_its_place_is_kept_aside(recording: Recording) -> None:
+def test_foreign_files_at_the_final_path_are_set_aside(recording: Recording) -> None:
     recording.append("cell", step=0)
     recording.final.mkdir(parents=True)
     (recording.final / "mine.txt").write_text("x")
@@ -43,7 +43,7 @@ def test_what_somebody_put_in_its_place_is_kept_aside(recording: Recording) -> N
     assert (recording.final.with_name(f"{recording.final.name}.abandoned-1") / "mine.txt").read_text() == "x"
 
 
-def test_a_deleted_manifest_is_written_anew_from_the_journal(recording: Recording) -> None:
+def test_a_deleted_manifest_is_written_again_from_the_journal(recording: Recording) -> None:
     recording.append("cell", step=0)
     recording.append("gap", reason="r")
     recording.finish()
@@ -54,7 +54,7 @@ def test_a_deleted_manifest_is_written_anew_from_the_journal(recording: Recordin
     assert (recording.final / MANIFEST).read_bytes() == before
 
 
-def test_half_a_line_never_happened(recording: Recording) -> None:
+def test_an_incomplete_line_is_ignored(recording: Recording) -> None:
     recording.append("cell", step=0)
     with (recording.part / "journal.jsonl").open("a") as file:
         file.write('{"event":"ce')
@@ -79,7 +79,7 @@ def test_nothing_is_overwritten(recording: Recording) -> None:
 
 
 @pytest.mark.parametrize("resumption", ["gap", "resumed"])
-def test_pauses_are_no_work(recording: Recording, resumption: str) -> None:
+def test_pauses_do_not_count_as_work(recording: Recording, resumption: str) -> None:
     times = {"purge": "10:00:00", "measure": "10:01:00", resumption: "18:00:00", "cell": "18:02:00"}
     lines = [json.dumps({"event": event, "at": f"2026-05-01T{at}+00:00"}) for event, at in times.items()]
     (recording.part / "journal.jsonl").write_text("\n".join([*lines, ""]))
@@ -90,7 +90,7 @@ def test_pauses_are_no_work(recording: Recording, resumption: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "garbage\n", "[1]\n", "{}\n"])
-def test_of_a_damaged_journal_nothing_is_known(recording: Recording, text: str) -> None:
+def test_a_damaged_journal_gives_no_time(recording: Recording, text: str) -> None:
     (recording.part / "journal.jsonl").write_text(text)
     assert worked_s(recording.part) == 0
 
@@ -109,7 +109,7 @@ def with_evidence(recording: Recording) -> None:
 @pytest.mark.parametrize(
     "gone", ["condition/fill1", "cells/0-round01-cell01", "cells/1-soak-part1", "cells/2-replay1-t"]
 )
-def test_it_is_not_finished_without_the_evidence_that_its_journal_tells_of(
+def test_a_recording_without_evidence_of_its_journal_is_not_finished(
     recording: Recording, gone: str, emptied: bool
 ) -> None:
     with_evidence(recording)
@@ -131,7 +131,7 @@ def test_it_is_not_finished_without_the_evidence_that_its_journal_tells_of(
     assert recording.complete
 
 
-def test_one_that_was_measured_to_its_end_is_not_finished_either(recording: Recording) -> None:
+def test_a_complete_measurement_without_evidence_is_not_finished(recording: Recording) -> None:
     with_evidence(recording)
     recording.append("complete")
     shutil.rmtree(recording.part / "cells")
@@ -154,7 +154,7 @@ def test_lines_without_evidence_need_no_folder(recording: Recording) -> None:
     assert recording.complete
 
 
-def test_slices_of_a_soak_that_was_killed_are_evidence(recording: Recording) -> None:
+def test_slices_of_a_killed_soak_are_evidence(recording: Recording) -> None:
     recording.append("soak", step=0, directory="cells/0-soak-part1", finished=False, slices=2)
     with pytest.raises(UserError, match="cells/0-soak-part1"):
         recording.finish()

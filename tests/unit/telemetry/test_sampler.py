@@ -53,7 +53,7 @@ def test_samples_from_entering_to_leaving(tmp_path: Path) -> None:
     assert events(tmp_path) == ["begin", "end"]
 
 
-def test_beats_go_on_by_themselves(tmp_path: Path) -> None:
+def test_samples_continue_periodically(tmp_path: Path) -> None:
     slow, once = Counted(), Counted()
     sources = [Source("slow", slow.read, period_s=0.01), Source("once", once.read, period_s=None)]
     with Sampler(sources, tmp_path):
@@ -61,7 +61,7 @@ def test_beats_go_on_by_themselves(tmp_path: Path) -> None:
     assert once.count == 2, "at the start and at the end"
 
 
-def test_a_source_that_fails_is_told_of_once_and_dropped(tmp_path: Path) -> None:
+def test_a_failing_source_is_reported_once_and_dropped(tmp_path: Path) -> None:
     good = Counted()
     sources = [Source("bad", failing, period_s=0.001), Source("good", good.read, period_s=0.02)]
     with Sampler(sources, tmp_path) as sampler:
@@ -91,7 +91,7 @@ def test_one_failure_does_not_cost_a_source(tmp_path: Path) -> None:
     assert "dropped" not in events(tmp_path)
 
 
-def test_a_source_that_hangs_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_source_delays_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_STUCK_S", 0.01)
     monkeypatch.setattr(module, "_END_S", 0.01)
     release, stuck, first = threading.Event(), threading.Event(), []
@@ -114,7 +114,7 @@ def test_a_source_that_hangs_holds_up_nothing(tmp_path: Path, monkeypatch: pytes
     assert events(tmp_path)[-1] == "end"
 
 
-def test_a_failed_measurement_asks_no_slow_source_again(tmp_path: Path) -> None:
+def test_a_failed_measurement_does_not_read_slow_sources_again(tmp_path: Path) -> None:
     once = Counted()
     with pytest.raises(KeyboardInterrupt), Sampler([Source("once", once.read, period_s=None)], tmp_path):
         raise KeyboardInterrupt
@@ -133,11 +133,11 @@ def test_samples_in_memory_reach_back_a_little_before_a_cell(tmp_path: Path, mon
     now_s = [1000.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now_s[0])
     kept, not_kept = (Sampler([Source("a", lambda: {"a": 1.0}, prompt=True)], tmp_path, keep) for keep in (True, False))
-    for one in (kept, not_kept):
+    for sampler in (kept, not_kept):
         for now in (1000.0, 1100.0, 1150.0):
             now_s[0] = now
-            one.begin_cell()
-            one.edge()
+            sampler.begin_cell()
+            sampler.edge()
     assert [sample["at_s"] - kept.unix_s(0.0) for sample in kept.kept()] == pytest.approx([1100, 1100, 1150, 1150])
     assert not_kept.kept() == []
 
@@ -151,7 +151,7 @@ def test_a_step_of_the_hosts_clock_moves_neither_samples_nor_cells(
     assert sampler.unix_s(5.0) == before
 
 
-def test_a_resumed_recording_is_appended_to_and_half_a_line_never_was(tmp_path: Path) -> None:
+def test_a_resumed_recording_is_appended_and_an_incomplete_line_is_dropped(tmp_path: Path) -> None:
     source: Callable[[], dict[str, float]] = lambda: {"a": 1.0}  # noqa: E731
     for _ in range(2):
         with Sampler([Source("a", source, prompt=True)], tmp_path):

@@ -28,15 +28,15 @@ def only(source: Source | None) -> Source:
     return source
 
 
-def test_own_cpu_time_is_told_from_that_of_others(host: Any) -> None:
+def test_own_cpu_time_is_separated_from_load(host: Any) -> None:
     host.cpu(user=500, system=300, idle=1000, softirq=70, steal=30)
     host.process("self", 10, 20, 30, 40)
     host.process("11", 100, 50)
     host.process("12", 1, 2, 3, 4)
     host.write("proc/self/task/1/children", "11 99")
     host.write("proc/self/task/2/children", "")
-    found = cpu_source(host.proc, helpers=[12]).read()
-    assert found == {
+    values = cpu_source(host.proc, helpers=[12]).read()
+    assert values == {
         "cpu_total_s": 19.0, "cpu_busy_s": 8.0, "cpu_user_s": 5.0, "cpu_interrupt_s": 0.7, "cpu_steal_s": 0.3,
         "interrupts": 1234.0, "own_cpu_s": pytest.approx(2.6),
     }  # fmt: skip
@@ -45,7 +45,7 @@ def test_own_cpu_time_is_told_from_that_of_others(host: Any) -> None:
     assert "own_cpu_s" not in served
 
 
-def test_who_measures_other_drives_at_the_same_time_is_no_other(host: Any) -> None:
+def test_simultaneous_measurements_count_as_own(host: Any) -> None:
     host.cpu(user=500, idle=1000)
     for pid, ticks in (("self", 10), ("11", 100), ("20", 5), ("21", 200), ("99", 1000)):
         host.process(pid, ticks, 0)
@@ -55,9 +55,7 @@ def test_who_measures_other_drives_at_the_same_time_is_no_other(host: Any) -> No
     assert cpu_source(host.proc).read()["own_cpu_s"] == pytest.approx(1.1)
 
 
-def test_a_process_beside_it_that_ends_while_it_is_looked_at_has_no_children(
-    host: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_ends_during_the_reading_has_no_children(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     host.cpu(user=500, idle=1000)
     host.process("self", 10, 20)
     host.write("proc/self/task/1/children", "")
@@ -79,13 +77,13 @@ def test_siblings_are_the_other_children_of_the_parent(host: Any) -> None:
     assert siblings(host.proc) == [11, 12]
 
 
-def test_what_others_used_is_unknown_where_children_are(host: Any) -> None:
+def test_load_is_unknown_without_a_list_of_children(host: Any) -> None:
     host.cpu(idle=5)
     host.process("self", 1, 1)
     assert "own_cpu_s" not in cpu_source(host.proc).read()
 
 
-def test_this_process_is_its_own() -> None:
+def test_the_cpu_time_of_this_process_is_its_own() -> None:
     source = cpu_source(Path("/proc"))
     before = source.read()
     sum(range(3_000_000))
@@ -111,7 +109,7 @@ def test_the_counters_of_stat_are_by_the_kernels_order(host: Any) -> None:
     }  # fmt: skip
 
 
-def test_a_kernel_that_counts_no_discards_leaves_them_out(host: Any) -> None:
+def test_an_old_kernel_without_discards_has_no_field(host: Any) -> None:
     host.block("sdz", "scsi0")
     (host.sys / "class/block/sdz/stat").write_text("1 2 3 4 5 6 7 8 9 10 11\n")
     assert "sectors_discarded" not in drive.sectors_source("sdz", host.sys).read()
@@ -132,7 +130,7 @@ def test_an_nvme_drive_has_its_composite_temperature_every_second(host: Any, pla
     assert (source.period_s, source.prompt) == (1.0, False)
 
 
-def test_a_sata_drive_is_asked_less_often_and_an_implausible_limit_is_none(host: Any) -> None:
+def test_a_sata_drive_is_read_less_often_and_an_implausible_limit_is_dropped(host: Any) -> None:
     folder = host.block("sda", "ata1/host0/0:0:0:0")
     monitor = f"{folder.relative_to(host.sys)}/hwmon/hwmon0"
     for name, value in {"name": "drivetemp", "temp1_input": 30000, "temp1_max": -273150}.items():
@@ -158,7 +156,7 @@ def test_the_smart_log_in_our_units() -> None:
     assert drive.smart_fields({}) == {}
 
 
-def test_an_nvme_drive_is_asked_for_smart_log_and_power_state(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_nvme_drive_has_smart_log_and_power_state(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     host.block("nvme0n1", "pci/nvme/nvme0")
     answers = {"id-ctrl": {"wctemp": 343}, "smart-log": SMART}
     state = "get-feature:0x02 (Power Management), Current value:0x00000003\n"
@@ -191,7 +189,7 @@ def test_device_statistics_of_a_sata_drive() -> None:
     assert drive.smartctl_fields({"scsi_percentage_used_endurance_indicator": 4}) == {"percentage_used_pct": 4.0}
 
 
-def test_smartctl_is_asked_at_the_start_and_the_end_only(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smartctl_runs_only_at_start_and_end(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     host.write(f"{host.block('sda', 'ata1').relative_to(host.sys)}/scsi_level", 6)
     monkeypatch.setattr("shutil.which", lambda name: None)
     assert drive.smartctl_source("sda", host.sys) is None
@@ -216,7 +214,7 @@ def test_power_of_drive_and_host(host: Any) -> None:
     assert only(power.host_power_source(host.sys)).read() == {"host_power_w": 210.0}
 
 
-def test_energy_of_the_processors_goes_on_when_a_counter_begins_anew(host: Any) -> None:
+def test_energy_of_the_processors_continues_when_a_counter_wraps(host: Any) -> None:
     assert power.processor_energy_source(host.sys) is None
     for number, name in enumerate(("package-0", "package-1", "psys")):
         for file, value in (("name", name), ("energy_uj", 9_000_000), ("max_energy_range_uj", 10_000_000)):
@@ -254,9 +252,9 @@ def test_a_meter_that_is_a_command(tmp_path: Path) -> None:
     assert power.meter_source(Meter.from_mapping({})) is None
 
 
-def test_only_what_the_host_has_is_there(host: Any) -> None:
+def test_only_available_sources_are_listed(host: Any) -> None:
     host.block("loop7", "virtual/block")
     host.cpu()
-    found = sources_for("loop7", sys_root=host.sys, proc_root=host.proc)
-    assert [source.name for source in found] == ["host", "sectors"]
-    assert all(source.prompt for source in found)
+    sources = sources_for("loop7", sys_root=host.sys, proc_root=host.proc)
+    assert [source.name for source in sources] == ["host", "sectors"]
+    assert all(source.prompt for source in sources)
