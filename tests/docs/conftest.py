@@ -1,4 +1,4 @@
-"""A finished study for the pages to speak of, run once for all workers."""
+"""A finished study for the documentation pages, run once for all workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ exec python -c 'import sys; from drivelab.cli.main import main; sys.exit(main())
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
-    """The project as after `./drivelab demo`, in simulated time and without the replay, for all pages to copy."""
+    """Return the project after `./drivelab demo`, in simulated time without the replay; each page copies it."""
     base = tmp_path_factory.getbasetemp()
     folder = (base if worker_id == "master" else base.parent) / "documented"
     with folder.with_suffix(".lock").open("w") as lock:

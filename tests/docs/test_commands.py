@@ -101,7 +101,7 @@ def test_blocks_of_a_page_do_what_it_says(page: str, request: pytest.FixtureRequ
 
 
 class Page:
-    """A page's copy of the project, and what its blocks do there."""
+    """A page's copy of the project, in which its blocks run."""
 
     def __init__(self, page: str, request: pytest.FixtureRequest, folder: Path) -> None:
         self.page = page
@@ -112,7 +112,7 @@ class Page:
 
     @property
     def project(self) -> Project:
-        """Made when it is needed first: a page may have no command to run."""
+        """Return the copy, created on first use: a page may have no command to run."""
         if self._project is None:
             self._project = self._request.getfixturevalue("demo").copied(self._folder)
             given(self.page, self._folder)
@@ -131,7 +131,7 @@ class Page:
                     self._run(command, int(arguments[1]) if arguments[:1] == ["status"] else 0)
 
     def _line(self, command: Command) -> str:
-        """The command with the digest of a recording, and the study's name, in the place of the words."""
+        """Return the command line with placeholders replaced by a recording's digest and the study's name."""
         line = re.sub(r"(?<!\.)\bNAME\b", "demo", command.line)
         if "DIGEST" in line:
             place = next((self._folder / "results/recordings/op7/pts-iops").iterdir()).name.removesuffix("-run1")
@@ -225,7 +225,7 @@ class Page:
         path.write_text(block.text, encoding="utf-8")
         part = yaml.safe_load(block.text) if block.directive == "steps" else load_yaml(path)
         match block.directive:
-            case "profile":  # of Snakemake, whose plugins may not be here
+            case "profile":  # Snakemake's; its plugins may be missing
                 assert "executor" in part
             case "steps":
                 base = load_yaml(Path("config/protocols/pts-iops.yaml"))

@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere: to a file, to a heading of it, to a picture."""
+"""Links between pages have a target: a file, a heading, or a picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_links_have_a_target(page: str) -> None:
         path, _, anchor = target.partition("#")
         destination = (ROOT / page).parent / path if path else ROOT / page
         assert destination.exists(), f"{page}: there is no {target}"
-        assert not picture or destination.suffix in (".png", ".svg"), f"{page}: {target} is no picture"
+        assert not picture or destination.suffix in (".png", ".svg"), f"{page}: {target} is not a picture"
         if anchor:
             other = str(destination.resolve().relative_to(ROOT))
             assert anchor in anchors(other), f"{page}: {other} has no heading for #{anchor}"

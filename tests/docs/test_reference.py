@@ -1,4 +1,4 @@
-"""The pages of docs/reference are what the program makes of its own schemas and commands."""
+"""The pages of docs/reference match the program's schemas and commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDER = ROOT / "docs/reference"
 
 @pytest.mark.parametrize("name", sorted(pages()))
 def test_the_page_is_up_to_date(name: str) -> None:
-    assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "run python -m drivelab.reference"
+    assert (FOLDER / name).read_text(encoding="utf-8") == pages()[name], "outdated; run python -m drivelab.reference"
 
 
 def test_no_obsolete_page_remains() -> None:
@@ -33,7 +33,7 @@ def test_every_argument_of_a_command_has_a_meaning() -> None:
     arguments = [line for line in pages()["commands.md"].splitlines() if line.startswith("| `")]
     assert arguments
     assert [line for line in arguments if line.rstrip(" |").endswith("`") and line.endswith("|  |")] == []
-    assert "| argument |\n" not in pages()["commands.md"]  # a table without any
+    assert "| argument |\n" not in pages()["commands.md"]  # a table without meanings
 
 
 def test_no_table_has_the_name_of_its_constant() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from drivelab.config.study_parts import MeasurementChoice
 from drivelab.errors import UserError
+from drivelab.words import counted
 
 NO_PLATFORM = ""
 """Platform name in a study without platforms."""
@@ -74,7 +75,7 @@ class Design:
         if not extended:
             fewest = min(planned[combination] for combination in combinations)
             raise UserError(
-                f"{self.source}: key '{key}' adds nothing: all that it names already has {fewest} runs; ask for "
+                f"{self.source}: key '{key}' adds nothing: all that it names already has {counted(fewest, 'run')}; ask for "
                 "more 'runs' or remove the entry"
             )
         planned.update(dict.fromkeys(extended, runs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import reindex
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
@@ -33,14 +33,14 @@ def completed(result: FioResult) -> FioResult:
     fio's ioengines.c counts an I/O when it is queued, so the first slice would count a whole queue in flight. The last
     document has no I/O in flight.
     """
-    return reindex(result, read=_completed(result.read), write=_completed(result.write))
+    return replace(result, read=_completed(result.read), write=_completed(result.write))
 
 
 def _completed(direction: Direction) -> Direction:
     iops = direction.latencies / direction.runtime_s if direction.runtime_s > 0 else 0.0
     finite = math.isfinite(direction.iops) and math.isfinite(direction.ios)
     uncounted = direction.ios - direction.latencies
-    return reindex(direction, ios=direction.latencies, iops=iops if finite else math.nan, uncounted=uncounted)
+    return replace(direction, ios=direction.latencies, iops=iops if finite else math.nan, uncounted=uncounted)
 
 
 def _draining(result: FioResult, last: FioResult) -> bool:

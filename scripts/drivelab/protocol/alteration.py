@@ -49,9 +49,9 @@ class Alteration:
 
     def translate(self, misfit: MisfitError) -> MisfitError:
         """Return a misfit of the body as a misfit of the change: where their key paths share the longest prefix."""
-        origin = self._origin(misfit.keys if misfit.culprit is None else (*misfit.keys, misfit.culprit))
-        if misfit.culprit is not None and origin[-1:] == (misfit.culprit,):
-            return MisfitError(misfit.reason, origin[:-1], misfit.culprit)
+        origin = self._origin(misfit.keys if misfit.unknown_key is None else (*misfit.keys, misfit.unknown_key))
+        if misfit.unknown_key is not None and origin[-1:] == (misfit.unknown_key,):
+            return MisfitError(misfit.reason, origin[:-1], misfit.unknown_key)
         return MisfitError(misfit.reason, origin)
 
     def _origin(self, keys: Keys) -> Keys:

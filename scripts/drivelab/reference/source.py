@@ -26,10 +26,11 @@ def docstrings(module: ModuleType, name: str | None = None) -> dict[str, str]:
         body = next(node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name)
     texts = {}
     for node, after in zip(body, [*body[1:], None], strict=True):
+        targets: list[ast.expr] = []
         if isinstance(node, ast.AnnAssign):
             targets = [node.target]
-        else:
-            targets = node.targets if isinstance(node, ast.Assign) else []
+        elif isinstance(node, ast.Assign):
+            targets = node.targets
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
             texts.update({target.id: after.value.value for target in targets if isinstance(target, ast.Name)})
     return texts

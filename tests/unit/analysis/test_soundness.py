@@ -373,7 +373,7 @@ def test_foreign_recordings_are_listed(recording: Path, tmp_path: Path) -> None:
     words = {row["recording"].rpartition("/")[2]: row["words"] for row in strangers(folders, {"mine"}, {"made-up"})}
     assert words.keys() == {copied.name, "edited"}, "older plans of the study and unfinished recordings are not foreign"
     assert "under another name" in words[copied.name]
-    assert "was changed after it was made" in words["edited"]
+    assert "was edited after drivelab wrote it" in words["edited"]
     rows = list(strangers([recording], {"other"}, {"made-up"}))
     assert [row["words"] for row in rows] == ["its drive 'mine' is none of the study's"]
     found = exclusions_table(table("cells", []), recording_facts([]), rows)

@@ -1,4 +1,4 @@
-"""Every mistake in the configuration is refused before anything is touched, with file and key in one sentence."""
+"""Every mistake in the configuration is refused before any change, with file and key in one sentence."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def swap(old: str, new: str) -> Change:
 
 
 TRACE = """
-    capture: sqlite-inserts    # traced on this host where the kernel allows it,
+    capture: sqlite-inserts    # traced on this host if the kernel permits it,
     origin: trace-origin       # on a file system on this virtual drive;
-    shipped: sqlite-inserts    # elsewhere the trace in traces/ is replayed"""
+    shipped: sqlite-inserts    # otherwise the trace in traces/ is replayed"""
 CASES = {
     "unknown drive": (STUDY, swap("[op7, op28]", "[op7, op99]"), ["demo.yaml", "drives", "op99"]),
     "unknown protocol": (STUDY, swap("protocol: pts-iops", "protocol: pts-iosp"), ["demo.yaml", "measurements[0]", "pts-iosp"]),
@@ -47,12 +47,12 @@ CASES = {
     "trace from nowhere": (STUDY, swap(TRACE, " {}"), ["traces.sqlite", "either"]),
     "no such trace of one's own": (STUDY, swap(TRACE, " {file: nix.parquet}"), ["traces.sqlite.file", "nix.parquet"]),
     "unknown application": (STUDY, swap("capture: sqlite-inserts", "capture: sqlite-deletes"), ["sqlite-deletes"]),
-    "drive named twice": (STUDY, swap("[op7, op28]", "[op7, op7]"), ["demo.yaml", "drives", "twice"]),
+    "drive named twice": (STUDY, swap("[op7, op28]", "[op7, op7]"), ["demo.yaml", "drives", "duplicate"]),
     "measurement named twice": (STUDY, swap("protocol: pts-write-saturation", "protocol: pts-iops"), ["demo.yaml", "twice"]),
     "key written twice": (STUDY, swap("basis: op7", "basis: op7\nbasis: op28"), ["demo.yaml line", "basis"]),
     "odd characters": (STUDY, swap("name: demo", "name: 'demo; rm -rf /'"), ["demo.yaml", "name"]),
     "results outside": (STUDY, swap("results: results", "results: ../elsewhere"), ["demo.yaml", "results"]),
-    "no margin": (STUDY, swap("basis: op7", "basis: op7\nanalysis: {margin: 0%}"), ["demo.yaml", "analysis.margin", "above"]),
+    "no margin": (STUDY, swap("basis: op7", "basis: op7\nanalysis: {margin: 0%}"), ["demo.yaml", "analysis.margin", "larger"]),
     "whole confidence": (STUDY, swap("basis: op7", "basis: op7\nanalysis: {confidence: 100%}"), ["demo.yaml", "analysis.confidence"]),
     "unknown way with differences": (STUDY, swap("basis: op7", "basis: op7\nanalysis: {unintended: ignore}"), ["demo.yaml", "unintended", "forbid"]),
     "an even number of runs": (STUDY, swap("basis: op7", "basis: op7\nruns: 2"), ["demo.yaml", "runs", "odd"]),
@@ -97,29 +97,29 @@ def test_refused_with_file_and_key(project: Path, file: str, change: Change, wor
     for word in words:
         assert word in sentence
     assert "\n" not in sentence
-    assert not (project / "results").exists(), "nothing may be touched"
+    assert not (project / "results").exists(), "a refused study must create nothing"
 
 
 SENTENCES = {
     "order: {randm: 7}": "key 'order': unknown key 'randm'; did you mean 'random'?",
     "order: random": "key 'order': 'random' is not allowed here; write fixed or {random: SEED} (",
-    "order:": "key 'order': nothing is written there; write fixed or {random: SEED} (",
+    "order:": "key 'order': has no value; write fixed or {random: SEED} (",
     "order: {random: x}": "key 'order.random': 'x' is not of type integer (seed of the random order;",
     "concurrency: many": "key 'concurrency': 'many' is not allowed here; write a whole number or {HOST: NUMBER} (",
-    "concurrency: 0": "key 'concurrency': 0 is below 1 (measurements at a time",
+    "concurrency: 0": "key 'concurrency': 0 is below 1 (simultaneous measurements",
     "concurrency: {any: 0}": "key 'concurrency.any': 0 is below 1.",
     "concurrency: {}": "key 'concurrency': is empty; give at least one key (",
-    "budget:": "key 'budget': nothing is written there; give a mapping (what the study may take",
+    "budget:": "key 'budget': has no value; give a mapping (limits of the study",
     "budget: {}": "key 'budget': is empty; give at least one key (",
-    "fleet:": "key 'fleet': nothing is written there; write auto, true or false (",
+    "fleet:": "key 'fleet': has no value; write auto, true or false (",
     "write_cache: on": "key 'write_cache': true is not one of by-class, on, off, unchanged; put 'on' and 'off' in quotes",
     "runs: true": "key 'runs': true is not of type integer (",
     "consent: ['']": "key 'consent[0]': is empty; write a text.",
     "meter: {command: []}": "key 'meter.command': is empty; give at least one entry (",
-    "traces: {a: {capture: x}}": "key 'traces.a': {'capture': 'x'} has 'capture', which needs 'origin' beside it.",
+    "traces: {a: {capture: x}}": "key 'traces.a': {'capture': 'x'} has 'capture', which also needs 'origin'.",
     "measurements: []": "key 'measurements': is empty; give at least one entry.",
 }
-"""What is wrong in a study, and how the sentence begins that says so."""
+"""Beginning of the error for each wrong line of a study."""
 
 
 @pytest.mark.parametrize(("wrong", "sentence"), SENTENCES.items(), ids=SENTENCES)
@@ -145,9 +145,12 @@ def test_every_alternative_of_a_schema_has_a_name(name: str) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (None, "is a folder; name the file of a study"),
-        (b"\xff\xfe\x00", "is no text in UTF-8; name the file of a study, or save it again as UTF-8"),
-        (b"a\x00b", "holds characters that no text has (control characters are not allowed); name the file of a study"),
+        (None, "is a folder; name a study file"),
+        (b"\xff\xfe\x00", "is no text in UTF-8; name a study file, or save it again as UTF-8"),
+        (
+            b"a\x00b",
+            "contains characters that text cannot contain (control characters are not allowed); name a study file",
+        ),
     ],
     ids=["folder", "not UTF-8", "control characters"],
 )
@@ -186,7 +189,7 @@ def test_a_basis_without_measurements_is_refused(project: Path) -> None:
     text = (project / STUDY).read_text()
     head = text[: text.index("measurements:")]
     (project / STUDY).write_text(head + "measurements:\n  - {protocol: pts-iops, scale: demo, drives: [op28]}\n")
-    with pytest.raises(UserError, match=r"key 'basis' is 'op7', which no measurement is made on"):
+    with pytest.raises(UserError, match=r"key 'basis' is 'op7', on which nothing is measured"):
         Campaign.load(STUDY)
 
 

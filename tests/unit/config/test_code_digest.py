@@ -1,4 +1,4 @@
-"""The digest of code: of what runs, through all that it imports, and of nothing else."""
+"""The code digest covers a script and all that it imports, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drivelab.config.code_digest import code_digest
 
 
 def _tampered(monkeypatch: pytest.MonkeyPatch, wanted: Path) -> None:
-    """As if one file had a statement more."""
+    """Pretend that one file has an additional statement."""
     read = module._read
     monkeypatch.setattr(module, "_read", lambda path: (read(path)[0] + "changed" * (path == wanted), read(path)[1]))
 
@@ -21,7 +21,7 @@ def _tampered(monkeypatch: pytest.MonkeyPatch, wanted: Path) -> None:
     [
         ("scripts/summary.py", True),
         ("scripts/drivelab/analysis/summary.py", True),
-        ("scripts/drivelab/tables/schemas.py", True),  # by way of tables.io
+        ("scripts/drivelab/tables/schemas.py", True),  # imported through tables.io
         ("scripts/deltas.py", False),
         ("scripts/drivelab/analysis/deltas.py", False),
         ("scripts/drivelab/stages/measure.py", False),

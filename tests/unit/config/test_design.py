@@ -1,4 +1,4 @@
-"""`exclude` and `include`: what is left of the matrix, what is refused, and that nothing else changes."""
+"""`exclude` and `include`: the remaining combinations, the refusals, and unchanged other plans."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def choice(name: str, drives: tuple[str, ...] = DRIVES) -> MeasurementChoice:
 
 
 def resolve(
-    exclude: list[dict[str, list[str]]] = [],  # noqa: B006 - never changed
+    exclude: list[dict[str, list[str]]] = [],  # noqa: B006 - never modified
     include: list[dict[str, object]] = [],  # noqa: B006
     *,
     choices: tuple[MeasurementChoice, ...] = (choice("m"), choice("n")),
@@ -55,7 +55,7 @@ def test_an_exclusion_removes_exactly_the_matching_combinations(entry: dict[str,
         if m in entry.get("measurements", [m]) and d in entry.get("drives", [d]) and p in entry.get("platforms", [p])
     }
     if gone == whole:
-        with pytest.raises(UserError, match="takes away all"):
+        with pytest.raises(UserError, match="removes every"):
             resolve([entry], platforms=PLATFORMS)
     else:
         assert resolve([entry], platforms=PLATFORMS) == dict.fromkeys(whole - gone, 1)
@@ -99,19 +99,23 @@ def test_an_excluded_drive_can_be_included_on_one_platform() -> None:
 @pytest.mark.parametrize(
     ("exclude", "include", "sentence"),
     [
-        ([{"drives": ["x"]}], [], r"'exclude\[0\]\.drives' names 'x', which is none.*there are: a, b, c"),
-        ([{"platforms": ["p"]}], [], r"'exclude\[0\]\.platforms' names 'p'.*there are: none"),
+        ([{"drives": ["x"]}], [], r"'exclude\[0\]\.drives' names 'x', which is not among.*known are: a, b, c"),
+        ([{"platforms": ["p"]}], [], r"'exclude\[0\]\.platforms' names 'p'.*known are: none"),
         ([], [{"measurements": ["x"]}], r"'include\[0\]\.measurements' names 'x'"),
-        ([{"drives": ["a"]}, {"drives": ["a"], "measurements": ["m"]}], [], r"'exclude\[1\]' takes nothing away"),
-        ([], [{"drives": ["a"]}], r"'include\[0\]' adds nothing.*1 times already"),
+        (
+            [{"drives": ["a"]}, {"drives": ["a"], "measurements": ["m"]}],
+            [],
+            r"'exclude\[1\]' matches no planned measurement",
+        ),
+        ([], [{"drives": ["a"]}], r"'include\[0\]' adds nothing.*already has 1 run;"),
         (
             [{"drives": ["c"]}],
             [{"drives": ["c"]}],
-            r"'include\[0\]' adds nothing.*none of what it names is planned.*both",
+            r"'include\[0\]' adds nothing.*none of its names is planned.*both",
         ),
-        ([], [{"drives": ["a"], "runs": 3}, {"drives": ["a"]}], r"'include\[1\]' adds nothing.*3 times already"),
-        ([], [{"drives": ["a"], "runs": 2}], r"'include\[0\]\.runs' is 2; a median takes an odd number"),
-        ([{"drives": ["a", "b", "c"]}], [], "takes away all"),
+        ([], [{"drives": ["a"], "runs": 3}, {"drives": ["a"]}], r"'include\[1\]' adds nothing.*already has 3 runs;"),
+        ([], [{"drives": ["a"], "runs": 2}], r"'include\[0\]\.runs' is 2; a median needs an odd number"),
+        ([{"drives": ["a", "b", "c"]}], [], "removes every"),
     ],
 )
 def test_ineffective_or_invalid_entries_are_refused(
@@ -160,7 +164,7 @@ def test_other_plans_stay_the_same(project: Path) -> None:
 
 
 def test_the_basis_must_not_be_excluded(project: Path) -> None:
-    with pytest.raises(UserError, match="basis' is 'op7', which no measurement is made on"):
+    with pytest.raises(UserError, match="basis' is 'op7', on which nothing is measured"):
         plans("exclude: [{drives: [op7]}]\n")
 
 
@@ -183,7 +187,7 @@ def test_a_part_is_one_drive_with_separate_results(project: Path) -> None:
         ("budget: {written: 20T}", r"'budget\.written': '20T' is not a volume of data"),
         ("budget: {endurance: 5}", "budget"),
         ("budget: {time: 0d}", r"'budget\.time': '0d' is no duration"),
-        ("budget: {written: 0TB}", r"'budget\.written' is 0TB, of which nothing can be measured; allow more"),
+        ("budget: {written: 0TB}", r"'budget\.written' is 0TB, so nothing can run; set a positive limit"),
         ("budget: {written: 0B}", r"'budget\.written' is 0B"),
         ("budget: {endurance: 0%}", r"'budget\.endurance' is 0%"),
         ("order: random", "order"),

@@ -1,4 +1,4 @@
-"""Columns of the drive sheet that may be left out."""
+"""Optional columns of the drive sheet."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def test_a_column_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "fields", "sentence"),
     [
-        ("", ["600"], "has 6 fields, the header names 5 columns"),
-        ("\tendurance_tbw\thost", ["600"], "has 6 fields, the header names 7 columns"),
+        ("", ["600"], "has 6 fields, but the header names 5 columns"),
+        ("\tendurance_tbw\thost", ["600"], "has 6 fields, but the header names 7 columns"),
     ],
 )
 def test_a_row_with_another_number_of_fields(tmp_path: Path, header: str, fields: list[str], sentence: str) -> None:
@@ -74,8 +74,8 @@ def test_a_row_with_another_number_of_fields(tmp_path: Path, header: str, fields
     with pytest.raises(UserError) as caught:
         load_sheet(path)
     assert str(caught.value) == (
-        f"{path} line 2: {sentence}; name a further column (endurance_tbw, over_provisioning_pct, host, firmware) in the "
-        "header, and give every row its field (empty if not known), separated by one tab each"
+        f"{path} line 2: {sentence}; give every row one field per column, separated by single tabs (empty if not "
+        "known), and name every optional column (endurance_tbw, over_provisioning_pct, host, firmware) in the header"
     )
 
 

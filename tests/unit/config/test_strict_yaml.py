@@ -1,4 +1,4 @@
-"""YAML of others: what two versions of YAML read differently, what has no end, and what is no file."""
+"""Untrusted YAML: ambiguous values, endless structures, and paths that are not files."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def test_other_values_are_as_in_both_versions(value: str, meaning: object) -> No
     [
         ("a: " + "[" * 3000 + "]" * 3000, f"is nested more than {MOST_DEEP} deep"),
         ("a: " + "{b: " * 3000 + "}" * 3000, f"is nested more than {MOST_DEEP} deep"),
-        ("? [1, 2]\n: x\n", "has a list or mapping as a key; a key is text"),
-        ("? {a: b}\n: x\n", "has a list or mapping as a key; a key is text"),
-        ("1: x\n", "has '1' as a key, which is no text; put it in quotes"),
+        ("? [1, 2]\n: x\n", "has a list or mapping as a key; use a text"),
+        ("? {a: b}\n: x\n", "has a list or mapping as a key; use a text"),
+        ("1: x\n", "has '1' as a key, which is not text; put it in quotes"),
         ("null: x\n", "has 'null' as a key"),
         ("true: x\n", "has 'true' as a key"),
         ("a: &x b\n*x : c\n", "has an alias as a key; write the key"),
@@ -62,12 +62,12 @@ def test_other_values_are_as_in_both_versions(value: str, meaning: object) -> No
         (LAUGHS, f"has more than {MOST_VALUES:,} values, counting those that aliases repeat"),
         ("a: &x [*x]\n", r"has the alias \*x inside its own anchor"),
         ("a: *x\n", r"has the alias \*x without an anchor &x before it"),
-        ("a:\n\t- 1\n", "has a tab where YAML wants spaces"),
-        ("a: !!python/object/apply:os.system [id]\n", "has the tag .*; leave tags out"),
-        ("a: !!int '3'\n", "has the tag .*; leave tags out"),
-        ("a: .inf\n", "is no number that drivelab can use"),
-        ("a: 1.0e+999\n", "is no number that drivelab can use"),
-        (f"a: {'9' * 5000}\n", "is no number that drivelab can use"),
+        ("a:\n\t- 1\n", "has a tab where YAML needs spaces"),
+        ("a: !!python/object/apply:os.system [id]\n", "has the tag .*; remove it"),
+        ("a: !!int '3'\n", "has the tag .*; remove it"),
+        ("a: .inf\n", "is not a number that drivelab can use"),
+        ("a: 1.0e+999\n", "is not a number that drivelab can use"),
+        (f"a: {'9' * 5000}\n", "is not a number that drivelab can use"),
         ("a: 1\n---\nb: 2\n", "found another document"),
         ("a: b: c\n", "mapping values are not allowed"),
     ],

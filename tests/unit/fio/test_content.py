@@ -1,4 +1,4 @@
-"""What fio writes, read back from a file: next to nothing to compress, and no page like another."""
+"""Content that fio writes, read back from a file: incompressible, and without equal pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CAPACITY = 8 * MIB
 
 
 def written(folder: Path, block_size_bytes: int, entropy: float | None = None) -> bytes:
-    """The file after it was written once, with 32 blocks in flight."""
+    """Return the file's content after one pass of writes with 32 blocks in flight."""
     target = folder / "target"
     target.write_bytes(bytes(CAPACITY))
     cell = Cell("sequential", 0, block_size_bytes, threads=1, queue_depth=32, volume_bytes=CAPACITY, entropy=entropy)
@@ -28,7 +28,7 @@ def written(folder: Path, block_size_bytes: int, entropy: float | None = None) -
 
 
 def compressed(content: bytes) -> float:
-    """To what part of its length a compressor with a window of 32 KiB brings it."""
+    """Return the compressed share of the length, with a window of 32 KiB."""
     return len(zlib.compress(content, 6)) / len(content)
 
 

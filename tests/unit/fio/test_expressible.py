@@ -1,4 +1,4 @@
-"""What fio has no words for is refused with a reason and a remedy."""
+"""Cells that no fio job can express are refused with a reason and a remedy."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ def sizes(*entries: tuple[int, float]) -> tuple[dict[str, Any], ...]:
         ({"block_sizes": sizes((4096, 0.965), (8192, 0.035))}, "whole percentages"),
         ({"block_sizes": sizes((4096, 0.5), (8192, 0.4))}, "add up to 90"),
         ({"block_sizes": sizes((8192, 0.5), (4096, 0.5))}, "ascending order"),
-        ({"block_sizes": sizes((4096, 0.5), (6144, 0.5))}, "multiples of the least block size of 4KiB"),
+        ({"block_sizes": sizes((4096, 0.5), (6144, 0.5))}, "multiples of the smallest block size, 4KiB"),
         ({"block_sizes": sizes((4096, 1.0)), "block_size_max_bytes": 8192}, "both a range and a distribution"),
         ({"zones": ({"range_share": 0.995, "share": 1}, {"range_share": 0.005, "share": 0})}, "ranges of the zones"),
         ({"zones": ({"range_share": 0.5, "share": 0.5}, {"range_share": 0.5, "share": 0.4})}, "shares of the zones"),
         ({"zones": ZONES, "zipf": 1.2}, "does not combine access by zones and access by Zipf's law"),
         ({"zones": ZONES, "segments": 4}, "does not combine access by zones and access in segments"),
         ({"zipf": 1.2, "segments": 4}, "does not combine access by Zipf's law and access in segments"),
-        ({"zones": ZONES, "pattern": "sequential"}, "access by zones is for random I/O"),
-        ({"zipf": 1.2, "pattern": "sequential"}, "access by Zipf's law is for random I/O"),
-        ({"segments": 4, "pattern": "sequential"}, "access in segments is for random I/O"),
-        ({"zipf": 1.0}, "exponent 1 is not known"),
-        ({"zipf": 1.2, "alignment_bytes": 512}, "leave the alignment out"),
+        ({"zones": ZONES, "pattern": "sequential"}, "access by zones needs random I/O"),
+        ({"zipf": 1.2, "pattern": "sequential"}, "access by Zipf's law needs random I/O"),
+        ({"segments": 4, "pattern": "sequential"}, "access in segments needs random I/O"),
+        ({"zipf": 1.0}, "Zipf's law with exponent 1;"),
+        ({"zipf": 1.2, "alignment_bytes": 512}, "remove the alignment"),
         ({"segments": 4, "block_size_max_bytes": 8192}, "beyond the end of a segment"),
         ({"segments": 0}, "hold nothing"),
         ({"segments": 4, "range_start": 0.5}, "spread over the whole drive"),
-        ({"pattern": "sequential", "alignment_bytes": 8192}, "adjoin each other"),
+        ({"pattern": "sequential", "alignment_bytes": 8192}, "are adjacent"),
         ({"alignment_bytes": 0}, "positive number of bytes"),
         ({"alignment_offset_bytes": -512}, "before the start"),
-        ({"rate_iops": 0.0}, "is no rate"),
-        ({"rate_iops": 10.0, "block_size_max_bytes": 8192}, "no rate of I/Os"),
+        ({"rate_iops": 0.0}, "is not positive"),
+        ({"rate_iops": 10.0, "block_size_max_bytes": 8192}, "no fixed rate of I/Os"),
         ({"rate_iops": 10.0, "beside": READS}, "which of the two workloads"),
         ({"entropy": 0.455}, "entropy of 45.5 %"),
         ({"entropy": 1.2}, "entropy of 120 %"),
         ({"beside": READS, "read_share": 50}, "only read"),
         ({"beside": {**READS, "read_share": 0}}, "only read"),
-        ({"beside": READS, "volume_bytes": MIB}, "a volume does not end"),
+        ({"beside": READS, "volume_bytes": MIB}, "a volume cannot end"),
         ({"beside": {**READS, "pattern": "sequential"}, "segments": 2}, "make both workloads random"),
-        ({"beside": {**READS, "pattern": "sequential"}, "alignment_bytes": 8192}, "adjoin each other"),
-        ({"pattern": "composite", "streams": ({"x": 1},), "entropy": 0.5}, "composite has streams"),
+        ({"beside": {**READS, "pattern": "sequential"}, "alignment_bytes": 8192}, "are adjacent"),
+        ({"pattern": "composite", "streams": ({"x": 1},), "entropy": 0.5}, "each stream of a composite"),
     ],
 )  # fmt: skip
 def test_refused_with_a_reason_and_a_remedy(changes: dict[str, Any], reason: str) -> None:
@@ -167,7 +167,7 @@ def test_every_place_lies_within_the_drive(
     threads: int,
     place: tuple[float, float] | int,
 ) -> None:
-    """Whatever is not refused; offsets are aligned, and places in the range as promised."""
+    """For every accepted cell, offsets are aligned and lie within the range."""
     capacity = pages * 4096
     cell = replace(CELL, pattern=pattern, block_size_bytes=block, alignment_bytes=alignment, threads=threads)
     cell = replace(cell, alignment_offset_bytes=shift)

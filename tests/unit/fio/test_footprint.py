@@ -1,4 +1,4 @@
-"""Where the I/Os of a cell go and how large they are: by the real fio on a file, and on the virtual clock."""
+"""Places and sizes of a cell's I/Os, with real fio on a file and on the virtual clock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Footprint = Callable[[Cell], Requests]
 
 
 def by_fio(folder: Path, cell: Cell) -> Requests:
-    """With the engine that does nothing; each section notes its requests in a file of its own."""
+    """Run fio's null engine; each section logs its requests in a separate file."""
     target = folder / "target"
     with target.open("wb") as file:
         file.truncate(CAPACITY)
@@ -51,7 +51,7 @@ def by_fio(folder: Path, cell: Cell) -> Requests:
 
 
 class Spy(FlashDrive):
-    """Notes what it was asked for, and is done at once."""
+    """A drive that records requests and completes them at once."""
 
     def __init__(self) -> None:
         model = {"serial": "SPY", "capacity": f"{CAPACITY}B", "over_provisioning": "12%", "enabled": False}
@@ -81,7 +81,7 @@ def footprint(request: pytest.FixtureRequest, tmp_path: Path) -> Footprint:
 
 
 def within_five_deviations(count: int, total: int, share: float) -> bool:
-    """Whether a binomial count is where one in two million would not be."""
+    """Return whether a binomial count lies within five standard deviations (1 in 2 million lies outside)."""
     return bool(abs(count - total * share) <= 5 * (total * share * (1 - share)) ** 0.5)
 
 
@@ -192,7 +192,7 @@ def test_segments_take_turns_and_are_covered(footprint: Footprint, number: int, 
     assert share * CAPACITY - number * 2 * 4096 < number * length <= share * CAPACITY
     assert distance * number < CAPACITY + number * 4096
     offsets = [offset for _, offset, _ in footprint(cell)]
-    passes = CAPACITY // 4096  # fio starts over at the first segment once it has done as much as the range is long
+    passes = CAPACITY // 4096  # fio returns to the first segment after I/O of the range's length
     segments = [offset // distance for offset in offsets]
     assert segments[:passes] == [turn % number for turn in range(min(passes, len(offsets)))]
     assert set(segments) == set(range(number))

@@ -1,4 +1,4 @@
-"""Job texts, and that fio does what they are meant to ask for."""
+"""Job texts, and fio's behaviour with them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_a_volume_holds_the_largest_block() -> None:
 
 def test_a_composite_is_not_for_fio() -> None:
     stream = {"operation": "read", "block_size_bytes": 4096, "pattern": "random", "share": 1.0}
-    with pytest.raises(ValueError, match="composite T1Q1 is no job of fio's"):
+    with pytest.raises(ValueError, match="fio cannot run composite T1Q1"):
         options(Cell("composite", 100, 4096, threads=1, queue_depth=1, runtime_s=1.0, streams=(stream,)))
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 def test_fio_draws_every_size_of_a_range_equally_often(tmp_path: Path) -> None:
-    """About 800 writes: multiples of 4 KiB from there to 1 MiB, at such offsets, half of them below the middle."""
+    """About 800 writes: sizes and offsets are multiples of 4 KiB up to 1 MiB, half of them below the middle."""
     target, log = tmp_path / "target", tmp_path / "log"
     with target.open("wb") as file:
         file.truncate(64 * MIB)
@@ -98,7 +98,7 @@ def test_two_workloads_are_two_sections_of_one_group() -> None:
 
 
 def fio_run(cell: Cell, folder: Path, *, engine: str = "psync") -> Path:
-    """Run a cell on a file and leave the evidence as the stages do; returns the file."""
+    """Run a cell on a file, leave the evidence as the stages do, and return the file."""
     target = folder / "target"
     with target.open("wb") as file:
         file.truncate(64 * MIB)
@@ -114,7 +114,7 @@ def fio_run(cell: Cell, folder: Path, *, engine: str = "psync") -> Path:
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 def test_the_direction_identifies_two_workloads_in_fio(tmp_path: Path) -> None:
-    """The bytes give away which workload a direction belongs to; each thread of both has a log."""
+    """The bytes identify the workload of a direction; each thread of both has a log."""
     fio_run(TWO, tmp_path, engine="null")
     result = read_result(tmp_path, TWO)
     assert result.read.bytes == result.read.ios * 65536 > 0
@@ -140,7 +140,7 @@ def test_fio_keeps_to_a_rate(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 @pytest.mark.parametrize("entropy", [0.0, 0.46, 1.0])
 def test_fio_writes_blocks_of_the_entropy(tmp_path: Path, entropy: float) -> None:
-    """The share that is not zero, in every page (fio's random data has some zeros); no page is like another."""
+    """Every page has the share of nonzero data (fio's random data has some zeros), and no two pages are equal."""
     cell = Cell("sequential", 0, 65536, threads=1, queue_depth=1, volume_bytes=4 * MIB, entropy=entropy)
     data = fio_run(cell, tmp_path).read_bytes()[: 4 * MIB]
     pages = [data[at : at + 4096] for at in range(0, len(data), 4096)]

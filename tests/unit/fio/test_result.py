@@ -1,4 +1,4 @@
-"""The evidence in data/ is fio 3.33's own, on a file and on a loop device, cut down to the fields that are read."""
+"""The evidence in data/ is from fio 3.33 on a file and on a loop device, reduced to the fields that are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOAK = Cell("random", 0, 4096, threads=2, queue_depth=4, runtime_s=3.0, slice_s=
 
 @pytest.fixture
 def mix(tmp_path: Path) -> Path:
-    """Evidence of the mixed cell, to be spoilt."""
+    """Return a copy of the mixed cell's evidence, to be damaged."""
     return Path(shutil.copytree(DATA / "mix", tmp_path / "mix"))
 
 
@@ -84,7 +84,7 @@ def test_slices_are_differences_and_add_up_to_the_run() -> None:
     raw = soak_documents()
     whole, parts = read_result(DATA / "soak", SOAK), read_slices(DATA / "soak", SOAK)
     assert len(raw) == 4
-    assert len(parts) == 3  # the last 0.1 s belong to the third
+    assert len(parts) == 3  # the last 0.1 s are part of the third slice
     assert sum(part.ios for part in parts) == whole.ios
     assert sum(part.bytes for part in parts) == whole.bytes
     assert sum(part.runtime_s for part in parts) == pytest.approx(whole.runtime_s)
@@ -100,7 +100,7 @@ def test_slices_are_differences_and_add_up_to_the_run() -> None:
 
 
 def test_the_largest_latency_of_a_slice() -> None:
-    """Exact where the run's maximum rose; else the highest bin that gained, never the maximum of another slice."""
+    """It is exact if the run's maximum rose; otherwise it is the highest bin that gained I/Os."""
     raw = soak_documents()
     maxima = [document["jobs"][0]["write"]["lat_ns"]["max"] / 1000 for document in raw]
     assert maxima[0] < maxima[1] == maxima[3]
@@ -149,7 +149,7 @@ def test_decreasing_counts_are_refused() -> None:
     first, second, *_ = map(from_document, soak_documents())
     reset = copy.deepcopy(soak_documents()[0])
     reset["jobs"][0]["write"]["runtime"] = 5000
-    with pytest.raises(CellFailed, match="went back"):
+    with pytest.raises(CellFailed, match="a count decreased"):
         slices([first, second, from_document(reset)])
 
 
@@ -257,11 +257,11 @@ def test_more_than_one_group_of_jobs_is_refused(mix: Path) -> None:
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        (Cell("random", 0, 4096, 2, 4, 1.0), "reads, the cell asks for none"),
-        (Cell("random", 100, 4096, 2, 4, 1.0), "writes, the cell asks for none"),
-        (Cell("random", 65, 4096, 2, 4, 1.3), "after 1.001 s and .* asked for 1.3 s"),
-        (Cell("random", 65, 4096, 2, 4, volume_bytes=1 << 30), "asked for 1073741824 bytes"),
-        (Cell("random", 65, 4096, 2, 4, 60.0, 1 << 30), "asked for 60 s or 1073741824 bytes"),
+        (Cell("random", 0, 4096, 2, 4, 1.0), "reads, but the cell has none"),
+        (Cell("random", 100, 4096, 2, 4, 1.0), "writes, but the cell has none"),
+        (Cell("random", 65, 4096, 2, 4, 1.3), "after 1.001 s and .* needs 1.3 s"),
+        (Cell("random", 65, 4096, 2, 4, volume_bytes=1 << 30), "needs 1073741824 bytes"),
+        (Cell("random", 65, 4096, 2, 4, 60.0, 1 << 30), "needs 60 s or 1073741824 bytes"),
     ],
 )
 def test_a_run_that_does_not_match_the_cell_is_refused(cell: Cell, words: str) -> None:
@@ -273,7 +273,7 @@ def test_a_run_that_does_not_match_the_cell_is_refused(cell: Cell, words: str) -
     "cell",
     [
         Cell("random", 65, 4096, 2, 4, 1.2),  # within 10 % and 0.1 s
-        Cell("random", 65, 4096, 2, 4, volume_bytes=1600 * 4096),  # but for the last block of each thread
+        Cell("random", 65, 4096, 2, 4, volume_bytes=1600 * 4096),  # the last block of each thread may be missing
         Cell("random", 65, 4096, 2, 4, 60.0, 1600 * 4096),  # the volume came first
         Cell("random", 65, 4096, 2, 4, 1.0, 1 << 40),  # the time came first
     ],
@@ -291,7 +291,7 @@ def test_the_tolerance_of_the_runtime_is_a_parameter() -> None:
 
 def test_a_missing_kind_of_io_matters_only_where_it_must_occur() -> None:
     writes_only = read_result(DATA / "soak")
-    with pytest.raises(CellFailed, match="no reads, the cell asks for 65 %"):
+    with pytest.raises(CellFailed, match="no reads, but the cell has 65 %"):
         check(writes_only, Cell("random", 65, 4096, 2, 4, 3.0))
     few = json.loads((DATA / "mounted_device/fio.json").read_text().partition("\n")[2])
     few["jobs"][0]["write"] |= {"total_ios": 10, "io_bytes": 40960, "runtime": 1000}

@@ -1,4 +1,4 @@
-"""What a run of fio leaves beside its output."""
+"""Evidence of a fio run besides its output."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_json_of_another_job_is_refused(
 ) -> None:
     impostor(ran(tmp_path / "other", **{name: value}))
     (tmp_path / "own").mkdir()
-    with pytest.raises(CellFailed, match=f"^fio's JSON is of another job: fio ran with {name}={value}, job.fio has "):
+    with pytest.raises(CellFailed, match=f"^fio's JSON is from another job: fio ran with {name}={value}, but job.fio has "):
         run_fio(None, JOB, tmp_path / "own")
 
 
@@ -75,7 +75,7 @@ def test_json_that_does_not_repeat_its_job_is_refused(tmp_path: Path, impostor: 
     output.write_text(json.dumps(document))
     impostor(output)
     (tmp_path / "own").mkdir()
-    with pytest.raises(CellFailed, match=r"^fio's JSON is of another job: it does not repeat bs=4k"):
+    with pytest.raises(CellFailed, match=r"^fio's JSON is from another job: it does not repeat bs=4k"):
         run_fio(None, JOB, tmp_path / "own")
 
 
@@ -86,7 +86,7 @@ def test_json_of_an_earlier_run_of_the_same_job_is_refused(tmp_path: Path, impos
     output.write_text(json.dumps(document))
     impostor(output)
     (tmp_path / "own").mkdir()
-    with pytest.raises(CellFailed, match=r"^fio's JSON is of another run: it was printed at .*, fio was started at "):
+    with pytest.raises(CellFailed, match=r"^fio's JSON is from another run: fio printed it at .*, but started at "):
         run_fio(None, JOB, tmp_path / "own")
 
 

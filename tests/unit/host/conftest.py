@@ -1,4 +1,4 @@
-"""Made-up hosts, with programs that act on them instead of on this one."""
+"""Simulated hosts, with programs that act on them instead of the real host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drivelab.host.machine import Machine
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
-    """Makes a host of a table of files; programs that could change the real host are replaced by scripts."""
+    """Return a function that builds a host from files; scripts replace programs that could change the real host."""
 
     machines: list[Path] = []
 
@@ -37,7 +37,7 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
 
 @pytest.fixture
 def run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run directory of the test's own."""
+    """Return a run directory for this test only."""
     folder = tmp_path / "run"
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(folder))
     return folder

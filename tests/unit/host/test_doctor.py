@@ -1,4 +1,4 @@
-"""`drivelab doctor` on made-up hosts, and the page that explains it."""
+"""`drivelab doctor` on simulated hosts, and the page that explains it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/host_settings.md"
 
 @pytest.fixture
 def server(build: Build, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The command looks at a made-up server with the drive nvme0n1; its folder."""
+    """Let the command read a simulated server with the drive nvme0n1; return its folder."""
     machine = build(SERVER, "apt-daily.timer")
     monkeypatch.setattr(settings, "Machine", lambda: machine)
     monkeypatch.setattr(os, "geteuid", lambda: 0)

@@ -1,4 +1,4 @@
-"""Rows of made-up hosts, and what `apply` does to them."""
+"""Rows of simulated hosts, and the effect of `apply` on them."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_balanced_governor_depends_on_the_driver(
 
 
 def test_unknown_scenario_is_refused(build: Build) -> None:
-    with pytest.raises(UserError, match="no scenario 'fast'"):
+    with pytest.raises(UserError, match="scenario 'fast' does not exist"):
         snapshot([], "fast", build(VM))
 
 
@@ -260,7 +260,7 @@ def test_a_setting_that_depends_on_another_is_retried(
         attempts.append(change.path)
         governor = Path(change.path).with_name("scaling_governor")
         if change.path.endswith("scaling_governor") and attempts.count(change.path) == 1:
-            return "busy"  # as if it came after what depends on it
+            return "busy"  # simulates a wrong order of dependent settings
         if change.path.endswith("preference") and governor.read_text() == "performance\n":
             return "busy"
         return perform(change)
@@ -278,7 +278,7 @@ def test_without_root_nothing_is_set(build: Build, run_folder: Path) -> None:
     plain = replace(machine, privileged=False)
     before = contents(machine)
     assert apply("synthetic", ["nvme0n1"], Temporary("host"), plain) == [
-        "host settings were left as they are: changing them needs root"
+        "host settings are unchanged: changing them needs root"
     ]
     assert contents(machine) == before
     assert not any(row["settable"] for row in snapshot(["nvme0n1"], "synthetic", plain))
@@ -309,12 +309,12 @@ def test_a_study_without_root_continues_and_reports_it(build: Build, run_folder:
     with for_study("synthetic", [], change=False, say=sentences.append, machine=machine):
         assert sentences == []
     with for_study("synthetic", [], change=True, say=sentences.append, machine=machine):
-        assert sentences == ["host settings were left as they are: changing them needs root"]
+        assert sentences == ["host settings are unchanged: changing them needs root"]
     assert not run_folder.exists()
 
 
 def contents(machine: Machine) -> dict[str, str | None]:
-    """Value of every file of a made-up host."""
+    """Return the value of every file of a simulated host."""
     root = machine.sys_root.parent
     ignored = ("timers.new", "swaps.new")
     return {

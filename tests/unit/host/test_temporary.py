@@ -1,4 +1,4 @@
-"""Settings come back, whoever dies when."""
+"""Settings are restored whichever process is killed, and whenever."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def change(temporary: Temporary, knob: Path, value: str) -> None:
 
 
 def study(knob: Path, value: str) -> subprocess.Popen[str]:
-    """Another process that has changed the knob within a claim, and goes on until a line comes or it is killed."""
+    """Start a process that has changed the knob within a claim; it runs until it reads a line or is killed."""
     process = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(knob), value], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -141,7 +141,7 @@ def test_the_last_of_two_studies_restores_the_settings(run_folder: Path, knob: P
 
 
 def busy(knob: Path, times: int) -> subprocess.Popen[str]:
-    """Another process that claims, changes and ends its claim again and again."""
+    """Start a process that repeatedly claims, changes and ends its claim."""
     return subprocess.Popen([sys.executable, "-c", BUSY, str(knob), str(times)], stdout=subprocess.PIPE, text=True)
 
 
@@ -186,7 +186,7 @@ def test_claim_by_hand_lasts_until_a_study_has_ended(run_folder: Path, knob: Pat
     Temporary("host").claim_by_hand()
     change(Temporary("host"), knob, "new")
     assert Temporary("host").recover() == []
-    end(study(knob, "newer"), signal.SIGKILL)  # a study that did not end, but died
+    end(study(knob, "newer"), signal.SIGKILL)  # the study is killed before its end
     assert Temporary("host").recover() == []
     assert knob.read_text() == "newer\n"
     with Temporary("host").claim():
@@ -246,7 +246,7 @@ def test_a_failed_restoration_is_reported_and_retried(run_folder: Path, knob: Pa
         change(temporary, knob, "new")
         temporary.remember("good: a", Write(str(knob.with_name("gone")), "value"))
         knob.unlink()
-        knob.mkdir()  # a file that takes nothing, for root too
+        knob.mkdir()  # a folder refuses writes, even by root
         sentences = []
         temporary.remember("other", Write(str(knob), "x"))
     sentences = Temporary("host").recover()
@@ -304,7 +304,7 @@ def test_a_folder_writable_by_others_is_refused(run_folder: Path) -> None:
     folder = run_folder / "settings/host"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    with pytest.raises(UserError, match="cannot be trusted"):
+    with pytest.raises(UserError, match="not trustworthy"):
         Temporary("host").claim_by_hand()
 
 
@@ -323,5 +323,5 @@ def test_an_unusable_run_directory_is_reported(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize("scope", ["", "../host", "a/b", ".hidden"])
 def test_scope_is_a_plain_name(scope: str) -> None:
-    with pytest.raises(ValueError, match="no scope"):
+    with pytest.raises(ValueError, match="not a scope"):
         Temporary(scope)

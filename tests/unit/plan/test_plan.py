@@ -21,7 +21,7 @@ def digests() -> dict[tuple[str, str], str]:
 
 
 def changed(path: Path, old: str, new: str) -> set[tuple[str, str]]:
-    """Which measurements get another digest by a change of a file."""
+    """Return the measurements whose digest changes with a change of a file."""
     before, text = digests(), path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
@@ -32,7 +32,7 @@ def changed(path: Path, old: str, new: str) -> set[tuple[str, str]]:
 
 def test_only_what_a_measurement_depends_on_changes_its_digest(project: Path) -> None:
     assert changed(STUDY, "title: Does", "title: Whether") == set()
-    assert changed(IOPS, "# outer to inner", "# from the outer to the inner") == set()
+    assert changed(IOPS, "# the first key varies slowest", "# outer key first") == set()
     assert changed(IOPS, "title: IOPS", "title: Input/output operations") == set()
     assert changed(IOPS, "{read_share: [100, 65, 0], block_size: [1024KiB, 64KiB, 4KiB]}",
                    "{block_size: [1024KiB, 64KiB, 4KiB], read_share: [100, 65, 0]}") == set()  # fmt: skip
@@ -61,10 +61,10 @@ def test_an_edited_plan_is_refused(tmp_path: Path, project: Path) -> None:
     body = json.loads(plan.to_json())
     body["subject"]["class"]["threads"] = 99
     path.write_text(json.dumps(body))
-    with pytest.raises(UserError, match="was changed"):
+    with pytest.raises(UserError, match="was edited"):
         Plan.read(path)
     path.write_text("{}")
-    with pytest.raises(UserError, match="is no plan"):
+    with pytest.raises(UserError, match="is not a plan"):
         Plan.read(path)
 
 
@@ -76,7 +76,7 @@ def test_a_plan_in_a_recording_is_never_written_again(tmp_path: Path, text: str 
     with pytest.raises(UserError, match=r"'drivelab run'"):
         Plan.read(path)
     (tmp_path / "journal.jsonl").touch()
-    with pytest.raises(UserError, match=r"put it back from an archive .*'drivelab verify .*measured again") as told:
+    with pytest.raises(UserError, match=r"restore it from an archive .*'drivelab verify .*measure again") as told:
         Plan.read(path)
     assert "delete" not in str(told.value)
 
@@ -86,5 +86,5 @@ def test_a_pipe_or_deeply_nested_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "deep").write_text("[" * 100_000 + "]" * 100_000)
     with pytest.raises(OSError, match="is a pipe, a device or a socket"):
         Plan.read(tmp_path / "pipe")
-    with pytest.raises(UserError, match="deep: is no plan"):
+    with pytest.raises(UserError, match="deep: is not a plan"):
         Plan.read(tmp_path / "deep")

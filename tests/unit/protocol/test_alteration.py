@@ -1,4 +1,4 @@
-"""A protocol shortened by its scale or changed by a study: what is merged, what takes the place of something else."""
+"""A protocol shortened by its scale or changed by a study: merged and replaced fields."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_alterations_are_described(tmp_path: Path) -> None:
     [
         ({"analysis": {"best_run": "x"}}, "unknown key 'analysis'|'analysis' cannot be changed"),
         ({"simultaneous": False}, "'simultaneous'"),
-        ({"fill": [{}]}, r"scale\.demo\.fill': lists 1 changes for 2 of them"),
+        ({"fill": [{}]}, r"scale\.demo\.fill': lists 1 changes for 2 steps"),
         ({"loop": {"cells": 3}}, r"scale\.demo\.loop\.cells': 3 is not of type"),
         ({"workloads": {"w": {"block_size": {"4KiB": "10%"}}}}, r"scale\.demo\.workloads\.w\.block_size': the shares"),
     ],

@@ -1,4 +1,4 @@
-"""Cells as a protocol describes them: every field, what it becomes in a plan, and how lists are combined."""
+"""Cells of a protocol: every field, its form in a plan, and combinations of lists."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_soak_takes_the_same_fields(tmp_path: Path) -> None:
 
 
 def test_a_workload_gives_defaults_for_a_cell(tmp_path: Path) -> None:
-    """The cell goes before its workload, that before the loop, that before the class."""
+    """The cell overrides its workload, the workload the loop, the loop the class."""
     (step,) = steps(
         tmp_path,
         [loop({"workload": ["web", "log"], "read_share": [100, 90]}, threads=3, queue_depth=7, pattern="random")],
@@ -149,30 +149,30 @@ def test_distributions_keep_their_shares(weights: dict[int, int]) -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"workload": "web"}, r"workload': there is no workload 'web'; 'workloads' has: none"),
+        ({"workload": "web"}, r"workload': workload 'web' does not exist; 'workloads' has: none"),
         ({"block_size": {"4KiB": "60%", "8KiB": "30%"}}, r"block_size': the shares of the block sizes add up to 90%"),
         ({"block_size": {"4KiB": "100%", "8KiB": "0%"}}, r"block_size\.8KiB': one of the shares"),
-        ({"block_size": {"1KiB": "50%", "1024B": "50%"}}, r"block_size\.1024B': is a size that stands there already"),
+        ({"block_size": {"1KiB": "50%", "1024B": "50%"}}, r"block_size\.1024B': repeats a size in another notation"),
         ({"block_size": {"4": "100%"}}, "'4' does not match"),
         ({"access": [{"range": "50%", "share": "50%"}, {"range": "40%", "share": "50%"}]}, "ranges of the zones add"),
         ({"access": [{"range": "50%", "share": "50%"}, {"range": "50%", "share": "40%"}]}, "shares of the zones add"),
         ({"access": {"zipf": 0}}, "zipf"),
-        ({"access": {"zipf": 1.2}, "pattern": "sequential"}, r"\.access': .*access by Zipf's law is for random I/O"),
-        ({"access": [{"range": "100%", "share": "100%"}], "pattern": "sequential"}, "by zones is for random I/O"),
+        ({"access": {"zipf": 1.2}, "pattern": "sequential"}, r"\.access': .*access by Zipf's law needs random I/O"),
+        ({"access": [{"range": "100%", "share": "100%"}], "pattern": "sequential"}, "by zones needs random I/O"),
         ({"access": [{"range": "100%", "share": "100%"}], "segments": 4},
          r"cells\[0\]\.segments': .*does not combine access by zones and access in segments"),
         ({"access": [{"range": "50%", "share": "100%"}, {"range": "50%", "share": "0%"}]},
          r"access\[1\]\.share': one of the shares of the zones is 0%"),
-        ({"align": "1000B"}, r"cells\[0\]\.align': 1000B is no multiple of 512 B, and no drive has smaller blocks"),
-        ({"alignment_offset": "100B"}, r"cells\[0\]\.alignment_offset': 100B is no multiple of 512 B"),
-        ({"alignment_offset": ["512B", "513B"]}, r"alignment_offset': 513B is no multiple"),
-        ({"align": "8KiB", "pattern": "sequential", "block_size": "4KiB"}, r"cells\[0\]\.align': .* adjoin each other"),
-        ({"rate_iops": 10, "block_size": "4KiB-8KiB"}, "several block sizes make no rate"),
-        ({"entropy": "2.5%"}, "not known to fio"),
-        ({"segments": 4, "pattern": "sequential"}, r"cells\[0\]\.segments': .*access in segments is for random I/O"),
-        ({"active_range": "0%"}, r"active_range': active range 0% is not above 0% up to 100%; choose one that is"),
-        ({"active_range": "101%"}, "active range 101% is not above 0% up to 100%"),
-        ({"entropy": "101%"}, r"entropy': 101% is not from 0% up to 100%"),
+        ({"align": "1000B"}, r"cells\[0\]\.align': 1000B is not a multiple of 512 B, the smallest block of a drive"),
+        ({"alignment_offset": "100B"}, r"cells\[0\]\.alignment_offset': 100B is not a multiple of 512 B"),
+        ({"alignment_offset": ["512B", "513B"]}, r"alignment_offset': 513B is not a multiple"),
+        ({"align": "8KiB", "pattern": "sequential", "block_size": "4KiB"}, r"cells\[0\]\.align': .* are adjacent"),
+        ({"rate_iops": 10, "block_size": "4KiB-8KiB"}, "several block sizes give no fixed rate"),
+        ({"entropy": "2.5%"}, "fio does not support an entropy of 2.5 %"),
+        ({"segments": 4, "pattern": "sequential"}, r"cells\[0\]\.segments': .*access in segments needs random I/O"),
+        ({"active_range": "0%"}, r"active_range': active range 0% is out of bounds; choose more than 0% and at most 100%"),
+        ({"active_range": "101%"}, "active range 101% is out of bounds"),
+        ({"entropy": "101%"}, r"entropy': 101% is out of bounds; choose a share from 0% up to 100%"),
         ({"rate_iops": 0}, "rate_iops"),
         ({"threads": "each"}, r"threads': is 'each', but"),
         ({"threads": "many"}, r"threads': 'many' is not 'each'"),
@@ -192,7 +192,7 @@ def test_invalid_cells_are_refused(tmp_path: Path, fields: dict[str, Any], reaso
 def test_cells_that_differ_only_in_runtime_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the loop has RND 8KiB 65/35 T2Q16 twice"):
         cells(tmp_path, [PLAIN, {**PLAIN, "runtime": "5s"}])
-    with pytest.raises(UserError, match="give cells the one or the other"):
+    with pytest.raises(UserError, match="give all cells one or the other"):
         cells(tmp_path, [{**PLAIN, "share": "5%"}, {**PLAIN, "read_share": 0, "runtime": "5s", "share": "5%"}])
 
 

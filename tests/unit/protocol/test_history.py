@@ -24,7 +24,7 @@ def line(cell: int, iops: float) -> dict[str, Any]:
 
 
 def journal(values: list[float]) -> list[dict[str, Any]]:
-    """Two cells a round; the second one is tracked."""
+    """Return the journal of rounds with two cells; the second is tracked."""
     return [line(cell, iops) for value in values for cell, iops in enumerate((1.0, value))]
 
 
@@ -35,7 +35,7 @@ def history(lines: list[dict[str, Any]], cells: int = 2, **fields: Any) -> LoopH
 def carried_out(
     values: Any, gaps: set[int], cells: int = 2, **fields: Any
 ) -> tuple[list[tuple[int, int]], LoopHistory]:
-    """Rounds and cells in the order in which a loop measures them, interrupted before the cells numbered `gaps`.
+    """Return rounds and cells in the order of a loop that is interrupted before the cells numbered `gaps`.
 
     `values` gives IOPS by round and cell; the history is made anew from the journal after each interruption.
     """
@@ -46,7 +46,7 @@ def carried_out(
         if len(places) in gaps:
             lines.append({"event": "gap"})
             progress = history(lines, cells, **fields)
-            assert progress.following() == place, "an interruption changes nothing of what comes next"
+            assert progress.following() == place, "an interruption must not change the next cell"
         lines.append(line(place[1], values(*place)))
         progress.add(place[1], {"iops": values(*place)})
         places.append(place)
@@ -68,7 +68,7 @@ def test_a_loop_that_is_never_steady_ends_at_max_rounds() -> None:
 
 @given(st.sets(st.integers(0, 20), max_size=3))
 def test_the_window_lies_wholly_after_the_last_gap(gaps: set[int]) -> None:
-    """All rounds are alike: five whole ones after the last interruption of a loop that was not steady before."""
+    """All rounds are equal: five whole rounds follow the last interruption of a loop that was not steady."""
     expected = 10
     for gap in sorted(gaps):
         if gap < expected:
@@ -79,7 +79,7 @@ def test_the_window_lies_wholly_after_the_last_gap(gaps: set[int]) -> None:
 
 
 def test_an_interruption_after_the_last_round_has_no_effect() -> None:
-    """As in a pause after the last cell."""
+    """An example is a pause after the last cell."""
     assert history([*journal([100.0] * 5), {"event": "gap"}]).following() is None
 
 
@@ -101,7 +101,7 @@ def test_cold_rounds_come_first_and_are_in_no_window() -> None:
 
 @pytest.mark.parametrize(("excess", "rounds", "agreed"), [(0, 3, True), (20, 5, True), (30, 7, True), (50, 7, False)])
 def test_rounds_until_every_cell_agrees(excess: float, rounds: int, agreed: bool) -> None:
-    """The second cell has 100 but for its first value: a standard error of excess / n, relative to 100 + excess / n."""
+    """Only the second cell's first value differs from 100: standard error excess / n, mean 100 + excess / n."""
 
     def value(round_number: int, cell: int) -> float:
         return 100.0 + (excess if cell and round_number == 2 else 0.0)

@@ -1,4 +1,4 @@
-"""Errors in protocol files name the line. In these texts the line to be named ends with a comment `#!`."""
+"""Errors in protocol files name the line. In these texts that line ends with a comment `#!`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ sources: {class: s, workloads: s, condition: s, idle: s, loop: s, repeat: s}
 
 
 def mistaken(folder: Path, before: str, after: str, text: str = TEXT) -> tuple[Path, int]:
-    """A file with one place changed, and the number of its line that ends with `#!`."""
+    """Return a file with one change, and the number of its line that ends with `#!`."""
     assert text.count(before) == 1, before
     path = folder / "lines.yaml"
     path.write_text(text.replace(before, after))
@@ -85,7 +85,7 @@ def mistaken(folder: Path, before: str, after: str, text: str = TEXT) -> tuple[P
 
 
 def resolved_at_every_scale(path: Path) -> list[int]:
-    """Number of steps at full length and at each scale."""
+    """Return the number of steps at full length and at each scale."""
     protocol = load(path)
     scales = [None, *protocol.body["scale"]]
     return [len(resolve(protocol, "client", scale, {}, "test")[0].steps["measure"]) for scale in scales]
@@ -104,37 +104,37 @@ def test_the_text_is_valid(tmp_path: Path) -> None:
         ("title: t", "titel: t   #!", "unknown key 'titel'; did you mean 'title'"),
         ("source: s", "source: s\nsource: t   #!", "duplicate key"),
         ("    - {pattern: random, block_size: 4KiB, capacity_multiple: 2}",
-         "    - {pattern: random, block_size: 4KiB}   #!", r"condition\.fill\[1\]': takes either"),
+         "    - {pattern: random, block_size: 4KiB}   #!", r"condition\.fill\[1\]': needs either"),
         ("active_range: 100%}\ncondition", "active_range: 0%}   #!\ncondition", r"class\.client\.active_range'"),
         ("idle: {time: 1s}", "idle: {time: 1}   #!", r"measure\[0\]\.idle\.time': 1 is not of type"),
         ("idle: {time: 1s}", "idle: {time: 0s}   #!", r"measure\[0\]\.idle\.time': '0s' is no duration"),
         ("idle: {time: 1s}", "idle: {time: each}   #!", r"measure\[0\]\.idle\.time': is 'each'"),
         ("  - idle: {time: 1s}", "  - idel: {time: 1s}   #!", "unknown key 'idel'; did you mean 'idle'"),
         ("{pattern: random, block_size: 4KiB}\n", "{pattern: random, block_size: 8KiB-4KiB}   #!\n",
-         r"workloads\.web\.block_size': block size 8KiB-4KiB is no range"),
-        ("{workload: web, read_share: [0, 100]}", "{workload: wbe, read_share: [0, 100]}   #!", "no workload 'wbe'"),
+         r"workloads\.web\.block_size': block size 8KiB-4KiB is not a valid range"),
+        ("{workload: web, read_share: [0, 100]}", "{workload: wbe, read_share: [0, 100]}   #!", "workload 'wbe' does not exist"),
         ("read_share: [0, 100]}", "read_share: [0, 101]}   #!", r"read_share\[1\]': 101 is above 100"),
-        ("          threads: [1, 4]", "          threads: [4, 4]   #!", r"threads': \[4, 4\] names something twice"),
+        ("          threads: [1, 4]", "          threads: [4, 4]   #!", r"threads': \[4, 4\] contains a duplicate entry"),
         ("        - workload: web\n          read_share: 50", "        - workload: web   #!",
          r"loop\.cells\[1\]': 'read_share' is missing"),
         ("          threads: [1, 4]",
          "          threads: [1, 4]\n        - {workload: web, read_share: 50, threads: 4}   #!",
          r"loop\.cells\[2\]': the loop has RND 4KiB 50/50 T4Q8 twice"),
         ("      cold_rounds: 1", "      cold_runs: 1   #!", "unknown key 'cold_runs'; did you mean 'cold_rounds'"),
-        ("      cold_rounds: 1", "      duty_cycle: 120%   #!", r"loop\.duty_cycle': 120% is not above 0% up to 100%"),
+        ("      cold_rounds: 1", "      duty_cycle: 120%   #!", r"loop\.duty_cycle': 120% is out of bounds; choose a share above 0% up to 100%"),
         ("max_rounds: 25", "max_rounds: 4   #!", r"steady_state\.max_rounds': 'max_rounds' is less than 'window'"),
         ("{read_share: 100, metric: iops}", "{read_share: 7, metric: iops}   #!",
          r"steady_state\.track\[1\]': tracks read share 7"),
-        ("{read_share: 100, metric: iops}", "{read_share: 50, metric: iops}   #!", "which are 2 cells"),
+        ("{read_share: 100, metric: iops}", "{read_share: 50, metric: iops}   #!", "which matches 2 cells"),
         ("        time: [1s, 2s]", "        time: [1s, 2]   #!", r"measure\[2\]\.repeat\.over\.time\[1\]'"),
         ("      over:\n        time: [1s, 2s]", "      over:   #!\n        time: [1s]\n        threads: [1]",
-         r"repeat\.over': takes values of one key"),
+         r"repeat\.over': needs values of exactly one key"),
         ("            slice: 1s", "            slice: 0s   #!", r"repeat\.steps\[1\]\.soak\.slice'"),
         ("      runtime: 1s", "      runtimes: 1s   #!", r"scale\.demo\.loop': unknown key 'runtimes'"),
         ("      runtime: 1s", "      runtime: 1   #!", r"scale\.demo\.loop\.runtime': 1 is not of type"),
         ("      runtime: 1s", "      runtime: 0s   #!", r"scale\.demo\.loop\.runtime': '0s' is no duration"),
         ("      runtime: 1s", "      cells: [{workload: web, read_share: 0}]   #!",
-         r"scale\.demo\.loop\.cells': tracks read share 100, which is no cell"),
+         r"scale\.demo\.loop\.cells': tracks read share 100, which matches no cell"),
         ("{block_size: 8KiB}", "{block_size: 8}   #!", r"scale\.demo\.workloads\.web\.block_size': 8 is not of type"),
         ("{block_size: 8KiB}", "{block_size: {8KiB: 99%}}   #!", r"demo\.workloads\.web\.block_size': the shares"),
         ("    loop:\n      runtime: 1s", "    purge: none   #!\n    loop:\n      runtime: 1s", "unknown key 'purge'"),

@@ -95,15 +95,15 @@ def test_a_study_may_replace_the_list_by_a_list_or_grid(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda loop: loop["cells"][1].pop("share"), "a cell of the loop has no share of the time"),
-        (lambda loop: loop["cells"][1].update(share="0%"), "a cell of the loop has no share of the time"),
+        (lambda loop: loop["cells"][1].pop("share"), "a cell of the loop has no 'share'"),
+        (lambda loop: loop["cells"][1].update(share="0%"), "a cell of the loop has a share of 0%"),
         (lambda loop: loop["cells"].append(dict(LIST[0])), "the loop has RND 4KiB 0/100 T1Q7 twice"),
-        (lambda loop: loop.update(pattern="random"), "leave out the loop's"),
+        (lambda loop: loop.update(pattern="random"), "remove the loop's"),
         (
             lambda loop: loop["until"]["steady_state"]["track"][0].update(read_share=100),
             "sequential access, read share",
         ),
-        (lambda loop: loop["until"]["steady_state"]["track"][0].pop("pattern"), "which are 2 cells of the loop"),
+        (lambda loop: loop["until"]["steady_state"]["track"][0].pop("pattern"), "which matches 2 cells of the loop"),
         (lambda loop: loop["cells"][0].pop("pattern"), r"cells\[0\]': 'pattern' is missing"),
         (lambda loop: loop["cells"][0].update(blok_size=1), "unknown key 'blok_size'; did you mean 'block_size'"),
         (lambda loop: loop.update(cells=[]), "is empty; give at least one entry"),

@@ -1,4 +1,4 @@
-"""Repeats over values, and over points that a loop before is to give."""
+"""Repeats over values, and over points from an earlier loop."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_repeat_overrides_for_each(tmp_path: Path) -> None:
 
 
 def test_points_come_from_the_nearest_loop_before(tmp_path: Path) -> None:
-    """Threads and depth are left open; a step that has its own is not at a point."""
+    """Threads and depth stay open; a step with its own values is not at a point."""
     inner = [soak(**DEMAND), loop({**SWEEP, **DEMAND}), soak()]
     resolved_steps = steps(
         tmp_path, [loop([{**SWEEP, "runtime": "5s"}]), soak(), loop(SWEEP), repeat(points(), *inner)]
@@ -87,22 +87,22 @@ def test_points_come_from_the_nearest_loop_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("measure", "reason"),
     [
-        ([repeat(points(), soak(**DEMAND))], r"measure\[0\]\.repeat\.over\.point': no loop before"),
-        ([repeat(points(), soak(**DEMAND)), loop(SWEEP)], r"no loop before"),
+        ([repeat(points(), soak(**DEMAND))], r"measure\[0\]\.repeat\.over\.point': no earlier loop provides points"),
+        ([repeat(points(), soak(**DEMAND)), loop(SWEEP)], r"no earlier loop provides points"),
         ([loop(SWEEP), repeat(points(of={"read_share": 7}), soak(**DEMAND))],
-         r"measure\[1\]\.repeat\.over\.of': read share 7 is no cell of the loop before"),
+         r"measure\[1\]\.repeat\.over\.of': read share 7 matches no cell of the loop before"),
         ([loop(SWEEP), repeat(points(of={"block_size": "4KiB"}), soak(**DEMAND))],
-         r"over\.of': block size 4KiB is of several cells of the loop before \(RND 4KiB 0/100 T4Q8, RND 4KiB 40"),
+         r"over\.of': block size 4KiB matches several cells of the loop before \(RND 4KiB 0/100 T4Q8, RND 4KiB 40"),
         ([loop(SWEEP), repeat(points(), loop({**SWEEP, **DEMAND})), repeat(points(), soak(**DEMAND))],
-         r"measure\[2\].*the loop before has a point itself"),
+         r"measure\[2\].*the loop before uses a point itself"),
         ([loop({"streams": "composite", "most": 9}), repeat(points(), soak(**DEMAND))], "trace's streams"),
-        ([loop(SWEEP), repeat({"point": ["max"]}, soak(**DEMAND))], r"repeat\.over'.*which needs 'of'"),
+        ([loop(SWEEP), repeat({"point": ["max"]}, soak(**DEMAND))], r"repeat\.over'.*which also needs 'of'"),
         ([loop(SWEEP), repeat(points(point=["max", "best"]), soak(**DEMAND))], "'best' is not one of max, mid, min"),
-        ([repeat({"time": ["1s"], "threads": [1]}, soak())], r"measure\[0\]\.repeat\.over': takes values of one key"),
+        ([repeat({"time": ["1s"], "threads": [1]}, soak())], r"measure\[0\]\.repeat\.over': needs values of exactly one key"),
         ([repeat({"threads": [1]}, soak(**DEMAND))], r"soak\.queue_depth': is 'each', but"),
-        ([repeat({"threads": [1, 1]}, soak(threads="each"))], "names something twice"),
+        ([repeat({"threads": [1, 1]}, soak(threads="each"))], "contains a duplicate entry"),
         ([soak(slice="each")], "slice"),
-        ([loop(SWEEP), repeat(points(), soak(beside={**READS, **DEMAND}))], r"soak\.beside': a point is of the cell"),
+        ([loop(SWEEP), repeat(points(), soak(beside={**READS, **DEMAND}))], r"soak\.beside': a point applies only to the cell"),
     ],
 )  # fmt: skip
 def test_invalid_repeats_are_refused(tmp_path: Path, measure: list[dict[str, Any]], reason: str) -> None:

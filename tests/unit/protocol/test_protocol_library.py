@@ -1,4 +1,4 @@
-"""The PTS tests in config/protocols against facts of the standard, which are written down here as data once more."""
+"""Compare the PTS tests in config/protocols with facts of the standard, repeated here as data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMPOSITE_PERCENT = {
     4 * KIB: 67, 8 * KIB: 10, 16 * KIB: 7, 32 * KIB: 3, 64 * KIB: 3,
 }  # fmt: skip
 ZONES_PERCENT = [(5, 50), (15, 30), (80, 20)]
-"""Share of the range, share of the I/Os."""
+"""Share of the range and share of the I/Os of each zone."""
 CRITERION = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1}
 VIRTUAL_CAPACITY_BYTES = 64 << 20
 VIRTUAL_BLOCK_BYTES = 4096
@@ -48,7 +48,7 @@ def fill(measurement: Resolved) -> dict[str, Any]:
 
 
 def cells(measurement: Resolved) -> list[dict[str, Any]]:
-    """Of all loops and soaks."""
+    """Return the cells of all loops and soaks."""
     all_cells: list[dict[str, Any]] = []
     for kind, fields in steps(measurement):
         all_cells += fields["cells"] if kind == "loop" else [fields["cell"]] if kind == "soak" else []
@@ -56,7 +56,7 @@ def cells(measurement: Resolved) -> list[dict[str, Any]]:
 
 
 def tracked_cells(loop: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those that a tracked variable names, of all that the loop has."""
+    """Return the loop's cells that a tracked variable selects."""
     return [
         cell
         for variable in loop["until"]["track"]
@@ -86,7 +86,7 @@ def test_no_protocol_claims_to_be_the_standard(name: str) -> None:
 
 @pytest.mark.parametrize("name", PTS)
 def test_a_demo_fits_a_virtual_drive(name: str) -> None:
-    """Of 64 MiB in blocks of 4 KiB."""
+    """The virtual drive has 64 MiB in blocks of 4 KiB."""
     for measurement in variants(name, "demo"):
         for cell in cells(measurement):
             sizes = [part["block_size_bytes"] for part in cell.get("block_sizes", [cell])]
@@ -124,7 +124,7 @@ def test_iops_has_56_cells_mixes_outside_and_sizes_inside(name: str, tracked: in
     [("pts-throughput", [1024, 128], None), ("pts-throughput-v09", [1024, 64, 8, 4, 0.5], 128)],
 )
 def test_throughput_purges_for_every_block_size(name: str, sizes_kib: list[float], fill_kib: int | None) -> None:
-    """2.0 fills in the size under test, v0.9 in 128 KiB."""
+    """Version 2.0 fills in the size under test, v0.9 in 128 KiB."""
     measurements = variants(name)
     assert [cells(measurement)[0]["block_size_bytes"] for measurement in measurements] == [
         size * KIB for size in sizes_kib
@@ -184,7 +184,7 @@ def assert_composite(cell: dict[str, Any]) -> None:
 
 
 def test_the_composite_sums_to_100_percent() -> None:
-    """The oracle itself: 12 sizes, 3 zones."""
+    """Check the reference data itself: 12 sizes, 3 zones."""
     assert (len(COMPOSITE_PERCENT), sum(COMPOSITE_PERCENT.values())) == (12, 100)
     assert [sum(column) for column in zip(*ZONES_PERCENT, strict=True)] == [100, 100]
 

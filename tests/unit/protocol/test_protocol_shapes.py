@@ -1,4 +1,4 @@
-"""What the PTS tests are there to show, seen at demo scale on the virtual clock."""
+"""The PTS tests show their effects at demo scale on the virtual clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Measured = Callable[[str], list[pd.DataFrame]]
 
 @pytest.fixture
 def measured(project: Path) -> Measured:
-    """Table `cells` of each measurement that a protocol asks for, of the drive op7."""
+    """Return a function that gives table `cells` of each measurement of a protocol on the drive op7."""
 
     def run(protocol: str) -> list[pd.DataFrame]:
         Path("config/mine.yaml").write_text(
@@ -44,7 +44,7 @@ def test_write_saturation_has_a_cliff_and_a_plateau(measured: Measured) -> None:
 
 
 def test_a_drive_recovers_in_pauses_longer_than_its_idle_threshold(measured: Measured) -> None:
-    """Which is 5 s; 5.3 s are long enough for a part of its SLC cache, 8 s for all of it."""
+    """The threshold is 5 s; 5.3 s restore a part of the SLC cache, 8 s all of it."""
     (cells,) = measured("pts-idle-recovery")
     baseline = cells[cells["step"] == 0]["iops"].iloc[-1]
     bursts = cells[cells["pause_s"].notna() & (cells["round"] > 1)]  # the first comes before the first pause
@@ -57,8 +57,8 @@ def test_sequential_writes_recover_from_random_ones(measured: Measured) -> None:
     (cells,) = measured("pts-cross-stimulus-recovery")
     before, between, after = (cells[cells["step"] == step]["bandwidth_mib_s"] for step in range(3))
     assert between.iloc[1:].max() < 0.5 * before.iloc[-10:].mean()
-    assert after.iloc[0] < 0.75 * before.mean(), "it begins in the state that random writes left"
-    assert (after >= before.mean()).any(), "and comes back within its time"
+    assert after.iloc[0] < 0.75 * before.mean(), "it starts in the state after random writes"
+    assert (after >= before.mean()).any(), "it recovers within its time"
 
 
 def test_a_smaller_active_range_is_faster(measured: Measured) -> None:

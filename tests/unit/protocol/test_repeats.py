@@ -1,4 +1,4 @@
-"""Repeated steps: written out pass by pass, and shortened by kind."""
+"""Repeated steps: expanded pass by pass, and shortened by kind."""
 
 from __future__ import annotations
 
@@ -129,18 +129,18 @@ def soak(**fields: Any) -> Callable[[dict[str, Any]], object]:
         (lambda body: body["measure"][0]["idle"].update(time="each"), r"idle\.time': is 'each', but"),
         (
             lambda body: body["measure"][1]["repeat"].pop("over"),
-            r"measure\[1\]\.repeat': takes either",
+            r"measure\[1\]\.repeat': needs either",
         ),
-        (repeat(2, over={"time": ["1s"]}), r"measure\[2\]\.repeat': takes either 'times' or 'over'"),
+        (repeat(2, over={"time": ["1s"]}), r"measure\[2\]\.repeat': needs either 'times' or 'over'"),
         (repeat(2, times=0), r"measure\[2\]\.repeat\.times': 0 is below 1"),
         (repeat(2, phase="Better one"), r"repeat\.phase"),
         (repeat(2, steps=[]), "is empty; give at least one entry"),
         (repeat(2, steps=[{"repeat": {}}]), "unknown key 'repeat'"),
         (repeat(2, stpes=[]), "unknown key 'stpes'; did you mean 'steps'"),
         (lambda body: body["sources"].pop("repeat"), r"no entry for 'repeat\.idle\.time'"),
-        (soak(block_size="64KiB-4KiB"), "64KiB-4KiB is no range"),
-        (soak(block_size="4KiB-4KiB"), "4KiB-4KiB is no range"),
-        (soak(block_size="3KiB-64KiB"), "3KiB-64KiB is no range"),
+        (soak(block_size="64KiB-4KiB"), "64KiB-4KiB is not a valid range"),
+        (soak(block_size="4KiB-4KiB"), "4KiB-4KiB is not a valid range"),
+        (soak(block_size="3KiB-64KiB"), "3KiB-64KiB is not a valid range"),
         (soak(block_size="4KiB-"), "block_size"),
     ],
 )
@@ -157,13 +157,13 @@ def test_mistakes_are_reported_with_their_place(
     ("change", "reason"),
     [
         ({"phase": "x"}, "'phase' of a repeat cannot be changed"),
-        ([{}], "lists 1 changes for 2 of them"),
+        ([{}], "lists 1 changes for 2 steps"),
         (
             {"soak": {"slice": "1s"}},
             r"set\.repeat\.soak': changes a step that the repeat of phase 'better'",
         ),
-        ([{"idle": 3}, {}], r"set\.repeat\[0\]\.idle': must give the fields"),
-        (3, r"set\.repeat': must give the fields"),
+        ([{"idle": 3}, {}], r"set\.repeat\[0\]\.idle': must be a mapping of the fields"),
+        (3, r"set\.repeat': must be a mapping of the fields"),
     ],
 )
 def test_invalid_changes_are_refused(tmp_path: Path, change: Any, reason: str) -> None:

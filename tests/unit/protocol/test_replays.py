@@ -1,4 +1,4 @@
-"""The replay step: every word of the grammar, what it becomes in a plan, and what is refused."""
+"""The replay step: every key of the grammar, its form in a plan, and invalid replays."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_schema_lists_the_choices_of_the_replay() -> None:
 
 
 def test_a_study_may_choose_another_timing_and_rule(tmp_path: Path) -> None:
-    """What excludes what stood there takes its place; a field within is merged into it."""
+    """An alternative key replaces the old one; a field within the same key is merged."""
     step = replay(tmp_path, {"timing": {"scaled": 3}, "until": {"passes": 2}}, timing={"idle-capped": "1s"})
     assert (step["choice"]["timing"], step["until"]) == ({"mode": "scaled", "factor": 3.0}, {"passes": 2})
     step = replay(tmp_path, {"until": {"relative_standard_error": {"metric": "score"}}})
@@ -120,8 +120,8 @@ def test_a_study_may_choose_another_timing_and_rule(tmp_path: Path) -> None:
         ({"until": {}}, "is empty; give at least one key"),
         ({"until": {**RULE, "passes": 3}}, "more than 1 keys"),
         ({"until": {"relative_standard_error": {"threshold": "5%", "metric": "mean_latency_us"}}}, "access_time_us"),
-        ({"engine": "fio", "dependencies": "cpu"}, "fio's replay knows no dependencies"),
-        ({"engine": "fio", "on_error": "go-on"}, "fio's replay knows no going on after an error"),
+        ({"engine": "fio", "dependencies": "cpu"}, "fio's replay does not support dependencies"),
+        ({"engine": "fio", "on_error": "go-on"}, "fio's replay does not support continuing after an error"),
     ],
 )
 def test_mistakes_are_reported_with_their_place(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The protocols in config/protocols: the standard's stay what they were, those of traces are what they say."""
+"""The protocols in config/protocols: plans of the standard stay pinned, trace protocols match their text."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DIGESTS = {
         },
     },
 }
-"""Of a made-up drive. If one changes, drives that were measured are measured again: only ever do that on purpose."""
+"""Digests for a simulated drive. A changed digest makes every user measure again: change one only on purpose."""
 
 
 @pytest.mark.parametrize("drive_class", DIGESTS)
@@ -85,7 +85,7 @@ def test_every_protocol_resolves_at_every_scale(name: str, drive_class: str) -> 
 
 
 def test_schemas_are_schemas() -> None:
-    """They are not checked when they are used."""
+    """Their use does not check them."""
     for path in (ROOT / "workflow/schemas").glob("*.yaml"):
         jsonschema.Draft202012Validator.check_schema(load_yaml(path))
 

@@ -1,4 +1,4 @@
-"""Steps and conditions: every form of the grammar, and what it becomes in a plan."""
+"""Steps and conditions: every form of the grammar, and its form in a plan."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ def test_an_offset_identifies_tracked_cells(tmp_path: Path) -> None:
     ("fields", "reason"),
     [
         ({"pause": "5s", "duty_cycle": "25%"}, r"loop\.duty_cycle': both 'pause' and 'duty_cycle'"),
-        ({"duty_cycle": "0%"}, r"loop\.duty_cycle': 0% is not above 0% up to 100%"),
+        ({"duty_cycle": "0%"}, r"loop\.duty_cycle': 0% is out of bounds"),
         ({"pause": "0s"}, r"loop\.pause': '0s' is no duration"),
         ({"until": {**RSE, "rounds": 5}}, "more than 1 keys"),
         ({"until": {"steady_state": {**STEADY, "max_rounds": 4, "track": []}}}, "is empty; give at least one entry"),
         ({"until": {"steady_state": {**STEADY, "track": [{"read_share": 0, "metric": "iops"}]}}},
-         r"track\[0\]': tracks read share 0, which are 4 cells of the loop \(RND 4KiB 0/100 T4Q8, RND 4KiB 0/100 T4Q1"),
+         r"track\[0\]': tracks read share 0, which matches 4 cells of the loop \(RND 4KiB 0/100 T4Q8, RND 4KiB 0/100 T4Q1"),
         ({"until": {"steady_state": {**STEADY, "track": [{"read_share": 7, "threads": 4, "metric": "iops"}]}}},
-         r"track\[0\]': tracks read share 7, 4 threads, which is no cell of the loop"),
+         r"track\[0\]': tracks read share 7, 4 threads, which matches no cell of the loop"),
         ({"order": "cells", "until": {"steady_state": {**STEADY, "track": [
             {"read_share": 0, "threads": 4, "queue_depth": 8, "metric": "iops"}]}}},
-         r"loop\.order': steady_state is of whole rounds"),
+         r"loop\.order': steady_state needs whole rounds"),
     ],
 )  # fmt: skip
 def test_invalid_loops_are_refused(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
@@ -96,13 +96,13 @@ def test_a_soak_has_several_stop_rules(tmp_path: Path) -> None:
     del rule["every"]
     (step,) = steps(tmp_path, [soak(until={"time": "1h", "steady_state": rule})])
     assert step["until"] == {"time_s": 3600.0, "steady_state": {**steady, "every_s": 60.0}}
-    with pytest.raises(UserError, match=r"soak\.until': a drive that is never steady would be written for ever"):
+    with pytest.raises(UserError, match=r"soak\.until': a drive that never becomes steady would be written forever"):
         steps(tmp_path, [soak(until={"steady_state": rule})])
     beside = {"pattern": "random", "read_share": 100, "block_size": "4KiB", "threads": 1, "queue_depth": 1}
-    with pytest.raises(UserError, match="has no share of a volume"):
+    with pytest.raises(UserError, match="cannot end by volume"):
         steps(tmp_path, [soak(read_share=0, beside=beside, until={"capacity_multiple": 1})])
     for every in ("90s", "30s"):
-        with pytest.raises(UserError, match=r"soak\.until\.steady_state': its spans of \d+ s are no multiple"):
+        with pytest.raises(UserError, match=r"soak\.until\.steady_state': its spans of \d+ s are not a multiple"):
             steps(tmp_path, [soak(until={"steady_state": {**rule, "every": every}})])
 
 
@@ -144,10 +144,10 @@ def test_conditions(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, A
 @pytest.mark.parametrize(
     ("fill", "reason"),
     [
-        (PASS, r"condition\.fill': takes either"),
+        (PASS, r"condition\.fill': needs either"),
         ([{**PASS, "capacity_multiple": 1}, {**PASS, "capacity_multiple": 1, "raw_capacity_multiple": 1}],
-         r"condition\.fill\[1\]': takes either"),
-        ({**PASS, "capacity_multiple": 1, "range": "0%"}, r"condition\.fill\.range': 0% is not above 0% up to 100%"),
+         r"condition\.fill\[1\]': needs either"),
+        ({**PASS, "capacity_multiple": 1, "range": "0%"}, r"condition\.fill\.range': 0% is out of bounds"),
         ([], "is empty; give at least one entry"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Loops of a trace's streams: how a plan has them, and what cells the trace makes of them."""
+"""Loops of a trace's streams: their form in a plan, and the cells derived from a trace."""
 
 from __future__ import annotations
 
@@ -78,16 +78,16 @@ GRID = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["4KiB"]
         ({"cells": {"streams": "each", "most": 9}}, "streams"),
         ({"cells": {"streams": "composite", "most": 0}}, "most"),
         ({"cells": {"streams": "composite", "most": 9, "read_share": [0]}}, "unknown key 'read_share'"),
-        ({"pattern": "random"}, "streams have patterns of their own"),
+        ({"pattern": "random"}, "each stream has its own pattern"),
         ({"threads": []}, "is empty; give at least one entry"),
-        ({"threads": [1, 1]}, "twice"),
+        ({"threads": [1, 1]}, "contains a duplicate entry"),
         ({"threads": 0}, "threads': 0 is below 1"),
         ({"threads": 1025}, "threads': 1025 is above 1024"),
         ({"threads": [1, 1025]}, r"threads\[1\]': 1025 is above 1024"),
         ({"queue_depth": "deep"}, "queue_depth': 'deep' is not 'each' "),
         ({"queue_depth": [0]}, "queue_depth"),
         ({"track": [{"streams": "all", "threads": 3, "metric": "iops"}]}, "tracks threads 3, which the loop does not"),
-        ({"track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]}, "the cells are a trace's streams"),
+        ({"track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]}, "the cells come from a trace's streams"),
         (GRID, "the loop has no cells of 'streams'"),
         ({**GRID, "track": [{"block_size": "4KiB", "metric": "iops"}]}, "'read_share' is missing"),
         ({**GRID, "threads": [1, 2], "track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]},
@@ -178,7 +178,7 @@ def test_a_sweep_goes_through_all_combinations(trace: Path) -> None:
 
 def test_a_trace_without_reads_and_writes_has_no_streams(tmp_path: Path) -> None:
     path = write(tmp_path / "t.parquet", [Row(1, operation="flush", length_bytes=0)])
-    with pytest.raises(UserError, match=r"t\.parquet: no request of it reads or writes"):
+    with pytest.raises(UserError, match=r"t\.parquet: no request reads or writes"):
         most_frequent(path, 9, 4096)
 
 
@@ -193,7 +193,7 @@ def test_streams_are_tracked_by_demand(trace: Path) -> None:
 
 @given(rows=made_up(), most=st.integers(1, 9), block=st.sampled_from([512, 4096]))
 def test_streams_of_any_trace(tmp_path_factory: pytest.TempPathFactory, rows: list[Row], most: int, block: int) -> None:
-    """Against counting by hand, but for which streams are sequential."""
+    """Compare with a simple count, except which streams are sequential."""
     path = write(tmp_path_factory.mktemp("streams") / "t.parquet", rows)
     moved = Counter(
         (row.operation, -(-row.length_bytes // block) * block) for row in rows if row.operation in ("read", "write")

@@ -1,4 +1,4 @@
-"""Values of `for_each` and of repeats that nothing takes, and sources of nothing, are refused with their line."""
+"""Unused values of `for_each` and repeats, and sources without a parameter, are refused with their line."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def repeat(over: dict[str, Any], *inner: dict[str, Any]) -> dict[str, Any]:
     [
         ([repeat({"time": ["1s", "6s"]}, soak(), IDLE)], {}, r"measure\[0\]\.repeat\.over': has values of 'time'"),
         ([loop(SWEEP), repeat(POINTS, soak())], {},
-         "has values of 'point' that nothing takes; write 'threads: each' and 'queue_depth: each' where"),
+         "has values of 'point' that no field uses; write 'threads: each' and 'queue_depth: each' where"),
         ([loop(SWEEP), repeat(POINTS, loop(SWEEP, **DEMAND))], {}, "has values of 'point'"),
-        ([repeat({"block_size": ["4KiB"]}, soak())], {}, "'block_size: each' where they are meant"),
+        ([repeat({"block_size": ["4KiB"]}, soak())], {}, "'block_size: each' where they belong"),
         ([repeat({"workload": ["w"]}, {"soak": TAKES})], {"workloads": {"w": PLAIN}}, "has values of 'workload'"),
         ([repeat({"threads": [1, 2]}, soak(workload="w", threads=1))], {"workloads": {"w": {"threads": "each"}}},
          "has values of 'threads'"),
@@ -89,9 +89,9 @@ def test_a_number_of_times_needs_no_each(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("inner", [soak(threads="each"), loop({**PLAIN, "read_share": [0, 40], "queue_depth": "each"})])
 def test_a_point_for_only_one_field_is_refused(tmp_path: Path, inner: dict[str, Any]) -> None:
-    """Also beside a step that takes all of it."""
+    """It is refused even next to a step that uses both fields."""
     (kind,) = inner
-    reason = rf"measure\[1\]\.repeat\.steps\[1\]\.{kind}': takes one of 'threads' and 'queue_depth' of a point"
+    reason = rf"measure\[1\]\.repeat\.steps\[1\]\.{kind}': takes only one of 'threads' and 'queue_depth' from a point"
     with pytest.raises(UserError, match=reason):
         steps(tmp_path, [loop(SWEEP), repeat(POINTS, soak(**DEMAND), inner)])
 
@@ -106,7 +106,7 @@ def test_a_scale_or_study_that_leaves_values_unused_is_named(tmp_path: Path) -> 
 
 
 def with_source(folder: Path, source: str, measure: list[dict[str, Any]], **parts: Any) -> tuple[Path, int]:
-    """A protocol with one more source, and the number of its line, which is the last one."""
+    """Return a protocol with one more source, and the number of its line, which is the last."""
     path = protocol(folder, measure, **parts)
     path.write_text(path.read_text() + f"  {source}: s\n")
     return path, len(path.read_text().splitlines())
@@ -117,7 +117,7 @@ def with_source(folder: Path, source: str, measure: list[dict[str, Any]], **part
 )
 def test_a_source_without_a_parameter_is_refused(tmp_path: Path, source: str) -> None:
     path, line = with_source(tmp_path, source, [loop(PLAIN)], scale={"demo": {"settle": "1s", "loop": {"pause": "1s"}}})
-    with pytest.raises(UserError, match=f"key 'sources': '{source}' is no parameter of this protocol") as refusal:
+    with pytest.raises(UserError, match=f"key 'sources': '{source}' is not a parameter of this protocol") as refusal:
         load(path)
     assert str(refusal.value).startswith(f"{path} line {line}: ")
 
@@ -128,7 +128,7 @@ def test_a_source_without_a_parameter_is_refused(tmp_path: Path, source: str) ->
      "class.client", "condition.settle", "condition.rest", "loop.pause", "workloads.w.threads"],
 )  # fmt: skip
 def test_sources_of_parameters_are_accepted(tmp_path: Path, source: str) -> None:
-    """Also of what is within a list, and of what only a scale has."""
+    """They may refer to entries of a list, and to parameters that only a scale has."""
     cells = [{**PLAIN, "access": [{"range": "100%", "share": "100%"}]}]
     fill = [{"pattern": "random", "block_size": "4KiB", "capacity_multiple": 1, "queue_depth": 32}]
     demo = {"loop": {"pause": "1s"}, "workloads": {"w": {"threads": 1}}}

@@ -1,4 +1,4 @@
-"""What was changed in a finished recording is named, whatever it is; nothing of it counts."""
+"""Every change to a finished recording is named, and the recording is excluded."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_changed_byte_is_named(recording: Path, data: st.DataObject) -> None:
     (recording / name).write_bytes(whole[:place] + bytes([whole[place] ^ bits]) + whole[place + 1 :])
     changes = altered(recording)
     (recording / name).write_bytes(whole)
-    if name == CHECKSUMS:  # a digest, or name, that is another one is that of a file
+    if name == CHECKSUMS:  # a changed digest or name counts as a changed file
         assert changes
     else:
         assert changes == {name: "altered"}
@@ -131,7 +131,7 @@ def test_lost_checksums_are_named(recording: Path) -> None:
 
 
 def test_a_manifest_written_again_is_the_same(recording: Path) -> None:
-    """Snakemake removes the output of a job before it runs it, and the stage then finds the recording complete."""
+    """Snakemake removes a job's output before the job; the stage then finds the recording complete."""
     plan = Plan.read(recording / "plan.json")
     plan = Plan(plan.subject, {**plan.context, "results": str(recording.parents[3])})
     (recording / MANIFEST).unlink()

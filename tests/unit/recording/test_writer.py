@@ -25,7 +25,7 @@ def test_a_recording_appears_complete_and_keeps_its_journal(recording: Recording
     recording.append("cell", step=0)
     assert not recording.complete
     assert not recording.final.exists()
-    recording.final.mkdir(parents=True)  # the workflow makes the folders of the files that it waits for
+    recording.final.mkdir(parents=True)  # the workflow creates the folders of the files that it waits for
     recording.finish()
     assert recording.complete
     assert not recording.part.exists()
@@ -86,7 +86,7 @@ def test_pauses_do_not_count_as_work(recording: Recording, resumption: str) -> N
     assert worked_s(recording.part) == 180
     until_s = datetime.fromisoformat("2026-05-01T18:02:30+00:00").timestamp()
     assert worked_s(recording.part, until_s) == 210
-    assert worked_s(recording.part, until_s - 60) == 180, "clocks of hosts differ"
+    assert worked_s(recording.part, until_s - 60) == 180, "clocks of hosts may differ"
 
 
 @pytest.mark.parametrize("text", ["", "garbage\n", "[1]\n", "{}\n"])
@@ -96,7 +96,7 @@ def test_a_damaged_journal_gives_no_time(recording: Recording, text: str) -> Non
 
 
 def with_evidence(recording: Recording) -> None:
-    """Lines with a folder, of every kind of step; each folder is there and has something in it."""
+    """Add lines with a folder for every kind of step; each folder has content."""
     folders = {"fill": "condition/fill1", "cell": "cells/0-round01-cell00", "tainted": "cells/0-round01-cell01",
                "soak": "cells/1-soak-part1", "replay": "cells/2-replay1-t",
                "application": "cells/3-application-run1"}  # fmt: skip
@@ -141,8 +141,7 @@ def test_a_complete_measurement_without_evidence_is_not_finished(recording: Reco
 
 
 def test_lines_without_evidence_need_no_folder(recording: Recording) -> None:
-    """Of idle time there is none, nor of what was written before a replay, of a soak that was killed before it began,
-    and of what failed."""
+    """Idle time, prefills, soaks killed before they began, and failed cells leave no evidence."""
     recording.append("failed", stage="precondition", directory="condition/fill1", reason="r")
     recording.append("soak-begins", step=0, directory="cells/0-soak-part1")
     recording.append("soak", step=0, directory="cells/0-soak-part1", finished=False, slices=0)

@@ -120,9 +120,9 @@ def test_a_plan_without_traces_has_no_such_key(project: Path) -> None:
 @pytest.mark.parametrize(
     ("measurement", "reason"),
     [
-        ("{protocol: trace-set, traces: [a, d]}", r"measurements\[0\]\.traces' names 'd'.*there are: a, b, c"),
+        ("{protocol: trace-set, traces: [a, d]}", r"measurements\[0\]\.traces' names 'd'.*known are: a, b, c"),
         ("{protocol: trace-set, trace: d}", r"measurements\[0\]\.trace' names 'd'"),
-        ("{protocol: trace-set, trace: a, traces: [b]}", "are both there"),
+        ("{protocol: trace-set, trace: a, traces: [b]}", "are both given"),
         ("{protocol: trace-set, traces: [a, a]}", "twice"),
         ("{protocol: trace-set, traces: []}", "is empty; give at least one entry"),
         ("{protocol: trace-set}", "give it a 'trace'"),

@@ -289,9 +289,9 @@ def test_an_early_end_that_was_wanted_holds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("exit_code", "reason", "farewell", "words"),
     [
-        (128, None, True, "fio was interrupted, not by drivelab"),
-        (0, "steady state", False, "fio ended after 3 s and 1228800 bytes, asked for 3600 s"),
-        (0, None, False, "fio ended after 3 s and 1228800 bytes, asked for 3600 s"),
+        (128, None, True, "another process interrupted fio"),
+        (0, "steady state", False, "fio ended after 3 s and 1228800 bytes, but the cell needs 3600 s"),
+        (0, None, False, "fio ended after 3 s and 1228800 bytes, but the cell needs 3600 s"),
         (1, "steady state", False, "fio ended with status 1"),
         (-9, "steady state", False, "fio was killed by signal 9"),
     ],

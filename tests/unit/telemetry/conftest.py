@@ -1,4 +1,4 @@
-"""A made-up host: files like those of sysfs and proc."""
+"""A simulated host: files like those of sysfs and proc."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 class Host:
-    """Roots of a fake sysfs and proc, and how to fill them."""
+    """Roots of a fake sysfs and proc, with methods to fill them."""
 
     def __init__(self, folder: Path) -> None:
         self.sys, self.proc = folder / "sys", folder / "proc"
@@ -22,7 +22,7 @@ class Host:
         return file
 
     def block(self, name: str, device: str) -> Path:
-        """A drive whose `device` is a folder below devices/; returns that folder."""
+        """Create a drive whose `device` is a folder below devices/; return that folder."""
         folder = self.sys / "devices" / device
         (folder / name).mkdir(parents=True)
         (folder / name / "stat").write_text("1 2 3 4 5 6 7000 8 9 10 11 12 13 1400 15 16 17\n")
@@ -32,13 +32,13 @@ class Host:
         return folder
 
     def cpu(self, user: int = 0, system: int = 0, idle: int = 0, softirq: int = 0, steal: int = 0) -> None:
-        """Ticks of all CPUs together."""
+        """Write the ticks of all CPUs together."""
         self.write(
             "proc/stat", f"cpu  {user} 0 {system} {idle} 0 0 {softirq} {steal} 0 0\ncpu0 1\nintr 1234 0 9\nctxt 5"
         )
 
     def process(self, pid: str, user: int, system: int, ended_user: int = 0, ended_system: int = 0) -> None:
-        """A process whose name has what a name may have."""
+        """Create a process whose name has all permitted special characters."""
         fields = ["S", *["0"] * 10, user, system, ended_user, ended_system, "20"]
         self.write(f"proc/{pid}/stat", f"7 (a ) b) {' '.join(map(str, fields))}")
 

@@ -1,4 +1,4 @@
-"""The sampler: on time, out of the way, and never a reason for a measurement to fail."""
+"""The sampler is punctual, does not disturb, and never makes a measurement fail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drivelab.telemetry.source import Source
 
 
 class Counted:
-    """Counts its readings, and lets a test wait for one."""
+    """A source that counts its readings; a test can wait for one."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,4 +1,4 @@
-"""What the sources read, from files as the kernel writes them and from what the programs print."""
+"""Sources read files in the kernel's format and the output of programs."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_an_nvme_drive_has_smart_log_and_power_state(host: Any, monkeypatch: pyt
     assert power_state.read() == {"power_state": 3.0}
     assert smart.period_s == power_state.period_s == 10.0
     answers["smart-log"] = None  # type: ignore[assignment]
-    with pytest.raises(OSError, match="smart-log gives none"):
+    with pytest.raises(OSError, match="smart-log returned nothing"):
         smart.read()
     assert drive.nvme_sources("sda", host.sys) == []
 
@@ -194,7 +194,7 @@ def test_smartctl_runs_only_at_start_and_end(host: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr("shutil.which", lambda name: None)
     assert drive.smartctl_source("sda", host.sys) is None
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/sbin/{name}")
-    printed = Output(4, '{"temperature": {"current": 30}}', "")  # the status is a mask of what is wrong with the drive
+    printed = Output(4, '{"temperature": {"current": 30}}', "")  # the status is a bit mask of drive problems
     monkeypatch.setattr(tools, "run", lambda program, *arguments, timeout_s=60.0: printed)
     source = only(drive.smartctl_source("sda", host.sys))
     assert source.period_s is None
@@ -230,7 +230,7 @@ def test_a_meter_that_appends_to_a_file(tmp_path: Path) -> None:
     path = tmp_path / "meter.csv"
     path.write_text("time,watts\n1,99.0\n")
     read = only(power.meter_source(Meter(csv=path))).read
-    assert read() == {}, "what was there before the measurement is not of it"
+    assert read() == {}, "lines from before the measurement do not count"
     with path.open("a") as file:
         file.write("2,5.0\n3, 7.0\nbroken,\n4,1")
     assert read() == {"meter_power_w": 6.0}
@@ -238,7 +238,7 @@ def test_a_meter_that_appends_to_a_file(tmp_path: Path) -> None:
         file.write("1.5\n")
     assert read() == {"meter_power_w": 11.5}
     path.write_text("5,2.0\n")
-    assert read() == {"meter_power_w": 2.0}, "a file that was begun anew"
+    assert read() == {"meter_power_w": 2.0}, "the file was restarted"
     path.unlink()
     assert read() == {}
 

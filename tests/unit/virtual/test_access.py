@@ -136,7 +136,7 @@ def test_the_clock_refuses_what_fio_cannot_do(small: MakeModel) -> None:
     with pytest.raises(UserError, match="does not combine"):
         write(FlashDrive(small()), replace(WRITES, zipf=1.2, segments=4))
     streams = ({"operation": "write", "block_size_bytes": 4096, "pattern": "random", "share": 1.0},)
-    with pytest.raises(UserError, match="composite has streams"):
+    with pytest.raises(UserError, match="each stream of a composite"):
         write(FlashDrive(small()), replace(WRITES, pattern="composite", streams=streams, entropy=0.5))
 
 
