@@ -99,9 +99,9 @@ def test_a_point_for_only_one_field_is_refused(tmp_path: Path, inner: dict[str, 
 def test_a_scale_or_study_that_leaves_values_unused_is_named(tmp_path: Path) -> None:
     measure = [repeat({"time": ["5s", "10s"]}, soak(slice="1s", until={"time": "each"}))]
     fixed = {"repeat": {"soak": {"until": {"time": "3s"}}}}
-    with pytest.raises(UserError, match=r"key 'scale\.demo.*has values of 'time' that nothing takes"):
+    with pytest.raises(UserError, match=r"key 'scale\.demo.*has values of 'time' that no field uses"):
         resolved(tmp_path, measure, "demo", scale={"demo": fixed})
-    with pytest.raises(UserError, match=r"key 'set.*has values of 'time' that nothing takes"):
+    with pytest.raises(UserError, match=r"key 'set.*has values of 'time' that no field uses"):
         resolve(load(protocol(tmp_path, measure)), "client", None, fixed, "test")
 
 
