@@ -1,21 +1,21 @@
-"""Every command, query, script and example of configuration in README and docs is run, or held against what reads it.
+"""Every command, query, script and configuration example in README and docs is run, or checked by its parser.
 
-Blocks of a page are taken in their order, in a copy of the project with a finished study. What the tables of
-`doc_commands` name is not run here: the arguments are parsed, and the tests that run it are named. Comments before a
-block say more, where that is needed:
+The blocks of a page run in order, in a copy of the project with a finished study. Commands in the tables of
+`doc_commands` do not run here: their arguments are parsed, and the tests that run them are named. Comments before a
+block give further instructions:
 
 * `<!-- test: file PATH -->`: the block is the file PATH of the project (a drive sheet or a study is changed as
-  `doc_commands` says, so that virtual drives stand in for real ones)
+  `doc_commands` says, so that virtual drives replace real ones)
 * `<!-- test: as it is PATH -->`: the same, without any change
-* `<!-- test: shipped PATH -->`: the block is what that file of the project has
-* `<!-- test: rows PATH -->`: the drive sheet as it is shipped with these rows, without any change
-* `<!-- test: entry PATH -->`: the file as it is shipped with this entry at its end
+* `<!-- test: shipped PATH -->`: the block is equal to that file of the project
+* `<!-- test: rows PATH -->`: the shipped drive sheet with these rows, without any change
+* `<!-- test: entry PATH -->`: the shipped file with this entry at its end
 * `<!-- test: status N -->`: the command ends with that status
-* `<!-- test: output -->`: the lines are printed by the block before, … stands for anything
-* `<!-- test: protocol|steps|applications|virtual drives|profile -->`: what an example of YAML is, if it is no part of a
+* `<!-- test: output -->`: the block before prints these lines; … matches anything
+* `<!-- test: protocol|steps|applications|virtual drives|profile -->`: the kind of a YAML example that is not part of a
   study
-* `<!-- test: query FOLDER -->`: of a block of SQL, the results folder, if it is not the demo's
-* `<!-- test: serve -->`: the command goes on until it is interrupted
+* `<!-- test: query FOLDER -->`: the results folder of an SQL block, if it is not the demo's
+* `<!-- test: serve -->`: the command runs until it is interrupted
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hash the code that an analysis uses, imports included: Snakemake does not see what a script imports."""
+"""Hash the code that an analysis uses, with imports, which Snakemake does not see."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LIBRARY = Path(__file__).resolve().parents[1]
 
 
 def code_digest(*sources: str) -> str:
-    """Return a digest of `sources` and of every module of this library that they import.
+    """Return a digest of `sources` and all modules of this library that they import.
 
     A source is a script of the workflow, such as `summary.py`, or a module, such as `analysis.steady_state`.
     The syntax tree is hashed, so comments, formatting and docstrings do not count.
@@ -30,7 +30,10 @@ def code_digest(*sources: str) -> str:
 
 
 def files_digest(*paths: str) -> str:
-    """Return a digest of the names and contents of project files; a path may be a pattern for Path.glob."""
+    """Return a digest of the names and contents of project files.
+
+    A path may be a pattern for Path.glob.
+    """
     digest = hashlib.sha256()
     for path in sorted(path for pattern in paths for path in ROOT.glob(pattern)):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())

@@ -1,4 +1,4 @@
-"""Plan each measurement's runs by drive and platform: all combinations, minus `exclude`, plus `include`."""
+"""Plan the runs: all combinations, minus `exclude`, plus `include`."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ class Design:
         if not extended:
             fewest = min(planned[combination] for combination in combinations)
             raise UserError(
-                f"{self.source}: key '{key}' adds nothing: all that it names already has {counted(fewest, 'run')}; ask for "
-                "more 'runs' or remove the entry"
+                f"{self.source}: key '{key}' adds nothing: all that it names already has {counted(fewest, 'run')}; "
+                "ask for more 'runs' or remove the entry"
             )
         planned.update(dict.fromkeys(extended, runs))
 
     def _combinations(
         self, planned: Mapping[_Combination, int], names: Mapping[str, Sequence[str]]
     ) -> Iterator[_Combination]:
-        """Yield what an entry of `include` names; for a key that it leaves out, what is planned already."""
+        """Yield what an entry of `include` names; a missing key means what is planned."""
         planned_platforms: dict[tuple[int, str], list[str]] = {}
         for number, drive, platform in planned:
             planned_platforms.setdefault((number, drive), []).append(platform)

@@ -1,4 +1,4 @@
-"""Read the drive sheet, drives.tsv: the only list of drives that drivelab may write to."""
+"""Read drives.tsv, the only list of drives that drivelab may write to."""
 
 from __future__ import annotations
 
@@ -142,7 +142,10 @@ def _host(text: str, source: str) -> str | None:
 
 
 def _refuse_twice(seen: dict[tuple[str, str], SheetRow], row: SheetRow) -> None:
-    """Raise UserError if an earlier row has this drive, device or serial; `seen` maps each value to its row."""
+    """Raise UserError if an earlier row has this drive, device or serial.
+
+    `seen` maps each value to its row.
+    """
     for column in ("drive", "device", "serial"):
         other = seen.setdefault((column, getattr(row, column)), row)
         if other is not row:

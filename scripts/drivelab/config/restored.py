@@ -1,4 +1,7 @@
-"""Find folders that a study was restored into; their content came from an archive and is not trusted."""
+"""Find folders that a study was restored into.
+
+Their content came from an archive and is not trusted.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def restored_folder(path: Path) -> Path | None:
 
 
 def refuse_outside(study: Path, sheet: Path, others: Mapping[str, Path]) -> None:
-    """Raise UserError if a restored study names a path outside its folder, or a sheet that is not .tsv.
+    """Raise UserError if a restored study uses an outside path or another sheet type.
 
     `others` are paths by key. A study that was not restored is not checked.
     """

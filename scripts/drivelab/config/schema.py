@@ -1,4 +1,4 @@
-"""Check configuration against the JSON schemas in workflow/schemas and fill in defaults."""
+"""Check configuration against the schemas in workflow/schemas; fill in defaults."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ def find_violation(value: dict[str, Any], name: str) -> Violation | None:
 
 
 def _foremost(errors: Iterable[Any]) -> Any:
-    """Return the error to report, or None; if only one alternative has the value's type, an error within it."""
+    """Return the error to report, or None.
+
+    If only one alternative has the value's type, an error within it.
+    """
     error = max(errors, key=jsonschema.exceptions.relevance, default=None)
     if error is None or not error.context:
         return error
@@ -95,7 +98,10 @@ def _reason(error: Any, unknown: str | None) -> str:
 
 
 def _hint(error: Any) -> str | None:
-    """Return the schema's description of the value; an alternative without one uses its parent's."""
+    """Return the schema's description of the value.
+
+    An alternative without one uses its parent's.
+    """
     while error is not None:
         if isinstance(error.schema, dict) and (description := error.schema.get("description")):
             return str(description)
@@ -118,7 +124,10 @@ def _complaint(error: Any) -> str:
 
 
 def _remedy(error: Any) -> str | None:
-    """Return what to write instead of a value of the wrong type; None for other errors."""
+    """Return what to write instead of a value of the wrong type.
+
+    Return None for other errors.
+    """
     wanted = error.validator_value
     match error.validator:
         case "type":
@@ -193,9 +202,9 @@ def _needed(error: Any) -> tuple[str, str]:
 
 
 def validate(value: dict[str, Any], name: str, source: str) -> dict[str, Any]:
-    """Return a copy of `value` with the defaults of the schema `name`; `source` names the file in errors.
+    """Return a copy of `value` with the defaults of the schema `name`.
 
-    Raises UserError with file, key and reason for the foremost violation.
+    `source` names the file in errors. Raises UserError with file, key and reason for the foremost violation.
     """
     violation = find_violation(value, name)
     if violation is not None:

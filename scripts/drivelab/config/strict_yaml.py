@@ -1,4 +1,4 @@
-"""Load only YAML whose values mean the same in YAML 1.1 and YAML 1.2, in files of limited size.
+"""Load only YAML of limited size with the same meaning in YAML 1.1 and 1.2.
 
 PyYAML reads YAML 1.1, in which `010` is 8, `1:30` is 90 and `no` is false. In YAML 1.2, and for most people, these are
 the number 10 and two texts. A value that the two versions read differently is refused. Dates are texts, as in YAML 1.2.
@@ -42,7 +42,10 @@ class Loader(_PLAIN):  # type: ignore[misc]
 
 
 def load(text: str) -> Any:
-    """Return the value of a YAML document; raises yaml.YAMLError with a mark for what drivelab refuses."""
+    """Return the value of a YAML document.
+
+    Raises yaml.YAMLError with a mark for what drivelab refuses.
+    """
     _check(yaml.parse(text, Loader=Loader))
     return yaml.load(text, Loader=Loader)
 
@@ -130,7 +133,10 @@ def _alias_size(event: yaml.AliasEvent, open_collections: list[_Collection], siz
 
 
 def _kind(event: yaml.ScalarEvent) -> str:
-    """Return a scalar's kind, `str`, `int` … or `merge`; raises yaml.MarkedYAMLError if it is ambiguous."""
+    """Return a scalar's kind, `str`, `int` … or `merge`.
+
+    Raises yaml.MarkedYAMLError if it is ambiguous.
+    """
     if event.tag not in (None, "!"):
         raise _refusal(f"has the tag {event.tag}; remove it", event)
     if not event.implicit[0]:  # in quotes

@@ -86,13 +86,16 @@ class Study:
     budget: Budget = field(default_factory=Budget)
 
     def concurrency_of(self, host: str) -> int:
-        """Return the simultaneous measurements on a host or ANY_HOST; 1 for a host that a mapping leaves out."""
+        """Return the simultaneous measurements on a host or ANY_HOST.
+
+        Return 1 for a host that a mapping leaves out.
+        """
         return self.concurrency if isinstance(self.concurrency, int) else self.concurrency.get(host, 1)
 
     def part(self, drive: str) -> Study:
-        """Return the part of the study for one drive: separate results, compared only with itself.
+        """Return the part of the study for one drive, with separate results.
 
-        Raises UserError if `drive` is not in the study.
+        The drive is compared only with itself. Raises UserError if `drive` is not in the study.
         """
         if drive not in self.drives:
             raise UserError(
@@ -104,7 +107,7 @@ class Study:
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """Return what is compared: the drives, or each drive on each platform as DRIVE@PLATFORM."""
+        """Return the compared drives, or each drive on each platform as DRIVE@PLATFORM."""
         return _subjects(self.drives, self.platforms)
 
 

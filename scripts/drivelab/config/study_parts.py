@@ -97,7 +97,10 @@ def write_cache_of(wanted: str, drive_class: str) -> str | None:
 def platforms_of(
     path: Path, body: Mapping[str, Mapping[str, str]], scenario: str, write_cache: str | None, drive_class: str
 ) -> tuple[Platform, ...]:
-    """Return the platforms; settings left out are the study's. Raises UserError for two that are identical."""
+    """Return the platforms.
+
+    Settings left out are the study's. Raises UserError for two that are identical.
+    """
     seen: dict[tuple[str, str, str | None], str] = {}
     platforms = []
     for name, entry in body.items():
@@ -114,7 +117,10 @@ def platforms_of(
 
 
 def results_of(path: Path, body: Mapping[str, Any]) -> Path:
-    """Return the results folder; raises UserError if it collides with a name in another study's results."""
+    """Return the results folder.
+
+    Raises UserError if it collides with a name in another study's results.
+    """
     results = Path(body.get("results", f"results/{body['name']}"))
     for folder in (results, *results.parents):
         if folder.name in IN_RESULTS:
@@ -127,7 +133,7 @@ def results_of(path: Path, body: Mapping[str, Any]) -> Path:
 
 
 def budget_of(path: Path, body: Mapping[str, str]) -> Budget:
-    """Return the limits; raises UserError for an invalid duration, amount or share, and for 0."""
+    """Return the limits; raises UserError for an invalid value or 0."""
     parsers = {"time": parse_duration, "written": parse_amount, "endurance": parse_share}
     limits = {}
     for key, text in body.items():
@@ -143,7 +149,7 @@ def budget_of(path: Path, body: Mapping[str, str]) -> Budget:
 
 
 def taint_of(body: Mapping[str, Any]) -> dict[str, float]:
-    """Return limits in percent, and the most repetitions of a tainted cell as `remeasure`."""
+    """Return limits in percent, and as `remeasure` the most repetitions of a cell."""
     limits = {f"{key}_pct": 100 * parse_share(body[key]) for key in ("steal", "load") if key in body}
     return {**limits, "remeasure": body.get("remeasure", 0)}
 
@@ -171,7 +177,10 @@ def analysis_of(path: Path, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trace_source(entry: Mapping[str, Any], place: str) -> TraceSource:
-    """Return the source in an entry of `traces`; raises UserError unless there is exactly one."""
+    """Return the source in an entry of `traces`.
+
+    Raises UserError unless there is exactly one.
+    """
     if ("shipped" in entry) == ("file" in entry):
         raise UserError(f"{place}: give either 'shipped' (a trace of drivelab) or 'file' (your own trace)")
     file = Path(entry["file"]) if "file" in entry else None
@@ -181,7 +190,10 @@ def trace_source(entry: Mapping[str, Any], place: str) -> TraceSource:
 def measurement(
     entry: Mapping[str, Any], place: str, drives: tuple[str, ...], traces: Mapping[str, TraceSource]
 ) -> MeasurementChoice:
-    """Return an entry of `measurements`; raises UserError for an unknown drive or trace."""
+    """Return an entry of `measurements`.
+
+    Raises UserError for an unknown drive or trace.
+    """
     for drive in entry.get("drives", ()):
         if drive not in drives:
             raise UserError(

@@ -16,9 +16,9 @@ Keys = tuple[str | int, ...]
 
 
 def load_yaml(path: Path, wanted: str = "a YAML file") -> dict[str, Any]:
-    """Return the mapping in a YAML file; raises UserError with file and line for any fault.
+    """Return the mapping in a YAML file.
 
-    `wanted` describes the expected file in errors.
+    Raises UserError with file and line for any fault. `wanted` describes the expected file in errors.
     """
     text = read_text(path, wanted)
     try:
@@ -46,9 +46,9 @@ def key_text(keys: Keys) -> str:
 
 
 def line_of(path: Path, keys: Keys) -> int:
-    """Return the line, from 1, of the value at `keys` in a valid YAML file, or of the last key present.
+    """Return the line, from 1, of the value at `keys`, or of the last key present.
 
-    The file is read again, because only errors need lines.
+    The YAML must be valid. The file is read again, because only errors need lines.
     """
     node = strict_yaml.compose(read_text(path, "a YAML file"))
     line = node.start_mark.line if node is not None else 0

@@ -33,7 +33,10 @@ def contradiction(result: FioResult, cell: Cell) -> str | None:
 
 
 def contradiction_of_slice(part: FioResult, before: FioResult | None, cell: Cell) -> str | None:
-    """Return the first contradiction in a slice between two status documents; `before` is the slice before it."""
+    """Return the first contradiction in a slice between two status documents.
+
+    `before` is the slice before it.
+    """
     earlier = dict(_directions(before)) if before is not None else {}
     if not all(all_numbers(result) for result in (part, before) if result is not None):
         return None
@@ -95,7 +98,10 @@ def _rates(name: str, part: Direction) -> Iterator[str]:
 
 
 def _sizes(name: str, part: Direction, ios: int, cell: Cell, uncounted: float) -> Iterator[str]:
-    """Compare bytes with I/Os; `uncounted` I/Os may be in one number only, and a thread's last I/O may be short."""
+    """Compare bytes with I/Os.
+
+    `uncounted` I/Os may be in one number only, and a thread's last I/O may be short.
+    """
     smallest, largest = _block_sizes(cell)
     spare = uncounted * largest
     if not smallest * ios - spare <= part.bytes <= largest * ios + spare:

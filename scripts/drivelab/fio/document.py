@@ -17,7 +17,10 @@ _SPACE = re.compile(r"\s*")
 
 
 class CellFailed(Exception):  # noqa: N818 (an event, as StopIteration is)
-    """A cell's evidence is invalid; the message is the reason, without the cell's name."""
+    """A cell's evidence is invalid.
+
+    The message is the reason, without the cell's name.
+    """
 
 
 class NotANumber(CellFailed):
@@ -98,7 +101,7 @@ class FioResult:
         return Counter(self.read.bins) + Counter(self.write.bins)
 
     def percentiles_us(self, *percents: float) -> tuple[float, ...]:
-        """Return latency percentiles of all I/Os: the first bin that reaches each, as in fio.
+        """Return latency percentiles: the first bin that reaches each, as in fio.
 
         If the middle of the last bin exceeds the largest latency, the largest latency is returned.
         """
@@ -135,7 +138,10 @@ def output_text(directory: Path) -> str:
 
 
 def documents(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON documents of fio's output; raises CellFailed for anything between them."""
+    """Yield the JSON documents of fio's output.
+
+    Raises CellFailed for anything between them.
+    """
     decoder = json.JSONDecoder()
     position = _end_of_space(text, 0)
     if position == len(text):
@@ -158,9 +164,10 @@ def _end_of_space(text: str, position: int) -> int:
 
 
 def from_document(document: Mapping[str, Any]) -> FioResult:
-    """Return the result in one json+ document; raises CellFailed for missing fields or an error from fio.
+    """Return the result in one json+ document.
 
-    fio's `timestamp_ms` is the time of printing; the start is earlier by the job's run time.
+    Raises CellFailed for missing fields or an error from fio. fio's `timestamp_ms` is the time of printing; the start
+    is earlier by the job's run time.
     """
     try:
         jobs = document["jobs"]
@@ -188,7 +195,10 @@ def from_document(document: Mapping[str, Any]) -> FioResult:
 
 
 def _number(part: Mapping[str, Any], name: str) -> Any:
-    """Return a number of fio's, possibly NaN or infinity; raises NotANumber for anything else."""
+    """Return a number of fio's, possibly NaN or infinity.
+
+    Raises NotANumber for anything else.
+    """
     value = part[name]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise NotANumber(f"fio's JSON has {json.dumps(value)} as {name}, which is not a number")

@@ -1,4 +1,4 @@
-"""End a fio run early: read fio's status documents as they appear, and interrupt fio when a rule says so.
+"""Interrupt fio early, when a rule for its status documents says so.
 
 fio 3.33 treats SIGINT like SIGTERM: it issues no more I/Os, waits for those in flight, and prints a line and a last
 document in which every I/O has its latency. It ends with status 128 (backend.c, sig_int). Other processes can send that
@@ -30,7 +30,10 @@ def note_reason(directory: Path, reason: str) -> None:
 
 
 def ended_early(directory: Path) -> str | None:
-    """Return why drivelab ended the run in `directory`; None if it ended by itself or was killed."""
+    """Return why drivelab ended the run in `directory`.
+
+    Return None if it ended by itself or was killed.
+    """
     try:
         status = int((directory / "exit_code").read_text())
         reason = (directory / _REASON).read_text(encoding="utf-8").strip()
@@ -40,7 +43,7 @@ def ended_early(directory: Path) -> str | None:
 
 
 def without_farewell(text: str) -> str:
-    """Return fio's output without the line about SIGINT, which fio prints between documents."""
+    """Return fio's output without the line about SIGINT between the documents."""
     return text.replace(_FAREWELL, "", 1)
 
 
@@ -54,9 +57,9 @@ class StatusDocuments:
         self._searched = 0
 
     def new(self) -> Iterator[dict[str, Any]]:
-        """Yield the documents completed since the last call; none while the file does not exist.
+        """Yield the documents completed since the last call.
 
-        Raises CellFailed for invalid JSON.
+        The result is empty while the file does not exist. Raises CellFailed for invalid JSON.
         """
         self._read()
         while (end := self._rest.find(_END, max(self._searched - len(_END), 0))) >= 0:

@@ -32,9 +32,10 @@ class InexpressibleError(UserError):
 
 
 def workloads_of(cell: Cell) -> tuple[Cell, ...]:
-    """Return the cell, or its two workloads; the cell's settings for place and content apply to both.
+    """Return the cell, or its two workloads.
 
-    The distribution of random I/Os (zones, Zipf's law, segments) does not apply to a sequential workload.
+    The cell's settings for place and content apply to both. The distribution of random I/Os (zones, Zipf's law,
+    segments) does not apply to a sequential workload.
     """
     if cell.beside is None:
         return (cell,)
@@ -47,7 +48,10 @@ def workloads_of(cell: Cell) -> tuple[Cell, ...]:
 
 
 def percents(entries: Sequence[Mapping[str, Any]], key: str) -> list[int]:
-    """Return a distribution's shares as whole percentages; raises ValueError for others or a sum other than 100."""
+    """Return a distribution's shares as whole percentages.
+
+    Raises ValueError for others or a sum other than 100.
+    """
     whole = [round(100 * float(entry[key])) for entry in entries]
     if _uneven(entries, key) is not None:
         raise ValueError("fio needs whole percentages of at least 1")
@@ -57,13 +61,13 @@ def percents(entries: Sequence[Mapping[str, Any]], key: str) -> list[int]:
 
 
 def _uneven(entries: Sequence[Mapping[str, Any]], key: str) -> int | None:
-    """Return the index of the first share that is not a whole percentage of at least 1, or None."""
+    """Return the index of the first share that is not a whole positive percentage."""
     shares = [100 * float(entry[key]) for entry in entries]
     return next((i for i, share in enumerate(shares) if not _is_whole(share) or share < 0.5), None)
 
 
 def refuse_inexpressible(cell: Cell) -> None:
-    """Raise InexpressibleError for a cell that no job of fio 3.33 expresses, or that fio would change."""
+    """Raise InexpressibleError for a cell that fio 3.33 cannot run exactly."""
     for workload in (cell, *(workloads_of(cell) if cell.beside is not None else ())):
         for field, reason in _reasons(workload):
             keys = field if isinstance(field, tuple) else () if field is None else (field,)
@@ -158,7 +162,7 @@ def _places(cell: Cell) -> Iterator[_Reason]:
 
 
 def _entry(entries: Sequence[Mapping[str, Any]], field: str, key: str) -> tuple[str | int, ...]:
-    """Return the keys of the share that `percents` refuses, or of the field if the sum is wrong."""
+    """Return the keys of a refused share, or of the field if the sum is wrong."""
     number = _uneven(entries, key)
     return (field,) if number is None else (field, number, key)
 

@@ -1,4 +1,4 @@
-"""Convert fio's logs of every I/O (such as `write_lat_log` without `log_avg_msec`) to Parquet, block by block.
+"""Convert fio's logs of every I/O (without `log_avg_msec`) to Parquet.
 
 A line is `time, value, direction, block size[, offset], priority[, issue time]` (fio manual, "Log File Formats", and
 `flush_samples` in fio's iolog.c). The offset needs `log_offset`. The issue time needs `log_issue_time` and
@@ -63,7 +63,10 @@ class IoLog:
 
 
 def log_kind(path: Path) -> str:
-    """Return a log's kind, a key of VALUES, from a name such as `NAME_lat.3.log`; raises UserError for other names."""
+    """Return a log's kind, a key of VALUES, from a name such as `NAME_lat.3.log`.
+
+    Raises UserError for other names.
+    """
     match = _NAME.fullmatch(path.name)
     if match is None:
         raise UserError(f"{path}: its name does not show the kind of log; name it as fio does, such as job_lat.1.log")
@@ -73,7 +76,7 @@ def log_kind(path: Path) -> str:
 def convert(
     path: Path, output: Path, *, kind: str | None = None, fio_2_offset: bool = False, max_malformed: int | None = 0
 ) -> IoLog:
-    """Write the log as Parquet, one row per line; the file appears whole or not at all.
+    """Write the log as Parquet atomically, one row per line.
 
     Columns: time_ms, the value under its name in VALUES, direction, block_size_bytes, and, if the log has them,
     offset_bytes, priority (class in the upper three of its 16 bits, as in the kernel's ioprio; 0 or 1 without
@@ -122,7 +125,10 @@ def _batches(source: Source, columns: tuple[str, ...], value: str, tally: Tally)
 
 
 def _write(batches: Iterator[pa.RecordBatch], path: Path, facts: dict[str, Any]) -> int:
-    """Write batches and return the number of rows; encodings per column halve the size and are faster."""
+    """Write batches and return the number of rows.
+
+    Encodings per column halve the size and are faster.
+    """
     rows, writer = 0, None
     try:
         for batch in batches:
@@ -149,7 +155,7 @@ def _write(batches: Iterator[pa.RecordBatch], path: Path, facts: dict[str, Any])
 
 
 class _Conversion:
-    """Convert blocks of lines to batches: Arrow parses, and the slow parser handles blocks that Arrow refuses."""
+    """Convert blocks of lines to batches; a slow parser handles what Arrow refuses."""
 
     def __init__(self, columns: tuple[str, ...], value: str) -> None:
         self._columns = columns
@@ -175,7 +181,10 @@ class _Conversion:
         return pa.record_batch(columns, names=self._names)
 
     def _plain(self, data: bytes) -> list[pa.Array] | None:
-        """Return the columns of lines with only decimal numbers; None if Arrow finds anything else."""
+        """Return the columns of lines with only decimal numbers.
+
+        Return None if Arrow finds anything else.
+        """
         try:
             table = csv.open_csv(
                 pa.BufferReader(data),

@@ -14,7 +14,9 @@ _PATTERNS = {"random": ("randread", "randwrite", "randrw"), "sequential": ("read
 
 
 def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_block_bytes: int, seed: int) -> str:
-    """Return a job file for fio ≥ 3.33, with one group, so that the JSON has one job for any number of threads.
+    """Return a job file for fio ≥ 3.33.
+
+    All threads are one group, so that the JSON has one job.
 
     - norandommap: with a map, fio draws each block once per pass, and each thread has its own map. In a time-based cell
       longer than a pass that is not random access.
@@ -107,9 +109,9 @@ def _places(part: Part) -> dict[str, str | int]:
 
 
 def _rate(cell: Cell) -> dict[str, str | int]:
-    """Return each thread's limits for reads and writes in bytes per second; fio's IOPS limit is a whole number.
+    """Return each thread's limits for reads and writes in bytes per second.
 
-    I/Os are due at equal intervals (rate_process=linear); a late thread catches up.
+    Fio's IOPS limit is a whole number. I/Os are due at equal intervals (rate_process=linear); a late thread catches up.
     """
     if cell.rate_iops is None:
         return {}

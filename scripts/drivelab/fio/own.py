@@ -18,7 +18,10 @@ _ROUNDING_S = 1.0
 
 
 def sections_of_job(directory: Path) -> list[Mapping[str, str]]:
-    """Return the options of each job in a folder's job.fio, including `[global]`; empty without the file."""
+    """Return the options of each job in a folder's job.fio, including `[global]`.
+
+    The result is empty without the file.
+    """
     try:
         text = (directory / "job.fio").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -37,7 +40,7 @@ def sections_of_job(directory: Path) -> list[Mapping[str, str]]:
 
 
 def foreign_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> str | None:
-    """Return an option whose value differs between fio's document and the job, in words, or None.
+    """Return a difference between the options of fio and of the job, or None.
 
     For a job of several sections fio repeats the options of one section only.
     """
@@ -50,7 +53,7 @@ def foreign_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> 
 
 
 def require_own(directory: Path, began_s: float) -> None:
-    """Raise CellFailed if fio's output in a folder is from another job, or older than `began_s` (Unix time).
+    """Raise CellFailed if fio's output is from another job or before `began_s` (Unix).
 
     One fio process writes the whole file, so the first document is enough. drivelab.fio.result reports unreadable
     output.
@@ -72,7 +75,7 @@ def require_own(directory: Path, began_s: float) -> None:
 
 
 def _missing_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> str | None:
-    """Return an option of a one-section job that fio's document does not repeat, in words, or None."""
+    """Return an option of a one-section job that fio does not repeat, or None."""
     if len(sections) != 1:
         return None
     return next((f"it does not repeat {name}={value}" for name, value in sections[0].items()

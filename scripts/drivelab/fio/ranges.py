@@ -1,4 +1,4 @@
-"""Compute the ranges of a cell's I/Os on a drive, for fio, the native engine and the virtual clock alike."""
+"""Compute the ranges of a cell's I/Os for fio, native engine and virtual clock."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Part:
 
     @property
     def least_unit_bytes(self) -> int:
-        """Return the unit of random offsets: they are multiples of it, counted from the start."""
+        """Return the unit of random offsets, counted from the start."""
         return self.cell.alignment_bytes or self.cell.block_size_bytes
 
 
@@ -55,7 +55,7 @@ def range_of(cell: Cell, capacity_bytes: int) -> tuple[int, int]:
 
 
 def active_range(cell: Cell, capacity_bytes: int, logical_block_bytes: int) -> tuple[int, int]:
-    """Return offset and length in bytes of the first thread's part of the active range, in whole blocks.
+    """Return offset and length in bytes of the first thread's range, in whole blocks.
 
     Random threads share the whole range. Sequential threads get one stretch each; otherwise they would follow each
     other through the same blocks. An alignment offset shifts the start; blocks beyond the end of the drive are then

@@ -1,4 +1,4 @@
-"""Read a fio process's results from its evidence, and accept them only after every check.
+"""Read a fio process's results from its evidence, and check them.
 
 The checks are needed because fio can end with status 0 after a failure. On a mounted device it prints a complaint and
 then a document of zeros. On a full disk it has printed no document at all.
@@ -22,19 +22,25 @@ _SURE_TO_OCCUR = 20
 
 
 def read_result(directory: Path, cell: Cell | None = None) -> FioResult:
-    """Return the run in `directory` after checks against `cell`; raises CellFailed if one fails."""
+    """Return the run in `directory` after checks against `cell`.
+
+    Raises CellFailed if one fails.
+    """
     *_, result = _finished(directory)
     check(result, cell)
     return result
 
 
 def read_replay(directory: Path) -> FioResult:
-    """Return a replay like `read_result`; its expected reads and writes come from the trace, not checked here."""
+    """Return a replay like `read_result`.
+
+    Its expected reads and writes come from the trace, not checked here.
+    """
     return read_result(directory)
 
 
 def read_slices(directory: Path, cell: Cell) -> list[FioResult]:
-    """Return the slices of a run between its status documents, after checks on the whole run.
+    """Return the slices of a run, after checks on the whole run.
 
     A last slice shorter than half of `cell.slice_s` is merged into the slice before it. A run that drivelab ended early
     need not reach the time or volume of the cell. Raises CellFailed if a check fails.
@@ -46,7 +52,10 @@ def read_slices(directory: Path, cell: Cell) -> list[FioResult]:
 
 
 def complete_slices(directory: Path) -> list[FioResult]:
-    """Return the slices of a killed fio process from its complete documents; empty if there are none."""
+    """Return the slices of a killed fio process from its complete documents.
+
+    The result is empty if there are none.
+    """
     results: list[FioResult] = []
     try:
         for document in documents(output_text(directory)):
@@ -57,7 +66,10 @@ def complete_slices(directory: Path) -> list[FioResult]:
 
 
 def _finished(directory: Path) -> Iterator[FioResult]:
-    """Yield the results of all status documents of a successful fio process; the last is the whole run."""
+    """Yield the results of all status documents of a successful fio process.
+
+    The last is the whole run.
+    """
     try:
         status = int((directory / "exit_code").read_text())
     except (OSError, ValueError):
@@ -76,7 +88,7 @@ def _finished(directory: Path) -> Iterator[FioResult]:
 
 
 def _complaint(directory: Path) -> str:
-    """Return fio's last message on stderr or before the JSON; for an I/O error the kernel's text."""
+    """Return fio's last message, on stderr or before the JSON."""
     try:
         errors = (directory / "stderr").read_text(errors="replace")
     except OSError:
@@ -87,7 +99,7 @@ def _complaint(directory: Path) -> str:
 
 
 def check(result: FioResult, cell: Cell | None = None, *, least_share: float = 0.9, tolerance_s: float = 0.1) -> None:
-    """Raise CellFailed unless a whole run did the I/O of `cell`, for its runtime or its volume.
+    """Raise CellFailed unless a whole run did the I/O of `cell`.
 
     The runtime must reach `least_share` of the cell's, minus `tolerance_s`. The volume may lack the last block of each
     thread. If the cell has both limits, one is enough. Both of two workloads must reach the runtime.

@@ -1,4 +1,7 @@
-"""Run one fio process and keep all its evidence; kill its process group if it hangs."""
+"""Run one fio process and keep all its evidence.
+
+Kill its process group if it hangs.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ GRACE_S = 60.0
 
 
 def fio_version() -> str:
-    """Return fio's version, such as `3.33`; raises UserError if fio is missing or too old."""
+    """Return fio's version, such as `3.33`.
+
+    Raises UserError if fio is missing or too old.
+    """
     program = shutil.which("fio")
     if program is None:
         raise UserError("fio is not installed; run ./drivelab setup, or install the package fio")
@@ -38,7 +44,10 @@ def fio_version() -> str:
 
 
 def choose_engine(device: HeldDevice) -> str:
-    """Return `io_uring`, or `libaio` if the kernel or a container forbids io_uring; tested with one read."""
+    """Return `io_uring`, or `libaio` if the kernel or a container forbids io_uring.
+
+    Tested with one read.
+    """
     message = ""
     for engine in ("io_uring", "libaio"):
         probe = tools.run("fio", "--name=probe", f"--filename={device.path}", f"--ioengine={engine}", "--rw=read",
@@ -65,7 +74,7 @@ def run_fio(
     inherited: Sequence[int] = (),
     until: StopRule | None = None,
 ) -> Timing:
-    """Run fio on a job text in `directory` and leave the evidence there for `drivelab.fio.result`.
+    """Run fio on a job text in `directory` and leave the evidence there.
 
     Args:
         name: the kernel's name of the drive; None for a file, whose hangs cannot be detected.
@@ -130,7 +139,10 @@ class _Watchdog:
 
 
 def _completed(name: str) -> str:
-    """Return the completion counters of the device's stat, or `gone`; any change is progress."""
+    """Return the completion counters of the device's stat, or `gone`.
+
+    Any change is progress.
+    """
     try:
         fields = Path(f"/sys/class/block/{name}/stat").read_text().split()
     except OSError:
@@ -139,7 +151,10 @@ def _completed(name: str) -> str:
 
 
 def _outstanding(name: str) -> bool:
-    """Return whether requests are in flight (Documentation/block/stat.rst); True if the device is gone."""
+    """Return whether requests are in flight (Documentation/block/stat.rst).
+
+    Return True if the device is gone.
+    """
     try:
         return any(int(count) for count in Path(f"/sys/class/block/{name}/inflight").read_text().split())
     except OSError:

@@ -12,13 +12,13 @@ from drivelab.fio.document import MIB, CellFailed, Direction, FioResult, weighte
 
 
 def slices(results: Iterable[FioResult], minimum_s: float = 0.0) -> list[FioResult]:
-    """Return the differences of successive cumulative results; a slice may have no I/O.
+    """Return the differences of successive cumulative results.
 
-    The largest latency of a slice is exact if it exceeds all earlier latencies; otherwise it is the middle of the
-    highest bin that gained I/Os, accurate to 0.8 %. A document that adds less than `minimum_s` is skipped, and its I/Os
-    belong to the longer slice. The same holds for a document that fio printed while it waited for the last I/Os in
-    flight. The last document is never skipped. A rate that is not a number, or a negative latency, appears in the slice
-    that its document ends and in the slice that it begins. Raises CellFailed if a count decreases.
+    A slice may have no I/O. The largest latency of a slice is exact if it exceeds all earlier latencies; otherwise it
+    is the middle of the highest bin that gained I/Os, accurate to 0.8 %. A document that adds less than `minimum_s` is
+    skipped, and its I/Os belong to the longer slice. The same holds for a document that fio printed while it waited for
+    the last I/Os in flight. The last document is never skipped. A rate that is not a number, or a negative latency,
+    appears in the slice that its document ends and in the slice that it begins. Raises CellFailed if a count decreases.
     """
     documents = list(results)
     documents = [one for one in documents[:-1] if not _draining(one, documents[-1])] + documents[-1:]
@@ -44,7 +44,7 @@ def _completed(direction: Direction) -> Direction:
 
 
 def _draining(result: FioResult, last: FioResult) -> bool:
-    """Return whether fio printed a status after the last I/O was issued and before it was counted."""
+    """Return whether a status lies between issue and count of the last I/O."""
     return result.ios == last.ios and _counted(result) < _counted(last)
 
 
@@ -54,7 +54,7 @@ def _counted(result: FioResult) -> tuple[int, int]:
 
 
 def boundaries(runtimes_s: Sequence[float], minimum_s: float = 0.0) -> list[int]:
-    """Return the ascending indices of the documents that end slices, from the runtime of each document."""
+    """Return the ascending indices of the documents that end slices."""
     kept: list[int] = []
     for index in range(len(runtimes_s) - 1, -1, -1):
         if not kept or runtimes_s[kept[-1]] - runtimes_s[index] > minimum_s:
@@ -66,7 +66,7 @@ def boundaries(runtimes_s: Sequence[float], minimum_s: float = 0.0) -> list[int]
 
 
 def difference(first: FioResult, old: FioResult, new: FioResult) -> FioResult:
-    """Return the slice between two cumulative results of a run whose first result is `first`."""
+    """Return the slice between two cumulative results; `first` is the run's first."""
     thread_time_s = new.thread_time_s - old.thread_time_s
 
     def cpu_pct(before_pct: float, after_pct: float) -> float:

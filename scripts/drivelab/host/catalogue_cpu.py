@@ -1,4 +1,4 @@
-"""Define processor and platform settings that affect how fast the host handles a completion.
+"""Define processor and platform settings that affect completion latency.
 
 Guide: Solidigm Performance Evaluation Guide, August 2022, revision 001: table of section 3.4.4 (BIOS), and of 3.4.6
 (power) if an entry says so. Files: Documentation/admin-guide/pm/{cpufreq,intel_pstate,amd-pstate,cpuidle}.rst.
@@ -74,7 +74,7 @@ def _idle_states(parts: Sequence[Part]) -> str:
 
 
 def _vulnerabilities(machine: Machine, drive: str) -> list[Part] | None:
-    """Return the kernel's list, and parameters that turn mitigations off: some vulnerabilities have no mitigation."""
+    """Return the kernel's vulnerabilities, and parameters that disable mitigations."""
     parts = files("devices/system/cpu/vulnerabilities/*")(machine, drive)
     switches = [word for word in machine.kernel_parameters() or [] if word.startswith(_UNMITIGATED)]
     return parts and [*parts, *(Part(_SWITCH, word) for word in switches)]

@@ -20,7 +20,10 @@ _APST_DEFAULT_US = "100000"
 
 
 def _link(machine: Machine, drive: str) -> list[Part] | None:
-    """Return speed and width of the PCIe link nearest to the drive; for a SATA drive its controller's link."""
+    """Return speed and width of the PCIe link nearest to the drive.
+
+    For a SATA drive its controller's link.
+    """
     for folder in machine.ancestors(drive):
         now, best = (
             [read_text(folder / f"{which}_link_{quantity}") for quantity in ("speed", "width")]
@@ -49,9 +52,9 @@ def _names(parts: Sequence[Part]) -> str:
 
 
 def _autonomous(machine: Machine, drive: str) -> list[Part] | None:
-    """Return the longest exit latency of the drive's autonomous power states; 0 turns them off.
+    """Return the longest exit latency of the drive's autonomous power states.
 
-    Only drives with such states have the file (drivers/nvme/host/core.c).
+    Return 0 turns them off. Only drives with such states have the file (drivers/nvme/host/core.c).
     """
     controllers = machine.nvme_controllers(drive)
     parts = upward_files("power/pm_qos_latency_tolerance_us")(machine, drive) or []
@@ -64,7 +67,10 @@ def _latencies(parts: Sequence[Part]) -> str:
 
 
 def _suspends(machine: Machine, drive: str) -> list[Part] | None:
-    """Return devices whose driver can suspend them; other devices have the file too, without effect."""
+    """Return devices whose driver can suspend them.
+
+    Other devices have the file too, without effect.
+    """
     parts = upward_files("power/control")(machine, drive) or []
     return [part for part in parts if part.sibling("runtime_status") != "unsupported"] or None
 
@@ -78,7 +84,7 @@ def _in_file(value: str) -> Wish:
 
 
 def _power_state(machine: Machine, drive: str) -> list[Part] | None:
-    """Return the power state that the host requested: NVMe feature 02h, Power Management, bits 4:0."""
+    """Return the requested power state (NVMe feature 02h, bits 4:0)."""
     for controller in machine.nvme_controllers(drive) if machine.privileged else []:
         text = machine.ask("nvme", "get-feature", f"/dev/{controller}", "-f", "2")
         if match := re.search(r"value:\s*(?:0x)?([0-9a-fA-F]+)", text or ""):
@@ -105,7 +111,10 @@ def _cpulist(machine: Machine, number: str) -> Path:
 
 
 def _is_near(part: Part) -> bool | None:
-    """Return False for a node without CPUs; with several nodes None, because the load's CPUs are not known yet."""
+    """Return False for a node without CPUs.
+
+    With several nodes None, because the load's CPUs are not known yet.
+    """
     if part.value == _ONLY_NODE:
         return True
     return False if read_text(Path(part.name)) == "" else None

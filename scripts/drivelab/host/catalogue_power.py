@@ -24,7 +24,10 @@ def _supply(machine: Machine, drive: str) -> list[Part] | None:
 
 
 def _idle_action(machine: Machine, drive: str) -> list[Part] | None:
-    """Return logind's action on an idle host (logind.conf(5)); later files override earlier ones."""
+    """Return logind's action on an idle host (logind.conf(5)).
+
+    Later files override earlier ones.
+    """
     if not (machine.run_root / "systemd/system").is_dir():
         return None
     folder = machine.etc_root / "systemd"

@@ -66,7 +66,10 @@ def _unknown_timers(machine: Machine, drive: str) -> list[Part] | None:
 
 
 def _swaps(machine: Machine, drive: str) -> list[Part] | None:
-    """Return the swap areas; used ones stay unchanged, because their pages would first be read back into memory."""
+    """Return the swap areas.
+
+    Used ones stay unchanged, because their pages would first be read back into memory.
+    """
     table = machine.proc_root / "swaps"
     text = read_text(table)
     if text is None:

@@ -1,4 +1,4 @@
-"""Define catalogue entries: a setting, its parts on a host, and what each scenario wants."""
+"""Define catalogue entries: settings, their parts, and what scenarios want."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class Part:
     undo: Command | None = None
 
     def sibling(self, name: str) -> str:
-        """Return the content of a file at a path relative to this part's folder; empty without the file."""
+        """Return the content of a file at a path relative to this part's folder.
+
+        The result is empty without the file.
+        """
         return (current_value(self.path.parent / name) or "") if self.path else ""
 
 
@@ -53,7 +56,7 @@ def only(*values: str, words: str = "") -> Wish:
 
 
 def anything(words: str = "as shipped") -> Wish:
-    """Accept any value; it is recorded, because results of hosts that differ in it are not comparable."""
+    """Accept any value; it is recorded, because it affects comparisons."""
     return Wish(words, lambda part: True)
 
 

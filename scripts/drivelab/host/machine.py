@@ -20,7 +20,10 @@ _PROGRAM_TIMEOUT_S = 20.0
 
 
 def ask(*argv: str) -> str | None:
-    """Return a program's output; None if it is not installed, fails or does not answer."""
+    """Return a program's output.
+
+    Return None if it is not installed, fails or does not answer.
+    """
     if shutil.which(argv[0]) is None:
         return None
     try:
@@ -31,7 +34,10 @@ def ask(*argv: str) -> str | None:
 
 
 def clock_synchronised() -> bool | None:
-    """Return whether the kernel reports a synchronised clock (adjtimex(2)); None if unknown."""
+    """Return whether the kernel reports a synchronised clock (adjtimex(2)).
+
+    Return None if unknown.
+    """
     # struct timex begins with the modes (0: only read) and four longs; the status follows. It has at most 208 bytes.
     buffer = (ctypes.c_int * 64)()
     try:
@@ -60,7 +66,7 @@ class Machine:
         return bool(self.batteries())
 
     def batteries(self) -> list[Path]:
-        """Return batteries of the host itself, not of a mouse (Documentation/ABI: sysfs-class-power)."""
+        """Return the host's batteries, not a mouse's (ABI: sysfs-class-power)."""
         return [
             supply
             for supply in sorted((self.sys_root / "class/power_supply").glob("*"))
@@ -68,7 +74,10 @@ class Machine:
         ]
 
     def running(self, names: Iterable[str]) -> list[str] | None:
-        """Return which programs run, matched by the kernel's names of 15 characters; None without /proc."""
+        """Return which programs run, matched by the kernel's names of 15 characters.
+
+        Return None without /proc.
+        """
         commands = set()
         directories = list(self.proc_root.glob("[0-9]*"))
         for directory in directories:
@@ -90,7 +99,7 @@ class Machine:
         return None if text is None else sorted(line.split()[0] for line in text.splitlines() if line.split())
 
     def ancestors(self, drive: str) -> list[Path]:
-        """Return the drive's device folders, from the block device to the root of the bus, links resolved."""
+        """Return the drive's resolved device folders, up to the root of the bus."""
         directory = block_dir(drive, self.sys_root)
         starts = [directory]
         # With native multipath the block device is below a virtual subsystem that links to its controllers.

@@ -1,4 +1,7 @@
-"""Compare the host's settings with a scenario; report and record them, and set them during a study."""
+"""Compare the host's settings with a scenario.
+
+Report and record them, and set them during a study.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,10 @@ class Reading:
         return [part for part in self.parts or [] if self.wish.accepts(part) is False]
 
     def changes(self, parts: Sequence[Part]) -> dict[str, Change]:
-        """Return the changes of parts to the wanted state, by unique names; only those that drivelab can make."""
+        """Return the changes of parts to the wanted state, by unique names.
+
+        Only those that drivelab can make.
+        """
         changes = {f"{self.name}: {part.name}": _change(part, self.wish) for part in parts}
         return {name: change for name, change in changes.items() if change is not None}
 
@@ -73,10 +79,10 @@ class Change:
 
 
 def snapshot(drives: Sequence[str], scenario: str, machine: Machine | None = None) -> list[dict[str, Any]]:
-    """Return a row for each setting of the host and of each drive (kernel names); changes nothing.
+    """Return a row for each setting of the host and of each drive (kernel names).
 
-    Every recording stores it. Keys: name, scope (`host` or the drive), state, wanted, deviation (bool; None: unknown),
-    effect, how, settable. Raises UserError for an unknown scenario.
+    Changes nothing. Every recording stores it. Keys: name, scope (`host` or the drive), state, wanted, deviation (bool;
+    None: unknown), effect, how, settable. Raises UserError for an unknown scenario.
     """
     machine = machine or Machine()
     return [_row(reading, machine) for reading in _readings(drives, scenario, machine)]
@@ -88,10 +94,11 @@ def deviations(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def apply(scenario: str, drives: Sequence[str], temporary: Temporary, machine: Machine | None = None) -> list[str]:
-    """Set deviating settings; return sentences on what was set, and what was not and why.
+    """Set deviating settings.
 
-    Call it within a claim of `temporary`, which restores the originals. The originals are recorded before any change,
-    and settings are read again after it. Without root nothing is set, and a sentence says so.
+    Return sentences on what was set, and what was not and why. Call it within a claim of `temporary`, which restores
+    the originals. The originals are recorded before any change, and settings are read again after it. Without root
+    nothing is set, and a sentence says so.
     """
     machine = machine or Machine()
     if not machine.privileged:
@@ -115,7 +122,7 @@ def apply(scenario: str, drives: Sequence[str], temporary: Temporary, machine: M
 def for_study(
     scenario: str, drives: Sequence[str], *, change: bool, say: Callable[[str], None], machine: Machine | None = None
 ) -> Iterator[None]:
-    """Run a study within: restore settings of a killed study now, and all changed settings at the end.
+    """Restore settings of a killed study now, and all changed settings at the end.
 
     The end also restores settings changed with `drivelab doctor`. With `change`, deviating settings are set in between.
     Without root drivelab can set nothing, so it restores nothing.
@@ -157,7 +164,7 @@ def _row(reading: Reading, machine: Machine) -> dict[str, Any]:
 
 
 def _is_settable(reading: Reading, machine: Machine) -> bool:
-    """Return whether drivelab can set all deviating parts now, or all parts if none deviates."""
+    """Return whether all deviating parts, or all parts if none deviates, can be set."""
     parts = reading.deviating or reading.parts or []
     changes = reading.changes(parts)
     return (
@@ -166,7 +173,10 @@ def _is_settable(reading: Reading, machine: Machine) -> bool:
 
 
 def _is_writable(change: Change) -> bool:
-    """Return whether the file's mode permits writing: root can open a sysfs file without write bit, but not set it."""
+    """Return whether the mode permits writing.
+
+    Root can open other sysfs files without effect.
+    """
     if not isinstance(change.do, Write):
         return True
     path = Path(change.do.path)

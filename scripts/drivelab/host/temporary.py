@@ -31,7 +31,10 @@ _BY_HAND = "by-hand"
 
 
 class Temporary:
-    """Changed settings of one scope, `host` or a drive. Several processes may call all methods at once."""
+    """Changed settings of one scope, `host` or a drive.
+
+    Several processes may call all methods at once.
+    """
 
     def __init__(self, scope: str, proc_root: Path = Path("/proc")) -> None:
         if not _SCOPE.fullmatch(scope):
@@ -58,14 +61,14 @@ class Temporary:
             return list(new)
 
     def forget(self, names: Sequence[str]) -> None:
-        """Remove records that `remember_all` has added, because these settings were not changed."""
+        """Remove records of `remember_all` for settings that were not changed."""
         if names:
             with self._locked():
                 self._write({name: undo for name, undo in self._read().items() if name not in names})
 
     @contextmanager
     def claim(self, say: Callable[[str], None] = lambda text: None) -> Iterator[Temporary]:
-        """Put changes back at the end of the block, or at the end of the last overlapping claim.
+        """Put changes back at the end of the last overlapping claim.
 
         `say` receives sentences on restored settings and on failures. Raises UserError without a run directory.
         """
@@ -83,7 +86,7 @@ class Temporary:
                 say(sentence)
 
     def claim_by_hand(self) -> bool:
-        """Keep changes after this process, until the end of the next study on this host or `restore`.
+        """Keep changes until the end of the next study on this host, or `restore`.
 
         Return whether the claim is new.
         """
@@ -94,7 +97,10 @@ class Temporary:
             return is_new
 
     def end_by_hand(self) -> list[str]:
-        """End a claim by hand and restore all settings unless a study still runs; return sentences on them."""
+        """End a claim by hand and restore all settings unless a study still runs.
+
+        Return sentences on them.
+        """
         if not self._exists():
             return []
         with self._locked():
@@ -102,9 +108,10 @@ class Temporary:
             return [] if self._living() else self._restore()
 
     def recover(self) -> list[str]:
-        """Restore settings of ended processes if no claim remains; return sentences on them.
+        """Restore settings of ended processes if no claim remains.
 
-        A setting that cannot be restored is reported and stays in the journal. Other users' settings are not touched.
+        Return sentences on them. A setting that cannot be restored is reported and stays in the journal. Other users'
+        settings are not touched.
         """
         if not self._exists():
             return []
@@ -141,7 +148,10 @@ class Temporary:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Create the folder if needed and lock it; flock(2) ends with the process that holds it."""
+        """Create the folder if needed and lock it.
+
+        Flock(2) ends with the process that holds it.
+        """
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             # drivelab runs commands from the journal, so no other user may write to it.
@@ -195,7 +205,7 @@ class Temporary:
         return {name: from_mapping(body) for name, body in self._body()["originals"].items()}
 
     def _write(self, originals: Mapping[str, Undo]) -> None:
-        """Replace the journal atomically: after a crash the old or the new journal is complete."""
+        """Replace the journal atomically."""
         body = {"boot_id": self._boot_id(), "originals": {name: asdict(undo) for name, undo in originals.items()}}
         part = self.folder / "originals.part"
         with part.open("w") as file:
@@ -221,7 +231,10 @@ class Temporary:
         return living
 
     def _count(self, step: int) -> None:
-        """Change the number of claims of this process; claims may overlap within a process."""
+        """Change the number of claims of this process.
+
+        Claims may overlap within a process.
+        """
         path = self._claims / _own_claim()
         count = int(read_text(path) or 0) + step
         if count > 0:
@@ -241,7 +254,7 @@ class Temporary:
         return [] if self._living() or (self._claims / _BY_HAND).exists() else self._restore()
 
     def _restore(self) -> list[str]:
-        """Restore the last change first, and retry failures after the others: settings can depend on each other."""
+        """Restore the last change first; retry failures, as settings can need each other."""
         originals = self._read()
         pending, failed, restored = list(reversed(originals)), dict[str, str](), list[str]()
         while pending:
@@ -264,7 +277,7 @@ class Temporary:
 
 
 def _sentences(restored: list[str], failed: Mapping[str, str]) -> list[str]:
-    """Return one sentence per setting: names are `setting: place`, and a setting can have hundreds of places."""
+    """Return one sentence per setting, which can have hundreds of `setting: place`."""
     places: dict[str, int] = {}
     for name in restored:
         setting = name.partition(": ")[0]

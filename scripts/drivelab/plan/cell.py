@@ -89,7 +89,7 @@ class Cell:
 
     @property
     def workload(self) -> str:
-        """Return the PTS name, such as `RND 4KiB 65/35`, or `RND 4KiB-1024KiB 0/100` with several sizes.
+        """Return the PTS name, such as `RND 4KiB 65/35` or `RND 4KiB-1024KiB 0/100`.
 
         Special parameters follow, for example `RND 4KiB 0/100, unaligned by 512B`.
         """
@@ -125,7 +125,7 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """Return the workload with threads and queue depth, for example `RND 4KiB 65/35 T4Q32`."""
+        """Return workload, threads and queue depth, such as `RND 4KiB 65/35 T4Q32`."""
         demand = f"T{self.threads}Q{self.queue_depth}"
         if self.beside is None or self.title is not None:
             return f"{self.workload} {demand}"

@@ -1,4 +1,4 @@
-"""Represent a plan: all that a measurement depends on, as canonical JSON with a digest, and its context."""
+"""Represent a plan as canonical JSON with a digest, and its context."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Plan:
 
     @property
     def drive(self) -> str:
-        """Return the subject's name: the drive in the sheet, or DRIVE@PLATFORM in a study of platforms."""
+        """Return the subject's name, which is the drive or DRIVE@PLATFORM."""
         return str(self.context["drive"])
 
     @property
@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def recording(self) -> str:
-        """Return the recording's identity and path below recordings/: `drive/measurement/digest-runN`."""
+        """Return `drive/measurement/digest-runN`, the path below recordings/."""
         return f"{self.drive}/{self.measurement}/{self.digest}-run{self.run}"
 
     @property
@@ -68,7 +68,7 @@ class Plan:
         return Path(self.context["results"]) / "recordings" / self.recording
 
     def seed(self, name: str) -> int:
-        """Return fio's random seed: different for each cell, equal for each repetition of the plan."""
+        """Return fio's seed, different per cell and equal in repetitions of the plan."""
         text = f"{self.digest}/{self.run}/{name}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
@@ -86,7 +86,10 @@ class Plan:
 
     @classmethod
     def read(cls, path: Path) -> Plan:
-        """Return the plan in a file; raises UserError if it is missing, edited or of another format."""
+        """Return the plan in a file.
+
+        Raises UserError if it is missing, edited or of another format.
+        """
         try:
             body = json.loads(read_regular(path))
             plan = cls(body["subject"], body["context"])
@@ -103,7 +106,10 @@ class Plan:
 
 
 def _remedy(path: Path) -> str:
-    """Return what to do about an unreadable plan; one in a recording is evidence and is never written again."""
+    """Return what to do about an unreadable plan.
+
+    One in a recording is evidence and is never written again.
+    """
     if not (path.parent / "journal.jsonl").exists():
         return "'drivelab run' writes plans: remove the file and run the command again"
     return (

@@ -1,4 +1,4 @@
-"""Apply changes to a protocol, from an entry of its `scale` or from a study's `set`."""
+"""Apply changes from a protocol's `scale` or a study's `set`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _INSTEAD = {
 
 @dataclass
 class Alteration:
-    """A protocol's mapping with changes applied, and the origin of every changed field."""
+    """A protocol with changes applied, and the origin of every changed field."""
 
     body: dict[str, Any]
     changed: list[tuple[Keys, Keys]] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Alteration:
         return alteration
 
     def translate(self, misfit: MisfitError) -> MisfitError:
-        """Return a misfit of the body as a misfit of the change: where their key paths share the longest prefix."""
+        """Return a misfit of the body as a misfit of the change that caused it."""
         origin = self._origin(misfit.keys if misfit.unknown_key is None else (*misfit.keys, misfit.unknown_key))
         if misfit.unknown_key is not None and origin[-1:] == (misfit.unknown_key,):
             return MisfitError(misfit.reason, origin[:-1], misfit.unknown_key)
@@ -78,7 +78,10 @@ class Alteration:
             self._merge(self.body.setdefault(part, {}), _fields(fields, part), (part,), (part,), only=part in _ONE_OF)
 
     def _apply_fill(self, fields: Any) -> None:
-        """Apply a mapping to every pass, or a list to one pass each; add the fill if the protocol has none."""
+        """Apply a mapping to every pass, or a list to one pass each.
+
+        Add the fill if the protocol has none.
+        """
         condition, keys = self.body["condition"], ("condition", "fill")
         if "fill" not in condition:
             self._set(condition, "fill", fields, ("condition",), ())
@@ -89,7 +92,10 @@ class Alteration:
         self._apply_steps(passes, "fill", fields, ("fill",))
 
     def _apply_steps(self, steps: _Targets, part: str, fields: Any, source: Keys, owner: str = "the protocol") -> None:
-        """Apply a mapping to every step of a kind, or a list to one step each; `owner` names the steps' place."""
+        """Apply a mapping to every step of a kind, or a list to one step each.
+
+        `owner` names the steps' place.
+        """
         if isinstance(fields, list):
             changes = [((*source, i), change) for i, change in enumerate(fields)]
         else:
@@ -118,7 +124,7 @@ class Alteration:
                 self._set(step, key, value, target, source)
 
     def _apply_repeat(self, repeat: dict[str, Any], fields: Mapping[str, Any], target: Keys, source: Keys) -> None:
-        """Apply fields of the repeat itself and, under a step's kind, fields of the repeated steps."""
+        """Apply fields of the repeat, and of its steps by kind."""
         for key, value in fields.items():
             if key not in _OF_REPEAT:
                 known = ", ".join(_OF_REPEAT)
@@ -139,7 +145,10 @@ class Alteration:
     def _merge(
         self, into: dict[str, Any], change: Mapping[str, Any], target: Keys, source: Keys, *, only: bool = False
     ) -> None:
-        """Merge `change` into a mapping; with `only`, replace the mapping if they share no key."""
+        """Merge `change` into a mapping.
+
+        With `only`, replace the mapping if they share no key.
+        """
         if only and change and not {*change} & {*into}:
             into.clear()
         for key, value in change.items():

@@ -69,7 +69,10 @@ def cell(
 
 
 def check_workload(fields: Mapping[str, Any]) -> None:
-    """Raise MisfitError for an invalid workload; cells that use it check its `each` fields."""
+    """Raise MisfitError for an invalid workload.
+
+    Cells that use it check its `each` fields.
+    """
     known = {key: value for key, value in fields.items() if not has_each(value)}
     if "block_size" in known:
         _sizes(known)
@@ -79,7 +82,7 @@ def check_workload(fields: Mapping[str, Any]) -> None:
 
 
 def _origin(keys: Keys, resolved: Cell, fields: Mapping[str, Any], named: Mapping[str, Any]) -> Keys:
-    """Return the keys in a protocol's cell, or its workload, that gave the plan's cell the value at `keys`."""
+    """Return the keys in a protocol's cell that gave the plan's cell a value."""
     if not keys:
         return ()
     key = _WRITTEN_AS.get(keys[0], str(keys[0]))

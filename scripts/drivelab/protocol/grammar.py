@@ -1,4 +1,4 @@
-"""Load protocol files, check them, apply changes, and resolve them into steps in base units."""
+"""Load, check and alter protocols, and resolve them into steps in base units."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class Protocol:
 
     @property
     def replays(self) -> bool:
-        """Return whether it has a replay step, so that a study must name one or more traces."""
+        """Return whether it has a replay step, which needs one or more traces."""
         return any(kind == "replay" for kind, _ in self._steps())
 
     @property
     def takes_streams(self) -> bool:
-        """Return whether a loop uses a trace's streams, so that a study must name one trace."""
+        """Return whether a loop uses a trace's streams, which needs one trace."""
         return any(kind == "loop" and "streams" in fields["cells"] for kind, fields in self._steps())
 
     @property
     def applications(self) -> bool:
-        """Return whether it has an application step, so that a study must name an application."""
+        """Return whether it has an application step, which needs an application."""
         return any(kind == "application" for kind, _ in self._steps())
 
     @property
@@ -62,7 +62,10 @@ class Protocol:
 
     @property
     def analysis(self) -> Mapping[str, Any]:
-        """Return the additional analyses, `figure_of_merit` or `best_run`; empty if there are none."""
+        """Return the additional analyses, `figure_of_merit` or `best_run`.
+
+        The result is empty if there are none.
+        """
         return dict(self.body.get("analysis", {}))
 
     def _steps(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -93,7 +96,10 @@ class _Layer:
 
 
 def load(path: Path) -> Protocol:
-    """Return the protocol in a file; raises UserError with file, line and key for any fault."""
+    """Return the protocol in a file.
+
+    Raises UserError with file, line and key for any fault.
+    """
     body = load_yaml(path)
     try:
         _check(body)
@@ -108,7 +114,7 @@ def load(path: Path) -> Protocol:
 
 
 def _refuse_stale_sources(body: Mapping[str, Any]) -> None:
-    """Raise MisfitError for a source without a parameter, at full length and at every scale."""
+    """Raise MisfitError for a source without a parameter at any scale."""
     stale = unknown(body["sources"], body)
     for name, change in body.get("scale", {}).items() if stale else ():
         with at("scale", name):
@@ -129,7 +135,7 @@ def _check(body: dict[str, Any]) -> None:
 def resolve(
     protocol: Protocol, drive_class: str, scale: str | None, settings: Mapping[str, Any], source: str
 ) -> list[Resolved]:
-    """Return the measurements of a protocol for a drive class, one for each value of `for_each`.
+    """Return the measurements for a drive class, one per value of `for_each`.
 
     `scale` names an entry of the protocol's `scale`. `settings` then change further fields. `source` names their place
     in errors, such as `config/study.yaml: key 'measurements[0]'`. Raises UserError with the line of any fault.
@@ -147,7 +153,10 @@ def resolve(
 
 
 def _resolve(protocol: Protocol, drive_class: str, layers: Sequence[_Layer]) -> list[Resolved]:
-    """Return the measurements with layers applied in order; an error names the first layer that causes it."""
+    """Return the measurements with layers applied in order.
+
+    An error names the first layer that causes it.
+    """
     body, alteration = dict(protocol.body), None
     for layer in layers:
         try:

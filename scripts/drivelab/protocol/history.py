@@ -1,4 +1,4 @@
-"""Derive a loop's progress from its journal alone, so that an interrupted loop resumes where it stopped."""
+"""Derive a loop's progress from its journal, so that it can resume."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Place = tuple[int, int]
 
 @dataclass
 class _Group:
-    """Cells that share a number of rounds: all of the loop, or one cell with `order: cells`."""
+    """Cells with common rounds: all of the loop, or one with `order: cells`."""
 
     cells: range
     first_whole_round: int = 1
@@ -53,7 +53,10 @@ class LoopHistory:
         return round_number <= self.cold_rounds
 
     def follow(self, journal: Iterable[Mapping[str, Any]], step: int) -> LoopHistory:
-        """Read the cells of step number `step` and the interruptions from the journal; return self."""
+        """Read the cells of step number `step` and the interruptions from the journal.
+
+        Return self.
+        """
         for line in journal:
             if line["event"] == "cell" and line["step"] == step:
                 self.add(line["cell"], line["metrics"])

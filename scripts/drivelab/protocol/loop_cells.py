@@ -1,4 +1,4 @@
-"""Expand a loop's cells: a protocol gives lists of values and means all their combinations."""
+"""Expand a loop's cells into all combinations of their lists of values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIME_KEYS = ("runtime", "share")
 
 
 def loop_cells(fields: Mapping[str, Any]) -> list[tuple[Keys, dict[str, Any], float]]:
-    """Return each cell in the order of a round: its keys in the loop, its fields, its runtime in seconds.
+    """Return keys in the loop, fields and runtime in seconds of each cell of a round.
 
     Raises MisfitError if only some cells of a list have a share.
     """
@@ -41,17 +41,20 @@ def loop_cells(fields: Mapping[str, Any]) -> list[tuple[Keys, dict[str, Any], fl
 
 
 def combinations(fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield all combinations of the fields that are lists; the first key varies slowest."""
+    """Yield all combinations of the fields that are lists.
+
+    The first key varies slowest.
+    """
     swept = [key for key in fields if key in SWEPT and isinstance(fields[key], list)]
     for values in itertools.product(*(fields[key] for key in swept)):
         yield {**fields, **dict(zip(swept, values, strict=True))}
 
 
 def matches(cell: Mapping[str, Any], variable: Mapping[str, Any]) -> bool:
-    """Return whether a tracked variable, or a point's `of`, selects a cell; both are mappings as in a plan.
+    """Return whether a tracked variable, or a point's `of`, selects a cell.
 
-    Keys that the variable leaves out match any cell, so `streams: all` matches every cell. A block size does not match
-    a cell with another range of sizes or with a distribution of sizes.
+    Both are mappings as in a plan. Keys that the variable leaves out match any cell, so `streams: all` matches every
+    cell. A block size does not match a cell with another range of sizes or with a distribution of sizes.
     """
     if any(cell.get(key) != variable[key] for key in _IDENTIFYING if key in variable):
         return False
@@ -64,7 +67,10 @@ def matches(cell: Mapping[str, Any], variable: Mapping[str, Any]) -> bool:
 
 
 def _times_s(cells: Sequence[tuple[Keys, Mapping[str, Any]]], runtime_s: float) -> list[float]:
-    """Return each cell's runtime; shares, with any sum, divide a round of `runtime_s` per cell."""
+    """Return each cell's runtime.
+
+    Shares, with any sum, divide a round of `runtime_s` per cell.
+    """
     shared = any("share" in cell for _, cell in cells)
     weights = []
     for keys, cell in cells:

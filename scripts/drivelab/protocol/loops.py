@@ -21,7 +21,7 @@ _PHRASES = {"pattern": "{} access", "read_share": "read share {}", "block_size":
 
 
 def loop(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """Return the step for a plan: `cells`, or `streams` for a trace, `until`, and further settings.
+    """Return the step for a plan, with `cells` or `streams`, and `until`.
 
     Raises MisfitError if the stop rule does not match the cells.
     """
@@ -96,7 +96,7 @@ def _track(
 
 
 def selector(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the plan's fields that select cells, from a tracked variable or from a point's `of`."""
+    """Return the plan's fields of a tracked variable or point that select cells."""
     selected = {key: fields[key] for key in ("pattern", "read_share", *_DEMAND) if key in fields}
     if "alignment_offset" in fields:
         selected["alignment_offset_bytes"] = parse_size(fields["alignment_offset"])
@@ -128,7 +128,7 @@ def _label(cell: Mapping[str, Any]) -> str:
 
 
 def _with_streams(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """Return the step; `drivelab.protocol.trace_streams` derives its cells when the plan's trace exists."""
+    """Return the step; `trace_streams` derives its cells when the trace exists."""
     if "pattern" in fields:
         raise MisfitError("each stream has its own pattern; remove the loop's 'pattern'", ("pattern",))
     if "range_bytes" in values.active_range:

@@ -1,4 +1,4 @@
-"""Report an error in a protocol: a reason and its key path, shown with file and line."""
+"""Report an error in a protocol with reason, key path, file and line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class MisfitError(Exception):
 
 @contextmanager
 def at(*keys: str | int) -> Iterator[None]:
-    """Prefix the keys of a misfit inside; turn a UserError, such as for a size, into a misfit at `keys`."""
+    """Prefix the keys of a misfit inside.
+
+    Turn a UserError, such as for a size, into a misfit at `keys`.
+    """
     try:
         yield
     except MisfitError as misfit:
@@ -49,7 +52,7 @@ class Place:
 
     @classmethod
     def named(cls, source: str, *within: str) -> Place:
-        """Return the place of `source`, such as `config/study.yaml: key 'measurements[0]'`, and keys `within` it."""
+        """Return the place of keys `within` a source such as `s.yaml: key 'drives[0]'`."""
         match = _SOURCE.fullmatch(source)
         if match is None or not Path(match["file"]).is_file():
             return cls(Path(source), within, source)

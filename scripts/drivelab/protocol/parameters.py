@@ -1,4 +1,4 @@
-"""List a protocol's parameters by path, with their sources and the differences between two versions."""
+"""List a protocol's parameters by path, their sources and differences."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _parts(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def unsourced(body: Mapping[str, Any]) -> list[str]:
-    """Return the paths of parameters that no entry of `sources` covers, in alphabetical order."""
+    """Return the sorted paths of parameters without an entry in `sources`."""
     return sorted(path for path, _ in parameters(body) if not any(_covers(source, path) for source in body["sources"]))
 
 
@@ -69,7 +69,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def differences(full: Mapping[str, Any], body: Mapping[str, Any], drive_class: str) -> tuple[str, ...]:
-    """Return the differences between a full-length protocol and the altered one, in words."""
+    """Return the differences from the full-length protocol, in words."""
 
     def flat(mapping: Mapping[str, Any]) -> dict[str, list[Any]]:
         by_path: dict[str, list[Any]] = {}
@@ -93,7 +93,10 @@ def _text(values: list[Any] | None) -> str:
 
 
 def _value_text(value: Any) -> str:
-    """Return a cell as its values, such as `random 0 4KiB`; nested values include their keys."""
+    """Return a cell as its values, such as `random 0 4KiB`.
+
+    Nested values include their keys.
+    """
     return " ".join(map(_nested_text, value.values())) if isinstance(value, Mapping) else str(value)
 
 

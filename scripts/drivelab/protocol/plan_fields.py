@@ -1,4 +1,4 @@
-"""Read optional fields of a plan's condition and steps, with the meaning of their absence.
+"""Read optional fields of a plan's condition and steps.
 
 No slow imports: a measuring process needs this module before every cell.
 """
@@ -18,19 +18,22 @@ def fills(condition: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def cells_of(fields: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return a plan step's cells: all of a loop, the one of a soak, none for a trace's streams."""
+    """Return the cells of a plan's loop or soak; none for a trace's streams."""
     return [*fields.get("cells", ()), *([fields["cell"]] if "cell" in fields else [])]
 
 
 def needs_over_provisioning(steps: Mapping[str, Any]) -> bool:
-    """Return whether a fill uses multiples of the raw capacity; `steps` as in `Resolved` or a plan's subject."""
+    """Return whether a fill uses multiples of the raw capacity.
+
+    `steps` as in `Resolved` or a plan's subject.
+    """
     return any("raw_capacity_multiple" in fill for fill in fills(steps["condition"]))
 
 
 def pause_s(fields: Mapping[str, Any], runtime_s: float) -> float:
-    """Return the idle time in seconds after a loop's cell that took `runtime_s`; 0 without pause or duty cycle.
+    """Return the idle time in seconds after a loop's cell that took `runtime_s`.
 
-    The duty cycle is runtime divided by the sum of runtime and pause.
+    Return 0 without pause or duty cycle. The duty cycle is runtime divided by the sum of runtime and pause.
     """
     if "duty_cycle" in fields:
         return runtime_s * (1 / float(fields["duty_cycle"]) - 1)
@@ -38,12 +41,12 @@ def pause_s(fields: Mapping[str, Any], runtime_s: float) -> float:
 
 
 def rounds_at_least(until: Mapping[str, Any]) -> int:
-    """Return the fewest counted rounds of a loop, or runs of an application or replay, under a stop rule."""
+    """Return the fewest counted rounds (or runs) under a stop rule."""
     return _rounds(until, "window", FEWEST)
 
 
 def rounds_at_most(until: Mapping[str, Any]) -> int:
-    """Return the most counted rounds of a loop, or runs of an application or replay, under a stop rule."""
+    """Return the most counted rounds (or runs) under a stop rule."""
     return _rounds(until, "max_rounds", MOST)
 
 

@@ -1,4 +1,4 @@
-"""Resolve points of a demand sweep: threads and queue depth that a later step takes from a loop's results."""
+"""Resolve points: threads and queue depth that a step takes from a loop's results."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from drivelab.protocol.values import OF_A_POINT, Values, duration_s
 def point(
     step: ExpandedStep, resolved: Mapping[str, Any], before: Sequence[Mapping[str, Any]], values: Values
 ) -> dict[str, Any]:
-    """Return `point` for a resolved step in a repeat over points; empty if none of its cells uses one.
+    """Return `point` for a resolved step in a repeat over points.
 
-    `before` holds the plan's earlier steps. Raises MisfitError if there is no loop to choose from, or if the choice is
-    ambiguous.
+    The result is empty if none of its cells uses one. `before` holds the plan's earlier steps. Raises MisfitError if
+    there is no loop to choose from, or if the choice is ambiguous.
     """
     cells = cells_of(resolved)
     if step.key != POINT or all({*OF_A_POINT} <= {*cell} for cell in cells):

@@ -1,4 +1,4 @@
-"""Expand repeated steps: phases of a test that run several times, or once for each of some values."""
+"""Expand repeated steps, which run several times or once per value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExpandedStep:
 
 
 def refuse_unclear(measure: Sequence[Mapping[str, Any]]) -> None:
-    """Raise MisfitError for a repeat without exactly one of `times` and `over`, or with several keys in `over`."""
+    """Raise MisfitError for a repeat without a clear number of repetitions."""
     for number, step in enumerate(measure):
         if "repeat" not in step:
             continue
@@ -51,7 +51,7 @@ def keys_of(over: Mapping[str, Any]) -> list[str]:
 
 
 def expanded(measure: Sequence[Mapping[str, Any]]) -> Iterator[ExpandedStep]:
-    """Yield the steps of a protocol in the order in which they run, with repeats expanded."""
+    """Yield the steps of a protocol in order, with repeats expanded."""
     count, last_loop = 0, None
     for number, step in enumerate(measure):
         ((kind, fields),) = step.items()
@@ -77,5 +77,8 @@ def _repeated(repeat: Mapping[str, Any], keys: Keys, after: int | None) -> Itera
 
 
 def _text(value: Any) -> str:
-    """Return a value as text for tables; a distribution of block sizes gives sizes and shares."""
+    """Return a value as text for tables.
+
+    A distribution of block sizes gives sizes and shares.
+    """
     return " ".join(f"{size} {share}" for size, share in value.items()) if isinstance(value, Mapping) else str(value)

@@ -1,4 +1,4 @@
-"""Resolve the replay step: timing, mapping and order of requests, and number of runs."""
+"""Resolve the replay step: timing, mapping, order and number of runs."""
 
 from __future__ import annotations
 

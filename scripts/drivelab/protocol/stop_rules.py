@@ -1,4 +1,4 @@
-"""Resolve stop rules into base units: steady state, agreement of repeats, or a number of repeats."""
+"""Resolve stop rules: steady state, agreement, or a number of repeats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from drivelab.units import parse_share
 
 
 def excursions(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return window and excursions of a steady state; excursions above 100 % of the mean are permitted."""
+    """Return window and excursions of a steady state.
+
+    Excursions above 100 % of the mean are permitted.
+    """
     return {
         "window": rule["window"],
         "data_excursion": parse_share(rule["data_excursion"]),
@@ -20,7 +23,7 @@ def excursions(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def repeats(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stop rule for a number of `rounds` or `passes`, or for a relative standard error."""
+    """Return the stop rule for `rounds`, `passes` or a relative standard error."""
     if "relative_standard_error" not in rule:
         return dict(rule)
     wanted = rule["relative_standard_error"]
@@ -29,7 +32,10 @@ def repeats(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def steady_soak(rule: Mapping[str, Any], slice_s: float) -> dict[str, Any]:
-    """Return the steady-state rule of a soak; raises MisfitError if its spans are not whole slices."""
+    """Return the steady-state rule of a soak.
+
+    Raises MisfitError if its spans are not whole slices.
+    """
     every_s = duration_s(rule, "every") if "every" in rule else slice_s
     slices = every_s / slice_s
     if round(slices) < 1 or abs(slices - round(slices)) > 1e-6:

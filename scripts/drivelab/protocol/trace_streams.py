@@ -1,4 +1,4 @@
-"""Derive a loop's cells from a trace's I/O streams, after SNIA's Real World Storage Workload PTS.
+"""Derive a loop's cells from a trace's I/O streams, after SNIA's RWSW PTS.
 
 A stream is reads or writes of one size, random or sequential (drivelab.trace.statistics.streams). A trace may not exist
 when the plan is made. The plan therefore says how to choose streams, and this module chooses them.
@@ -17,10 +17,11 @@ _OF_A_STREAM = ["operation", "length_bytes", "sequential"]
 
 
 def cells_of_trace(streams: Mapping[str, Any], trace: Path, logical_block_bytes: int) -> list[dict[str, Any]]:
-    """Return a loop's cells, in the form of a plan; `streams` is the field of the plan's loop.
+    """Return a loop's cells, in the form of a plan.
 
-    They are one composite, or one cell for each stream, the most frequent first, at each number of threads and queue
-    depth. Raises UserError if the file is not a valid trace, or if no request reads or writes.
+    `streams` is the field of the plan's loop. They are one composite, or one cell for each stream, the most frequent
+    first, at each number of threads and queue depth. Raises UserError if the file is not a valid trace, or if no
+    request reads or writes.
     """
     chosen = most_frequent(trace, int(streams["most"]), logical_block_bytes)
     workloads = [_composite(chosen)] if streams["kind"] == COMPOSITE else [_single(stream) for stream in chosen]
@@ -39,9 +40,9 @@ def cells_of_trace(streams: Mapping[str, Any], trace: Path, logical_block_bytes:
 
 
 def most_frequent(trace: Path, most: int, logical_block_bytes: int) -> list[dict[str, Any]]:
-    """Return up to `most` streams in the form of a composite cell, most frequent first; shares add up to 1.
+    """Return up to `most` streams for a composite cell, most frequent first.
 
-    Lengths are rounded up to the drive's logical block; streams that then are equal are merged.
+    Shares add up to 1. Lengths are rounded up to the drive's logical block; streams that then are equal are merged.
     """
     from drivelab.trace.schema import open_trace  # imports pyarrow, which is slow
     from drivelab.trace.statistics import survey

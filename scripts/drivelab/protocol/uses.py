@@ -18,7 +18,7 @@ _DEFAULTS = ("pattern", "threads", "queue_depth")
 
 
 def refuse_unused(body: Mapping[str, Any]) -> None:
-    """Raise MisfitError for a `for_each`, or an `over` of a repeat, whose values no field uses.
+    """Raise MisfitError for values of `for_each` or `over` that no field uses.
 
     `body` is valid under the schema, and `refuse_unclear` has accepted its repeats.
     """
@@ -43,7 +43,10 @@ def _unused(key: str) -> str:
 
 
 def _parts(body: Mapping[str, Any], key: str, workloads: _Workloads) -> Iterator[Any]:
-    """Yield the parts that can use `for_each`; a repeat with values of the same key overrides it."""
+    """Yield the parts that can use `for_each`.
+
+    A repeat with values of the same key overrides it.
+    """
     yield body["condition"]
     classes = body.get("class", {}).values()
     if classes and all(_has_each(fields, key) for fields in classes):
@@ -62,7 +65,10 @@ def _parts(body: Mapping[str, Any], key: str, workloads: _Workloads) -> Iterator
 def _expanded(
     steps: Sequence[Mapping[str, Any]], workloads: _Workloads, names: Sequence[str]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the fields of steps, cells with their workload's fields; `names` are the workloads for `each`."""
+    """Yield the fields of steps, cells with their workload's fields.
+
+    `names` are the workloads for `each`.
+    """
     for step in steps:
         ((kind, fields),) = step.items()
         if kind == "soak":
@@ -80,7 +86,10 @@ def _expanded(
 def _cells(
     fields: Mapping[str, Any], defaults: Mapping[str, Any], workloads: _Workloads, names: Sequence[str]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield one cell for each workload; the cell's fields override the workload's, these override `defaults`."""
+    """Yield one cell for each workload.
+
+    The cell's fields override the workload's, these override `defaults`.
+    """
     wanted = fields.get("workload", [None])
     for entry in wanted if isinstance(wanted, list) else [wanted]:
         for name in names if entry == EACH else [entry]:

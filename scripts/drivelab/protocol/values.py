@@ -1,4 +1,4 @@
-"""Resolve a protocol's fields into base units, and replace `each` by its current value."""
+"""Resolve fields into base units, and replace `each` by its current value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIELDS_OF = {"time": ("time", "pause"), "point": OF_A_POINT}
 
 
 def fields_of(key: str) -> tuple[str, ...]:
-    """Return the names of fields in which `each` takes a value of this key of `over` or `for_each`."""
+    """Return the fields in which `each` takes a value of this key."""
     return _FIELDS_OF.get(key, (key,))
 
 
@@ -41,7 +41,10 @@ class Values:
         return self if key is None else replace(self, bindings=((key, value), *self.bindings))
 
     def filled(self, fields: Any) -> Any:
-        """Return fields with `each` replaced; raises MisfitError for an `each` without a value."""
+        """Return fields with `each` replaced.
+
+        Raises MisfitError for an `each` without a value.
+        """
         return filled(fields, self.bindings)
 
     def workload(self, name: str) -> Mapping[str, Any]:
@@ -94,7 +97,10 @@ def _remedy(keys: Keys) -> str:
 
 
 def active_range(text: str) -> dict[str, Any]:
-    """Return a cell's fields for an active range, a percentage or a size; raises MisfitError if out of bounds."""
+    """Return a cell's fields for an active range, a percentage or a size.
+
+    Raises MisfitError if out of bounds.
+    """
     if not text.endswith("%"):
         return {"range_share": 1.0, "range_bytes": parse_size(text)}
     share = parse_share(text)
@@ -104,7 +110,7 @@ def active_range(text: str) -> dict[str, Any]:
 
 
 def block_sizes(wanted: str | Mapping[str, str]) -> dict[str, Any]:
-    """Return a cell's fields for a block size, a range such as `4KiB-1MiB`, or sizes with shares of the I/Os.
+    """Return a cell's fields for a block size, a range, or sizes with shares.
 
     Raises MisfitError for an invalid range, and for shares that do not add up to 100 %.
     """
@@ -136,7 +142,7 @@ def _distribution(wanted: Mapping[str, str]) -> dict[str, Any]:
 
 
 def must_add_up(shares: Mapping[Keys, float], name: str) -> None:
-    """Raise MisfitError if a share is 0, or if the shares, given by key path, do not add up to 1."""
+    """Raise MisfitError if a share is 0, or if the shares do not add up to 1."""
     for keys, share in shares.items():
         if share <= 0:
             raise MisfitError(f"one of the {name} is 0%; remove it", keys)
@@ -151,7 +157,10 @@ def fraction(percentage: str) -> float:
 
 
 def share_of(fields: Mapping[str, Any], key: str, *, zero: bool = False) -> float:
-    """Return a percentage as a fraction; raises MisfitError above 100%, and for 0% unless `zero`."""
+    """Return a percentage as a fraction.
+
+    Raises MisfitError above 100%, and for 0% unless `zero`.
+    """
     with at(key):
         share = fraction(fields[key])
         if share > 1 or not (share or zero):
@@ -161,6 +170,9 @@ def share_of(fields: Mapping[str, Any], key: str, *, zero: bool = False) -> floa
 
 
 def duration_s(fields: Mapping[str, Any], key: str) -> float:
-    """Return the seconds of a duration in `fields`; raises MisfitError for an invalid one."""
+    """Return the seconds of a duration in `fields`.
+
+    Raises MisfitError for an invalid one.
+    """
     with at(key):
         return parse_duration(fields[key])

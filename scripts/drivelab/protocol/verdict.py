@@ -1,4 +1,4 @@
-"""Decide when a loop ends: steady state, a number of rounds, or repeated rounds that agree.
+"""Decide when a loop ends: steady state, a number of rounds, or agreement.
 
 No slow imports: a measuring process needs this module after every round.
 """
@@ -22,7 +22,7 @@ def verdict(
     until: Mapping[str, Any],
     not_before: int = 1,
 ) -> dict[str, bool] | None:
-    """Return the verdict on a loop that ends after its rounds so far, or None if the loop continues.
+    """Return the verdict on a loop that ends now, or None if it continues.
 
     Args:
         cells: the loop's cells.
@@ -46,7 +46,10 @@ def verdict(
 def tracked(
     cells: Sequence[Mapping[str, Any]], rounds: Sequence[Sequence[Metrics]], until: Mapping[str, Any]
 ) -> dict[str, list[float]]:
-    """Return one value per round for each tracked variable; arguments as for `verdict`."""
+    """Return one value per round for each tracked variable.
+
+    Arguments as for `verdict`.
+    """
     return {
         f"{index}/{variable['metric']}": [metrics[variable["metric"]] for metrics in rounds[index]]
         for variable in until["track"]
@@ -56,7 +59,7 @@ def tracked(
 
 
 def _agreement(rounds: Sequence[Sequence[Metrics]], until: Mapping[str, Any]) -> dict[str, bool] | None:
-    """Return the verdict after three, five or seven rounds, when the values of every cell agree."""
+    """Return the verdict when every cell agrees after three, five or seven rounds."""
     actions = [next_action([metrics[until["metric"]] for metrics in cell], 100 * until["threshold"]) for cell in rounds]
     if all(action.enough for action in actions):
         return {"agreed": True}

@@ -1,7 +1,7 @@
-"""Detect changes to a completed recording by the SHA-256 of every file, stored in one checksum file.
+"""Detect changes to a completed recording by the SHA-256 of every file.
 
-The file has the format of `sha256sum`, so `sha256sum --check SHA256SUMS` in the recording's folder gives the same
-result, except for added files. Times and owners of files do not matter, so a copy is equally valid.
+The checksum file has the format of `sha256sum`, so `sha256sum --check SHA256SUMS` in the recording's folder gives the
+same result, except for added files. Times and owners of files do not matter, so a copy is equally valid.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (.+)", re.DOTALL)
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return the hexadecimal SHA-256 of every file below a folder except CHECKSUMS, by sorted relative path.
+    """Return the hexadecimal SHA-256 of every file but CHECKSUMS, by relative path.
 
     Files are read as streams. Raises OSError for an unreadable file.
     """
@@ -46,14 +46,17 @@ def lines_of(digests: Mapping[str, str]) -> bytes:
 
 
 def parse(data: bytes) -> tuple[dict[str, str], bool]:
-    """Return checksums by name from the text of `lines_of`, and whether every line is valid."""
+    """Return checksums by name, and whether every line is valid."""
     *lines, rest = os.fsdecode(data).split("\n")
     matches = [_LINE.fullmatch(line) for line in lines]
     return {match[2]: match[1] for match in matches if match is not None}, not rest and None not in matches
 
 
 def checksummed(folder: Path) -> bool:
-    """Return whether a recording has checksums; recordings of early versions have none."""
+    """Return whether a recording has checksums.
+
+    Recordings of early versions have none.
+    """
     return (folder / CHECKSUMS).exists()
 
 
@@ -74,11 +77,12 @@ def misplaced(folder: Path) -> str | None:
 
 
 def altered(folder: Path) -> dict[str, str]:
-    """Return the changes since the checksums were written, by path: ALTERED, MISSING, ADDED, UNREADABLE or REPLACED.
+    """Return the kinds of changes since the checksums were written, by path.
 
-    For a recording at another recording's path the manifest is listed. Links are not followed; an added link is listed,
-    whatever its target. Empty folders are listed with a slash at the end, except those that a measurement leaves. The
-    result is empty for an unchanged recording, and for one of an early version without checksums.
+    Kinds are ALTERED, MISSING, ADDED, UNREADABLE and REPLACED. For a recording at another recording's path the manifest
+    is listed. Links are not followed; an added link is listed, whatever its target. Empty folders are listed with a
+    slash at the end, except those that a measurement leaves. The result is empty for an unchanged recording, and for
+    one of an early version without checksums.
     """
     misplacement = misplaced(folder)
     changes = {} if misplacement is None else {MANIFEST: misplacement}
@@ -113,7 +117,7 @@ def lost(folder: Path) -> bool:
 
 
 def _files(folder: Path) -> tuple[dict[str, str], set[str]]:
-    """Return regular files as paths by relative path, and the relative paths of other entries.
+    """Return regular files by relative path, and the relative paths of other entries.
 
     Other entries are links, pipes, devices, and empty folders with a slash at the end. CHECKSUMS is in neither.
     """
@@ -133,9 +137,10 @@ def _files(folder: Path) -> tuple[dict[str, str], set[str]]:
 
 
 def _left_empty(name: str, journal: bytes) -> bool:
-    """Return whether a measurement leaves this folder empty; checksums do not cover folders.
+    """Return whether a measurement leaves this folder empty.
 
-    Idle time leaves only a line in the journal. A cell that was killed at once leaves not even that.
+    Checksums do not cover folders. Idle time leaves only a line in the journal. A cell that was killed at once leaves
+    not even that.
     """
     return bool(_INTERRUPTED.search(name)) or f'"directory":"{name.removesuffix("/")}"'.encode() in journal
 

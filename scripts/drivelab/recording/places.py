@@ -1,4 +1,4 @@
-"""Locate recordings and tables: in the results folder or, for a fleet, in each drive's folder."""
+"""Locate recordings and tables of a study or fleet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUN_LOCK = ".run.lock"
 
 
 def homes(results: Path) -> list[Path]:
-    """Return folders with their own recordings and tables: the results folder, and those of a fleet's drives."""
+    """Return the results folder and the folders of a fleet's drives."""
     return [results, *sorted(results.glob(f"{PARTS}/*/"))]
 
 
@@ -26,7 +26,10 @@ def home(results: Path, recording: str) -> Path:
 
 
 def owner(results: Path) -> str | None:
-    """Return the name of a results folder's study; None before the first run, or if the file is empty."""
+    """Return the name of a results folder's study.
+
+    Return None before the first run, or if the file is empty.
+    """
     path = results / OWNER
     return (path.read_text(encoding="utf-8").strip() if path.is_file() else "") or None
 

@@ -35,7 +35,10 @@ def now_iso() -> str:
 
 
 class Recording:
-    """The evidence of one plan until completion; every journal line is on disk before `append` returns."""
+    """The evidence of one plan until completion.
+
+    Every journal line is on disk before `append` returns.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -44,17 +47,23 @@ class Recording:
 
     @property
     def complete(self) -> bool:
-        """Return whether the finished recording exists; a deleted manifest is then written again."""
+        """Return whether the finished recording exists.
+
+        A deleted manifest is then written again.
+        """
         return any(line["event"] == "complete" for line in read_journal(self.final))
 
     @property
     def measured(self) -> bool:
-        """Return whether the unfinished recording holds all evidence and only `finish` remains."""
+        """Return whether all evidence is recorded and only `finish` remains."""
         return any(line["event"] == "complete" for line in self.journal())
 
     @property
     def interrupted(self) -> bool:
-        """Return whether the measurement has begun and not ended; `measure` decides whether it can continue."""
+        """Return whether the measurement has begun and not ended.
+
+        `measure` decides whether it can continue.
+        """
         return any(line["event"] == "measure" for line in self.journal())
 
     def open(self) -> None:
@@ -70,7 +79,7 @@ class Recording:
         return list(read_journal(self.part))
 
     def lines_of_use(self) -> int:
-        """Return the number of lines so far without failures, which leave nothing that counts."""
+        """Return the number of lines without failures, which leave no evidence."""
         try:
             text = (self.part / "journal.jsonl").read_bytes()
         except FileNotFoundError:
@@ -90,7 +99,10 @@ class Recording:
         write_json(self.part / name, value)
 
     def directory(self, name: str) -> Path:
-        """Return a new empty folder for one cell; the folder of an interrupted cell is set aside."""
+        """Return a new empty folder for one cell.
+
+        The folder of an interrupted cell is set aside.
+        """
         path = self.part / name
         if path.exists():
             number = 1
@@ -101,7 +113,7 @@ class Recording:
         return path
 
     def set_aside(self, reason: str) -> None:
-        """Restart: keep the evidence so far beside the recording, with the reason in its journal."""
+        """Restart, and keep the evidence so far beside the recording with the reason."""
         if not self.part.exists():
             return
         drop_half_line(self.part / "journal.jsonl")
@@ -115,10 +127,11 @@ class Recording:
         return aside
 
     def finish(self) -> None:
-        """Write the manifest, for which the workflow waits, and the checksums, then rename to the final path.
+        """Write manifest and checksums, then rename to the final path.
 
-        If killed before the rename, it runs again; after the rename the recording is complete. Raises UserError if the
-        journal lists evidence that is missing, as in a copy made during the measurement.
+        The workflow waits for the manifest. If killed before the rename, it runs again; after the rename the recording
+        is complete. Raises UserError if the journal lists evidence that is missing, as in a copy made during the
+        measurement.
         """
         journal = self.journal()
         self._refuse_missing(journal)
@@ -149,9 +162,10 @@ class Recording:
             )
 
     def write_manifest(self) -> None:
-        """Write the manifest of a finished recording again: Snakemake removes a job's output before the job.
+        """Write the manifest of a finished recording again.
 
-        The manifest depends only on the recording and is always the same, because the checksums cover it.
+        Snakemake removes a job's output before the job. The manifest depends only on the recording and is always the
+        same, because the checksums cover it.
         """
         self._write_manifest(self.final, is_checksummed=checksums.checksummed(self.final))
 
@@ -188,7 +202,7 @@ def _holds_any(folder: Path) -> bool:
 
 
 def read_journal(directory: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a journal, without a last line that a power cut left incomplete."""
+    """Yield the lines of a journal, without an incomplete last line."""
     try:
         with open_regular(directory / "journal.jsonl") as file:
             text = file.read().decode()
@@ -200,7 +214,10 @@ def read_journal(directory: Path) -> Iterator[dict[str, Any]]:
 
 
 def drop_half_line(path: Path) -> None:
-    """Remove an incomplete last line after a crash; otherwise the next line would be joined to it."""
+    """Remove an incomplete last line after a crash.
+
+    Otherwise the next line would be joined to it.
+    """
     if path.exists():
         text = path.read_bytes()
         if not text.endswith(b"\n"):
@@ -217,9 +234,10 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def worked_s(recording: Path, until_s: float | None = None) -> float:
-    """Return the seconds from a recording's first line to its last, or to `until_s` (Unix time) if still running.
+    """Return the seconds from a recording's first line to its last, or to `until_s`.
 
-    Pauses before a continuation are excluded. 0 if the journal is missing or damaged.
+    `until_s` (Unix time) is for a running recording. Pauses before a continuation are excluded. 0 if the journal is
+    missing or damaged.
     """
     worked_s, last_s = 0.0, None
     try:

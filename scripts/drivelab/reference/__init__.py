@@ -1,1 +1,1 @@
-"""Generate the pages of docs/reference from the program itself, with `python -m drivelab.reference`."""
+"""Generate docs/reference from the program, with `python -m drivelab.reference`."""

@@ -1,4 +1,4 @@
-"""Write the reference pages: `python -m drivelab.reference [FOLDER]`, by default to docs/reference."""
+"""Write the reference pages to a folder, by default docs/reference."""
 
 from __future__ import annotations
 

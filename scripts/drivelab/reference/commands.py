@@ -1,4 +1,4 @@
-"""Describe every command in Markdown from argparse, independent of Python version and terminal width."""
+"""Describe every command in Markdown, independent of Python and terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drivelab.reference.markdown import code, table
 
 
 def sections(parser: argparse.ArgumentParser) -> str:
-    """Return the epilog of the help, then a section for each listed command and each of its actions."""
+    """Return the help's epilog, then a section for each listed command."""
     commands = (f"## {name}\n\n{_section(command, about)}" for name, command, about in _commands(parser))
     return "\n\n".join([*([parser.epilog] if parser.epilog else []), *commands])
 

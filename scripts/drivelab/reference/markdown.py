@@ -25,6 +25,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def anchor(heading: str) -> str:
-    """Return GitHub's anchor of a heading: lower case, hyphens for spaces, no other punctuation."""
+    """Return GitHub's anchor of a heading."""
     kept = (letter for letter in heading.lower().replace(" ", "-") if letter.isalnum() or letter in "-_")
     return "".join(kept)

@@ -1,4 +1,4 @@
-"""Extract documentation from source: comments, and docstrings of fields and constants."""
+"""Extract comments, and docstrings of fields and constants, from source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def comments(module: ModuleType) -> dict[int, tuple[str, bool]]:
 
 
 def docstrings(module: ModuleType, name: str | None = None) -> dict[str, str]:
-    """Return the docstring below each field of the class `name`, or below each constant of the module."""
+    """Return the docstring of each field of a class, or of each module constant."""
     body = ast.parse(inspect.getsource(module)).body
     if name is not None:
         body = next(node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name)

@@ -1,1 +1,1 @@
-"""Record drive and host during cells: temperature, throttling, wear, power, and load by other processes."""
+"""Record temperature, throttling, wear, power and foreign load during cells."""

@@ -1,4 +1,4 @@
-"""Read the drive: sectors written, temperature, and the counters of its health log."""
+"""Read the drive's sector counters, temperature and health log."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def hwmon_folders(name: str, sys_root: Path) -> list[Path]:
 
 
 def temperature_source(name: str, sys_root: Path) -> Source | None:
-    """Read the drive's temperature, its further sensors, and its warning temperature, in °C.
+    """Read the drive's temperature sensors and warning temperature in °C.
 
     The first sensor is the drive's composite temperature (Documentation/hwmon/nvme and drivetemp). For SATA each
     reading is a command that drains the drive's queue, so it is read rarely.
@@ -98,7 +98,7 @@ def _number(name: str) -> int:
 
 
 def _plausible(file: Path) -> float | None:
-    """Return a limit in °C, or None: drives without a limit report zero kelvin or the largest number."""
+    """Return a limit in °C, or None for the 0 K or largest number of other drives."""
     try:
         value_c = number_in(file) / 1000
     except (OSError, ValueError):
@@ -107,7 +107,10 @@ def _plausible(file: Path) -> float | None:
 
 
 def nvme_sources(name: str, sys_root: Path) -> list[Source]:
-    """Read SMART log and power state of an NVMe drive; no sources for other drives or without nvme-cli."""
+    """Read SMART log and power state of an NVMe drive.
+
+    The result is empty for other drives or without nvme-cli.
+    """
     controller = nvme.controller_of(name, sys_root)
     if controller is None or shutil.which("nvme") is None:
         return []
@@ -138,7 +141,10 @@ def smart_fields(log: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _power_state(controller: str) -> float:
-    """Return the number of the power state (feature 02h, power management); 0 is the fastest."""
+    """Return the number of the power state (feature 02h, power management).
+
+    Return 0 is the fastest.
+    """
     output = tools.run("nvme", "get-feature", controller, "--feature-id=2")
     match = re.search(r"[Vv]alue:\s*(?:0x)?([0-9a-fA-F]+)", output.stdout)
     if output.status != 0 or match is None:
@@ -147,9 +153,10 @@ def _power_state(controller: str) -> float:
 
 
 def smartctl_source(name: str, sys_root: Path) -> Source | None:
-    """Read device statistics of a SATA or SAS drive by smartctl, only at start and end: they delay its queue.
+    """Read device statistics of a SATA or SAS drive by smartctl.
 
-    None for other drives and without smartctl.
+    They are read only at start and end, because they delay the drive's queue. Return None for other drives and without
+    smartctl.
     """
     device = sysfs.block_dir(name, sys_root) / "device"
     if not (device / "scsi_level").exists() or shutil.which("smartctl") is None:
@@ -163,7 +170,7 @@ def smartctl_source(name: str, sys_root: Path) -> Source | None:
 
 
 def smartctl_fields(document: Mapping[str, Any]) -> dict[str, float]:
-    """Return fields of smartctl's JSON: temperature, wear and, for ATA, valid device statistics."""
+    """Return temperature, wear and valid ATA device statistics of smartctl's JSON."""
     values: dict[str, float] = {}
     for page in document.get("ata_device_statistics", {}).get("pages", ()):
         for entry in page.get("table", ()):

@@ -17,7 +17,7 @@ def cpu_source(
     kernel_serves: bool = False,
     beside: Callable[[], Iterable[int]] = tuple,
 ) -> Source:
-    """Read the CPU seconds since boot of all CPUs and of drivelab, and the number of interrupts.
+    """Read CPU seconds since boot, in total and of drivelab, and interrupts.
 
     - `cpu_busy_s`: time in programs and in the kernel for them (user, nice, system). `cpu_user_s`: time in programs
       only. Neither includes interrupts, because the drive under test causes them.
@@ -66,10 +66,10 @@ def siblings(proc_root: Path = Path("/proc")) -> list[int]:
 
 
 def own_cpu_s(proc_root: Path, helpers: Iterable[int], beside: Iterable[int] = ()) -> tuple[float, float]:
-    """Return user and system CPU seconds of this process, those `beside` it, their children, and `helpers`.
+    """Return user and system CPU seconds of the measurement's processes.
 
-    Children include ended ones. A child that ends during the reading would be counted twice or not at all, so the
-    reading is then repeated (proc_pid_stat(5)).
+    They are this process, those `beside` it, their children, also ended ones, and `helpers`. A child that ends during
+    the reading would be counted twice or not at all, so the reading is then repeated (proc_pid_stat(5)).
     """
     parents = [proc_root / str(name) for name in ("self", *beside)]
     while True:
@@ -83,7 +83,10 @@ def own_cpu_s(proc_root: Path, helpers: Iterable[int], beside: Iterable[int] = (
 
 
 def _ticks(process: Path) -> tuple[int, int, int, int]:
-    """Return user and system ticks of a process and of its ended children; zeros for an ended process."""
+    """Return user and system ticks of a process and of its ended children.
+
+    Zeros for an ended process.
+    """
     try:
         fields = (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -109,9 +112,10 @@ def _words(file: Path) -> list[str]:
 
 
 def frequency_source(sys_root: Path) -> Source | None:
-    """Read the mean CPU frequency in MHz; None if the kernel does not scale it, as in a virtual machine.
+    """Read the mean CPU frequency in MHz.
 
-    It is read rarely, because up to Linux 5.17 a reading wakes its CPU (arch_freq_get_on_cpu).
+    Return None if the kernel does not scale it, as in a virtual machine. It is read rarely, because up to Linux 5.17 a
+    reading wakes its CPU (arch_freq_get_on_cpu).
     """
     files = sorted((sys_root / "devices/system/cpu/cpufreq").glob("policy*/scaling_cur_freq"))
     if not files:

@@ -1,4 +1,4 @@
-"""Write and read `telemetry.jsonl` of a recording: one JSON object per line, a sample or a remark."""
+"""Write and read `telemetry.jsonl`, whose lines are samples and remarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ NAME = "telemetry.jsonl"
 
 
 class Log:
-    """Append lines, each in one write. Failed writes are ignored: telemetry must not end a measurement."""
+    """Append lines, each in one write.
+
+    Failed writes are ignored: telemetry must not end a measurement.
+    """
 
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = None
@@ -25,7 +28,7 @@ class Log:
             pass
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Append a line; after a failure nothing more is written, because a partial line would spoil the next."""
+        """Append a line; write nothing after a failure, which may leave a partial line."""
         if self._descriptor is None:
             return
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
@@ -43,9 +46,9 @@ class Log:
 
 
 def read_samples(recording: Path) -> Iterator[dict[str, float]]:
-    """Yield the samples of a recording, finished or not, oldest first; none without telemetry.
+    """Yield the samples of a recording, finished or not, oldest first.
 
-    `at_s` is Unix time. A sample has only the fields that were read.
+    The result is none without telemetry. `at_s` is Unix time. A sample has only the fields that were read.
     """
     for line in read_lines(recording):
         if "event" not in line:

@@ -1,4 +1,4 @@
-"""Read power: sensors of drive and host, energy counters of the processors, and an external meter."""
+"""Read power from sensors, processor energy counters, and an external meter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Meter:
-    """An external meter of the drive's power: a CSV file that another program appends to, or a command."""
+    """An external power meter: a CSV file that another program extends, or a command."""
 
     csv: Path | None = None
     """The last field of each line is the power in watts; lines without a number, such as headings, are ignored."""
@@ -40,7 +40,7 @@ def drive_power_source(name: str, sys_root: Path) -> Source | None:
 
 
 def host_power_source(sys_root: Path) -> Source | None:
-    """Read the host's power in W from its ACPI power meter (Documentation/hwmon/acpi_power_meter)."""
+    """Read the host's power in W (Documentation/hwmon/acpi_power_meter)."""
     folders = [
         folder
         for folder in sorted((sys_root / "class/hwmon").glob("hwmon*"))
@@ -56,7 +56,7 @@ def _watts(files: list[Path]) -> float:
 
 
 def processor_energy_source(sys_root: Path) -> Source | None:
-    """Read the energy in J of the processor packages since the start (RAPL, Documentation/power/powercap)."""
+    """Read the energy of the processor packages in J (Documentation/power/powercap)."""
     zones = [
         zone
         for zone in sorted((sys_root / "class/powercap").glob("intel-rapl:*"))
@@ -83,7 +83,10 @@ class _Unwrapped:
 
 
 def meter_source(meter: Meter) -> Source | None:
-    """Read the meter's mean in W since the last reading; no value if the meter gave none."""
+    """Read the meter's mean in W since the last reading.
+
+    The result is no value if the meter gave none.
+    """
     if meter.csv is not None:
         return Source("meter", _AppendedCsv(meter.csv).read)
     if meter.command:
@@ -100,7 +103,10 @@ def _printed(command: tuple[str, ...]) -> float:
 
 
 class _AppendedCsv:
-    """Reader of lines appended from now on; a file that becomes shorter is read from its start."""
+    """Reader of lines appended from now on.
+
+    A file that becomes shorter is read from its start.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

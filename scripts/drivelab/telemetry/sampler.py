@@ -34,15 +34,18 @@ class _Slot:
 
 
 class Sampler:
-    """Sample within a `with` block; never raise into the measurement, and never wait for a hanging source.
+    """Sample within a `with` block.
 
-    One thread reads the prompt sources once a second. Each other source has its own thread, so that a drive that does
-    not answer delays nothing else. Readings follow a fixed grid: a late reading does not delay the next, and missed
-    readings are skipped.
+    Never raise into the measurement, and never wait for a hanging source. One thread reads the prompt sources once a
+    second. Each other source has its own thread, so that a drive that does not answer delays nothing else. Readings
+    follow a fixed grid: a late reading does not delay the next, and missed readings are skipped.
     """
 
     def __init__(self, sources: Iterable[Source], recording: Path, keep: bool = False) -> None:
-        """Write to the folder `recording`; with `keep`, also hold samples in memory for `kept`."""
+        """Write to the folder `recording`.
+
+        With `keep`, also hold samples in memory for `kept`.
+        """
         slots = [_Slot(source) for source in sources]
         self._prompt = [slot for slot in slots if slot.source.prompt]
         self._others = [slot for slot in slots if not slot.source.prompt]
@@ -89,7 +92,10 @@ class Sampler:
                 self._log.close()
 
     def edge(self, thorough: bool = False) -> None:
-        """Sample the prompt sources at the start or end of a cell; with `thorough`, all sources that answer."""
+        """Sample the prompt sources at the start or end of a cell.
+
+        With `thorough`, all sources that answer.
+        """
         self._take(self._prompt)
         for slot in self._others if thorough else ():
             self._take([slot], wait_s=_STUCK_S)
@@ -124,7 +130,7 @@ class Sampler:
                 return
 
     def _take(self, slots: list[_Slot], wait_s: float = -1.0) -> None:
-        """Take one sample; `wait_s` limits the wait for another thread's reading of the same source."""
+        """Take one sample; `wait_s` limits the wait for another thread's reading."""
         at_s = self.now_s()
         values: Sample = {}
         for slot in slots:

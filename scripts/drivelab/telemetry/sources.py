@@ -26,7 +26,7 @@ def sources_for(
     sys_root: Path = Path("/sys"),
     proc_root: Path = Path("/proc"),
 ) -> list[Source]:
-    """Return all sources for the block device with a kernel name that this host offers.
+    """Return all sources of this host for the block device with a kernel name.
 
     `helpers` are processes whose CPU time belongs to the drive, such as the server of a virtual drive. `beside` returns
     processes that measure other drives simultaneously; their CPU time is not foreign load either.

@@ -1,4 +1,4 @@
-"""Summarise telemetry samples over a time span, equally during the measurement and for the tables."""
+"""Summarise telemetry samples, equally during a measurement and for the tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CPU_COUNTERS = ("cpu_total_s", "cpu_busy_s", "cpu_user_s", "cpu_steal_s", "own_c
 
 
 class Timeline:
-    """Samples in order of time, stored by field: a measurement of days has half a million samples."""
+    """Samples in order of time, stored compactly by field for measurements of days."""
 
     def __init__(self, samples: Iterable[Mapping[str, float]]) -> None:
         self._fields: dict[str, tuple[array[float], array[float]]] = {}
@@ -42,10 +42,11 @@ class Timeline:
                 self._fields[name] = (array("d", (t for t, _ in in_order)), array("d", (v for _, v in in_order)))
 
     def around(self, name: str, start_s: float, end_s: float) -> tuple[Sequence[float], Sequence[float]]:
-        """Return times and values of a field from the last at or before `start_s` to the first at or after `end_s`.
+        """Return times and values of a field between and next to two times.
 
-        This range contains every rise of a counter during a cell. A counter that is read every ten seconds may have
-        risen at any time between readings; the rise counts for every cell in which it may have happened.
+        They are from the last at or before `start_s` to the first at or after `end_s`. This range contains every rise
+        of a counter during a cell. A counter that is read every ten seconds may have risen at any time between
+        readings; the rise counts for every cell in which it may have happened.
         """
         times, values = self._fields.get(name, (array("d"), array("d")))
         first = max(bisect_right(times, start_s) - 1, 0)
@@ -57,12 +58,15 @@ class Timeline:
         return times[first : last + 1], values[first : last + 1]
 
     def rise(self, name: str, start_s: float, end_s: float) -> float | None:
-        """Return the rise of a counter; None if it has fewer than two readings or was reset."""
+        """Return the rise of a counter.
+
+        Return None if it has fewer than two readings or was reset.
+        """
         _, values = self.around(name, start_s, end_s)
         return values[-1] - values[0] if len(values) > 1 and values[-1] >= values[0] else None
 
     def summarise(self, start_s: float, end_s: float) -> dict[str, float]:
-        """Return a summary between two times (Unix, s), without keys for which samples are missing.
+        """Return a summary between two Unix times in s, without keys without samples.
 
         temperature_min_c, temperature_mean_c, temperature_max_c, temperature_limit_c (warning temperature),
         temperature_alarm (1 if the drive raised it), load_pct (CPU time of other processes), cpu_pct (of all
@@ -123,7 +127,7 @@ def summarise(samples: Iterable[Mapping[str, float]], start_s: float, end_s: flo
 
 
 def cpu_shares(rise: Mapping[str, float]) -> dict[str, float]:
-    """Return `cpu_pct`, `steal_pct` and `load_pct` of all CPU time, from the rise of CPU_COUNTERS in s.
+    """Return `cpu_pct`, `steal_pct` and `load_pct` from the rise of CPU_COUNTERS in s.
 
     The load is the time of programs, minus drivelab itself, fio and the server of a virtual drive. For a drive that
     kernel threads serve, only time outside the kernel is compared (see `telemetry.host`). Times are counted in ticks,

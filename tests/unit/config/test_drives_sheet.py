@@ -85,7 +85,7 @@ def test_a_fill_of_the_raw_capacity_needs_over_provisioning(tmp_path: Path) -> N
     with pytest.raises(UserError, match=r"drive 'fast'.*enter it in the column over_provisioning_pct"):
         drive_subject(unknown, None, RAW_FILL)
     for steps in ({"condition": {"purge": "none"}}, {"condition": {"fill": {"capacity_multiple": 2.0}}}):
-        assert drive_subject(known, None, steps) == {"serial": "S1"}, "what is not needed is no part of the plan"
+        assert drive_subject(known, None, steps) == {"serial": "S1"}, "the plan must not contain unneeded fields"
 
 
 def test_a_virtual_drive_gives_its_own_over_provisioning() -> None:

@@ -64,7 +64,9 @@ def test_json_of_another_job_is_refused(
 ) -> None:
     impostor(ran(tmp_path / "other", **{name: value}))
     (tmp_path / "own").mkdir()
-    with pytest.raises(CellFailed, match=f"^fio's JSON is from another job: fio ran with {name}={value}, but job.fio has "):
+    with pytest.raises(
+        CellFailed, match=f"^fio's JSON is from another job: fio ran with {name}={value}, but job.fio has "
+    ):
         run_fio(None, JOB, tmp_path / "own")
 
 

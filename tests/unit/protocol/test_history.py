@@ -37,7 +37,7 @@ def carried_out(
 ) -> tuple[list[tuple[int, int]], LoopHistory]:
     """Return rounds and cells in the order of a loop that is interrupted before the cells numbered `gaps`.
 
-    `values` gives IOPS by round and cell; the history is made anew from the journal after each interruption.
+    `values` gives IOPS by round and cell; the history is rebuilt from the journal after each interruption.
     """
     lines: list[dict[str, Any]] = []
     progress = history(lines, cells, **fields)

@@ -93,7 +93,7 @@ def test_the_text_is_valid(tmp_path: Path) -> None:
          "          share: 40%",
          "        - pattern: random   #!\n          read_share: 100\n          block_size: 4KiB\n          align: 4KiB",
          r"cells\[1\]': a cell of the loop has no 'share'; give one to all cells or to none"),
-        ("      entropy: 50%", "      entropy: 45.5%   #!", r"measure\[1\]\.soak\.entropy': .* fio does not support an entropy"),
+        ("      entropy: 50%", "      entropy: 45.5%   #!", r"measure\[1\]\.soak\.entropy': .* not support an entropy"),
         ("      entropy: 50%", "      align: 512B   #!", r"measure\[1\]\.soak\.align': .*Zipf's law"),
         ("      workload: few\n", "      workload: few   #!\n      pattern: sequential\n",
          r"measure\[1\]\.soak\.workload': .*access by Zipf's law needs random I/O"),

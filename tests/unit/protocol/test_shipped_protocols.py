@@ -76,9 +76,7 @@ def test_the_standards_plans_keep_their_digests(project: Path, drive_class: str,
 def test_every_protocol_resolves_at_every_scale(name: str, drive_class: str) -> None:
     protocol = load(PROTOCOLS / f"{name}.yaml")
     assert all(measurement.altered == () for measurement in resolve(protocol, drive_class, None, {}, "test"))
-    assert "demo" in protocol.body.get("scale", {}), (
-        "a protocol of config/protocols has a scale demo, by which it is tested"
-    )
+    assert "demo" in protocol.body.get("scale", {}), "every protocol in config/protocols needs a scale demo for tests"
     for scale in protocol.body["scale"]:
         assert all(measurement.altered for measurement in resolve(protocol, drive_class, scale, {}, "test"))
     json.dumps([measurement.steps for measurement in resolve(protocol, drive_class, None, {}, "test")])

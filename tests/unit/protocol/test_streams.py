@@ -87,7 +87,7 @@ GRID = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["4KiB"]
         ({"queue_depth": "deep"}, "queue_depth': 'deep' is not 'each' "),
         ({"queue_depth": [0]}, "queue_depth"),
         ({"track": [{"streams": "all", "threads": 3, "metric": "iops"}]}, "tracks threads 3, which the loop does not"),
-        ({"track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]}, "the cells come from a trace's streams"),
+        ({"track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]}, "the cells come from a trace"),
         (GRID, "the loop has no cells of 'streams'"),
         ({**GRID, "track": [{"block_size": "4KiB", "metric": "iops"}]}, "'read_share' is missing"),
         ({**GRID, "threads": [1, 2], "track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]},

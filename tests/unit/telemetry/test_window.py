@@ -17,7 +17,9 @@ CPU = [
 def test_temperature_has_minimum_mean_and_maximum() -> None:
     samples = [{"at_s": 100.0 + i, "temperature_c": value} for i, value in enumerate((40.0, 41.0, 45.0, 43.0, 60.0))]
     summary = summarise(samples, 100.5, 102.5)
-    assert (summary["temperature_min_c"], summary["temperature_max_c"]) == (40.0, 45.0), "the neighbouring samples count"
+    assert (summary["temperature_min_c"], summary["temperature_max_c"]) == (40.0, 45.0), (
+        "the neighbouring samples count"
+    )
     assert summary["temperature_mean_c"] == pytest.approx(42.25)
 
 
