@@ -52,7 +52,7 @@ def test_the_plan_touches_nothing(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("run", "config/nothing.yaml"), "config/nothing.yaml: there is no such file"),
-        (("measure", "nothing.json", "--after", "x"), "nothing.json: there is no such plan"),
+        (("measure", "nothing.json", "--after", "x"), "nothing.json: the plan does not exist"),
         (("steady-state", "1", "2", "x"), "x"),
         (("virtual", "start", "nothing"), "nothing"),
         (("capture-trace", "config/mini.yaml", "sqlite", "-o", "x"), "traces.sqlite"),

@@ -93,7 +93,7 @@ def test_another_studys_results_are_refused(copy: Project) -> None:
     copy.edit("config/mini.yaml", "name: mini", "name: other")
     refused = copy.snakemake("--dry-run")
     assert refused.returncode != 0
-    assert "holds study 'mini'" in refused.stdout + refused.stderr
+    assert "belongs to study 'mini'" in refused.stdout + refused.stderr
     assert "Traceback" not in refused.stdout + refused.stderr
 
 

@@ -105,7 +105,7 @@ def test_results_of_another_study_are_left_out_wherever_they_are(study: Study) -
 
 def test_a_results_folder_of_another_study_is_refused(study: Study) -> None:
     (study.results / "study.txt").write_text("another\n")
-    with pytest.raises(UserError, match="which holds study 'another'; name another folder"):
+    with pytest.raises(UserError, match="which belongs to study 'another'; name another folder"):
         contents(study)
 
 

@@ -143,9 +143,9 @@ def _no_time(one: dict[str, Any]) -> None:
 
 
 BAD = {
-    _rate: r"contradicts itself: IOPS of the reads 1e\+09, 125 in 0.8 s are 156.25; leave the file out",
-    _bandwidth: "contradicts itself: bandwidth of the reads 7.8125 MiB/s, 40960000 bytes in 10 s are 3.90625 MiB/s",
-    _block: "10000 reads of 4096 bytes, 10485760000 bytes",
+    _rate: r"contradicts itself: IOPS of the reads 1e\+09, but 125 in 0.8 s are 156.25; leave the file out",
+    _bandwidth: "contradicts itself: bandwidth of the reads 7.8125 MiB/s, but 40960000 bytes in 10 s are 3.90625 MiB/s",
+    _block: "10000 reads of 4096 bytes, but 10485760000 bytes",
     _mean: "mean latency of the reads 80000 us, largest 9000 us",
     _least: "mean latency of the reads 80 us, smallest 8000 us",
     _no_time: "10000 reads took no time",
@@ -351,7 +351,7 @@ def test_logs_that_do_not_fill_a_second_are_left_out_by_name(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("1000, nan, 0, 0, 0", r"a_iops\.1\.log, line 1: nan is no finite number; restore the log"),
+        ("1000, nan, 0, 0, 0", r"a_iops\.1\.log, line 1: nan is not a finite number; restore the log"),
         ("1000, 5, 1, 0, 0", "has no writes, but its logs a have, which another run wrote"),
     ],
 )

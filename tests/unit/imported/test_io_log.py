@@ -87,7 +87,7 @@ BAD = {
     "1, 5, 0, 4096, 0": "5 columns instead of 6",
     "1, 0x10, 0, 4096, 0, 0": "value is not decimal",
     "1, 5, 0, 4096, 0, 70000": "priority is 70000",
-    "1, 5, 0, 4096, 0, zero": "priority 'zero' is no number",
+    "1, 5, 0, 4096, 0, zero": "priority 'zero' is not a 16-bit number",
     "1, nan, 0, 4096, 0, 0": "value 'nan' is not a whole number",
     "1, , 0, 4096, 0, 0": "value '' is not a whole number",
 }

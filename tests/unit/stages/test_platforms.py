@@ -126,13 +126,13 @@ def test_one_run_sets_a_host_for_one_scenario_only() -> None:
         (
             "host: host-b, scenario: real-world, write_cache: unchanged",
             "host: host-a",
-            "'bench-a' and 'bench-b'.*differ",
+            "'bench-a' and 'bench-b'.*identical",
         ),
         ("bench-a: {host: host-a}", "bench-a: {scenario: synthetic}", "platforms.bench-a.*host"),
         ("bench-a: {", "bench@a: {", "bench@a"),
         ("host: host-a", "host: 'host a'", "host a"),
         ("name: mine", "name: mine\nbasis: op7", "choose one of op7@bench-a, op7@bench-b"),
-        ("name: mine", "name: mine\nbasis: op7@bench-c", "none of the study's drives on its platforms"),
+        ("name: mine", "name: mine\nbasis: op7@bench-c", "not among the study's drives on its platforms"),
     ],
 )
 def test_mistakes(old: str, new: str, reason: str) -> None:

@@ -58,7 +58,7 @@ def study(folder: Path, more: str = "") -> Path:
 )
 def test_a_path_outside_of_the_folder_is_refused(more: str, key: str, folder: Path) -> None:
     (folder / "config/link.tsv").symlink_to(ROOT / "config/drives.tsv")
-    with pytest.raises(UserError, match=rf"key '{key}' is .*, outside of the folder .* that the study was restored"):
+    with pytest.raises(UserError, match=rf"key '{key}' is .*, outside the folder .* that the study was restored"):
         load_study(study(folder, more))
     (folder / MARKER).unlink()
     load_study(study(folder, more))

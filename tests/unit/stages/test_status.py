@@ -280,7 +280,7 @@ def test_what_is_asked_of_the_results_of_another_study_is_refused(
     Path("results/study.txt").write_text("theirs\n")
     for command in (["study", "status"], ["watch", "--text"]):
         assert main([*command, "config/mine.yaml"]) == 2
-        assert "key 'results' is results, which holds study 'theirs'; name" in capsys.readouterr().err
+        assert "key 'results' is results, which belongs to study 'theirs'; name" in capsys.readouterr().err
 
 
 def test_two_studies_of_one_name_are_refused(
