@@ -1,4 +1,4 @@
-"""What hdparm -I says of ATA drives: identity, security, sanitize and TRIM (ATA Command Set 3, IDENTIFY DEVICE)."""
+"""Parse hdparm -I for ATA drives: identity, security, sanitize and TRIM (ATA Command Set 3, IDENTIFY DEVICE)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ERASE_TIME = re.compile(r"(more than )?(\d+)min for (ENHANCED )?SECURITY ERASE 
 
 @dataclass(frozen=True)
 class Security:
-    """The security feature set. A frozen drive refuses to change it, erasing included, until its next power cycle."""
+    """The security feature set. A frozen drive refuses all changes, erase included, until its next power cycle."""
 
     supported: bool
     enabled: bool
@@ -23,7 +23,7 @@ class Security:
     frozen: bool
     enhanced_supported: bool
     erase_min: int | None
-    """The drive's estimate of the time that a normal erase takes, minutes (508: or more); None if it gives none."""
+    """The drive's estimate of the time for a normal erase, minutes (508: or more); None if the drive gives none."""
     enhanced_erase_min: int | None
 
 
@@ -36,32 +36,32 @@ class Ata:
     firmware: str | None
     security: Security
     sanitize: frozenset[str]
-    """Of `crypto`, `block` and `overwrite`."""
+    """Supported methods: `crypto`, `block`, `overwrite`."""
     trim: bool
     after_trim: str | None
-    """What trimmed blocks read as: `zeros`, `data` (some, but always the same), None if nothing is promised."""
+    """Content of trimmed blocks: `zeros`, `data` (any, but always the same), None if the drive promises nothing."""
     write_cache_supported: bool
     write_cache_on: bool
     rotation_rpm: int | None
-    """0 of a solid-state drive; None if it does not tell."""
+    """0 for a solid-state drive; None if the drive does not report it."""
     form_factor: str | None
 
 
 def identify(device: str) -> Ata | None:
-    """The drive behind a device; None if it is no ATA drive. Raises UserError where hdparm is not installed."""
+    """Return the ATA drive at a device path, or None if it is not ATA; raises UserError if hdparm is missing."""
     return parse_identify(tools.run("hdparm", "-I", device).stdout)
 
 
 def parse_identify(text: str) -> Ata | None:
-    """From the output of `hdparm -I`; None if it describes no ATA drive.
+    """Parse the output of `hdparm -I`; None if the output has no model number.
 
-    hdparm speaks of an "ATA device" even when a SCSI drive has answered with nothing: only one with a model is one.
+    hdparm prints "ATA device" even when a SCSI drive has answered with nothing. Only the model number proves ATA.
     """
     lines = text.splitlines()
     if _value(lines, "Model Number") is None:
         return None
     features = _features(lines)
-    sanitize = frozenset(word for word, feature in _SANITIZE.items() if features.get(feature))
+    sanitize = frozenset(method for method, feature in _SANITIZE.items() if features.get(feature))
     return Ata(
         model=_value(lines, "Model Number"),
         serial=_value(lines, "Serial Number"),
@@ -86,40 +86,40 @@ def _value(lines: list[str], key: str) -> str | None:
 
 
 def _features(lines: list[str]) -> dict[str, bool]:
-    """Features that the drive supports, and whether each is enabled, which hdparm marks with an asterisk."""
-    found: dict[str, bool] = {}
+    """Return the supported features, and whether each is enabled (hdparm marks those with an asterisk)."""
+    features: dict[str, bool] = {}
     for line in _section(lines, "Commands/features"):
         mark, tab, feature = line.removeprefix("\t").partition("\t")
         if tab and mark.strip() in ("", "*"):
-            found[feature.strip()] = mark.strip() == "*"
-    return found
+            features[feature.strip()] = mark.strip() == "*"
+    return features
 
 
 def _section(lines: list[str], heading: str) -> list[str]:
-    """The indented lines below a heading at the margin."""
-    found: list[str] = []
+    """Return the indented lines below an unindented heading."""
+    section: list[str] = []
     inside = False
     for line in lines:
         if line and not line[0].isspace():
             inside = line.strip().rstrip(":") == heading
         elif inside:
-            found.append(line)
-    return found
+            section.append(line)
+    return section
 
 
 def _security(lines: list[str]) -> Security:
     section = _section(lines, "Security")
-    words = {line.strip() for line in section}
+    flags = {line.strip() for line in section}
     minutes: dict[bool, int] = {}
     for line in section:
         for _, number, enhanced in _ERASE_TIME.findall(line):
             minutes[bool(enhanced)] = int(number)
     return Security(
-        supported="supported" in words,
-        enabled="enabled" in words,
-        locked="locked" in words,
-        frozen="frozen" in words,
-        enhanced_supported="supported: enhanced erase" in words,
+        supported="supported" in flags,
+        enabled="enabled" in flags,
+        locked="locked" in flags,
+        frozen="frozen" in flags,
+        enhanced_supported="supported: enhanced erase" in flags,
         erase_min=minutes.get(False),
         enhanced_erase_min=minutes.get(True),
     )

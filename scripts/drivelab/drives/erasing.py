@@ -1,9 +1,9 @@
-"""Programs that erase a drive: they run to their end, and the next command that wants the drive waits for them.
+"""Run programs that erase a drive to their end; the next command on the drive waits for them.
 
-A drive finishes an erase that has begun, even if the program is killed. The kernel, too, sends a discard to its end.
-Killing such a program would only hide that the drive is still at work. Each program has a lock file in the run
-directory, named after the drive and its attachment (`diskseq`). The program inherits the lock (flock(2)), so the lock
-lasts as long as the program, even if the stage is killed.
+A drive finishes an erase even if the program is killed, and the kernel finishes a discard. Killing the program would
+only hide that the drive is still busy. Each program has a lock file in the run directory, named after the drive and
+its attachment (`diskseq`). The program inherits the lock (flock(2)). So the lock lasts as long as the program, even if
+the stage is killed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from drivelab.run_directory import run_directory
 
 
 def run(name: str, program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
-    """Run a program that erases the drive of kernel name `name`, and never kill the program.
+    """Run a program that erases the drive with kernel name `name`; never kill the program.
 
-    The program has its own session, so neither Ctrl-C nor a closed terminal reaches it. An interrupt is raised at once
-    and leaves the program running. After `timeout_s` the status is 124, and the program keeps running too.
+    The program has its own session, so Ctrl-C and a closed terminal do not reach it. An interrupt is raised at once
+    and leaves the program running. After `timeout_s` the status is 124, and the program also keeps running.
 
-    Raises UserError when the program is not installed, or the run directory cannot be written to.
+    Raises UserError if the program is not installed, or if the run directory is not writable.
     """
     tools.require(program, *arguments)
     command = [program, *arguments]
@@ -49,15 +49,15 @@ def run(name: str, program: str, *arguments: str, timeout_s: float = 60.0) -> Ou
         try:
             status = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            return Output(NO_ANSWER, "", f"{program} did not answer within {timeout_s:.0f} s, and is left running")
+            return Output(NO_ANSWER, "", f"{program} did not answer within {timeout_s:.0f} s and is still running")
         _path(name).unlink(missing_ok=True)
         return Output(status, _text(out.fileno()), _text(err.fileno()))
 
 
 def wait_until_ended(node: Node) -> None:
-    """Print and wait for a program that still erases a drive after its stage was killed.
+    """Wait for a program that still erases the drive after its stage was killed, and print a notice.
 
-    Returns at once if there is none. The caller has the drive's lock, or has seen that nobody has it.
+    Returns at once if no such program runs. The caller holds the drive's lock, or has seen that no process holds it.
     """
     path = _path(node.name, node.diskseq)
     while (descriptor := _opened(path)) is not None:
@@ -65,10 +65,10 @@ def wait_until_ended(node: Node) -> None:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                print(_words(node.name, _text(descriptor)), flush=True)
+                print(_notice(node.name, _text(descriptor)), flush=True)
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             with suppress(FileNotFoundError):
-                # Another command may have waited too, and begun an erase of its own: its file is not this one.
+                # Another command may also have waited, and may have started its own erase with a new lock file.
                 if os.path.samestat(path.stat(), os.fstat(descriptor)):
                     path.unlink()
         finally:
@@ -78,7 +78,7 @@ def wait_until_ended(node: Node) -> None:
 def _opened(path: Path) -> int | None:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # none, or another user's: that user's drive
+    except OSError:  # no such file, or the file and the drive belong to another user
         return None
 
 
@@ -88,7 +88,7 @@ def _path(name: str, diskseq: str | None = None) -> Path:
 
 
 def _locked(name: str) -> int:
-    """Descriptor of the lock file, locked and empty. The caller holds the drive, so no other process writes to it."""
+    """Return the descriptor of the empty, locked lock file; the caller holds the drive, so no other process writes."""
     path = _path(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def _locked(name: str) -> int:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise UserError(
-            f"drive {name} was not erased: {path} cannot be written ({error.strerror}). Other commands need this file "
+            f"drive {name} was not erased: cannot write {path} ({error.strerror}). Other commands need this file "
             "to wait for the erase. Run as root, or set DRIVELAB_RUN_DIR to a folder that you can write to."
         ) from None
     fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -107,8 +107,8 @@ def _note(lock: int, facts: dict[str, object]) -> None:
     os.pwrite(lock, json.dumps(facts).encode(), 0)
 
 
-def _words(name: str, text: str) -> str:
-    """A stage killed right after the start of the program has left no text."""
+def _notice(name: str, text: str) -> str:
+    """Return the notice; `text` is empty if the stage was killed right after it started the program."""
     facts = json.loads(text) if text else {}
     program = f"'{shlex.join(facts['command'])}' (process {facts['pid']})" if facts else "a program"
     return (
@@ -118,5 +118,5 @@ def _words(name: str, text: str) -> str:
 
 
 def _text(descriptor: int) -> str:
-    """All of a file, whatever its position."""
+    """Return the whole file, regardless of the current position."""
     return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Who uses a regular file, from sysfs and proc."""
+"""Find what uses a regular file, from sysfs and proc."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from drivelab.drives.sysfs import read_text
 
 
 def file_holder(place: tuple[int, int], host: Host, *, beside: str = "") -> str | None:
-    """Return why a file may not be written to, in words: swap, a loop device, an export, or a process that writes.
+    """Return why a file must not be written to, or None: swap, loop device, export, or a process that can write.
 
-    `place` is the device number of its file system and its inode: a file may have other paths, here and in other mount
-    name spaces. The loop device `beside` is not counted. None when no use is known.
+    `place` is the file system's device number and the inode, because a file may have other paths, also in other mount
+    namespaces. The loop device `beside` is ignored.
     """
     for line in (read_text(host.proc_root / "swaps") or "").splitlines()[1:]:
         if line.strip() and _place(unescaped(line.split()[0]), host) == place:
@@ -29,10 +29,10 @@ def file_holder(place: tuple[int, int], host: Host, *, beside: str = "") -> str 
 def _loop_over(name: str, path: str, place: tuple[int, int], host: Host) -> str | None:
     try:
         behind = host.backing(name)
-    except OSError as error:  # this process may not ask: only the path is known then
+    except OSError as error:  # no permission to ask the kernel: only the path is known
         by_path = _place(path.removesuffix(" (deleted)"), host)
         if by_path is None:
-            return f"{name} may be a loop device over it, and only root can check that ({error.strerror}); run as root"
+            return f"{name} may be a loop device over it; only root can check that ({error.strerror}); run as root"
         return f"{name} is a loop device over it" if by_path == place else None
     return f"{name} is a loop device over it" if behind is not None and behind.place == place else None
 

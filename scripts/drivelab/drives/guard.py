@@ -1,4 +1,4 @@
-"""The guard: nothing is written to a drive that it has not approved."""
+"""The guard: drivelab writes only to drives that the guard has approved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
 PASSING_S = 3.0
-"""A program that has a drive open for less than this does not hold it."""
+"""A program that has a drive open for less than this time does not count as a holder."""
 _AGAIN_S = 0.05
 _READ_BYTES = 65536
 """A multiple of all logical blocks."""
@@ -29,7 +29,7 @@ _NOTHING = "Nothing was written."
 
 @dataclass(frozen=True)
 class ApprovedDevice:
-    """A block device that the guard has looked at. Only `approve` and `held` make one."""
+    """A block device that the guard has checked. Only `approve` and `held` create it."""
 
     device: str
     """/dev node, for people and for programs that only read."""
@@ -41,35 +41,35 @@ class ApprovedDevice:
 
 @dataclass(frozen=True)
 class HeldDevice(ApprovedDevice):
-    """A block device that may be written to: approved, and this process keeps it open. Only `held` makes one."""
+    """A writable block device: approved, and kept open by this process. Only `held` creates it."""
 
     node: Node
 
     @property
     def path(self) -> str:
-        """Path of this very device, for this process and for programs that inherit the node's descriptor."""
+        """Path of exactly this device, for this process and for programs that inherit the node's descriptor."""
         return self.node.path
 
 
 def approve(row: SheetRow, device: str) -> ApprovedDevice:
-    """Return the device of a row of the drive sheet, if a study may destroy its data; `device` is its path now.
+    """Return the device of a drive sheet row, if a study may destroy its data; `device` is its current path.
 
-    Raises UserError naming the drive, the reason and the remedy: the sheet does not say `destructive: yes`, the serial
-    differs or is missing, the firmware is not the one that the sheet pins, or something holds the device (see
-    `holder`) for longer than PASSING_S. Writes nothing.
+    Writes nothing. Raises UserError with drive, reason and remedy if the sheet does not say `destructive: yes`, the
+    serial differs or is missing, the firmware differs from the pinned one, or something holds the device (see `holder`)
+    for longer than PASSING_S.
     """
     with _opened(row, device) as opened:
-        if not is_held(Path(opened.path)):  # a stage that is running refuses others by its lock
+        if not is_held(Path(opened.path)):  # a running stage locks other commands out
             erasing.wait_until_ended(opened)
         return _approve(row, opened, own_hold=False)
 
 
 @contextmanager
 def held(row: SheetRow, device: str) -> Iterator[tuple[HeldDevice, Hold]]:
-    """Approve a device as `approve` does, and hold it with flock and O_EXCL until the end.
+    """Approve a device as `approve` does, and hold it with flock and O_EXCL until the context ends.
 
-    The decision and everything after it are about one open device. It is held before it is looked at, and number,
-    attachment and serial are compared once more at the end, because the drive may have been exchanged in between.
+    The approval and all later steps use one open device. drivelab holds the device before it checks it. Number,
+    attachment and serial are compared again after the checks, because the drive may have been swapped meanwhile.
     """
     with (
         _opened(row, device) as opened,
@@ -87,9 +87,9 @@ def held(row: SheetRow, device: str) -> Iterator[tuple[HeldDevice, Hold]]:
 
 
 def confirm(row: SheetRow, drive: HeldDevice) -> None:
-    """Repeat the approval of a drive; raises UserError if anything has changed or something holds the drive.
+    """Repeat the approval of a drive that this process has open but does not hold with O_EXCL now.
 
-    For a drive that this process has open, but does not hold with O_EXCL at the moment.
+    Raises UserError if the drive has changed or something holds it.
     """
     _refuse_unlisted(row)
     _refuse_changed(row, drive)
@@ -97,7 +97,7 @@ def confirm(row: SheetRow, drive: HeldDevice) -> None:
 
 
 def _hold(row: SheetRow, opened: Node) -> Hold:
-    """Take hold with O_EXCL; others may have the device open for PASSING_S."""
+    """Hold the device with O_EXCL; other programs may have it open for up to PASSING_S."""
     deadline_s = time.monotonic() + PASSING_S
     while True:
         try:
@@ -106,7 +106,7 @@ def _hold(row: SheetRow, opened: Node) -> Hold:
             if time.monotonic() < deadline_s:
                 time.sleep(_AGAIN_S)
                 continue
-            _approve(row, opened, own_hold=False)  # says who holds it
+            _approve(row, opened, own_hold=False)  # its error names the holder
             raise
 
 
@@ -119,13 +119,13 @@ def _opened(row: SheetRow, device: str) -> Iterator[Node]:
             opened = stack.enter_context(node.opened(device))
         except OSError as error:
             raise UserError(
-                f"{where} is not attached: there is no block device {device} ({error.strerror or error}). "
+                f"{where} is not attached: no block device {device} ({error.strerror or error}). "
                 "Check the cable and the path."
             ) from None
         if identity.is_ambiguous(device, opened.name):
             raise UserError(
-                f"{where}: {device} may lead to any of several namespaces, which share the serial number. {_NOTHING} "
-                f"Enter the path that ends in the namespace's number, such as "
+                f"{where}: {device} may lead to any of several namespaces that share the serial number. {_NOTHING} "
+                f"Enter the path that ends with the namespace number, such as "
                 f"{device}_{nvme.namespace_id(opened.name)}."
             )
         yield opened
@@ -142,31 +142,31 @@ def _refuse_unlisted(row: SheetRow) -> None:
 def _approve(row: SheetRow, opened: Node, *, own_hold: bool) -> ApprovedDevice:
     where = f"{row.source}: drive '{row.drive}' at {opened.device}"
     serial = _refuse_other(row, opened)
-    if (words := _silence(opened)) is not None:
-        raise UserError(f"{where} cannot be read ({words}). {_NOTHING} Check the cable, and look at dmesg.")
+    if (problem := _read_problem(opened)) is not None:
+        raise UserError(f"{where} cannot be read ({problem}). {_NOTHING} Check the cable and dmesg.")
     reason = lasting_holder(opened.path, opened.name, own_hold=own_hold)
     if reason is not None:
         raise UserError(f"{where} may not be used: {reason}; release it first. {_NOTHING}")
     return ApprovedDevice(opened.device, opened.name, serial, row.virtual)
 
 
-def _silence(opened: Node) -> str | None:
-    """Return why a drive cannot be read, in words; None if it answers.
+def _read_problem(opened: Node) -> str | None:
+    """Return why a drive cannot be read, or None if it answers.
 
-    `dd` reads past the page cache: with pages that wait for a hanging drive, this process could not close it again.
+    `dd` bypasses the page cache: if pages wait for a hanging drive, this process cannot close the drive again.
     """
     answer = tools.run("dd", f"if={opened.path}", "of=/dev/null", "iflag=direct", f"bs={_READ_BYTES}", "count=1")
     return None if answer.status == 0 else answer.words
 
 
 def _refuse_other(row: SheetRow, opened: Node) -> str:
-    """Return the serial number; raises UserError unless it, and the firmware, are those of the sheet."""
+    """Return the serial number; raises UserError unless serial and firmware match the sheet."""
     where = f"{row.source}: drive '{row.drive}'"
     serial = actual_serial(opened.device, opened.name)
     if serial is None:
         raise UserError(
-            f"{where}: the device at {opened.device} has no serial number, so drivelab cannot know whether it is the "
-            f"drive of the sheet. A device without one cannot be tested. {_NOTHING}"
+            f"{where}: the device at {opened.device} has no serial number, so drivelab cannot identify it. "
+            f"A device without a serial number cannot be tested. {_NOTHING}"
         )
     if serial != row.serial:
         raise UserError(
@@ -178,19 +178,19 @@ def _refuse_other(row: SheetRow, opened: Node) -> str:
 
 
 def _refuse_changed(row: SheetRow, drive: HeldDevice) -> None:
-    """Raise UserError when the open device has gone, is attached again, or has another serial number."""
+    """Raise UserError if the open device is gone, was re-attached, or has another serial number."""
     where = f"{row.source}: drive '{row.drive}'"
     try:
         now = node.of_descriptor(drive.node.descriptor, drive.device)
     except OSError as error:
         raise UserError(
-            f"{where} was detached after the guard had opened it ({error}). Nothing was written since. Attach the "
-            "drive and run again."
+            f"{where} was detached after the guard opened it ({error}). Nothing was written since. Attach the "
+            "drive and run the command again."
         ) from None
     if now != drive.node or actual_serial(now.device, now.name) != drive.serial:
         raise UserError(
-            f"{where} at {drive.device} was exchanged or attached again after the guard had opened it. Nothing was "
-            "written since. Run 'drivelab drives' to see what is attached, then run again."
+            f"{where} at {drive.device} was swapped or re-attached after the guard opened it. Nothing was written "
+            "since. Run 'drivelab drives' to see what is attached, then run the command again."
         )
 
 
@@ -198,15 +198,15 @@ def _refuse_firmware(row: SheetRow, opened: Node) -> None:
     if row.firmware is not None and (firmware := actual_firmware(opened.device, opened.name)) != row.firmware:
         raise UserError(
             f"{row.source}: drive '{row.drive}' has {f'firmware {firmware}' if firmware else 'an unknown firmware'}, "
-            f"the sheet pins it to {row.firmware}. {_NOTHING} To measure the drive with its present firmware, change "
+            f"the sheet pins it to {row.firmware}. {_NOTHING} To measure the drive with its current firmware, change "
             "'firmware' in the sheet."
         )
 
 
 def lasting_holder(device: str, name: str, *, own_hold: bool = False) -> str | None:
-    """Return what `holder` says, but None as soon as nothing holds the device, for PASSING_S.
+    """Call `holder` for up to PASSING_S; return None as soon as nothing holds the device, else the last reason.
 
-    Programs open drives in passing: to look at what is on them, or for a loop device that is free (losetup).
+    Programs open drives briefly: to read what is on them, or to find a free loop device (losetup).
     """
     deadline_s = time.monotonic() + PASSING_S
     while (reason := holder(device, name, own_hold=own_hold)) is not None and time.monotonic() < deadline_s:
@@ -215,13 +215,13 @@ def lasting_holder(device: str, name: str, *, own_hold: bool = False) -> str | N
 
 
 def actual_serial(device: str, name: str) -> str | None:
-    """Serial of the device behind a path: a virtual drive's own record, else the kernel's word."""
+    """Return the serial of the device at a path: from a virtual drive's record, else from the kernel."""
     record = manage.find_by_device(device)
     return record.serial if record is not None else sysfs.serial(name)
 
 
 def actual_firmware(device: str, name: str) -> str | None:
-    """Firmware of the device behind a path, as `actual_serial`."""
+    """Return the firmware of the device at a path, from the same source as `actual_serial`."""
     record = manage.find_by_device(device)
     if record is not None:
         return DriveModel.from_mapping(record.name, record.model).firmware
@@ -230,12 +230,13 @@ def actual_firmware(device: str, name: str) -> str | None:
 
 
 def holder(device: str, name: str, host: Host = Host(), *, own_hold: bool = False) -> str | None:  # noqa: B008 - an immutable value
-    """Return why a device may not be written to, in words, or None.
+    """Return why a device must not be written to, or None.
 
-    No drive at all (a partition, a mapping), the system's disk, mounts, swap, holders (device mapper, md, bcache),
-    btrfs, loop devices over it, targets, processes that can write to it, whoever has it open with O_EXCL, each of them
-    by any other path to the drive too, and what is a member of an LVM, RAID, ZFS or the like that nobody has assembled.
-    `device` is a path by which this process opens it. With `own_hold` this process holds it with O_EXCL itself.
+    Reasons: it is not a drive (partition, mapping), it is the system disk, a mount, swap, a holder (device mapper, md,
+    bcache), btrfs, a loop device over it, a target, a process that can write to it, an open with O_EXCL. Each of them
+    also counts through any other path to the drive. The last reason is membership in an LVM, RAID, ZFS or similar that
+    is not assembled now. `device` is the path by which this process opens the drive. With `own_hold` this process
+    itself holds the drive with O_EXCL.
     """
     return (
         holders.holder(name, host)
@@ -246,7 +247,7 @@ def holder(device: str, name: str, host: Host = Host(), *, own_hold: bool = Fals
 
 
 def _exclusive(device: str) -> str | None:
-    """O_EXCL on a block device fails while the kernel or another process holds it exclusively (open(2))."""
+    """Try O_EXCL, which fails while the kernel or another process holds the device exclusively (open(2))."""
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
@@ -272,11 +273,11 @@ def _membership(name: str, host: Host) -> str | None:
     try:
         written = signatures.read([name, *holders.partitions(name, host)])
     except OSError as error:
-        return f"what is written on it cannot be read ({error})"
+        return f"its signatures cannot be read ({error})"
     for signature in written:
         if signature.membership is not None:
             return (
                 f"{signature.node} is {signature.membership} ({signature.kind}), which other drives may need; "
-                f"wipefs --all /dev/{signature.node} ends that"
+                f"wipefs --all /dev/{signature.node} removes it"
             )
     return None

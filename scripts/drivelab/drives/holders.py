@@ -1,4 +1,4 @@
-"""Who uses a block device, from sysfs and proc: a walk over its partitions and all that may stand on them."""
+"""Find what uses a block device, from sysfs and proc: its partitions and everything stacked on them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drivelab.drives.openers import Host, Wanted, writer
 from drivelab.drives.sysfs import block_dir, read_text
 
 SYSTEM_MOUNTS = ("/", "/usr", "/var", "/boot", "/boot/efi")
-"""What the host needs to live: no drive below one of them is ever tested."""
+"""Mount points that the host needs: drivelab never tests a drive below one of them."""
 _PASSTHROUGH = "NVMe passthrough target"
 _EXPORTS = {
     "nvmet/subsystems/*/namespaces/*/device_path": "NVMe target",
@@ -19,46 +19,45 @@ _EXPORTS = {
     "target/core/*/*/udev_path": "target",
     "usb_gadget/*/functions/mass_storage.*/lun.*/file": "USB gadget",
 }
-"""Files of configfs with the path of what is exported: NVMe over fabrics, LIO, USB mass storage."""
+"""configfs files that contain the path of an exported device or file: NVMe over Fabrics, LIO, USB mass storage."""
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 @dataclass(frozen=True)
 class _Subject:
-    """A drive, with all that is the same medium: its partitions, and other paths to it with theirs."""
+    """A drive and everything on the same medium: its partitions, its other paths and their partitions."""
 
     name: str
     paths: tuple[str, ...]
     """The drive and its twins."""
     nodes: tuple[str, ...]
-    """Those and their partitions."""
+    """`paths` and their partitions."""
     host: Host
 
 
 def holder(name: str, host: Host) -> str | None:
-    """Why the drive `name` is in use as far as the kernel's files tell, in words; None if they tell of no use.
+    """Return why the drive `name` is in use according to the kernel's files, or None if they show no use.
 
-    What is asked of the drive is asked of its partitions too (what is mounted from sda1 makes sda in use), and of
-    other paths to the same medium.
+    Each check covers the drive, its partitions (a mount of sda1 makes sda in use) and other paths to the same medium.
     """
     paths = (name, *twins(name, host))
     nodes = tuple(node for path in paths for node in (path, *partitions(path, host)))
     subject = _Subject(name, paths, nodes, host)
-    for question in _QUESTIONS:
-        if (reason := question(subject)) is not None:
+    for check in _CHECKS:
+        if (reason := check(subject)) is not None:
             return reason
     return None
 
 
 def partitions(name: str, host: Host) -> list[str]:
-    """Kernel names of the partitions of a drive, in order."""
+    """Return the kernel names of a drive's partitions, sorted."""
     return sorted(path.parent.name for path in block_dir(name, host.sys_root).glob("*/partition"))
 
 
 def twins(name: str, host: Host) -> list[str]:
-    """Other devices with the same medium: a second port without multipath, a second loop device over one file.
+    """Return other devices with the same medium: a second port without multipath, a second loop device over one file.
 
-    Native multipath of NVMe hides the paths below its device (nvme0c0n1). They have no node, so nothing can use them.
+    Native NVMe multipath hides the paths below its device (nvme0c0n1). They have no node, so nothing can use them.
     """
     own = _medium(name, host)
     if own is None:
@@ -69,14 +68,14 @@ def twins(name: str, host: Host) -> list[str]:
 
 
 def _medium(name: str, host: Host) -> tuple[str, object] | None:
-    """What tells one medium from all others: the file of a loop device, a world-wide name; None if nothing does."""
+    """Return what identifies a medium: the file of a loop device, or a world-wide name; None if neither is known."""
     directory = block_dir(name, host.sys_root)
     if (directory / "partition").exists():
         return None
     if path := read_text(directory / "loop/backing_file"):
         try:
             behind = host.backing(name)
-        except OSError:  # this process may not ask
+        except OSError:  # no permission to ask the kernel
             return "loop", path
         return ("loop", behind.place) if behind is not None else None
     for file in ("wwid", "device/wwid"):
@@ -91,7 +90,8 @@ def _not_a_drive(subject: _Subject) -> str | None:
         return f"{subject.name} is a partition of {directory.parent.name}; name the whole drive"
     below = _names(directory / "slaves")
     if below or (directory / "dm").exists() or (directory / "md").exists():
-        return f"{subject.name} is no drive but made of {', '.join(below) or 'others'} (device mapper, md or similar)"
+        members = ", ".join(below) or "others"
+        return f"{subject.name} is not a drive; it consists of {members} (device mapper, md or similar)"
     if read_text(directory / "ro") == "1":
         return f"{subject.name} is read-only"
     return None
@@ -101,7 +101,7 @@ def _system_disk(subject: _Subject) -> str | None:
     for mount_point, disks in _system_disks(subject.host):
         for path in subject.paths:
             if path in disks:
-                return f"{path} carries {mount_point} of the running system"
+                return f"{path} contains {mount_point} of the running system"
     return None
 
 
@@ -113,7 +113,7 @@ def _system_disks(host: Host) -> Iterator[tuple[str, set[str]]]:
 
 
 def _disks_below(name: str, host: Host) -> Iterator[str]:
-    """Whole disks that a device stands on, through partitions, device mapper and md."""
+    """Yield the whole disks below a device, through partitions, device mapper and md."""
     directory = block_dir(name, host.sys_root)
     if (directory / "partition").exists():
         yield from _disks_below(directory.parent.name, host)
@@ -149,7 +149,7 @@ def _held(subject: _Subject) -> str | None:
 
 
 def _btrfs(subject: _Subject) -> str | None:
-    """A mounted btrfs names only one of its devices in mountinfo; sysfs names all."""
+    """Check btrfs in sysfs, which lists all member devices; mountinfo lists only one."""
     for member in sorted((subject.host.sys_root / "fs/btrfs").glob("*/devices/*")):
         if member.name in subject.nodes:
             return f"{member.name} is a member of the mounted btrfs {member.parent.parent.name}"
@@ -163,7 +163,7 @@ def _loop(subject: _Subject) -> str | None:
         name = file.parent.parent.name
         try:
             behind = host.backing(name)
-        except OSError:  # this process may not ask
+        except OSError:  # no permission to ask the kernel
             behind = None
         by_path = _names_of_node(read_text(file) or "", host).intersection(subject.nodes)
         if by_path or (behind is not None and behind.device in numbers):
@@ -182,15 +182,15 @@ def _exported(subject: _Subject) -> str | None:
 
 
 def _namespaces(controller: str, host: Host) -> set[str]:
-    """Return the block devices of an NVMe controller. Paths of a multipath device are named nvme0c1n1 for nvme0n1."""
+    """Return the block devices of an NVMe controller. A path of the multipath device nvme0n1 is named nvme0c1n1."""
     folders = (host.sys_root / "class/nvme" / controller).glob("nvme*n*")
     return {re.sub(r"c\d+(?=n)", "", folder.name) for folder in folders}
 
 
 def exports(host: Host) -> Iterator[tuple[str, str]]:
-    """Yield each target with the path of what it exports, a device or a file.
+    """Yield each target with the path of the device or file that it exports.
 
-    A target opens that without O_EXCL and without a process.
+    A target opens the device or file without O_EXCL and without a process.
     """
     config = host.sys_root / "kernel/config"
     for pattern, kind in _EXPORTS.items():
@@ -199,7 +199,7 @@ def exports(host: Host) -> Iterator[tuple[str, str]]:
 
 
 def _writer(subject: _Subject) -> str | None:
-    """A process that has the drive open for writing, or mapped, without O_EXCL: a virtual machine, a running dd."""
+    """Find a process that has the drive open for writing, or mapped, without O_EXCL: a virtual machine, a dd."""
     host = subject.host
     devices = {("b", read_text(block_dir(node, host.sys_root) / "dev") or "") for node in subject.nodes}
     devices |= {("c", read_text(file) or "") for path in subject.paths for file in _character_devices(path, host)}
@@ -207,7 +207,7 @@ def _writer(subject: _Subject) -> str | None:
 
 
 def _character_devices(name: str, host: Host) -> Iterator[Path]:
-    """`dev` files of what passes commands on to the drive: sg and bsg of SCSI, ng of NVMe."""
+    """Yield the `dev` files of the pass-through devices of a drive: sg and bsg for SCSI, ng for NVMe."""
     directory = block_dir(name, host.sys_root)
     for pattern in ("device/scsi_generic/*/dev", "device/bsg/*/dev"):
         yield from directory.glob(pattern)
@@ -215,13 +215,13 @@ def _character_devices(name: str, host: Host) -> Iterator[Path]:
         yield host.sys_root / "class/nvme-generic" / name.replace("nvme", "ng", 1) / "dev"
 
 
-_QUESTIONS: tuple[Callable[[_Subject], str | None], ...] = (
+_CHECKS: tuple[Callable[[_Subject], str | None], ...] = (
     _not_a_drive, _system_disk, _mounted, _swap, _held, _btrfs, _loop, _exported, _writer,
 )  # fmt: skip
 
 
 def mounts(host: Host) -> Iterator[tuple[str, str, str, str]]:
-    """`major:minor`, mount point, source and kind of every mount of this process (proc_pid_mountinfo(5))."""
+    """Yield `major:minor`, mount point, source and type of every mount of this process (proc_pid_mountinfo(5))."""
     for line in (read_text(host.proc_root / "self/mountinfo") or "").splitlines():
         fields = line.split()
         rest = fields[fields.index("-") + 1 :]
@@ -229,10 +229,10 @@ def mounts(host: Host) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _names_of_node(path: str, host: Host) -> set[str]:
-    """Kernel names of a device given by the path of its node: by the path's end in /dev, and by the node's number.
+    """Return the kernel names for the path of a node: from the last part of a /dev path, and from the node's number.
 
-    They differ where the node was replaced after the device was mounted or exported by its path: then either is meant.
-    A node may be outside of /dev, in a container's folder for example.
+    The two names differ if the node was replaced after a mount or an export by path; then either may be meant.
+    A node may be outside /dev, for example in a container's folder.
     """
     if not path.startswith("/"):
         return set()
@@ -257,5 +257,5 @@ def _names(directory: Path) -> list[str]:
 
 
 def unescaped(field: str) -> str:
-    """Spaces and the like are octal in the kernel's tables."""
-    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), field)
+    """Decode the octal escapes that the kernel's tables use for spaces and similar characters."""
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)

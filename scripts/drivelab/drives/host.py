@@ -11,7 +11,7 @@ from drivelab.drives.sysfs import read_text
 
 
 def describe_host(proc_root: Path = Path("/proc")) -> dict[str, Any]:
-    """Columns of the table `hosts` that do not depend on other programs."""
+    """Return the columns of the table `hosts` that need no other program."""
     cpu = [line.partition(":")[2].strip() for line in (read_text(proc_root / "cpuinfo") or "").splitlines()
            if line.startswith("model name")]  # fmt: skip
     memory_kib = next(

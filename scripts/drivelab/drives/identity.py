@@ -1,4 +1,4 @@
-"""Who a drive is: everything that the kernel, udev and, where they are installed, the drives' own tools tell of it."""
+"""Identify drives from the kernel, udev and, where installed, the drive tools (nvme-cli, hdparm, sg3_utils)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 
 def whole_disks(sys_root: Path = Path("/sys")) -> list[str]:
-    """Kernel names of all block devices that are no partitions, in natural order.
+    """Return the kernel names of all block devices except partitions, in natural order.
 
     Left out: memory, optical and floppy drives, boot areas of flash cards, idle loop devices, hidden NVMe paths.
     """
-    found = [path.name for path in (sys_root / "class/block").glob("*") if _listed(path.name, sys_root)]
-    return sorted(found, key=lambda name: (name[:2], [part.zfill(9) for part in _NUMBERS.split(name)]))
+    names = [path.name for path in (sys_root / "class/block").glob("*") if _listed(path.name, sys_root)]
+    return sorted(names, key=lambda name: (name[:2], [part.zfill(9) for part in _NUMBERS.split(name)]))
 
 
 def _listed(name: str, sys_root: Path) -> bool:
@@ -42,9 +42,9 @@ def _listed(name: str, sys_root: Path) -> bool:
 
 
 def lba_format_word(logical: int, physical: int) -> str:
-    """`512n`, `512e` or `4Kn`, from bytes of the logical and the physical block; bytes of the logical one for others.
+    """Return `512n`, `512e` or `4Kn` for the logical and physical block sizes in bytes, else the logical size.
 
-    512e is 512 bytes to the host but more on the medium, so that smaller or unaligned writes cost a read.
+    512e: 512 bytes to the host, more on the medium, so smaller or unaligned writes cost a read.
     """
     if logical == 512:
         return "512n" if physical == 512 else "512e"
@@ -54,9 +54,9 @@ def lba_format_word(logical: int, physical: int) -> str:
 def describe(
     name: str, sys_root: Path = Path("/sys"), udev_root: Path = UDEV, by_id_root: Path = BY_ID
 ) -> dict[str, Any]:
-    """All facts about a drive, fit for JSON; None where nobody tells.
+    """Return all facts about a drive, ready for JSON; None for unknown facts.
 
-    Contains what `sysfs.describe` gives, under the same keys. Programs that are not installed leave their keys empty.
+    Includes all keys of `sysfs.describe`. A tool that is not installed leaves its keys None.
     """
     logical = sysfs.logical_block_bytes(name, sys_root)
     physical = int(read_text(sysfs.block_dir(name, sys_root) / "queue/physical_block_size") or logical)
@@ -87,26 +87,27 @@ def describe(
 
 
 def by_id(name: str, serial: str | None, sys_root: Path = Path("/sys"), root: Path = BY_ID) -> str | None:
-    """The path under /dev/disk/by-id that says best which drive it is; None if udev has made none.
+    """Return the most descriptive path of a drive under /dev/disk/by-id, or None if udev has created none.
 
-    Names with the serial number are preferred to mere numbers. Where several namespaces of an NVMe drive share the
-    serial number, a name without the namespace may be any of theirs, and comes last.
+    Names with the serial number rank before plain identifiers. Where several namespaces of an NVMe drive share the
+    serial number, a name without the namespace is ambiguous and ranks last.
     """
     links = [link.name for link in root.glob("*") if link.is_symlink() and real_path(link).name == name]
-    written = "_".join(serial.split()) if serial else None
+    serial_in_link = "_".join(serial.split()) if serial else None
 
     def order(link: str) -> tuple[bool, bool, bool, int, int, str]:
-        mute = link.startswith(_NUMBERS_ONLY)
-        kind = next((place for place, prefix in enumerate(_PREFIXES) if link.startswith(prefix)), len(_PREFIXES))
-        return is_ambiguous(link, name, sys_root), written is None or written not in link, mute, kind, len(link), link
+        numbers_only = link.startswith(_NUMBERS_ONLY)
+        kind = next((rank for rank, prefix in enumerate(_PREFIXES) if link.startswith(prefix)), len(_PREFIXES))
+        no_serial = serial_in_link is None or serial_in_link not in link
+        return is_ambiguous(link, name, sys_root), no_serial, numbers_only, kind, len(link), link
 
     return str(root / min(links, key=order)) if links else None
 
 
 def is_ambiguous(path: str, name: str, sys_root: Path = Path("/sys")) -> bool:
-    """Return whether a path under by-id may lead to any of several namespaces, which share a serial number.
+    """Return whether a by-id path may lead to any of several namespaces that share a serial number.
 
-    udev makes the link nvme-MODEL_SERIAL for each of them, and the last one wins.
+    udev creates the link nvme-MODEL_SERIAL for each of them, and the last one wins.
     """
     link = Path(path).name
     if not link.startswith("nvme-") or link.startswith(_NUMBERS_ONLY):
@@ -116,7 +117,7 @@ def is_ambiguous(path: str, name: str, sys_root: Path = Path("/sys")) -> bool:
 
 
 def _ask(question: Callable[[str], T], device: str) -> T | None:
-    """An answer of a drive's tool; None where the tool is not installed: the listing works without."""
+    """Ask a drive tool; None if the tool is not installed, because the listing works without it."""
     try:
         return question(device)
     except UserError:
@@ -135,7 +136,7 @@ def _nvme(name: str, sys_root: Path) -> dict[str, Any]:
         "firmware": read_text(controller / "firmware_rev"),
         "link": _pci_link(pci, "current"),
         "link_max": _pci_link(pci, "max"),
-        "lba_formats": [asdict(one) for one in nvme.parse_lba_formats(identify)] if identify else None,
+        "lba_formats": [asdict(entry) for entry in nvme.parse_lba_formats(identify)] if identify else None,
         "temperature_c": smart.temperature_c,
         "life_used_pct": smart.percentage_used_pct,
         "spare_pct": smart.available_spare_pct,
@@ -148,7 +149,7 @@ def _pci_link(pci: Path, which: str) -> str | None:
 
 
 def _sata(name: str, sys_root: Path, udev_root: Path) -> dict[str, Any]:
-    """SCSI cuts an ATA drive's names short, to 16 and 4 characters, so others are asked for them."""
+    """Ask hdparm and udev for model and firmware, because SCSI truncates them to 16 and 4 characters."""
     drive = _ask(ata.identify, f"/dev/{name}")
     udev = _udev(name, sys_root, udev_root)
     negotiated, maximal = _sata_speed(name, sys_root)
@@ -162,7 +163,7 @@ def _sata(name: str, sys_root: Path, udev_root: Path) -> dict[str, Any]:
 
 
 def _sata_speed(name: str, sys_root: Path) -> tuple[str | None, str | None]:
-    """Of an ATA port, or of the SAS phy that a SATA drive is attached to."""
+    """Return negotiated and maximal speed of an ATA port, or of the SAS phy that a SATA drive is attached to."""
     directory = str(sysfs.block_dir(name, sys_root))
     port, channel = re.search(r"/ata(\d+)/", directory), re.search(r"/target\d+:(\d+):", directory)
     if port is None:
@@ -174,7 +175,7 @@ def _sata_speed(name: str, sys_root: Path) -> tuple[str | None, str | None]:
 
 
 def _known(path: Path) -> str | None:
-    """A speed or width, which the kernel gives as `Unknown` or `<unknown>` where it does not know it."""
+    """Read a speed or width; None where the kernel prints `Unknown` or `<unknown>`."""
     text = read_text(path)
     return text if text is not None and text[:1].isdigit() else None
 
@@ -203,7 +204,7 @@ def _times(speed: str | None, width: str | int | None) -> str | None:
 
 
 def _other(name: str, sys_root: Path) -> dict[str, Any]:
-    """Flash cards name themselves otherwise; mappings and RAIDs have a name or a level for a model."""
+    """Describe flash cards, which use other sysfs files, and mappings and RAIDs, whose model is a name or a level."""
     directory = sysfs.block_dir(name, sys_root)
     if name.startswith("dm-"):
         return {"model": read_text(directory / "dm/name"), "transport": "dm"}
@@ -219,14 +220,14 @@ def _other(name: str, sys_root: Path) -> dict[str, Any]:
 
 
 def _udev(name: str, sys_root: Path, udev_root: Path) -> dict[str, str]:
-    """Properties of a device in udev's database."""
+    """Return the properties of a device in the udev database."""
     numbers = read_text(sysfs.block_dir(name, sys_root) / "dev")
     lines = (read_text(udev_root / f"b{numbers}") or "").splitlines()
     return dict(line.removeprefix("E:").split("=", 1) for line in lines if line.startswith("E:") and "=" in line)
 
 
 def _hwmon_c(name: str, sys_root: Path) -> float | None:
-    """The first temperature sensor that the kernel keeps for a drive (drivetemp, nvme), degrees Celsius."""
+    """Return the kernel's first temperature sensor of a drive (drivetemp, nvme), degrees Celsius."""
     parents = [sysfs.block_dir(name, sys_root) / "device", nvme.controller_dir(name, sys_root)]
     for parent in filter(None, parents):
         for path in (*sorted(parent.glob("hwmon*/temp1_input")), *sorted(parent.glob("hwmon/*/temp1_input"))):

@@ -1,4 +1,4 @@
-"""One process at a time on a drive: a killed workflow leaves its children running."""
+"""Let only one process use a drive, because a killed workflow leaves its children running."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from drivelab.errors import UserError
 
 
 class Hold:
-    """A device node held with O_EXCL, so that nobody can mount it (open(2))."""
+    """A device node held with O_EXCL, so that it cannot be mounted (open(2))."""
 
     def __init__(self, path: str, drive: str, label: str) -> None:
-        """Take hold of the device at `path`, which messages call `label`; raises UserError when it is held already."""
+        """Hold the device at `path`, which messages call `label`; raises UserError if it is already held."""
         self._place = Path(path), drive, label
         self._descriptor: int | None = _opened(*self._place, os.O_EXCL)
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Let go meanwhile, for a file system of one's own: who mounts takes hold itself.
+        """Release the device within the context, to mount drivelab's own file system: a mount holds the device itself.
 
-        Raises UserError at the end when something else holds the device then.
+        Raises UserError at the end if something else holds the device by then.
         """
         self.close()
         try:
@@ -42,10 +42,10 @@ class Hold:
 
 @contextmanager
 def exclusive(path: Path, drive: str, *, label: str = "") -> Iterator[None]:
-    """Hold flock(2) on a device node or a lock file; raises UserError at once if another process has it.
+    """Hold flock(2) on a device node or a lock file; raises UserError at once if another process holds it.
 
-    Messages call it `label`, or by its path. systemd's udev takes part in the same protocol on device nodes (systemd,
-    "Locking Block Device Access"). The kernel lets go of the lock when the process ends, however it ends.
+    Messages use `label`, or the path. systemd's udev follows the same protocol on device nodes (systemd, "Locking Block
+    Device Access"). The kernel releases the lock when the process ends for any reason.
     """
     label = label or str(path)
     descriptor = _opened(path, drive, label, 0 if path.exists() else os.O_CREAT)
@@ -55,7 +55,7 @@ def exclusive(path: Path, drive: str, *, label: str = "") -> Iterator[None]:
         except BlockingIOError:
             raise UserError(
                 f"drive '{drive}' is being used by another drivelab process (lock on {label}); "
-                "wait for it to end, or end it, and run again"
+                "wait for that process or end it, then run the command again"
             ) from None
         yield
     finally:
@@ -66,11 +66,11 @@ def _opened(path: Path, drive: str, label: str, flags: int) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags, 0o644)
     except OSError as error:
-        raise UserError(f"drive '{drive}': {label} cannot be held ({error.strerror}); see what else uses it") from None
+        raise UserError(f"drive '{drive}': cannot hold {label} ({error.strerror}); check what else uses it") from None
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds the lock of `exclusive`; False for a path that cannot be opened."""
+    """Return whether a process holds the lock of `exclusive`; False for a path that cannot be opened."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""What lies behind a loop device, by the kernel's own word (LOOP_GET_STATUS64, loop(4))."""
+"""Ask the kernel what is behind a loop device (LOOP_GET_STATUS64, loop(4))."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from drivelab.drives import node
 
 _LOOP_GET_STATUS64 = 0x4C05
 _INFO_BYTES = 232
-"""Size of struct loop_info64 (linux/loop.h), which begins with lo_device, lo_inode and lo_rdevice."""
+"""Size of struct loop_info64 (linux/loop.h), whose first fields are lo_device, lo_inode and lo_rdevice."""
 
 
 @dataclass(frozen=True)
 class Backing:
-    """The file behind a loop device. A path would not do: a file has several, and other name spaces have others."""
+    """The file behind a loop device, not its path: a file has several paths, and more in other namespaces."""
 
     place: tuple[int, int]
     """Device number of its file system, and inode."""
     device: str
-    """`major:minor` where a block device is behind it; else empty."""
+    """`major:minor` if a block device is behind the loop device; else empty."""
 
 
 def backing(name: str) -> Backing | None:
-    """Return what is behind the loop device `name`, None if nothing is.
+    """Return what is behind the loop device `name`, or None if nothing is.
 
-    Raises OSError where this process may not ask, or /dev has no such device.
+    Raises OSError if this process has no permission to ask, or if /dev has no such device.
     """
     with node.opened(f"/dev/{name}") as opened:
         if opened.name != name:
@@ -45,7 +45,7 @@ def backing(name: str) -> Backing | None:
 
 
 def _decoded(number: int) -> int:
-    """The kernel's 32-bit encoding of a device number (linux/kdev_t.h, new_encode_dev) as stat(2) has it here."""
+    """Convert the kernel's 32-bit device number (linux/kdev_t.h, new_encode_dev) to that of stat(2)."""
     return os.makedev((number & 0xFFF00) >> 8, (number & 0xFF) | ((number >> 12) & 0xFFF00))
 
 

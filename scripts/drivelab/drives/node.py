@@ -1,4 +1,4 @@
-"""Block devices by number: a name in /dev is only as good as the node behind it."""
+"""Identify block devices by number, because a node in /dev may have another device's number."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _KINDS = {stat.S_IFBLK: "b", stat.S_IFCHR: "c"}
 class Node:
     """A block device that this process keeps open.
 
-    As long as it is open, the kernel gives its number to no other device (block/genhd.c, disk_release), and a loop
-    device keeps its file (drivers/block/loop.c, loop_clr_fd).
+    While it is open, the kernel does not reuse its number (block/genhd.c, disk_release), and a loop device keeps its
+    file (drivers/block/loop.c, loop_clr_fd).
     """
 
     descriptor: int
     name: str
-    """The kernel's name for the number, such as `nvme0n1`, whatever the node in /dev is called."""
+    """The kernel's name for the number, such as `nvme0n1`, regardless of the name in /dev."""
     numbers: str
     """`major:minor`."""
     diskseq: str
@@ -52,7 +52,7 @@ class Node:
 
     @property
     def identity(self) -> str:
-        """What no other device is at the same time, as the replay engine compares it (native/replay/target.c)."""
+        """Unique name of the device at one time, which the replay engine compares (native/replay/target.c)."""
         return f"block {self.numbers} {self.diskseq if self.diskseq.isdecimal() else '-'}"
 
     @property
@@ -61,13 +61,13 @@ class Node:
 
 
 def path_of(descriptor: int) -> str:
-    """Return the path by which this process, and a program that inherits a descriptor, opens the same file again."""
+    """Return the path by which this process and programs that inherit the descriptor reopen the same file."""
     return f"{_DESCRIPTORS}{descriptor}"
 
 
 @contextmanager
 def opened(path: str) -> Iterator[Node]:
-    """Open a block device, read only, and keep it open; raises OSError where there is none."""
+    """Open a block device read-only and keep it open; raises OSError if there is no block device."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         yield of_descriptor(descriptor, path)
@@ -76,7 +76,7 @@ def opened(path: str) -> Iterator[Node]:
 
 
 def of_descriptor(descriptor: int, path: str) -> Node:
-    """Return what the kernel says now of an open block device; raises OSError where it is none, or has gone."""
+    """Ask the kernel again about an open block device; raises OSError if it is not a block device or is gone."""
     about = os.fstat(descriptor)
     name = name_of_number(about, path)
     return Node(descriptor, name, f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}", _diskseq(descriptor, name))
@@ -91,22 +91,22 @@ def _diskseq(descriptor: int, name: str) -> str:
     return str(int.from_bytes(value, "little"))
 
 
-def inherited(words: Iterable[str]) -> list[int]:
-    """Descriptors that a program must inherit, because its arguments name devices by them."""
-    ends = [word.rpartition(_DESCRIPTORS)[2] for word in words if _DESCRIPTORS in word]
+def inherited(arguments: Iterable[str]) -> list[int]:
+    """Return the descriptors that a program must inherit, because its arguments name devices by descriptor."""
+    ends = [argument.rpartition(_DESCRIPTORS)[2] for argument in arguments if _DESCRIPTORS in argument]
     return [int(end) for end in ends if end.isdecimal()]
 
 
 def refuse_stale(path: str) -> None:
-    """Raise UserError when a node in /dev has another device's number.
+    """Raise UserError if a node in /dev has another device's number.
 
-    For programs that open a device by its name. Containers with a /dev of their own keep nodes of devices that the
-    kernel has renumbered since.
+    For programs that open a device by name. A container with its own /dev keeps the nodes of devices that the kernel
+    has renumbered.
     """
     real = real_path(path)
     try:
         about = real.stat()
-    except OSError:  # the program says so itself
+    except OSError:  # the program itself reports it
         return
     kind = "block" if stat.S_ISBLK(about.st_mode) else "char" if stat.S_ISCHR(about.st_mode) else None
     if kind is None or not real.is_relative_to("/dev"):
@@ -117,12 +117,12 @@ def refuse_stale(path: str) -> None:
         if name != line and str(real) != f"/dev/{name}":
             raise UserError(
                 f"{real} has the number {numbers}, which is the device {name}. The node is stale, and a command could "
-                f"reach the wrong drive. Remove it and run udevadm trigger, or make it again with mknod."
+                f"reach the wrong drive. Remove it and run udevadm trigger, or recreate it with mknod."
             )
 
 
 class File(NamedTuple):
-    """What statx(2) says of a file."""
+    """What statx(2) reports about a file."""
 
     kind: str
     """`b` for a block device, `c` for a character device, else empty."""
@@ -133,7 +133,7 @@ class File(NamedTuple):
 
 
 class _Buffer(threading.local):
-    """Room for a struct statx; each thread has its own, because a call lets other threads run."""
+    """Memory for a struct statx; one for each thread, because a call lets other threads run."""
 
     def __init__(self) -> None:
         self.memory = bytearray(256)
@@ -144,10 +144,10 @@ _BUFFER = _Buffer()
 
 
 def look(path: str) -> File:
-    """Return what a file is, links followed, without asking a server; raises OSError.
+    """Return what a file is, following links, without asking a server; raises OSError.
 
-    With AT_STATX_DONT_SYNC a network or FUSE file system answers from what it has in memory, so that a server which
-    has died stops nobody (statx(2)).
+    With AT_STATX_DONT_SYNC a network or FUSE file system answers from memory, so a dead server does not block the call
+    (statx(2)).
     """
     buffer = _BUFFER
     if _LIBC.statx(_AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, _STATX_TYPE_AND_INODE, buffer.address):

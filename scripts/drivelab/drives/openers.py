@@ -1,4 +1,4 @@
-"""Processes that have a file open, or mapped, so that they can write to it."""
+"""Find processes that can write to a file because they have it open or mapped."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def share_files(process: int, other: int) -> bool:
-    """Return whether two threads have one table of open files (kcmp(2)); False where the kernel does not say."""
+    """Return whether two threads share one table of open files (kcmp(2)); False if the kernel does not say."""
     number = _KCMP.get(os.uname().machine)
     return number is not None and _LIBC.syscall(number, process, other, _KCMP_FILES, 0, 0) == 0
 
 
 @dataclass(frozen=True)
 class Host:
-    """The file systems that the kernel describes itself in, and what it is asked; tests put others in their place."""
+    """The kernel's file systems and system calls that drivelab asks; tests replace them."""
 
     sys_root: Path = Path("/sys")
     proc_root: Path = Path("/proc")
     look: Callable[[str], File] = node.look
-    """What a path leads to; raises OSError."""
+    """Returns what a path leads to; raises OSError."""
     backing: Callable[[str], Backing | None] = loops.backing
-    """What is behind a loop device; raises OSError where that cannot be asked."""
+    """Returns what is behind a loop device; raises OSError if the kernel cannot be asked."""
     share_files: Callable[[int, int], bool] = share_files
-    """Whether two threads have one table of open files."""
+    """Returns whether two threads share one table of open files."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The file in question."""
+    """The file to look for."""
 
     devices: frozenset[tuple[str, str]] = frozenset()
     """Kind and `major:minor` of devices."""
     place: tuple[int, int] | None = None
-    """Of a regular file."""
+    """File system and inode of a regular file."""
     paths: frozenset[str] = frozenset()
-    """For what cannot be looked at."""
+    """Compared only where statx(2) fails."""
 
     def fits(self, file: File) -> bool:
         return (file.kind, file.numbers) in self.devices or file.place == self.place
@@ -59,26 +59,26 @@ class Wanted:
 
 
 def writer(wanted: Wanted, host: Host) -> str | None:
-    """Return which other process can write to a file, in words; None if none can.
+    """Return a description of another process that can write to a file, or None.
 
-    By the open file itself, not by its path: a container has names of its own, and a node may be gone since. Processes
-    of other users are visible to root alone.
+    Compares the open file itself, not its path: a container has its own paths, and a node may be gone. Only root sees
+    the processes of other users.
     """
     own = str(os.getpid())
     for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - strings are ten times quicker
         if pid == own:
             continue
         for folder in _tables(f"{host.proc_root}/{pid}", host):
-            if (words := _open_for_writing(folder, wanted, host) or _mapped(folder, wanted, host)) is not None:
+            if (access := _open_for_writing(folder, wanted, host) or _mapped(folder, wanted, host)) is not None:
                 command = read_text(host.proc_root / pid / "comm") or "unknown"
-                return f"process {pid} ({command}) has {words}"
+                return f"process {pid} ({command}) has {access}"
     return None
 
 
 def _tables(process: str, host: Host) -> Iterator[str]:
-    """Folders with the open files of a process: its own, and those of threads that have a table of their own.
+    """Yield the folders with the open files of a process: its own, and of threads with a separate table.
 
-    A thread has one after unshare(CLONE_FILES), and each has where the first thread has ended.
+    A thread has a separate table after unshare(CLONE_FILES), and every thread has one if the first thread has ended.
     """
     yield process
     own = int(process.rpartition("/")[2])
@@ -94,7 +94,7 @@ def _tables(process: str, host: Host) -> Iterator[str]:
 def _open_for_writing(folder: str, wanted: Wanted, host: Host) -> str | None:
     try:
         descriptors = os.listdir(f"{folder}/fd")  # noqa: PTH208
-    except OSError:  # the process has ended, or is another user's
+    except OSError:  # the process has ended, or belongs to another user
         return None
     for descriptor in descriptors:
         path = _path_if_wanted(f"{folder}/fd/{descriptor}", wanted, host)
@@ -104,11 +104,11 @@ def _open_for_writing(folder: str, wanted: Wanted, host: Host) -> str | None:
 
 
 def _path_if_wanted(link: str, wanted: Wanted, host: Host) -> str | None:
-    """Path of an open file; None if it is another one, or closed meanwhile."""
+    """Return the path of an open file; None if it is another file, or was closed meanwhile."""
     try:
         try:
             return os.readlink(link) if wanted.fits(host.look(link)) else None  # noqa: PTH115
-        except FileNotFoundError:  # closed, or of a made-up process
+        except FileNotFoundError:  # closed, or of a simulated process in a test
             path = os.readlink(link)  # noqa: PTH115
             return path if wanted.is_named(path) else None
     except OSError:
@@ -116,7 +116,7 @@ def _path_if_wanted(link: str, wanted: Wanted, host: Host) -> str | None:
 
 
 def _mapped(folder: str, wanted: Wanted, host: Host) -> str | None:
-    """A shared writable mapping outlives its descriptor (proc_pid_maps(5))."""
+    """Check mappings, because a shared writable mapping outlives its descriptor (proc_pid_maps(5))."""
     try:
         with open(f"{folder}/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
             lines = [line for line in maps if _is_shared_and_writable(line)]
@@ -139,7 +139,7 @@ def _is_shared_and_writable(line: str) -> bool:
 
 
 def _mapped_file(folder: str, extent: str, path: str, place: tuple[int, int], host: Host) -> File:
-    """Only root may follow map_files; for others the path must lead to the file that is mapped."""
+    """Return the mapped file; only root may follow map_files, for others the path must lead to the mapped file."""
     for link in (f"{folder}/map_files/{extent}", f"{folder}/root{path}"):
         try:
             file = host.look(link)
@@ -151,7 +151,7 @@ def _mapped_file(folder: str, extent: str, path: str, place: tuple[int, int], ho
 
 
 def _writes(fdinfo: Path) -> bool:
-    """Access mode of an open file (proc_pid_fdinfo(5): flags are octal)."""
+    """Return whether an open file is writable (proc_pid_fdinfo(5): flags are octal)."""
     for line in (read_text(fdinfo) or "").splitlines():
         if line.startswith("flags:"):
             return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY

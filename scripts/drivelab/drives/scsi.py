@@ -1,4 +1,4 @@
-"""What sg3_utils and sysfs say of SCSI and SAS drives (SPC-5, SBC-4)."""
+"""Read SCSI and SAS drives with sg3_utils and sysfs (SPC-5, SBC-4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TEMPERATURE_PAGE, _SOLID_STATE_PAGE = "0xd", "0x11"
 
 @dataclass(frozen=True)
 class Inquiry:
-    """Who a drive says that it is; None where it says nothing."""
+    """The identity that a drive reports; None for fields that it does not report."""
 
     vendor: str | None
     product: str | None
@@ -25,7 +25,7 @@ class Inquiry:
 
     @property
     def is_ata(self) -> bool:
-        """An ATA drive behind a translation: ask it with `drivelab.drives.ata`."""
+        """Whether this is an ATA drive behind a translation; then use `drivelab.drives.ata`."""
         return self.vendor == "ATA"
 
 
@@ -37,14 +37,14 @@ class Capacity:
     logical_block_bytes: int
     physical_block_bytes: int
     provisioned: bool
-    """It knows UNMAP, or thin provisioning in another form (lbpme)."""
+    """The drive supports UNMAP or another form of thin provisioning (lbpme)."""
     unmapped_reads_zeros: bool
     """lbprz: unmapped blocks read as zeros."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """Speed of the SAS link of a drive, as the kernel words it, such as `12.0 Gbit`."""
+    """Speed of the SAS link of a drive, as the kernel prints it, such as `12.0 Gbit`."""
 
     negotiated: str | None
     maximal: str | None
@@ -52,40 +52,40 @@ class Link:
 
 
 def inquiry(device: str) -> Inquiry | None:
-    """Standard INQUIRY and serial number; None if the device answers no SCSI command.
+    """Return standard INQUIRY data and serial number; None if the device answers no SCSI command.
 
-    This and the readers below raise UserError where sg3_utils are not installed.
+    This and the readers below raise UserError if sg3_utils are not installed.
     """
     return parse_inquiry(tools.run("sg_inq", device).stdout)
 
 
 def read_capacity(device: str) -> Capacity | None:
-    """Size and block lengths; None if the device answers no SCSI command."""
+    """Return size and block lengths; None if the device answers no SCSI command."""
     return parse_capacity(tools.run("sg_readcap", "--long", device).stdout)
 
 
 def sanitize_methods(device: str) -> frozenset[str]:
-    """Of `overwrite`, `block` and `crypto` those that the drive says it can do; none if it cannot be asked."""
-    found = set()
+    """Return the sanitize methods that the drive lists: `overwrite`, `block`, `crypto`; empty if it does not answer."""
+    supported = set()
     for method, action in _SERVICE_ACTIONS.items():
         output = tools.run("sg_opcodes", "--no-inquiry", f"--opcode={_SANITIZE:#x},{action}", device)
         if output.status == 0 and parse_supported(output.stdout):
-            found.add(method)
-    return frozenset(found)
+            supported.add(method)
+    return frozenset(supported)
 
 
 def temperature_c(device: str) -> int | None:
-    """Degrees Celsius from the drive's temperature log page; None if it has none."""
+    """Return degrees Celsius from the drive's temperature log page; None if it has none."""
     return parse_temperature_c(tools.run("sg_logs", f"--page={_TEMPERATURE_PAGE}", device).stdout)
 
 
 def percentage_used_pct(device: str) -> int | None:
-    """Life used up by the maker's estimate, from the solid state media log page; None if the drive has none."""
+    """Return the vendor's estimate of the life used, from the solid state media log page; None without that page."""
     return parse_percentage_used_pct(tools.run("sg_logs", f"--page={_SOLID_STATE_PAGE}", device).stdout)
 
 
 def parse_inquiry(text: str) -> Inquiry | None:
-    """From the output of `sg_inq`."""
+    """Parse the output of `sg_inq`."""
     if "standard INQUIRY" not in text:
         return None
     return Inquiry(
@@ -97,7 +97,7 @@ def parse_inquiry(text: str) -> Inquiry | None:
 
 
 def parse_capacity(text: str) -> Capacity | None:
-    """From the output of `sg_readcap --long`."""
+    """Parse the output of `sg_readcap --long`."""
     blocks = _number(r"Number of logical blocks=(\d+)", text)
     logical = _number(r"Logical block length=(\d+)", text)
     if blocks is None or logical is None:
@@ -113,29 +113,29 @@ def parse_capacity(text: str) -> Capacity | None:
 
 
 def parse_supported(text: str) -> bool:
-    """Whether a drive knows a command, from the output of `sg_opcodes --opcode=…`."""
+    """Return whether a drive supports a command, from the output of `sg_opcodes --opcode=…`."""
     return "Command is supported" in text
 
 
 def parse_temperature_c(text: str) -> int | None:
-    """From the output of `sg_logs --page=0xd`."""
+    """Parse the output of `sg_logs --page=0xd`."""
     return _number(r"Current temperature = (\d+) C", text)
 
 
 def parse_percentage_used_pct(text: str) -> int | None:
-    """From the output of `sg_logs --page=0x11`."""
+    """Parse the output of `sg_logs --page=0x11`."""
     return _number(r"Percentage used endurance indicator: *(\d+)", text)
 
 
 def is_sas(name: str, sys_root: Path = Path("/sys")) -> bool:
-    """Whether a drive is attached by SAS and speaks it: a SATA drive behind a SAS adapter does not."""
+    """Return whether a drive is attached by SAS and uses SAS; a SATA drive behind a SAS adapter does not."""
     device = _end_device(name, sys_root)
     protocols = read_text(sys_root / "class/sas_device" / device.name / "target_port_protocols") if device else None
     return protocols is not None and "ssp" in protocols
 
 
 def sas_link(name: str, sys_root: Path = Path("/sys")) -> Link | None:
-    """Speed and number of the SAS phys that a drive is attached by; None if there are none."""
+    """Return speed and number of the SAS phys that a drive is attached by; None if there are none."""
     device = _end_device(name, sys_root)
     if device is None:
         return None
@@ -149,7 +149,7 @@ def sas_link(name: str, sys_root: Path = Path("/sys")) -> Link | None:
 
 
 def _end_device(name: str, sys_root: Path) -> Path | None:
-    """`…/port-6:0/end_device-6:0`, through which a drive is attached; None if not by a SAS adapter."""
+    """Return the drive's end device, such as `…/port-6:0/end_device-6:0`; None without a SAS adapter."""
     for parent in sysfs.block_dir(name, sys_root).parents:
         if parent.name.startswith("end_device-"):
             return parent
@@ -161,10 +161,10 @@ def _rate(text: str | None) -> str | None:
 
 
 def _value(text: str, key: str) -> str | None:
-    found = re.search(rf"^ *{re.escape(key)}:(.*)$", text, re.MULTILINE)
-    return (found[1].strip() or None) if found else None
+    match = re.search(rf"^ *{re.escape(key)}:(.*)$", text, re.MULTILINE)
+    return (match[1].strip() or None) if match else None
 
 
 def _number(pattern: str, text: str) -> int | None:
-    found = re.search(pattern, text)
-    return int(found[1]) if found else None
+    match = re.search(pattern, text)
+    return int(match[1]) if match else None

@@ -1,4 +1,4 @@
-"""Seals: which state a drive is in, and the counters that prove that nobody else wrote to it since."""
+"""Seals: the state of a drive, and the write counters that prove it has not changed since."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from drivelab.units import format_size
 
 @dataclass(frozen=True)
 class Seal:
-    """Written at the end of a stage, compared with the live drive at the start of the next."""
+    """Written at the end of a stage and compared with the live drive at the start of the next."""
 
     stage: str
     """`purge` or `precondition`."""
     serial: str
     plan: str
-    """Digest of the plan whose stage it was."""
+    """Digest of the plan that the stage belongs to."""
     wear: Wear
     written_at: str
     """ISO 8601, UTC."""
@@ -33,55 +33,55 @@ class Seal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a seal vouches for the drive as it is now, and why or why not, in words."""
+    """Whether a seal is intact, and the reason, for people."""
 
     intact: bool
     reason: str
 
 
 def judge(seal: Seal, stage: str, serial: str, plan: str, live: Wear) -> Verdict:
-    """Compare a seal with what is wanted (`stage`, `serial`, `plan`) and with the live counters of the drive.
+    """Compare a seal with the required `stage`, `serial` and `plan`, and with the live counters of the drive.
 
-    The kernel's counters end with the host's uptime or the device's attachment; then only a drive with a counter of
-    its own can vouch for itself, to within `nvme.DATA_UNIT_BYTES`, and not for what was discarded. On the virtual
-    clock they are those of the drive's model.
+    A host restart or a re-attached device resets the kernel's counters. Then only the drive's own counter can prove
+    that nothing was written, to within `nvme.DATA_UNIT_BYTES`; it does not count discards. On the virtual clock the
+    counters are those of the drive model.
     """
     if seal.stage != stage:
-        return Verdict(False, f"the drive was left after {seal.stage}, not after {stage}")
+        return Verdict(False, f"the drive was sealed after {seal.stage}, not after {stage}")
     if seal.serial != serial:
-        return Verdict(False, f"the seal is of drive {seal.serial}, this is {serial}")
+        return Verdict(False, f"the seal belongs to drive {seal.serial}, this is {serial}")
     if seal.plan != plan:
         return Verdict(False, "the drive was prepared for another plan")
-    since = counters_lost(seal.wear, live)
-    if since is not None:
-        return _by_lifetime(seal.wear, live, since)
+    loss = counters_lost(seal.wear, live)
+    if loss is not None:
+        return _by_lifetime(seal.wear, live, loss)
     written = live.sectors_written - seal.wear.sectors_written
     discarded = live.sectors_discarded - seal.wear.sectors_discarded
     if written < 0 or discarded < 0:
-        return Verdict(False, "the drive's write counters went back")
+        return Verdict(False, "the drive's write counters went backwards")
     if written or discarded:
         return Verdict(
             False,
-            f"others wrote {format_size(written * SECTOR_BYTES)} and discarded "
-            f"{format_size(discarded * SECTOR_BYTES)} since",
+            f"other programs wrote {format_size(written * SECTOR_BYTES)} and discarded "
+            f"{format_size(discarded * SECTOR_BYTES)} since the seal",
         )
-    whose = "the counters of the drive's model" if live.boot_id == VIRTUAL_CLOCK else "the kernel's counters"
-    return Verdict(True, f"nobody wrote or discarded anything since, by {whose}")
+    counters = "the drive model's counters" if live.boot_id == VIRTUAL_CLOCK else "the kernel's counters"
+    return Verdict(True, f"{counters} show no write or discard since the seal")
 
 
 def counters_lost(before: Wear, live: Wear) -> str | None:
-    """Why the kernel's counters cannot be compared, in words; None if they can."""
+    """Return why the kernel's counters cannot be compared, or None if they can."""
     if before.boot_id != live.boot_id:
-        return "the host was started anew"
+        return "the host was restarted"
     if before.diskseq != live.diskseq:
-        return "the drive was attached anew"
+        return "the drive was re-attached"
     return None
 
 
-def _by_lifetime(sealed: Wear, live: Wear, since: str) -> Verdict:
+def _by_lifetime(sealed: Wear, live: Wear, loss: str) -> Verdict:
     if sealed.lifetime_bytes_written is None or live.lifetime_bytes_written is None:
-        return Verdict(False, f"{since} since, and the kernel's write counters with it; the drive has none of its own")
+        return Verdict(False, f"{loss}, which resets the kernel's write counters; the drive has no write counter")
     written = live.lifetime_bytes_written - sealed.lifetime_bytes_written
     if written:
-        return Verdict(False, f"{since} since, and by the drive's own counter others wrote {format_size(written)}")
-    return Verdict(True, f"{since} since, but the drive's own counter tells of no write")
+        return Verdict(False, f"{loss}, and the drive's own counter shows {format_size(written)} of other writes")
+    return Verdict(True, f"{loss}, but the drive's own counter shows no write since the seal")

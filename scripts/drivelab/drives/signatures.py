@@ -1,4 +1,4 @@
-"""What is written on a drive: file systems, partition tables, members of something that is not assembled just now."""
+"""Read signatures on a drive: file systems, partition tables, members of arrays or pools not assembled now."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MEMBERS = {
     "bcachefs": "a member of a bcachefs",
     "jbd": "the journal of a file system on another drive",
     "xfs_external_log": "the log of a file system on another drive",
-    "swsuspend": "the image of a host that sleeps",
+    "swsuspend": "the image of a hibernated host",
     "stratis": "a member of a Stratis pool",
     "vdo": "a device of VDO",
-    "DM_snapshot_cow": "a snapshot's device of the device mapper",
+    "DM_snapshot_cow": "a device mapper snapshot",
     "DM_integrity": "a device of dm-integrity",
     "DM_verity_hash": "a device of dm-verity",
     "oracleasm": "a disk of Oracle ASM",
@@ -34,7 +34,7 @@ MEMBERS = {
     "ceph_bluestore": "a device of Ceph",
     "VMFS_volume_member": "a member of a VMFS volume",
 }
-"""What others may need or have in use, by libblkid's names; RAID members end in `_raid_member`."""
+"""What other drives or hosts may need or use, by libblkid's names; RAID members end in `_raid_member`."""
 
 
 @dataclass(frozen=True)
@@ -52,28 +52,28 @@ class Signature:
 
     @property
     def membership(self) -> str | None:
-        """What the device is a member of, in words; None for a signature that stands for itself."""
+        """What the device is a member of, in words; None for a self-contained signature."""
         if self.kind.endswith("_raid_member"):
             return "a member of a RAID"
         return MEMBERS.get(self.kind)
 
 
 def read(nodes: list[str]) -> list[Signature]:
-    """All signatures on devices, given by kernel name; reads, writes nothing.
+    """Return all signatures on devices, given by kernel name; writes nothing.
 
-    All rather than libblkid's first guess: what lies under a newer partition table may still be wanted.
-    Raises OSError in words when a device cannot be read.
+    All, not only libblkid's first match: somebody may still need the data under a newer partition table.
+    Raises OSError, with the program's message, if a device cannot be read.
     """
-    found: list[Signature] = []
+    signatures: list[Signature] = []
     for node in nodes:
         output = tools.run("wipefs", "--json", "--no-act", f"/dev/{node}")
         if output.status != 0:
             raise OSError(output.words)
-        found += parse(output.stdout)
-    return found
+        signatures += parse(output.stdout)
+    return signatures
 
 
 def parse(text: str) -> list[Signature]:
-    """Signatures in the JSON of wipefs, which prints nothing for a device without any."""
+    """Parse the JSON of wipefs, which prints nothing for a device without signatures."""
     rows = json.loads(text)["signatures"] if text.strip() else []
     return [Signature(row["device"], row["type"], row.get("label") or "") for row in rows]

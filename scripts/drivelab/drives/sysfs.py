@@ -1,4 +1,4 @@
-"""What the kernel says of block devices, read from sysfs and proc; every root is a parameter for tests."""
+"""Read block devices from sysfs and proc; every root is a parameter for tests."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from drivelab.errors import UserError
 SECTOR_BYTES = 512
 """Unit of /sys/block/*/size and stat, whatever the logical block (Documentation/block/stat.rst)."""
 VIRTUAL_CLOCK = "virtual clock"
-"""In the place of a boot: no kernel counts what is done on the virtual clock, the model of the drive does."""
+"""Used as boot id on the virtual clock, where the drive model counts instead of a kernel."""
 
 
 @dataclass(frozen=True)
 class Wear:
-    """Counters that tell whether anybody wrote to a drive: see `drivelab.drives.seal`."""
+    """Counters that show whether anything wrote to a drive: see `drivelab.drives.seal`."""
 
     boot_id: str
     diskseq: str
-    """Changes whenever a device is attached anew (Documentation/ABI/stable/sysfs-block)."""
+    """Changes whenever a device is re-attached (Documentation/ABI/stable/sysfs-block)."""
     sectors_written: int
     sectors_discarded: int
     lifetime_bytes_written: int | None = None
-    """By the drive's own counter, which outlives the host's uptime; None where it has none."""
+    """From the drive's own counter, which survives host restarts; None if the drive has none."""
 
 
 def read_text(path: Path) -> str | None:
-    """Stripped content of a small file, or None where there is none to be read."""
+    """Return the stripped content of a small file, or None if it cannot be read."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:
@@ -37,17 +37,17 @@ def read_text(path: Path) -> str | None:
 
 
 def kernel_name(device: str) -> str:
-    """Return `nvme0n1` for /dev/disk/by-id/nvme-…: the kernel's name of the node's number, whatever the node is called.
+    """Return the kernel's name for a device node's number, such as `nvme0n1` for /dev/disk/by-id/nvme-….
 
-    Raises OSError where there is no block device.
+    Raises OSError if there is no block device.
     """
     return name_of_number(Path(device).stat(), device)
 
 
 def name_of_number(about: os.stat_result, path: str) -> str:
-    """Return the kernel's name of the block device that a node leads to; raises OSError where there is none."""
+    """Return the kernel's name of the block device that a node leads to; raises OSError if there is none."""
     if not stat.S_ISBLK(about.st_mode):
-        raise OSError(f"{path} is no block device")
+        raise OSError(f"{path} is not a block device")
     numbers = f"{os.major(about.st_rdev)}:{os.minor(about.st_rdev)}"
     link = Path("/sys/dev/block") / numbers
     if not link.exists():
@@ -68,15 +68,16 @@ def logical_block_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
 
 
 def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")) -> Wear:
-    """Write counters of a device (Documentation/block/stat.rst: field 7 sectors written, 14 sectors discarded).
+    """Return the write counters of a device (Documentation/block/stat.rst: field 7 written, 14 discarded sectors).
 
-    Raises UserError if the device is gone, or if the kernel does not count: counters that stand still would hide the
-    writes of others.
+    Raises UserError if the device is gone, or if the kernel does not count: frozen counters would hide other writes.
     """
     directory = block_dir(name, sys_root)
     fields = (read_text(directory / "stat") or "").split()
     if len(fields) < 7:
-        raise UserError(f"the drive {name} is gone: the kernel has no counters of it; attach it and run again")
+        raise UserError(
+            f"the drive {name} is gone: the kernel has no counters for it; attach it and run the command again"
+        )
     if not _counts(directory):
         raise UserError(
             f"the kernel does not count writes to {name}, so drivelab cannot check whether other programs wrote to it. "
@@ -91,9 +92,9 @@ def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc
 
 
 def writes(name: str, sys_root: Path = Path("/sys")) -> dict[str, int] | None:
-    """Return `written_bytes` and `discarded_bytes` since a device was attached, or None where the kernel counts none.
+    """Return `written_bytes` and `discarded_bytes` since a device was attached, or None if the kernel does not count.
 
-    It does not if the device is gone or queue/iostats is 0 (Documentation/ABI/stable/sysfs-block).
+    The kernel does not count if the device is gone or queue/iostats is 0 (Documentation/ABI/stable/sysfs-block).
     """
     directory = block_dir(name, sys_root)
     fields = (read_text(directory / "stat") or "").split()
@@ -103,12 +104,12 @@ def writes(name: str, sys_root: Path = Path("/sys")) -> dict[str, int] | None:
 
 
 def _counts(directory: Path) -> bool:
-    """Whether the kernel counts I/Os of a device; that can be switched off (Documentation/ABI/stable/sysfs-block)."""
+    """Return whether the kernel counts the I/Os of a device (Documentation/ABI/stable/sysfs-block, iostats)."""
     return read_text(directory / "queue/iostats") != "0"
 
 
 def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = Path("/run/udev/data")) -> str | None:
-    """Serial number: sysfs (NVMe, virtio), the VPD page 0x80 (SCSI, SAS, SATA), else the udev database."""
+    """Return the serial from sysfs (NVMe, virtio), VPD page 0x80 (SCSI, SAS, SATA), or else the udev database."""
     directory = block_dir(name, sys_root)
     for path in (directory / "device/serial", directory / "serial"):
         if text := read_text(path):
@@ -128,7 +129,7 @@ def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = Path("/ru
 
 
 def describe(name: str, sys_root: Path = Path("/sys")) -> dict[str, str | int | None]:
-    """Model, firmware, capacity, logical block, transport and link of a device; None where the kernel does not say."""
+    """Return model, firmware, capacity, logical block, transport and link of a device; None where unknown."""
     directory = block_dir(name, sys_root)
     device = directory / "device"
     controller = device if (device / "firmware_rev").exists() else device / "device"

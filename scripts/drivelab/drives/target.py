@@ -1,4 +1,4 @@
-"""What a replay may write to: a drive that the guard approved, or a loop device or a file that its owner names."""
+"""Open what a replay may write to: a drive that the guard approved, or a loop device or file of this user."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _NOTHING = "Nothing was written."
 
 @dataclass(frozen=True)
 class Target:
-    """Where requests may go. Only this module makes one."""
+    """Where requests may go. Only this module creates it."""
 
     path: str
     """For messages, and for the replay engine, which compares the identity of what it opens."""
     descriptor: int
-    """This process keeps the target open by it. Programs that compare nothing inherit it, and open `own_path`."""
+    """Keeps the target open. Programs that compare no identity inherit it and open `own_path`."""
     identity: str
-    """By which the engine knows what it opens: `block MAJOR:MINOR DISKSEQ` or `file DEVICE:INODE`."""
+    """What the engine compares after it opens `path`: `block MAJOR:MINOR DISKSEQ` or `file DEVICE:INODE`."""
     kind: str
     """`drive`, `loop device` or `file`."""
     label: str
@@ -38,35 +38,35 @@ class Target:
     capacity_bytes: int
     logical_block_bytes: int
     approved: HeldDevice | None = None
-    """Of a drive."""
+    """Set for a drive only."""
 
     @property
     def own_path(self) -> str:
-        """Path of this very target, whatever has become of its name."""
+        """Path of exactly this target, even if its name now leads elsewhere."""
         return node.path_of(self.descriptor)
 
     @property
     def as_comment(self) -> str:
-        """What stands before a job of fio's that names the target by `own_path`."""
+        """The comment above a fio job that names the target by `own_path`."""
         return f"# {self.path} ({self.identity})\n"
 
     @property
     def device(self) -> str | None:
-        """The block device to look at; None for a file."""
+        """The block device to observe; None for a file."""
         return None if self.kind == "file" else self.path
 
 
 def of_drive(held: HeldDevice, label: str) -> Target:
-    """Return the target that a held drive is."""
+    """Return the target for a held drive."""
     return _block(held.node, "drive", label, held)
 
 
 @contextmanager
 def named(path: Path, *, destroy: bool) -> Iterator[Target]:
-    """Open a loop device or a regular file of this user's, locked; a loop device is also held with O_EXCL.
+    """Open and lock a loop device or a regular file of this user; also hold a loop device with O_EXCL.
 
-    Raises UserError, before anything is written, when it is neither, belongs to another user, is in use in any way,
-    or nobody said with `destroy` that what it holds may be destroyed. What is approved is what was opened.
+    The approval applies to the file that is open. Raises UserError, before anything is written, if the path is neither
+    a loop device nor a file, belongs to another user or is in use, or if `destroy` is False.
     """
     with ExitStack() as stack:
         try:
@@ -88,7 +88,7 @@ def named(path: Path, *, destroy: bool) -> Iterator[Target]:
         elif not about.st_size:
             raise UserError(f"target {path}: is empty; give it its size with truncate --size=SIZE {path}. {_NOTHING}")
         if not destroy:
-            raise UserError(f"target {path}: a replay may destroy what it holds; agree to that with --yes. {_NOTHING}")
+            raise UserError(f"target {path}: a replay may destroy its data; confirm with --yes. {_NOTHING}")
         stack.enter_context(exclusive(Path(node.path_of(descriptor)), str(path), label=str(path)))
         if opened is None:
             _refuse_used_file(path, about)
@@ -98,7 +98,7 @@ def named(path: Path, *, destroy: bool) -> Iterator[Target]:
         stack.callback(Hold(opened.path, str(path), opened.device).close)
         _refuse_used_loop(path, opened, own_hold=True)
         if node.of_descriptor(descriptor, str(path)) != opened:
-            raise UserError(f"target {path}: was attached again during the check. {_NOTHING} Run again.")
+            raise UserError(f"target {path}: was re-attached during the check. {_NOTHING} Run the command again.")
         yield _block(opened, "loop device", str(path))
 
 
@@ -116,7 +116,7 @@ def _block(opened: Node, kind: str, label: str, held: HeldDevice | None = None) 
 
 
 def _file(path: Path, descriptor: int, about: os.stat_result) -> Target:
-    """O_DIRECT wants what the file system's device wants; 4096 is right for all of them."""
+    """Return the target for a file; 4096 bytes satisfies O_DIRECT on every underlying device."""
     return Target(
         path=str(path.resolve()),
         descriptor=descriptor,
@@ -129,36 +129,38 @@ def _file(path: Path, descriptor: int, about: os.stat_result) -> Target:
 
 
 def _refuse_other_blocks(path: Path, opened: Node) -> None:
-    """Raise UserError unless it is a loop device over a regular file of this user's."""
+    """Raise UserError unless the device is a loop device over a regular file of this user."""
     if (record := manage.find_by_device(opened.device)) is not None:
-        raise UserError(f"target {path}: is virtual drive '{record.name}'; name its row of the drive sheet. {_NOTHING}")
+        raise UserError(
+            f"target {path}: is virtual drive '{record.name}'; use its name in the drive sheet. {_NOTHING}"
+        )
     backing = sysfs.read_text(sysfs.block_dir(opened.name) / "loop/backing_file")
     if backing is None:
         raise UserError(
             f"target {path}: is {opened.name}, not a loop device. {_NOTHING} Enter the drive in the drive sheet, and "
-            "give its name there as the target."
+            "use its name in the sheet as the target."
         )
     try:
         behind = Path(backing).stat()
-        place = loops.backing(opened.name)
+        attached = loops.backing(opened.name)
     except OSError as error:
-        raise UserError(f"target {path}: its file {backing} cannot be seen ({error.strerror}). {_NOTHING}") from None
-    if place is None or place.place != (behind.st_dev, behind.st_ino):
+        raise UserError(f"target {path}: cannot read its file {backing} ({error.strerror}). {_NOTHING}") from None
+    if attached is None or attached.place != (behind.st_dev, behind.st_ino):
         raise UserError(
             f"target {path}: {backing} was replaced after the loop device was attached. {_NOTHING} Detach the loop "
             "device and attach it again."
         )
     if not stat.S_ISREG(behind.st_mode):
         raise UserError(
-            f"target {path}: behind it is {backing}, which is no file; a drive is named by its row of the drive sheet. "
-            f"{_NOTHING}"
+            f"target {path}: its backing {backing} is not a regular file. {_NOTHING} For a drive, use its name in the "
+            "drive sheet."
         )
     if behind.st_uid != os.geteuid():
-        raise UserError(f"target {path}: its file {backing} belongs to another user; use one of your own. {_NOTHING}")
+        raise UserError(f"target {path}: its file {backing} belongs to another user; use your own file. {_NOTHING}")
 
 
 def _refuse_used_loop(path: Path, opened: Node, *, own_hold: bool, host: Host = Host()) -> None:  # noqa: B008 - an immutable value
-    """Raise UserError if anything uses a loop device, or the file behind it by another way."""
+    """Raise UserError if anything uses a loop device, or uses the file behind it in another way."""
     reason = guard.lasting_holder(opened.path, opened.name, own_hold=own_hold)
     if reason is None:
         try:

@@ -1,4 +1,4 @@
-"""Runs the programs that know drives better than the kernel does (nvme, hdparm, sg3_utils, blkid); judges nothing."""
+"""Run the drive tools (nvme, hdparm, sg3_utils, blkid) and return their output without judging it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKAGES = {
     "partx": "util-linux",
     "smartctl": "smartmontools",
 }
-"""Debian package of a program; those that begin with sg_ are in sg3-utils."""
+"""Debian package of each program; programs that begin with sg_ are in sg3-utils."""
 NO_ANSWER = 124
 """Status of a program that did not answer in time."""
 _DYING_S = 1.0
@@ -33,7 +33,7 @@ _DYING_S = 1.0
 
 @dataclass(frozen=True)
 class Output:
-    """What a program left. Its exit status proves nothing: hdparm exits 0 after a failed erase."""
+    """The result of a program. The exit status proves nothing: hdparm exits 0 after a failed erase."""
 
     status: int
     stdout: str
@@ -41,17 +41,17 @@ class Output:
 
     @property
     def words(self) -> str:
-        """The first line of complaint, for a sentence."""
+        """The first line of output, standard error first, to quote in a message."""
         lines = [line.strip() for line in (self.stderr + "\n" + self.stdout).splitlines() if line.strip()]
         return lines[0] if lines else f"exit status {self.status}"
 
 
 def run(program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
-    """Run a program without a shell; a program that does not answer in time is killed and has status 124.
+    """Run a program without a shell; kill it, with status 124, if it does not answer in time.
 
-    It is killed when this process ends. A program that erases runs by `drivelab.drives.erasing` instead. Raises
-    UserError naming the package when the program is not installed, and for a node in /dev with another device's number.
-    A device is best named by a descriptor of this process (`Node.path`), which the program inherits.
+    The program is also killed when this process ends; run a program that erases with `drivelab.drives.erasing` instead.
+    Prefer to name a device by a descriptor of this process (`Node.path`), which the program inherits. Raises UserError
+    if the program is not installed (naming its package), or if an argument is a stale node in /dev.
     """
     require(program, *arguments)
     process = start(
@@ -62,7 +62,7 @@ def run(program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
         stdout, stderr = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         _kill(process)
-        with suppress(subprocess.TimeoutExpired):  # what waits for a drive in the kernel ends only when that answers
+        with suppress(subprocess.TimeoutExpired):  # a process that waits in the kernel ends only when the drive answers
             process.communicate(timeout=_DYING_S)
         return Output(NO_ANSWER, "", f"{program} did not answer within {timeout_s:.0f} s")
     except BaseException:
@@ -72,7 +72,7 @@ def run(program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
 
 
 def require(program: str, *arguments: str) -> None:
-    """Raise UserError when a program is not installed, or one of its arguments is a stale node in /dev."""
+    """Raise UserError if a program is not installed, or if one of its arguments is a stale node in /dev."""
     if shutil.which(program) is None:
         package = PACKAGES.get(program, "sg3-utils" if program.startswith("sg_") else program)
         raise UserError(f"{program} is not installed; run ./drivelab setup, or install the package {package}")
@@ -82,13 +82,13 @@ def require(program: str, *arguments: str) -> None:
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """With all that it has started; it is not reaped yet, so the group is its own."""
+    """Kill a program and its children; it is not reaped yet, so the process group is still its own."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def read_json(program: str, *arguments: str) -> dict[str, Any] | None:
-    """The JSON object that a program prints; None where it fails or prints none."""
+    """Return the JSON object that a program prints; None if it fails or prints none."""
     output = run(program, *arguments)
     try:
         value = json.loads(output.stdout)

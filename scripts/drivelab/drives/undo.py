@@ -1,4 +1,4 @@
-"""Single changes of a setting: a file that is written to, or a program that is run; and whether they took effect."""
+"""Change a single setting by writing a file or running a program, and check that the change took effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMAND_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True)
 class Write:
-    """Puts a setting back by writing `value` to the file `path`, as a file of sysfs takes it."""
+    """Restores a setting by writing `value` to the sysfs file `path`."""
 
     path: str
     value: str
@@ -26,23 +26,23 @@ class Write:
 
 @dataclass(frozen=True)
 class Command:
-    """Puts a setting back by running a program, without a shell."""
+    """Restores a setting by running a program, without a shell."""
 
     argv: tuple[str, ...]
     unless_listed_in: str = ""
-    """A file; there is nothing to do while a line of it begins with the command's last word."""
+    """A file; skip the command if a line of this file begins with the command's last argument."""
 
 
 Undo = Write | Command
 
 
 def perform(change: Undo) -> str | None:
-    """Write or run, and check; returns why it failed, or None. What is as wanted, or has gone, is left alone."""
+    """Apply a change and check it; return why it failed, or None. Skip settings already right or gone."""
     return _perform_write(change) if isinstance(change, Write) else _perform_command(change)
 
 
 def current_value(path: Path) -> str | None:
-    """What a setting's file says; of a list such as `always [madvise] never` the choice in brackets.
+    """Return the content of a setting's file, or the choice in brackets of a list: `always [madvise] never`.
 
     None if it cannot be read.
     """
@@ -62,7 +62,7 @@ def _perform_write(change: Write) -> str | None:
         finally:
             os.close(descriptor)
     except OSError as error:
-        return f"{path} does not take {change.value} ({error.strerror})"
+        return f"{path} does not accept {change.value} ({error.strerror})"
     now = current_value(path)
     return None if now == change.value else f"{path} is {now} after writing {change.value}"
 
@@ -75,14 +75,14 @@ def _perform_command(change: Command) -> str | None:
         done = parent.run(change.argv, timeout=_COMMAND_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{' '.join(change.argv)} failed ({error})"
-    words = done.stderr.strip().splitlines()
+    lines = done.stderr.strip().splitlines()
     return (
-        None if done.returncode == 0 else f"{' '.join(change.argv)} failed ({words[0] if words else done.returncode})"
+        None if done.returncode == 0 else f"{' '.join(change.argv)} failed ({lines[0] if lines else done.returncode})"
     )
 
 
 def from_mapping(body: Mapping[str, Any]) -> Undo:
-    """What dataclasses.asdict made of it."""
+    """Rebuild a change from the mapping of dataclasses.asdict."""
     if "argv" in body:
         return Command(tuple(body["argv"]), body["unless_listed_in"])
     return Write(body["path"], body["value"])

@@ -1,7 +1,7 @@
-"""The volatile write cache of a drive: its state, and changing it for a while.
+"""Read and set the volatile write cache of a drive.
 
-Set in the drive itself. The block layer's `queue/write_cache` only tells the kernel whether to send flushes: writing it
-changes nothing in the drive (Documentation/ABI/stable/sysfs-block), so it is neither read nor written here.
+The setting is made in the drive itself. The block layer's `queue/write_cache` only tells the kernel whether to send
+flushes; it changes nothing in the drive (Documentation/ABI/stable/sysfs-block). This module does not use it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _HDPARM = re.compile(r"write-caching\s*=\s*(\d)")
 
 
 def state(name: str, sys_root: Path = Path("/sys")) -> State | None:
-    """`on`, `off`, `none` where the drive has no volatile write cache, None where it does not tell.
+    """Return `on`, `off`, `none` if the drive has no volatile write cache, or None if it does not say.
 
-    Raises UserError where the program that asks the drive is not installed.
+    Raises UserError if the program that asks the drive is not installed.
     """
     if name.startswith("nvme"):
         return _nvme_state(name, sys_root)
@@ -34,28 +34,28 @@ def state(name: str, sys_root: Path = Path("/sys")) -> State | None:
 
 
 def change(device: ApprovedDevice, on: bool, sys_root: Path = Path("/sys")) -> Undo | None:
-    """Set the write cache, verified by asking the drive again; returns what undoes it, None if nothing had to change.
+    """Set the write cache and verify it by asking the drive again; return the undo, or None if nothing changed.
 
-    To note the undoing before the change, for a journal, ask `undo_of` first. Of NVMe drives the setting is the
-    controller's, so it holds for other namespaces too. Raises UserError where the drive has no such cache to switch on,
-    tells nothing of it, or does not take the setting.
+    To record the undo in a journal before the change, call `undo_of` first. On NVMe drives the setting belongs to the
+    controller and applies to all its namespaces. Raises UserError if there is no cache to switch on, if the drive does
+    not report its cache, or if it does not accept the setting.
     """
     undo = undo_of(device, on, sys_root)
     if undo is None:
         return None
-    words = _set(device, on, sys_root)
+    answer = _set(device, on, sys_root)
     wanted = "on" if on else "off"
-    found = state(device.name, sys_root)
-    if found != wanted:
+    actual = state(device.name, sys_root)
+    if actual != wanted:
         raise UserError(
-            f"{device.device}: the write cache is {found or 'unknown'} after it was switched {wanted} ({words}); leave "
-            "it as it is in the study, or use another drive"
+            f"{device.device}: the write cache is {actual or 'unknown'} after it was switched {wanted} ({answer}); "
+            "do not change the write cache in the study, or use another drive"
         )
     return undo
 
 
 def undo_of(device: ApprovedDevice, on: bool, sys_root: Path = Path("/sys")) -> Undo | None:
-    """What puts the write cache back after `change`; None if there is nothing to change. Changes nothing.
+    """Return what restores the write cache after `change`, or None if `change` has nothing to do; change nothing.
 
     Raises UserError as `change` does.
     """
@@ -64,9 +64,11 @@ def undo_of(device: ApprovedDevice, on: bool, sys_root: Path = Path("/sys")) -> 
     if before == wanted or (before == "none" and not on):
         return None
     if before is None:
-        raise UserError(f"{device.device} tells nothing of a write cache, so it cannot be switched {wanted}")
+        raise UserError(f"{device.device} does not report a write cache, so it cannot be switched {wanted}")
     if before == "none":
-        raise UserError(f"{device.device} has no volatile write cache, so it cannot be switched on; leave it as it is")
+        raise UserError(
+            f"{device.device} has no volatile write cache to switch on; do not change the write cache in the study"
+        )
     file = _cache_type(device.name, sys_root)
     if file is not None and (text := read_text(file)) is not None:
         return Write(str(file), text)
@@ -74,13 +76,13 @@ def undo_of(device: ApprovedDevice, on: bool, sys_root: Path = Path("/sys")) -> 
 
 
 def parse_feature(text: str) -> int | None:
-    """Value of a feature, from the output of nvme get-feature."""
+    """Parse the value of a feature from the output of nvme get-feature."""
     match = _CURRENT.search(text)
     return int(match[1], 0) if match is not None else None
 
 
 def parse_hdparm(text: str) -> State | None:
-    """From the output of hdparm -W."""
+    """Parse the output of hdparm -W."""
     if "write-caching = not supported" in text:
         return "none"
     match = _HDPARM.search(text)
@@ -101,9 +103,9 @@ def _nvme_state(name: str, sys_root: Path) -> State | None:
 
 
 def _scsi_state(name: str, sys_root: Path) -> State | None:
-    """The kernel's reading of the caching mode page (WCE), which it reads anew after it has changed it.
+    """Return the kernel's value of the caching mode page (WCE), which the kernel rereads after each change.
 
-    Of ATA drives IDENTIFY tells besides whether there is a cache at all; hdparm says of SAS drives that there is none.
+    For ATA drives, IDENTIFY also says whether a cache exists. hdparm reports no cache for SAS drives.
     """
     drive = ata.identify(f"/dev/{name}") if _is_ata(name, sys_root) else None
     if drive is not None and not drive.write_cache_supported:
@@ -116,12 +118,12 @@ def _scsi_state(name: str, sys_root: Path) -> State | None:
 
 
 def _is_ata(name: str, sys_root: Path) -> bool:
-    """Whether a drive speaks ATA, be it behind a SAS adapter: the translation names the vendor so (SAT)."""
+    """Return whether a drive is ATA, also behind a SAS adapter: the translation reports the vendor ATA (SAT)."""
     return read_text(block_dir(name, sys_root) / "device/vendor") == "ATA"
 
 
 def _set(device: ApprovedDevice, on: bool, sys_root: Path) -> str:
-    """Returns words for the case that it did not help."""
+    """Set the write cache and return the answer, to quote if the setting had no effect."""
     file = _cache_type(device.name, sys_root)
     if file is None:
         return tools.run(*_command(device, on, sys_root)).words
@@ -130,8 +132,8 @@ def _set(device: ApprovedDevice, on: bool, sys_root: Path) -> str:
     except OSError as error:
         if _is_ata(device.name, sys_root):
             return tools.run(*_hdparm(device, on)).words
-        return f"the kernel does not take it: {error.strerror}"
-    return "the kernel took it"
+        return f"the kernel does not accept it: {error.strerror}"
+    return "the kernel accepted it"
 
 
 def _command(device: ApprovedDevice, on: bool, sys_root: Path) -> tuple[str, ...]:
@@ -146,5 +148,5 @@ def _hdparm(device: ApprovedDevice, on: bool) -> tuple[str, ...]:
 
 
 def _cache_type(name: str, sys_root: Path) -> Path | None:
-    """Where the kernel takes the setting of SCSI and ATA drives; it sends MODE SELECT, or SET FEATURES for it."""
+    """Return the kernel's file for the setting of SCSI and ATA drives; the kernel sends MODE SELECT or SET FEATURES."""
     return next(iter(sorted((block_dir(name, sys_root) / "device").resolve().glob("scsi_disk/*/cache_type"))), None)

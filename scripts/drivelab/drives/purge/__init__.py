@@ -1,4 +1,4 @@
-"""Purge: bring a drive into the state of one that was never written, and prove it."""
+"""Purge: bring a drive into the never-written state, and prove it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ METHODS: dict[str, Method] = {
     for module in (nvme_format, nvme_sanitize, ata_erase, scsi_erase, by_host)
     for method in module.METHODS
 }
-"""By the name that users write."""
+"""Methods by the name that users write."""
 
 
 def purge(device: HeldDevice, method: str = AUTO, say: Say = lambda text, fraction: None) -> dict[str, Any]:
-    """Purge a drive by one method, or with `auto` by the first of `order.methods_for` that works, and verify it.
+    """Purge a drive with one method, or with `auto` by the first of `order.methods_for` that works, and verify it.
 
-    Returns what is to be recorded: `method`, `title`, `verified` (in words), `content`, `leaves` (see `Leaves`),
-    `duration_s`, `evidence` (commands and the drive's answers) and `tried`, the methods before it with the reason why
-    each was not taken. Raises UserError naming drive, method, reason and remedy when no proof could be had; `auto` then
-    goes on with the next method unless the drive was spoilt.
+    Returns the facts to record: `method`, `title`, `verified` (in words), `content`, `leaves` (see `Leaves`),
+    `duration_s`, `evidence` (commands and the drive's answers) and `tried`, the earlier methods with the reason why
+    each failed. Raises UserError with drive, method, reason and remedy if the purge is not proved. `auto` then tries
+    the next method, unless the purge left the drive altered (SpoiltError).
     """
     if method != AUTO:
         return _by(_named(method), device, say) | {"tried": []}
@@ -41,17 +41,17 @@ def purge(device: HeldDevice, method: str = AUTO, say: Say = lambda text, fracti
             raise
         except UserError as error:
             tried.append({"method": name, "reason": str(error)})
-            say(f"{name} was not taken: {error}", None)
-    reasons = "; ".join(f"{one['method']}: {one['reason']}" for one in tried)
+            say(f"{name} was not used: {error}", None)
+    reasons = "; ".join(f"{attempt['method']}: {attempt['reason']}" for attempt in tried)
     raise UserError(
-        f"{device.device} cannot be purged by any method ({reasons}); purge it with its maker's tool and give the "
-        "protocol 'purge: none', or replace it"
+        f"{device.device} cannot be purged by any method ({reasons}); purge it with the vendor's tool and set "
+        "'purge: none' in the protocol, or replace the drive"
     )
 
 
 def _named(name: str) -> Method:
     if name not in METHODS:
-        raise UserError(f"'{name}' is no method of purging; use {AUTO} or one of {', '.join(METHODS)}")
+        raise UserError(f"'{name}' is not a purge method; use {AUTO} or one of {', '.join(METHODS)}")
     return METHODS[name]
 
 

@@ -1,4 +1,4 @@
-"""ATA security erase. hdparm exits 0 after failures too, so only the drive's own IDENTIFY data are believed."""
+"""ATA security erase. hdparm also exits 0 after failures, so drivelab trusts only the drive's IDENTIFY data."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from drivelab.drives.sysfs import block_dir
 from drivelab.errors import UserError
 
 PASSWORD = "drivelab"
-"""Known, not secret: a drive that lost power in the midst of an erase must be unlocked with it."""
+"""Published, not secret: a drive that loses power during an erase must be unlocked with this password."""
 _UNFREEZE = (
-    "most firmware freezes drives at start: suspend the host and wake it again (rtcwake --mode mem --seconds 10), or "
+    "most firmware freezes drives at start: suspend the host and wake it (rtcwake --mode mem --seconds 10), or "
     "unplug the drive's power and plug it in again while the host runs"
 )
 
 
 def _unavailable(device: HeldDevice, *, enhanced: bool) -> str | None:
     if "/usb" in str(block_dir(device.name)):
-        return "it is behind a USB bridge, of which many lose the drive in the midst of an erase and leave it locked"
+        return "it is behind a USB bridge; many bridges lose the drive during an erase and leave it locked"
     drive = ata.identify(device.path)
     if drive is None:
-        return "it is no ATA drive, or does not answer hdparm -I"
+        return "it is not an ATA drive, or does not answer hdparm -I"
     security = drive.security
     if not security.supported:
         return "it has no ATA security feature set"
@@ -33,8 +33,8 @@ def _unavailable(device: HeldDevice, *, enhanced: bool) -> str | None:
         return "it has no enhanced erase"
     if security.enabled:
         return (
-            f"a password is set on it; if an interrupted purge left it, hdparm --user-master u --security-disable "
-            f"{PASSWORD} {device.device} takes it away"
+            f"a password is set on it; if an interrupted purge left it, remove it with hdparm --user-master u "
+            f"--security-disable {PASSWORD} {device.device}"
         )
     if security.frozen:
         return f"its security is frozen; {_UNFREEZE}"
@@ -47,7 +47,7 @@ def _carry_out(device: HeldDevice, say: Say, *, enhanced: bool) -> dict[str, Any
     _hdparm(device, "--security-set-pass")
     if not _identify(device).security.enabled:
         raise UserError(
-            f"{device.device} did not take the temporary password, which an erase needs; try another method"
+            f"{device.device} did not accept the temporary password that an erase needs; try another method"
         )
     option = "--security-erase-enhanced" if enhanced else "--security-erase"
     try:
@@ -58,16 +58,16 @@ def _carry_out(device: HeldDevice, say: Say, *, enhanced: bool) -> dict[str, Any
         erased = _without_password(device)
     if not erased:
         raise UserError(
-            f"{device.device}: the security erase failed, whatever hdparm says ({output.words}): the password was "
-            "still set after it; it was removed again; try another method"
+            f"{device.device}: the security erase failed, although hdparm says '{output.words}': the password was "
+            "still set after the erase. drivelab removed the password; try another method"
         )
     return {"command": ["hdparm", *_arguments(device, option)], "said": output.words, "security": "disabled after it"}
 
 
 def _without_password(device: HeldDevice) -> bool:
-    """Make sure that no password is left; whether the drive was without one already, as after a completed erase.
+    """Make sure that no password is left; return whether none was set, as after a completed erase.
 
-    Raises SpoiltError where the password stays.
+    Raises SpoiltError if the password stays.
     """
     try:
         if not _identify(device).security.enabled:
@@ -78,14 +78,14 @@ def _without_password(device: HeldDevice) -> bool:
     except SpoiltError:
         raise
     except UserError as error:
-        raise _left(device, str(error)) from None
-    raise _left(device, "the drive does not take it away")
+        raise _locked(device, str(error)) from None
+    raise _locked(device, "the drive does not remove it")
 
 
-def _left(device: HeldDevice, reason: str) -> SpoiltError:
+def _locked(device: HeldDevice, reason: str) -> SpoiltError:
     return SpoiltError(
         f"{device.device} may still have the password '{PASSWORD}' ({reason}) and will be locked after its next power "
-        f"cycle; then run hdparm --user-master u --security-unlock {PASSWORD} {device.device} and the same with "
+        f"cycle; then run hdparm --user-master u --security-unlock {PASSWORD} {device.device}, and the same with "
         "--security-disable"
     )
 
@@ -93,12 +93,12 @@ def _left(device: HeldDevice, reason: str) -> SpoiltError:
 def _identify(device: HeldDevice) -> Ata:
     drive = ata.identify(device.path)
     if drive is None:
-        raise UserError(f"{device.device} does not answer hdparm -I; power-cycle it and look at dmesg")
+        raise UserError(f"{device.device} does not answer hdparm -I; power-cycle it and check dmesg")
     return drive
 
 
 def _hdparm(device: HeldDevice, option: str) -> None:
-    """The exit status says nothing, so it is not looked at."""
+    """Run hdparm and ignore its exit status, which proves nothing."""
     erasing.run(device.name, "hdparm", *_arguments(device, option))
 
 

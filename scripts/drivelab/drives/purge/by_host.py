@@ -1,4 +1,4 @@
-"""What the host itself can do to any drive: discard everything, or overwrite everything."""
+"""Purge methods of the host for any drive: discard everything, or overwrite everything."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _WRITE_BYTES = 4 << 20
 
 
 def discards(name: str) -> bool:
-    """Whether the kernel can send TRIM, UNMAP or Deallocate to a drive."""
+    """Return whether the kernel can send TRIM, UNMAP or Deallocate to a drive."""
     return (read_text(block_dir(name) / "queue/discard_max_bytes") or "0") != "0"
 
 
 def _no_trim(device: HeldDevice) -> str | None:
-    return None if discards(device.name) else "the drive, or the kernel's way to it, offers no TRIM"
+    return None if discards(device.name) else "the drive, or the kernel's path to it, does not support TRIM"
 
 
 def _trim(device: HeldDevice, say: Say) -> dict[str, Any]:
-    """One call for the whole drive, so that no seam falls into a unit that the drive only discards as a whole."""
+    """Discard the whole drive in one call: a boundary inside a discard unit would leave that unit undiscarded."""
     arguments = ["--force", device.path]
     output = attended(device.name, say, "TRIM of the whole drive", None, "blkdiscard", *arguments)
     if output.status != 0:
@@ -37,8 +37,8 @@ def _trim(device: HeldDevice, say: Say) -> dict[str, Any]:
 def _overwrite(device: HeldDevice, say: Say) -> dict[str, Any]:
     """Write zeros from the first block to the last.
 
-    Zeros rather than random data: a rotating drive does not care; a drive that compresses or detects zeros comes
-    closest to empty; any other flash drive is as full after either; and zeros can be verified anywhere later.
+    Why zeros and not random data: to a rotating drive both are equal. A drive that compresses or detects zeros comes
+    closest to empty. Any other flash drive is equally full after either. And zeros can be verified anywhere later.
     """
     total = sysfs.capacity_bytes(device.name)
     done = 0
@@ -57,7 +57,7 @@ def _overwrite(device: HeldDevice, say: Say) -> dict[str, Any]:
             drive.sync()
     except OSError as error:
         raise UserError(
-            f"{device.device}: overwriting failed at byte {done} of {total} ({error}); replace the drive"
+            f"{device.device}: the overwrite failed at byte {done} of {total} ({error}); replace the drive"
         ) from None
     return {"written_bytes": total}
 

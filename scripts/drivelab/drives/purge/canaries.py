@@ -1,4 +1,4 @@
-"""Canaries: random data at known places, none of which may be read back after a purge."""
+"""Canaries: random data written at known places before a purge, which must not be readable after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHUNK_BYTES = 4096
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where canaries can be."""
+    """Size and block length of a drive, which limit where canaries can be."""
 
     capacity_bytes: int
     logical_block_bytes: int
@@ -30,30 +30,30 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Sample:
-    """What was found at the places that were looked at."""
+    """What the drive returned for several reads."""
 
     contents: tuple[bytes | None, ...]
-    """None where the drive gave an error."""
+    """None where the read failed."""
 
 
 def places(geometry: Geometry, count: int = COUNT, rng: random.Random | None = None) -> list[int]:
-    """Offsets in bytes: the first chunk, the last, and a random one in each of `count` equal parts of the drive.
+    """Return offsets in bytes: the first chunk, the last, and a random one in each of `count` equal parts.
 
-    One in each part, so that a contiguous part as long as two of them cannot have escaped; first and last, because
-    partition tables lie there.
+    One in each part: then no unpurged region as long as two parts can escape. First and last, because partition
+    tables are there.
     """
     rng = rng or random.SystemRandom()
     chunks = geometry.capacity_bytes // geometry.chunk_bytes
     count = min(count, chunks)
     edges = [index * chunks // count for index in range(count + 1)]
-    inside = {rng.randrange(low, high) for low, high in pairwise(edges)}
-    return [chunk * geometry.chunk_bytes for chunk in sorted(inside | {0, chunks - 1})]
+    drawn = {rng.randrange(low, high) for low, high in pairwise(edges)}
+    return [chunk * geometry.chunk_bytes for chunk in sorted(drawn | {0, chunks - 1})]
 
 
 def write(device: str, geometry: Geometry) -> dict[int, bytes]:
-    """Write canaries and read them back; offset to data. Raises OSError where the drive does not keep them.
+    """Write canaries and read them back; return offset to data. Raises OSError if the drive does not keep them.
 
-    A drive that swallows writes would make the whole verification worthless.
+    If a drive silently dropped writes, the whole verification would be worthless.
     """
     canaries = {offset: os.urandom(geometry.chunk_bytes) for offset in places(geometry)}
     with raw.opened(device, write=True) as drive:
@@ -62,28 +62,28 @@ def write(device: str, geometry: Geometry) -> dict[int, bytes]:
         drive.sync()
         for offset, data in canaries.items():
             if drive.read(offset, len(data)) != data:
-                raise OSError(f"what was written at byte {offset} does not read back")
+                raise OSError(f"the data written at byte {offset} does not read back")
     return canaries
 
 
 def survivors(canaries: dict[int, bytes], sample: Sample, block_bytes: int) -> list[int]:
-    """Offsets of canaries of which at least one logical block is still there."""
+    """Return the offsets of canaries with at least one surviving logical block."""
     return [
         offset
-        for (offset, data), found in zip(canaries.items(), sample.contents, strict=True)
-        if found is not None and _shares_a_block(data, found, block_bytes)
+        for (offset, data), content in zip(canaries.items(), sample.contents, strict=True)
+        if content is not None and _shares_a_block(data, content, block_bytes)
     ]
 
 
-def _shares_a_block(one: bytes, other: bytes, block_bytes: int) -> bool:
+def _shares_a_block(data: bytes, content: bytes, block_bytes: int) -> bool:
     return any(
-        one[start : start + block_bytes] == other[start : start + block_bytes]
-        for start in range(0, len(one), block_bytes)
+        data[start : start + block_bytes] == content[start : start + block_bytes]
+        for start in range(0, len(data), block_bytes)
     )
 
 
 def read(drive: Raw, offsets: Iterable[int], chunk_bytes: int, *, errors: bool = False) -> Sample:
-    """What is at places; with `errors` a place that cannot be read is None, else OSError is raised."""
+    """Read the chunks at offsets; with `errors` an unreadable chunk is None, otherwise it raises OSError."""
     return Sample(tuple(_read(drive, offset, chunk_bytes, errors) for offset in offsets))
 
 
@@ -97,6 +97,6 @@ def _read(drive: Raw, offset: int, length: int, errors: bool) -> bytes | None:
 
 
 def common_byte(contents: Sequence[bytes | None]) -> int | None:
-    """The one value that all bytes have; None if they differ or some could not be read."""
+    """Return the value that all bytes share; None if bytes differ or a read failed."""
     values = {byte for content in contents if content is not None for byte in set(content)}
     return values.pop() if len(values) == 1 and None not in contents else None

@@ -1,4 +1,4 @@
-"""What a drive declares that blocks read as that hold no data."""
+"""The content that a drive declares for blocks without data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DLFEAT_BYTE = {1: 0x00, 2: 0xFF}
 
 
 def declared_byte(device: HeldDevice) -> int | None:
-    """The value of every byte of a deallocated block, or None where the drive declares none.
+    """Return the value of every byte of a deallocated block, or None if the drive declares none.
 
     NVMe: DLFEAT; ATA: "deterministic read zeros after TRIM"; SCSI: LBPRZ (SBC-4, READ CAPACITY (16)).
     """

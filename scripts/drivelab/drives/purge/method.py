@@ -1,4 +1,4 @@
-"""What a method of purging is."""
+"""The definition of a purge method."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Promise(StrEnum):
 
     ZEROS = "zeros"
     PATTERN = "pattern"
-    """What the drive declares for blocks that were never written, if it declares any; at least always the same."""
+    """The content that the drive declares for never-written blocks; if it declares none, at least always the same."""
     NOTHING = "nothing"
-    """Anything but what was there, or not even readable before it is written."""
+    """Anything except the old data; blocks may even be unreadable until they are written."""
 
 
 class Leaves(StrEnum):
@@ -28,7 +28,7 @@ class Leaves(StrEnum):
     UNWRITTEN = "unwritten"
     """As if never written."""
     OVERWRITTEN = "written once"
-    """Every block was written once from the first to the last: defined, but to flash not as if never written."""
+    """Every block was written once, first to last: a defined state, but not the never-written state for flash."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Method:
     promises: Promise
     leaves: Leaves
     unavailable: Callable[[HeldDevice], str | None]
-    """Why it cannot be used on a drive, or None; changes nothing, may raise UserError for a missing program."""
+    """Returns why the method cannot be used on a drive, or None. Changes nothing; raises UserError without its tool."""
     carry_out: Callable[[HeldDevice, Say], dict[str, Any]]
-    """Returns evidence for the recording: commands and the drive's own answers. Raises UserError when it failed."""
+    """Returns evidence for the recording: commands and the drive's answers. Raises UserError if the method fails."""
 
 
 class SpoiltError(UserError):
-    """The drive is no longer what it was (another size, a password, gone): no other method may be tried on it."""
+    """The purge altered the drive (another size, a password, gone); no other method may be tried on it."""

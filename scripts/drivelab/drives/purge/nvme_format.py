@@ -1,4 +1,4 @@
-"""NVMe Format NVM with a secure erase setting; LBA format, metadata and protection stay as they are."""
+"""NVMe Format NVM with a secure erase setting; LBA format, metadata and protection stay the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drivelab.drives.purge.waiting import Say, attended
 from drivelab.errors import UserError
 
 _USER_DATA, _CRYPTO = 1, 2
-"""Secure Erase Settings. 0 would change the format and leave the data to chance; it is never used."""
+"""Secure Erase Settings. drivelab never uses 0, which leaves the fate of the data undefined."""
 _OACS_FORMAT = 1 << 1
 _FNA_FORMAT_ALL, _FNA_ERASE_ALL, _FNA_CRYPTO = 1 << 0, 1 << 1, 1 << 2
 _COMMAND_TIMEOUT_MS = 24 * 3600 * 1000
@@ -22,7 +22,7 @@ _COMMAND_TIMEOUT_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True)
 class Layout:
-    """What a format could change (NVM Command Set, Identify Namespace: FLBAS, DPS, NSZE)."""
+    """The properties that a format could change (NVM Command Set, Identify Namespace: FLBAS, DPS, NSZE)."""
 
     lba_format: int
     extended_metadata: int
@@ -35,7 +35,7 @@ class Layout:
         flbas, dps = nvme.whole(answer.get("flbas")), nvme.whole(answer.get("dps"))
         blocks = nvme.whole(answer.get("nsze"))
         if flbas is None or dps is None or blocks is None:
-            raise UserError("Identify Namespace tells no FLBAS, DPS or NSZE, so the format could not be kept")
+            raise UserError("Identify Namespace reports no FLBAS, DPS or NSZE, so drivelab could not keep the format")
         return cls(flbas & 0xF | (flbas >> 5 & 0x3) << 4, flbas >> 4 & 1, dps & 0x7, dps >> 3 & 1, blocks)
 
 
@@ -44,14 +44,14 @@ def _unavailable(device: HeldDevice, setting: int) -> str | None:
     if controller is None:
         return "its controller does not answer Identify Controller"
     if not (nvme.whole(controller.get("oacs")) or 0) & _OACS_FORMAT:
-        return "its controller has no Format NVM (OACS bit 1)"
+        return "its controller does not support Format NVM (OACS bit 1)"
     reach = nvme.whole(controller.get("fna")) or 0
     if setting == _CRYPTO and not reach & _FNA_CRYPTO:
         return "its controller cannot erase cryptographically (FNA bit 2)"
     if reach & (_FNA_FORMAT_ALL | _FNA_ERASE_ALL):
         other = not_alone(device)
         if other is not None:
-            return f"a format reaches all namespaces of its subsystem (FNA {reach:#x}): {other}"
+            return f"a format affects all namespaces of its subsystem (FNA {reach:#x}): {other}"
     return None
 
 
@@ -67,8 +67,8 @@ def _carry_out(device: HeldDevice, say: Say, setting: int) -> dict[str, Any]:
     after = _layout(device)
     if after != before:
         raise SpoiltError(
-            f"{device.device} has another format after nvme format than before ({after} instead of {before}); "
-            "format it as it was with nvme format --lbaf, and tell its maker"
+            f"nvme format changed the format of {device.device} ({after} instead of {before}); "
+            "restore the old format with nvme format --lbaf, and report this to the vendor"
         )
     return {"command": ["nvme", *arguments], "said": output.words, "lba_format": after.lba_format}
 
@@ -76,7 +76,7 @@ def _carry_out(device: HeldDevice, say: Say, setting: int) -> dict[str, Any]:
 def _layout(device: HeldDevice) -> Layout:
     answer = nvme.id_ns(device.path)
     if answer is None:
-        raise UserError(f"{device.device} does not answer Identify Namespace; power-cycle it and look at dmesg")
+        raise UserError(f"{device.device} does not answer Identify Namespace; power-cycle it and check dmesg")
     return Layout.from_answer(answer)
 
 

@@ -1,4 +1,4 @@
-"""NVMe Sanitize: erases all media of the NVM subsystem, spare area and caches included, and goes on after a reset."""
+"""NVMe Sanitize: erases all media of the NVM subsystem, with spare area and caches, and continues after a reset."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _IDLE = 0xFFFF
 
 
 def status(log: dict[str, Any]) -> int:
-    """SSTAT bits 2:0: a number, or what nvme-cli 2 makes of it, such as "(2) Sanitize in Progress."
+    """Return SSTAT bits 2:0 from a number, or from text of nvme-cli 2 such as "(2) Sanitize in Progress."
 
-    Raises UserError where the log has none.
+    Raises UserError if the log has no status.
     """
     value = log.get("sstat")
     if isinstance(value, dict):
@@ -34,22 +34,22 @@ def status(log: dict[str, Any]) -> int:
     if isinstance(value, str) and (match := re.match(r"\s*\(?(0x[0-9a-fA-F]+|\d+)", value)):
         value = int(match[1], 0)
     if not isinstance(value, int):
-        raise UserError("the sanitize log tells no status; purge the drive by another method")
+        raise UserError("the sanitize log contains no status; purge the drive with another method")
     return value & 0x7
 
 
 def progress(log: dict[str, Any]) -> float | None:
-    """Share of the operation that is done."""
+    """Return the completed share of the operation, 0 to 1; None if none is in progress."""
     value = nvme.whole(log.get("sprog"))
     return None if value is None or value == _IDLE else value / 65536
 
 
 def finish_running(device: HeldDevice, say: Say) -> None:
-    """Wait for a sanitize operation that an earlier, interrupted purge began; the drive answers no I/O before."""
+    """Wait for a sanitize operation of an earlier, interrupted purge; until it ends, the drive answers no I/O."""
     controller = nvme.controller_of(device.name)
     log = nvme.sanitize_log(controller) if controller is not None else None
     if controller is not None and log is not None and status(log) == _IN_PROGRESS:
-        until_done(lambda: _ask(device, controller), say, f"{device.device}: a sanitize operation begun earlier")
+        until_done(lambda: _ask(device, controller), say, f"{device.device}: a sanitize operation started earlier")
 
 
 def _unavailable(device: HeldDevice, action: int) -> str | None:
@@ -57,16 +57,16 @@ def _unavailable(device: HeldDevice, action: int) -> str | None:
     if controller is None:
         return "its controller does not answer Identify Controller"
     if not (nvme.whole(controller.get("sanicap")) or 0) & _CAPABILITY[action]:
-        return "its controller does not offer it (SANICAP)"
+        return "its controller does not support it (SANICAP)"
     other = not_alone(device)
-    return f"sanitize reaches all namespaces of a subsystem: {other}" if other is not None else None
+    return f"sanitize affects all namespaces of a subsystem: {other}" if other is not None else None
 
 
 def _carry_out(device: HeldDevice, say: Say, action: int) -> dict[str, Any]:
     controller = nvme.controller_of(device.name)
     if controller is None:
-        raise UserError(f"{device.device} has lost its controller; look at dmesg")
-    arguments = ["sanitize", controller, f"--sanact={action}", "--ause"]  # --ause: a failure can be left again
+        raise UserError(f"{device.device} has lost its controller; check dmesg")
+    arguments = ["sanitize", controller, f"--sanact={action}", "--ause"]  # --ause: allows exit from failure mode
     if action == _OVERWRITE:
         pattern = 0xFFFFFFFF if declared_byte(device) == 0xFF else 0
         arguments += ["--owpass=1", f"--ovrpat={pattern:#x}"]
@@ -77,14 +77,14 @@ def _carry_out(device: HeldDevice, say: Say, action: int) -> dict[str, Any]:
     after = _log(device, controller)
     if status(after) not in (_COMPLETED, _COMPLETED_DEALLOCATED) or not _is_of(after, action):
         raise UserError(
-            f"{device.device}: the sanitize log does not tell of a completed operation of this kind ({after}), "
-            "whatever nvme-cli says; try another method"
+            f"{device.device}: the sanitize log shows no completed operation of this kind ({after}), "
+            "although nvme-cli reported success; try another method"
         )
     return {"command": ["nvme", *arguments], "sanitize_log": after}
 
 
 def _is_of(log: dict[str, Any], action: int) -> bool:
-    """Whether the log tells of this action: SCDW10 repeats the command's dword 10, whose bits 2:0 are the action."""
+    """Return whether the log is about this action: SCDW10 is the command's dword 10, whose bits 2:0 are the action."""
     command = nvme.whole(log.get("cdw10_info"))
     return command is None or command & 0x7 == action
 
@@ -95,9 +95,9 @@ def _ask(device: HeldDevice, controller: str) -> Progress:
     if now == _FAILED:
         left = erasing.run(device.name, "nvme", "sanitize", controller, f"--sanact={_EXIT_FAILURE}")
         raise UserError(
-            f"{device.device}: the drive says that sanitize failed (SSTAT 3); "
-            + ("its failure mode was left" if left.status == 0 else f"it stays in its failure mode ({left.words})")
-            + "; try another method, or replace it"
+            f"{device.device}: the drive reports that sanitize failed (SSTAT 3); "
+            + ("it has left failure mode" if left.status == 0 else f"it is still in failure mode ({left.words})")
+            + "; try another method, or replace the drive"
         )
     return Progress(now != _IN_PROGRESS, progress(log))
 

@@ -1,4 +1,4 @@
-"""Whom an NVMe command reaches besides the drive that it is meant for."""
+"""Find out whether an NVMe command affects more than the drive that it is meant for."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _NAMESPACE_MANAGEMENT = 1 << 3
 
 
 def not_alone(device: HeldDevice) -> str | None:
-    """Why nothing may be done to the whole NVM subsystem of a drive; None if the drive is all there is in it.
+    """Return why a command must not affect the drive's whole NVM subsystem; None if the drive is alone in it.
 
-    Namespaces that are allocated but attached to no controller of this host count: they hold somebody's data.
+    Allocated namespaces that are attached to no controller of this host also count: they may hold data.
     """
     names = nvme.namespaces(device.name)
     if device.name not in names:
-        return "the kernel does not tell which other namespaces share its subsystem"
+        return "the kernel does not say which other namespaces share its subsystem"
     if others := [name for name in names if name != device.name]:
         return f"it would also destroy {', '.join(others)}, which share the subsystem with {device.name}"
     controller = nvme.controller_of(device.name)
@@ -29,7 +29,8 @@ def not_alone(device: HeldDevice) -> str | None:
             return "its controller manages namespaces but does not list them, so there may be others"
         if allocated != 1:
             return (
-                f"it would also destroy other namespaces: {allocated} are allocated, if not all attached to this host"
+                f"it would also destroy other namespaces: {allocated} are allocated, some perhaps not attached to "
+                "this host"
             )
     return None
 

@@ -1,11 +1,11 @@
-"""Which methods `auto` tries on a drive, and in which order: the first that works and is verified is taken.
+"""The order in which `auto` tries purge methods; it uses the first that works and is verified.
 
-Flash comes back to as if never written only when its map forgets all data. What erases all media, spare area included,
-comes before what erases user data, that before what only changes the key, and that before TRIM. Overwrites wear flash
-and leave it full, so they come after TRIM; those by the drive itself reach the spare area, so they come first of them.
+Flash returns to the never-written state only when its map forgets all data. The order for flash is therefore: erase of
+all media with the spare area, erase of user data, change of the key, TRIM, overwrites. Overwrites come last because
+they wear flash and leave it full. Overwrites by the drive reach the spare area, so they come before those by the host.
 
-A rotating drive has no such map unless it is shingled, and then TRIM clears it. Without TRIM the host's overwrite does
-the same to it, in the same time, as the drive's own erase commands, and cannot leave it locked or unusable.
+A rotating drive has no such map unless it is shingled, and then TRIM clears the map. Without TRIM, the host's overwrite
+has the same effect and takes as long as the drive's own erase commands, and cannot leave the drive locked or unusable.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SCSI_FLASH = (
     "scsi-sanitize-block", "ata-erase", "scsi-sanitize-crypto", "ata-erase-enhanced", "trim", "scsi-format",
     "scsi-sanitize-overwrite", "overwrite",
 )  # fmt: skip
-"""SATA and SAS, which the kernel both calls sdX. An enhanced erase may write a pattern of the maker's and a format does
-write one, so a normal erase is before the one and TRIM before the other."""
+"""SATA and SAS, which the kernel both calls sdX. An enhanced erase may write a vendor pattern, so a normal erase comes
+before it. A format writes a pattern, so TRIM comes before it."""
 BY_HOST = ("trim", "overwrite")
-"""Rotating drives, virtual drives, and whatever else the host sees."""
+"""Rotating drives, virtual drives and all other devices."""
 
 
 def methods_for(name: str, sys_root: Path = Path("/sys")) -> tuple[str, ...]:
-    """Names of methods for a drive, given by kernel name."""
+    """Return the names of the methods for a drive, given by kernel name."""
     if name.startswith("nvme"):
         return NVME
     if name.startswith("sd") and read_text(block_dir(name, sys_root) / "queue/rotational") == "0":

@@ -1,4 +1,4 @@
-"""Reads and writes of a drive past the page cache, which would answer with what the drive no longer holds."""
+"""Read and write a drive without the page cache, which could return data that the drive no longer holds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Raw:
         self._descriptor = descriptor
 
     def read(self, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes; raises OSError where the drive cannot give them."""
+        """Read exactly `length` bytes; raises OSError if the drive cannot return them."""
         with mmap.mmap(-1, length) as buffer:
             done = os.preadv(self._descriptor, [buffer], offset)
             if done != length:
@@ -28,25 +28,25 @@ class Raw:
             return buffer[:]
 
     def write(self, offset: int, data: bytes) -> None:
-        """All of `data`, not yet safe in the drive: see `sync`. Raises OSError."""
+        """Write all of `data`, not yet durable (see `sync`); raises OSError."""
         with mmap.mmap(-1, len(data)) as buffer:
             buffer[:] = data
             self.write_from(offset, buffer)
 
     def write_from(self, offset: int, buffer: mmap.mmap | memoryview) -> None:
-        """All of a buffer that is aligned to a page; raises OSError."""
+        """Write all of a page-aligned buffer; raises OSError."""
         done = os.pwritev(self._descriptor, [buffer], offset)
         if done != len(buffer):
             raise OSError(f"only {done} of {len(buffer)} bytes could be written at byte {offset}")
 
     def sync(self) -> None:
-        """Wait until the drive says that its volatile cache is flushed."""
+        """Wait until the drive reports that its volatile cache is flushed."""
         os.fsync(self._descriptor)
 
 
 @contextmanager
 def opened(device: str, *, write: bool = False) -> Iterator[Raw]:
-    """A drive opened with O_DIRECT; raises OSError."""
+    """Open a drive with O_DIRECT; raises OSError."""
     descriptor = os.open(device, (os.O_RDWR if write else os.O_RDONLY) | os.O_DIRECT | os.O_CLOEXEC)
     try:
         yield Raw(descriptor)
@@ -55,16 +55,16 @@ def opened(device: str, *, write: bool = False) -> Iterator[Raw]:
 
 
 def drop_page_cache(device: str) -> None:
-    """Write back and forget what the page cache holds of a device; raises OSError.
+    """Write back and drop a device's page cache; raises OSError.
 
-    Before a purge, so that nothing dirty is written after it; after it, because programs that read through the cache
-    (blkid, wipefs) would go on seeing the old data as long as anybody holds the device open.
+    Before a purge: so that no dirty page is written after it. After a purge: programs that read through the cache
+    (blkid, wipefs) would still see the old data as long as a process has the device open.
     """
     _ioctl(device, _BLKFLSBUF)
 
 
 def reread_partition_table(device: str) -> None:
-    """Ask the kernel to; it refuses silently here where the device has no partitions or is held with O_EXCL."""
+    """Reread the partition table; ignore the refusal for a device without partitions or held with O_EXCL."""
     with suppress(OSError):
         _ioctl(device, _BLKRRPART)
 

@@ -1,4 +1,4 @@
-"""SCSI SANITIZE and FORMAT UNIT (SBC-4), by sg3_utils; SATA drives too, where their adapter translates (SAT-3)."""
+"""SCSI SANITIZE and FORMAT UNIT (SBC-4) with sg3_utils; also SATA drives whose adapter translates (SAT-3)."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _PROGRESS = re.compile(r"Progress indication: (\d+(?:\.\d+)?)%")
 
 
 def parse_progress(text: str) -> float | None:
-    """Share done, from the output of sg_requests --progress; None without any."""
+    """Parse the completed share, 0 to 1, from the output of sg_requests --progress; None if it shows none."""
     match = _PROGRESS.search(text)
     return float(match[1]) / 100 if match is not None else None
 
 
 def parse_protection(text: str) -> int:
-    """Type of protection information, 0 to 3, from the output of sg_readcap --long (P_TYPE is one less).
+    """Parse the protection type, 0 to 3, from the output of sg_readcap --long (P_TYPE is one less).
 
-    Raises UserError where it does not tell.
+    Raises UserError if the output has no protection type.
     """
     match = re.search(r"prot_en=(\d), p_type=(\d)", text)
     if match is None:
-        raise UserError("READ CAPACITY (16) does not tell the type of protection, so the format could not be kept")
+        raise UserError("READ CAPACITY (16) reports no protection type, so drivelab could not keep the format")
     return int(match[2]) + 1 if match[1] == "1" else 0
 
 
 def finish_running(device: HeldDevice, say: Say) -> None:
-    """Wait for a sanitize or format that an earlier, interrupted purge began; the drive answers no I/O before."""
+    """Wait for a sanitize or format of an earlier, interrupted purge; until it ends, the drive answers no I/O."""
     if parse_progress(tools.run("sg_requests", "--progress", device.path).stdout) is not None:
-        until_done(lambda: _ask(device), say, f"{device.device}: a sanitize or format begun earlier")
+        until_done(lambda: _ask(device), say, f"{device.device}: a sanitize or format started earlier")
 
 
 def _no_scsi(device: HeldDevice) -> str | None:
-    return None if device.name.startswith("sd") else "it takes no SCSI commands"
+    return None if device.name.startswith("sd") else "it does not accept SCSI commands"
 
 
 def _no_sanitize(device: HeldDevice, kind: str) -> str | None:
@@ -78,28 +78,29 @@ def _format(device: HeldDevice, say: Say) -> dict[str, Any]:
     until_done(lambda: _ask(device), say, f"{device.device}: SCSI format")
     after = tools.run("sg_readcap", "--long", "--readonly", device.path)
     if parse_protection(after.stdout) != parse_protection(capacity.stdout):
-        raise SpoiltError(f"{device.device} has another type of protection after FORMAT UNIT; format it again by hand")
+        raise SpoiltError(f"FORMAT UNIT changed the protection type of {device.device}; format the drive by hand")
     return {"command": ["sg_format", *arguments], "said": output.words}
 
 
 def _ask(device: HeldDevice) -> Progress:
-    """REQUEST SENSE tells the progress; when it tells none, TEST UNIT READY must say that the drive is ready."""
+    """Read the progress with REQUEST SENSE; without one, TEST UNIT READY must report that the drive is ready."""
     sense = tools.run("sg_requests", "--progress", device.path)
     fraction = parse_progress(sense.stdout)
     if fraction is not None:
         return Progress(False, fraction)
     ready = tools.run("sg_turs", "--verbose", device.path)
-    words = f"{sense.stdout} {sense.stderr} {ready.stdout} {ready.stderr}".lower()
-    if "sanitize command failed" in words or "format command failed" in words or "medium format corrupted" in words:
+    answers = f"{sense.stdout} {sense.stderr} {ready.stdout} {ready.stderr}".lower()
+    failures = ("sanitize command failed", "format command failed", "medium format corrupted")
+    if any(failure in answers for failure in failures):
         _leave_failure(device)
         raise UserError(
-            f"{device.device}: the drive says that the operation failed ({ready.words}); try another method"
+            f"{device.device}: the drive reports that the operation failed ({ready.words}); try another method"
         )
     return Progress(ready.status == 0)
 
 
 def _leave_failure(device: HeldDevice) -> None:
-    """EXIT FAILURE MODE, allowed because the sanitize was started with AUSE; without effect after a failed format."""
+    """Send EXIT FAILURE MODE, allowed because sanitize was started with AUSE; no effect after a failed format."""
     erasing.run(device.name, "sg_sanitize", "--fail", "--quick", device.path)
 
 

@@ -1,4 +1,4 @@
-"""A purge is believed when the drive shows it: no exit status, no completion code counts."""
+"""Verify a purge on the drive itself; exit status and completion codes do not count."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from drivelab.drives.purge.waiting import Say
 from drivelab.errors import UserError
 
 _GRANULE_LIMIT_BYTES = 64 << 20
-"""A drive that discards in larger units than this is not read for a whole unit."""
+"""Limit of the discard unit that the write test uses; a drive with a larger unit gets one canary's length."""
 
 
 def purge_verified(method: Method, device: HeldDevice, say: Say) -> dict[str, Any]:
-    """Carry out one method and prove that it worked; returns what is to be recorded.
+    """Run one method, prove that it worked, and return the facts to record.
 
-    Raises UserError naming drive, method, reason and remedy; SpoiltError when the drive is not what it was.
+    Raises UserError with drive, method, reason and remedy; SpoiltError if the purge altered the drive.
     """
     started_s = time.monotonic()
     _finish_running(device, say)
@@ -41,7 +41,7 @@ def purge_verified(method: Method, device: HeldDevice, say: Say) -> dict[str, An
         _forget_partitions(method, device)
         _judge_writable(device, geometry)
     except OSError as error:
-        raise _failed(method, device, f"afterwards the drive fails: {error}", "look at dmesg") from None
+        raise _failed(method, device, f"the drive fails after the purge: {error}", "check dmesg") from None
     return {
         "verified": f"{len(planted)} canaries are gone, {content}, a block was written and read back, "
         "capacity and logical block are unchanged",
@@ -69,8 +69,8 @@ def _plant(method: Method, device: HeldDevice, geometry: Geometry) -> dict[int, 
         return canaries.write(device.path, geometry)
     except OSError as error:
         raise UserError(
-            f"{device.device} cannot be written to before the purge ({error}), so no purge could be proved; see "
-            "whether it is write-protected, locked by a password, or in the failure mode of a sanitize"
+            f"{device.device} cannot be written to before the purge ({error}), so drivelab could not prove a purge; "
+            "check whether it is write-protected, locked by a password, or in the failure mode of a sanitize"
         ) from None
 
 
@@ -80,16 +80,16 @@ def _same_drive(method: Method, device: HeldDevice, before: Geometry, serial: st
         raise SpoiltError(
             f"{device.device} has another size after {method.name}: {after.capacity_bytes} bytes in blocks of "
             f"{after.logical_block_bytes} instead of {before.capacity_bytes} in blocks of {before.logical_block_bytes};"
-            " look at dmesg, and format it as it was"
+            " check dmesg, and restore the old format"
         )
     if actual_serial(device.device, device.name) != serial:
         raise SpoiltError(
-            f"{device.device} is another drive after {method.name}; run drivelab drives to see what is there"
+            f"{device.device} is another drive after {method.name}; run drivelab drives to see what is attached"
         )
 
 
 def _judge_content(method: Method, device: HeldDevice, geometry: Geometry, planted: dict[int, bytes]) -> str:
-    """What the drive reads as, in words; raises UserError where it keeps data or breaks the method's promise."""
+    """Return what the drive reads as, in words; raises UserError if it keeps data or breaks the method's promise."""
     offsets = sorted({*planted, *canaries.places(geometry)})
     lenient = method.promises is Promise.NOTHING
     with raw.opened(device.path) as drive:
@@ -98,44 +98,44 @@ def _judge_content(method: Method, device: HeldDevice, geometry: Geometry, plant
         if kept:
             raise _failed(
                 method, device, f"{len(kept)} of {len(planted)} canaries still read back, the first at byte {kept[0]}",
-                "use another method, or the maker's tool and the protocol setting purge: none",
+                "use another method, or the vendor's tool and the protocol setting purge: none",
             )  # fmt: skip
         first = canaries.read(drive, offsets, geometry.chunk_bytes, errors=lenient)
         if lenient:
-            return f"{len(offsets)} places hold nothing known"
+            return f"{len(offsets)} places hold no known data"
         return _judge_promise(method, device, first, drive, offsets, geometry)
 
 
 def _judge_promise(
     method: Method, device: HeldDevice, first: Sample, drive: Raw, offsets: list[int], geometry: Geometry
 ) -> str:
-    wanted = 0x00 if method.promises is Promise.ZEROS else declared_byte(device)
-    found = canaries.common_byte(first.contents)
-    if wanted is not None and found != wanted:
-        bad = next(at for at, data in zip(offsets, first.contents, strict=True) if data and set(data) != {wanted})
+    promised = 0x00 if method.promises is Promise.ZEROS else declared_byte(device)
+    actual = canaries.common_byte(first.contents)
+    if promised is not None and actual != promised:
+        bad = next(at for at, data in zip(offsets, first.contents, strict=True) if data and set(data) != {promised})
         raise _failed(
-            method, device, f"byte {bad} and what follows do not read as {wanted:#04x}, as they should then",
+            method, device, f"the block at byte {bad} should read as {promised:#04x}, but does not",
             "use another method",
         )  # fmt: skip
     if canaries.read(drive, offsets, geometry.chunk_bytes) != first:
-        raise _failed(method, device, "the same places read differently twice", "use another method")
-    if found is None:
+        raise _failed(method, device, "two reads of the same places differ", "use another method")
+    if actual is None:
         return f"{len(offsets)} places read the same twice"
-    return f"{len(offsets)} places read as {'zeros' if found == 0 else f'{found:#04x}'}"
+    return f"{len(offsets)} places read as {'zeros' if actual == 0 else f'{actual:#04x}'}"
 
 
 def _forget_partitions(method: Method, device: HeldDevice) -> None:
-    """Partitions of a table that is gone must vanish from the kernel, or somebody could still mount one.
+    """Remove the kernel's partitions of the erased table, because they could still be mounted.
 
-    The kernel does not read the table again while a drive is held with O_EXCL, so what stays is taken out singly.
+    The kernel does not reread the table while a drive is held with O_EXCL, so each remaining partition is deleted.
     """
     raw.reread_partition_table(device.path)
     for number in _partitions(device.name):
         tools.run("partx", "--delete", "--nr", number, device.path)
-    if left := _partitions(device.name):
+    if remaining := _partitions(device.name):
         raise _failed(
-            method, device, f"the kernel still has its partition {left[0]}, although the table is gone",
-            "see what uses it, and run again",
+            method, device, f"the kernel still has its partition {remaining[0]}, although the table is gone",
+            "check what uses the partition, and run the command again",
         )  # fmt: skip
 
 
@@ -145,17 +145,17 @@ def _partitions(name: str) -> list[str]:
 
 
 def _judge_writable(device: HeldDevice, geometry: Geometry) -> None:
-    """Write a block, read it back, and make it as it was; raises OSError where that cannot be done."""
+    """Write a block, read it back and restore it; raises OSError if that fails."""
     length = geometry.chunk_bytes
     unit = _discard_unit(device, geometry)
     offset = random.SystemRandom().randrange(geometry.capacity_bytes // unit) * unit
     data = os.urandom(length)
     with raw.opened(device.path, write=True) as drive:
-        before = _old(drive, offset, length)
+        before = _previous_content(drive, offset, length)
         drive.write(offset, data)
         drive.sync()
         if drive.read(offset, length) != data:
-            raise OSError(f"what was written at byte {offset} does not read back")
+            raise OSError(f"the data written at byte {offset} does not read back")
         if by_host.discards(device.name):
             erasing.run(device.name, "blkdiscard", "--force", f"--offset={offset}", f"--length={unit}", device.path)
         if before is not None and drive.read(offset, length) != before:
@@ -163,14 +163,14 @@ def _judge_writable(device: HeldDevice, geometry: Geometry) -> None:
             drive.sync()
 
 
-def _old(drive: Raw, offset: int, length: int) -> bytes | None:
+def _previous_content(drive: Raw, offset: int, length: int) -> bytes | None:
     with suppress(OSError):
         return drive.read(offset, length)
     return None
 
 
 def _discard_unit(device: HeldDevice, geometry: Geometry) -> int:
-    """Bytes that the drive discards at once, a multiple of a canary's length; that length where it tells nothing."""
+    """Return the drive's discard unit in bytes, a multiple of a canary's length, else the canary's length."""
     text = sysfs.read_text(sysfs.block_dir(device.name) / "queue/discard_granularity") or "0"
     granularity, chunk = int(text), geometry.chunk_bytes
     if granularity % chunk == 0 and 0 < granularity <= min(_GRANULE_LIMIT_BYTES, geometry.capacity_bytes):

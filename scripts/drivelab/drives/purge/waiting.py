@@ -1,4 +1,4 @@
-"""Waiting for a drive that erases itself, by condition and monotonic time; tests replace `now` and `pause`."""
+"""Wait for a drive that erases itself, by condition and monotonic time; tests replace `now` and `pause`."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from drivelab.errors import UserError
 from drivelab.units import format_duration
 
 Say = Callable[[str, float | None], None]
-"""Is told what is going on, and the share of it that is done, if that is known."""
+"""Receives what drivelab is doing, and the completed share, 0 to 1, if known."""
 
 now: Callable[[], float] = time.monotonic
 pause: Callable[[float], None] = time.sleep
 INTERVAL_S = 2.0
-"""Between two questions: a sanitize operation takes seconds to hours, and answering costs the drive time."""
+"""Polling interval: a sanitize operation takes seconds to hours, and each answer costs the drive time."""
 PATIENCE_S = 12 * 3600.0
-"""How long a drive may work without any sign of progress: some tell none, and an overwrite of all flash takes hours."""
+"""Time that a drive may work without progress: some drives report none, and overwriting all flash takes hours."""
 COMMAND_TIMEOUT_S = 7 * 24 * 3600.0
-"""Of a command that erases: to kill the program would not end the erasing, so this is above all that is known."""
+"""Timeout of an erase command, above all known durations, because killing the program does not stop the erase."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a drive answers."""
+    """A drive's answer about a running operation."""
 
     done: bool
     fraction: float | None = None
 
 
 def until_done(ask: Callable[[], Progress], say: Say, text: str) -> None:
-    """Ask until the drive is done; `ask` raises UserError itself when the drive says that it failed.
+    """Ask until the drive is done; `ask` raises UserError if the drive reports a failure.
 
-    Raises UserError when nothing changed for PATIENCE_S.
+    Raises UserError if nothing changed for PATIENCE_S.
     """
     last: Progress | None = None
     changed_s = now()
@@ -45,8 +45,8 @@ def until_done(ask: Callable[[], Progress], say: Say, text: str) -> None:
             last, changed_s = progress, now()
         elif now() - changed_s > PATIENCE_S:
             raise UserError(
-                f"{text} has shown no progress for {format_duration(PATIENCE_S)}; power-cycle the drive and look what "
-                "state it is in"
+                f"{text} has shown no progress for {format_duration(PATIENCE_S)}; power-cycle the drive and check its "
+                "state"
             )
         say(text, progress.fraction)
         pause(INTERVAL_S)
@@ -54,10 +54,10 @@ def until_done(ask: Callable[[], Progress], say: Say, text: str) -> None:
 
 
 def attended(name: str, say: Say, text: str, expected_s: float | None, program: str, *arguments: str) -> Output:
-    """Run a program that returns when the drive `name` has finished, and say meanwhile how far it should be.
+    """Run a program that returns when the drive `name` has finished, and report the estimated progress meanwhile.
 
-    An interrupt is raised only when the program has ended: an erase that has begun cannot be called back. If this
-    process is killed, the program goes on, and the next command waits for it (`drivelab.drives.erasing`).
+    An interrupt is raised only after the program has ended, because a started erase cannot be stopped. If this process
+    is killed, the program continues, and the next command waits for it (`drivelab.drives.erasing`).
     """
     started_s = now()
     with ThreadPoolExecutor(max_workers=1) as pool:
