@@ -131,9 +131,7 @@ def _file(path: Path, descriptor: int, about: os.stat_result) -> Target:
 def _refuse_other_blocks(path: Path, opened: Node) -> None:
     """Raise UserError unless the device is a loop device over a regular file of this user."""
     if (record := manage.find_by_device(opened.device)) is not None:
-        raise UserError(
-            f"target {path}: is virtual drive '{record.name}'; use its name in the drive sheet. {_NOTHING}"
-        )
+        raise UserError(f"target {path}: is virtual drive '{record.name}'; use its name in the drive sheet. {_NOTHING}")
     backing = sysfs.read_text(sysfs.block_dir(opened.name) / "loop/backing_file")
     if backing is None:
         raise UserError(

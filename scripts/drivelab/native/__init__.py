@@ -1,6 +1,6 @@
-"""The compiled part: C sources in this folder, built by the set-up into the environment.
+"""The compiled part: C sources in this folder, which `./drivelab setup` builds into the environment.
 
-A library that is loaded with ctypes, and the program that replays schedules (sources in `replay`, with liburing).
+They are a library for ctypes, and the program that replays schedules (sources in `replay`, with liburing).
 `python -m drivelab.native` builds both with the system's C compiler, without Python's headers.
 """
 
@@ -26,17 +26,17 @@ ENGINE_LIBRARIES = ("-luring", "-lm")
 
 
 def library_path() -> Path:
-    """Where the library of these very sources lies when it has been built."""
+    """Return the path of the library built from exactly these sources."""
     return _product("native", ".so", SOURCES, COMPILER)
 
 
 def engine_path() -> Path:
-    """Where the replay engine of these very sources lies when it has been built."""
+    """Return the path of the replay engine built from exactly these sources."""
     return _product("replay", "", ENGINE_SOURCES, (*ENGINE_COMPILER, *ENGINE_LIBRARIES))
 
 
 def build() -> Path:
-    """Compile what has not been compiled, and return the library; older ones go. Raises UserError when it cannot be."""
+    """Compile what is not yet compiled, remove older builds, return the library; raises UserError on failure."""
     _build(library_path(), SOURCES, COMPILER, ())
     _build(engine_path(), ENGINE_SOURCES, ENGINE_COMPILER, ENGINE_LIBRARIES)
     return library_path()
@@ -44,15 +44,15 @@ def build() -> Path:
 
 @functools.cache
 def load() -> ctypes.CDLL:
-    """The built library; raises UserError when the set-up has not built it."""
+    """Return the built library; raises UserError if the setup has not built it."""
     library = library_path()
     if not library.exists():
-        raise UserError("drivelab's compiled part is missing or not of this version; run './drivelab setup'")
+        raise UserError("drivelab's compiled part is missing or of another version; run './drivelab setup'")
     return ctypes.CDLL(str(library))
 
 
-def _product(stem: str, suffix: str, folder: Path, words: Sequence[str]) -> Path:
-    digest = hashlib.sha256(" ".join(words).encode())
+def _product(stem: str, suffix: str, folder: Path, compiler: Sequence[str]) -> Path:
+    digest = hashlib.sha256(" ".join(compiler).encode())
     for path in sorted(folder.glob("*.[ch]")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return Path(sys.prefix) / "lib" / "drivelab" / f"{stem}-{digest.hexdigest()[:16]}{suffix}"
@@ -67,11 +67,11 @@ def _build(product: Path, folder: Path, compiler: Sequence[str], libraries: Sequ
     try:
         done = parent.run(command)
     except FileNotFoundError:
-        raise UserError(f"there is no C compiler '{compiler[0]}'; install gcc and libc6-dev") from None
+        raise UserError(f"C compiler '{compiler[0]}' not found; install gcc and libc6-dev") from None
     if done.returncode:
         remedy = "; install liburing-dev" if "liburing.h" in done.stderr or "-luring" in done.stderr else ""
-        words = done.stderr.strip() or "no message"
-        raise UserError(f"the C sources in {folder} cannot be compiled{remedy}: {words}")
+        message = done.stderr.strip() or "no message"
+        raise UserError(f"cannot compile the C sources in {folder}{remedy}: {message}")
     part.replace(product)
     stem = product.name.partition("-")[0]
     for other in product.parent.glob(f"{stem}-*{product.suffix}"):

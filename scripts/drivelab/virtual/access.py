@@ -1,6 +1,6 @@
-"""Where a thread's next I/O goes and how large it is: fio's rules for the virtual clock.
+"""Draw the offset and size of a thread's next I/O on the virtual clock.
 
-Each rule is fio 3.33's own, so that a cell has the same footprint on a block device and in simulated time.
+All rules are those of fio 3.33, so a cell has the same footprint on a block device and in simulated time.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from drivelab.fio.expressible import percents
 from drivelab.fio.ranges import Part
 
 Draw = Callable[[int], tuple[bool, int, int]]
-"""A thread's next I/O: whether it reads, offset and length in bytes."""
+"""Takes a thread; returns its next I/O: whether it reads, offset and length in bytes."""
 _GOLDEN_RATIO_64 = 0x61C8864680B583EB
-"""hash.h: what fio spreads the ranks of Zipf's law over the blocks with."""
+"""hash.h: the factor with which fio spreads Zipf ranks over the blocks."""
 _MOST_TERMS = 10_000_000
-"""lib/zipf.c: fio adds up so many terms of the zeta function at the most."""
+"""lib/zipf.c: fio sums at most this many terms of the zeta function."""
 
 
 def draw_of(part: Part, rng: Random) -> Draw:
-    """The I/Os of one workload; a sequential thread starts over where the next would go beyond its stretch."""
+    """Return the I/Os of one workload; a sequential thread restarts before an I/O that would exceed its range."""
     cell = part.cell
     by_block = cell.pattern == "sequential" or cell.alignment_bytes in (None, cell.block_size_bytes)
     special = (cell.block_sizes, cell.zones, cell.zipf, part.segments)
-    if by_block and all(one is None for one in special):
+    if by_block and all(option is None for option in special):
         return _plain(part, rng)
-    return _in_turn(part, rng) if cell.pattern == "sequential" else _at_random(part, rng)
+    return _sequential(part, rng) if cell.pattern == "sequential" else _random(part, rng)
 
 
-def beside(one: Draw, threads: int, other: Draw) -> Draw:
-    """Two workloads: the first so many threads belong to `one`, those after them to `other`."""
-    return lambda thread: one(thread) if thread < threads else other(thread - threads)
+def combined(first: Draw, threads: int, second: Draw) -> Draw:
+    """Combine two workloads: the first `threads` threads draw from `first`, the others from `second`."""
+    return lambda thread: first(thread) if thread < threads else second(thread - threads)
 
 
 def _plain(part: Part, rng: Random) -> Draw:
-    """One size or a range of sizes anywhere: the usual cell, with little work for each I/O."""
+    """Draw for the usual cell, with little work for each I/O: one size or a range of sizes, anywhere."""
     cell = part.cell
     start, length = part.start_bytes, part.length_bytes
     block = cell.block_size_bytes
@@ -50,24 +50,24 @@ def _plain(part: Part, rng: Random) -> Draw:
     def size_in_blocks() -> int:
         return 1 + int(random() * largest) if largest > 1 else 1
 
-    def at_random(thread: int) -> tuple[bool, int, int]:
+    def random_access(thread: int) -> tuple[bool, int, int]:
         reads, size = random() < read_share, size_in_blocks()
         return reads, start + int(random() * (blocks - size + 1)) * block, size * block
 
     following = [0] * (2 * cell.threads)
 
-    def in_turn(thread: int) -> tuple[bool, int, int]:
+    def sequential(thread: int) -> tuple[bool, int, int]:
         reads, size = random() < read_share, size_in_blocks()
         stream = 2 * thread + reads
         index = following[stream] if following[stream] + size <= blocks else 0
         following[stream] = index + size
         return reads, start + thread * length + index * block, size * block
 
-    return at_random if cell.pattern == "random" else in_turn
+    return random_access if cell.pattern == "random" else sequential
 
 
-def _in_turn(part: Part, rng: Random) -> Draw:
-    """Sequential blocks of a distribution of sizes."""
+def _sequential(part: Part, rng: Random) -> Draw:
+    """Draw sequential blocks from a size distribution."""
     random, read_share, size_of = rng.random, part.cell.read_share / 100, _sizes(part, rng)
     start, length = part.start_bytes, part.length_bytes
     following = [0] * (2 * part.cell.threads)
@@ -75,25 +75,25 @@ def _in_turn(part: Part, rng: Random) -> Draw:
     def draw(thread: int) -> tuple[bool, int, int]:
         reads, size = random() < read_share, size_of()
         stream = 2 * thread + reads
-        place = following[stream] if following[stream] + size <= length else 0
-        following[stream] = place + size
-        return reads, start + thread * length + place, size
+        offset = following[stream] if following[stream] + size <= length else 0
+        following[stream] = offset + size
+        return reads, start + thread * length + offset, size
 
     return draw
 
 
-def _at_random(part: Part, rng: Random) -> Draw:
-    """The place first, then a size that fits between it and the end of the range."""
+def _random(part: Part, rng: Random) -> Draw:
+    """Draw the offset first, then a size that fits before the end of the range."""
     random, read_share, size_of = rng.random, part.cell.read_share / 100, _sizes(part, rng)
-    place_of = _places(part, rng)
+    offset_of = _offsets(part, rng)
     end = part.start_bytes + part.length_bytes
     one_size = part.cell.largest_block_bytes == part.cell.block_size_bytes
 
     def draw(thread: int) -> tuple[bool, int, int]:
-        reads, place, size = random() < read_share, place_of(thread), size_of()
-        while not one_size and place + size > end:
+        reads, offset, size = random() < read_share, offset_of(thread), size_of()
+        while not one_size and offset + size > end:
             size = size_of()
-        return reads, place, size
+        return reads, offset, size
 
     return draw
 
@@ -102,15 +102,15 @@ def _sizes(part: Part, rng: Random) -> Callable[[], int]:
     cell, random = part.cell, rng.random
     least = cell.block_size_bytes
     if cell.block_sizes is not None:
-        sizes = [int(one["block_size_bytes"]) for one in cell.block_sizes]
+        sizes = [int(entry["block_size_bytes"]) for entry in cell.block_sizes]
         bounds = list(accumulate(percent / 100 for percent in percents(cell.block_sizes, "share")))[:-1]
         return lambda: sizes[bisect_right(bounds, random())]
     number = cell.largest_block_bytes // least
     return (lambda: least * (1 + int(random() * number))) if number > 1 else (lambda: least)
 
 
-def _places(part: Part, rng: Random) -> Callable[[int], int]:
-    """Offset of a thread's next I/O (fio's io_u.c: last_block, and the functions for each distribution)."""
+def _offsets(part: Part, rng: Random) -> Callable[[int], int]:
+    """Return the offset of a thread's next I/O (fio's io_u.c: last_block, and the functions for each distribution)."""
     random, unit, start = rng.random, part.least_unit_bytes, part.start_bytes
     length = part.length_bytes if part.segments is None else part.segments.length_bytes
     units = (length - max(part.cell.block_size_bytes - unit, 0)) // unit
@@ -141,9 +141,9 @@ def _places(part: Part, rng: Random) -> Callable[[int], int]:
 
 
 def zipf_blocks(exponent: float, blocks: int, rng: Random) -> Callable[[], int]:
-    """Draws block numbers by Zipf's law: rank by the method of Gray et al. (SIGMOD 1994), rank hashed to a block.
+    """Draw block numbers by Zipf's law: rank by the method of Gray et al. (SIGMOD 1994), rank hashed to a block.
 
-    As lib/zipf.c has it, the ranks that share a block included.
+    Follows lib/zipf.c, where several ranks may share a block.
     """
     random = rng.random
     terms = np.arange(1, min(blocks, _MOST_TERMS) + 1, dtype=np.float64) ** -exponent

@@ -1,4 +1,4 @@
-"""A virtual drive on a virtual clock: stands in for fio, deterministic, with a state that outlives the process."""
+"""A virtual drive on a virtual clock: replaces fio, is deterministic, and keeps its state in a file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FORMAT = 1
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """What a fault has hit fails as a cell of fio does."""
+    """Turn a fault into the failure of a fio cell."""
     try:
         yield
     except DriveFailed as failure:
@@ -38,14 +38,14 @@ def _failing() -> Iterator[None]:
 
 
 class VirtualClockDrive:
-    """One drive, used by one process at a time; every method leaves the new state in the file.
+    """One drive, used by one process at a time; every method saves the new state in the file.
 
-    A file with the state of another model is that of another drive: this one starts as never used.
-    Raises UserError if the file cannot be read as a state.
+    If the file holds the state of another model, the drive starts as new. Raises UserError if the file is no valid
+    state.
 
-    `place` says after which line of a journal the drive is used, if it is for one. The state before all that was done
-    after the same line is kept beside the file, and it counts when the drive is taken up again at that very place:
-    what was done then has no line, so it is as if it had never been.
+    `place` returns the last line of the journal that the drive is used for, if any. Work after that line has no line
+    yet. The state before this work is kept next to the file. If the drive is opened again at the same place, this older
+    state applies, so work that the journal does not contain is undone.
     """
 
     def __init__(self, model: DriveModel, state_file: Path, place: Callable[[], str | None] = lambda: None) -> None:
@@ -54,11 +54,11 @@ class VirtualClockDrive:
         self._flash = FlashDrive(model)
         self._now_us = 0.0
         self.left_at: str | None = None
-        """Place at which the state in the file was reached."""
+        """Place in the journal at which the state in the file was saved."""
         self._telemetry: Telemetry | None = None
         if state_file.exists():
             self._load()
-            self._undo_what_has_no_line()
+            self._undo_unrecorded_work()
 
     @property
     def now_us(self) -> float:
@@ -66,12 +66,12 @@ class VirtualClockDrive:
         return self._now_us
 
     def counters(self) -> dict[str, int]:
-        """As `FlashDrive.counters`."""
+        """Return `FlashDrive.counters`."""
         return self._flash.counters()
 
     @contextmanager
     def telling(self, recording: Path) -> Iterator[None]:
-        """Meanwhile keep the telemetry of the drive in a recording: nothing where no effect of the model tells any."""
+        """Record the drive's telemetry in a recording within the context, if the model has an effect that reports."""
         if not self._flash.told(self._now_us):
             yield
             return
@@ -83,15 +83,15 @@ class VirtualClockDrive:
             self._telemetry = None
 
     def run(self, cell: Cell, directory: Path, until: StopRule | None = None) -> None:
-        """Run a cell and leave in `directory` (which exists) what fio would leave; with `until`, to the end of the
-        slice after which that rule says so.
+        """Run a cell and write fio's output files to the existing `directory`.
 
-        Raises UserError if the active range is too small for the cell.
+        With `until`, the run ends with the slice after which that stop rule applies. Raises UserError if the active
+        range is too small for the cell.
         """
         seed = f"{self.model.seed}/{self._now_us!r}"
         text = job_text if cell.streams is None else composite_text
-        place = (self.model.capacity_bytes, self.model.logical_block_bytes)
-        job = text(cell, self.model.serial, ENGINE, *place, self.model.seed)
+        geometry = (self.model.capacity_bytes, self.model.logical_block_bytes)
+        job = text(cell, self.model.serial, ENGINE, *geometry, self.model.seed)
         completions = closed_loop(self._answering, cell, self._now_us, Random(seed))
         rated = cell.rate_iops is not None and cell.volume_bytes is None
         least_s = cell.runtime_s if rated and cell.runtime_s is not None else 0.0
@@ -108,9 +108,9 @@ class VirtualClockDrive:
         runtime_s: float | None = None,
         requests: int | None = None,
     ) -> None:
-        """Replay a schedule (drivelab.replay.records) and leave `results.bin` in `directory`, which exists.
+        """Replay a schedule (drivelab.replay.records) and write `results.bin` to the existing `directory`.
 
-        The limits and the errors are those of `drivelab.virtual.replaying.replay_schedule`.
+        Limits and errors as in `drivelab.virtual.replaying.replay_schedule`.
         """
         with _failing():
             course = replay_schedule(
@@ -121,17 +121,17 @@ class VirtualClockDrive:
         self._save()
 
     def purge(self, now_us: float = 0.0) -> None:
-        """As new but for the counters of its lifetime, and it is `now_us` from here on.
+        """Reset the drive to new, except for its lifetime counters, and set the clock to `now_us`.
 
-        So what comes after a purge depends on nothing that was before it.
+        So nothing after a purge depends on anything before it.
         """
         self._flash.purge(self._now_us)
-        self._flash.begin_anew(now_us)
+        self._flash.reset(now_us)
         self._now_us = now_us
         self._save()
 
     def flush(self) -> None:
-        """Have what is in the write buffer programmed. Raises CellFailed when a fault hits that."""
+        """Program the content of the write buffer; raises CellFailed if a fault hits the flush."""
         with _failing():
             self._now_us = self._answering.submit(self._now_us, "flush", 0, 0)
         self._save()
@@ -153,7 +153,7 @@ class VirtualClockDrive:
         until: StopRule | None = None,
         least_s: float = 0.0,
     ) -> None:
-        """Let time pass as the completions say; a replay may end with a flush, which is none of them."""
+        """Write the evidence and advance the clock; a replay may end with a flush, which is not a completion."""
         with _failing():
             end_us = write_evidence(directory, completions, start_us=self._now_us, threads=threads, job=job,
                                     slice_s=slice_s, until_s=until_s, until=until, least_s=least_s)  # fmt: skip
@@ -162,7 +162,7 @@ class VirtualClockDrive:
 
     @property
     def _answering(self) -> Answering:
-        """The drive with the faults that are set now."""
+        """The drive with the current faults."""
         faults = read_faults(self._file)
         return FaultyDrive(self._flash, faults) if faults else self._flash
 
@@ -171,7 +171,7 @@ class VirtualClockDrive:
         head = {"format": _FORMAT, "model": self.model.to_mapping(), "now_us": self._now_us, "left_at": place}
         temporary = self._file.with_name(f".{self._file.name}.part")
         temporary.write_bytes(json.dumps(head).encode() + b"\n" + self._flash.dump())
-        if place != self.left_at:  # killed anywhere from here to the last line, it is the old state or the new one
+        if place != self.left_at:  # a kill from here to the last line leaves the old state or the new one
             self._before.unlink(missing_ok=True)
             if self._file.exists():
                 os.link(self._file, self._before)
@@ -180,8 +180,8 @@ class VirtualClockDrive:
         if self._telemetry is not None:
             self._telemetry.keep(self._now_us)
 
-    def _undo_what_has_no_line(self) -> None:
-        """Go back to before what was done at the last place; without a file of that the drive was new."""
+    def _undo_unrecorded_work(self) -> None:
+        """Restore the state before the work at the last place; without a file of that state the drive was new."""
         if self.left_at is None or self.left_at != self._place():
             return
         self._flash, self._now_us, self.left_at = FlashDrive(self.model), 0.0, None
@@ -196,11 +196,11 @@ class VirtualClockDrive:
         try:
             facts = json.loads(head)
             if facts["format"] != _FORMAT:
-                raise ValueError(f"it is of format {facts['format']}, not {_FORMAT}")
+                raise ValueError(f"its format is {facts['format']}, not {_FORMAT}")
             if facts["model"] == self.model.to_mapping():
                 self._flash.load(flash)
                 self._now_us, self.left_at = float(facts["now_us"]), facts.get("left_at")
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(
-                f"{self._file}: is no state of a virtual drive ({error}); delete it, and the drive counts as new"
+                f"{self._file}: is not the state of a virtual drive ({error}); delete it to start with a new drive"
             ) from None

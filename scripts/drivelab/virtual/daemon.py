@@ -1,4 +1,4 @@
-"""The process of a virtual drive's server: how it lets go of its starter, and how it is ended."""
+"""Detach the server process of a virtual drive from the process that starts it, and kill it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 
 def daemonize(log: Path) -> int:
-    """Go on as a detached process of its own session; returns the descriptor to report to when ready.
+    """Continue as a detached process in a new session; return the descriptor for the ready report.
 
-    The process that was called waits for that report, prints it and ends: 0 if there was one, else 1.
+    The calling process waits for the report, prints it and ends, with exit status 0 if there was one, else 1.
     """
     reader, writer = os.pipe()
     if os.fork() == 0:
@@ -34,11 +34,11 @@ def daemonize(log: Path) -> int:
 
 
 def kill(pid: int, is_it: Callable[[], bool], timeout_s: float) -> None:
-    """SIGKILL, which a stopped process obeys too, and wait for the end; `is_it` tells it from a later one."""
+    """Send SIGKILL, which also ends a stopped process, and wait; `is_it` checks that the pid was not reused."""
     with suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
         try:
-            if is_it():  # still the same now that the descriptor holds on to it
+            if is_it():  # checked after pidfd_open, because the descriptor pins the process
                 signal.pidfd_send_signal(descriptor, signal.SIGKILL)
                 select.select([descriptor], [], [], timeout_s)
         finally:

@@ -1,7 +1,7 @@
-"""What disturbs a virtual drive, where its model asks for it: heat, housekeeping by the clock, neighbours.
+"""Effects that disturb a virtual drive, if its model has them: heat, periodic housekeeping, neighbours on the host.
 
-Each has a truth that is known, for what looks for it in measurements to be tried against. Heat and stolen time are told
-as telemetry too, in the fields of real drives and hosts. Standard library only.
+Each effect has a known truth, to test the detectors that look for it in measurements. Heat and stolen time also appear
+in telemetry, in the fields of real drives and hosts. Standard library only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 TELLING = frozenset({"throttle", "disturb"})
-"""Keys of a model whose effects are told of by telemetry, on the virtual clock too."""
+"""Keys of a model whose effects appear in telemetry, also on the virtual clock."""
 _MIB = 1 << 20
 
 
@@ -22,19 +22,19 @@ class Effect:
 
     @classmethod
     def read(cls, value: Any) -> Self:
-        """From the configuration; raises ValueError that says what is wrong."""
-        names = [one.name for one in fields(cls)]
+        """Read an effect from the configuration; raises ValueError."""
+        names = [field.name for field in fields(cls)]
         if not isinstance(value, Mapping) or set(value) != set(names):
-            raise ValueError(f"'{value}' does not have just the keys {', '.join(names)}")
-        for name, one in value.items():
-            if isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one <= 1e9:
-                raise ValueError(f"'{name}' is '{one}', which is no number above 0 and up to 1e9")
-        effect = cls(**{name: float(one) for name, one in value.items()})
+            raise ValueError(f"'{value}' must have exactly the keys {', '.join(names)}")
+        for name, number in value.items():
+            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number <= 1e9:
+                raise ValueError(f"'{name}' is '{number}'; use a number above 0 and up to 1e9")
+        effect = cls(**{name: float(number) for name, number in value.items()})
         effect.check()
         return effect
 
     def check(self) -> None:
-        """Raise ValueError where the numbers do not fit together."""
+        """Raise ValueError if the numbers are inconsistent."""
 
     def write(self) -> dict[str, float]:
         return asdict(self)
@@ -42,43 +42,43 @@ class Effect:
 
 @dataclass(frozen=True)
 class Throttle(Effect):
-    """A drive that warms up with what it transfers, and slows down while it is too hot."""
+    """A drive that warms up with its transfers and slows down while it is too hot."""
 
     ambient_c: float
-    """Temperature around it, with which it begins."""
+    """Ambient temperature, also the drive's initial temperature."""
     limit_c: float
-    """From here on it slows down."""
+    """The drive slows down at this temperature."""
     resume_c: float
-    """At this it goes back to full speed."""
+    """The drive returns to full speed at this temperature."""
     heat_c_per_mib: float
     """Rise for each MiB read or written."""
     cooling_s: float
-    """Time in which it loses 63 % of its distance to `ambient_c`."""
+    """Time in which the drive loses 63 % of its difference to `ambient_c`."""
     slowdown: float
-    """Factor on the controller's time for a command while it is slowed down."""
+    """Factor on the controller's time for each command while the drive is slowed down."""
 
     def check(self) -> None:
         if not self.ambient_c < self.resume_c < self.limit_c:
-            raise ValueError("'resume_c' must lie between 'ambient_c' and 'limit_c'")
+            raise ValueError("'resume_c' must be between 'ambient_c' and 'limit_c'")
         if self.slowdown < 1:
             raise ValueError("'slowdown' is below 1")
 
 
 @dataclass(frozen=True)
 class Recurring(Effect):
-    """Something that comes back by the clock, at the end of each period."""
+    """A periodic effect, active at the end of each period."""
 
     every_s: float
     """Period."""
     for_s: float
-    """How long at the end of each period."""
+    """Duration, at the end of each period."""
 
     def check(self) -> None:
         if self.for_s >= self.every_s:
-            raise ValueError("'for_s' is not below 'every_s'")
+            raise ValueError("'for_s' must be below 'every_s'")
 
-    def under_way(self, at_us: float) -> bool:
-        """Whether it is under way."""
+    def active(self, at_us: float) -> bool:
+        """Return whether the effect is active at a time."""
         return at_us % (1e6 * self.every_s) >= 1e6 * (self.every_s - self.for_s)
 
 
@@ -87,36 +87,36 @@ class Housekeeping(Recurring):
     """The controller does nothing else for `for_s` at the end of every `every_s`."""
 
     def free_from(self, at_us: float) -> float:
-        """The first time from `at_us` on at which the controller takes commands."""
-        return math.floor(at_us / (1e6 * self.every_s) + 1) * 1e6 * self.every_s if self.under_way(at_us) else at_us
+        """Return the first time from `at_us` on at which the controller accepts commands."""
+        return math.floor(at_us / (1e6 * self.every_s) + 1) * 1e6 * self.every_s if self.active(at_us) else at_us
 
 
 @dataclass(frozen=True)
 class Disturbance(Recurring):
-    """Others on the host take `stolen_pct` of the time for `for_s` at the end of every `every_s`: commands take longer
-    by as much."""
+    """Neighbours on the host steal `stolen_pct` of the CPU time for `for_s` at the end of every `every_s`, which
+    stretches each command accordingly."""
 
     stolen_pct: float
-    """Share of the time that others have."""
+    """Share of the CPU time that the neighbours steal."""
 
     def check(self) -> None:
         super().check()
         if self.stolen_pct >= 100:
-            raise ValueError("'stolen_pct' is not below 100")
+            raise ValueError("'stolen_pct' must be below 100")
 
     def stolen_pct_at(self, at_us: float) -> float:
-        """Share of the CPU time that others have at a time."""
-        return self.stolen_pct if self.under_way(at_us) else 0.0
+        """Return the share of the CPU time that the neighbours steal at a time."""
+        return self.stolen_pct if self.active(at_us) else 0.0
 
     def told(self, at_us: float) -> dict[str, float]:
-        """CPU time of a host of one processor until a time, and what others had of it."""
+        """Return the total and stolen CPU time of a host with one processor until a time."""
         periods, within_s = divmod(at_us / 1e6, self.every_s)
         taken_s = periods * self.for_s + max(within_s - (self.every_s - self.for_s), 0.0)
         return {"cpu_total_s": round(at_us / 1e6, 6), "cpu_steal_s": round(taken_s * self.stolen_pct / 100, 6)}
 
 
 class Heat:
-    """The temperature of a drive that may throttle; times are microseconds, in their order."""
+    """The temperature of a drive that may throttle; times are microseconds, in ascending order."""
 
     def __init__(self, throttle: Throttle, now_us: float) -> None:
         self._throttle = throttle
@@ -127,22 +127,22 @@ class Heat:
         self._slowed_s = 0.0
 
     def command(self, now_us: float, length: int) -> float:
-        """Factor on the time of a command of `length` bytes that begins now, which warms the drive."""
-        one = self._throttle
+        """Warm the drive by a command of `length` bytes; return the factor on the time of this command."""
+        throttle = self._throttle
         if now_us > self.at_us:
             self.temperature_c, self.slowed, self._slowed_s = self._later(now_us)
             self.at_us = now_us
-        self.temperature_c += one.heat_c_per_mib * length / _MIB
-        if not self.slowed and self.temperature_c >= one.limit_c:
+        self.temperature_c += throttle.heat_c_per_mib * length / _MIB
+        if not self.slowed and self.temperature_c >= throttle.limit_c:
             self.slowed = True
             self._slowed_times += 1
-        return one.slowdown if self.slowed else 1.0
+        return throttle.slowdown if self.slowed else 1.0
 
     def told(self, at_us: float) -> dict[str, float]:
-        """What the drive says of its heat at a time after its last command; to ask it changes nothing.
+        """Return the thermal telemetry at a time after the last command, without changing any state.
 
-        The counters, of transitions and whole seconds, are those of thermal management temperature 2, at which a drive
-        slows down whatever it costs (NVM Express base specification, host controlled thermal management).
+        The counters, transitions and whole seconds, are those of thermal management temperature 2, at which a drive
+        slows down regardless of performance (NVM Express base specification, host controlled thermal management).
         """
         temperature_c, _, slowed_s = self._later(at_us)
         return {
@@ -153,13 +153,13 @@ class Heat:
         }
 
     def _later(self, at_us: float) -> tuple[float, bool, float]:
-        """Temperature, whether it is slowed down, and seconds that it was in all, if no command comes until then."""
-        one, passed_s = self._throttle, max(at_us - self.at_us, 0.0) / 1e6
-        above_c = self.temperature_c - one.ambient_c
-        temperature_c = one.ambient_c + math.exp(-passed_s / one.cooling_s) * above_c
+        """Return temperature, slowed state and total slowed seconds at a time, if no command comes before it."""
+        throttle, passed_s = self._throttle, max(at_us - self.at_us, 0.0) / 1e6
+        above_c = self.temperature_c - throttle.ambient_c
+        temperature_c = throttle.ambient_c + math.exp(-passed_s / throttle.cooling_s) * above_c
         if not self.slowed:
             return temperature_c, False, self._slowed_s
-        left_s = one.cooling_s * math.log(above_c / (one.resume_c - one.ambient_c))
+        left_s = throttle.cooling_s * math.log(above_c / (throttle.resume_c - throttle.ambient_c))
         return temperature_c, passed_s < left_s, self._slowed_s + min(passed_s, left_s)
 
     def state(self) -> list[float]:

@@ -1,7 +1,7 @@
-"""Evidence of I/O that fio did not do in the form in which fio leaves it: json+ documents and one-second logs.
+"""Write fio's output files, json+ documents and one-second logs, for I/O that fio did not do.
 
-Latencies are counted in fio's own bins (stat.h: 64 linear bins for each power of two of nanoseconds), so that merged
-histograms of simulated and real I/O are of one kind.
+Latencies are counted in fio's bins (stat.h: 64 linear bins for each power of two of nanoseconds), so that histograms
+of simulated and real I/O can be merged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from drivelab.virtual.workload import Completion
 VERSION = "virtual-clock"
 NATIVE_VERSION = "drivelab native"
 EPOCH_MS = round(datetime(2000, 1, 1, tzinfo=UTC).timestamp() * 1000)
-"""Virtual time 0 on the calendar."""
+"""Calendar time of virtual time 0."""
 PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.999)
 """fio's default list and 99.999."""
 _SUB_BITS = 6
@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def bin_indices(latency_ns: Integers) -> Integers:
-    """fio's bin of each latency (stat.c, plat_val_to_idx)."""
+    """Return fio's bin for each latency (stat.c, plat_val_to_idx)."""
     msb = np.frexp(latency_ns.astype(np.float64))[1] - 1
     error_bits = np.maximum(msb - _SUB_BITS, 0)
     mantissa = (latency_ns >> error_bits) & ((1 << _SUB_BITS) - 1)
@@ -46,7 +46,7 @@ def bin_indices(latency_ns: Integers) -> Integers:
 
 
 def bin_value(index: int) -> int:
-    """The latency in nanoseconds that fio prints for a bin, its middle (stat.c, plat_idx_to_val)."""
+    """Return the latency in nanoseconds that fio prints for a bin: its middle (stat.c, plat_idx_to_val)."""
     if index < 2 << _SUB_BITS:
         return index
     error_bits = (index >> _SUB_BITS) - 1
@@ -54,7 +54,7 @@ def bin_value(index: int) -> int:
 
 
 class _Direction:
-    """Reads or writes so far."""
+    """Totals of reads or of writes so far."""
 
     def __init__(self) -> None:
         self.ios = self.bytes = self.sum_ns = self.least_ns = self.most_ns = 0
@@ -124,12 +124,12 @@ def write_evidence(
     until: StopRule | None = None,
     least_s: float = 0.0,
 ) -> float:
-    """Consume completions in their order and write what a run of fio leaves; returns the time of the last of them.
+    """Consume completions in order and write the files of a fio run; return the time of the last completion.
 
-    `job` is the job text. With `slice_s` cumulative documents precede the last one, one for each whole slice before
-    `until_s`. With `until`, which takes slices, the run ends with the slice after whose document the rule says so; the
-    completions must be those of a generator that ends when True is sent to it. The run lasts `least_s` even if nothing
-    is left to complete: where a rate is limited, the last I/O may be long before the end.
+    `job` is the job text. With `slice_s`, cumulative documents precede the last one, one for each whole slice before
+    `until_s`. With `until`, which requires slices, the run ends with the slice at which the stop rule applies; then
+    `completions` must be a generator that ends when True is sent to it. The run lasts at least `least_s`: with a rate
+    limit, the last I/O may be long before the end.
     """
     cut = Cut(until) if until is not None else None
     chunks = _chunks(completions)
@@ -157,11 +157,11 @@ def write_rows(
     cut: Cut | None = None,
     least_s: float = 0.0,
 ) -> float:
-    """As `write_evidence`, of completions as rows of arrays of shape (n, 4), none of them empty.
+    """Do the same as `write_evidence` for completions in non-empty arrays of shape (n, 4).
 
-    Columns: completion in us, submission in us, 1 for a read, length in bytes. `version` names what did the I/O in
-    fio's place, `epoch_ms` is time 0 of the completions in ms since 1970; left as they are, times are virtual and
-    files are equal for equal runs.
+    Columns: completion in us, submission in us, 1 for a read, length in bytes. `version` names what did the I/O instead
+    of fio. `epoch_ms` is time 0 of the completions in ms since 1970. With the defaults, times are virtual and equal
+    runs produce equal files.
     """
     directions = {name: _Direction() for name in _DIRECTIONS}
     seconds = _Seconds()
@@ -186,13 +186,13 @@ def write_rows(
             body = add_document(boundary_us)
             begin, boundary_us = end, boundary_us + slice_us
             if cut is not None:
-                cut.look(body)
-                if cut.made:
+                cut.apply(body)
+                if cut.reached:
                     boundary_us = math.inf
         _count(directions, chunk[begin:])
         seconds.add(elapsed_us, chunk)
         end_us = float(chunk[-1, 0])
-    if cut is None or not cut.made:
+    if cut is None or not cut.reached:
         end_us = max(end_us, start_us + 1e6 * least_s)
     while boundary_us < min(end_us - start_us, last_boundary_us):
         add_document(boundary_us)
@@ -210,7 +210,7 @@ def write_rows(
 
 
 def _chunks(completions: Iterable[Completion]) -> Iterator[Floats]:
-    """Rows as `write_rows` takes them."""
+    """Convert completions to the arrays of `write_rows`."""
     iterator = iter(completions)
     while chunk := list(islice(iterator, _CHUNK)):
         yield np.array(chunk, dtype=np.float64)
@@ -245,7 +245,7 @@ def _document(
                 "error": 0,
                 "elapsed": -(-runtime_ms // 1000),
                 "job options": options,
-                **{name: one.document(runtime_ms) for name, one in directions.items()},
+                **{name: direction.document(runtime_ms) for name, direction in directions.items()},
                 "job_runtime": runtime_ms * threads,
                 "usr_cpu": 0.0,
                 "sys_cpu": 0.0,
@@ -271,9 +271,9 @@ class _Seconds:
             self._sums[:, :, column] += np.bincount(index, weights, minlength=2 * len(self._sums)).reshape(-1, 2)
 
     def logs(self, elapsed_s: float) -> Iterator[tuple[str, str]]:
-        """Name and text of each log; whole seconds only, as an incomplete one would look like a drop of speed.
+        """Yield name and text of each log; whole seconds only, because a partial second would look like a drop.
 
-        A run of less than a second has one line.
+        A run shorter than one second has one line.
         """
         whole = max(int(elapsed_s), 1)
         sums = self._sums[:whole]

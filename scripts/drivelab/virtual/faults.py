@@ -1,4 +1,4 @@
-"""Faults of a virtual drive: what disturbs its I/O until it is cleared. Standard library only."""
+"""Faults of a virtual drive, which disturb its I/O until they are cleared. Standard library only."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from drivelab.virtual.model import DriveModel
 
 @dataclass(frozen=True)
 class Fault:
-    """A disturbance of the drive's I/O until it is cleared."""
+    """A disturbance of the drive's I/O, active until it is cleared."""
 
     kind: str
-    """`error`, `delay`, `hang` (no answer) or `gone` (every I/O fails as on a drive that was pulled)."""
+    """`error`, `delay`, `hang` (no answer) or `gone` (every I/O fails, as on a removed drive)."""
     operation: str | None = None
     """`read`, `write`, `trim` or `flush`; None for all."""
     offset_bytes: int = 0
     length_bytes: int | None = None
-    """Length of the range of addresses; None to the end of the drive. A flush touches every range."""
+    """Length of the address range; None: to the end of the drive. A flush hits every range."""
     errno: int = errno.EIO
     """For `error`; ENODATA becomes a medium error (errno_to_blk_status in the kernel's block/blk-core.c)."""
     delay_us: float = 0.0
@@ -38,11 +38,11 @@ class Fault:
 
 
 class DriveFailed(Exception):  # noqa: N818
-    """An I/O that a fault has hit, in words."""
+    """A fault made an I/O fail; the message says which."""
 
 
 class Answering(Protocol):
-    """What carries requests out in simulated time: `drivelab.virtual.ftl.FlashDrive`, or one with faults."""
+    """A drive in simulated time: `drivelab.virtual.ftl.FlashDrive`, with or without faults."""
 
     model: DriveModel
 
@@ -57,7 +57,7 @@ class FaultyDrive:
         self._drive, self._faults = drive, faults
 
     def submit(self, now_us: float, operation: str, offset: int, length: int) -> float:
-        """As `FlashDrive.submit`; raises DriveFailed for what fails or is never answered."""
+        """Call `FlashDrive.submit`; raises DriveFailed for an I/O that fails or is never answered."""
         delay_us = 0.0
         for fault in self._faults:
             if not fault.hits(operation, offset, length):
@@ -65,19 +65,19 @@ class FaultyDrive:
             if fault.kind == "hang":
                 raise DriveFailed(f"the drive does not complete a {operation} at byte {offset}")
             if fault.kind in ("error", "gone"):
-                words = os.strerror(errno.ENODEV if fault.kind == "gone" else fault.errno)
-                raise DriveFailed(f"the drive says '{words}' to a {operation} at byte {offset}")
+                message = os.strerror(errno.ENODEV if fault.kind == "gone" else fault.errno)
+                raise DriveFailed(f"the drive answers '{message}' to a {operation} at byte {offset}")
             delay_us += fault.delay_us
         return self._drive.submit(now_us, operation, offset, length) + delay_us
 
 
 def faults_file(state_file: Path) -> Path:
-    """Where the faults of a drive on the virtual clock are set, beside its state."""
+    """Return the file, next to the state file, with the faults of a drive on the virtual clock."""
     return state_file.with_suffix(".faults")
 
 
 def set_faults(state_file: Path, *faults: Fault) -> None:
-    """Disturb the I/O of a drive on the virtual clock from its next cell on, until it is called without any."""
+    """Set the faults of a drive on the virtual clock from its next cell on; no faults clears them."""
     file = faults_file(state_file)
     if not faults:
         file.unlink(missing_ok=True)
@@ -89,7 +89,7 @@ def set_faults(state_file: Path, *faults: Fault) -> None:
 
 
 def read_faults(state_file: Path) -> list[Fault]:
-    """The faults that are set now."""
+    """Return the current faults."""
     try:
         return [Fault(**fault) for fault in json.loads(faults_file(state_file).read_text())]
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""What a virtual drive remembers: the place of every page, the state of every block, times until which things are busy.
+"""The state of a virtual drive: the place of every page, the state of every block, and busy times.
 
-Pages of the main area have the places 0 to `_pages` - 1, slots of the SLC cache those behind.
+Places 0 to `_pages` - 1 are pages of the main area; higher places are slots of the SLC cache.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from drivelab.virtual.model import DriveModel
 
 NONE = -1
 OPEN = 1 << 30
-"""Added to the score of a block that garbage collection must not choose: open or free."""
+"""Added to the score of an open or free block, which garbage collection must not choose."""
 _TIMES = ("_controller_free", "_bus_free", "_active_until")
 _LISTS_OF_TIMES = ("_buffer_freed", "_die_free", "_die_read_free")
 _MEMORY = (
     "_lifetime", "_mapped", "_place", "_owner", "_score", "_free", "_host_next", "_host_end", "_move_next", "_move_end",
     "_slc_owner", "_slc_oldest", "_slc_used", "_slc_writable", "_buffer_slot", *_TIMES, *_LISTS_OF_TIMES,
 )  # fmt: skip
-"""All that changes while the drive is used; everything else follows from the model."""
+"""Everything that changes while the drive is used; the rest follows from the model."""
 _HEAT = "_temperature"
-"""Of a drive that warms up only, so that the states of all others stay as they are."""
+"""Only in the state of a drive that warms up, so that the format of other states does not change."""
 _LIFETIME = ("host_write_bytes", "host_read_bytes", "nand_write_pages", "erases", "trimmed_bytes")
 
 
 class FlashState:
-    """State with its invariants; `drivelab.virtual.ftl.FlashDrive` gives it its behaviour."""
+    """State with its invariants; `drivelab.virtual.ftl.FlashDrive` adds the behaviour."""
 
     def __init__(self, model: DriveModel) -> None:
         self.model = model
@@ -40,13 +40,13 @@ class FlashState:
         self._heat = Heat(model.throttle, 0.0) if model.throttle is not None else None
         self._forget(0.0)
 
-    def begin_anew(self, now_us: float) -> None:
-        """Whatever the drive remembers but the counters of its lifetime is forgotten, its temperature too."""
+    def reset(self, now_us: float) -> None:
+        """Forget everything except the lifetime counters; the temperature too."""
         self._heat = Heat(self.model.throttle, now_us) if self.model.throttle is not None else None
         self._forget(now_us)
 
     def _forget(self, now_us: float) -> None:
-        """No page is mapped, every block is erased, nothing is busy after `now_us`."""
+        """Unmap all pages, mark all blocks erased, and make everything idle from `now_us` on."""
         self._controller_free = self._bus_free = self._active_until = now_us
         self._die_free = [now_us] * self.model.dies
         self._die_read_free = [now_us] * self.model.dies
@@ -63,7 +63,7 @@ class FlashState:
         self._slc_writable = self._slc_pages
 
     def _invalidate(self, page: int) -> None:
-        """The page's present place, if it has one, holds nothing of use any more."""
+        """Mark the page's current place, if it has one, as invalid."""
         place = self._place[page]
         if place == NONE:
             return
@@ -75,18 +75,18 @@ class FlashState:
             self._score[place // self._block_pages] -= 1
 
     def is_mapped(self, page: int) -> bool:
-        """Whether the page with this number has been written and neither trimmed nor purged since."""
+        """Return whether a page was written and neither trimmed nor purged since."""
         return self._place[page] != NONE
 
     def dump(self) -> bytes:
-        """The whole state, for `load` of a drive of the same model; equal states give equal bytes."""
+        """Return the whole state, for `load` with the same model; equal states give equal bytes."""
         state = {key: getattr(self, key) for key in _MEMORY}
         if self._heat is not None:
             state[_HEAT] = self._heat.state()
         return json.dumps({**state, "_free": list(self._free)}, separators=(",", ":")).encode()
 
     def load(self, data: bytes) -> None:
-        """Take over a state from `dump`; raises ValueError when it is none, or one of a drive of another size."""
+        """Load a state from `dump`; raises ValueError if it is invalid or from a drive of another size."""
         state: Any = json.loads(data)
         known = {*_MEMORY, *((_HEAT,) if self._heat is not None else ())}
         if not isinstance(state, dict) or set(state) != known:
@@ -99,7 +99,7 @@ class FlashState:
         vars(self).update({**state, "_free": deque(state["_free"])})
 
     def shift(self, us: float) -> None:
-        """Go over to a clock that is `us` microseconds ahead of the one that all times so far were of."""
+        """Change to a clock that is `us` microseconds ahead of the clock of all times so far."""
         for key in _TIMES:
             setattr(self, key, getattr(self, key) + us)
         for key in _LISTS_OF_TIMES:
@@ -108,7 +108,7 @@ class FlashState:
             self._heat.at_us += us
 
     def check(self) -> None:
-        """Raises AssertionError if a page has two places or none, or a count does not fit; slow, for tests."""
+        """Raise AssertionError if a page has two places or none, or a count is wrong; slow, for tests."""
         mapped = 0
         for page, place in enumerate(self._place):
             if place == NONE:
@@ -118,7 +118,7 @@ class FlashState:
             owner = self._slc_owner[place - self._pages] if in_slc else self._owner[place]
             _require(owner == page, f"page {page} is mapped to place {place}, which holds page {owner}")
         held = [page for page in self._owner + self._slc_owner if page != NONE]
-        _require(len(held) == mapped, f"{mapped} pages are mapped, {len(held)} places hold one")
+        _require(len(held) == mapped, f"{mapped} pages are mapped, {len(held)} places hold a page")
         _require(self._mapped == mapped, f"{mapped} pages are mapped, the count says {self._mapped}")
         self._check_blocks()
         self._check_slc()
@@ -141,7 +141,7 @@ class FlashState:
     def _check_slc(self) -> None:
         used = {(self._slc_oldest + i) % self._slc_pages for i in range(self._slc_used)}
         stray = [slot for slot, page in enumerate(self._slc_owner) if page != NONE and slot not in used]
-        _require(not stray, f"slots {stray} of the SLC cache hold pages outside of its log")
+        _require(not stray, f"slots {stray} of the SLC cache hold pages outside its log")
         room = self._slc_pages - self._slc_used
         _require(0 <= self._slc_writable <= room, f"{self._slc_writable} slots are writable, there is room for {room}")
 

@@ -1,9 +1,9 @@
-"""The flash translation layer of a virtual drive: where every page lies, and when every request is done.
+"""The flash translation layer of a virtual drive: the place of every page and the completion time of every request.
 
 Page mapping with separate frontiers for host writes and moved pages, greedy garbage collection (the victim is the
 block with the fewest valid pages: Bux and Iliadis, Performance Evaluation 67, 2010), an SLC cache and a write buffer.
-No data are kept, only their places. Standard library only, and written for a low cost per request: lists of integers,
-and times of moved pages accounted for evenly over the dies that a block is striped over.
+It stores no data, only places. Standard library only, with a low cost per request: it uses lists of integers, and
+spreads the times of moved pages evenly over the dies that a block is striped over.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from drivelab.virtual.flash_state import NONE, OPEN, FlashState
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
 
 _FREE_BLOCKS = 2
-"""Garbage collection starts when fewer are free: one may be taken then, one is left to move pages into."""
+"""Garbage collection starts when fewer blocks are free: one block to write to, one to move pages into."""
 
 
 class FlashDrive(FlashState):
-    """A drive in simulated time; all times are microseconds, and requests come in the order of their times."""
+    """A drive in simulated time; all times are microseconds, and requests come in order of time."""
 
     def __init__(self, model: DriveModel) -> None:
         super().__init__(model)
@@ -39,9 +39,9 @@ class FlashDrive(FlashState):
         """Called with the time of each command of a drive with effects, before it warms the drive."""
 
     def submit(self, now_us: float, operation: str, offset: int, length: int) -> float:
-        """Time when the drive acknowledges `read`, `write`, `trim` or `flush` of bytes; never before `now_us`.
+        """Return when the drive acknowledges a `read`, `write`, `trim` or `flush` of bytes; never before `now_us`.
 
-        Raises ValueError for another operation and for a range that does not lie within the drive.
+        Raises ValueError for another operation, or for a range that is not within the drive.
         """
         if offset < 0 or length < (operation != "flush") or offset + length > self.model.capacity_bytes:
             raise ValueError(f"{operation} of {length} bytes at {offset} is beyond the end of the drive")
@@ -64,13 +64,13 @@ class FlashDrive(FlashState):
         elif operation == "flush":
             done = max(start, *self._buffer_freed)
         else:
-            raise ValueError(f"there is no operation '{operation}'")
+            raise ValueError(f"unknown operation '{operation}'")
         if done > self._active_until:
             self._active_until = done
         return done
 
     def _disturbed(self, start: float, length: int) -> float:
-        """Time from which on a command takes its usual time, where effects delay or stretch it."""
+        """Return the start of a command after effects delay or stretch it; from there it takes its usual time."""
         housekeeping, disturb = self.model.housekeeping, self.model.disturb
         if housekeeping is not None:
             start = housekeeping.free_from(start)
@@ -84,15 +84,15 @@ class FlashDrive(FlashState):
         return start + stretched_us - self._command_us
 
     def told(self, at_us: float) -> dict[str, float]:
-        """Telemetry of drive and host at a time after the last command; empty where no effect tells any."""
-        telling = (self._heat, self.model.disturb) if self._is_disturbed else ()
-        return {field: value for one in telling if one is not None for field, value in one.told(at_us).items()}
+        """Return telemetry of drive and host at a time after the last command; empty without reporting effects."""
+        effects = (self._heat, self.model.disturb) if self._is_disturbed else ()
+        return {field: value for effect in effects if effect is not None for field, value in effect.told(at_us).items()}
 
     def advance(self, now_us: float) -> None:
-        """Do what an idle drive does until `now_us`: move the SLC cache into the main area and erase it.
+        """Do the idle work until `now_us`: move the SLC cache into the main area and erase it.
 
-        `submit` calls it by itself. A server in real time had better call it now and then while nothing is asked
-        of it, or the first request after a long pause waits for the processor to catch up.
+        `submit` calls this method. A server in real time should also call it regularly while it is idle. Otherwise the
+        first request after a long pause waits for all of this computation.
         """
         begin = self._active_until + self.model.idle_after_us
         if now_us <= begin:
@@ -105,17 +105,17 @@ class FlashDrive(FlashState):
             self._slc_writable = writable
 
     def purge(self, now_us: float) -> None:
-        """As if never written; the counters of a lifetime go on."""
+        """Return to the never-written state; the lifetime counters continue."""
         self._lifetime["erases"] += self.model.blocks - len(self._free)
         self._forget(now_us)
 
     @property
     def active_until_us(self) -> float:
-        """Time when the last request so far is acknowledged."""
+        """Time when the drive acknowledges the last request so far."""
         return self._active_until
 
     def counters(self) -> dict[str, int]:
-        """What the host asked for and what the flash had to do for it, over the lifetime; mapped pages now."""
+        """Return lifetime counters of host I/O and of flash work, and the number of pages mapped now."""
         pages = self._lifetime["nand_write_pages"]
         return {
             "host_write_bytes": self._lifetime["host_write_bytes"],
@@ -147,7 +147,7 @@ class FlashDrive(FlashState):
         return bus if bus > done else done
 
     def _read_page(self, place: int, start: float) -> float:
-        """A read waits for the page operation under way on its die and goes before those that are still queued."""
+        """Read a page: wait for the current page operation of its die, then go before the queued operations."""
         die = place % self._dies
         if self._die_read_free[die] > start:
             start = self._die_read_free[die]
@@ -187,7 +187,7 @@ class FlashDrive(FlashState):
         return done
 
     def _write_page(self, page: int, at: float) -> float:
-        """Time when the buffer takes the page in: once the page that is a buffer's length ahead has been programmed."""
+        """Return when the buffer accepts the page: after the page one buffer length before it is programmed."""
         slot = self._buffer_slot
         freed = self._buffer_freed
         if freed[slot] > at:
@@ -222,7 +222,7 @@ class FlashDrive(FlashState):
         return at
 
     def _trim(self, offset: int, length: int) -> None:
-        """Only pages that lie wholly within the range can be forgotten."""
+        """Unmap the pages that are wholly within the range; partial pages stay mapped."""
         first = -(-offset // PAGE_BYTES)
         end = (offset + length) // PAGE_BYTES
         for page in range(first, end):
@@ -246,10 +246,10 @@ class FlashDrive(FlashState):
         self._move_end = self._move_next + self._block_pages
 
     def _collect(self, at: float) -> None:
-        """Move the valid pages out of the block that has the fewest of them, and erase it."""
+        """Move the valid pages out of the block with the fewest, and erase the block."""
         valid = min(self._score)
         if valid >= self._block_pages:
-            raise AssertionError("garbage collection finds no block to gain space from")
+            raise AssertionError("garbage collection finds no block that would free space")
         victim = self._score.index(valid)
         first = victim * self._block_pages
         end = first + self._block_pages
@@ -276,7 +276,7 @@ class FlashDrive(FlashState):
         self._die_free = [(free if free > at else at) + busy_us for free in self._die_free]
 
     def _fold(self, at: float) -> None:
-        """Move the oldest page of the SLC cache into the main area, unless it has been overwritten since."""
+        """Move the oldest page of the SLC cache into the main area, unless it was overwritten since."""
         slot = self._slc_oldest
         page = self._slc_owner[slot]
         if page != NONE:

@@ -1,7 +1,7 @@
-"""The kernel's side of a virtual drive: the part of the FUSE protocol that one file needs, its mount, its loop device.
+"""The kernel interface of a virtual drive: the FUSE protocol for one file, its mount and its loop device.
 
-Sources: include/uapi/linux/fuse.h, protocol 7.38 (older kernels ignore the flags that they do not know); mount(2),
-umount2(2); loop(4), losetup(8).
+Sources: include/uapi/linux/fuse.h, protocol 7.38 (older kernels ignore unknown flags); mount(2), umount2(2); loop(4),
+losetup(8).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from drivelab import parent
 PROTOCOL_MAJOR = 7
 PROTOCOL_MINOR = 38
 ROOT_INODE = 1
-"""The root of the mount; here a regular file, the drive itself."""
+"""The root of the mount: a regular file, the drive."""
 
 FORGET = 2
 GETATTR = 3
@@ -44,14 +44,14 @@ BATCH_FORGET = 42
 FALLOCATE = 43
 
 WITHOUT_REPLY = frozenset({FORGET, BATCH_FORGET, INTERRUPT, DESTROY})
-"""INTERRUPT may go without: the kernel then waits for the answer to the request itself."""
+"""Requests that get no reply. INTERRUPT needs none: the kernel then waits for the reply to the request itself."""
 
 INIT_BIG_WRITES = 1 << 5
 INIT_ASYNC_DIO = 1 << 15
-"""Without it the kernel waits for each direct I/O in turn: queue depth 1."""
+"""Without this flag the kernel waits for each direct I/O in turn: queue depth 1."""
 INIT_MAX_PAGES = 1 << 22
 INIT_HANDLE_KILLPRIV_V2 = 1 << 28
-"""Without it the kernel asks for security.capability before every write."""
+"""Without this flag the kernel asks for security.capability before every write."""
 
 FOPEN_DIRECT_IO = 1 << 0
 FOPEN_NOFLUSH = 1 << 5
@@ -61,12 +61,12 @@ FALLOC_PUNCH_HOLE = 0x02
 FALLOC_ZERO_RANGE = 0x10
 
 MAX_BACKGROUND = 1024
-"""Requests in flight; the kernel's own default of 12 would cap the queue depth."""
+"""Requests in flight; the kernel's default of 12 would limit the queue depth."""
 MAX_WRITE_BYTES = 1 << 20
 PAGE_BYTES = 4096
 ATTRIBUTES_VALID_S = 86400
 BUFFER_BYTES = MAX_WRITE_BYTES + PAGE_BYTES
-"""Holds the longest request, a write with its two headers."""
+"""Size of the longest request, a write with its two headers."""
 
 IN_HEADER = Struct("=IIQQIIII")
 """len, opcode, unique, nodeid, uid, gid, pid, padding"""
@@ -84,7 +84,7 @@ IO_IN = Struct("=QQI")
 """fh, offset, size: the beginning of read_in and write_in"""
 IO_IN_BYTES = 40
 WRITE_OUT = Struct("=IiQII")
-"""out header with size and padding behind it: a whole answer"""
+"""out header, size and padding: a complete reply"""
 FALLOCATE_IN = Struct("=QQQII")
 """fh, offset, length, mode, padding"""
 XATTR_IN = Struct("=II")
@@ -93,7 +93,7 @@ STATFS_OUT = Struct("=5Q10I")
 """blocks, bfree, bavail, files, ffree; bsize, namelen, frsize, padding and spare"""
 
 FILESYSTEM = "fuse.drivelab"
-"""Type that mountinfo shows: `fuse` with a subtype."""
+"""Type shown in mountinfo: `fuse` with a subtype."""
 
 _MS_NOSUID_NODEV_NOATIME = 0x2 | 0x4 | 0x400
 _MNT_DETACH = 2
@@ -105,9 +105,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mount(target: Path, source: str) -> int:
-    """Mount on the regular file `target`; returns the non-blocking /dev/fuse descriptor that serves it.
+    """Mount on the regular file `target`; return the non-blocking /dev/fuse descriptor that serves it.
 
-    Raises OSError: no /dev/fuse, or no right to mount. The mount dies with the last copy of the descriptor.
+    The mount ends with the last copy of the descriptor. Raises OSError without /dev/fuse or the right to mount.
     """
     descriptor = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
     options = f"fd={descriptor},rootmode={stat.S_IFREG | 0o600:o},user_id={os.geteuid()},group_id={os.getegid()}"
@@ -122,7 +122,7 @@ def mount(target: Path, source: str) -> int:
 
 
 def unmount(target: Path) -> None:
-    """Take the mount off `target` now, whoever still uses it (MNT_DETACH). Raises OSError."""
+    """Unmount `target` now, even if it is in use (MNT_DETACH); raises OSError."""
     if _libc.umount2(bytes(target), _MNT_DETACH) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), str(target))
@@ -136,19 +136,19 @@ def mount_filesystem(kind: str, target: Path) -> None:
 
 
 def answer(unique: int, body: bytes = b"") -> bytes:
-    """A whole successful reply."""
+    """Return a complete successful reply."""
     return OUT_HEADER.pack(OUT_HEADER.size + len(body), 0, unique) + body
 
 
 def refusal(unique: int, errno: int) -> bytes:
-    """A whole reply that fails with `errno` (positive)."""
+    """Return a complete reply that fails with `errno` (positive)."""
     return OUT_HEADER.pack(OUT_HEADER.size, -errno, unique)
 
 
 def file_answer(opcode: int, unique: int, body: memoryview, size_bytes: int) -> bytes:
-    """Reply to all that is asked of any file: a regular file of root's of `size_bytes`, never cached.
+    """Reply to general requests for a regular file of `size_bytes` owned by root and never cached.
 
-    `body` is the request without its header. Raises OSError for a kernel of another major version of the protocol.
+    `body` is the request without its header. Raises OSError if the kernel uses another major protocol version.
     """
     if opcode == INIT:
         return _init_answer(unique, body)
@@ -171,7 +171,7 @@ def file_answer(opcode: int, unique: int, body: memoryview, size_bytes: int) -> 
 def _init_answer(unique: int, body: memoryview) -> bytes:
     major, _, max_readahead, offered = INIT_IN.unpack_from(body)
     if major != PROTOCOL_MAJOR:
-        raise OSError(f"the kernel speaks FUSE protocol {major}, this is {PROTOCOL_MAJOR}")
+        raise OSError(f"the kernel uses FUSE protocol {major}, drivelab supports {PROTOCOL_MAJOR}")
     wanted = INIT_BIG_WRITES | INIT_ASYNC_DIO | INIT_MAX_PAGES | INIT_HANDLE_KILLPRIV_V2
     congestion = MAX_BACKGROUND * 3 // 4
     sizes = (MAX_BACKGROUND, congestion, MAX_WRITE_BYTES, 1, MAX_WRITE_BYTES // PAGE_BYTES, 0, 0)
@@ -179,27 +179,27 @@ def _init_answer(unique: int, body: memoryview) -> bytes:
 
 
 def xattr_answer(unique: int, size: int, value: bytes) -> bytes:
-    """Reply to GETXATTR for a caller's buffer of `size` bytes; 0 asks for the length of `value`."""
+    """Reply to GETXATTR for a caller's buffer of `size` bytes; size 0 asks for the length of `value`."""
     if size == 0:
         return answer(unique, XATTR_IN.pack(len(value), 0))
     return answer(unique, value) if len(value) <= size else refusal(unique, ERANGE)
 
 
 def mounts() -> list[tuple[Path, int]]:
-    """Mount points of this file system type with the number of their connection, the last mounted first."""
-    found: list[tuple[Path, int]] = []
+    """Return the mount points of this file system type and their connection numbers, last mounted first."""
+    mounts: list[tuple[Path, int]] = []
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields = line.split(" ")
         if fields[fields.index("-") + 1] == FILESYSTEM:
             path = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])  # proc_pid_mountinfo(5)
-            found.append((Path(path), int(fields[2].partition(":")[2])))
-    return found[::-1]
+            mounts.append((Path(path), int(fields[2].partition(":")[2])))
+    return mounts[::-1]
 
 
 def abort(connection: int) -> None:
-    """Fail everything that waits for a connection, and its server's next read; quiet if it is gone.
+    """Fail all requests of a connection and its server's next read; do nothing if the connection is gone.
 
-    This alone ends the wait of a process in uninterruptible sleep (Documentation/filesystems/fuse.rst).
+    Only this ends the wait of a process in uninterruptible sleep (Documentation/filesystems/fuse.rst).
     """
     root = Path("/sys/fs/fuse/connections")
     fusectl = not os.path.ismount(root)
@@ -215,7 +215,7 @@ def abort(connection: int) -> None:
 
 
 def free_loop_device() -> str:
-    """A loop device that nobody uses at the moment, made if there is none; raises OSError where there can be none."""
+    """Return a free loop device, created if necessary; raises OSError if none is possible."""
     control = os.open("/dev/loop-control", os.O_RDWR | os.O_CLOEXEC)
     try:
         number = fcntl.ioctl(control, _LOOP_CTL_GET_FREE)
@@ -228,7 +228,7 @@ def free_loop_device() -> str:
 
 
 def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
-    """Loop device with direct I/O and sectors of that size over a file. Raises OSError with losetup's words."""
+    """Attach a loop device with direct I/O and this sector size to a file; raises OSError with losetup's message."""
     free_loop_device()
     command = ["losetup", "--find", "--show", "--direct-io=on", f"--sector-size={sector_bytes}", str(file)]
     done = parent.run(command)
@@ -238,17 +238,17 @@ def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
 
 
 def loop_devices(file: Path) -> list[str]:
-    """Loop devices over a file, by the kernel's own word."""
-    found: list[str] = []
+    """Return the loop devices over a file, according to the kernel."""
+    devices: list[str] = []
     for backing in sorted(Path("/sys/block").glob("loop*/loop/backing_file")):
         with contextlib.suppress(OSError):  # detached meanwhile
             if backing.read_text().rstrip("\n").removesuffix(" (deleted)") == str(file):
-                found.append(f"/dev/{backing.parent.parent.name}")
-    return found
+                devices.append(f"/dev/{backing.parent.parent.name}")
+    return devices
 
 
 def detach_loop(device: str, file: Path, timeout_s: float) -> bool:
-    """Detach a loop device from `file`; False if users keep it open, then the kernel does it after the last of them."""
+    """Detach a loop device from `file`; False if it is still open, then the kernel detaches it after the last close."""
     parent.run(["losetup", "--detach", device])
     deadline_s = time.monotonic() + timeout_s
     while device in loop_devices(file):
@@ -259,7 +259,7 @@ def detach_loop(device: str, file: Path, timeout_s: float) -> bool:
 
 
 def mounted_on(devices: list[str]) -> str | None:
-    """Where a file system on one of the devices is mounted, if one is."""
+    """Return where a file system on one of the devices is mounted, or None."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields = line.split(" ")
         if fields[fields.index("-") + 2] in devices:
@@ -268,7 +268,7 @@ def mounted_on(devices: list[str]) -> str | None:
 
 
 def drop_page_cache(device: str) -> None:
-    """Write back and forget what the page cache holds of a block device."""
+    """Write back and drop the page cache of a block device."""
     descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.ioctl(descriptor, _BLKFLSBUF)
@@ -277,7 +277,7 @@ def drop_page_cache(device: str) -> None:
 
 
 def process_state(pid: int) -> tuple[str, int]:
-    """State letter and start time of a process in ticks since boot (proc_pid_stat(5)); ("X", -1) if it has ended."""
+    """Return a process's state letter and start in ticks since boot (proc_pid_stat(5)); ("X", -1) if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

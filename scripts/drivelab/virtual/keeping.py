@@ -1,4 +1,4 @@
-"""Asks a virtual drive's server to keep its drive in a file and to end, however the server is."""
+"""Ask the server of a virtual drive to save the drive to a file and end, whatever state the server is in."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from drivelab.virtual.server import XATTR
 _PROBE_TIMEOUT_S = 5.0
 _WRITE_TIMEOUT_S = 60.0
 _DEATHS = (ECONNABORTED, ENODEV, ENOTCONN)
-"""How a request fails whose server has ended; it does so once it has kept the drive, too."""
+"""Errors of a request whose server has ended; a server also ends after it has saved the drive."""
 
 
 def keep_drive(name: str, mount_point: str | None, file: Path, *, force: bool) -> None:
-    """Returns when the server has ended or is not going to answer; if it has kept the drive, the new `file` is there.
+    """Ask the server to save the drive; return when it has ended or will not answer. A saved drive is in `file`.
 
-    `mount_point` is None for a drive whose server cannot answer. Raises UserError, unless `force` is set, when the
-    file cannot be written; the drive goes on then.
+    `mount_point` is None for a drive whose server cannot answer. Raises UserError, unless `force` is set, if the file
+    cannot be written; the drive then keeps running.
     """
     try:
         discard(file)
@@ -34,14 +34,14 @@ def keep_drive(name: str, mount_point: str | None, file: Path, *, force: bool) -
         refusal = error
     if refusal is not None and not force:
         raise UserError(
-            f"virtual drive '{name}' was not stopped: its state cannot be kept in {file} ({refusal.strerror}); choose "
-            "another folder, or stop it without keeping"
+            f"virtual drive '{name}' was not stopped: its state cannot be saved in {file} ({refusal.strerror}); choose "
+            "another folder, or stop the drive without saving its state"
         )
 
 
 def _ask_to_keep(mount_point: str, file: Path) -> OSError | None:
-    """The error with which the server could not write the file, if it says so."""
-    # Only reading an attribute goes past the lock of the inode, which a hanging flush or trim holds.
+    """Ask the server to save the drive; return its error if it could not write the file."""
+    # Only reading an attribute does not need the inode lock, which a hanging flush or trim holds.
     if _outcome(lambda: os.getxattr(mount_point, XATTR + "hangs"), _PROBE_TIMEOUT_S) != b"0":
         return None
     outcome = _outcome(lambda: os.setxattr(mount_point, XATTR + "keep", bytes(file)), _WRITE_TIMEOUT_S)
@@ -49,7 +49,7 @@ def _ask_to_keep(mount_point: str, file: Path) -> OSError | None:
 
 
 def _outcome(call: Callable[[], bytes | None], timeout_s: float) -> bytes | OSError | None:
-    """What a call returns or raises; None after `timeout_s`. It goes on then until the connection is aborted."""
+    """Return what a call returns or raises; None after `timeout_s`, then it runs until the connection is aborted."""
     outcome: list[bytes | OSError | None] = []
 
     def run() -> None:

@@ -1,8 +1,8 @@
-"""The file in which a virtual drive outlives its server: FOLDER/NAME.flash.
+"""The saved state of a virtual drive whose server has ended: FOLDER/NAME.flash.
 
-A line of JSON (format, model, times), a line with the state of the flash, the data of the mapped pages one after
-another (unmapped pages are zeros), and the CRC-32 of all that. Plain, because deflating 64 MiB of random data takes
-two seconds and writing them a tenth of one. Standard library only.
+Content: a line of JSON (format, model, times), a line with the state of the flash, the data of the mapped pages in
+order (unmapped pages are zeros), and the CRC-32 of all of this. Uncompressed, because deflating 64 MiB of random data
+takes two seconds and writing it a tenth of a second. Standard library only.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
 
 KEPT_DRIVES = "virtual"
-"""Folder, below the results of a study, for the drives of a run that did not finish."""
+"""Folder in the results of a study for the drives of an unfinished run."""
 _FORMAT = 1
 _CRC_BYTES = 4
 
 
 def kept_file(folder: Path, name: str) -> Path:
-    """Where the state of the drive of that name is kept; absolute."""
+    """Return the absolute path of the saved state of a drive."""
     return folder.resolve() / f"{name}.flash"
 
 
 def discard(file: Path) -> None:
-    """Remove a kept state, if there is one, whole or half. Raises OSError."""
+    """Remove a saved state, complete or partial, if there is one; raises OSError."""
     with suppress(FileNotFoundError, NotADirectoryError):
         file.unlink()
     discard_part(file)
 
 
 def discard_part(file: Path) -> None:
-    """Remove what a server that was ended while it wrote a file has left, if it can be: nothing ever reads it."""
+    """Try to remove a partial file of a killed server; drivelab never reads partial files."""
     with suppress(OSError):
         _part(file).unlink()
 
 
 def write(file: Path, drive: FlashDrive, data: memoryview, now_us: float) -> None:
-    """Keep a drive with its data, all or nothing; `now_us` is the model's present. Raises OSError."""
+    """Save a drive with its data, all or nothing; `now_us` is the model's current time. Raises OSError."""
     part = _part(file)
     try:
         with part.open("wb") as target:
@@ -55,9 +55,9 @@ def write(file: Path, drive: FlashDrive, data: memoryview, now_us: float) -> Non
 
 
 def read(file: Path, model: DriveModel, data: memoryview, now_us: float) -> FlashDrive | None:
-    """The drive in a file, and its data into the zeros of `data`; None, and `data` untouched, if there is none to use.
+    """Load a saved drive, and its data into the all-zero `data`; None, and `data` unchanged, without a usable file.
 
-    That is: no file, a damaged one, one of another format or of another model.
+    Not usable: a missing or damaged file, or a file of another format or another model.
     """
     try:
         drive = load(file.read_bytes(), model, data, now_us, time.time())
@@ -68,7 +68,7 @@ def read(file: Path, model: DriveModel, data: memoryview, now_us: float) -> Flas
 
 
 def dump(drive: FlashDrive, data: memoryview, now_us: float, wall_s: float) -> Iterator[bytes | memoryview]:
-    """The pieces of the file; `now_us` is the present on the model's clock and `wall_s` that on the calendar."""
+    """Yield the pieces of the file; `now_us` is the current time of the model's clock, `wall_s` of the calendar."""
     crc = 0
     for piece in _pieces(drive, data, now_us, wall_s):
         crc = crc32(piece, crc)
@@ -77,10 +77,10 @@ def dump(drive: FlashDrive, data: memoryview, now_us: float, wall_s: float) -> I
 
 
 def load(file: bytes, model: DriveModel, data: memoryview, now_us: float, wall_s: float) -> FlashDrive:
-    """The drive from `dump` as it is at `now_us` and `wall_s`: the time since then has passed for it without a request.
+    """Load a drive from `dump` as it is at `now_us` and `wall_s`; it was idle since it was saved.
 
-    Writes its data into `data`, which is all zeros. Raises ValueError, and leaves `data` alone, for a file that is
-    damaged, of another format or of another model.
+    Writes its data into the all-zero `data`. Raises ValueError, and leaves `data` unchanged, if the file is damaged or
+    has another format or another model.
     """
     body = memoryview(file)[:-_CRC_BYTES]
     if crc32(body) != int.from_bytes(file[-_CRC_BYTES:], "little"):
@@ -89,15 +89,15 @@ def load(file: bytes, model: DriveModel, data: memoryview, now_us: float, wall_s
     flash_end = file.index(b"\n", head_end + 1)
     head = json.loads(file[:head_end])
     if not isinstance(head, dict) or head.get("format") != _FORMAT:
-        raise ValueError(f"it is not of format {_FORMAT}")
+        raise ValueError(f"its format is not {_FORMAT}")
     if head["model"] != model.to_mapping():
-        raise ValueError("it is of a drive of another model")
+        raise ValueError("its drive has another model")
     drive = FlashDrive(model)
     drive.load(file[head_end + 1 : flash_end])
     pages = body[flash_end + 1 :]
     runs = list(_mapped_runs(drive))
     if len(pages) != sum(length for _, length in runs):
-        raise ValueError("it has more or fewer data than mapped pages")
+        raise ValueError("its amount of data does not match the mapped pages")
     at = 0
     for offset, length in runs:
         data[offset : offset + length] = pages[at : at + length]
@@ -116,7 +116,7 @@ def _pieces(drive: FlashDrive, data: memoryview, now_us: float, wall_s: float) -
 
 
 def _mapped_runs(drive: FlashDrive) -> Iterator[tuple[int, int]]:
-    """Offset and length in bytes of each run of mapped pages, by offset."""
+    """Yield offset and length in bytes of each run of mapped pages, by offset."""
     first: int | None = None
     for page in range(drive.model.user_pages + 1):
         if page < drive.model.user_pages and drive.is_mapped(page):

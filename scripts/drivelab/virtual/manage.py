@@ -1,7 +1,7 @@
-"""Starts, finds, controls and stops virtual drives in real time: a server process, its mount and its loop device.
+"""Start, find, control and stop virtual drives in real time: a server process, its mount and its loop device.
 
-All of a drive lies in the run directory: NAME.json is its record, NAME.drive the mount point, NAME.log the server's
-output, NAME.lock keeps two processes from starting or stopping it at once.
+The files of a drive are in the run directory: NAME.json is its record, NAME.drive the mount point, NAME.log the
+server's output. NAME.lock prevents two processes from starting or stopping the drive at the same time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STOP_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True)
 class VirtualDrive:
-    """Record of a drive that was started."""
+    """Record of a started drive."""
 
     name: str
     serial: str
@@ -48,7 +48,7 @@ class VirtualDrive:
     capacity_bytes: int
     pid: int
     pid_start_ticks: int
-    """Start of the process since boot (field 22 of /proc/PID/stat): tells it from a later one of the same number."""
+    """Start of the process since boot (field 22 of /proc/PID/stat), because a later process may reuse its pid."""
     mount_point: str
     model: dict[str, Any]
 
@@ -59,7 +59,7 @@ class VirtualDrive:
 
 @dataclass(frozen=True)
 class Status:
-    """A drive as it is now."""
+    """The current state of a drive."""
 
     name: str
     serial: str
@@ -72,11 +72,11 @@ class Status:
 
 
 def start(name: str, model: DriveModel, *, kept: Path | None = None) -> VirtualDrive:
-    """The running drive of that name; started if there is none, after cleaning up if its server has died.
+    """Return the running drive with this name; start it if needed, after cleaning up a dead server.
 
-    A drive that is started goes on from the state that `stop` kept in the folder `kept`; one that is damaged or of
-    another model or format is none. Either way there is no kept state any more once the drive runs, which has left it.
-    Raises UserError: it runs with another model, or cannot run here.
+    A started drive resumes from the state that `stop` saved in the folder `kept`, unless that state is damaged or of
+    another model or format. The saved state is removed once the drive runs, because the drive then changes.
+    Raises UserError if the drive runs with another model, or cannot run here.
     """
     file = None if kept is None else kept_file(kept, name)
     with _locked(name):
@@ -84,7 +84,7 @@ def start(name: str, model: DriveModel, *, kept: Path | None = None) -> VirtualD
         if record is not None and record.alive and record.device in fuse.loop_devices(_path(name, "drive")):
             if record.model != model.to_mapping():
                 raise UserError(
-                    f"virtual drive '{name}' is running with another model than asked for, and a new one would lose "
+                    f"virtual drive '{name}' is running with another model than requested, and a restart would lose "
                     f"its data; run drivelab virtual stop {name} first"
                 )
             if file is not None:
@@ -94,65 +94,65 @@ def start(name: str, model: DriveModel, *, kept: Path | None = None) -> VirtualD
         if (reason := possible()) is not None:
             raise UserError(f"virtual drive '{name}' cannot be started: {reason}")
         try:
-            with deferred():  # half a start cannot be cleared up: its server mounts later
+            with deferred():  # an interrupted start cannot be cleaned up, because its server mounts later
                 return _start(name, model, file)
         except BaseException:
-            if file is None or _read(name) is None:  # one that went on from a kept state would lose it
+            if file is None or _read(name) is None:  # a drive resumed from a saved state would lose that state
                 _clean(name)
             raise
 
 
 def stop(name: str | None = None, *, force: bool = False, keep: Path | None = None) -> list[str]:
-    """End one drive or all, and whatever a killed server left of them; returns what was removed, in words.
+    """Stop one drive or all, and clean up after killed servers; return descriptions of what was removed.
 
-    Processes that wait for the drive get I/O errors. A name that nothing is known of is no error. Raises UserError,
-    and touches nothing, when a file system on one of the drives is mounted or a stage is using the drive (it holds
-    flock on the device); `force` stops them all the same.
+    Processes that wait for the drive get I/O errors. An unknown name is not an error. Raises UserError, and changes
+    nothing, if a file system on a drive is mounted, or if a stage is using a drive (it holds flock on the device);
+    `force` stops the drives anyway.
 
-    With `keep`, a folder, the state of each drive is kept there for `start`, without its faults: all writes that were
-    acknowledged. Not that of a drive that hangs or has lost its server; an older state of it is removed. Raises
-    UserError, and the drive goes on, when the folder cannot be written to, unless `force` is set.
+    With a folder `keep`, the state of each drive is saved there for `start`: all acknowledged writes, without the
+    faults. The state of a drive that hangs or has lost its server is not saved, and an older saved state is removed.
+    Raises UserError, and the drive keeps running, if the folder cannot be written to, unless `force` is set.
     """
-    names = _names() if name is None else [name]
-    for one in names if not force else []:
-        devices = fuse.loop_devices(_path(one, "drive"))
+    drives = _names() if name is None else [name]
+    for drive in drives if not force else []:
+        devices = fuse.loop_devices(_path(drive, "drive"))
         if mounted := fuse.mounted_on(devices):
-            raise UserError(f"virtual drive '{one}' is mounted on {mounted}; unmount it first, or use --force")
-        if in_use(one):
-            raise UserError(f"virtual drive '{one}' is being measured; wait for that to end, or use --force")
+            raise UserError(f"virtual drive '{drive}' is mounted on {mounted}; unmount it first, or use --force")
+        if in_use(drive):
+            raise UserError(f"virtual drive '{drive}' is being measured; wait until that ends, or use --force")
     removed: list[str] = []
-    for one in names:
-        with _locked(one), deferred():
-            # Of a drive without a record, what is kept is the last state: nothing has run since.
-            if keep is not None and _path(one, "json").exists():
-                keep_drive(one, _answering(one), kept_file(keep, one), force=force)
-            removed += _clean(one)
+    for drive in drives:
+        with _locked(drive), deferred():
+            # Without a record, the drive has not run since its state was saved, so the saved state is current.
+            if keep is not None and _path(drive, "json").exists():
+                keep_drive(drive, _responsive_mount_point(drive), kept_file(keep, drive), force=force)
+            removed += _clean(drive)
             if keep is not None:
-                discard_part(kept_file(keep, one))
+                discard_part(kept_file(keep, drive))
     return removed
 
 
 def in_use(name: str) -> bool:
-    """Whether a stage is using the drive: it holds flock on the device."""
+    """Return whether a stage is using the drive and so holds flock on its device."""
     return any(is_held(Path(device)) for device in fuse.loop_devices(_path(name, "drive")))
 
 
 def status() -> list[Status]:
-    """All drives that were started and not stopped, by name."""
-    found: list[Status] = []
+    """Return all drives that were started and not stopped, by name."""
+    statuses: list[Status] = []
     for record in _records():
-        uptime_s = truth = None
+        uptime_s = values = None
         if alive := record.alive:
             state, ticks = fuse.process_state(record.pid)
             uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
             with suppress(UserError):
-                truth = counters(record.name) if state not in "Tt" else None
-        found.append(Status(record.name, record.serial, record.device, record.pid, alive, uptime_s, truth))
-    return found
+                values = counters(record.name) if state not in "Tt" else None
+        statuses.append(Status(record.name, record.serial, record.device, record.pid, alive, uptime_s, values))
+    return statuses
 
 
 def find_by_device(device: str) -> VirtualDrive | None:
-    """The running virtual drive behind a path such as /dev/loop3, links followed; None for any other device."""
+    """Return the running virtual drive at a path such as /dev/loop3, following links; None for other devices."""
     real = os.path.realpath(device)
     for record in _records():
         if record.device == real and record.alive and real in fuse.loop_devices(Path(record.mount_point)):
@@ -161,24 +161,24 @@ def find_by_device(device: str) -> VirtualDrive | None:
 
 
 def counters(name: str) -> dict[str, int]:
-    """Ground truth of a running drive: host_write_bytes, host_read_bytes, nand_write_bytes, erases, …"""
+    """Return the true counters of a running drive: host_write_bytes, host_read_bytes, nand_write_bytes, erases, …"""
     value: dict[str, int] = json.loads(_control(name, "counters"))
     return value
 
 
 def purge(name: str, *, counters_too: bool = False) -> None:
-    """Bring a running drive into the state of one that was never written; `counters_too` and faults: of a new one."""
-    fuse.drop_page_cache(_running(name).device)  # or buffered readers would go on seeing the old data
+    """Bring a running drive into the never-written state; with `counters_too` also reset counters and faults."""
+    fuse.drop_page_cache(_running(name).device)  # otherwise buffered readers would still see the old data
     _control(name, "reset" if counters_too else "purge", b"1")
 
 
 def set_fault(name: str, *faults: Fault) -> None:
-    """Disturb the I/O of a running drive from now on; replaces the faults that were set."""
+    """Disturb the I/O of a running drive from now on; replaces the current faults."""
     _control(name, "faults", json.dumps([asdict(fault) for fault in faults]).encode())
 
 
 def clear_faults(name: str) -> int:
-    """End all faults; requests that hung go on. Returns how many those were."""
+    """Clear all faults; hanging requests continue. Return the number of hanging requests."""
     return int(_control(name, "release"))
 
 
@@ -191,7 +191,7 @@ def _running(name: str) -> VirtualDrive:
 
 
 def _control(name: str, attribute: str, value: bytes | None = None) -> bytes:
-    """Read an attribute of the drive's file, or set it to `value`."""
+    """Read an attribute of the drive's file, or set the attribute to `value`."""
     file = _running(name).mount_point
     try:
         if value is None:
@@ -217,29 +217,29 @@ def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
         )  # fmt: skip
         device = fuse.attach_loop(mount_point, model.logical_block_bytes)
     except (subprocess.SubprocessError, OSError) as error:
-        words = log.read_text().strip() if log.exists() else "nothing"
-        raise UserError(f"virtual drive '{name}' did not start ({error}); its server says: {words}") from None
+        output = log.read_text().strip() if log.exists() else "nothing"
+        raise UserError(f"virtual drive '{name}' did not start ({error}); its server printed: {output}") from None
     pid = int(done.stdout)
     ticks = fuse.process_state(pid)[1]
-    known = model.serial, device, model.capacity_bytes
-    record = VirtualDrive(name, *known, pid, ticks, str(mount_point), model.to_mapping())
+    identity = model.serial, device, model.capacity_bytes
+    record = VirtualDrive(name, *identity, pid, ticks, str(mount_point), model.to_mapping())
     part = _path(name, "part")
     part.write_text(json.dumps(asdict(record), indent=1))
     if file is not None:
-        discard(file)  # before there is a record: what runs and what is kept must never both count
+        discard(file)  # before the record exists: a running drive and a saved state must never both be valid
     part.rename(_path(name, "json"))
     return record
 
 
-def _answering(name: str) -> str | None:
-    """Mount point of the drive, unless its server has died or a signal has stopped it."""
+def _responsive_mount_point(name: str) -> str | None:
+    """Return the drive's mount point, or None if its server has died or a signal has stopped it."""
     record = _read(name)
-    answers = record is not None and record.alive and fuse.process_state(record.pid)[0] not in "Tt"
-    return record.mount_point if record is not None and answers else None
+    responds = record is not None and record.alive and fuse.process_state(record.pid)[0] not in "Tt"
+    return record.mount_point if record is not None and responds else None
 
 
 def _clean(name: str) -> list[str]:
-    """Remove process, mount, loop device and files of a drive, whatever of them there is."""
+    """Remove process, mount, loop device and files of a drive, as far as they exist."""
     removed: list[str] = []
     mount_point, record = _path(name, "drive"), _read(name)
     if record is not None and record.alive:
@@ -247,7 +247,7 @@ def _clean(name: str) -> list[str]:
         removed.append(f"server of '{name}' (process {record.pid})")
     connections = [number for path, number in fuse.mounts() if path == mount_point]
     for number in connections:
-        fuse.abort(number)  # also ends a server that no record tells of
+        fuse.abort(number)  # also ends a server without a record
     for device in fuse.loop_devices(mount_point):
         detached = fuse.detach_loop(device, mount_point, _STOP_TIMEOUT_S)
         removed.append(f"loop device {device}" + ("" if detached else " (as soon as its last user closes it)"))
@@ -255,8 +255,8 @@ def _clean(name: str) -> list[str]:
         fuse.unmount(mount_point)
         removed.append(f"mount {mount_point}")
     with suppress(FileNotFoundError):
-        if words := _path(name, "log").read_text().strip():
-            removed.append(f"log of '{name}', which ended with: {words.splitlines()[-1]}")
+        if log := _path(name, "log").read_text().strip():
+            removed.append(f"log of '{name}', which ended with: {log.splitlines()[-1]}")
     for kind in ("json", "part", "drive", "log"):
         _path(name, kind).unlink(missing_ok=True)
     return removed
@@ -264,12 +264,14 @@ def _clean(name: str) -> list[str]:
 
 def _path(name: str, kind: str) -> Path:
     if not _NAME.fullmatch(name):
-        raise UserError(f"'{name}' is no name of a virtual drive; use at most 41 small letters, digits and hyphens")
+        raise UserError(
+            f"'{name}' is not a valid name of a virtual drive; use at most 41 lower-case letters, digits and hyphens"
+        )
     return run_directory() / "virtual" / f"{name}.{kind}"
 
 
 def _names() -> list[str]:
-    """Names of which there is a record or a file in the run directory: those of a killed start too."""
+    """Return the names with a record or a mount point in the run directory, also those of a killed start."""
     return sorted({path.stem for kind in ("json", "drive") for path in _path("x", kind).parent.glob(f"*.{kind}")})
 
 
@@ -280,19 +282,19 @@ def _records() -> list[VirtualDrive]:
 def _read(name: str) -> VirtualDrive | None:
     try:
         return VirtualDrive(**json.loads(_path(name, "json").read_text()))
-    except (FileNotFoundError, TypeError, ValueError):  # none, or another version's: `_clean` asks the kernel instead
+    except (FileNotFoundError, TypeError, ValueError):  # no record, or another version's: `_clean` asks the kernel
         return None
 
 
 @contextmanager
 def _locked(name: str) -> Iterator[None]:
-    """Only one process starts or stops a drive at a time; the lock goes with the process that holds it."""
+    """Let only one process at a time start or stop a drive; the lock ends with the process that holds it."""
     path = _path(name, "lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise UserError(f"virtual drive '{name}': {path} cannot be opened ({error.strerror}); run as root") from None
+        raise UserError(f"virtual drive '{name}': cannot open {path} ({error.strerror}); run as root") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -15,7 +15,7 @@ from drivelab.virtual.effects import Disturbance, Housekeeping, Throttle
 PAGE_BYTES = 4096
 """Unit of mapping and of programming."""
 LEAST_SPARE_BLOCKS = 4
-"""One block open for the host, one for moved pages, one free for garbage collection, one to gain something from."""
+"""One block open for the host, one for moved pages, one free for garbage collection, one to reclaim."""
 PRODUCT = "drivelab virtual drive"
 FIRMWARE = "VFTL0001"
 _SERIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
@@ -24,54 +24,54 @@ _FIRMWARE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,7}")
 
 @dataclass(frozen=True)
 class DriveModel:
-    """All that the behaviour of a virtual drive depends on."""
+    """All parameters that the behaviour of a virtual drive depends on."""
 
     serial: str
-    """Serial number, as it stands in the drive sheet."""
+    """Serial number, as in the drive sheet."""
     capacity_bytes: int
     """User capacity, a multiple of 4 KiB."""
     over_provisioning: float
-    """Flash beyond the capacity, as a fraction of the capacity; holds open and free blocks too."""
+    """Flash beyond the capacity, as a fraction of the capacity; includes open and free blocks."""
     pages_per_block: int = 64
     """Pages that are erased together; a block is striped page by page over all dies."""
     dies: int = 4
-    """Units that read, program and erase at the same time."""
+    """Units that read, program and erase in parallel."""
     read_us: float = 100.0
-    """Time of a die to read a page."""
+    """Time for a die to read a page."""
     program_us: float = 680.0
-    """Time of a die to program a page."""
+    """Time for a die to program a page."""
     erase_us: float = 1000.0
-    """Time of a die to erase its part of a block."""
+    """Time for a die to erase its part of a block."""
     copy_us: float = 230.0
-    """Time of a die for a page that is moved within the drive. Less than a read and a program, because a controller
-    moves pages past the bus and programs several planes together, which it cannot do with scattered host writes."""
+    """Time for a die to move a page within the drive. Less than a read plus a program, because a controller bypasses
+    the bus and programs several planes together, which it cannot do with scattered host writes."""
     command_us: float = 85.0
-    """Time of the controller for each command, one after another: the ceiling of IOPS."""
+    """Controller time for each command, one after another: limits IOPS."""
     transfer_us: float = 20.0
-    """Time of the host bus for a page: the ceiling of bandwidth."""
+    """Host bus time for a page: limits bandwidth."""
     slc_cache_bytes: int = 0
-    """Size of the SLC cache, beyond the over-provisioning; an idle drive empties it."""
+    """Size of the SLC cache, in addition to the over-provisioning; an idle drive empties it."""
     slc_program_us: float = 150.0
-    """Time of a die to program a page of the SLC cache."""
+    """Time for a die to program a page of the SLC cache."""
     write_buffer_bytes: int = 64 * PAGE_BYTES
     """Data that may be acknowledged before it is programmed."""
     idle_after_us: float = 300_000.0
-    """Time without a request after which the drive takes itself to be idle."""
+    """Time without a request after which the drive starts its idle work."""
     enabled: bool = True
-    """If not, nothing takes any time, so that a measurement shows the ceiling of what serves the drive."""
+    """If False, nothing takes any time, so a measurement shows the limit of the code that serves the drive."""
     seed: int = 1
-    """Of what the model draws by chance."""
+    """Seed of the model's random draws."""
     logical_block_bytes: int = PAGE_BYTES
-    """Unit of addresses, a page or a sector of 512 bytes. What is smaller than a page or does not begin with one is
-    written by reading the rest of the page first."""
+    """Unit of addresses, a page or a sector of 512 bytes. A write that does not cover whole pages first reads the rest
+    of its pages."""
     throttle: Throttle | None = None
     """The drive warms up, and slows down while it is too hot."""
     housekeeping: Housekeeping | None = None
-    """The drive is busy with itself by the clock."""
+    """The drive periodically does its own housekeeping."""
     disturb: Disturbance | None = None
-    """Others on the host take time by the clock."""
+    """Neighbours on the host periodically steal CPU time."""
     firmware: str = FIRMWARE
-    """Firmware that the drive tells; another one is an update to try."""
+    """Firmware that the drive reports; use another value to simulate an update."""
 
     @property
     def user_pages(self) -> int:
@@ -91,38 +91,37 @@ class DriveModel:
         return self.write_buffer_bytes // PAGE_BYTES
 
     def describe(self) -> dict[str, Any]:
-        """Identity as in the table `drives`."""
+        """Return the identity for the table `drives`."""
         return {
             "serial": self.serial,
             "model": PRODUCT,
             "firmware": self.firmware,
             "transport": "virtual",
-            "drive_write_cache": "as the model has it",
+            "drive_write_cache": "as modelled",
             "virtual": True,
             "over_provisioning_pct": round(100 * self.over_provisioning, 4),
         }
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able, in the words of the configuration; `from_mapping` reads it back.
+        """Return the model as JSON with the keys of the configuration; `from_mapping` reads it back.
 
-        Every parameter is present, but for a logical block of a page, the usual firmware, and effects that the drive
-        does not have.
+        All parameters are present except a logical block of one page, the default firmware, and missing effects.
         """
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        found = {KEYS[name].key: KEYS[name].write(value) for name, value in values.items() if value is not None}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        mapping = {KEYS[name].key: KEYS[name].write(value) for name, value in values.items() if value is not None}
         if self.logical_block_bytes == PAGE_BYTES:
-            del found["logical_block"]
+            del mapping["logical_block"]
         if self.firmware == FIRMWARE:
-            del found["firmware"]
-        return found
+            del mapping["firmware"]
+        return mapping
 
     @classmethod
     def from_mapping(cls, name: str, mapping: Mapping[str, Any]) -> DriveModel:
-        """The model in one entry of the configuration; raises UserError that names the key that is wrong."""
-        by_key = {one.key: field for field, one in KEYS.items()}
+        """Read the model from one entry of the configuration; raises UserError that names the wrong key."""
+        by_key = {entry.key: field for field, entry in KEYS.items()}
         for key in mapping:
             if key not in by_key:
-                raise UserError(f"virtual drive '{name}': there is no key '{key}'; known are {', '.join(by_key)}")
+                raise UserError(f"virtual drive '{name}': unknown key '{key}'; use {', '.join(by_key)}")
         for key in ("serial", "capacity", "over_provisioning"):
             if key not in mapping:
                 raise UserError(f"virtual drive '{name}': the key '{key}' is missing; add it")
@@ -140,8 +139,8 @@ class DriveModel:
 def _check_geometry(name: str, model: DriveModel) -> None:
     if model.pages_per_block % model.dies:
         raise UserError(
-            f"virtual drive '{name}': key 'pages_per_block' is {model.pages_per_block}, which {model.dies} dies do not "
-            "share evenly; make it a multiple of 'dies'"
+            f"virtual drive '{name}': key 'pages_per_block' is {model.pages_per_block}, which is not a multiple of the "
+            f"{model.dies} dies; make it a multiple of 'dies'"
         )
     spare = model.blocks - math.ceil(model.user_pages / model.pages_per_block)
     if spare < LEAST_SPARE_BLOCKS:
@@ -164,7 +163,8 @@ def _size(least_pages: int) -> Callable[[Any], int]:
     def read(value: Any) -> int:
         size = parse_size(value)
         if size % PAGE_BYTES or size < least_pages * PAGE_BYTES:
-            raise ValueError(f"'{value}' is no multiple of {format_size(PAGE_BYTES)} from {least_pages} of them on")
+            least = format_size(least_pages * PAGE_BYTES)
+            raise ValueError(f"'{value}' is not a multiple of {format_size(PAGE_BYTES)} of at least {least}")
         return size
 
     return read
@@ -187,7 +187,7 @@ def _share(value: Any) -> float:
 def _whole(least: int, most: int) -> Callable[[Any], int]:
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"'{value}' is no whole number from {least} to {most}")
+            raise ValueError(f"'{value}' is not a whole number from {least} to {most}")
         return value
 
     return read
@@ -195,7 +195,7 @@ def _whole(least: int, most: int) -> Callable[[Any], int]:
 
 def _microseconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e9:
-        raise ValueError(f"'{value}' is no number of microseconds from 0 to 1e9")
+        raise ValueError(f"'{value}' is not a number of microseconds from 0 to 1e9")
     return float(value)
 
 
@@ -207,13 +207,13 @@ def _flag(value: Any) -> bool:
 
 def _serial(value: Any) -> str:
     if not isinstance(value, str) or not _SERIAL.fullmatch(value):
-        raise ValueError(f"'{value}' is no serial; use letters, digits, hyphens and underscores, 40 at the most")
+        raise ValueError(f"'{value}' is not a serial; use at most 40 letters, digits, hyphens and underscores")
     return value
 
 
 def _firmware(value: Any) -> str:
     if not isinstance(value, str) or not _FIRMWARE.fullmatch(value):
-        raise ValueError(f"'{value}' is no firmware; use letters, digits, dots, hyphens and underscores, 8 at the most")
+        raise ValueError(f"'{value}' is not a firmware; use at most 8 letters, digits, dots, hyphens and underscores")
     return value
 
 

@@ -1,7 +1,8 @@
-"""A schedule on the virtual clock: who goes when is the same as in the native engine, the drive is a model.
+"""Replay a schedule on the virtual clock: same issue order as the native engine, but the drive is a model.
 
-The model tells at the issue when a request will be done, so that nothing has to be simulated between two issues: of
-all requests whose due time is known the one that is due first is next, and it goes when there is a place in flight.
+The model returns the completion time of a request when it is issued, so nothing needs simulation between two issues.
+Of all requests with a known due time, the earliest is next. It is issued when fewer requests than the limit are in
+flight.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ from drivelab.virtual.evidence import EPOCH_MS
 from drivelab.virtual.faults import Answering
 
 AS_MODELLED = {
-    "fua": "as a plain write: the model's write buffer survives a power cut",
-    "write-zeroes": "as a write: the model keeps no data",
+    "fua": "replayed as a plain write, because the model's write buffer survives a power cut",
+    "write-zeroes": "replayed as a write, because the model stores no data",
 }
-"""What a report of such a replay has to say about kinds of request that the model does not know."""
+"""Remarks for the report about kinds of request that the model does not support."""
 _MODELLED = {**{name: name for name in OPERATIONS}, "discard": "trim", "write-zeroes": "write"}
 _BATCH = 1 << 16
 _RESULT = struct.Struct("<QQiBBH")
 _STATE = struct.calcsize("<QQi")
-"""Where a result has its state."""
+"""Offset of the state in a result."""
 
 _Request = tuple[int, int, int, int, int, int, int, int]
 """A record of a schedule."""
@@ -54,11 +55,11 @@ _Request = tuple[int, int, int, int, int, int, int, int]
 
 @dataclass
 class Course:
-    """How a replay went; times in ns after its start."""
+    """Totals of a replay; times in ns after its start."""
 
     issued: int = 0
     end_ns: int = 0
-    """Of the last completion."""
+    """Time of the last completion."""
     most_in_flight: int = 0
     time_is_up: bool = False
 
@@ -73,20 +74,20 @@ def replay_schedule(
     runtime_s: float | None = None,
     requests: int | None = None,
 ) -> Course:
-    """Replay a schedule from `start_us` on and leave its results, one record for each of `requests`.
+    """Replay a schedule from `start_us` and write its results, one record for each of `requests`.
 
-    `requests` is the number to issue, all of the schedule if not given; beyond its end the schedule begins anew.
-    With `runtime_s` none is issued from that time on; those in flight are waited for.
-    Raises UserError if the schedule is damaged or meant for a larger target, ValueError for a limit that is none and
-    for the repetition of a schedule that has deadlines or dependencies.
+    `requests` is the number of requests to issue; by default all of the schedule. A larger number repeats the schedule.
+    With `runtime_s`, no request is issued after that time, and requests in flight complete.
+    Raises UserError if the schedule is damaged or made for a larger target; ValueError for an invalid limit, or for the
+    repetition of a schedule with deadlines or dependencies.
     """
     if not 0 < depth_limit <= MOST_IN_FLIGHT or (requests is not None and requests < 1):
-        raise ValueError(f"{depth_limit} in flight, {requests} requests")
+        raise ValueError(f"invalid limit: {depth_limit} in flight, {requests} requests")
     mapped = open_schedule(schedule)
     _verify(schedule, mapped, drive.model.capacity_bytes)
     count = len(mapped.records) if requests is None else requests
     if count > len(mapped.records) and (mapped.records["deadline_ns"].any() or mapped.records["after"].any()):
-        raise ValueError(f"{schedule}: has deadlines or dependencies and cannot begin anew")
+        raise ValueError(f"{schedule}: has deadlines or dependencies and cannot be repeated")
     make_results(results, count, mapped.header["checksum"])
     runtime_ns = None if runtime_s is None else round(1e9 * runtime_s)
     with results.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
@@ -99,7 +100,7 @@ def _verify(path: Path, mapped: Mapped, capacity_bytes: int) -> None:
     header, records = mapped.header, mapped.records
     if header["target_bytes"] > capacity_bytes:
         raise UserError(
-            f"{path}: is a schedule for a target of {format_size(header['target_bytes'])}, the virtual drive has "
+            f"{path}: is a schedule for a target of {format_size(header['target_bytes'])}, but the virtual drive has "
             f"{format_size(capacity_bytes)}; prepare the replay for this drive"
         )
     if not len(records):
@@ -147,7 +148,7 @@ def _header(content: mmap.mmap, course: Course, start_us: float) -> bytes:
 
 
 class _Replay:
-    """The state between two issues."""
+    """The state of a replay between two issues."""
 
     def __init__(
         self, drive: Answering, start_us: float, depth_limit: int, records: Records, results: mmap.mmap
@@ -155,22 +156,22 @@ class _Replay:
         self._drive, self._start_us, self._depth_limit = drive, start_us, depth_limit
         self._records, self._results = records, results
         self._flight: list[int] = []
-        """Heap of the completions to come."""
+        """Heap of the pending completion times."""
         self._due: list[tuple[int, int]] = []
-        """Heap of those parked whose dependency has gone, which settles when they are due: that time and the index."""
+        """Heap of (due time, index) of parked requests whose dependency was issued, so that the due time is known."""
         chained = len(records) if records["after"].any() else 0
         self._first_waiting, self._next_waiting = (array("I", bytes(4 * chained)) for _ in range(2))
-        """1 + index of the last parked of those that wait for one that has not gone, and of the one parked before."""
+        """Linked lists of parked requests by the unissued request that they wait for: 1 + index, newest first."""
         self._course = Course()
 
     def run(self, count: int, runtime_ns: int | None) -> Course:
         """Issue `count` requests."""
         course, flight, parked = self._course, self._flight, self._due
         following = _repeated(self._records, count)
-        head = self._next_of_the_file(following)
+        head = self._next_from_file(following)
         now_ns = 0
         while head is not None or parked:
-            now_ns = max(now_ns, min(one[0] for one in (head, parked and parked[0]) if one))
+            now_ns = max(now_ns, min(candidate[0] for candidate in (head, parked and parked[0]) if candidate))
             while flight and flight[0] <= now_ns:
                 heapq.heappop(flight)
             if runtime_ns is not None and now_ns >= runtime_ns:
@@ -182,23 +183,23 @@ class _Replay:
             else:
                 (due_ns, index, request), from_file = head, True
             if len(flight) >= min(request[5] or self._depth_limit, self._depth_limit):
-                # For one that becomes due before that there may be a place.
+                # A parked request that becomes due earlier may have a higher depth limit.
                 now_ns = min(flight[0], parked[0][0]) if from_file and parked else flight[0]
                 continue
             if from_file:
-                head = self._next_of_the_file(following)
+                head = self._next_from_file(following)
             else:
                 heapq.heappop(parked)
             self._issue(now_ns, due_ns, index, request)
         return course
 
-    def _next_of_the_file(self, following: Iterator[tuple[int, _Request]]) -> tuple[int, int, _Request] | None:
-        """Due time, index and request of the next that waits for nothing; those before it are parked."""
+    def _next_from_file(self, following: Iterator[tuple[int, _Request]]) -> tuple[int, int, _Request] | None:
+        """Return due time, index and request of the next request without dependency; park those before it."""
         for index, request in following:
             after = request[4]
             if not after:
                 return request[0], index, request
-            if self._results[_place(after - 1) + _STATE] == COMPLETED:
+            if self._results[_result_offset(after - 1) + _STATE] == COMPLETED:
                 self._park(index, request)
             else:
                 self._next_waiting[index] = self._first_waiting[after - 1]
@@ -207,7 +208,7 @@ class _Replay:
 
     def _park(self, index: int, request: _Request) -> None:
         deadline_ns, _, _, think_ns, after, *_ = request
-        _, done_ns, *_ = _RESULT.unpack_from(self._results, _place(after - 1))
+        _, done_ns, *_ = _RESULT.unpack_from(self._results, _result_offset(after - 1))
         heapq.heappush(self._due, (max(deadline_ns, done_ns + think_ns), index))
 
     def _issue(self, now_ns: int, due_ns: int, index: int, request: _Request) -> None:
@@ -219,7 +220,7 @@ class _Replay:
         heapq.heappush(flight, done_ns)
         waited = 2 if due_ns > deadline_ns else 1 if now_ns > due_ns else 0
         moved = length if name in ("read", "write") else 0
-        _RESULT.pack_into(self._results, _place(index), now_ns, done_ns, moved, COMPLETED, waited, len(flight))
+        _RESULT.pack_into(self._results, _result_offset(index), now_ns, done_ns, moved, COMPLETED, waited, len(flight))
         course.issued += 1
         course.end_ns = max(course.end_ns, done_ns)
         course.most_in_flight = max(course.most_in_flight, len(flight))
@@ -229,12 +230,12 @@ class _Replay:
             waiting = self._next_waiting[waiting - 1]
 
 
-def _place(index: int) -> int:
+def _result_offset(index: int) -> int:
     return RESULTS_HEADER_BYTES + index * _RESULT.size
 
 
 def _repeated(records: Records, count: int) -> Iterator[tuple[int, _Request]]:
-    """Index and request of `count` records, over and over from the first."""
+    """Yield index and request of `count` records, repeating from the first record."""
     index = 0
     while index < count:
         first = index % len(records)

@@ -1,4 +1,4 @@
-"""Serves one virtual drive: a flash model behind a FUSE file, each request answered when the model says so.
+"""Serve one virtual drive: a flash model behind a FUSE file, with each reply at the time that the model computes.
 
 Started by `drivelab.virtual.manage` as `python -m drivelab.virtual.server NAME MOUNT_POINT LOG [KEPT]` with the model
 as JSON on standard input; KEPT is a file of `drivelab.virtual.kept`. Standard library only, so that it starts fast,
@@ -26,28 +26,28 @@ from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
 
 SPIN_NS = 100_000
-"""How long before a deadline to stop sleeping: timer slack and wake-up of a normal process stay below (prctl(2)).
-Looking instead of sleeping needs the normal scheduling class: a real-time one keeps fio and the kernel's loop
-worker off the processor that they share with it (6k in place of 31k IOPS at depth 1 on two processors)."""
+"""Time before a deadline at which to stop sleeping and poll: longer than timer slack and wake-up of a normal process
+(prctl(2)). Polling needs the normal scheduling class: a real-time class keeps fio and the kernel's loop worker off the
+processor that they share with the server (6k instead of 31k IOPS at QD1 on two processors)."""
 LINGER_NS = 100_000
-"""How long after a request to go on looking for the next without sleeping: doubles the rate at depth 1."""
+"""Time after a request during which to poll for the next one without sleeping: doubles the rate at QD1."""
 ADVANCE_S = 0.1
-"""How often an idle drive with a cache does its housekeeping, so that no request has to wait for all of it."""
+"""Interval at which an idle drive with a cache does its idle work, so that no request waits for all of it."""
 PATH_US = 20.0
-"""Time from the host's block layer to this process and back, taken off the model's time: 20 to 22 us at the quickest
-on two processors of a virtual machine, 60 and more when those sleep or are shared. A constant, because measuring it
-at each start would give two drives started at different times different speeds."""
+"""Time from the host's block layer to this process and back, subtracted from the model's time: at best 20 to 22 us on
+two processors of a virtual machine, 60 us and more if the processors sleep or are shared. A constant, because a
+measurement at each start would give drives that start at different times different speeds."""
 XATTR = "user.drivelab."
 
 Reply = tuple[bytes | memoryview, ...]
 
 
 class _Ended(Exception):  # noqa: N818
-    """The drive is in a file now: whatever the kernel asks from here on must be left without an answer."""
+    """The drive is saved in a file; from now on the server must not answer any request of the kernel."""
 
 
 class Server:
-    """Answers the kernel's requests on a /dev/fuse descriptor until the file is unmounted or the drive is kept."""
+    """Answers the kernel's requests on a /dev/fuse descriptor until the file is unmounted or the drive is saved."""
 
     def __init__(self, model: DriveModel, descriptor: int, file: Path | None = None) -> None:
         self._model = model
@@ -55,19 +55,19 @@ class Server:
         self._fd = descriptor
         self._memory = mmap.mmap(-1, self._size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._data = memoryview(self._memory)
-        old = None if file is None else kept.read(file, model, self._data, self._now_us())
-        self._drive = old or FlashDrive(model)
+        saved = None if file is None else kept.read(file, model, self._data, self._now_us())
+        self._drive = saved or FlashDrive(model)
         self._buffer = memoryview(bytearray(fuse.BUFFER_BYTES))
         self._buffers = [self._buffer]
         self._pending: list[tuple[int, int, Reply]] = []
         """Heap of (time on the monotonic clock in ns, unique, reply)."""
         self._faults: list[Fault] = []
         self._held: list[bytes] = []
-        """Requests that a `hang` keeps without an answer."""
+        """Requests that a `hang` fault holds back without a reply."""
         self._active_ns = 0
 
     def run(self) -> None:
-        """Serve until unmounted, aborted or kept."""
+        """Serve until the file is unmounted, the connection is aborted or the drive is saved."""
         try:
             while True:
                 while self._receive():
@@ -81,7 +81,7 @@ class Server:
                 raise
 
     def _wait(self) -> None:
-        """Sleep until a request comes or the next deadline is near; then return at once, over and over."""
+        """Sleep until a request comes or the next deadline is near; near a deadline return at once, to poll."""
         now_ns = time.monotonic_ns()
         if self._pending:
             left_ns = self._pending[0][0] - now_ns
@@ -102,21 +102,21 @@ class Server:
         try:
             os.writev(self._fd, reply)
         except FileNotFoundError:
-            return  # it was aborted meanwhile
+            return  # the request was aborted meanwhile
 
     def _receive(self) -> bool:
-        """Take and treat one request; False if none is waiting."""
+        """Receive and handle one request; False if none is waiting."""
         try:
             length = os.readv(self._fd, self._buffers)
         except BlockingIOError:
             return False
         except FileNotFoundError:
             return True  # aborted before it was read
-        self._treat(self._buffer, length)
+        self._handle(self._buffer, length)
         self._active_ns = time.monotonic_ns()
         return True
 
-    def _treat(self, request: memoryview, length: int) -> None:
+    def _handle(self, request: memoryview, length: int) -> None:
         _, opcode, unique, *_ = fuse.IN_HEADER.unpack_from(request)
         if opcode == fuse.READ:
             _, offset, size = fuse.IO_IN.unpack_from(request, fuse.IN_HEADER.size)
@@ -145,7 +145,7 @@ class Server:
     def _io(
         self, request: memoryview, length: int, operation: str, unique: int, offset: int, size: int, reply: Reply
     ) -> None:
-        """Carry an I/O out in memory now and answer it when the model has done it."""
+        """Perform an I/O in memory now, and reply when the model completes it."""
         if size == 0 and operation != "flush":  # a read beyond the end
             self._send(reply)
             return
@@ -176,14 +176,14 @@ class Server:
             self._send(reply)
 
     def _now_us(self) -> float:
-        """The model's present: when a request that arrives here now left the host's block layer.
+        """Return the model's current time: when a request that arrives now left the host's block layer.
 
-        All of the path is taken off at this end, so that the answer is back at the host when the model has done.
+        The whole path is subtracted here, so that the reply reaches the host when the model completes the request.
         """
         return time.monotonic_ns() / 1000 - PATH_US
 
     def _zero(self, offset: int, size: int) -> None:
-        """Fresh anonymous pages read as zeros and use no memory; only part pages are written (madvise(2))."""
+        """Zero a range: drop whole pages, which then read as zeros without memory (madvise(2)); write partial pages."""
         page = mmap.PAGESIZE
         first, last = -(-offset // page) * page, (offset + size) // page * page
         if first >= last:
@@ -194,17 +194,17 @@ class Server:
         self._memory.madvise(mmap.MADV_DONTNEED, first, last - first)
 
     def _attribute(self, opcode: int, unique: int, body: memoryview) -> bytes:
-        """Reply to GETXATTR and SETXATTR: ground truth and control."""
+        """Reply to GETXATTR and SETXATTR, which read counters and control the drive."""
         size, _ = fuse.XATTR_IN.unpack_from(body)
         name, _, value = bytes(body[fuse.XATTR_IN.size :]).partition(b"\0")
         if opcode == fuse.SETXATTR:
             number = self._set(name.decode(), value[:size])
             return fuse.refusal(unique, number) if number else fuse.answer(unique)
-        found = self._get(name.decode())
-        return fuse.refusal(unique, errno.ENODATA) if found is None else fuse.xattr_answer(unique, size, found)
+        content = self._get(name.decode())
+        return fuse.refusal(unique, errno.ENODATA) if content is None else fuse.xattr_answer(unique, size, content)
 
     def _get(self, name: str) -> bytes | None:
-        """Value of an extended attribute, or None if there is none of that name."""
+        """Return the value of an extended attribute, or None if the name is unknown."""
         if name == XATTR + "counters":
             return json.dumps(self._drive.counters()).encode()
         if name == XATTR + "faults":
@@ -218,17 +218,18 @@ class Server:
         return None
 
     def _release(self) -> int:
-        """End all faults and treat the requests held; returns their number.
+        """Clear all faults and handle the held requests; return their number.
 
-        Reading an attribute does it, because setting one takes the inode's lock, which a hanging flush or trim holds.
+        Reading an attribute triggers this, because setting one needs the inode lock, which a hanging flush or trim
+        holds.
         """
         held, self._held, self._faults = self._held, [], []
         for request in held:
-            self._treat(memoryview(request), len(request))
+            self._handle(memoryview(request), len(request))
         return len(held)
 
     def _set(self, name: str, value: bytes) -> int:
-        """Carry out a control attribute; returns 0 or an errno."""
+        """Execute a control attribute; return 0 or an errno."""
         control = name.removeprefix(XATTR)
         try:
             if control == "purge":

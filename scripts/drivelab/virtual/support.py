@@ -1,4 +1,4 @@
-"""Whether this machine can have virtual drives in real time."""
+"""Check whether this machine supports virtual drives in real time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drivelab.virtual import fuse
 
 
 def possible() -> str | None:
-    """None if virtual drives can run in real time here, else the reason; tried with a real mount and loop device."""
+    """Try a real mount and loop device; return why virtual drives cannot run in real time here, or None."""
     if os.geteuid() != 0:
         return "virtual drives in real time need root"
     if shutil.which("losetup") is None:
@@ -22,9 +22,9 @@ def possible() -> str | None:
             os.close(descriptor)
             fuse.unmount(Path(file.name))
     except OSError as error:
-        return f"virtual drives in real time need FUSE, which cannot be mounted here ({error.strerror})"
+        return f"virtual drives in real time need FUSE, but mounting it fails here ({error.strerror})"
     try:
         os.close(os.open(fuse.free_loop_device(), os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
-        return f"virtual drives in real time need a loop device, and there is none here ({error.strerror})"
+        return f"virtual drives in real time need a loop device, but none is available here ({error.strerror})"
     return None

@@ -1,4 +1,4 @@
-"""Telemetry in simulated time: what a drive tells of its heat and of others on its host, as real ones do."""
+"""Telemetry in simulated time: a drive's heat and its neighbours on the host, in the form of real telemetry."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ SOURCE = "virtual clock"
 
 
 class Telemetry:
-    """Samples at the cadence of real telemetry from `now_us` on, and wherever the drive stops between two cells.
+    """Samples from `now_us` on, at the interval of real telemetry and at the end of each cell.
 
-    They are kept with the state that they led to. After an interruption they go on as if there had been none: what
-    was told of a time that is yet to come was undone with the cell that it was told of.
+    Samples are written together with the state of the drive. After an interruption, samples later than the restored
+    state are removed, because the cell that they belong to was undone. Sampling then continues without a gap.
     """
 
     def __init__(self, flash: FlashDrive, recording: Path, now_us: float) -> None:
-        told = [one for one in read_lines(recording) if one["at_s"] <= _unix_s(now_us)]
-        if told:
-            _write(recording / NAME, told)
+        lines = [line for line in read_lines(recording) if line["at_s"] <= _unix_s(now_us)]
+        if lines:
+            _write(recording / NAME, lines)
         self._flash, self._log = flash, Log(recording / NAME)
         self._samples: list[dict[str, float]] = []
-        self._last_s = max((one["at_s"] for one in told if "event" not in one), default=-math.inf)
-        begun_us = 1e6 * told[0]["at_s"] - 1e3 * EPOCH_MS if told else now_us
-        self._next_us = begun_us + 1e6 * FAST_S * math.ceil((now_us - begun_us) / (1e6 * FAST_S))
-        flash.before_command = self._pass
+        self._last_s = max((line["at_s"] for line in lines if "event" not in line), default=-math.inf)
+        begin_us = 1e6 * lines[0]["at_s"] - 1e3 * EPOCH_MS if lines else now_us
+        self._next_us = begin_us + 1e6 * FAST_S * math.ceil((now_us - begin_us) / (1e6 * FAST_S))
+        flash.before_command = self._sample_until
         self._log.append({"at_s": _unix_s(now_us), "event": "begin", "sources": [SOURCE]})
         self.keep(now_us)
 
     def keep(self, now_us: float) -> None:
         """Write the samples until now."""
-        self._pass(now_us)
+        self._sample_until(now_us)
         if self._last_s < _unix_s(now_us):
             self._sample(now_us)
         for sample in self._samples:
@@ -45,12 +45,12 @@ class Telemetry:
         self._samples = []
 
     def close(self, now_us: float) -> None:
-        """What has not been kept is not to be."""
+        """End the telemetry; drop the samples that were not written, because their work is undone."""
         self._flash.before_command = None
         self._log.append({"at_s": _unix_s(now_us), "event": "end"})
         self._log.close()
 
-    def _pass(self, until_us: float) -> None:
+    def _sample_until(self, until_us: float) -> None:
         while self._next_us <= until_us:
             if self._last_s < _unix_s(self._next_us):
                 self._sample(self._next_us)

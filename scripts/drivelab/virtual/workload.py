@@ -1,4 +1,4 @@
-"""Workloads on the virtual clock: who asks a simulated drive for what, and when it is answered."""
+"""Run workloads on the virtual clock: which thread issues which I/O, and when it completes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drivelab.fio.expressible import refuse_inexpressible, workloads_of
 from drivelab.fio.ranges import parts_of
 from drivelab.plan.cell import Cell
 from drivelab.replay.streams import streams_of
-from drivelab.virtual.access import Draw, beside, draw_of
+from drivelab.virtual.access import Draw, combined, draw_of
 from drivelab.virtual.faults import Answering
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual.pacing import paced_loop
@@ -23,19 +23,19 @@ Completion = tuple[float, float, bool, int]
 
 
 def closed_loop(drive: Answering, cell: Cell, start_us: float, rng: Random) -> Generator[Completion, bool | None, None]:
-    """Run a cell from `start_us` on: every thread keeps its queue full and issues anew on each completion.
+    """Run a cell from `start_us`: every thread keeps its queue full and issues a new I/O on each completion.
 
-    Yields in the order of completion; I/Os in flight at the end of the runtime are waited for and count, as with fio.
-    The runtime ends when True is sent.
-    Raises UserError if the active range is too small for one block of each thread, or of each sequential stream, and
-    for a cell that fio cannot be asked for.
+    Yields in order of completion. I/Os in flight at the end of the runtime complete and count, as in fio. The runtime
+    ends when True is sent.
+    Raises UserError if the active range is too small for one block of each thread or sequential stream, or if fio
+    cannot express the cell.
     """
     draw = (_single_or_two if cell.streams is None else _composite)(cell, drive.model, rng)
     end_us = inf if cell.runtime_s is None else start_us + 1e6 * cell.runtime_s
     bytes_left = inf if cell.volume_bytes is None else max(cell.volume_bytes, 1)
     if bytes_left == end_us == inf:
         raise ValueError("a cell needs a runtime or a volume")
-    depths = [one.queue_depth for one in workloads_of(cell) for _ in range(one.threads)]
+    depths = [workload.queue_depth for workload in workloads_of(cell) for _ in range(workload.threads)]
     submit = drive.submit
     if cell.rate_iops is not None:
 
@@ -73,28 +73,28 @@ def closed_loop(drive: Answering, cell: Cell, start_us: float, rng: Random) -> G
 
 
 def _single_or_two(cell: Cell, model: DriveModel, rng: Random) -> Draw:
-    """I/Os of the workload of a cell, or of both."""
+    """Return the I/Os of a cell's one or two workloads."""
     parts = parts_of(cell, model.capacity_bytes, model.logical_block_bytes)
     draws = [draw_of(part, rng) for part in parts]
-    return draws[0] if len(draws) == 1 else beside(draws[0], cell.threads, draws[1])
+    return draws[0] if len(draws) == 1 else combined(draws[0], cell.threads, draws[1])
 
 
 def _composite(cell: Cell, model: DriveModel, rng: Random) -> Draw:
-    """I/Os of several streams, which all threads share."""
+    """Return the I/Os of several streams, which all threads share."""
     refuse_inexpressible(cell)
     streams = streams_of(cell, model.capacity_bytes, model.logical_block_bytes)
-    bounds = list(accumulate(one.share for one in streams))[:-1]
+    bounds = list(accumulate(stream.share for stream in streams))[:-1]
     following = [0] * len(streams)
     random = rng.random
 
     def draw(thread: int) -> tuple[bool, int, int]:
         number = bisect_right(bounds, random())
-        one = streams[number]
-        if one.random:
-            index = int(random() * one.blocks)
+        stream = streams[number]
+        if stream.random:
+            index = int(random() * stream.blocks)
         else:
             index = following[number]
-            following[number] = (index + 1) % one.blocks
-        return one.reads, one.start_bytes + index * one.block_bytes, one.block_bytes
+            following[number] = (index + 1) % stream.blocks
+        return stream.reads, stream.start_bytes + index * stream.block_bytes, stream.block_bytes
 
     return draw
