@@ -1,5 +1,5 @@
-/* Decoding of a capture into columns, batch by batch: what Python calls. Names of processes are numbers of the
-   caller's: it hands them in, with those of the notes found on the way. */
+/* Decode a capture into columns, batch by batch; the interface for Python. Process names are stored once and referred
+   to by number. They come from the caller (decoder_name) and from notes in the capture. */
 #include "match.h"
 #include "merge.h"
 
@@ -19,18 +19,18 @@ struct columns {
 
 struct counts {
     uint64_t events, notes, passthrough, rows, device_flushes;
-    uint64_t data_completions, empty_completions, empty_queued; /* the last two without the device's own flushes */
+    uint64_t data_completions, empty_completions, empty_queued; /* the last two without device flushes */
     uint64_t by_kind[256];
     uint64_t mismatches[MISMATCHES];
-    uint64_t other_devices;        /* events of other devices than the chosen one, or than the first event's */
-    uint32_t device, other_device; /* the chosen one or the first event's, and the first other one */
+    uint64_t other_devices;        /* number of events of devices other than `device` */
+    uint32_t device, other_device; /* the chosen device or that of the first event; the last other device */
     uint32_t names, dropped_names;
     uint64_t origin;
 };
 
 struct process {
     uint32_t pid;
-    int32_t name; /* its number, from 1; 0: an empty place */
+    int32_t name; /* 1 + number of the name; 0: an empty slot */
 };
 
 struct decoder {
@@ -54,7 +54,7 @@ void decoder_file_facts(const struct decoder *, unsigned file, struct file_facts
 unsigned decoder_error(const struct decoder *, unsigned *file, uint64_t *byte, uint32_t *detail);
 const struct correction *decoder_corrections(const struct decoder *, uint64_t *count);
 
-/* `first_sector` is where offsets count from, `device` the one to decode (0: there is one only). */
+/* Offsets are relative to `first_sector`. `device` is the device to decode (0: that of the first event). */
 struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t first_sector, uint32_t device)
 {
     struct decoder *d = calloc(1, sizeof *d);
@@ -64,7 +64,7 @@ struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t 
     d->first_sector = first_sector;
     d->counts.device = device;
     d->processes = calloc((size_t)1 << d->process_bits, sizeof *d->processes);
-    d->names = calloc(1, sizeof *d->names); /* name 0 is the empty one */
+    d->names = calloc(1, sizeof *d->names); /* name 0 is the empty name */
     d->counts.names = 1;
     d->merge = merge_open(paths, count);
     d->matcher = matcher_new();
@@ -85,7 +85,7 @@ void decoder_close(struct decoder *d)
     free(d);
 }
 
-static struct process *place_of(const struct decoder *d, uint32_t pid)
+static struct process *slot_of(const struct decoder *d, uint32_t pid)
 {
     uint32_t mask = (1u << d->process_bits) - 1, at = pid * 2654435769u >> (32 - d->process_bits);
     while (d->processes[at].name && d->processes[at].pid != pid)
@@ -104,12 +104,13 @@ static bool grow_processes(struct decoder *d)
     d->process_bits += 2;
     for (uint32_t i = 0; i < count; i++)
         if (old[i].name)
-            *place_of(d, old[i].pid) = old[i];
+            *slot_of(d, old[i].pid) = old[i];
     free(old);
     return true;
 }
 
-/* Number of a name; a new one unless it is that of one of the last ones. 0 (no name) if there are too many. */
+/* Return the number of a name: a recent number if the name is recent, else a new one; 0 (no name) if there are too
+   many; -1 without memory. */
 static int32_t number_of(struct decoder *d, const char *name)
 {
     uint32_t count = d->counts.names;
@@ -131,26 +132,26 @@ static int32_t number_of(struct decoder *d, const char *name)
     return (int32_t)count;
 }
 
-/* Name a process from here on; `name` ends with a zero or after 15 bytes. False without memory. */
+/* Set the name of a process from now on; `name` ends with a zero or after 15 bytes. False without memory. */
 bool decoder_name(struct decoder *d, uint32_t pid, const char *name)
 {
     char padded[COMMAND_BYTES] = {0};
     for (unsigned i = 0; i + 1 < COMMAND_BYTES && name[i]; i++)
         padded[i] = name[i];
-    struct process *place = place_of(d, pid);
-    if (!place->name && d->process_count >= MOST_PROCESSES) {
+    struct process *slot = slot_of(d, pid);
+    if (!slot->name && d->process_count >= MOST_PROCESSES) {
         d->counts.dropped_names++;
         return true;
     }
     int32_t number = padded[0] ? number_of(d, padded) : 0;
     if (number < 0)
         return false;
-    d->process_count += !place->name;
-    *place = (struct process){pid, number + 1};
+    d->process_count += !slot->name;
+    *slot = (struct process){pid, number + 1};
     return d->process_count < (1u << d->process_bits) / 2 || grow_processes(d);
 }
 
-static bool take_note(struct decoder *d, const struct event *event)
+static bool handle_note(struct decoder *d, const struct event *event)
 {
     d->counts.notes++;
     if (KIND(event->action) != NOTE_PROCESS)
@@ -161,12 +162,12 @@ static bool take_note(struct decoder *d, const struct event *event)
     return decoder_name(d, event->pid, name);
 }
 
-static bool take_event(struct decoder *d, const struct event *event)
+static bool handle_event(struct decoder *d, const struct event *event)
 {
     if (!d->counts.events++)
         d->counts.origin = event->time;
     if (event->action & BIT(CAT_NOTIFY))
-        return take_note(d, event);
+        return handle_note(d, event);
     d->counts.by_kind[KIND(event->action)]++;
     if (event->action & BIT(CAT_PASSTHROUGH)) {
         d->counts.passthrough++;
@@ -182,11 +183,11 @@ static bool take_event(struct decoder *d, const struct event *event)
     if (event->action & ZONE_MANAGEMENT)
         return true;
     bool completes = KIND(event->action) == COMPLETE;
-    bool own = event->action & BIT(CAT_FLUSH) && !(event->action & BIT(CAT_WRITE));
+    bool device_flush = event->action & BIT(CAT_FLUSH) && !(event->action & BIT(CAT_WRITE));
     d->counts.data_completions += completes && event->bytes;
-    d->counts.empty_completions += completes && !event->bytes && !own;
+    d->counts.empty_completions += completes && !event->bytes && !device_flush;
     d->counts.empty_queued += KIND(event->action) == QUEUE && !event->bytes;
-    int32_t known = KIND(event->action) == QUEUE ? place_of(d, event->pid)->name : 0, process = known ? known - 1 : 0;
+    int32_t known = KIND(event->action) == QUEUE ? slot_of(d, event->pid)->name : 0, process = known ? known - 1 : 0;
     return matcher_event(d->matcher, event, (int64_t)(event->time - d->counts.origin), process);
 }
 
@@ -225,7 +226,7 @@ static void put(const struct decoder *d, const struct columns *to, uint64_t at, 
     to->requeues[at] = (int32_t)row->requeues;
 }
 
-/* Rows put into the columns, at most `capacity`; 0: the end. -1: see decoder_error. */
+/* Fill the columns with at most `capacity` rows; return their number, 0 at the end, or -1 (see decoder_error). */
 int64_t decoder_next(struct decoder *d, const struct columns *columns, uint64_t capacity)
 {
     uint64_t filled = 0;
@@ -237,7 +238,7 @@ int64_t decoder_next(struct decoder *d, const struct columns *columns, uint64_t 
         if (filled == capacity || d->ended)
             return (int64_t)filled;
         if (merge_next(d->merge, &event)) {
-            if (!take_event(d, &event)) {
+            if (!handle_event(d, &event)) {
                 d->no_memory = true;
                 return -1;
             }
@@ -261,7 +262,7 @@ void decoder_counts(struct decoder *d, struct counts *counts)
     memcpy(counts->mismatches, matcher_mismatches(d->matcher), sizeof counts->mismatches);
 }
 
-/* `counts.names` names of 16 bytes each, the first one empty; valid until the next call of decoder_next. */
+/* Return `counts.names` names of 16 bytes each, the first one empty; valid until the next call of decoder_next. */
 const char *decoder_names(const struct decoder *d) { return d->names[0]; }
 
 void decoder_file_facts(const struct decoder *d, unsigned file, struct file_facts *facts)

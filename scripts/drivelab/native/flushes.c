@@ -1,8 +1,8 @@
 /*
- * Flushes follow block/blk-flush.c. A write with PREFLUSH, or with FUA on a device that lacks it, becomes flush, write,
- * flush and ends with a second completion of length zero at its sector. An empty flush becomes a flush request of the
- * device, shared by all that wait, and ends with a completion of length zero too. A matcher by sector and direction
- * alone takes those for completions of whatever else is there.
+ * Flushes follow block/blk-flush.c. A write with PREFLUSH, or with FUA on a device without FUA, becomes flush, write,
+ * flush. It ends with a second completion of length zero at its sector. An empty flush becomes a device flush, shared
+ * by all waiting flushes, and also ends with a completion of length zero. A matcher that uses only sector and direction
+ * would assign these completions to other requests.
  */
 #include "matcher.h"
 
@@ -47,14 +47,15 @@ void dispatch_flush(struct matcher *m, int64_t time)
     }
 }
 
-/* With none in flight the driver had no room for it; the kernel makes these requests by itself, nothing else tells. */
+/* Without a flush in flight, the driver had no room for this one. The kernel itself creates device flushes, so the
+   trace shows no other sign of them. */
 void requeue_flush(struct matcher *m)
 {
     m->flushes_completed += m->flushes_completed < m->flushes_dispatched;
 }
 
-/* Data of a write with preflush or FUA are transferred; the end of the sequence may still come, at the same place and
-   with the flags of this completion, `action`. Each part of a split write has a sequence of its own. */
+/* The data of a write with preflush or FUA is transferred; the end of its flush sequence may still come, at the same
+   place and with the flags of this completion, `action`. Each part of a split write has its own flush sequence. */
 bool remember_end(struct matcher *m, uint32_t row, uint64_t key, uint64_t action)
 {
     uint32_t index = multimap_allocate(&m->ends);
@@ -67,18 +68,18 @@ bool remember_end(struct matcher *m, uint32_t row, uint64_t key, uint64_t action
     return true;
 }
 
-/* The last end at an event's place with its flags, else the last one there. */
-static uint32_t find_end(const struct matcher *m, const struct event *event, bool *alike)
+/* Return the last end at an event's place with the event's flags, else the last end at this place. */
+static uint32_t find_end(const struct matcher *m, const struct event *event, bool *same_flags)
 {
-    uint32_t found = 0, scanned = 0, index = multimap_first(&m->ends, key_of(event->action, event->sector));
-    *alike = false;
+    uint32_t end = 0, scanned = 0, index = multimap_first(&m->ends, key_of(event->action, event->sector));
+    *same_flags = false;
     for (; index && scanned++ < MOST_SCANNED; index = multimap_next(&m->ends, index)) {
         bool same = ((struct sequence_end *)multimap_at(&m->ends, index))->kinds == (event->action & KINDS);
-        if (same || !*alike)
-            found = index;
-        *alike |= same;
+        if (same || !*same_flags)
+            end = index;
+        *same_flags |= same;
     }
-    return found;
+    return end;
 }
 
 void forget_end(struct matcher *m, uint32_t index)
@@ -99,9 +100,9 @@ void complete_empty(struct matcher *m, const struct event *event, int64_t time)
             m->mismatches[COMPLETIONS]++;
         return;
     }
-    bool alike;
-    uint32_t end = find_end(m, event, &alike), flush = multimap_first(&m->flushes, 0);
-    bool ends = end && (alike || !flush);
+    bool same_flags;
+    uint32_t end = find_end(m, event, &same_flags), flush = multimap_first(&m->flushes, 0);
+    bool ends = end && (same_flags || !flush);
     if (!ends && !flush) {
         m->mismatches[COMPLETIONS]++;
         return;

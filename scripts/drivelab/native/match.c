@@ -1,8 +1,8 @@
 /*
- * Requests are followed by their segments. A queued request is one segment; a split (X) cuts it; a merge (M, F) marks
- * the one that was merged. A dispatch is made of the queued segments that tile its sectors: one of them unmarked, the
- * request's origin, the others merged into it. Traces without merge or split events (an action mask) are matched by
- * tiling alone.
+ * The matcher tracks requests by segments. A queued request is one segment; a split (X) cuts it; a merge (M, F) marks
+ * the merged segment. A dispatch consists of the queued segments that tile its sectors. One of them is unmarked, the
+ * origin of the request; the others were merged into it. Traces without merge or split events (because of an action
+ * mask) are matched by tiling alone.
  */
 #include "matcher.h"
 
@@ -107,13 +107,14 @@ static bool dispatch(struct matcher *m, const struct event *event, int64_t time)
     uint32_t count, index;
     if (!take_segments(m, key, event->bytes, &count))
         return false;
-    /* One of requests from before the trace has no members; its completion is not to be taken for another's. */
+    /* A dispatch of requests from before the trace has no members. It is kept so that its completion is not assigned to
+       another request. */
     index = multimap_allocate(&m->dispatches);
     if (!index || !multimap_insert(&m->dispatches, index, key, m->order++))
         return false;
-    struct dispatch *made = dispatch_at(m, index);
-    made->left_bytes = event->bytes;
-    made->first_member = count ? m->parts[0] : 0;
+    struct dispatch *dispatch = dispatch_at(m, index);
+    dispatch->left_bytes = event->bytes;
+    dispatch->first_member = count ? m->parts[0] : 0;
     for (uint32_t i = 0; i < count; i++) {
         struct row *row = &m->rows[segment_at(m, m->parts[i])->row];
         if (row->dispatch == NEVER) {
@@ -127,7 +128,7 @@ static bool dispatch(struct matcher *m, const struct event *event, int64_t time)
     return true;
 }
 
-/* The first `bytes` of a segment have been transferred; it is gone when those were all. */
+/* The first `bytes` of a segment are transferred; a completely transferred segment is closed. */
 static bool complete_segment(struct matcher *m, uint32_t index, uint32_t bytes, const struct event *event, int64_t time)
 {
     struct segment *segment = segment_at(m, index);
@@ -143,12 +144,12 @@ static bool complete_segment(struct matcher *m, uint32_t index, uint32_t bytes, 
         return true;
     }
     bool sequence = row->action & (BIT(CAT_FLUSH) | BIT(CAT_FUA));
-    bool fine = !sequence || remember_end(m, segment->row, segment->first, event->action);
+    bool ok = !sequence || remember_end(m, segment->row, segment->first, event->action);
     close_segment(m, index);
-    return fine;
+    return ok;
 }
 
-/* Devices without a request queue (dm, md, zram) complete what was queued and dispatch nothing. */
+/* Devices without a request queue (dm, md, zram) complete queued requests without a dispatch. */
 static bool complete_undispatched(struct matcher *m, const struct event *event, int64_t time)
 {
     uint32_t scanned = 0, index = multimap_first(&m->segments, key_of(event->action, event->sector));
@@ -164,7 +165,8 @@ static bool complete_undispatched(struct matcher *m, const struct event *event, 
     return true;
 }
 
-/* The dispatch in flight at an event's place: one with its length, else the first (or the first longer one). */
+/* Return the dispatch in flight at an event's place: one with the event's length, else the first (or, with `longer`,
+   the first longer one). */
 static uint32_t in_flight(struct matcher *m, const struct event *event, bool longer)
 {
     uint32_t scanned = 0, other = 0, index = multimap_first(&m->dispatches, key_of(event->action, event->sector));
@@ -188,25 +190,26 @@ static bool complete(struct matcher *m, const struct event *event, int64_t time)
     if (!index)
         return complete_undispatched(m, event, time);
     multimap_remove(&m->dispatches, index);
-    struct dispatch *found = dispatch_at(m, index);
-    /* A partial completion ends what comes first (blk_update_request in block/blk-mq.c). */
-    for (uint32_t left = event->bytes; left && found->first_member;) {
-        uint32_t member = found->first_member, bytes = segment_at(m, member)->bytes;
+    struct dispatch *dispatch = dispatch_at(m, index);
+    /* A partial completion completes the first bytes (blk_update_request in block/blk-mq.c). */
+    for (uint32_t left = event->bytes; left && dispatch->first_member;) {
+        uint32_t member = dispatch->first_member, bytes = segment_at(m, member)->bytes;
         uint32_t done = bytes < left ? bytes : left;
         left -= done;
         if (done == bytes)
-            found->first_member = segment_at(m, member)->next_member;
+            dispatch->first_member = segment_at(m, member)->next_member;
         if (!complete_segment(m, member, done, event, time))
             return false;
     }
-    found->left_bytes -= event->bytes;
-    if (found->left_bytes)
-        return multimap_insert(&m->dispatches, index, key_after(found->entry.key, event->bytes), found->entry.order);
+    dispatch->left_bytes -= event->bytes;
+    if (dispatch->left_bytes)
+        return multimap_insert(&m->dispatches, index, key_after(dispatch->entry.key, event->bytes),
+                               dispatch->entry.order);
     multimap_release(&m->dispatches, index);
     return true;
 }
 
-/* What of a dispatch has been completed stays so; the rest is queued again, in front. */
+/* The completed part of a dispatch stays completed; the rest is queued again, at the front. */
 static bool requeue(struct matcher *m, const struct event *event)
 {
     if (is_device_flush(event)) {
@@ -215,7 +218,7 @@ static bool requeue(struct matcher *m, const struct event *event)
     }
     uint32_t index = in_flight(m, event, false);
     if (!index) {
-        /* A driver that had no room for a request sends it back before its dispatch is traced (BLK_STS_RESOURCE). */
+        /* A driver without room for a request returns it before its dispatch is traced (BLK_STS_RESOURCE). */
         m->mismatches[REQUEUES] += !multimap_first(&m->segments, key_of(event->action, event->sector));
         return true;
     }
@@ -241,7 +244,7 @@ static bool requeue(struct matcher *m, const struct event *event)
     return true;
 }
 
-static bool take_in(struct matcher *m, const struct event *event, int64_t time, int32_t process)
+static bool handle(struct matcher *m, const struct event *event, int64_t time, int32_t process)
 {
     switch (KIND(event->action)) {
     case QUEUE: return queue(m, event, time, process);
@@ -267,9 +270,9 @@ bool matcher_event(struct matcher *m, const struct event *event, int64_t time, i
         time = m->last_time;
     }
     m->last_time = time;
-    bool fine = take_in(m, event, time, process);
+    bool ok = handle(m, event, time, process);
     forget_beyond_bounds(m);
-    return fine && !m->no_memory;
+    return ok && !m->no_memory;
 }
 
 void matcher_finish(struct matcher *m)

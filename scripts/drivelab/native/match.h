@@ -1,4 +1,4 @@
-/* Events to requests: which dispatches and completions belong to which queued request. */
+/* Match events to requests: which dispatches and completions belong to which queued request. */
 #ifndef DRIVELAB_MATCH_H
 #define DRIVELAB_MATCH_H
 
@@ -12,7 +12,7 @@ struct row {
     int64_t dispatch_id;               /* -1 if there is none */
     uint64_t number;                   /* of the row, from 0 */
     uint64_t sector, action;
-    uint32_t bytes, left_bytes; /* in all, and of them not complete */
+    uint32_t bytes, left_bytes; /* total, and not yet complete */
     uint32_t pid, cpu;
     int32_t process;
     uint32_t pieces, requeues;
@@ -20,7 +20,7 @@ struct row {
     uint16_t error;
     uint32_t remembered; /* ends of flush sequences that may still come */
     bool given_out;
-    bool changed; /* since it was given out */
+    bool changed; /* after it was given out */
 };
 
 enum mismatch {
@@ -39,13 +39,12 @@ struct matcher;
 struct matcher *matcher_new(void);
 void matcher_free(struct matcher *);
 
-/* Take in an event that is no note. `process` is an index of the caller's. False without memory. */
+/* Handle an event other than a note. `process` is an index chosen by the caller. False without memory. */
 bool matcher_event(struct matcher *, const struct event *, int64_t time, int32_t process);
-/* The trace has ended: what is open stays so. */
+/* End the trace; open requests stay open. */
 void matcher_finish(struct matcher *);
 
-/* The earliest row that is not going to change, or must be given out because too many wait; NULL if there is none.
-   Valid until the next call. */
+/* Return the earliest row if it will not change, or if too many rows wait; else NULL. Valid until the next call. */
 const struct row *matcher_take(struct matcher *);
 
 const uint64_t *matcher_mismatches(const struct matcher *);

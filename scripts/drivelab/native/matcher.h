@@ -1,22 +1,22 @@
-/* What the parts of the matcher share: rows.c keeps the rows, segments.c what is queued, flushes.c the flushes. */
+/* Shared by the parts of the matcher: rows.c (rows), segments.c (queued segments), flushes.c (flushes). */
 #ifndef DRIVELAB_MATCHER_H
 #define DRIVELAB_MATCHER_H
 
 #include "match.h"
 
-/* Bounds on memory: what is beyond them is forgotten, oldest first, and counted. */
+/* Memory limits: entries beyond them are dropped, oldest first, and counted. */
 #define MOST_WAITING (1u << 19)
-#define WINDOW (1u << 19)          /* rows behind the oldest one that has not been given out */
+#define WINDOW (1u << 19)          /* rows from the oldest one that has not been given out */
 #define MOST_REMEMBERED (1u << 16) /* ends of flush sequences, dispatched flushes */
 #define MOST_CORRECTIONS (1u << 20)
-/* Rows stay so long although they are complete: the end of a flush sequence may come. */
+/* Number of rows held back although they are complete, because the end of a flush sequence may still come. */
 #define HOLD 8192u
-#define MOST_SCANNED 1024u /* entries of one place that are looked at */
-#define MOST_TRIED 4096u   /* segments that are tried for one dispatch, and that it may have */
+#define MOST_SCANNED 1024u /* entries of one place that are scanned */
+#define MOST_TRIED 4096u   /* segments that are tried for one dispatch, and that it may contain */
 
 struct segment {
     struct entry entry;
-    uint64_t first; /* its key when it was dispatched: a partial completion moves the key on */
+    uint64_t first; /* the key at dispatch; partial completions advance the key */
     uint32_t bytes, row, next_member;
     bool marked;
 };
@@ -40,7 +40,7 @@ struct empty_flush {
 struct matcher {
     struct row *rows; /* a pool */
     uint32_t rows_used, rows_allocated, free_row;
-    uint32_t *window; /* of rows in the order of time */
+    uint32_t *window; /* rows in order of time */
     uint64_t window_start, window_end;
     struct multimap segments, dispatches, ends, flushes;
     int64_t flush_dispatches[MOST_REMEMBERED];
@@ -64,7 +64,7 @@ static inline struct segment *segment_at(const struct matcher *m, uint32_t i)
 
 enum direction { READS, WRITES, DISCARDS, ZEROES };
 
-/* Discards carry the write bit too, so they come first. */
+/* Discards also have the write bit, so they are checked first. */
 static inline enum direction direction(uint64_t action)
 {
     if (action & BIT(CAT_DISCARD))
@@ -77,7 +77,7 @@ static inline enum direction direction(uint64_t action)
 static inline uint64_t key_of(uint64_t action, uint64_t sector) { return sector << 2 | direction(action); }
 static inline uint64_t key_after(uint64_t key, uint32_t bytes) { return key + ((uint64_t)(bytes / SECTOR_BYTES) << 2); }
 
-/* REQ_OP_FLUSH is even, so the kernel marks it as a read; an empty flush that was queued is a write. */
+/* REQ_OP_FLUSH is even, so the kernel marks it as a read; a queued empty flush is a write. */
 static inline bool is_device_flush(const struct event *event)
 {
     return event->bytes == 0 && event->action & BIT(CAT_FLUSH) && !(event->action & BIT(CAT_WRITE));

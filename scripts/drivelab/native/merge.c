@@ -8,8 +8,8 @@
 
 #define BUFFER_BYTES (256u * 1024)
 #define LARGEST_RECORD (HEADER_8 + 65535u)
-/* An interrupt between the time stamp of a record and its place in the ring puts younger records before it (ftrace);
-   so many records are looked at before the earliest is given out. */
+/* An interrupt between the time stamp of a record and its place in the ring puts younger records before it (ftrace).
+   This many records are sorted before the earliest is returned. */
 #define LOOKAHEAD 64u
 #define MOST_RECORDS ((BUFFER_BYTES + LARGEST_RECORD) / HEADER_7)
 
@@ -22,10 +22,10 @@ struct cpu {
     int file;
     bool ended;
     uint8_t *buffer;
-    uint32_t filled, parsed; /* bytes in the buffer, and of them in whole records */
-    struct place *places;    /* in the order of time */
+    uint32_t filled, parsed; /* bytes in the buffer, and bytes of whole records in it */
+    struct place *places;    /* in order of time */
     uint32_t next, count;
-    uint64_t position; /* in the file, of what follows the parsed records */
+    uint64_t position; /* in the file, after the parsed records */
     bool numbered;
     uint32_t sequence;
     struct file_facts facts;
@@ -34,9 +34,9 @@ struct cpu {
 struct merge {
     unsigned count;
     struct cpu *cpus;
-    unsigned *heap; /* CPUs that have events, the one with the earliest at the top */
+    unsigned *heap; /* CPUs with events, the CPU with the earliest event first */
     unsigned heap_count;
-    uint8_t *spare; /* a buffer to exchange with a CPU's */
+    uint8_t *spare; /* a buffer to swap with a CPU's buffer */
     bool started;
     enum merge_error error;
     unsigned error_file;
@@ -100,7 +100,7 @@ void merge_close(struct merge *merge)
     free(merge);
 }
 
-/* Keep what has not been given out at the front of the buffer, however far apart it lies. */
+/* Move all records that are not yet returned to the front of the buffer. */
 static void move_to_front(struct merge *merge, struct cpu *cpu)
 {
     uint32_t kept = 0, used = 0;
@@ -140,7 +140,7 @@ static void insert_by_time(struct cpu *cpu, struct place place)
     cpu->places[at] = place;
 }
 
-/* Read on until there are more than LOOKAHEAD records, the buffer is full of them, or the file ends. */
+/* Read until there are more than LOOKAHEAD records, the buffer is full, or the file ends. */
 static bool fill(struct merge *merge, unsigned number)
 {
     struct cpu *cpu = &merge->cpus[number];
@@ -219,7 +219,7 @@ bool merge_next(struct merge *merge, struct event *event)
         return false;
     unsigned number = merge->heap[0];
     struct cpu *cpu = &merge->cpus[number];
-    /* Refill before the event is given out, so that its payload stays where it is until the next call. */
+    /* Refill before returning the event, so that its payload does not move until the next call. */
     if (cpu->count - cpu->next <= LOOKAHEAD && !cpu->ended && !fill(merge, number))
         return false;
     *event = parse_record(cpu->buffer + cpu->places[cpu->next++].offset);

@@ -69,7 +69,7 @@ static bool grow(struct multimap *map)
     return true;
 }
 
-/* What points to the first entry of a key. */
+/* Return the link that points to the first entry of a key. */
 static uint32_t *link_to(struct multimap *map, uint32_t first)
 {
     uint32_t *link = &map->buckets[multimap_bucket(map, at(map, first)->key)];

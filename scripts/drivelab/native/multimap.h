@@ -1,4 +1,4 @@
-/* A hash table of queues: entries of one key in order. Entries lie in a pool and are known by their index; 0 is none. */
+/* A hash table of queues: entries of one key in order. Entries are in a pool and have an index; 0 means none. */
 #ifndef DRIVELAB_MULTIMAP_H
 #define DRIVELAB_MULTIMAP_H
 
@@ -19,11 +19,11 @@ struct entry {
 
 struct multimap {
     char *pool;
-    size_t entry_bytes; /* of the caller's struct, which begins with a struct entry */
+    size_t entry_bytes; /* size of the caller's struct, which begins with a struct entry */
     uint32_t used, allocated, free_list;
     uint32_t *buckets;
     uint32_t bucket_bits;
-    uint32_t count, live; /* entries in the table, and with those outside of it */
+    uint32_t count, live; /* entries in the table; all allocated entries */
     uint32_t oldest, youngest;
 };
 
@@ -35,11 +35,11 @@ static inline void *multimap_at(const struct multimap *map, uint32_t index)
     return map->pool + (size_t)index * map->entry_bytes;
 }
 
-/* A new entry outside of the table, 0 without memory. The pool may move: pointers into it are void afterwards. */
+/* Allocate an entry outside the table; 0 without memory. The pool may move, which invalidates pointers into it. */
 uint32_t multimap_allocate(struct multimap *);
 void multimap_release(struct multimap *, uint32_t index);
 
-/* Put an entry behind those of its key that do not have a greater order, but over MOST_PASSED of those at the most.
+/* Insert an entry behind the last entry of its key without a greater order; it passes at most MOST_PASSED entries.
    False without memory. */
 bool multimap_insert(struct multimap *, uint32_t index, uint64_t key, int64_t order);
 /* Take an entry out of the table; it stays allocated. */
@@ -50,7 +50,7 @@ static inline uint32_t multimap_bucket(const struct multimap *map, uint64_t key)
     return (uint32_t)((key * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - map->bucket_bits));
 }
 
-/* The first entry of a key; 0 if there is none. */
+/* Return the first entry of a key; 0 if there is none. */
 static inline uint32_t multimap_first(const struct multimap *map, uint64_t key)
 {
     uint32_t index = map->buckets[multimap_bucket(map, key)];

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "blktrace files are read as they lie in memory, which needs a little-endian machine"
+#error "blktrace files are read without byte swapping, which needs a little-endian machine"
 #endif
 
 #define MAGIC 0x65617400u
@@ -25,10 +25,10 @@ enum category {
 };
 
 #define BIT(category) (UINT64_C(1) << (16 + (category)))
-/* Zone commands but for the append, CAT_ZONE_RESET to CAT_ZONE_CLOSE: they move no data. */
+/* Zone commands except the append, CAT_ZONE_RESET to CAT_ZONE_CLOSE: they transfer no data. */
 #define ZONE_MANAGEMENT (BIT(CAT_ZONE_CLOSE + 1) - BIT(CAT_ZONE_RESET))
 #define KIND(action) ((unsigned)((action) & 0xff))
-#define CGROUP UINT64_C(0x100) /* a cgroup id of 8 bytes leads the payload */
+#define CGROUP UINT64_C(0x100) /* the payload begins with a cgroup id of 8 bytes */
 #define NOTE_PROCESS 0
 
 struct event {
@@ -42,7 +42,7 @@ static inline uint16_t get16(const uint8_t *at) { uint16_t v; memcpy(&v, at, 2);
 static inline uint32_t get32(const uint8_t *at) { uint32_t v; memcpy(&v, at, 4); return v; }
 static inline uint64_t get64(const uint8_t *at) { uint64_t v; memcpy(&v, at, 8); return v; }
 
-/* Bytes of the header that begins with this magic number; 0: no record of a version that is understood. */
+/* Return the size of the header with this magic number, or 0 if the version is not supported. */
 static inline uint32_t header_bytes(uint32_t magic)
 {
     return magic == (MAGIC | 7) ? HEADER_7 : magic == (MAGIC | 8) ? HEADER_8 : 0;
@@ -50,7 +50,7 @@ static inline uint32_t header_bytes(uint32_t magic)
 
 static inline uint64_t record_time(const uint8_t *at) { return get64(at + 8); }
 
-/* The kernel stores negative numbers. */
+/* The kernel stores negative errno values. */
 static inline uint16_t positive_errno(uint16_t error) { return error < 0x8000 ? error : (uint16_t)-error; }
 
 static inline uint16_t record_payload_bytes(const uint8_t *at, uint32_t header)

@@ -23,7 +23,7 @@ uint32_t new_row(struct matcher *m)
     return index;
 }
 
-/* Let go of a row that nothing refers to any more. */
+/* Release a row that nothing refers to. */
 void drop_if_done(struct matcher *m, uint32_t index)
 {
     struct row *row = &m->rows[index];

@@ -22,7 +22,7 @@ void close_segment(struct matcher *m, uint32_t index)
     drop_if_done(m, row);
 }
 
-/* Cut a queued segment: its front stays what it is, the rest is queued at its own place. */
+/* Cut a queued segment: it keeps its front, and the rest is queued as a new segment at its place. */
 static bool cut(struct matcher *m, uint32_t index, uint32_t front_bytes)
 {
     struct segment *front = segment_at(m, index);
@@ -54,8 +54,8 @@ bool split(struct matcher *m, const struct event *event)
     return !chosen || cut(m, chosen, front_bytes);
 }
 
-/* The bio that was merged is the last that was queued there, as merging follows at once on queueing; where a whole
-   request was merged into its neighbour, its first one has another length. */
+/* Merging follows queueing at once, so the merged bio is the last one queued at this place. If a whole request was
+   merged into its neighbour, the first bio of that request has another length. */
 void mark_merged(struct matcher *m, const struct event *event)
 {
     uint32_t first = multimap_first(&m->segments, key_of(event->action, event->sector));
@@ -75,9 +75,9 @@ void mark_merged(struct matcher *m, const struct event *event)
         segment_at(m, unmarked)->marked = true;
 }
 
-/* Segments that tile `bytes` from `key`, depth first in the order of their queues; with one of them unmarked if `one`.
-   Their number, 0 if there are none; they are in `parts`. */
-static uint32_t tile(struct matcher *m, uint64_t key, uint32_t bytes, bool one)
+/* Find segments that tile `bytes` from `key`, depth first in queue order; with `one_unmarked`, exactly one of them is
+   unmarked. Store them in `parts` and return their number, 0 if there are none. */
+static uint32_t tile(struct matcher *m, uint64_t key, uint32_t bytes, bool one_unmarked)
 {
     uint32_t depth = 0, tried = 0, covered = 0, unmarked = 0;
     uint32_t candidate = multimap_first(&m->segments, key);
@@ -86,7 +86,7 @@ static uint32_t tile(struct matcher *m, uint64_t key, uint32_t bytes, bool one)
             const struct segment *segment = segment_at(m, candidate);
             if (++tried > MOST_TRIED)
                 return 0;
-            if (segment->bytes <= bytes - covered && !(one && unmarked && !segment->marked))
+            if (segment->bytes <= bytes - covered && !(one_unmarked && unmarked && !segment->marked))
                 break;
             candidate = segment->entry.next;
         }
@@ -95,9 +95,9 @@ static uint32_t tile(struct matcher *m, uint64_t key, uint32_t bytes, bool one)
             m->parts[depth++] = candidate;
             covered += segment->bytes;
             unmarked += !segment->marked;
-            if (covered == bytes && !(one && unmarked != 1))
+            if (covered == bytes && !(one_unmarked && unmarked != 1))
                 return depth;
-            /* A place that is covered has no part of the tiling but this one, so no segment comes twice. */
+            /* Parts do not overlap, so no segment occurs twice. */
             candidate = covered < bytes ? multimap_first(&m->segments, key_after(key, covered)) : 0;
         } else if (depth) {
             const struct segment *last = segment_at(m, m->parts[--depth]);
@@ -110,8 +110,8 @@ static uint32_t tile(struct matcher *m, uint64_t key, uint32_t bytes, bool one)
     }
 }
 
-/* Discards merge wherever they lie and without an event (bio_attempt_discard_merge in block/blk-merge.c): the first at
-   `key`, and those that the same process queued after it, until their lengths add up. */
+/* Discards merge at any place and without an event (bio_attempt_discard_merge in block/blk-merge.c). Gather the first
+   discard at `key` and those that the same process queued after it, until their lengths add up to `bytes`. */
 static uint32_t gather_discards(struct matcher *m, uint64_t key, uint32_t bytes)
 {
     uint32_t index = multimap_first(&m->segments, key), depth = 0, scanned = 0;
@@ -129,7 +129,7 @@ static uint32_t gather_discards(struct matcher *m, uint64_t key, uint32_t bytes)
     return sum == bytes ? depth : 0;
 }
 
-/* What there is of the sectors from `key`, cut to fit at the end. */
+/* Take all segments from `key` without a gap, and cut the last one to fit. */
 static bool tile_greedily(struct matcher *m, uint64_t key, uint32_t bytes, uint32_t *count)
 {
     uint32_t covered = 0;
@@ -149,7 +149,7 @@ static bool tile_greedily(struct matcher *m, uint64_t key, uint32_t bytes, uint3
     return true;
 }
 
-/* The queued segments that a dispatch is made of, into `parts`. False without memory. */
+/* Move the queued segments of a dispatch into `parts`. False without memory. */
 bool take_segments(struct matcher *m, uint64_t key, uint32_t bytes, uint32_t *count)
 {
     *count = tile(m, key, bytes, true);

@@ -27,7 +27,7 @@ int main(void)
     struct buffers buffers;
     struct refusal refusal;
     if (!buffers_make(&buffers, &schedule, 1, &refusal))
-        fail(refusal.words);
+        fail(refusal.message);
     const unsigned char *begin = buffers_to_register(&buffers, READ_BUFFER).iov_base;
 
     size_t reach = 0;

@@ -10,7 +10,7 @@ int main(int argc, char **argv)
             puts("accepted");
             schedule_close(&schedule);
         } else {
-            puts(refusal.words);
+            puts(refusal.message);
         }
     }
     return 0;

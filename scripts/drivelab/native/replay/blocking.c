@@ -16,7 +16,7 @@
 #define THREADS 16
 #define STACK_BYTES ((size_t)128 << 10)
 
-static int32_t carry_out(const struct target *target, const struct job *job)
+static int32_t execute(const struct target *target, const struct job *job)
 {
     bool discard = job->operation == DISCARD;
     int status;
@@ -42,7 +42,7 @@ static void *work(void *argument)
         blocking->waiting--;
         pthread_mutex_unlock(&blocking->lock);
 
-        job.result = carry_out(blocking->target, &job);
+        job.result = execute(blocking->target, &job);
         job.complete_ns = now_ns();
 
         pthread_mutex_lock(&blocking->lock);
@@ -50,7 +50,7 @@ static void *work(void *argument)
         pthread_mutex_unlock(&blocking->lock);
         uint64_t one = 1;
         if (write(blocking->event, &one, sizeof one) < 0)
-            abort(); /* an eventfd refuses only what would overflow 64 bits */
+            abort(); /* an eventfd write fails only if it would overflow 64 bits */
     }
     return NULL;
 }
@@ -59,7 +59,7 @@ struct blocking *blocking_start(const struct target *target, struct refusal *ref
 {
     struct blocking *blocking = calloc(1, sizeof *blocking);
     if (!blocking || (blocking->event = eventfd(0, EFD_CLOEXEC)) < 0) {
-        refuse(refusal, BAD_HOST, "threads for discards cannot be started (%s)", strerror(errno));
+        refuse(refusal, BAD_HOST, "cannot start threads for discards (%s)", strerror(errno));
         free(blocking);
         return NULL;
     }
@@ -73,8 +73,8 @@ struct blocking *blocking_start(const struct target *target, struct refusal *ref
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_t thread;
         int error = pthread_create(&thread, &attributes, work, blocking);
-        if (error) { /* those that run keep what they use until the program ends, which it does now */
-            refuse(refusal, BAD_HOST, "threads for discards cannot be started (%s)", strerror(error));
+        if (error) { /* running threads keep using `blocking`; the program ends now anyway */
+            refuse(refusal, BAD_HOST, "cannot start threads for discards (%s)", strerror(error));
             return NULL;
         }
     }

@@ -1,5 +1,5 @@
-/* Discards and write-zeroes: io_uring has no such operations for block devices before Linux 6.12, and system calls for
-   them block, so that a few threads make them. They are started only for schedules that have such requests. */
+/* Discards and write-zeroes. Before Linux 6.12, io_uring does not support them for block devices, and their system
+   calls block. So a few threads execute them; they are started only for schedules with such requests. */
 #ifndef DRIVELAB_REPLAY_BLOCKING_H
 #define DRIVELAB_REPLAY_BLOCKING_H
 
@@ -21,15 +21,15 @@ struct blocking {
     int event; /* becomes readable when jobs have ended */
     pthread_mutex_t lock;
     pthread_cond_t more;
-    uint32_t waiting, first, ended; /* jobs that no thread has taken up, the first of them, jobs that have ended */
+    uint32_t waiting, first, ended; /* number of jobs without a thread, index of the first one, number of ended jobs */
     struct job queue[MOST_IN_FLIGHT], done[MOST_IN_FLIGHT];
 };
 
-/* NULL when it is refused. */
+/* Start the threads; NULL with a refusal on failure. */
 struct blocking *blocking_start(const struct target *, struct refusal *);
-/* At most MOST_IN_FLIGHT at a time. */
+/* Submit a job; at most MOST_IN_FLIGHT jobs at a time. */
 void blocking_submit(struct blocking *, const struct job *);
-/* Takes jobs that have ended, at most MOST_IN_FLIGHT; their number. */
+/* Take the ended jobs, at most MOST_IN_FLIGHT; return their number. */
 uint32_t blocking_reap(struct blocking *, struct job *jobs);
 
 #endif

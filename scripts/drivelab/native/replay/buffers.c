@@ -6,12 +6,12 @@
 
 #define PAGE_BYTES 4096u
 #define WRITE_AREA_BYTES ((size_t)16 << 20)
-#define READ_AREA_BYTES ((size_t)4 << 20) /* registered; with writes it is resident whether used or not */
-/* Of memory beyond the registered areas, for reads and for writes: then a request waits as it would for a place in
-   flight. */
+#define READ_AREA_BYTES ((size_t)4 << 20) /* registered, so always resident, like the write area */
+/* Limit of memory beyond the registered areas, for reads and for writes each; beyond it a request waits, as it does at
+   the depth limit. */
 #define MOST_SPARE_BYTES ((size_t)512 << 20)
 
-/* A one-to-one mapping of 64 bits that looks random: the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable
+/* A pseudorandom bijection of 64-bit numbers: the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable
    pseudorandom number generators, OOPSLA 2014). */
 static inline uint64_t mix(uint64_t x)
 {
@@ -24,7 +24,7 @@ static size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) 
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Nothing of it is resident before it is used. */
+/* Map memory that becomes resident only when it is used. */
 static void *area(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -37,7 +37,7 @@ static bool make_pool(struct pool *pool, size_t bytes, size_t unit_bytes)
                           .units = bytes / unit_bytes};
     if (!pool->area.iov_base || !pool->busy)
         return false;
-    /* Long transfers are then twice as fast; where it is refused nothing is lost. */
+    /* Doubles the speed of long transfers; a refusal does no harm. */
     madvise(pool->area.iov_base, bytes, MADV_HUGEPAGE);
     return true;
 }
@@ -46,9 +46,9 @@ bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint
 {
     *buffers = (struct buffers){.block_bytes = schedule->header.block_bytes, .stamp = seed};
     size_t unit = buffers->unit_bytes = buffers->block_bytes > PAGE_BYTES ? buffers->block_bytes : PAGE_BYTES;
-    /* One unit where nothing is written or read. With nothing in flight there is always room in the areas: */
+    /* One unit if nothing is written or read. With nothing in flight, every request fits into the areas: */
     size_t to_write = unit, to_read = unit, most_read = unit;
-    if (schedule->operations[WRITE]) /* twice the longest, so that two in turn fit */
+    if (schedule->operations[WRITE]) /* twice the longest, so that two consecutive writes fit */
         to_write = rounded_up(larger(2 * (size_t)schedule->longest_write, WRITE_AREA_BYTES), unit);
     if (schedule->operations[READ]) {
         size_t longest = rounded_up(schedule->longest_read, unit), all = longest * MOST_IN_FLIGHT;
@@ -58,7 +58,7 @@ bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint
     buffers->read_registered_bytes = to_read;
     if (!make_pool(&buffers->pools[WRITE_BUFFER], to_write, unit) ||
         !make_pool(&buffers->pools[READ_BUFFER], most_read, unit))
-        return refuse(refusal, BAD_HOST, "there is no memory for the data of the requests: %zu bytes",
+        return refuse(refusal, BAD_HOST, "not enough memory for the data of the requests: %zu bytes",
                       to_write + most_read);
     uint64_t *words = buffers->pools[WRITE_BUFFER].area.iov_base;
     for (size_t i = 0; i < to_write / sizeof *words; i++)
@@ -74,7 +74,7 @@ struct iovec buffers_to_register(const struct buffers *buffers, unsigned buffer)
     return part;
 }
 
-/* The first of so many free units in a row, from `at` on and once round; pool->units when there are none. */
+/* Find `units` contiguous free units, from `at` on and once around; return the first, or pool->units if none. */
 static size_t find(const struct pool *pool, size_t at, size_t units)
 {
     const unsigned char *busy = pool->busy;
@@ -103,7 +103,7 @@ static bool take(struct buffers *buffers, struct piece *piece)
         return false;
     memset(pool->busy + at, 1, piece->units);
     piece->at = (unsigned char *)pool->area.iov_base + at * buffers->unit_bytes;
-    /* Writes go round. For reads nothing below `next` is ever free. */
+    /* Writes use the area as a ring. For reads, no unit below `next` is free. */
     if (piece->buffer == WRITE_BUFFER || at == pool->next)
         pool->next = at + piece->units;
     return true;
@@ -114,7 +114,7 @@ static struct piece piece_of(const struct buffers *buffers, uint32_t bytes, uint
     return (struct piece){NULL, bytes, (bytes + buffers->unit_bytes - 1) / buffers->unit_bytes, true, buffer};
 }
 
-/* Numbers of which none comes twice in one replay. */
+/* Write a number into each block that does not repeat within one replay. */
 static void stamp(struct buffers *buffers, unsigned char *at, uint32_t bytes)
 {
     for (uint32_t done = 0; done < bytes; done += buffers->block_bytes) {
@@ -128,7 +128,7 @@ static void take_spare(struct buffers *buffers, struct piece *piece)
     size_t whole = rounded_up(piece->bytes, PAGE_BYTES);
     piece->registered = false;
     if (whole <= MOST_SPARE_BYTES - buffers->spare_bytes && (piece->at = area(whole))) {
-        /* the area is twice as long as the longest write */
+        /* in bounds, because the area is twice as long as the longest write */
         memcpy(piece->at, buffers->pools[WRITE_BUFFER].area.iov_base, piece->bytes);
         buffers->spare_bytes += whole;
     }

@@ -1,4 +1,4 @@
-/* Memory of the requests: data to be written, no two blocks of it ever equal, and room for what is read. */
+/* Memory for the requests: write data in which no two blocks are equal, and room for reads. */
 #ifndef DRIVELAB_REPLAY_BUFFERS_H
 #define DRIVELAB_REPLAY_BUFFERS_H
 
@@ -11,7 +11,7 @@
 
 enum { WRITE_BUFFER, READ_BUFFER, BUFFERS };
 
-/* One area, given out in units; of each unit a byte tells whether a request in flight has it. */
+/* One area, allocated in units; a byte for each unit says whether a request in flight uses it. */
 struct pool {
     struct iovec area;
     unsigned char *busy;
@@ -20,31 +20,31 @@ struct pool {
 
 struct buffers {
     struct pool pools[BUFFERS];
-    bool registered; /* false: all pieces are plain memory for the ring, those of the areas too */
-    size_t read_registered_bytes; /* of the area for reads; that for writes is registered wholly */
+    bool registered; /* false: all pieces, also those in the areas, are plain memory for the ring */
+    size_t read_registered_bytes; /* of the read area; the write area is registered completely */
     size_t spare_bytes;
     uint64_t stamp;
     uint32_t unit_bytes, block_bytes;
 };
 
-/* Memory that a read or write alone has until it is given back. */
+/* Memory that one read or write uses exclusively until it is given back. */
 struct piece {
     unsigned char *at; /* NULL: none */
     uint32_t bytes, units;
-    bool registered; /* in the part of an area that is registered if anything is */
+    bool registered; /* in the part of an area that is registered if buffers->registered */
     uint8_t buffer; /* WRITE_BUFFER or READ_BUFFER */
 };
 
 bool buffers_make(struct buffers *, const struct schedule *, uint64_t seed, struct refusal *);
-/* What is to be registered of each area. */
+/* Return the part of an area to register. */
 struct iovec buffers_to_register(const struct buffers *, unsigned buffer);
 
-/* For a write: fresh data. While requests in flight have all of the area, memory beyond it, which costs more time;
-   `at` NULL when there is none of that either. */
+/* Take fresh data for a write. If requests in flight use the whole area, take memory beyond it, which costs more time;
+   `at` is NULL if that is also used up. */
 struct piece buffers_take_data(struct buffers *, uint32_t bytes);
-/* For a read: the lowest room that is free, so that at small depths it stays within the CPU cache; `at` NULL when there
-   is none. Never shared: a target that verifies what it has read in the very memory of the request (btrfs, T10-PI,
-   dm-integrity) would find another one's data there and report an error. */
+/* Take the lowest free room for a read, which stays in the CPU cache at small depths; `at` is NULL if there is none.
+   Reads never share memory: a target that verifies data in the memory of the request (btrfs, T10-PI, dm-integrity)
+   would find the data of another request and report an error. */
 struct piece buffers_take_room(struct buffers *, uint32_t bytes);
 void buffers_give_back(struct buffers *, struct piece *);
 

@@ -4,9 +4,9 @@
 #include <sys/prctl.h>
 
 #define SLEEPS 320
-/* A sleep and a wake-up cost about as much themselves: nothing is gained by going to sleep for less. */
+/* A sleep and a wake-up take about this long, so a shorter sleep gains nothing. */
 #define LEAST_MARGIN_NS 20000u
-/* From the wake-up to the first look at the clock. */
+/* From the wake-up to the first reading of the clock. */
 #define RESERVE_NS 5000u
 
 static int by_size(const void *left, const void *right)
@@ -17,7 +17,7 @@ static int by_size(const void *left, const void *right)
 
 struct wakeups measure_wakeups(struct io_uring *ring)
 {
-    /* Longer sleeps let the CPU fall into deeper states, which take longer to leave. */
+    /* During longer sleeps the CPU enters deeper idle states, which take longer to leave. */
     static const int64_t lengths_ns[] = {50000, 100000, 200000, 1000000};
     uint64_t late_ns[SLEEPS];
     prctl(PR_SET_TIMERSLACK, 1UL);

@@ -1,4 +1,4 @@
-/* Time, and how late this host wakes up a sleeper. */
+/* Time, and how late this host wakes a sleeping thread. */
 #ifndef DRIVELAB_REPLAY_CLOCK_H
 #define DRIVELAB_REPLAY_CLOCK_H
 
@@ -22,18 +22,18 @@ static inline struct __kernel_timespec timespec_of(int64_t ns)
     return (struct __kernel_timespec){.tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS};
 }
 
-/* A host that is later than this one time in a hundred is not idle; spinning longer would only take away the CPU that
-   the drive's completions need. */
+/* A host whose 99th percentile exceeds this is not idle; spinning longer would only take CPU time from the drive's
+   completions. */
 #define MOST_MARGIN_NS 500000
 
 struct wakeups {
     uint64_t p50_ns, p95_ns, p99_ns, max_ns;
 };
 
-/* Sleep a few hundred times in the ring, in which nothing is in flight, as the replay will. About 0.1 s. */
+/* Sleep a few hundred times in the idle ring, in the same way as the replay; takes about 0.1 s. */
 struct wakeups measure_wakeups(struct io_uring *ring);
 
-/* Before what is due the engine does not sleep but looks at the clock again and again for so long. */
+/* Return how long the engine spins, instead of sleeping, before a request is due. */
 uint64_t spin_margin_ns(const struct wakeups *);
 
 #endif

@@ -1,4 +1,4 @@
-/* A replay under way: what has been taken from the schedule, what is in flight, what waits. */
+/* The state of a running replay: what has been taken from the schedule, what is in flight, what waits. */
 #ifndef DRIVELAB_REPLAY_ENGINE_H
 #define DRIVELAB_REPLAY_ENGINE_H
 
@@ -17,13 +17,13 @@
 #include "target.h"
 
 #define NEVER INT64_MAX
-/* user_data of what tells that jobs of the threads have ended; others have their slot's number. */
+/* user_data of the read that completes when jobs of the threads end; requests have their slot's number. */
 #define JOBS_ENDED UINT64_MAX
 
 /* A request in flight. */
 struct slot {
     uint64_t index;
-    uint32_t length_bytes; /* that a read or write has to move */
+    uint32_t length_bytes; /* bytes that a read or write must transfer */
     bool moves;
     struct piece piece;
 };
@@ -35,24 +35,24 @@ struct engine {
     struct results *results;
     struct target *target;
     struct buffers *buffers;
-    struct blocking *blocking; /* NULL: the schedule does not need it */
+    struct blocking *blocking; /* NULL if the schedule does not need it */
     struct io_uring *ring;
     struct pager pager;
     struct parked parked;
 
     int64_t start_ns;  /* of the monotonic clock */
-    int64_t margin_ns; /* no sleep for less */
-    int64_t watch_ns;  /* nor so soon after a submission or completion; 0 where the one CPU serves the drive too, and
-                          with real-time priority */
-    uint64_t total;    /* requests to be issued */
-    uint64_t taken;    /* of the file: issued or parked */
-    uint64_t place;    /* in the schedule of the next one: taken modulo its length */
+    int64_t margin_ns; /* shortest time to sleep; spin if less is left */
+    int64_t watch_ns;  /* no sleep within this time after a submission or completion; 0 on a single CPU, which also
+                          serves the drive, and with real-time priority */
+    uint64_t total;    /* requests to issue */
+    uint64_t taken;    /* requests taken from the file: issued or parked */
+    uint64_t place;    /* index of the next request in the schedule: taken modulo its length */
     uint32_t in_flight;
-    bool blocked;        /* one that is due finds no place in flight */
-    int64_t blocked_ns;  /* until when that was last so */
-    int64_t submitted_ns; /* when something was submitted last */
-    int64_t progress_ns; /* when last something completed, or was issued with nothing in flight */
-    int64_t beat_ns;     /* of the last heartbeat */
+    bool blocked;        /* a due request waits for the depth limit or for memory */
+    int64_t blocked_ns;  /* last time at which this was so */
+    int64_t submitted_ns; /* time of the last submission */
+    int64_t progress_ns; /* time of the last completion, or of the last issue with nothing in flight */
+    int64_t beat_ns;     /* time of the last heartbeat */
 
     uint32_t prepared; /* requests for the next submission */
     uint64_t batch[MOST_TOGETHER];
@@ -66,7 +66,7 @@ struct engine {
     uint16_t free_slots[MOST_IN_FLIGHT];
 };
 
-/* A signal that asks for an end; 0: none so far. */
+/* The signal that asked for an end; 0 if none. */
 extern volatile sig_atomic_t asked_to_stop;
 
 static inline int64_t elapsed_ns(const struct engine *engine) { return now_ns() - engine->start_ns; }
@@ -84,20 +84,21 @@ static inline const struct schedule_record *engine_record(const struct engine *e
                                           ? index : index % engine->schedule->header.count];
 }
 
-/* Prepare those that are due, at most MOST_TOGETHER; when the next may go without a completion before it, or NEVER. */
+/* Prepare due requests, at most MOST_TOGETHER. Return when the next request can be issued without a completion before
+   it, or NEVER. */
 int64_t issue_due(struct engine *, int64_t now);
-/* Submit what is prepared. */
+/* Submit the prepared requests. */
 void issue_submit(struct engine *);
-/* Submit what the ring still holds; false while the kernel has no memory for it. Never waits, so that signals, the
-   watchdog and the heartbeat go on meanwhile. */
+/* Submit what is still in the ring; false while the kernel has no memory for it. Never waits, so that signals, watchdog
+   and heartbeat keep working. */
 bool issue_submit_rest(struct engine *);
 
-/* Take in all completions that are there; their number. */
+/* Process all available completions; return their number. */
 uint32_t reap(struct engine *);
-/* Ask to be told of jobs that end. */
+/* Listen for ended jobs of the threads. */
 void reap_listen(struct engine *);
 
-/* Replay it all; returns the state in which it ended, with the results complete but for that. */
+/* Run the whole replay; return its final state. The results are then complete except for the state. */
 enum state engine_run(struct engine *);
 
 #endif

@@ -1,32 +1,32 @@
-/* Which request goes next, and how it is put into the ring. */
+/* Choose the next request and put it into the ring. */
 #include <stdlib.h>
 
 #include "engine.h"
 
-/* Records of which it has to be found out together whether they wait: between two looks at the completions. */
+/* Number of dependent requests to park before completions are checked again. */
 #define MOST_PARKED_TOGETHER 256
 
 static void out_of_memory(void)
 {
-    static const char words[] = "drivelab-replay: out of memory\n";
-    fputs(words, stderr);
+    static const char message[] = "drivelab-replay: out of memory\n";
+    fputs(message, stderr);
     abort();
 }
 
-/* Park the next of the file, which depends on another one. */
+/* Park the next request of the file, which depends on another request. */
 static void park_next(struct engine *engine)
 {
     const struct schedule_record *record = &engine->schedule->records[engine->place];
     uint32_t index = (uint32_t)engine->taken, awaited = record->after - 1;
-    const struct result_record *other = &engine->results->records[awaited];
-    bool done;
-    if (other->state == COMPLETED) {
-        uint64_t due = other->complete_ns + record->think_ns;
-        done = parked_due(&engine->parked, index, due > record->deadline_ns ? due : record->deadline_ns);
+    const struct result_record *dependency = &engine->results->records[awaited];
+    bool parked;
+    if (dependency->state == COMPLETED) {
+        uint64_t due = dependency->complete_ns + record->think_ns;
+        parked = parked_due(&engine->parked, index, due > record->deadline_ns ? due : record->deadline_ns);
     } else {
-        done = parked_wait(&engine->parked, index, awaited);
+        parked = parked_wait(&engine->parked, index, awaited);
     }
-    if (!done)
+    if (!parked)
         out_of_memory();
     engine->taken++;
     engine->place++;
@@ -55,7 +55,7 @@ static void put_into_ring(struct engine *engine, const struct schedule_record *r
     io_uring_sqe_set_data64(sqe, (uint64_t)(slot - engine->slots));
 }
 
-/* False when there is no memory for its data before others have completed. */
+/* Prepare a request; false if there is no memory for its data until other requests complete. */
 static bool prepare(struct engine *engine, const struct schedule_record *record, uint64_t index, uint64_t due)
 {
     struct slot *slot = &engine->slots[engine->free_slots[engine->in_flight]];
@@ -97,8 +97,8 @@ int64_t issue_due(struct engine *engine, int64_t now)
         }
         if (dependencies)
             first = parked_first(&engine->parked);
-        /* A parked one that is due comes first: its place in the file was before the next one's, and where all
-           deadlines are 0 it would have to wait for the end of the file. */
+        /* A due parked request comes first, because it precedes the next request in the file. Otherwise, if all
+           deadlines are 0, it would wait for the end of the file. */
         bool from_parked = first && (!next || first->due_ns <= next->deadline_ns || (int64_t)first->due_ns <= now);
         if (!from_parked && !next)
             return NEVER;
@@ -111,7 +111,7 @@ int64_t issue_due(struct engine *engine, int64_t now)
                 park_next(engine);
                 continue;
             }
-            /* No room to park it: it holds up those behind it, and only parked ones can go. */
+            /* No room to park it: it delays all later requests, and only parked requests can be issued. */
             if (!first)
                 return NEVER;
             from_parked = true;
@@ -125,7 +125,7 @@ int64_t issue_due(struct engine *engine, int64_t now)
                                                                                   : (uint32_t)engine->options->depth;
         if (engine->in_flight >= places || !prepare(engine, record, index, due)) {
             engine->blocked = true;
-            return first && !from_parked ? (int64_t)first->due_ns : NEVER; /* for that one there may be a place */
+            return first && !from_parked ? (int64_t)first->due_ns : NEVER; /* `first` may have another depth limit */
         }
         if (from_parked) {
             parked_take_first(&engine->parked);
@@ -146,7 +146,7 @@ bool issue_submit_rest(struct engine *engine)
             return false;
         }
         if (status < 0 && status != -EINTR) {
-            fprintf(stderr, "drivelab-replay: io_uring fails (error %d)\n", -status);
+            fprintf(stderr, "drivelab-replay: io_uring failed (error %d)\n", -status);
             abort();
         }
     }
@@ -172,5 +172,5 @@ void issue_submit(struct engine *engine)
     engine->prepared = engine->job_count = 0;
     issue_submit_rest(engine);
     engine->submitted_ns = (int64_t)now;
-    pager_tell(&engine->pager, engine->taken);
+    pager_set_position(&engine->pager, engine->taken);
 }

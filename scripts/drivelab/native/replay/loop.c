@@ -1,10 +1,10 @@
-/* The loop: issue what is due, take in what has completed, and sleep no longer than until shortly before the next.
+/* The loop: issue due requests, process completions, and sleep until shortly before the next request.
 
-   With real-time priority nothing else, not even the work that completes requests, gets the CPU of a loop that spins,
-   and the kernel takes it away for 50 ms of each second (sched_rt_runtime_us) from one that hardly ever sleeps. So
-   with that priority the loop spins only while nothing is in flight; otherwise it sleeps until the very time that the
-   next is due, however near. On a loop device at 50000 requests/s, 1 % are then issued more than 60 us late, with
-   spinning more than 5 ms; the price is the time of a wake-up: at 10000 requests/s, 5 % are more than 30 us late
+   With real-time priority, a spinning loop keeps everything else off its CPU, even the work that completes requests.
+   And the kernel stops a loop that hardly ever sleeps for 50 ms of each second (sched_rt_runtime_us). So with real-time
+   priority the loop spins only while nothing is in flight; otherwise it sleeps until the next request is due, even if
+   that is soon. On a loop device at 50000 requests/s, 1 % of the requests are then issued more than 60 us late; with
+   spinning, more than 5 ms late. The cost is the wake-up time: at 10000 requests/s, 5 % are more than 30 us late
    instead of 5 us. */
 #include <errno.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 #define BEAT_NS (SECOND_NS / 2)
 #define STEP_NS 200
-#define RETRY_NS 50000 /* of a submission for which the kernel had no memory */
+#define RETRY_NS 50000 /* delay before retrying a submission for which the kernel had no memory */
 
 volatile sig_atomic_t asked_to_stop;
 
@@ -26,7 +26,7 @@ static inline void relax(void)
 #endif
 }
 
-static void look_for_the_end(struct engine *engine, int64_t now)
+static void check_for_end(struct engine *engine, int64_t now)
 {
     int number = asked_to_stop;
     if (number) {
@@ -45,7 +45,7 @@ static void beat(struct engine *engine, int64_t now)
     engine->results->header->heartbeat_ns = (uint64_t)now;
 }
 
-/* Until the next may go, the end of the runtime, or the next heartbeat. */
+/* Return the earliest of the next request, the end of the runtime, and the next heartbeat. */
 static int64_t wake_up_at(const struct engine *engine, int64_t next)
 {
     int64_t beat_at = engine->beat_ns + BEAT_NS, wake = next;
@@ -65,17 +65,17 @@ static void spin(const struct engine *engine, int64_t next)
         relax();
 }
 
-/* To fall asleep and be woken takes as long as a fast drive does, and would count as its latency: so long after
-   something went or came, completions are looked for without a sleep. */
+/* A sleep and a wake-up take as long as an I/O of a fast drive and would count as its latency. So the loop polls for
+   completions, without sleeping, for a time after each submission or completion. */
 static int64_t watched_until(const struct engine *engine)
 {
     int64_t last = engine->submitted_ns > engine->progress_ns ? engine->submitted_ns : engine->progress_ns;
     return last + engine->watch_ns;
 }
 
-/* After a longer idle time a CPU wakes up later than what was measured before the start: the margin follows, up to a
-   limit, the 99th percentile of how late sleeps end (stochastic approximation after Robbins and Monro, 1951). */
-static void follow(struct engine *engine, int64_t late_ns)
+/* After a longer idle time a CPU wakes up later than was measured before the start. So the margin follows the 99th
+   percentile of the lateness of sleeps, up to a limit (stochastic approximation after Robbins and Monro, 1951). */
+static void adapt_margin(struct engine *engine, int64_t late_ns)
 {
     int64_t least = (int64_t)engine->results->header->spin_ns;
     if (engine->options->has_spin)
@@ -103,7 +103,7 @@ enum state engine_run(struct engine *engine)
     engine->state = FINISHED;
     for (;;) {
         int64_t now = elapsed_ns(engine), next = NEVER;
-        look_for_the_end(engine, now);
+        check_for_end(engine, now);
         beat(engine, now);
         if (!issue_submit_rest(engine))
             next = now + RETRY_NS;
@@ -131,7 +131,7 @@ enum state engine_run(struct engine *engine)
             struct __kernel_timespec timeout = timespec_of(wake - now);
             struct io_uring_cqe *cqe;
             if (io_uring_wait_cqe_timeout(engine->ring, &cqe, &timeout) == -ETIME)
-                follow(engine, elapsed_ns(engine) - wake);
+                adapt_margin(engine, elapsed_ns(engine) - wake);
         } else if (next != NEVER) {
             spin(engine, next);
         }

@@ -1,5 +1,5 @@
-/* Replays a schedule on a target with io_uring and keeps what became of each request; nothing else.
-   Usage: see options.c; drivelab/replay/native.py is the only one to call it. */
+/* Replay a schedule on a target with io_uring and record the result of each request.
+   Usage: see options.c. Only drivelab/replay/native.py calls this program. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -9,19 +9,19 @@
 
 #include "engine.h"
 
-/* So that the first request, too, is waited for and not late from the beginning. */
+/* Time before the first request, so that it is not already late. */
 #define HEAD_START_NS 2000000
 
 static void on_signal(int number) { asked_to_stop = number; }
 
-static void hear_signals(void)
+static void handle_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal}; /* without SA_RESTART: sleeping ends */
+    struct sigaction action = {.sa_handler = on_signal}; /* without SA_RESTART, so that a signal ends a sleep */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* Of this thread only; those for discards and pages have been started. */
+/* Set CPU and priority of this thread only; the threads for discards and pages already run. */
 static bool take_cpu(const struct options *options, struct refusal *refusal)
 {
     if (options->cpu >= 0) {
@@ -32,10 +32,10 @@ static bool take_cpu(const struct options *options, struct refusal *refusal)
             return refuse(refusal, BAD_HOST, "the replay cannot run on CPU %d (%s)", options->cpu, strerror(errno));
     }
     struct sched_param parameter = {.sched_priority = options->priority};
-    /* What comes of this thread, the kernel's own workers of the ring (io-wq) too, is to have no such priority. */
+    /* SCHED_RESET_ON_FORK: children of this thread, also the kernel's io-wq workers, do not inherit the priority. */
     if (options->priority && sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter))
         return refuse(refusal, BAD_HOST, "the real-time priority %d is not granted (%s); run as root (in a "
-                      "container: with CAP_SYS_NICE), or without it",
+                      "container: with CAP_SYS_NICE), or without real-time priority",
                       options->priority, strerror(errno));
     return true;
 }
@@ -45,8 +45,8 @@ static bool count_requests(struct engine *engine, struct refusal *refusal)
     uint64_t count = engine->schedule->header.count, wanted = engine->options->requests;
     engine->total = wanted ? wanted : count;
     if (wanted > count && (!count || engine->schedule->deadlines || engine->schedule->dependencies))
-        return refuse(refusal, BAD_COMMAND, "--requests: only a schedule without deadlines and dependencies can begin "
-                      "anew");
+        return refuse(refusal, BAD_COMMAND, "--requests: only a schedule without deadlines and dependencies can be "
+                      "repeated");
     return true;
 }
 
@@ -55,7 +55,7 @@ static bool open_all(struct engine *engine, struct refusal *refusal)
     const struct options *options = engine->options;
     uint64_t seed = options->seed;
     if (!options->has_seed && getrandom(&seed, sizeof seed, 0) != sizeof seed)
-        return refuse(refusal, BAD_HOST, "the kernel has no random numbers (%s)", strerror(errno));
+        return refuse(refusal, BAD_HOST, "cannot get random numbers from the kernel (%s)", strerror(errno));
     return schedule_open(engine->schedule, options->schedule, refusal) && count_requests(engine, refusal) &&
            results_open(engine->results, options->results, engine->total, engine->schedule->header.checksum, refusal) &&
            ring_open(engine->ring, (unsigned)options->depth, refusal) &&
@@ -67,7 +67,7 @@ static bool open_all(struct engine *engine, struct refusal *refusal)
 static bool start_helpers(struct engine *engine, struct refusal *refusal)
 {
     const uint64_t *operations = engine->schedule->operations;
-    sigset_t all, before; /* threads inherit it: signals are the main thread's, so that they end its sleep */
+    sigset_t all, before; /* threads inherit the blocked set, so that only the main thread gets signals and wakes up */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     engine->pager = (struct pager){engine->schedule, engine->results, 0};
@@ -102,10 +102,10 @@ static void start(struct engine *engine)
     results_set_state(engine->results, RUNNING);
 }
 
-/* The kernel would do it some time after the end of the program, and hold the target until then. */
-static void let_go(struct engine *engine)
+/* Release the target now; the kernel would hold it until some time after the end of the program. */
+static void release_target(struct engine *engine)
 {
-    if (engine->blocking) { /* what listens to the threads has to end */
+    if (engine->blocking) { /* end the read that listens to the threads */
         uint64_t one = 1;
         struct io_uring_cqe *cqe;
         struct __kernel_timespec timeout = timespec_of(SECOND_NS);
@@ -128,11 +128,11 @@ int main(int argc, char **argv)
     static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target,
                                    .buffers = &buffers, .ring = &ring};
     struct refusal refusal;
-    hear_signals();
+    handle_signals();
     if (!options_read(&options, argc, argv, &refusal) ||
         !(options.possible ? ring_open(&ring, 1, &refusal)
                            : open_all(&engine, &refusal) && start_helpers(&engine, &refusal))) {
-        fprintf(stderr, "drivelab-replay: %s\n", refusal.words);
+        fprintf(stderr, "drivelab-replay: %s\n", refusal.message);
         return (int)refusal.status;
     }
     if (options.possible)
@@ -141,7 +141,7 @@ int main(int argc, char **argv)
     enum state state = engine_run(&engine);
     results_set_state(&results, state);
     if (state != HUNG)
-        let_go(&engine);
-    /* At once and without waiting for what is still in flight, or for threads. */
+        release_target(&engine);
+    /* Exit at once, without waiting for requests in flight or threads. */
     _exit(state == HUNG ? TARGET_HANGS : ORDERLY);
 }

@@ -21,18 +21,18 @@ bool mapped_open(struct mapped *mapped, const char *path, const char *kind, bool
         int error = errno;
         if (file >= 0)
             close(file);
-        return refuse(refusal, status, "%s: the replay's %s cannot be opened (%s)", path, kind, strerror(error));
+        return refuse(refusal, status, "%s: cannot open the replay's %s (%s)", path, kind, strerror(error));
     }
     if (!S_ISREG(about.st_mode) || about.st_size < (off_t)least_bytes) {
         close(file);
-        return refuse(refusal, status, "%s: is no %s of a replay", path, kind);
+        return refuse(refusal, status, "%s: is not a %s of a replay", path, kind);
     }
     mapped->bytes = (size_t)about.st_size;
     void *at = mmap(NULL, mapped->bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
     int error = errno;
     close(file);
     if (at == MAP_FAILED)
-        return refuse(refusal, status, "%s: the replay's %s cannot be mapped (%s)", path, kind, strerror(error));
+        return refuse(refusal, status, "%s: cannot map the replay's %s (%s)", path, kind, strerror(error));
     mapped->at = at;
     return true;
 }
@@ -54,7 +54,7 @@ void mapped_populate(const struct mapped *mapped, size_t from, size_t to, bool w
     from -= from % page;
     if (!madvise(mapped->at + from, to - from, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) || errno != EINVAL)
         return;
-    /* Before Linux 5.14. An atomic or with nothing loses no store that another thread makes at the same time. */
+    /* Before Linux 5.14. An atomic OR with 0 does not lose a concurrent store of another thread. */
     for (size_t at = from; at < to; at += page) {
         if (writable)
             __atomic_fetch_or(mapped->at + at, 0, __ATOMIC_RELAXED);

@@ -1,4 +1,4 @@
-/* Files mapped as a whole, of which only what is about to be used is resident. */
+/* Completely mapped files, of which only the part in use is resident. */
 #ifndef DRIVELAB_REPLAY_MAPPED_H
 #define DRIVELAB_REPLAY_MAPPED_H
 
@@ -12,14 +12,14 @@ struct mapped {
     size_t bytes;
 };
 
-/* Map a regular file; `kind` is its name in a refusal. At least `least_bytes`, or it is refused. */
+/* Map a regular file of at least `least_bytes`; `kind` is its name in a refusal. */
 bool mapped_open(struct mapped *, const char *path, const char *kind, bool writable, size_t least_bytes,
                  enum status, struct refusal *);
 void mapped_close(struct mapped *);
 
-/* Bring the pages of [from, to) into memory and the page table, so that touching them faults no more. */
+/* Bring the pages of [from, to) into memory and the page table, so that accesses cause no page faults. */
 void mapped_populate(const struct mapped *, size_t from, size_t to, bool writable);
-/* Forget the pages that lie wholly in [from, to); the file keeps what was written to them. */
+/* Drop the pages completely within [from, to) from memory; the file keeps their content. */
 void mapped_drop(const struct mapped *, size_t from, size_t to);
 
 #endif

@@ -30,7 +30,7 @@ static bool whole(uint64_t *value, uint64_t least, uint64_t most, const char *na
     errno = 0;
     unsigned long long number = strtoull(optarg, &end, 10);
     if (errno || end == optarg || *end || *optarg == '-' || number < least || number > most)
-        return refuse(refusal, BAD_COMMAND, "--%s: '%s' is no whole number from %llu to %llu", name, optarg,
+        return refuse(refusal, BAD_COMMAND, "--%s: '%s' is not a whole number from %llu to %llu", name, optarg,
                       (unsigned long long)least, (unsigned long long)most);
     *value = number;
     return true;
@@ -41,7 +41,7 @@ static bool seconds(double *value, const char *name, struct refusal *refusal)
     char *end;
     double number = strtod(optarg, &end);
     if (end == optarg || *end || !isfinite(number) || number <= 0 || number > LONGEST_S)
-        return refuse(refusal, BAD_COMMAND, "--%s: '%s' is no number of seconds above 0", name, optarg);
+        return refuse(refusal, BAD_COMMAND, "--%s: '%s' is not a number of seconds above 0", name, optarg);
     *value = number;
     return true;
 }
@@ -72,7 +72,7 @@ static bool take(struct options *options, int option, const char *name, struct r
     case SEED: options->has_seed = true; return whole(&options->seed, 0, UINT64_MAX, name, refusal);
     case SPIN: options->has_spin = true; return whole(&options->spin_us, 0, 1000000, name, refusal);
     case POSSIBLE: options->possible = true; return true;
-    default: return refuse(refusal, BAD_COMMAND, "an option is unknown or lacks its value");
+    default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");
     }
 }
 
@@ -84,7 +84,7 @@ bool options_read(struct options *options, int argc, char **argv, struct refusal
         if (!take(options, option, known[index].name, refusal))
             return false;
     if (optind < argc)
-        return refuse(refusal, BAD_COMMAND, "'%s' is no option", argv[optind]);
+        return refuse(refusal, BAD_COMMAND, "'%s' is not an option", argv[optind]);
     if (options->possible)
         return true;
     const struct { const void *value; const char *name; } needed[] = {

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Bytes of each file: at a million requests a second, 40 and 24 bytes each, 0.1 s. */
+/* Bytes of each file: 0.1 s at a million requests a second, with 40 and 24 bytes a request. */
 #define AHEAD_BYTES ((size_t)4 << 20)
 #define BEHIND_BYTES ((size_t)1 << 20)
 #define PAUSE_NS 20000000
@@ -16,15 +16,15 @@ static void serve(const struct mapped *mapped, size_t start, uint64_t position, 
     size_t at = start + position * record_bytes, behind = at > BEHIND_BYTES ? at - BEHIND_BYTES : 0;
     mapped_populate(mapped, at, at + AHEAD_BYTES, writable);
     if (writable)
-        mapped_populate(mapped, 0, start, true); /* the header: the kernel write-protects what it has written back */
+        mapped_populate(mapped, 0, start, true); /* the header: the kernel write-protects pages after writeback */
     if (!drop)
         return;
-    /* From the very start: requests that waited for others touch pages again that had been dropped. */
+    /* Drop from the beginning, because requests that waited for others bring back dropped pages. */
     mapped_drop(mapped, start, behind);
     mapped_drop(mapped, at + 2 * AHEAD_BYTES, mapped->bytes);
 }
 
-static void look_after(const struct pager *pager, uint64_t position, bool drop)
+static void update_pages(const struct pager *pager, uint64_t position, bool drop)
 {
     const struct schedule *schedule = pager->schedule;
     uint64_t count = schedule->header.count;
@@ -32,7 +32,7 @@ static void look_after(const struct pager *pager, uint64_t position, bool drop)
         return;
     size_t record_bytes = sizeof *schedule->records, start = sizeof schedule->header;
     serve(&schedule->mapped, start, position % count, record_bytes, false, drop);
-    if (position % count * record_bytes + AHEAD_BYTES > count * record_bytes) /* it may begin anew */
+    if (position % count * record_bytes + AHEAD_BYTES > count * record_bytes) /* the schedule may repeat */
         mapped_populate(&schedule->mapped, 0, AHEAD_BYTES, false);
     serve(&pager->results->mapped, RESULTS_HEADER_BYTES, position, sizeof *pager->results->records, true, drop);
 }
@@ -46,7 +46,7 @@ static void *run(void *argument)
         bool drop = (position - dropped_at) * sizeof(struct result_record) > BEHIND_BYTES / 4;
         if (drop)
             dropped_at = position;
-        look_after(pager, position, drop);
+        update_pages(pager, position, drop);
         nanosleep(&pause, NULL);
     }
     return NULL;
@@ -54,7 +54,7 @@ static void *run(void *argument)
 
 bool pager_start(struct pager *pager, struct refusal *refusal)
 {
-    look_after(pager, 0, false);
+    update_pages(pager, 0, false);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
@@ -62,5 +62,5 @@ bool pager_start(struct pager *pager, struct refusal *refusal)
     pthread_t thread;
     int error = pthread_create(&thread, &attributes, run, pager);
     pthread_attr_destroy(&attributes);
-    return !error || refuse(refusal, BAD_HOST, "a thread cannot be started (%s)", strerror(error));
+    return !error || refuse(refusal, BAD_HOST, "cannot start a thread (%s)", strerror(error));
 }

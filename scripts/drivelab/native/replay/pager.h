@@ -1,5 +1,5 @@
-/* A thread that brings in the pages of schedule and results that are needed next and drops those that are behind:
-   no page fault stands between a request and its time, and memory stays small however long the trace is. */
+/* A thread that loads the next pages of schedule and results and drops old pages. So no page fault delays a request,
+   and memory use stays small for any trace length. */
 #ifndef DRIVELAB_REPLAY_PAGER_H
 #define DRIVELAB_REPLAY_PAGER_H
 
@@ -12,12 +12,12 @@ struct pager {
     uint64_t position; /* requests taken from the file; stored by the engine, atomically */
 };
 
-static inline void pager_tell(struct pager *pager, uint64_t position)
+static inline void pager_set_position(struct pager *pager, uint64_t position)
 {
     __atomic_store_n(&pager->position, position, __ATOMIC_RELAXED);
 }
 
-/* What is needed first is there when it returns. The thread ends with the program. */
+/* Load the first pages and start the thread, which ends with the program. */
 bool pager_start(struct pager *, struct refusal *);
 
 #endif

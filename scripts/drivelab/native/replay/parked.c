@@ -20,7 +20,7 @@ static bool grow(struct parked *parked)
     free(parked->buckets);
     parked->buckets = buckets;
     parked->bucket_bits = bits;
-    for (uint32_t place = 0; place < parked->places; place++) { /* all are in use, or there would be no need to grow */
+    for (uint32_t place = 0; place < parked->places; place++) { /* all are in use, because growing was necessary */
         uint32_t *bucket = &buckets[bucket_of(parked, waiters[place].awaited)];
         waiters[place].next = *bucket;
         *bucket = place + 1;
@@ -82,11 +82,11 @@ bool parked_due(struct parked *parked, uint32_t index, uint64_t due_ns)
         parked->heap = heap;
         parked->heap_room = room;
     }
-    struct due one = {due_ns, index};
+    struct due new = {due_ns, index};
     uint32_t at = parked->due++;
-    for (; at && before(&one, &parked->heap[(at - 1) / 2]); at = (at - 1) / 2)
+    for (; at && before(&new, &parked->heap[(at - 1) / 2]); at = (at - 1) / 2)
         parked->heap[at] = parked->heap[(at - 1) / 2];
-    parked->heap[at] = one;
+    parked->heap[at] = new;
     return true;
 }
 

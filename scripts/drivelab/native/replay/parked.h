@@ -1,4 +1,4 @@
-/* Requests that wait for another one: by the one awaited while that is under way, then by when they are due. */
+/* Requests that depend on another request: keyed by that request until it completes, then ordered by due time. */
 #ifndef DRIVELAB_REPLAY_PARKED_H
 #define DRIVELAB_REPLAY_PARKED_H
 
@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bounds the memory: of more than these, the next of the file is not looked at before one of them has gone. */
+/* Memory limit: with this many parked requests, the next dependent request of the file waits until one is issued. */
 #define MOST_PARKED (1u << 19)
 
 struct waiter {
-    uint32_t index, awaited, next; /* next: 1 + place of the next in the bucket or of the next free one; 0: none */
+    uint32_t index, awaited, next; /* next: 1 + place of the next waiter in the bucket, or next free place; 0: none */
 };
 
 struct due {
@@ -21,7 +21,7 @@ struct due {
 struct parked {
     struct waiter *waiters;
     uint32_t *buckets; /* 1 + place of the first waiter */
-    struct due *heap;  /* the earliest first, of equals the lower index */
+    struct due *heap;  /* earliest first; for equal times, lower index first */
     uint32_t waiting, places, free, bucket_bits;
     uint32_t due, heap_room;
 };
@@ -32,7 +32,7 @@ static inline uint32_t parked_count(const struct parked *parked) { return parked
 bool parked_wait(struct parked *, uint32_t index, uint32_t awaited);
 bool parked_due(struct parked *, uint32_t index, uint64_t due_ns);
 
-/* One of those that wait for `awaited`, which waits no longer; false when there is none (any more). */
+/* Remove one of the requests that wait for `awaited`; false if there is none. */
 bool parked_release(struct parked *, uint32_t awaited, uint32_t *index);
 
 static inline const struct due *parked_first(const struct parked *parked)

@@ -1,4 +1,4 @@
-/* What has completed. */
+/* Process completions. */
 #include <stdlib.h>
 
 #include "engine.h"
@@ -84,7 +84,7 @@ uint32_t reap(struct engine *engine)
     }
     if (count) {
         engine->progress_ns = now;
-        if (engine->blocked) /* and with it those that became due behind it */
+        if (engine->blocked) /* also covers requests that became due behind the blocked one */
             engine->blocked_ns = now;
     }
     return count;

@@ -1,11 +1,11 @@
-/* The two files of a replay, as `drivelab/replay/records.py` lays them out; a test holds the two together. */
+/* The formats of the two files of a replay, equal to those in `drivelab/replay/records.py`; a test compares them. */
 #ifndef DRIVELAB_REPLAY_RECORDS_H
 #define DRIVELAB_REPLAY_RECORDS_H
 
 #include <stdint.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "schedules are used as they lie in memory, which needs a little-endian machine"
+#error "schedules are used without byte swapping, which needs a little-endian machine"
 #endif
 
 enum operation { READ, WRITE, FLUSH, DISCARD, WRITE_ZEROES, OPERATIONS };

@@ -1,4 +1,4 @@
-/* Why the engine does not start: one sentence, and the exit status that tells the kind. */
+/* Why the engine does not start: one sentence, and the exit status for its kind. */
 #ifndef DRIVELAB_REPLAY_REFUSAL_H
 #define DRIVELAB_REPLAY_REFUSAL_H
 
@@ -7,28 +7,28 @@
 #include <stdio.h>
 
 enum status {
-    ORDERLY, /* the state in the results tells how it ended */
+    ORDERLY, /* the state in the results says how the replay ended */
     BAD_COMMAND = 2,
     BAD_SCHEDULE,
     BAD_TARGET,
-    BAD_HOST, /* no io_uring, too little memory to be locked, a priority that is not granted */
+    BAD_HOST, /* no io_uring, too little lockable memory, a priority that is not granted */
     BAD_RESULTS,
-    TARGET_HANGS /* the results are whole, but for what is still in flight */
+    TARGET_HANGS /* the results are complete except for requests still in flight */
 };
 
 struct refusal {
     enum status status;
-    char words[1024];
+    char message[1024];
 };
 
-/* Always false: `return refuse(...)`. */
+/* Store a refusal; always false, for `return refuse(...)`. */
 __attribute__((format(printf, 3, 4))) static inline bool refuse(struct refusal *refusal, enum status status,
                                                                 const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     refusal->status = status;
-    vsnprintf(refusal->words, sizeof refusal->words, format, arguments);
+    vsnprintf(refusal->message, sizeof refusal->message, format, arguments);
     va_end(arguments);
     return false;
 }

@@ -1,4 +1,4 @@
-/* The results: mapped, made by whoever starts the engine, up to date at every moment. */
+/* The results file: mapped, created by the caller of the engine, always up to date. */
 #ifndef DRIVELAB_REPLAY_RESULTS_H
 #define DRIVELAB_REPLAY_RESULTS_H
 
@@ -11,10 +11,10 @@ struct results {
     struct result_record *records;
 };
 
-/* Map an empty results file of that schedule with room for `count` requests. */
+/* Map an empty results file for this schedule with room for `count` requests. */
 bool results_open(struct results *, const char *path, uint64_t count, uint64_t schedule_checksum, struct refusal *);
 
-/* Last of all that is stored: who reads the state finds what it tells of. */
+/* Store the state after everything else, so that a reader of the state also sees the results. */
 static inline void results_set_state(struct results *results, enum state state)
 {
     __atomic_store_n(&results->header->state, (uint32_t)state, __ATOMIC_RELEASE);

@@ -14,20 +14,20 @@ static bool explain(int error, struct refusal *refusal)
     if (error == ENOMEM)
         return refuse(refusal, BAD_HOST, "io_uring gets no memory (%s); raise the limit of locked memory (ulimit -l)",
                       strerror(error));
-    return refuse(refusal, BAD_HOST, "io_uring cannot be set up (%s)", strerror(error));
+    return refuse(refusal, BAD_HOST, "cannot set up io_uring (%s)", strerror(error));
 }
 
 bool ring_open(struct io_uring *ring, unsigned depth, struct refusal *refusal)
 {
-    /* Completions are then worked off when this thread asks for them, all at once, instead of interrupting it:
-       deferred since Linux 6.1, cooperatively since 5.19. */
+    /* With these flags the kernel processes completions together when this thread asks for them, instead of
+       interrupting it: deferred since Linux 6.1, cooperatively since 5.19. */
     static const unsigned ways[] = {
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
         IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0,
     };
     int error = EINVAL;
     for (size_t way = 0; way < sizeof ways / sizeof *ways && error == EINVAL; way++) {
-        /* One completion more than requests: that of the threads for discards. */
+        /* More completions than requests, because the threads for discards need one. */
         struct io_uring_params parameters = {.flags = ways[way] | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP,
                                              .cq_entries = depth + 2 * MOST_TOGETHER};
         error = -io_uring_queue_init_params(2 * MOST_TOGETHER, ring, &parameters);
@@ -36,13 +36,14 @@ bool ring_open(struct io_uring *ring, unsigned depth, struct refusal *refusal)
         return explain(error, refusal);
     if (!(ring->features & IORING_FEAT_EXT_ARG)) {
         io_uring_queue_exit(ring);
-        return refuse(refusal, BAD_HOST, "this kernel's io_uring is too old; Linux 5.11 is needed, or the engine fio");
+        return refuse(refusal, BAD_HOST, "this kernel's io_uring is too old; use Linux 5.11 or later, or the engine "
+                      "fio");
     }
-    io_uring_register_ring_fd(ring); /* saves a look-up with each system call; not before Linux 5.18 */
+    io_uring_register_ring_fd(ring); /* saves a look-up in each system call; since Linux 5.18 */
     return true;
 }
 
-/* Register the areas of requests' data, which locks them in memory; 0 or an errno. */
+/* Register the data areas, which locks them in memory; return 0 or an errno. */
 static int register_buffers(struct io_uring *ring, const struct buffers *buffers)
 {
     struct iovec areas[BUFFERS];
@@ -61,13 +62,13 @@ bool ring_register(struct io_uring *ring, const struct target *target, struct bu
 {
     int error = register_buffers(ring, buffers);
     buffers->registered = !error;
-    /* ENOMEM: more than the limit of locked memory (io_uring_register(2)). Requests then use the same areas without
-       registration; the kernel maps them anew for each request, which takes CPU time. */
+    /* ENOMEM: above the limit of locked memory (io_uring_register(2)). Requests then use the same areas without
+       registration; the kernel maps them again for each request, which takes CPU time. */
     if (error && error != ENOMEM)
-        return refuse(refusal, BAD_HOST, "the replay's buffers cannot be registered with io_uring (%s)",
+        return refuse(refusal, BAD_HOST, "cannot register the replay's buffers with io_uring (%s)",
                       strerror(error));
     error = -io_uring_register_files(ring, &target->file, 1);
     if (error)
-        return refuse(refusal, BAD_HOST, "the target cannot be registered with io_uring (%s)", strerror(error));
+        return refuse(refusal, BAD_HOST, "cannot register the target with io_uring (%s)", strerror(error));
     return true;
 }

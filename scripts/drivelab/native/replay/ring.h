@@ -7,15 +7,15 @@
 #include "buffers.h"
 #include "target.h"
 
-/* Requests that are submitted together at the most. */
+/* The most requests in one submission. */
 #define MOST_TOGETHER 32u
 
-/* A ring for `depth` requests in flight; false, in words for the user, where the system grants none. */
+/* Open a ring for `depth` requests in flight; false with a refusal if the system denies it. */
 bool ring_open(struct io_uring *, unsigned depth, struct refusal *);
-/* Register target and buffers. Buffers beyond the limit of locked memory are left plain: buffers->registered tells. */
+/* Register target and buffers. Above the limit of locked memory, buffers stay plain; buffers->registered is false. */
 bool ring_register(struct io_uring *, const struct target *, struct buffers *, struct refusal *);
 
-/* Whether looking for completions would find any, without a system call. */
+/* Return whether completions are available, without a system call. */
 static inline bool ring_has_news(const struct io_uring *ring)
 {
     unsigned flags = IO_URING_READ_ONCE(*ring->sq.kflags);

@@ -13,49 +13,49 @@ static bool check_header(const struct schedule *schedule, const char *path, stru
 {
     const struct schedule_header *header = &schedule->header;
     if (memcmp(header->magic, SCHEDULE_MAGIC, sizeof header->magic))
-        return refuse(refusal, BAD_SCHEDULE, "%s: is no schedule of a replay", path);
+        return refuse(refusal, BAD_SCHEDULE, "%s: is not a schedule of a replay", path);
     if (header->header_bytes != sizeof *header || header->record_bytes != sizeof(struct schedule_record))
-        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule is of another version; prepare the replay again", path);
+        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has another version; prepare the replay again", path);
     size_t content = schedule->mapped.bytes - sizeof *header;
     if (content % sizeof(struct schedule_record) || header->count != content / sizeof(struct schedule_record))
-        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule should have %" PRIu64 " records and has %zu: it is cut "
-                      "off or damaged; prepare the replay again", path, header->count,
+        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule should have %" PRIu64 " records but has %zu; it is "
+                      "truncated or damaged; prepare the replay again", path, header->count,
                       content / sizeof(struct schedule_record));
     if (header->count >= UINT32_MAX)
         return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has more than 2^32 - 2 records; cut the trace", path);
     if (header->block_bytes < LEAST_BLOCK_BYTES || header->block_bytes > MOST_BLOCK_BYTES ||
         header->block_bytes & (header->block_bytes - 1))
-        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has blocks of %" PRIu32 " bytes, which no drive has",
-                      path, header->block_bytes);
+        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has blocks of %" PRIu32 " bytes, which is not a valid "
+                      "block size", path, header->block_bytes);
     if (header->longest_bytes > LONGEST_TRANSFER_BYTES)
-        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has transfers of %" PRIu32 " bytes, %" PRIu32
-                      " are the most", path, header->longest_bytes, LONGEST_TRANSFER_BYTES);
+        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has transfers of %" PRIu32 " bytes; the limit is %"
+                      PRIu32, path, header->longest_bytes, LONGEST_TRANSFER_BYTES);
     return true;
 }
 
-/* What is wrong with a record, NULL if nothing is. */
+/* Return what is wrong with a record, or NULL. */
 static const char *fault(const struct schedule_header *header, const struct schedule_record *record, uint64_t index,
                          uint64_t least_deadline)
 {
     if (record->operation >= OPERATIONS)
         return "has an unknown operation";
     if (record->flags & ~FUA || (record->flags && record->operation != WRITE))
-        return "has flags that its operation does not know";
+        return "has flags that its operation does not support";
     if (record->deadline_ns > LONGEST_NS || record->think_ns > LONGEST_NS)
         return "has a time beyond 36 years";
     if (record->deadline_ns < least_deadline)
-        return "is due before the one that precedes it";
+        return "is due before the record that precedes it";
     if (record->after > index)
-        return "waits for a request that does not come before it";
+        return "waits for a request that does not precede it";
     if ((record->offset_bytes | record->length_bytes) & (header->block_bytes - 1))
-        return "does not begin and end at the borders of blocks";
+        return "does not begin and end at block boundaries";
     if (record->offset_bytes > header->target_bytes ||
         record->length_bytes > header->target_bytes - record->offset_bytes)
         return "reaches beyond the end of the target";
     if ((record->operation == FLUSH) != !record->length_bytes)
         return "has a length that its operation cannot have";
     if (record->operation <= WRITE && record->length_bytes > header->longest_bytes)
-        return "is longer than the longest that the schedule announces";
+        return "is longer than the longest transfer in the schedule's header";
     return NULL;
 }
 
@@ -88,10 +88,10 @@ static bool check_records(struct schedule *schedule, const char *path, struct re
         }
         mapped_drop(&schedule->mapped, from, to);
     }
-    schedule->deadlines = deadline > 0; /* they never fall */
+    schedule->deadlines = deadline > 0; /* deadlines never decrease */
     if (sum != header->checksum)
-        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule's checksum does not agree: it is damaged; prepare the "
-                      "replay again", path);
+        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule is damaged: its checksum is wrong; prepare the replay "
+                      "again", path);
     return true;
 }
 

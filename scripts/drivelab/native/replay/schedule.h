@@ -1,11 +1,11 @@
-/* The schedule: mapped, and trusted only after every record has been looked at. */
+/* The schedule: mapped, and used only after every record is validated. */
 #ifndef DRIVELAB_REPLAY_SCHEDULE_H
 #define DRIVELAB_REPLAY_SCHEDULE_H
 
 #include "mapped.h"
 #include "records.h"
 
-/* Longer than anything, and so short that sums of two stay far from the end of 64 bits: 36 years. */
+/* Limit of all times, 36 years: longer than any replay, but the sum of two times is far below the limit of 64 bits. */
 #define LONGEST_NS (UINT64_C(1) << 60)
 
 struct schedule {
@@ -17,7 +17,7 @@ struct schedule {
     bool dependencies, deadlines; /* whether any record has one */
 };
 
-/* Map and validate wholly. False, and nothing is left open, when it is refused. */
+/* Map and validate the whole schedule; false with a refusal, and nothing left open, on failure. */
 bool schedule_open(struct schedule *, const char *path, struct refusal *);
 void schedule_close(struct schedule *);
 

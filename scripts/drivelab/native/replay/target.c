@@ -14,17 +14,17 @@
 #define BLKGETDISKSEQ _IOR(0x12, 128, uint64_t)
 #endif
 
-static void tell_identity(int file, const struct stat *about, char *words, size_t size)
+static void format_identity(int file, const struct stat *about, char *identity, size_t size)
 {
     uint64_t number;
     if (S_ISREG(about->st_mode))
-        snprintf(words, size, "file %ju:%ju", (uintmax_t)about->st_dev, (uintmax_t)about->st_ino);
+        snprintf(identity, size, "file %ju:%ju", (uintmax_t)about->st_dev, (uintmax_t)about->st_ino);
     else if (!S_ISBLK(about->st_mode))
-        snprintf(words, size, "neither a block device nor a file");
+        snprintf(identity, size, "neither a block device nor a file");
     else if (ioctl(file, BLKGETDISKSEQ, &number))
-        snprintf(words, size, "block %u:%u -", major(about->st_rdev), minor(about->st_rdev));
+        snprintf(identity, size, "block %u:%u -", major(about->st_rdev), minor(about->st_rdev));
     else
-        snprintf(words, size, "block %u:%u %" PRIu64, major(about->st_rdev), minor(about->st_rdev), number);
+        snprintf(identity, size, "block %u:%u %" PRIu64, major(about->st_rdev), minor(about->st_rdev), number);
 }
 
 static bool fits(const struct target *target, const char *path, const struct stat *about,
@@ -34,7 +34,7 @@ static bool fits(const struct target *target, const char *path, const struct sta
     int block_bytes = 1;
     if (target->is_block_device &&
         (ioctl(target->file, BLKGETSIZE64, &bytes) || ioctl(target->file, BLKSSZGET, &block_bytes)))
-        return refuse(refusal, BAD_TARGET, "%s: the target does not tell its size (%s)", path, strerror(errno));
+        return refuse(refusal, BAD_TARGET, "%s: cannot get the size of the target (%s)", path, strerror(errno));
     if (bytes < schedule->header.target_bytes)
         return refuse(refusal, BAD_TARGET, "%s: the target has %" PRIu64 " bytes, the schedule is for %" PRIu64
                       "; prepare the replay for this target", path, bytes, schedule->header.target_bytes);
@@ -49,23 +49,23 @@ bool target_open(struct target *target, const char *path, const char *identity, 
 {
     const uint64_t *operations = schedule->operations;
     bool changes = operations[WRITE] || operations[DISCARD] || operations[WRITE_ZEROES];
-    /* O_NONBLOCK: a pipe in the target's place would be waited for. Other files have no such mode. */
+    /* O_NONBLOCK: opening a pipe by mistake must not wait. The flag has no effect on other files. */
     target->file = open(path, (changes ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
     if (target->file < 0 && errno == EINVAL)
-        return refuse(refusal, BAD_TARGET, "%s: the target's file system has no direct I/O (O_DIRECT); use another",
-                      path);
+        return refuse(refusal, BAD_TARGET, "%s: the target's file system does not support direct I/O (O_DIRECT); use "
+                      "another", path);
     if (target->file < 0)
-        return refuse(refusal, BAD_TARGET, "%s: the target cannot be opened (%s)", path, strerror(errno));
+        return refuse(refusal, BAD_TARGET, "%s: cannot open the target (%s)", path, strerror(errno));
     struct stat about;
-    char found[128];
+    char actual[128];
     if (fstat(target->file, &about)) {
-        refuse(refusal, BAD_TARGET, "%s: the target cannot be examined (%s)", path, strerror(errno));
+        refuse(refusal, BAD_TARGET, "%s: cannot examine the target (%s)", path, strerror(errno));
     } else {
-        tell_identity(target->file, &about, found, sizeof found);
+        format_identity(target->file, &about, actual, sizeof actual);
         target->is_block_device = S_ISBLK(about.st_mode);
-        if (strcmp(found, identity))
-            refuse(refusal, BAD_TARGET, "%s: the target is '%s', approved was '%s'; nothing was written", path, found,
-                   identity);
+        if (strcmp(actual, identity))
+            refuse(refusal, BAD_TARGET, "%s: the target is '%s', but '%s' was approved; nothing was written", path,
+                   actual, identity);
         else if (fcntl(target->file, F_SETFL, O_DIRECT))
             refuse(refusal, BAD_TARGET, "%s: the target refuses direct I/O (%s)", path, strerror(errno));
         else if (fits(target, path, &about, schedule, refusal))
