@@ -1,4 +1,4 @@
-"""hdparm's word on ATA drives. Samples: one of an emulated drive, others in the format of hdparm 9.65 (identify.c)."""
+"""hdparm output of ATA drives. Samples: one of an emulated drive, others in the format of hdparm 9.65 (identify.c)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_solid_state_drive() -> None:
     assert drive.form_factor == "2.5 inch"
 
 
-def test_frozen_without_sanitize_and_with_its_cache_off() -> None:
+def test_a_frozen_drive_without_sanitize_and_with_cache_off() -> None:
     drive = sample("ssd_frozen")
     assert drive.security.frozen
     assert not drive.security.locked
@@ -54,7 +54,7 @@ def test_a_hard_disk_with_a_password() -> None:
     assert drive.rotation_rpm == 5400
 
 
-def test_a_drive_that_knows_next_to_nothing() -> None:
+def test_a_drive_with_few_features() -> None:
     drive = sample("emulated")
     assert (drive.model, drive.serial, drive.firmware) == ("QEMU-SATA", "QEMUSATA01", "2.5+")
     assert drive.security == ata.Security(False, False, False, False, False, None, None)
@@ -62,7 +62,7 @@ def test_a_drive_that_knows_next_to_nothing() -> None:
     assert drive.form_factor is None
 
 
-def test_security_that_is_not_supported() -> None:
+def test_unsupported_security() -> None:
     text = (SAMPLES / "hdparm_ssd.txt").read_text().replace("\t\tsupported\n", "\t(?)\tsupported\n")
     drive = ata.parse_identify(text)
     assert drive is not None
@@ -71,20 +71,20 @@ def test_security_that_is_not_supported() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n/dev/sdb:\n", (SAMPLES / "hdparm_not_ata.txt").read_text()])
-def test_what_is_no_ata_drive(text: str) -> None:
-    """The last is what hdparm says of a SCSI drive, with exit status 0."""
+def test_output_of_other_drives_is_no_ata_drive(text: str) -> None:
+    """The last text is hdparm's output for a SCSI drive, with exit status 0."""
     assert ata.parse_identify(text) is None
 
 
-def test_identify_asks_hdparm(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, ...]] = []
+def test_identify_runs_hdparm(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[tuple[str, ...]] = []
 
     def run(*command: str) -> tools.Output:
-        asked.append(command)
+        commands.append(command)
         return tools.Output(5, (SAMPLES / "hdparm_ssd.txt").read_text(), "SG_IO: bad/missing sense data")
 
     monkeypatch.setattr(tools, "run", run)
     drive = ata.identify("/dev/sdb")
-    assert asked == [("hdparm", "-I", "/dev/sdb")]
+    assert commands == [("hdparm", "-I", "/dev/sdb")]
     assert drive is not None
     assert drive.serial == "S3Z8NB0K123456A"

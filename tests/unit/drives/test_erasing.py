@@ -1,4 +1,4 @@
-"""What becomes of a drive's programs when the stage that started them is killed."""
+"""What happens to programs that use a drive when the stage that started them is killed."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ NODE = Node(-1, DRIVE, "259:9", "unknown")
 START = """
 import sys
 from drivelab.drives import erasing, tools
-run, *words = sys.argv[1:]
-erasing.run("nvme9n1", *words) if run == "erasing" else tools.run(*words)
+run, *arguments = sys.argv[1:]
+erasing.run("nvme9n1", *arguments) if run == "erasing" else tools.run(*arguments)
 """
 PATIENCE_S = 60.0
-"""Only ends a test that has failed."""
+"""Time limit of a failing test."""
 
 
 class Program:
-    """A shell script that says its process number, and ends when it is told to."""
+    """A shell script that reports its process number and ends on request."""
 
     def __init__(self, folder: Path, runner: str) -> None:
         self.numbers, self.gate = folder / "numbers", folder / "gate"
@@ -47,7 +47,7 @@ class Program:
         return bool(select.select([self.descriptor], [], [], timeout_s)[0])
 
     def finish(self) -> None:
-        self.gate.write_text("go on\n")
+        self.gate.write_text("continue\n")
 
     def kill_stage(self) -> None:
         self.stage.kill()
@@ -73,10 +73,10 @@ def programs(tmp_path: Path) -> Iterator[list[Program]]:
         program.close()
 
 
-def test_a_program_that_asks_a_drive_ends_with_its_stage(tmp_path: Path, programs: list[Program]) -> None:
+def test_a_query_program_ends_with_its_stage(tmp_path: Path, programs: list[Program]) -> None:
     programs.append(Program(tmp_path, "tools"))
     programs[0].kill_stage()
-    assert programs[0].has_ended(PATIENCE_S), "it outlived its stage"
+    assert programs[0].has_ended(PATIENCE_S), "the program outlived its stage"
 
 
 def test_an_erase_outlives_its_stage_and_the_next_command_waits(
@@ -88,12 +88,12 @@ def test_an_erase_outlives_its_stage_and_the_next_command_waits(
     program.kill_stage()
     waiting = threading.Thread(target=erasing.wait_until_ended, args=(NODE,), daemon=True)
     waiting.start()
-    said = ""
-    while not said.endswith("\n"):  # the text and the end of its line may come one after the other
-        assert waiting.is_alive(), "it did not wait"
-        said += capfd.readouterr().out
-    assert said.startswith(f"drive {DRIVE}: 'sh -c ")
-    assert f"(process {program.pid}) is still erasing the drive. The stage that started it was killed" in said
+    output = ""
+    while not output.endswith("\n"):  # text and line end may arrive separately
+        assert waiting.is_alive(), "the command did not wait"
+        output += capfd.readouterr().out
+    assert output.startswith(f"drive {DRIVE}: 'sh -c ")
+    assert f"(process {program.pid}) is still erasing the drive. The stage that started it was killed" in output
     assert not program.has_ended(0)
     assert waiting.is_alive()
     program.finish()
@@ -105,7 +105,7 @@ def test_an_erase_outlives_its_stage_and_the_next_command_waits(
     assert list((tmp_path / "run/erasing").iterdir()) == []
 
 
-def test_other_drives_need_not_wait(tmp_path: Path, programs: list[Program], capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_drives_do_not_wait(tmp_path: Path, programs: list[Program], capfd: pytest.CaptureFixture[str]) -> None:
     programs.append(program := Program(tmp_path, "erasing"))
     program.kill_stage()
     erasing.wait_until_ended(Node(-1, "nvme8n1", "259:8", "unknown"))
@@ -124,24 +124,24 @@ def test_the_output_of_an_erase_is_kept_and_its_record_is_not(tmp_path: Path) ->
     assert list((tmp_path / "run/erasing").iterdir()) == []
 
 
-def test_an_erase_that_takes_longer_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_erase_continues_after_its_timeout(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     output = erasing.run(DRIVE, "sh", "-c", f"read answer <{gate}", timeout_s=0.01)
     assert output.status == tools.NO_ANSWER
-    gate.write_text("go on\n")
+    gate.write_text("continue\n")
     erasing.wait_until_ended(NODE)
 
 
 def test_without_a_run_directory_nothing_is_erased(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
-    with pytest.raises(UserError, match=r"drive nvme9n1 was not erased: .* cannot be written"):
+    with pytest.raises(UserError, match=r"drive nvme9n1 was not erased: cannot write .*"):
         erasing.run(DRIVE, "touch", str(tmp_path / "erased"))
     assert not (tmp_path / "erased").exists()
 
 
-def test_a_file_of_the_next_erase_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another command waited too, and began an erase of its own before this one woke."""
+def test_the_lock_file_of_the_next_erase_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another command also waited, and started its own erase before this command woke up."""
     record = tmp_path / "run/erasing" / f"{DRIVE}-unknown.json"
     record.parent.mkdir(parents=True)
     record.touch()

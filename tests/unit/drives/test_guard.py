@@ -1,4 +1,4 @@
-"""The guard against sysfs trees made for the purpose: whatever holds a device must be found."""
+"""The guard on fake sysfs trees must find everything that holds a device."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from drivelab.errors import UserError
 class Situation:
     partitions: int
     use: list[tuple[int, str]] = field(default_factory=list)
-    """Node by its number among drive and partitions, and how it is used."""
+    """Index of the node among drive and partitions, and how the node is used."""
     use_of_others: list[str] = field(default_factory=list)
 
 
 situations = st.builds(
     Situation,
     st.integers(0, 4),
-    st.lists(st.tuples(st.integers(0, 4), st.sampled_from(sorted(WAYS))), max_size=2, unique_by=lambda one: one[1]),
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from(sorted(WAYS))), max_size=2, unique_by=lambda use: use[1]),
     st.lists(st.sampled_from(sorted(set(WAYS) - {"read-only"})), max_size=2, unique=True),
 )
 
@@ -59,18 +59,18 @@ def test_the_reason_names_what_is_used(tmp_path: Path, way: str, node: str) -> N
     WAYS[way](tree, node)
     reason = tree.holder("sdz")
     assert reason is not None
-    words = (node, "over it", "carries / ", "twin", "exported", "process 4711 (qemu-system-x86) has /")
-    assert any(word in reason for word in words)
+    hints = (node, "over it", "contains / ", "twin", "exported", "process 4711 (qemu-system-x86) has /")
+    assert any(hint in reason for hint in hints)
 
 
-def test_another_path_that_is_free_is_no_use(tmp_path: Path) -> None:
+def test_another_free_path_does_not_count_as_use(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {"sdz": 1})
     twin = tree.directory(tree.twin("sdz")).parent.name
     assert holders.twins("sdz", tree.host) == [twin]
     assert tree.holder("sdz") is None
 
 
-def test_hidden_paths_of_native_multipath_are_no_other_devices(tmp_path: Path) -> None:
+def test_hidden_paths_of_native_multipath_are_not_twins(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {"nvme0n1": 0, "nvme0c0n1": 0})
     for node in tree.nodes:
         (tree.directory(node) / "wwid").write_text("eui.0025385b21404321\n")
@@ -79,7 +79,7 @@ def test_hidden_paths_of_native_multipath_are_no_other_devices(tmp_path: Path) -
     assert holders.twins("nvme0n1", tree.host) == []
 
 
-def test_a_namespace_whose_controller_is_exported_whole(tmp_path: Path) -> None:
+def test_a_namespace_of_an_exported_controller_is_in_use(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {"nvme0n1": 1, "nvme1n1": 0})
     (tree.sys / "class/nvme/nvme5/nvme0c5n1").mkdir(parents=True)
     folder = tree.sys / "kernel/config/nvmet/subsystems/nqn.x/passthru"
@@ -91,13 +91,13 @@ def test_a_namespace_whose_controller_is_exported_whole(tmp_path: Path) -> None:
     assert tree.holder("nvme1n1") is None
 
 
-def test_a_mount_point_with_spaces_is_told_as_it_is(tmp_path: Path) -> None:
+def test_a_mount_point_with_spaces_is_decoded(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {"sdz": 1})
     tree.mount("sdz1")
     assert tree.holder("sdz") == "sdz1 is mounted on /mnt/my data"
 
 
-def test_a_reading_process_is_no_holder(tmp_path: Path) -> None:
+def test_a_reading_process_is_not_a_holder(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {"sdz": 0})
     tree.opened("sdz", flags="0100000")
     assert tree.holder("sdz") is None
@@ -105,7 +105,7 @@ def test_a_reading_process_is_no_holder(tmp_path: Path) -> None:
     assert tree.holder("sdz") == "process 4712 (qemu-system-x86) has /dev/sdz open for writing"
 
 
-def test_an_image_that_is_exported(tmp_path: Path) -> None:
+def test_an_exported_image_is_in_use(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {})
     image = tmp_path / "image"
     image.touch()
@@ -118,10 +118,10 @@ def test_an_image_that_is_exported(tmp_path: Path) -> None:
     assert file_holder(place, tree.host) == "it is exported to other hosts by the target target/core/fileio_0/image"
 
 
-def test_partitions_and_mappings_are_no_drives(tmp_path: Path) -> None:
+def test_partitions_and_mappings_are_refused(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {"sdz": 1, "sdy": 0})
     assert "partition of sdz" in str(tree.holder("sdz1"))
-    assert "made of sdy" in str(tree.holder(tree.stack("sdy")))
+    assert "consists of sdy" in str(tree.holder(tree.stack("sdy")))
 
 
 def test_other_holders_and_unassembled_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,15 +152,15 @@ def test_a_drive_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pyt
     assert "cannot be read (Operation not permitted)" in str(guard.holder("/dev/sdz", "sdz", tree.host))
 
 
-def test_signatures_are_read_as_wipefs_prints_them() -> None:
+def test_wipefs_output_is_parsed() -> None:
     text = """{"signatures": [
         {"device":"sda", "offset":"0x1fe", "type":"PMBR", "uuid":null, "label":null},
         {"device":"sda1", "offset":"0x438", "type":"ext4", "uuid":"x", "label":"data"}]}"""
-    assert [one.words for one in parse(text)] == ["PMBR on sda", "ext4 'data' on sda1"]
+    assert [signature.words for signature in parse(text)] == ["PMBR on sda", "ext4 'data' on sda1"]
     assert parse("") == []
 
 
-def test_what_the_sheet_does_not_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sheet_without_permission_or_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     row = SheetRow("a", "/dev/disk/by-id/x", "S1", False, "", "drives.tsv line 2")
     with pytest.raises(UserError, match=r"drives.tsv line 2.*destructive: no.*Nothing was written"):
         guard.approve(row, "/dev/null")
@@ -179,23 +179,23 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(guard.node, "of_descriptor", lambda descriptor, path: node)
     monkeypatch.setattr(guard, "actual_serial", lambda device, name: "S1")
     monkeypatch.setattr(guard, "holder", lambda device, name, own_hold=False: None)
-    monkeypatch.setattr(guard, "_silence", lambda opened: None)
+    monkeypatch.setattr(guard, "_read_problem", lambda opened: None)
     return node
 
 
 @pytest.mark.parametrize(
-    ("serial", "words"), [(None, "has no serial number.*Nothing was written"), ("S2", "has serial S2.*says S1")]
+    ("serial", "reason"), [(None, "has no serial number.*Nothing was written"), ("S2", "has serial S2.*says S1")]
 )
-def test_another_or_no_serial_is_refused(
-    monkeypatch: pytest.MonkeyPatch, opened: Node, serial: str | None, words: str
+def test_a_different_or_missing_serial_is_refused(
+    monkeypatch: pytest.MonkeyPatch, opened: Node, serial: str | None, reason: str
 ) -> None:
     monkeypatch.setattr(guard, "actual_serial", lambda device, name: serial)
-    with pytest.raises(UserError, match=words):
+    with pytest.raises(UserError, match=reason):
         guard.approve(SheetRow("a", "/dev/disk/by-id/x", "S1", True, "", "drives.tsv line 2"), "/dev/sdz")
 
 
 @pytest.mark.parametrize("firmware", ["F2", None])
-def test_a_firmware_that_the_sheet_does_not_pin_is_refused(
+def test_a_firmware_other_than_the_pinned_one_is_refused(
     monkeypatch: pytest.MonkeyPatch, opened: Node, firmware: str | None
 ) -> None:
     monkeypatch.setattr(guard.identity, "describe", lambda name: {"firmware": firmware})
@@ -208,7 +208,7 @@ def test_a_firmware_that_the_sheet_does_not_pin_is_refused(
         assert guard.approve(row, "/dev/sdz").serial == "S1"
 
 
-def test_who_has_a_drive_open_in_passing_is_no_holder(monkeypatch: pytest.MonkeyPatch, opened: Node) -> None:
+def test_a_brief_open_does_not_count_as_holder(monkeypatch: pytest.MonkeyPatch, opened: Node) -> None:
     row = SheetRow("a", "x", "S1", True, "", "line 2")
     answers = iter(["process 7 (losetup) has /dev/sdz open for writing", "the kernel holds it", None])
     monkeypatch.setattr(guard, "holder", lambda device, name, own_hold=False: next(answers))
@@ -221,23 +221,23 @@ def test_who_has_a_drive_open_in_passing_is_no_holder(monkeypatch: pytest.Monkey
 
 
 CHANGES: dict[str, tuple[str, object, str]] = {
-    "another number": ("of_descriptor", Node(99, "sdz", "99:1", "7"), "exchanged"),
-    "another attachment": ("of_descriptor", Node(99, "sdz", "99:0", "8"), "exchanged"),
-    "another name": ("of_descriptor", Node(99, "sdy", "99:0", "7"), "exchanged"),
-    "another serial": ("actual_serial", "S2", "exchanged"),
-    "no serial": ("actual_serial", None, "exchanged"),
+    "another number": ("of_descriptor", Node(99, "sdz", "99:1", "7"), "swapped"),
+    "another attachment": ("of_descriptor", Node(99, "sdz", "99:0", "8"), "swapped"),
+    "another name": ("of_descriptor", Node(99, "sdy", "99:0", "7"), "swapped"),
+    "another serial": ("actual_serial", "S2", "swapped"),
+    "no serial": ("actual_serial", None, "swapped"),
     "a writer": ("holder", "process 7 (dd) has it open for writing", "process 7"),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_changes_until_the_drive_is_held(monkeypatch: pytest.MonkeyPatch, opened: Node, change: str) -> None:
-    where, value, words = CHANGES[change]
+def test_a_change_after_approval_is_refused(monkeypatch: pytest.MonkeyPatch, opened: Node, change: str) -> None:
+    where, value, reason = CHANGES[change]
     row = SheetRow("a", "x", "S1", True, "", "line 2")
     held = guard.HeldDevice("/dev/sdz", "sdz", "S1", None, opened)
     guard.confirm(row, held)
     monkeypatch.setattr(guard, "PASSING_S", 0.0)
     owner = guard.node if where == "of_descriptor" else guard
     monkeypatch.setattr(owner, where, lambda *arguments, **options: value)
-    with pytest.raises(UserError, match=f"{words}.*Nothing was written"):
+    with pytest.raises(UserError, match=f"{reason}.*Nothing was written"):
         guard.confirm(row, held)

@@ -1,6 +1,6 @@
-"""The guard's decision in made-up worlds whose truth is known: it approves no drive that anything uses.
+"""The guard must not approve a used drive in simulated hosts ("worlds") with known use.
 
-GUARD_WORLDS in the environment is how many worlds are made, GUARD_SEED the first of their seeds.
+The environment variable GUARD_WORLDS is the number of worlds, GUARD_SEED the first seed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ MOUNTS = ("fuse.sshfs", "nfs4", "fuse.fuse-overlayfs", "overlay", "ext4")
 
 @dataclass
 class World:
-    """A host with drives, and what the guard is asked about one of them."""
+    """A host with drives, and the request to the guard about one of them."""
 
     tree: Tree
     row: SheetRow
     serials: dict[str, str]
     opens: str
-    """Drive that the path of the sheet leads to, by its node's number."""
+    """Drive that the sheet's path leads to, by the node's number."""
     written: list[Signature] = field(default_factory=list)
     uses: Counter[str] = field(default_factory=Counter)
     """Uses of each drive's medium."""
@@ -47,7 +47,7 @@ class World:
 
 
 def make(root: Path, dice: random.Random) -> World:
-    """A world in which a use of a drive, if any, is known because it was put there."""
+    """Make a world in which every use of a drive is known."""
     partitions = {drive: dice.choice((0, 0, 1, 3)) for drive in DRIVES}
     tree = Tree(root, partitions)
     tree.image("loop5", (64769, 12))
@@ -61,7 +61,7 @@ def make(root: Path, dice: random.Random) -> World:
     world = World(tree, row, serials, dice.choice(DRIVES) if stale else wanted)
     for _ in range(dice.choice((0, 0, 1, 1, 2))):
         _use(world, dice)
-    if dice.random() < 0.1:  # a node of this name leads elsewhere now
+    if dice.random() < 0.1:  # the node of this name now leads elsewhere
         name = dice.choice(DRIVES)
         tree.dev[f"/dev/{name}"] = tree.number(dice.choice(DRIVES))
     return world
@@ -82,18 +82,18 @@ def _use(world: World, dice: random.Random) -> None:
     else:
         try:
             WAYS[kind](tree, node)
-        except FileExistsError:  # a world has one loop device over a drive, one exported drive
+        except FileExistsError:  # a world has at most one loop device over a drive and one exported drive
             return
     world.uses[drive] += 1
 
 
 def decide(world: World, monkeypatch: pytest.MonkeyPatch) -> str | None:
-    """The guard's refusal in a world, None if it approves. The kernel's own O_EXCL never helps it here."""
+    """Return the guard's refusal in a world, or None if it approves; O_EXCL of the kernel does not help here."""
     host = world.tree.host
     node = Node(9, world.opens, world.tree.number(world.opens), "7")
     monkeypatch.setattr(guard.node, "opened", lambda path: nullcontext(node))
     monkeypatch.setattr(guard, "actual_serial", lambda device, name: world.serials[name])
-    monkeypatch.setattr(guard.signatures, "read", lambda nodes: [one for one in world.written if one.node in nodes])
+    monkeypatch.setattr(guard.signatures, "read", lambda nodes: [sign for sign in world.written if sign.node in nodes])
     monkeypatch.setattr(guard, "holder", lambda device, name, own_hold=False: HOLDER(device, name, host))
     try:
         guard.approve(world.row, world.row.device)
@@ -106,20 +106,20 @@ HOLDER = guard.holder
 
 
 def test_no_drive_in_use_is_approved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_exclusive", None), ("_twin_in_use", None), ("_silence", None)):
+    for name, value in (("_exclusive", None), ("_twin_in_use", None), ("_read_problem", None)):
         monkeypatch.setattr(guard, name, lambda *_, value=value: value)
     monkeypatch.setattr(guard, "PASSING_S", 0.0)
-    told: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for seed in range(SEED, SEED + WORLDS):
         root = tmp_path / "world"
         world = make(root, random.Random(seed))
         refusal = decide(world, monkeypatch)
         if world.may_be_destroyed:
-            told["rightly approved" if refusal is None else "refused although free"] += 1
-            assert refusal is None or world.tree.dev, f"world {seed} is free, and refused: {refusal}"
+            outcomes["rightly approved" if refusal is None else "refused although free"] += 1
+            assert refusal is None or world.tree.dev, f"world {seed} is free but was refused: {refusal}"
         else:
-            told["rightly refused"] += 1
-            assert refusal is not None, f"world {seed} is in use or of another drive, and approved: {world}"
+            outcomes["rightly refused"] += 1
+            assert refusal is not None, f"world {seed} is in use or has another drive, but was approved: {world}"
         shutil.rmtree(root)
-    print(f"{WORLDS} worlds from seed {SEED}: {dict(told)}")
-    assert min(told["rightly approved"], told["rightly refused"]) > WORLDS // 10
+    print(f"{WORLDS} worlds from seed {SEED}: {dict(outcomes)}")
+    assert min(outcomes["rightly approved"], outcomes["rightly refused"]) > WORLDS // 10

@@ -1,4 +1,4 @@
-"""Identity from sysfs trees made for the purpose, with and without the drives' tools."""
+"""Drive identity from fake sysfs trees, with and without the drive tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLES = Path(__file__).parent / "samples"
 
 @pytest.fixture(autouse=True)
 def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No drive's tool is installed, unless a test says so."""
+    """Make all drive tools look uninstalled, unless a test installs one."""
 
     def missing(program: str, *arguments: str, timeout_s: float = 60.0) -> tools.Output:
         raise UserError(f"the program {program} is not installed; install it")
@@ -27,7 +27,7 @@ def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Machine:
-    """A pretended /sys, /run/udev/data and /dev/disk/by-id."""
+    """A fake /sys, /run/udev/data and /dev/disk/by-id."""
 
     def __init__(self, root: Path) -> None:
         self.sys, self.udev, self.by_id = root / "sys", root / "udev", root / "by-id"
@@ -132,7 +132,7 @@ def sata_drive(machine: Machine, **speeds: str) -> None:
     machine.write(machine.sys / "class/ata_link/link3", **speeds)
 
 
-def test_a_sata_drive_whose_names_scsi_cuts_short(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sata_drive_with_names_truncated_by_scsi(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     sata_drive(machine, sata_spd="3.0 Gbps", hw_sata_spd_limit="6.0 Gbps")
     facts = machine.describe("sda")
     assert (facts["transport"], facts["link"], facts["link_max"]) == ("sata", "3.0 Gbps", "6.0 Gbps")
@@ -146,7 +146,7 @@ def test_a_sata_drive_whose_names_scsi_cuts_short(machine: Machine, monkeypatch:
     assert machine.describe("sda")["model"] == "EXAMPLE SSD 861 1TB"
 
 
-def test_speeds_that_nobody_knows(machine: Machine) -> None:
+def test_unknown_speeds_are_none(machine: Machine) -> None:
     sata_drive(machine, sata_spd="<unknown>", hw_sata_spd_limit="<unknown>")
     facts = machine.describe("sda")
     assert (facts["link"], facts["link_max"]) == (None, None)
@@ -172,7 +172,7 @@ def test_a_sas_drive(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (facts["temperature_c"], facts["life_used_pct"]) == (38, 3)
 
 
-def test_what_is_no_drive_but_listed(machine: Machine) -> None:
+def test_mappings_and_raids_are_described(machine: Machine) -> None:
     machine.disk("dm-0", "virtual/block", dm__name="vg-root")
     machine.disk("md127", "virtual/block", md__level="raid1")
     assert (machine.describe("dm-0")["model"], machine.describe("dm-0")["transport"]) == ("vg-root", "dm")
@@ -186,7 +186,7 @@ def test_a_flash_card(machine: Machine) -> None:
     assert (facts["model"], facts["serial"], facts["transport"]) == ("SC64G", "0xd34db33f", "mmc")
 
 
-def test_which_devices_are_listed(machine: Machine) -> None:
+def test_only_whole_disks_are_listed(machine: Machine) -> None:
     for name in ("sdb", "sda", "sdaa", "vda", "mmcblk0", "dm-10", "dm-2", "md0", "nvme10n1", "nvme9n1"):
         machine.disk(name, "listed")
     for name in ("ram0", "zram0", "sr0", "fd0", "mmcblk0boot0", "mmcblk0rpmb", "loop0"):
@@ -200,7 +200,7 @@ def test_which_devices_are_listed(machine: Machine) -> None:
     ]  # fmt: skip
 
 
-def test_the_path_that_pins_a_drive(machine: Machine) -> None:
+def test_the_most_descriptive_path_pins_a_drive(machine: Machine) -> None:
     nvme_drive(machine)
     assert machine.describe("nvme0n1")["by_id"] is None
     expected = ["nvme-eui.0025385b", "nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456_1", "nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456"]
@@ -259,11 +259,11 @@ def test_names_with_the_serial_number_come_first(tmp_path_factory: pytest.TempPa
         (520, 520, "520"),
     ],
 )
-def test_lba_format_words(logical: int, physical: int, word: str) -> None:
+def test_lba_format_names(logical: int, physical: int, word: str) -> None:
     assert identity.lba_format_word(logical, physical) == word
 
 
-def test_a_link_in_by_id_that_leads_to_itself_is_no_drive(tmp_path: Path) -> None:
+def test_a_by_id_link_to_itself_is_ignored(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     (machine.by_id / "ata-LOOP").symlink_to("ata-LOOP")
     (machine.by_id / "ata-DISK_S1").symlink_to("../../sdz")

@@ -1,4 +1,4 @@
-"""`drivelab drives`: what may be tested and why not, the table, the JSON and the first sheet."""
+"""`drivelab drives`: testable drives and reasons why not, the table, the JSON and the first sheet."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ BARE = dict.fromkeys(FACTS) | {"capacity_bytes": 1 << 30, "lba_format": "512n"}
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
-    """Facts by kernel name, to be filled by the test; nothing is held, and there are no virtual drives."""
-    found: dict[str, dict[str, Any]] = {}
-    monkeypatch.setattr(identity, "whole_disks", lambda: list(found))
-    monkeypatch.setattr(identity, "describe", lambda name: dict(found[name]))
+    """Facts by kernel name, filled by the test; nothing is held, and there are no virtual drives."""
+    facts: dict[str, dict[str, Any]] = {}
+    monkeypatch.setattr(identity, "whole_disks", lambda: list(facts))
+    monkeypatch.setattr(identity, "describe", lambda name: dict(facts[name]))
     monkeypatch.setattr(
         guard, "holder", lambda device, name: f"{name} is swap space" if name.startswith("sw") else None
     )
     monkeypatch.setattr(manage, "find_by_device", lambda device: None)
-    return found
+    return facts
 
 
 def sheet(tmp_path: Path, *rows: str) -> Path:
@@ -48,7 +48,7 @@ def sheet(tmp_path: Path, *rows: str) -> Path:
     return path
 
 
-def test_why_a_drive_may_not_be_tested(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_untestable_drives_have_a_reason(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     host |= {
         "good": FACTS,
         "swapped": FACTS,
@@ -56,16 +56,16 @@ def test_why_a_drive_may_not_be_tested(host: dict[str, dict[str, Any]], tmp_path
         "loose": FACTS | {"by_id": None},
         "empty": FACTS | {"capacity_bytes": 0},
     }
-    found = {one["device"]: one for one in drives.survey(tmp_path / "none.tsv")}
-    assert {device: one["testable"] for device, one in found.items()} == {
+    listed = {drive["device"]: drive for drive in drives.survey(tmp_path / "none.tsv")}
+    assert {device: drive["testable"] for device, drive in listed.items()} == {
         "/dev/good": True, "/dev/swapped": False, "/dev/nameless": False, "/dev/loose": False, "/dev/empty": False,
     }  # fmt: skip
-    assert found["/dev/good"]["reason"] is None
-    for name, words in {"swapped": "swap", "nameless": "serial", "loose": "by-id", "empty": "medium"}.items():
-        assert words in found[f"/dev/{name}"]["reason"]
+    assert listed["/dev/good"]["reason"] is None
+    for name, reason in {"swapped": "swap", "nameless": "serial", "loose": "by-id", "empty": "medium"}.items():
+        assert reason in listed[f"/dev/{name}"]["reason"]
 
 
-def test_a_drive_that_the_guard_cannot_judge_may_not_be_tested(
+def test_a_drive_that_the_guard_cannot_check_is_untestable(
     host: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_program(device: str, name: str) -> None:
@@ -73,20 +73,22 @@ def test_a_drive_that_the_guard_cannot_judge_may_not_be_tested(
 
     host["good"] = FACTS
     monkeypatch.setattr(guard, "holder", no_program)
-    (one,) = drives.survey(tmp_path / "none.tsv")
-    assert (one["testable"], one["reason"]) == (False, "the program wipefs is not installed; install it")
+    (drive,) = drives.survey(tmp_path / "none.tsv")
+    assert (drive["testable"], drive["reason"]) == (False, "the program wipefs is not installed; install it")
 
 
 @pytest.mark.parametrize("destructive", ["yes", "no"])
-def test_what_the_sheet_says(host: dict[str, dict[str, Any]], tmp_path: Path, destructive: str) -> None:
+def test_the_listing_shows_the_drive_sheet(host: dict[str, dict[str, Any]], tmp_path: Path, destructive: str) -> None:
     host |= {"good": FACTS, "same-path": FACTS | {"serial": "OTHER"}, "same-serial": FACTS | {"by_id": f"{BY_ID}x"}}
     path = sheet(tmp_path, f"fast\t{FACTS['by_id']}\tS6Z1NJ0W123456\t{destructive}\t")
-    found = drives.survey(path)
-    assert [(one["sheet"], one["sheet_name"]) for one in found] == [(destructive, "fast"), (None, None), (None, None)]
-    assert f"in the drive sheet as 'fast' (destructive: {destructive})" in drives.listing(found)
+    listed = drives.survey(path)
+    assert [(drive["sheet"], drive["sheet_name"]) for drive in listed] == [
+        (destructive, "fast"), (None, None), (None, None),
+    ]  # fmt: skip
+    assert f"in the drive sheet as 'fast' (destructive: {destructive})" in drives.listing(listed)
 
 
-def test_a_sheet_that_cannot_be_read_hides_no_drive(
+def test_an_unreadable_sheet_hides_no_drive(
     host: dict[str, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host["good"] = FACTS
@@ -94,19 +96,19 @@ def test_a_sheet_that_cannot_be_read_hides_no_drive(
     assert "drives.tsv line 2" in capsys.readouterr().err
 
 
-def test_virtual_drives_are_listed_as_such(
+def test_virtual_drives_are_listed_as_virtual(
     host: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host["loop3"] = BARE
     model = DriveModel.from_mapping("v", {"serial": "V-1", "capacity": "16MiB", "over_provisioning": "28%"})
     record = manage.VirtualDrive("v", "V-1", "/dev/loop3", 1 << 24, 1, 1, "/run/v", model.to_mapping())
     monkeypatch.setattr(manage, "find_by_device", lambda device: record if device == "/dev/loop3" else None)
-    (one,) = drives.survey(sheet(tmp_path, "v\tvirtual:v\tV-1\tyes\t"))
-    assert one["testable"]
-    assert (one["transport"], one["serial"], one["model"], one["pin"], one["sheet"]) == (
+    (drive,) = drives.survey(sheet(tmp_path, "v\tvirtual:v\tV-1\tyes\t"))
+    assert drive["testable"]
+    assert (drive["transport"], drive["serial"], drive["model"], drive["pin"], drive["sheet"]) == (
         "virtual", "V-1", "drivelab virtual drive", "virtual:v", "yes",
     )  # fmt: skip
-    assert one["virtual"] is True
+    assert drive["virtual"] is True
 
 
 def test_the_table(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
@@ -126,13 +128,15 @@ def test_the_table(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     assert "    not testable: swapped is swap space\n" in text
 
 
-def test_columns_that_nobody_fills_are_left_out(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_empty_columns_are_left_out(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     assert drives.listing([]) == "this host has no block devices\n"
     host["vda"] = BARE
     assert drives.listing(drives.survey(tmp_path / "none.tsv")).splitlines()[0].split() == ["device", "size", "blocks"]
 
 
-def test_the_first_sheet_allows_nothing_and_can_be_read(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_the_first_sheet_is_readable_and_permits_no_destruction(
+    host: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
     host |= {
         "nvme0n1": FACTS,
         "nvme0n2": FACTS | {"by_id": f"{BY_ID}nvme-second"},
@@ -155,7 +159,7 @@ def test_the_first_sheet_allows_nothing_and_can_be_read(host: dict[str, dict[str
     assert "/dev/vda" in comments[1]
 
 
-def test_a_sheet_keeps_what_it_says_and_gains_what_it_lacks(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_an_existing_sheet_is_kept_and_extended(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     host |= {"nvme0n1": FACTS, "sdb": FACTS | {"serial": "B3456", "by_id": f"{BY_ID}ata-b"}, "vda": BARE}
     path = tmp_path / "drives.tsv"
     row = f"mine\t{FACTS['by_id']}\t{FACTS['serial']}\tyes\tkept\t600"
@@ -166,12 +170,12 @@ def test_a_sheet_keeps_what_it_says_and_gains_what_it_lacks(host: dict[str, dict
         assert lines[1:3] == ["# a remark", row]
         assert len(lines) == 5
         rows = load_sheet(path)
-        assert {name: one.destructive for name, one in rows.items()} == {
+        assert {name: row.destructive for name, row in rows.items()} == {
             "mine": True, "example-ssd-990-pro-1tb-3456": False,
         }  # fmt: skip
 
 
-def test_an_empty_sheet_is_no_fault(
+def test_an_empty_sheet_is_accepted(
     host: dict[str, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "drives.tsv").touch()
@@ -182,13 +186,13 @@ def test_an_empty_sheet_is_no_fault(
 def test_json_of_the_command(host: dict[str, dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     host["nvme0n1"] = FACTS
     assert main(["drives", "--json"]) == 0
-    (one,) = json.loads(capsys.readouterr().out)
-    assert one["device"] == "/dev/nvme0n1"
-    assert one["testable"] is True
-    assert {key: one[key] for key in FACTS} == FACTS
+    (drive,) = json.loads(capsys.readouterr().out)
+    assert drive["device"] == "/dev/nvme0n1"
+    assert drive["testable"] is True
+    assert {key: drive[key] for key in FACTS} == FACTS
 
 
-def test_a_row_of_the_sheet_whose_path_leads_to_itself(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_a_sheet_row_with_a_link_to_itself(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     host["good"] = FACTS
     row = load_sheet(sheet(tmp_path, f"x\t{BY_ID}x\tS1\tyes\t"))["x"]

@@ -1,4 +1,4 @@
-"""nvme-cli on NVMe drives, and the way from a namespace to its controller. JSON samples: nvme-cli 2.3, emulated."""
+"""nvme-cli output of NVMe drives, and the controller of a namespace. JSON samples: nvme-cli 2.3, emulated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMART_1 = {
     "media_errors": 0,
     "temperature_sensor_1": 311,
 }
-"""As nvme-cli 1.x writes it: counters are numbers, once of a floating point format."""
+"""Output of nvme-cli 1.x: counters are numbers, one of them a float."""
 
 
 def sample(name: str) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def sample(name: str) -> dict[str, Any]:
     return body
 
 
-def test_health_in_the_words_of_both_versions() -> None:
+def test_health_is_equal_in_both_nvme_cli_versions() -> None:
     old = nvme.parse_smart(SMART_1)
     assert old.temperature_c == 38
     assert (old.available_spare_pct, old.percentage_used_pct) == (100, 3)
@@ -48,7 +48,7 @@ def test_health_of_an_emulated_drive() -> None:
     assert new.bytes_written is not None
 
 
-def test_health_that_nobody_tells() -> None:
+def test_unreported_health_is_none() -> None:
     assert nvme.parse_smart({}) == nvme.Smart(None, None, None, None, None, None, None)
     assert nvme.parse_smart({"temperature": 0}).temperature_c is None
 
@@ -57,13 +57,12 @@ def test_health_that_nobody_tells() -> None:
 def test_the_format_in_use(name: str, index: int, data_bytes: int) -> None:
     formats = nvme.parse_lba_formats(sample(name))
     assert len(formats) == 8
-    assert [(one.index, one.data_bytes, one.metadata_bytes) for one in formats if one.in_use] == [
-        (index, data_bytes, 0)
-    ]
+    used = [entry for entry in formats if entry.in_use]
+    assert [(entry.index, entry.data_bytes, entry.metadata_bytes) for entry in used] == [(index, data_bytes, 0)]
 
 
 def test_formats_beyond_the_sixteenth_and_unused_ones() -> None:
-    """The two high bits of the index are bits 5 and 6 of flbas; bit 4 says where metadata goes."""
+    """The two high bits of the index are bits 5 and 6 of flbas; bit 4 is the place of the metadata."""
     entries = [{"ds": 0, "ms": 0, "rp": 0}] * 18
     entries[0], entries[17] = {"ds": 9, "ms": 0, "rp": 2}, {"ds": 12, "ms": 8, "rp": 0}
     formats = nvme.parse_lba_formats({"flbas": 0b0011_0001, "lbafs": entries})
@@ -71,16 +70,16 @@ def test_formats_beyond_the_sixteenth_and_unused_ones() -> None:
 
 
 @given(st.integers(0, 2**63), st.sampled_from([int, str, "{:,}".format]))
-def test_whole_numbers_as_any_version_writes_them(number: int, write: Any) -> None:
+def test_whole_numbers_of_all_versions(number: int, write: Any) -> None:
     assert nvme.whole(write(number)) == number
 
 
 @given(st.one_of(st.none(), st.booleans(), st.text(alphabet="x-+. "), st.lists(st.integers()), st.just(float("nan"))))
-def test_what_is_no_number(value: Any) -> None:
+def test_other_values_are_not_numbers(value: Any) -> None:
     assert nvme.whole(value) is None
 
 
-def test_a_log_with_the_device_around_it() -> None:
+def test_a_log_nested_under_the_device_name() -> None:
     flat = {
         "sprog": 65535,
         "sstat": {"global_erased": 1, "status": "(1) Most recent sanitize completed"},
@@ -90,11 +89,11 @@ def test_a_log_with_the_device_around_it() -> None:
     assert nvme.unwrap(flat) == flat
 
 
-def test_readers_ask_nvme_cli(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, ...]] = []
+def test_readers_run_nvme_cli(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[tuple[str, ...]] = []
 
     def read_json(*command: str) -> dict[str, Any] | None:
-        asked.append(command)
+        commands.append(command)
         return {"nvme0": {"sprog": 0}} if "sanitize-log" in command else SMART_1 if "smart-log" in command else None
 
     monkeypatch.setattr(tools, "read_json", read_json)
@@ -102,7 +101,7 @@ def test_readers_ask_nvme_cli(monkeypatch: pytest.MonkeyPatch) -> None:
     assert nvme.lifetime_bytes_written("/dev/nvme0") == 98_765_432 * 512_000
     assert nvme.id_ctrl("/dev/nvme0") is None
     assert nvme.id_ns("/dev/nvme0n1") is None
-    assert asked[0] == ("nvme", "sanitize-log", "/dev/nvme0", "--output-format=json")
+    assert commands[0] == ("nvme", "sanitize-log", "/dev/nvme0", "--output-format=json")
 
 
 def controller(sys_root: Path, name: str, subsystem: str, state: str = "live") -> Path:
@@ -130,7 +129,7 @@ def namespace(sys_root: Path, parent: Path, name: str, nsid: int = 1) -> None:
     link.symlink_to(directory)
 
 
-def test_a_namespace_right_below_its_controller(tmp_path: Path) -> None:
+def test_a_namespace_directly_below_its_controller(tmp_path: Path) -> None:
     drive, other = controller(tmp_path, "nvme0", "nvme-subsys0"), controller(tmp_path, "nvme1", "nvme-subsys1")
     for number in (1, 2, 10):
         namespace(tmp_path, drive, f"nvme0n{number}", number)
@@ -153,6 +152,6 @@ def test_with_multipath_numbers_of_drive_and_controller_are_unrelated(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["sda", "nvme0", "nvme0c0n1", "nvme0n1p1", "nvme9n1"])
-def test_what_has_no_controller(tmp_path: Path, name: str) -> None:
+def test_other_devices_have_no_controller(tmp_path: Path, name: str) -> None:
     assert nvme.controller_of(name, tmp_path) is None
     assert nvme.namespaces(name, tmp_path) == []

@@ -1,4 +1,4 @@
-"""sg3_utils' word on SCSI drives, and SAS links in sysfs. Text samples: sg3_utils 1.47 and the kernel's scsi_debug."""
+"""sg3_utils output of SCSI drives, and SAS links in sysfs. Samples: sg3_utils 1.47 and the kernel's scsi_debug."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def sas_drive(sys_root: Path, protocols: str, phys: int = 1, negotiated: str = "
 
 
 @pytest.mark.parametrize(("protocols", "is_sas"), [("ssp", True), ("smp, ssp", True), ("sata", False), ("none", False)])
-def test_who_speaks_sas(tmp_path: Path, protocols: str, is_sas: bool) -> None:
+def test_drives_that_use_sas(tmp_path: Path, protocols: str, is_sas: bool) -> None:
     sas_drive(tmp_path, protocols)
     assert scsi.is_sas("sdb", tmp_path) == is_sas
     assert not scsi.is_sas("sdc", tmp_path)

@@ -24,5 +24,5 @@ def test_a_missing_program_is_named_with_its_package() -> None:
 
 @pytest.mark.parametrize(("script", "value"), [("echo '{\"a\": 1}'", {"a": 1}), ("echo '{\"a\": 1}'; exit 1", None),
                                                ("echo Error", None), ("echo '[1]'", None)])  # fmt: skip
-def test_json_only_of_a_program_that_ended_well(script: str, value: dict[str, int] | None) -> None:
+def test_json_is_read_only_from_a_successful_program(script: str, value: dict[str, int] | None) -> None:
     assert tools.read_json("sh", "-c", script) == value

@@ -1,4 +1,4 @@
-"""The write cache by what the drive says after the change, not before."""
+"""The write cache state is what the drive reports after the change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DISK = ApprovedDevice("/dev/sdz", "sdz", "S1", None)
 
 @dataclass
 class Drive:
-    """Answers for nvme-cli and hdparm."""
+    """A fake drive that answers nvme-cli and hdparm."""
 
     vwc: int = 7
     on: bool = True
@@ -52,14 +52,14 @@ class Drive:
 
 @pytest.fixture
 def drive(monkeypatch: pytest.MonkeyPatch) -> Drive:
-    one = Drive()
-    monkeypatch.setattr("drivelab.drives.tools.run", one.run)
+    drive = Drive()
+    monkeypatch.setattr("drivelab.drives.tools.run", drive.run)
     monkeypatch.setattr("drivelab.drives.nvme.controller_of", lambda name, sys_root=None: "/dev/nvme0")
-    return one
+    return drive
 
 
 def disk(root: Path, cache_type: str | None, vendor: str = "SEAGATE") -> Path:
-    """A pretended /sys with sdz; returns the file `cache_type`."""
+    """Create a fake /sys with sdz; return the file `cache_type`."""
     device = root / "devices/pci0/host0/target0:0:0/0:0:0:0"
     block, scsi_disk = device / "block/sdz", device / "scsi_disk/0:0:0:0"
     for directory in (block, scsi_disk, root / "class/block"):
@@ -84,7 +84,7 @@ def test_nvme_cache_is_switched_and_back(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize("on", [True, False])
-def test_nothing_is_done_where_the_state_is_right(drive: Drive, on: bool) -> None:
+def test_a_correct_state_is_not_changed(drive: Drive, on: bool) -> None:
     drive.on = on
     assert write_cache.change(NVME, on=on) is None
     assert not any("set-feature" in call for call in drive.calls)
@@ -98,7 +98,7 @@ def test_nvme_drive_without_a_cache(drive: Drive) -> None:
         write_cache.change(NVME, on=True)
 
 
-def test_setting_that_is_not_taken_is_found_out(drive: Drive) -> None:
+def test_a_rejected_setting_is_detected(drive: Drive) -> None:
     drive.obeys = False
     with pytest.raises(UserError, match="the write cache is on after it was switched off"):
         write_cache.change(NVME, on=False)
@@ -114,7 +114,7 @@ def test_state_of_a_sas_drive(tmp_path: Path, drive: Drive, text: str, state: st
 
 
 @pytest.mark.parametrize("before", ["write back", "write back, no read (daft)"])
-def test_kernel_switches_a_sas_drive_and_the_very_words_come_back(tmp_path: Path, drive: Drive, before: str) -> None:
+def test_kernel_switches_a_sas_drive_and_restores_the_exact_text(tmp_path: Path, drive: Drive, before: str) -> None:
     file = disk(tmp_path, before)
     undo = write_cache.change(DISK, on=False, sys_root=tmp_path)
     assert undo == Write(str(file), before)
@@ -123,13 +123,13 @@ def test_kernel_switches_a_sas_drive_and_the_very_words_come_back(tmp_path: Path
     assert file.read_text().strip() == before
 
 
-def test_the_block_layers_own_view_is_never_touched(tmp_path: Path, drive: Drive) -> None:
+def test_the_block_layers_setting_is_never_changed(tmp_path: Path, drive: Drive) -> None:
     view = disk(tmp_path, "write back").parents[2] / "block/sdz/queue/write_cache"
     write_cache.change(DISK, on=False, sys_root=tmp_path)
     assert view.read_text() == "write back\n"
 
 
-def test_kernel_that_changes_nothing_is_found_out(
+def test_a_kernel_that_changes_nothing_is_detected(
     tmp_path: Path, drive: Drive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk(tmp_path, "write back")
@@ -138,7 +138,7 @@ def test_kernel_that_changes_nothing_is_found_out(
         write_cache.change(DISK, on=False, sys_root=tmp_path)
 
 
-def test_hdparm_where_the_kernel_shows_no_cache_type(tmp_path: Path, drive: Drive) -> None:
+def test_hdparm_is_used_without_a_kernel_cache_type(tmp_path: Path, drive: Drive) -> None:
     disk(tmp_path, None, vendor="ATA")
     undo = write_cache.change(DISK, on=False, sys_root=tmp_path)
     assert undo == Command(("hdparm", "-W1", "/dev/sdz"))
@@ -152,15 +152,15 @@ def test_ata_drive_without_a_cache(tmp_path: Path, drive: Drive) -> None:
 
 
 def test_hdparm_is_not_asked_about_sas_drives(tmp_path: Path, drive: Drive) -> None:
-    """It says of them that there is no write cache."""
+    """hdparm reports no write cache for SAS drives."""
     disk(tmp_path, None)
     assert write_cache.state("sdz", tmp_path) is None
     assert not drive.calls
 
 
-def test_drive_that_tells_nothing(drive: Drive) -> None:
+def test_a_drive_that_reports_no_cache(drive: Drive) -> None:
     assert write_cache.state("loop0") is None
-    with pytest.raises(UserError, match="tells nothing of a write cache"):
+    with pytest.raises(UserError, match="does not report a write cache"):
         write_cache.change(ApprovedDevice("/dev/loop0", "loop0", "V", "v"), on=False)
 
 
@@ -179,7 +179,7 @@ def test_undo_is_known_before_the_change(drive: Drive) -> None:
         ("NVMe status: Invalid Field in Command(0x4002)", None),
     ],
 )
-def test_what_nvme_cli_prints(text: str, value: int | None) -> None:
+def test_nvme_cli_output_is_parsed(text: str, value: int | None) -> None:
     assert parse_feature(text) == value
 
 
@@ -188,5 +188,5 @@ def test_what_nvme_cli_prints(text: str, value: int | None) -> None:
     [("/dev/sda:\n write-caching =  1 (on)", "on"), (" write-caching =  0 (off)", "off"),
      (" write-caching = not supported", "none"), ("", None)],
 )  # fmt: skip
-def test_what_hdparm_prints(text: str, state: str | None) -> None:
+def test_hdparm_output_is_parsed(text: str, state: str | None) -> None:
     assert parse_hdparm(text) == state

@@ -119,7 +119,7 @@ def test_foreign_writes_break_the_seal_and_the_drive_is_conditioned_again(projec
     drive.run(Cell("random", 0, 4096, 1, 1, volume_bytes=40960), Path("foreign"))
     measure(plan, seal)
     assert [line["intact"] for line in journal(plan, "verdict")] == [True, False]
-    assert "others wrote 40KiB" in journal(plan, "verdict")[1]["reason"]
+    assert "other programs wrote 40KiB" in journal(plan, "verdict")[1]["reason"]
     order = [
         line["event"]
         for line in read_journal(plan.recording_path)

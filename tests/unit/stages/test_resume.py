@@ -31,8 +31,8 @@ def lost(live: Wear, lines: list[dict[str, Any]], last_user: str | None = "a/b/c
     [
         (WEAR, "x/y/z", "used for x/y/z since"),
         (WEAR, None, "something unknown"),
-        (replace(WEAR, boot_id="other"), "a/b/c", "host was started anew"),
-        (replace(WEAR, diskseq="8"), "a/b/c", "attached anew"),
+        (replace(WEAR, boot_id="other"), "a/b/c", "host was restarted"),
+        (replace(WEAR, diskseq="8"), "a/b/c", "re-attached"),
         (replace(WEAR, sectors_written=999), "a/b/c", "went back"),
     ],
 )

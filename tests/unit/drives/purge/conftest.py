@@ -1,4 +1,4 @@
-"""Drives that are files, as all modules see them: the drive's own word and its content decide."""
+"""Fake drives backed by files, installed in all modules; tests judge their answers and content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ATA security erase: no password stays, whatever hdparm says."""
+"""ATA security erase leaves no password on the drive, regardless of what hdparm reports."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def test_ata_erase_leaves_no_password(ata: FakeAta, method: str) -> None:
     assert [call[3] for call in ata.called("hdparm", "--user-master")] == ["--security-set-pass", option]
 
 
-def test_ata_erase_that_fails_with_status_0_takes_its_password_away(ata: FakeAta) -> None:
+def test_failed_ata_erase_with_status_0_removes_its_password(ata: FakeAta) -> None:
     ata.erase_works = False
     with pytest.raises(
-        UserError, match=r"the security erase failed, whatever hdparm says.*it was removed again"
-    ) as told:
+        UserError, match=r"the security erase failed, although hdparm says.*drivelab removed the password"
+    ) as error:
         purge(ata.approved, "ata-erase")
-    assert not isinstance(told.value, SpoiltError)
+    assert not isinstance(error.value, SpoiltError)
     assert ata.password is None
     assert purge(ata.approved)["method"] == "trim"
 
 
-def test_ata_password_that_stays_ends_everything(ata: FakeAta) -> None:
+def test_remaining_ata_password_stops_auto(ata: FakeAta) -> None:
     ata.erase_works = ata.gives_up_password = False
     with pytest.raises(SpoiltError, match=r"may still have the password 'drivelab'.*--security-unlock drivelab"):
         purge(ata.approved)
@@ -50,21 +50,21 @@ def test_interrupted_ata_erase_leaves_no_password(ata: FakeAta) -> None:
     assert ata.password is None
 
 
-def test_ata_erase_that_erases_nothing_is_found_out(ata: FakeAta, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ata_erase_that_erases_nothing_is_detected(ata: FakeAta, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ata, "erase", lambda byte=0: None)
     with pytest.raises(UserError, match=r"not purged by ata-erase .*canaries still read back"):
         purge(ata.approved, "ata-erase")
     assert ata.password is None
 
 
-def test_drive_that_takes_no_password(ata: FakeAta) -> None:
+def test_drive_that_accepts_no_password_is_refused(ata: FakeAta) -> None:
     ata.takes_password = False
-    with pytest.raises(UserError, match="did not take the temporary password"):
+    with pytest.raises(UserError, match="did not accept the temporary password"):
         purge(ata.approved, "ata-erase")
 
 
 @pytest.mark.parametrize(
-    ("attribute", "value", "words"),
+    ("attribute", "value", "reason"),
     [
         ("frozen", True, r"frozen; .*rtcwake .*unplug the drive's power"),
         ("supported", False, "no ATA security"),
@@ -72,9 +72,9 @@ def test_drive_that_takes_no_password(ata: FakeAta) -> None:
         ("enhanced", False, "no enhanced erase"),
     ],
 )
-def test_ata_erase_unavailable(ata: FakeAta, attribute: str, value: object, words: str) -> None:
+def test_ata_erase_is_refused_with_reason(ata: FakeAta, attribute: str, value: object, reason: str) -> None:
     setattr(ata, attribute, value)
-    with pytest.raises(UserError, match=words):
+    with pytest.raises(UserError, match=reason):
         purge(ata.approved, "ata-erase-enhanced")
     assert not ata.called("hdparm", "--user-master")
 
@@ -86,7 +86,7 @@ def test_frozen_ata_drive_is_trimmed_by_auto(ata: FakeAta) -> None:
     assert "frozen" in reasons(result)["ata-erase"]
 
 
-def test_no_ata_erase_through_a_usb_bridge(ata: FakeAta, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ata_erase_behind_a_usb_bridge_is_refused(ata: FakeAta, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "drivelab.drives.purge.ata_erase.block_dir", lambda name: Path("/sys/devices/pci0/usb1/1-1/host0/block/sdz")
     )

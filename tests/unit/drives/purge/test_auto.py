@@ -1,4 +1,4 @@
-"""`auto`: the strongest method that works, and an end where going on would be wrong."""
+"""`auto` uses the strongest method that works, and stops when another method would be wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drivelab.drives.purge.order import BY_HOST, NVME, SCSI_FLASH, methods_for
 from drivelab.errors import UserError
 
 
-def test_auto_takes_the_strongest_and_says_what_it_did_not(nvme: FakeNvme) -> None:
+def test_auto_uses_the_strongest_method_and_records_the_others(nvme: FakeNvme) -> None:
     assert purge(nvme.approved)["method"] == "nvme-sanitize-block"
     nvme.controller["sanicap"] = 0
     nvme.refused = {"format"}
@@ -23,7 +23,7 @@ def test_auto_takes_the_strongest_and_says_what_it_did_not(nvme: FakeNvme) -> No
     assert "Invalid Command Opcode" in reasons(result)["nvme-format-user-data"]
 
 
-def test_auto_wears_a_drive_only_when_all_else_has_failed(nvme: FakeNvme) -> None:
+def test_auto_overwrites_only_after_all_other_methods_failed(nvme: FakeNvme) -> None:
     nvme.controller |= {"sanicap": 0x4, "oacs": 0}
     nvme.trims = False
     assert purge(nvme.approved)["method"] == "nvme-sanitize-overwrite"
@@ -33,7 +33,7 @@ def test_auto_wears_a_drive_only_when_all_else_has_failed(nvme: FakeNvme) -> Non
     assert result["tried"][-2]["method"] == "trim"
 
 
-def test_auto_that_finds_nothing_names_every_reason(nvme: FakeNvme, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_without_a_working_method_lists_every_reason(nvme: FakeNvme, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drivelab.drives.purge.canaries.write", _denied)
     with pytest.raises(UserError, match=r"cannot be purged by any method .*nvme-sanitize-block: .*overwrite: "):
         purge(nvme.approved)
@@ -44,7 +44,7 @@ def _denied(device: str, geometry: Geometry) -> dict[int, bytes]:
 
 
 @pytest.mark.parametrize("methods", [NVME, SCSI_FLASH, BY_HOST])
-def test_orders_know_their_methods_and_end_with_what_always_works(methods: tuple[str, ...]) -> None:
+def test_orders_contain_known_methods_and_end_with_overwrite(methods: tuple[str, ...]) -> None:
     assert set(methods) <= set(METHODS)
     assert len(set(methods)) == len(methods)
     assert methods[-1] == "overwrite"
@@ -56,19 +56,19 @@ def test_orders_know_their_methods_and_end_with_what_always_works(methods: tuple
     ("name", "rotational", "methods"),
     [("nvme0n1", "0", NVME), ("sda", "0", SCSI_FLASH), ("sda", "1", BY_HOST), ("loop3", "0", BY_HOST)],
 )
-def test_order_by_transport(tmp_path: Path, name: str, rotational: str, methods: tuple[str, ...]) -> None:
+def test_order_depends_on_transport(tmp_path: Path, name: str, rotational: str, methods: tuple[str, ...]) -> None:
     queue = tmp_path / "class/block" / name / "queue"
     queue.mkdir(parents=True)
     (queue / "rotational").write_text(rotational)
     assert methods_for(name, tmp_path) == methods
 
 
-def test_unknown_method(nvme: FakeNvme) -> None:
-    with pytest.raises(UserError, match=r"'nvme-format' is no method of purging; use auto or one of nvme-format-user"):
+def test_unknown_method_is_refused(nvme: FakeNvme) -> None:
+    with pytest.raises(UserError, match=r"'nvme-format' is not a purge method; use auto or one of nvme-format-user"):
         purge(nvme.approved, "nvme-format")
 
 
-def test_changed_size_ends_everything(nvme: FakeNvme) -> None:
+def test_changed_size_stops_auto(nvme: FakeNvme) -> None:
     def shrink() -> None:
         nvme.erase()
         nvme.capacity_bytes //= 2
@@ -79,7 +79,7 @@ def test_changed_size_ends_everything(nvme: FakeNvme) -> None:
     assert not nvme.called("nvme", "format")
 
 
-def test_another_drive_at_the_same_place_ends_everything(nvme: FakeNvme) -> None:
+def test_another_drive_at_the_same_path_stops_auto(nvme: FakeNvme) -> None:
     approved = nvme.approved
 
     def swap() -> None:

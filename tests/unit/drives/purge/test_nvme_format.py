@@ -1,4 +1,4 @@
-"""Format NVM: what it must keep, whom it must not reach, and claims that are not believed."""
+"""Format NVM keeps the format, spares other namespaces, and is verified instead of trusted."""
 
 from __future__ import annotations
 
@@ -40,37 +40,37 @@ def test_layout_reads_all_bits_and_only_them(flbas: int, dps: int) -> None:
     assert layout.protection | layout.protection_first << 3 == dps
 
 
-def test_no_format_where_the_present_one_is_unknown(nvme: FakeNvme) -> None:
+def test_format_is_refused_if_the_current_format_is_unknown(nvme: FakeNvme) -> None:
     del nvme.namespace["dps"]
-    with pytest.raises(UserError, match="could not be kept"):
+    with pytest.raises(UserError, match="could not keep the format"):
         purge(nvme.approved, "nvme-format-user-data")
     assert not nvme.called("nvme", "format")
 
 
-def test_format_that_changes_the_format_ends_everything(nvme: FakeNvme) -> None:
+def test_format_that_changes_the_format_stops_auto(nvme: FakeNvme) -> None:
     def erase_and_change() -> None:
         nvme.erase()
         nvme.namespace["flbas"] = 1
 
     nvme.controller["sanicap"] = 0
     nvme.erases = erase_and_change
-    with pytest.raises(SpoiltError, match="another format after nvme format"):
+    with pytest.raises(SpoiltError, match="nvme format changed the format of"):
         purge(nvme.approved)
     assert not nvme.called("blkdiscard")
 
 
-def test_format_that_only_claims_success_is_not_believed(nvme: FakeNvme) -> None:
+def test_format_that_only_reports_success_is_detected(nvme: FakeNvme) -> None:
     nvme.erases = lambda: None
     with pytest.raises(UserError, match=r"not purged by nvme-format-user-data .*canaries still read back"):
         purge(nvme.approved, "nvme-format-user-data")
 
 
-def test_format_that_leaves_blocks_mapped_is_not_believed(nvme: FakeNvme) -> None:
-    """A crypto erase that only changes the key: the data are gone, but for the drive it is still full."""
+def test_format_that_leaves_blocks_mapped_is_detected(nvme: FakeNvme) -> None:
+    """A crypto erase that only changes the key destroys the data, but the drive is still full."""
     nvme.erases = nvme.scramble
-    with pytest.raises(UserError, match="do not read as 0x00"):
+    with pytest.raises(UserError, match="should read as 0x00"):
         purge(nvme.approved, "nvme-format-crypto")
-    nvme.namespace["dlfeat"] = 0  # declares nothing, so nothing can be asked of it
+    nvme.namespace["dlfeat"] = 0  # declares nothing, so any content is allowed
     assert "read the same twice" in purge(nvme.approved, "nvme-format-crypto")["content"]
 
 
@@ -80,16 +80,16 @@ def test_deallocated_blocks_read_as_declared(nvme: FakeNvme, dlfeat: int, byte: 
     nvme.erases = lambda: nvme.erase(byte)
     assert purge(nvme.approved, "nvme-format-user-data")["method"] == "nvme-format-user-data"
     nvme.erases = lambda: nvme.erase(0x55)
-    with pytest.raises(UserError, match=f"do not read as {byte:#04x}"):
+    with pytest.raises(UserError, match=f"should read as {byte:#04x}"):
         purge(nvme.approved, "nvme-format-user-data")
 
 
-def test_crypto_format_only_where_the_controller_has_it(nvme: FakeNvme) -> None:
+def test_crypto_format_requires_controller_support(nvme: FakeNvme) -> None:
     nvme.controller["fna"] = 0
     with pytest.raises(UserError, match=r"cannot be purged by nvme-format-crypto: .*FNA bit 2"):
         purge(nvme.approved, "nvme-format-crypto")
     nvme.controller["oacs"] = 0
-    with pytest.raises(UserError, match="no Format NVM"):
+    with pytest.raises(UserError, match="does not support Format NVM"):
         purge(nvme.approved, "nvme-format-user-data")
 
 
@@ -106,7 +106,7 @@ def test_format_that_reaches_other_namespaces_is_refused(nvme: FakeNvme, fna: in
     assert not nvme.called("nvme", "sanitize")
 
 
-def test_format_of_one_namespace_is_allowed_where_it_stays_there(nvme: FakeNvme) -> None:
+def test_format_that_affects_only_one_namespace_is_allowed(nvme: FakeNvme) -> None:
     nvme.namespaces = ["nvme0n1", "nvme0n2"]
     result = purge(nvme.approved)
     assert result["method"] == "nvme-format-user-data"
@@ -114,19 +114,19 @@ def test_format_of_one_namespace_is_allowed_where_it_stays_there(nvme: FakeNvme)
 
 
 @pytest.mark.parametrize(
-    ("allocated", "words"), [([1, 7], "2 are allocated"), (None, "there may be others"), ([1], None)]
+    ("allocated", "reason"), [([1, 7], "2 are allocated"), (None, "there may be others"), ([1], None)]
 )
-def test_namespaces_that_are_not_attached_count(nvme: FakeNvme, allocated: list[int] | None, words: str | None) -> None:
+def test_unattached_namespaces_count(nvme: FakeNvme, allocated: list[int] | None, reason: str | None) -> None:
     nvme.controller["oacs"] |= 0x8
     nvme.allocated = allocated
-    if words is None:
+    if reason is None:
         assert purge(nvme.approved)["method"] == "nvme-sanitize-block"
     else:
-        with pytest.raises(UserError, match=words):
+        with pytest.raises(UserError, match=reason):
             purge(nvme.approved, "nvme-sanitize-block")
 
 
-def test_no_sanitize_where_the_kernel_shows_no_namespaces(nvme: FakeNvme) -> None:
+def test_sanitize_is_refused_if_the_kernel_shows_no_namespaces(nvme: FakeNvme) -> None:
     nvme.namespaces = []
-    with pytest.raises(UserError, match="does not tell which other namespaces"):
+    with pytest.raises(UserError, match="does not say which other namespaces"):
         purge(nvme.approved, "nvme-sanitize-crypto")

@@ -1,4 +1,4 @@
-"""SCSI sanitize and format: followed to their end, protection kept."""
+"""SCSI sanitize and format are tracked until they end, and keep the protection type."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from drivelab.errors import UserError
 
 
 @pytest.mark.parametrize("kind", ["block", "crypto", "overwrite"])
-def test_scsi_sanitize_is_followed_to_its_end(scsi: FakeScsi, kind: str) -> None:
+def test_scsi_sanitize_is_tracked_until_it_ends(scsi: FakeScsi, kind: str) -> None:
     scsi.ready = [Output(2, "", "test unit ready: Device not ready"), Output(0, "", "")]
-    told: list[float | None] = []
-    result = purge(scsi.approved, f"scsi-sanitize-{kind}", lambda text, fraction: told.append(fraction))
-    assert [fraction for fraction in told if fraction is not None] == [0.0, 0.4999, 1.0]
+    fractions: list[float | None] = []
+    result = purge(scsi.approved, f"scsi-sanitize-{kind}", lambda text, fraction: fractions.append(fraction))
+    assert [fraction for fraction in fractions if fraction is not None] == [0.0, 0.4999, 1.0]
     (call,) = scsi.called("sg_sanitize")
     assert {f"--{kind}", "--early", "--quick"} <= set(call)
     assert result["leaves"] == ("written once" if kind == "overwrite" else "unwritten")
 
 
-def test_failed_scsi_sanitize_is_left_again(scsi: FakeScsi) -> None:
+def test_failed_scsi_sanitize_exits_failure_mode(scsi: FakeScsi) -> None:
     scsi.ready = [Output(3, "", "test unit ready:  Additional sense: Sanitize command failed")]
-    with pytest.raises(UserError, match="says that the operation failed"):
+    with pytest.raises(UserError, match="reports that the operation failed"):
         purge(scsi.approved, "scsi-sanitize-block")
     assert scsi.called("sg_sanitize", "--fail")
 
 
-def test_scsi_sanitize_with_data_kept(scsi: FakeScsi) -> None:
+def test_scsi_sanitize_that_keeps_data_is_detected(scsi: FakeScsi) -> None:
     scsi.erases = lambda: None
     with pytest.raises(UserError, match="canaries still read back"):
         purge(scsi.approved, "scsi-sanitize-crypto")
@@ -49,29 +49,29 @@ def test_scsi_format_keeps_the_protection(scsi: FakeScsi, protection: str, optio
     assert purge(scsi.approved, "scsi-format")["method"] == "scsi-format"
     (call,) = scsi.called("sg_format")
     assert options <= set(call)
-    assert not any(word.startswith(("--size", "--count", "--resize")) for word in call)
+    assert not any(argument.startswith(("--size", "--count", "--resize")) for argument in call)
 
 
-def test_scsi_format_that_loses_the_protection(scsi: FakeScsi) -> None:
+def test_scsi_format_that_loses_the_protection_is_detected(scsi: FakeScsi) -> None:
     def erase_and_change() -> None:
         scsi.erase()
         scsi.protection = "prot_en=0, p_type=0"
 
     scsi.protection, scsi.erases = "prot_en=1, p_type=0", erase_and_change
-    with pytest.raises(SpoiltError, match="another type of protection"):
+    with pytest.raises(SpoiltError, match="FORMAT UNIT changed the protection type"):
         purge(scsi.approved, "scsi-format")
 
 
-def test_scsi_commands_only_where_listed(scsi: FakeScsi) -> None:
+def test_scsi_commands_must_be_listed_as_supported(scsi: FakeScsi) -> None:
     scsi.supports = set()
     result = purge(scsi.approved)
     assert result["method"] == "trim"
     assert "does not list" in reasons(result)["scsi-sanitize-block"]
-    assert "no ATA drive" in reasons(result)["ata-erase"]
+    assert "not an ATA drive" in reasons(result)["ata-erase"]
 
 
-def test_what_sg3_utils_print() -> None:
+def test_sg3_utils_output_is_parsed() -> None:
     assert parse_progress("Progress indication: 12.34% done\n") == pytest.approx(0.1234)
     assert parse_progress("No progress indication found, iteration 1") is None
-    with pytest.raises(UserError, match="could not be kept"):
+    with pytest.raises(UserError, match="could not keep the format"):
         parse_protection("READ CAPACITY (16) not supported")
