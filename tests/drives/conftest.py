@@ -1,4 +1,4 @@
-"""Virtual drives in real time, in a run directory of the test's own; skipped where the machine cannot have them."""
+"""Virtual drives in real time, in a run directory for each test; skipped if the machine does not support them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def _possible() -> str | None:
 
 @pytest.fixture
 def backing_files_known() -> None:
-    """Skip where a replay onto a file is refused, as any loop device may be over it."""
+    """Skip if a replay onto a file is refused because a loop device may be over the file."""
     if os.geteuid() != 0 and any(Path("/sys/block").glob("loop*/loop")):
         pytest.skip("loop devices are attached, and only root can ask whether one is over the test's file")
 
 
 @pytest.fixture
 def run_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _possible: str | None) -> Iterator[Path]:
-    """Where the drives of a test have their records; all of them are stopped after the test."""
+    """Return the folder with the records of a test's drives; all drives are stopped after the test."""
     if _possible is not None:
         pytest.skip(_possible)
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path))
@@ -36,7 +36,7 @@ def run_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _possible: st
 
 @pytest.fixture
 def model() -> DriveModel:
-    """A small drive without a cache, so that it does nothing by itself."""
+    """A small drive without a cache, so that it has no idle work."""
     return DriveModel.from_mapping(
         "test", {"serial": "TEST-1", "capacity": "16MiB", "over_provisioning": "28%", "slc_cache": "0B"}
     )
@@ -44,5 +44,5 @@ def model() -> DriveModel:
 
 @pytest.fixture
 def drive(run_directory: Path, model: DriveModel) -> manage.VirtualDrive:
-    """The drive `test`, running."""
+    """The running drive `test`."""
     return manage.start("test", model)

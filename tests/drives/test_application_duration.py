@@ -1,4 +1,4 @@
-"""Applications timed in real time on a virtual drive of the test's own: real file systems, real processes killed."""
+"""Applications timed in real time on a virtual drive: real file systems, real processes killed."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def _nothing_left(project: Path, run_directory: Path) -> Iterator[None]:
 
 
 def mounts() -> list[str]:
-    devices = [f"{one.device} " for one in manage.status()]
+    devices = [f"{drive.device} " for drive in manage.status()]
     return [line for line in Path("/proc/mounts").read_text().splitlines() if line.startswith(tuple(devices) or "\0")]
 
 
 def entry(command: list[str], **more: Any) -> str:
-    """Make an application of this command, and return its name."""
+    """Configure an application with this command, and return its name."""
     body = {"title": "t", "file_system": "ext4", "size": "24MiB", "command": command, **more}
     Path("config/applications.yaml").write_text(yaml.safe_dump({"mine": body}))
     return "mine"
@@ -70,7 +70,7 @@ def test_a_shipped_application_runs_and_is_timed() -> None:
     assert (cold["cold"], warm["cold"]) == (True, False)
     for line in (cold, warm):
         assert line["exit_status"] == 0
-        assert "remark" not in line, "nothing is simulated"
+        assert "remark" not in line, "the run is marked as simulated"
         assert line["duration_s"] == pytest.approx(line["command_s"] + line["sync_s"])
         assert 0 < line["duration_s"] <= line["ended_s"] - line["started_s"]
         assert min(line["read_bytes"], line["write_bytes"]) > 1 << 20
@@ -83,14 +83,14 @@ def test_a_shipped_application_runs_and_is_timed() -> None:
     assert frame["simulated_from"].isna().all()
 
 
-def test_what_is_not_yet_on_the_drive_when_the_command_ends_counts_too() -> None:
+def test_the_final_sync_counts() -> None:
     (line,) = measured(plan_of(shell("dd if=/dev/zero of=data bs=1M count=8"), "wall", **ONCE))
     assert line["write_bytes"] >= 8 << 20
-    assert line["sync_s"] > 0.03, "the drive takes 41 ms for 8 MiB at the least, whatever else the host does"
+    assert line["sync_s"] > 0.03, "the drive needs at least 41 ms for 8 MiB, so the sync was not timed"
 
 
-def test_runs_do_not_discard_what_the_drive_was_conditioned_with() -> None:
-    """Deleted files and new file systems leave the drive as full as it was."""
+def test_runs_discard_no_conditioned_data() -> None:
+    """Deleted files and new file systems do not change how full the drive is."""
     script = "dd if=/dev/zero of=data bs=1M count=8 conv=fsync; rm data; sync --file-system ."
     plan = plan_of(shell(script), "wall", until={"passes": 2})
     seal = conditioned(plan)
@@ -101,12 +101,12 @@ def test_runs_do_not_discard_what_the_drive_was_conditioned_with() -> None:
     assert after["mapped_pages"] == before["mapped_pages"]
 
 
-def test_every_run_finds_the_file_system_as_it_was_set_up() -> None:
+def test_every_run_starts_with_a_fresh_file_system() -> None:
     name = shell("test ! -e new; cat given; echo > new", set_up=[["sh", "-c", "echo 42 > given"]], cache="cold")
     plan = plan_of(name, "wall", fill=None, until={"passes": 2})
     for line in measured(plan):
         assert (plan.recording_path / line["directory"] / "stdout").read_text() == "42\n"
-        assert line["read_ios"] > 0, "the file is no longer in memory"
+        assert line["read_ios"] > 0, "the file was still in memory"
 
 
 HELD = """
@@ -130,16 +130,16 @@ def test_the_drive_is_locked_and_held_while_the_application_runs() -> None:
     assert (plan.recording_path / line["directory"] / "stdout").read_text() == "locked\nDevice or resource busy\n"
 
 
-def test_an_application_that_fails_ends_in_a_sentence_and_finished_runs_count(tmp_path: Path) -> None:
+def test_a_failed_application_keeps_finished_runs(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     name = shell(f"test ! -e {broken} || {{ echo disk on fire >&2; exit 3; }}")
     plan = plan_of(name, "wall", cold_runs=1, fill=None, until={"passes": 2})
     seal = conditioned(plan)
-    run, ran = BlockDevice.application, []
+    run, runs = BlockDevice.application, []
 
     def breaking(self: BlockDevice, *arguments: Any) -> Any:
-        ran.append(1)
-        if len(ran) == 2:
+        runs.append(1)
+        if len(runs) == 2:
             broken.touch()
         return run(self, *arguments)
 
@@ -154,33 +154,35 @@ def test_an_application_that_fails_ends_in_a_sentence_and_finished_runs_count(tm
     measure(plan, seal)
     lines = runs_of(plan.recording_path)
     assert (lines[:1], [line["run"] for line in lines]) == (kept, [1, 2, 3, 4])
-    assert [line["cold"] for line in lines] == [True, True, False, False], "the first after an interruption is cold"
+    assert [line["cold"] for line in lines] == [True, True, False, False], (
+        "the first run after an interruption must be cold"
+    )
 
 
-def test_set_up_that_fails_leaves_no_mount() -> None:
+def test_a_failed_set_up_leaves_no_mount() -> None:
     plan = plan_of(shell("true", set_up=[["sh", "-c", "echo no cheese >&2; exit 4"]]), "wall", **ONCE)
     with pytest.raises(UserError, match="failed with status 4: no cheese"):
         measure(plan, conditioned(plan))
     assert mounts() == []
 
 
-def test_a_drive_that_was_attached_anew_gets_no_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_re_attached_drive_gets_no_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(shell("true"), "wall", **ONCE)
     seal = conditioned(plan)
     written = manage.counters(DRIVE)["host_write_bytes"]
-    made = BlockDevice.__init__
+    original = BlockDevice.__init__
 
     def another(self: BlockDevice, held: HeldDevice, *arguments: Any) -> None:
-        made(self, replace(held, node=replace(held.node, diskseq="0")), *arguments)
+        original(self, replace(held, node=replace(held.node, diskseq="0")), *arguments)
 
     monkeypatch.setattr(BlockDevice, "__init__", another)
-    with pytest.raises(UserError, match="was exchanged or attached again"):
+    with pytest.raises(UserError, match="was swapped or re-attached"):
         measure(plan, seal)
     assert manage.counters(DRIVE)["host_write_bytes"] == written
 
 
-def test_a_drive_that_the_sheet_no_longer_gives_away_gets_no_file_system() -> None:
-    """The guard is asked again just before each file system is made."""
+def test_a_drive_without_permission_gets_no_file_system() -> None:
+    """The guard checks again just before drivelab makes each file system."""
     sheet = Path("config/drives.tsv").absolute()
     plan = plan_of(shell(f"sed -i s/yes/no/ {sheet}"), "wall", fill=None, until={"passes": 1})
     with pytest.raises(UserError, match=r"has destructive: no.*Nothing was written"):
@@ -188,7 +190,7 @@ def test_a_drive_that_the_sheet_no_longer_gives_away_gets_no_file_system() -> No
     assert len(runs_of(part_of(plan))) == 1
 
 
-def test_missing_programs_are_told_before_anything_is_touched() -> None:
+def test_missing_programs_are_reported_before_any_write() -> None:
     plan = plan_of(shell("true", requires={"nosuchprogram": "nosuchpackage"}), "wall", **ONCE)
     with pytest.raises(UserError, match=r"nosuchprogram.*apt-get install nosuchpackage. Nothing was written"):
         check_engines([plan])
@@ -205,16 +207,16 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes] | N
         time.sleep(0.01)
 
 
-def with_words(*words: str) -> list[int]:
-    found = []
+def processes_with(*arguments: str) -> list[int]:
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             line = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if all(word.encode() in line for word in words):
-            found.append(int(process.name))
-    return found
+        if all(argument.encode() in line for argument in arguments):
+            pids.append(int(process.name))
+    return pids
 
 
 @pytest.fixture
@@ -229,13 +231,13 @@ def at_work(tmp_path: Path) -> Iterator[tuple[Plan, Path, subprocess.Popen[bytes
     command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())"]
     process = subprocess.Popen([*command, "measure", "plan.json", "--after", str(seal)])
     try:
-        wait_for(lambda: len(with_words("sleep", span)) == 2, process)
+        wait_for(lambda: len(processes_with("sleep", span)) == 2, process)
         assert len(mounts()) == 1
         yield plan, seal, process, span
     finally:
         process.kill()
         process.wait()
-        for pid in with_words("sleep", span):
+        for pid in processes_with("sleep", span):
             os.kill(pid, signal.SIGKILL)
 
 
@@ -245,18 +247,18 @@ def test_an_interrupted_stage_unmounts_before_it_ends(
     plan, _, process, span = at_work
     process.terminate()
     process.wait()
-    assert (mounts(), with_words("sleep", span)) == ([], [])
+    assert (mounts(), processes_with("sleep", span)) == ([], [])
     assert [line["run"] for line in runs_of(part_of(plan))] == [1]
 
 
-def test_after_kill_9_nothing_is_mounted_and_the_broken_run_is_repeated(
+def test_after_kill_9_the_drive_is_unmounted_and_the_run_repeated(
     at_work: tuple[Plan, Path, subprocess.Popen[bytes], str],
 ) -> None:
     plan, seal, process, span = at_work
     process.kill()
     process.wait()
     wait_for(lambda: not mounts() and not list(RUN.glob("mount*")))
-    assert with_words("sleep", span) == []
+    assert processes_with("sleep", span) == []
     kept = runs_of(part_of(plan))
     assert [line["run"] for line in kept] == [1]
     measure(plan, seal)
@@ -266,15 +268,15 @@ def test_after_kill_9_nothing_is_mounted_and_the_broken_run_is_repeated(
     assert [line["event"] for line in read_journal(plan.recording_path)].count("gap") == 1
 
 
-def test_after_kill_9_of_the_guardian_too_the_next_stage_unmounts(
+def test_the_next_stage_unmounts_after_kill_9_of_the_guardian(
     at_work: tuple[Plan, Path, subprocess.Popen[bytes], str],
 ) -> None:
     plan, seal, process, span = at_work
-    (guardian,) = with_words("drivelab.trace.capturing.guardian", f"{process.pid}.{_started(process.pid)}")
-    for pid in (guardian, process.pid, *with_words("sleep", span)):
+    (guardian,) = processes_with("drivelab.trace.capturing.guardian", f"{process.pid}.{_started(process.pid)}")
+    for pid in (guardian, process.pid, *processes_with("sleep", span)):
         os.kill(pid, signal.SIGKILL)
     process.wait()
-    wait_for(lambda: not with_words("sleep", span))
+    wait_for(lambda: not processes_with("sleep", span))
     assert len(mounts()) == 1
     measure(plan, seal)
     assert [line["run"] for line in runs_of(plan.recording_path)] == [1, 2, 3]

@@ -82,7 +82,7 @@ def test_an_application_becomes_a_trace(device: str, tmp_path: Path) -> None:
     requests, provenance = read_trace(out)
     frame = requests.to_pandas()
     data = frame[(frame["operation"] == "write") & ~frame["meta"]]
-    assert data["length_bytes"].sum() == 20 * 4096, "the set-up is not in the trace, the command's data is"
+    assert data["length_bytes"].sum() == 20 * 4096, "the trace must contain the command's data without the set-up"
     assert (frame["preflush"] | (frame["operation"] == "flush")).any()
     assert provenance["application"] == "writer"
     assert provenance["command"] == command
@@ -92,7 +92,7 @@ def test_an_application_becomes_a_trace(device: str, tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.capture.*")) == []
 
 
-def test_an_application_that_fails_leaves_its_output_and_no_mount(device: str, tmp_path: Path) -> None:
+def test_a_failed_application_leaves_its_output_and_no_mount(device: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"'writer' ended with status 2: ls: cannot access .*nosuchfile"):
         application.run_captured("writer", spec(["ls", "{mount}/nosuchfile"]), device, tmp_path / "w.parquet")
     assert not (tmp_path / "w.parquet").exists()
@@ -106,11 +106,11 @@ def test_a_cold_file_is_read_from_the_drive(
 ) -> None:
     body = {"title": "t", "file_system": kind, "size": f"{size_mib}MiB", "command": ["cat", "{mount}/file"],
             "set_up": [["dd", "if=/dev/urandom", "of={mount}/file", "bs=64k", "count=16"]]}  # fmt: skip
-    one = application.from_mapping("reader", body, "test")
+    reader = application.from_mapping("reader", body, "test")
     device = attach(size_mib + 8, 512)
     if shutil.which(f"mkfs.{kind}") is None:
         with pytest.raises(UserError, match=f"'reader' needs mkfs.{kind}, not installed"):
-            application.run_captured("reader", one, device, tmp_path / "x.parquet")
+            application.run_captured("reader", reader, device, tmp_path / "x.parquet")
         return
 
     def read_bytes(spec: application.Application, name: str) -> int:
@@ -119,9 +119,9 @@ def test_a_cold_file_is_read_from_the_drive(
         frame = read_trace(tmp_path / name)[0].to_pandas()
         return int(frame.loc[(frame["operation"] == "read") & ~frame["meta"], "length_bytes"].sum())
 
-    assert read_bytes(replace(one, cache="cold"), "cold.parquet") >= MIB
+    assert read_bytes(replace(reader, cache="cold"), "cold.parquet") >= MIB
     with pytest.raises(UserError, match="has no queued request"):
-        read_bytes(one, "warm.parquet")
+        read_bytes(reader, "warm.parquet")
 
 
 def test_a_drive_that_is_too_small_is_refused(device: str, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.
     assert (report["exit_status"], report["lost"]) == (1, {})
 
 
-def test_fio_issues_what_was_planned(device: str, tmp_path: Path) -> None:
+def test_fio_issues_the_planned_requests(device: str, tmp_path: Path) -> None:
     choice = ReplayChoice(TimingChoice("asap"))
     prepared = prepare(catalogue.path_of("sqlite-inserts"), tmp_path / "made", choice, 64 * MIB, 4096)
     planned = prepared.planned_counts()
@@ -175,7 +175,7 @@ def test_fio_issues_what_was_planned(device: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("sfdisk") is None, reason="sfdisk is not installed")
-def test_a_partition_is_traced_alone_and_from_its_own_start(attach: Callable[[int, int], str], tmp_path: Path) -> None:
+def test_a_partition_is_traced_alone_with_its_own_offsets(attach: Callable[[int, int], str], tmp_path: Path) -> None:
     device = attach(64, 512)
     table = "label: gpt\nstart=4096, size=16384\nstart=32768, size=16384\n"
     subprocess.run(["sfdisk", "--quiet", device], input=table, text=True, check=True, capture_output=True)

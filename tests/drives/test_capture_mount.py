@@ -1,4 +1,4 @@
-"""Captures where tracefs is not mounted, in a mount namespace of the test: drivelab mounts and unmounts it."""
+"""Captures without a mounted tracefs, in the test's own mount namespace: drivelab mounts and unmounts tracefs."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def test_tracefs_is_mounted_for_a_capture_only(device: str, tmp_path: Path) -> N
     script = f'"$@"; status=$?; {MOUNTED} && echo still mounted; exit $status'
     process = in_namespace(script, sys.executable, "-c", CAPTURE, device, "--backend", "ftrace", "-o",
                            str(tmp_path / "raw"), "--", *dd(device))  # fmt: skip
-    said, _ = process.communicate()
-    assert process.returncode == 0, said
-    assert "still mounted" not in said
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
+    assert "still mounted" not in output
     assert not list(tracer.RUN.glob("*.json"))
 
 
@@ -60,8 +60,8 @@ def test_tracefs_is_unmounted_after_a_signal(
         wait(lambda: begun.exists() or ended.exists() or process.poll() is not None)
         assert begun.exists(), "the capture did not begin"
         os.kill(int(pid.read_text()), number)
-        said, _ = process.communicate(timeout=120)
-        assert "still mounted" not in said
+        output, _ = process.communicate(timeout=120)
+        assert "still mounted" not in output
     finally:
         if not ended.exists():
             os.kill(int(pid.read_text()), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Captures that are disturbed: others who trace, losses, signals, kill -9, devices that go away."""
+"""Disturbed captures: other tracers, losses, signals, kill -9, devices that disappear."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_tracer_in_use_is_left_alone(device: str, tmp_path: Path) -> None:
         (TRACING / "current_tracer").write_text("nop")
 
 
-def test_a_device_that_someone_else_traces_is_left_alone(device: str, tmp_path: Path) -> None:
+def test_a_device_traced_by_another_program_is_left_alone(device: str, tmp_path: Path) -> None:
     enable = Path(f"/sys/class/block/{Path(device).name}/trace/enable")
     enable.write_text("1")
     try:
@@ -67,7 +67,7 @@ def test_a_reader_of_the_ring_is_left_alone(device: str, tmp_path: Path) -> None
         capture.capture(device, ["true"], tmp_path / "raw", backend="ftrace")
 
 
-def test_what_cannot_be_captured_is_refused(device: str, tmp_path: Path) -> None:
+def test_impossible_captures_are_refused(device: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not a block device"):
         capture.capture(str(tmp_path), ["true"], tmp_path / "raw")
     with pytest.raises(UserError, match="program 'nosuchprogram' is not found"):
@@ -96,12 +96,10 @@ def test_a_capture_does_not_trace_its_own_writing(device: str) -> None:
          {"read_by_others", "completions_missing"}),
     ],
 )  # fmt: skip
-def test_someone_who_meddles_meanwhile_makes_it_lossy(
-    device: str, tmp_path: Path, script: str, kinds: set[str]
-) -> None:
+def test_interference_makes_a_capture_lossy(device: str, tmp_path: Path, script: str, kinds: set[str]) -> None:
     script = script.replace("NAME", Path(device).name)
     work = " ".join(dd(device, 400))
-    # What is lost without a trace of it is found by the device's own counters.
+    # The device's own counters show losses that leave no mark in the trace.
     order = f"{script}; {work}" if "not_traced" in kinds else f"{work}; {script}; {work}"
     report = capture.capture(device, ["sh", "-c", order], tmp_path / "raw", backend="ftrace")
     assert report.exit_status == 0
@@ -110,7 +108,7 @@ def test_someone_who_meddles_meanwhile_makes_it_lossy(
     assert len(report.remarks) >= 1
 
 
-def test_a_ring_that_is_too_small_loses_and_says_how_much(
+def test_a_ring_that_is_too_small_reports_its_losses(
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ftrace, "MOST_KIB", 64)
@@ -122,7 +120,7 @@ def test_a_ring_that_is_too_small_loses_and_says_how_much(
     assert report.cost.buffer_fill_max > 0.9
 
 
-def test_a_ring_that_is_read_in_time_loses_nothing(
+def test_a_ring_that_is_read_in_time_has_no_losses(
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ftrace, "MOST_KIB", 256)
@@ -135,7 +133,7 @@ def test_a_ring_that_is_read_in_time_loses_nothing(
     assert report.events >= 5000 * 6
 
 
-def test_a_device_that_is_detached_meanwhile_is_noticed(device: str, tmp_path: Path) -> None:
+def test_a_device_detached_during_a_capture_is_detected(device: str, tmp_path: Path) -> None:
     script = f"{' '.join(dd(device))}; losetup --detach {device}"
     report = capture.capture(device, ["sh", "-c", script], tmp_path / "raw")
     assert report.lost.keys() == {"device_changed"}
@@ -156,10 +154,10 @@ capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backen
     assert process.wait() != 0
     assert (TRACING / "current_tracer").read_text() == "nop\n"
     assert running("sleep", span) == []
-    assert not (tmp_path / "raw").exists(), "what is no capture would be in the way of the next one"
+    assert not (tmp_path / "raw").exists(), "an incomplete capture would block the next capture"
 
 
-def test_another_capture_meanwhile_is_told_as_such(device: str, tmp_path: Path) -> None:
+def test_a_concurrent_capture_is_refused(device: str, tmp_path: Path) -> None:
     span = f"1003.{os.getpid()}"
     process = background(f"""
 from pathlib import Path
@@ -176,15 +174,15 @@ capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backen
         process.wait()
 
 
-def test_what_the_command_leaves_running_is_ended(device: str, tmp_path: Path) -> None:
+def test_processes_left_by_the_command_are_killed(device: str, tmp_path: Path) -> None:
     span = f"1004.{os.getpid()}"
     script = f"set -m; sleep {span} & setsid sleep {span} & sleep 0.3; true"
     assert capture.capture(device, ["bash", "-c", script], tmp_path / "raw").exit_status == 0
     assert running("sleep", span) == []
 
 
-def test_events_that_flushes_would_make_up_for_are_missed(device: str, tmp_path: Path) -> None:
-    """The device counts no flushes, so their completions are no stand-in for those of lost reads."""
+def test_flushes_do_not_hide_missing_events(device: str, tmp_path: Path) -> None:
+    """The device does not count flushes, so their completions must not replace those of lost reads."""
     script = (
         f"mkfs.ext4 -q {device} && dd if=/dev/zero of={device} bs=4k count=100 seek=2000 oflag=direct,dsync && "
         f"echo 0 > {TRACING}/tracing_on && dd if={device} of=/dev/null bs=4k count=80 iflag=direct; "
@@ -195,7 +193,7 @@ def test_events_that_flushes_would_make_up_for_are_missed(device: str, tmp_path:
 
 
 def test_empty_flushes_count_on_both_sides(device: str, tmp_path: Path) -> None:
-    """The device counts them as writes, and a write with a flush sequence once, however many completions it has."""
+    """The device counts empty flushes as writes, and a write with a flush sequence once."""
     code = f'import os; f = os.open("{device}", os.O_RDWR); [os.fsync(f) for _ in range(5)]'
     script = f"{sys.executable} -c '{code}' && {' '.join(dd(device))} conv=fsync"
     report = capture.capture(device, ["sh", "-c", script], tmp_path / "raw")
@@ -204,8 +202,8 @@ def test_empty_flushes_count_on_both_sides(device: str, tmp_path: Path) -> None:
     assert read_trace(tmp_path / "t.parquet")[0].to_pandas()["operation"].eq("flush").sum() >= 5
 
 
-def test_an_error_of_the_drive_is_its_errno_in_the_trace(device: str, tmp_path: Path) -> None:
-    """The end of the loop device's file is cut off, so reads beyond it fail."""
+def test_a_drive_error_appears_as_errno_in_the_trace(device: str, tmp_path: Path) -> None:
+    """The loop device's file is truncated, so reads beyond its end fail."""
     image = Path(f"/sys/class/block/{Path(device).name}/loop/backing_file").read_text().strip()
     script = f"truncate -s 8M {image}; dd if={device} of=/dev/null bs=4k skip=4000 count=1 iflag=direct"
     report = capture.capture(device, ["sh", "-c", script], tmp_path / "raw")
@@ -221,7 +219,7 @@ def test_a_command_that_is_killed_ends_its_capture(device: str, tmp_path: Path) 
 
 
 def sleeper(device: str, tmp_path: Path, span: str, prelude: str = "") -> subprocess.Popen[bytes]:
-    """An application at work whose command has a child of its own; `prelude` is code that comes first."""
+    """Start an application whose command has a child process; `prelude` is code that runs first."""
     command = ["sh", "-c", f"sleep {span} & sleep {span}; true"]
     process = background(f"""
 from pathlib import Path
@@ -240,7 +238,9 @@ application.run_captured("x", spec, {device!r}, Path({str(tmp_path / "x.parquet"
 SILENT = "from drivelab.trace.capturing.guardian import Guardian; Guardian.session = lambda self, pid: None"
 
 
-@pytest.mark.parametrize("prelude", ["", SILENT], ids=["told", "killed before it could tell of the command"])
+@pytest.mark.parametrize(
+    "prelude", ["", SILENT], ids=["command registered", "killed before the command was registered"]
+)
 def test_after_kill_9_the_guardian_restores_tracer_and_mount(device: str, tmp_path: Path, prelude: str) -> None:
     span = f"1001.{os.getpid()}"
     process = sleeper(device, tmp_path, span, prelude)
@@ -250,7 +250,7 @@ def test_after_kill_9_the_guardian_restores_tracer_and_mount(device: str, tmp_pa
     assert running("sleep", span) == []
 
 
-def test_after_kill_9_of_the_guardian_too_the_next_capture_restores(
+def test_the_next_capture_restores_after_kill_9_of_the_guardian(
     attach: Callable[[int, int], str], tmp_path: Path
 ) -> None:
     span = f"1002.{os.getpid()}"

@@ -1,4 +1,4 @@
-"""In real time: processes of a running study are killed, its drive fails, and it is completed all the same."""
+"""Chaos test in real time: processes of a study are killed and its drive fails, but the study completes."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ from drivelab.virtual.faults import Fault
 pytestmark = pytest.mark.device
 SEED = int(os.environ.get("CHAOS_SEED", "8"))
 KILLS = ["measure", "snakemake", "fio", "run", "drive"]
-"""`drive` is the server of the virtual drive, with which the drive's state is lost."""
+"""`drive` is the server of the virtual drive; killing it loses the drive's state."""
 ROUNDS = 18
 FAULTS = [Fault("error", "write"), Fault("hang")]
 
 
 @pytest.fixture
 def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultStudy]:
-    one = FaultStudy(tmp_path / "project")
-    monkeypatch.chdir(one.folder)
-    one.shorten_watchdog()
-    path = one.folder / "config/one.yaml"
+    study = FaultStudy(tmp_path / "project")
+    monkeypatch.chdir(study.folder)
+    study.shorten_watchdog()
+    path = study.folder / "config/one.yaml"
     text = path.read_text().partition("        until:")[0].replace("runtime: 250ms", "runtime: 1s")
     path.write_text(text + f"        until: {{rounds: {ROUNDS}}}\n")
-    yield one
+    yield study
     manage.stop(force=True)
-    found = leftovers()
+    remaining = leftovers()
     end_processes()
-    assert found == []
+    assert remaining == []
 
 
-def test_it_is_completed_with_a_cell_lost_for_each_kill_at_the_most(study: FaultStudy) -> None:
+def test_the_study_completes_and_each_kill_costs_at_most_one_cell(study: FaultStudy) -> None:
     print(f"CHAOS_SEED={SEED}")
     chance = random.Random(SEED)
     deck: list[str | Fault] = [*KILLS, *FAULTS]
@@ -61,34 +61,34 @@ def test_it_is_completed_with_a_cell_lost_for_each_kill_at_the_most(study: Fault
     plan = study.plan()
     lost_state = 0
     played = 0
-    for one in deck:
+    for blow in deck:
         running = study.start_run()
         wait_until(partial(_so_far, plan, len(cells_of(plan)) + chance.randrange(3), running))
-        if running.poll() is not None:  # on a host that is slow to kill the study may be complete before
+        if running.poll() is not None:  # on a slow host the study may complete before the kill
             done = outcome(running)
             assert done.status == 0, done.output
             break
         played += 1
         kept = kept_cells(plan)
-        if isinstance(one, Fault):
-            manage.set_fault(DRIVE, one)
-        elif one == "fio":
-            afflict("fio", signal.SIGKILL, running)  # between two cells there is none to kill
+        if isinstance(blow, Fault):
+            manage.set_fault(DRIVE, blow)
+        elif blow == "fio":
+            afflict("fio", signal.SIGKILL, running)  # between two cells there is no fio to kill
         else:
-            kill(*([running.pid] if one == "run" else [_server()] if one == "drive" else processes(one)))
+            kill(*([running.pid] if blow == "run" else [_server()] if blow == "drive" else processes(blow)))
         done = outcome(running)
         assert "Traceback" not in done.output, done.output
         wait_until(lambda: processes("measure") == processes("snakemake") == processes("fio") == [])
         assert set(kept.values()) <= _evidence(plan), "a finished cell is lost"
-        if isinstance(one, Fault) and one.kind == "error":
+        if isinstance(blow, Fault) and blow.kind == "error":
             manage.start(DRIVE, study.model(), kept=study.folder / "results/one/virtual")
             manage.clear_faults(DRIVE)
-        lost_state += one == "drive" or (isinstance(one, Fault) and one.kind == "hang")
+        lost_state += blow == "drive" or (isinstance(blow, Fault) and blow.kind == "hang")
     done = study.drivelab_run()
     assert done.status == 0, done.output
     check_nothing_left()
     aside = list(plan.recording_path.parent.glob(f"{plan.recording_path.name}.abandoned-*"))
-    assert len(aside) <= lost_state, "begun anew without need"
+    assert len(aside) <= lost_state, "a recording was restarted without need"
     places = [plan.recording_path, *aside]
     lost = [cell for place in places for cell in interrupted(place) if cell.startswith("cells")]
     assert len(lost) <= played
@@ -101,15 +101,15 @@ def test_it_is_completed_with_a_cell_lost_for_each_kill_at_the_most(study: Fault
 
 
 def _so_far(plan: Plan, cells: int, running: subprocess.Popen[str]) -> bool:
-    """Also `drivelab run` itself has a process of fio, which tells its version."""
+    """Check for the measuring process too, because `drivelab run` itself starts fio to get its version."""
     at_work = bool(processes("measure")) and in_the_middle(plan) and len(cells_of(plan)) >= cells
     return at_work or running.poll() is not None
 
 
 def _evidence(plan: Plan) -> set[bytes]:
-    """Documents of all cells, in the recording or beside it."""
+    """Return the documents of all cells, in the recording and in abandoned ones."""
     documents = plan.recording_path.parent.glob(f"{plan.recording_path.name}*/cells/*/fio.json")
-    return {one.read_bytes() for one in documents}
+    return {document.read_bytes() for document in documents}
 
 
 def _server() -> int:

@@ -15,14 +15,14 @@ from drivelab.virtual import manage
 pytestmark = pytest.mark.device
 
 
-def test_a_running_virtual_drive_may_be_tested_until_somebody_holds_it(
+def test_a_running_virtual_drive_is_testable_until_held(
     drive: manage.VirtualDrive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def listed() -> dict[str, object]:
         assert main(["drives", "--json", "--sheet", str(tmp_path / "none.tsv")]) == 0
-        found = [one for one in json.loads(capsys.readouterr().out) if one["device"] == drive.device]
-        assert len(found) == 1
-        return dict(found[0])
+        entries = [entry for entry in json.loads(capsys.readouterr().out) if entry["device"] == drive.device]
+        assert len(entries) == 1
+        return dict(entries[0])
 
     free = listed()
     assert (free["testable"], free["reason"], free["sheet"]) == (True, None, None)
@@ -38,12 +38,12 @@ def test_a_running_virtual_drive_may_be_tested_until_somebody_holds_it(
     assert "exclusively" in str(held["reason"])
 
 
-def test_the_disk_of_the_running_system_may_not_be_tested(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_system_disk_is_not_testable(capsys: pytest.CaptureFixture[str]) -> None:
     number = Path("/").stat().st_dev
     below = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not below.exists():
-        pytest.skip("the root file system of this machine stands on no block device of its own")
+        pytest.skip("the root file system of this machine is not on a block device")
     name = below.resolve().name if not (below / "partition").exists() else below.resolve().parent.name
     assert main(["drives", "--json"]) == 0
-    found = {one["device"]: one for one in json.loads(capsys.readouterr().out)}
-    assert found[f"/dev/{name}"]["testable"] is False
+    entries = {entry["device"]: entry for entry in json.loads(capsys.readouterr().out)}
+    assert entries[f"/dev/{name}"]["testable"] is False

@@ -1,4 +1,4 @@
-"""Writes by others during a measurement, by the kernel's counters of a virtual drive's loop device."""
+"""Writes by other programs during a measurement, in the kernel's counters of a virtual drive's loop device."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def plan_of(measurement: str) -> Plan:
     return planned.plan
 
 
-def carry_out(plan: Plan) -> None:
+def run_stages(plan: Plan) -> None:
     purge(plan, Path("purged.json"))
     precondition(plan, Path("purged.json"), Path("conditioned.json"))
     measure(plan, Path("conditioned.json"))
 
 
 def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Have dd write to the drive's node while the act with this number, from 0, is under way."""
+    """Let dd write to the drive's node during the step with this number, counted from 0."""
     original, calls = Bench.run, iter(range(10**6))
 
     def run(bench: Bench, name: str, act: object) -> object:
@@ -61,7 +61,7 @@ def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
             return original(bench, name, act)  # type: ignore[arg-type]
 
         def attacked(folder: Path) -> object:
-            (drive,) = [one for one in manage.status() if one.serial == bench.device.serial]
+            (drive,) = [drive for drive in manage.status() if drive.serial == bench.device.serial]
             command = [
                 "dd",
                 "if=/dev/urandom",
@@ -83,10 +83,10 @@ def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
 
 @pytest.mark.usefixtures("project", "run_directory")
-def test_a_cell_during_which_others_wrote_is_tainted_with_the_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_with_foreign_writes_is_tainted(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(LOOP.replace("ROUNDS", "1"))
     attack_during(monkeypatch, 2)
-    carry_out(plan)
+    run_stages(plan)
     cells = collect(plan.recording_path, reduced=True)["cells"]
     reasons = [str(reason) for reason in cells["taint_reason"]]
     assert ["foreign: others wrote 8 MiB" in reason for reason in reasons] == [False, False, True, False, False, False]
@@ -95,10 +95,10 @@ def test_a_cell_during_which_others_wrote_is_tainted_with_the_bytes(monkeypatch:
 
 
 @pytest.mark.usefixtures("project", "run_directory")
-def test_all_slices_of_a_soak_during_which_others_wrote_are_tainted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_slices_of_a_soak_with_foreign_writes_are_tainted(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(SOAK)
     attack_during(monkeypatch, 0)
-    carry_out(plan)
+    run_stages(plan)
     cells = collect(plan.recording_path, reduced=True)["cells"]
     attacked = cells["step"] == 0
     assert attacked.sum() >= 2
@@ -107,22 +107,22 @@ def test_all_slices_of_a_soak_during_which_others_wrote_are_tainted(monkeypatch:
 
 
 @pytest.mark.usefixtures("project", "run_directory")
-def test_a_replay_during_which_others_wrote_is_tainted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_with_foreign_writes_is_tainted(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(REPLAY)
     attack_during(monkeypatch, 0)
-    carry_out(plan)
+    run_stages(plan)
     (line, *others) = [line for line in read_journal(plan.recording_path) if line["event"] == "replay"]
     assert foreign_writes(line) == {"foreign_written_bytes": FOREIGN_BYTES, "foreign_discarded_bytes": 0}
-    assert all(not any(foreign_writes(one).values()) for one in others)
+    assert all(not any(foreign_writes(other).values()) for other in others)
     replays = collect(plan.recording_path, reduced=True)["replays"]
     assert "foreign: others wrote 8 MiB" in replays["taint_reason"].iloc[0]
 
 
 @pytest.mark.parametrize("measurement", [LOOP.replace("ROUNDS", "4"), SOAK, REPLAY])
 @pytest.mark.usefixtures("project", "run_directory")
-def test_without_others_the_counts_are_equal_to_the_byte(measurement: str) -> None:
+def test_without_foreign_writes_the_counts_are_equal(measurement: str) -> None:
     plan = plan_of(measurement)
-    carry_out(plan)
+    run_stages(plan)
     lines = [line for line in read_journal(plan.recording_path) if line["event"] in ("cell", "soak", "replay")]
     assert lines
     for line in lines:

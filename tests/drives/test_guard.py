@@ -1,4 +1,4 @@
-"""The guard on real devices: other paths to the medium, and writers that go by other names."""
+"""The guard on real devices: other paths to the medium, and writers through other nodes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def second_loop(drive: manage.VirtualDrive) -> Iterator[str]:
         subprocess.run(["losetup", "--detach", device], check=True)
 
 
-def test_a_drive_that_nothing_uses(drive: manage.VirtualDrive) -> None:
+def test_an_unused_drive_has_no_holder(drive: manage.VirtualDrive) -> None:
     assert reason(drive) is None
 
 
@@ -66,12 +66,12 @@ def test_held_exclusively_through_another_loop_device(drive: manage.VirtualDrive
 
 
 WAYS = {"open": writer, "mapped": mapping, "in a thread that outlived the first": leaderless_writer,
-        "in a thread with a table of its own": own_table_writer}  # fmt: skip
+        "in a thread with its own file table": own_table_writer}  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("unlink", [False, True])
-def test_a_writer_with_a_node_of_its_own(drive: manage.VirtualDrive, tmp_path: Path, way: str, unlink: bool) -> None:
+def test_a_writer_with_its_own_node(drive: manage.VirtualDrive, tmp_path: Path, way: str, unlink: bool) -> None:
     node = tmp_path / "node"
     os.mknod(node, 0o600 | 0o060000, Path(drive.device).stat().st_rdev)
     with WAYS[way](node):
@@ -84,46 +84,46 @@ def test_a_writer_with_a_node_of_its_own(drive: manage.VirtualDrive, tmp_path: P
 def test_a_node_of_another_drive_under_the_right_name(
     drive: manage.VirtualDrive, model: DriveModel, tmp_path: Path
 ) -> None:
-    """A stale node in /dev, as containers keep it: the guard judges the device that it opens."""
+    """For a stale node in /dev, as in containers, the guard checks the device that it opens."""
     other = manage.start("other", replace(model, serial="TEST-2"))
     row = SheetRow("test", "virtual:test", drive.serial, True, "", "drives.tsv line 2")
     code = (
         "import sys; from drivelab.config.drives_sheet import SheetRow; from drivelab.drives import guard; "
         f"guard.approve({row!r}, sys.argv[1])"
     )
-    for covered, words in ((drive.device, "has serial TEST-2"), (str(tmp_path), "")):
+    for covered, reason in ((drive.device, "has serial TEST-2"), (str(tmp_path), "")):
         command = 'mount --bind "$0" "$1"; exec "$2" -c "$3" "$4"'
         done = subprocess.run(
             ["unshare", "--mount", "sh", "-c", command, other.device, covered, sys.executable, code, drive.device],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert words in done.stderr
-        assert (done.returncode != 0) == bool(words)
+        assert reason in done.stderr
+        assert (done.returncode != 0) == bool(reason)
 
 
-def test_a_drive_that_is_exchanged_while_the_guard_waits(
+def test_a_drive_swapped_while_the_guard_waits_is_refused(
     drive: manage.VirtualDrive, model: DriveModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another drive gets the device's name before the first is held."""
+    """Another drive gets the device's name before the guard holds the first drive."""
     row = SheetRow("test", "virtual:test", drive.serial, True, "", "drives.tsv line 2")
-    look, looks = guard.lasting_holder, list[str]()
+    original, calls = guard.lasting_holder, list[str]()
 
-    def exchange(device: str, name: str, **options: bool) -> str | None:
-        reason = look(device, name, **options)
-        if not looks:
+    def swap(device: str, name: str, **options: bool) -> str | None:
+        reason = original(device, name, **options)
+        if not calls:
             manage.stop(drive.name, force=True)
             manage.start("other", replace(model, serial="TEST-2"))
-        looks.append(name)
+        calls.append(name)
         return reason
 
-    monkeypatch.setattr(guard, "lasting_holder", exchange)
+    monkeypatch.setattr(guard, "lasting_holder", swap)
     with pytest.raises(UserError, match="Nothing was written"), guard.held(row, drive.device):
         pass
     assert manage.counters("other")["host_write_bytes"] == 0
 
 
 def test_a_held_drive_keeps_its_number(drive: manage.VirtualDrive, tmp_path: Path) -> None:
-    """While it is open, its loop device cannot be given another file, and its path leads to it whatever /dev says."""
+    """While a drive is held, its loop device cannot get another file, and its path does not depend on /dev."""
     row = SheetRow("test", "virtual:test", drive.serial, True, "", "drives.tsv line 2")
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 20))
@@ -134,8 +134,8 @@ def test_a_held_drive_keeps_its_number(drive: manage.VirtualDrive, tmp_path: Pat
         assert Path(held.path).stat().st_rdev == Path(drive.device).stat().st_rdev
 
 
-def test_a_server_that_has_stopped_holds_nobody_up(drive: manage.VirtualDrive, model: DriveModel) -> None:
-    """Another process has a file of a FUSE file system open, whose server answers nobody."""
+def test_a_stopped_server_does_not_block_the_guard(drive: manage.VirtualDrive, model: DriveModel) -> None:
+    """Another process has a file open on a FUSE file system whose server does not answer."""
     other = manage.start("other", replace(model, serial="TEST-2"))
     with writer(Path(other.mount_point)):
         os.kill(other.pid, signal.SIGSTOP)
@@ -145,13 +145,13 @@ def test_a_server_that_has_stopped_holds_nobody_up(drive: manage.VirtualDrive, m
             os.kill(other.pid, signal.SIGCONT)
 
 
-def test_a_writer_by_the_usual_name(drive: manage.VirtualDrive) -> None:
+def test_a_writer_with_the_usual_node(drive: manage.VirtualDrive) -> None:
     with writer(Path(drive.device)):
         assert f"has {drive.device} open for writing" in str(reason(drive))
 
 
 @pytest.mark.parametrize("command", [["mke2fs", "-q", "-O", "journal_dev"], ["mkswap"]])
-def test_what_is_written_on_it(drive: manage.VirtualDrive, command: list[str]) -> None:
+def test_signatures_on_the_drive(drive: manage.VirtualDrive, command: list[str]) -> None:
     subprocess.run([*command, drive.device], check=True, capture_output=True)
-    wanted = "the journal of a file system on another drive" if command[0] == "mke2fs" else "None"
-    assert wanted in str(reason(drive))
+    expected = "the journal of a file system on another drive" if command[0] == "mke2fs" else "None"
+    assert expected in str(reason(drive))

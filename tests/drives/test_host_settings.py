@@ -1,4 +1,4 @@
-"""Settings of a real block device come back after a real kill -9."""
+"""Settings of a real block device are restored after a real kill -9."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ STUDY = """
 import sys
 from drivelab.host import settings
 from drivelab.host.temporary import Temporary
-# Of the real host nothing but the loop device's own two files.
-settings.CATALOGUE = tuple(one for one in settings.CATALOGUE if one.name in ("Read-ahead", "I/O scheduler"))
+# Change only two settings of the loop device, and nothing else on the real host.
+settings.CATALOGUE = tuple(entry for entry in settings.CATALOGUE if entry.name in ("Read-ahead", "I/O scheduler"))
 temporary = Temporary("host")
 with temporary.claim():
     print(*settings.apply("synthetic", [sys.argv[1]], temporary), sep="; ", flush=True)
@@ -31,7 +31,7 @@ with temporary.claim():
 
 @pytest.fixture
 def loop(run_directory: Path, tmp_path: Path) -> Iterator[Path]:
-    """The queue folder of a loop device over a file of the test's own."""
+    """The queue folder of a loop device over a test file."""
     file = tmp_path / "file"
     with file.open("wb") as backing:
         backing.truncate(1 << 20)
@@ -45,7 +45,7 @@ def loop(run_directory: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
-def test_settings_of_a_killed_study_come_back(loop: Path, by: signal.Signals) -> None:
+def test_settings_of_a_killed_study_are_restored(loop: Path, by: signal.Signals) -> None:
     (loop / "read_ahead_kb").write_text("256")
     (loop / "scheduler").write_text("mq-deadline")
     study = subprocess.Popen(
@@ -53,9 +53,9 @@ def test_settings_of_a_killed_study_come_back(loop: Path, by: signal.Signals) ->
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     assert study.stdout is not None
-    said = study.stdout.readline()
-    assert f"Read-ahead of {loop.parent.name}: set to 0 (was 256)" in said
-    assert f"I/O scheduler of {loop.parent.name}: set to none (was mq-deadline)" in said
+    line = study.stdout.readline()
+    assert f"Read-ahead of {loop.parent.name}: set to 0 (was 256)" in line
+    assert f"I/O scheduler of {loop.parent.name}: set to none (was mq-deadline)" in line
     assert current_value(loop / "read_ahead_kb") == "0"
     study.send_signal(by)
     study.communicate()

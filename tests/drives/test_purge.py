@@ -1,4 +1,4 @@
-"""Purge for real: virtual drives, and loop devices over files of the test's own that do what bad drives do."""
+"""Real purges: of virtual drives, and of loop devices over test files that behave like bad drives."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ Attach = Callable[..., HeldDevice]
 
 @pytest.fixture
 def attach(tmp_path: Path, run_directory: Path) -> Iterator[Attach]:
-    """Attaches a loop device over a new file in a folder, and detaches it after the test."""
+    """Return a function that attaches a loop device over a new file; it is detached after the test."""
     attached: list[str] = []
 
-    def one(*options: str, size: int = 8 * MIB, folder: Path = tmp_path) -> HeldDevice:
+    def attach_one(*options: str, size: int = 8 * MIB, folder: Path = tmp_path) -> HeldDevice:
         file = folder / f"{len(attached)}.img"
         with file.open("wb") as image:
             for _ in range(size // MIB):
@@ -41,14 +41,14 @@ def attach(tmp_path: Path, run_directory: Path) -> Iterator[Attach]:
         attached.append(device)
         return held(device, "LOOP", None)
 
-    yield one
+    yield attach_one
     for device in attached:
         subprocess.run(["losetup", "--detach", device], check=True)
 
 
 @pytest.fixture(autouse=True)
 def _no_serial(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Loop devices have none. What a test holds open is closed after it."""
+    """Loop devices have no serial, so replace it. Close what a test holds open after the test."""
     monkeypatch.setattr("drivelab.drives.purge.verification.actual_serial", lambda device, name: "LOOP")
     yield
     for opened in OPENED:
@@ -60,7 +60,7 @@ OPENED: list[node.Node] = []
 
 
 def held(device: str, serial: str, virtual: str | None) -> HeldDevice:
-    """A device as the guard hands it out, open until the end of the test."""
+    """Return a device like those of the guard, open until the end of the test."""
     opened = node.of_descriptor(os.open(device, os.O_RDONLY), device)
     OPENED.append(opened)
     return HeldDevice(device, opened.name, serial, virtual, opened)
@@ -71,7 +71,7 @@ def approved(drive: VirtualDrive) -> HeldDevice:
 
 
 def content(device: str) -> bytes:
-    """What programs see that read through the page cache."""
+    """Return the content that programs read through the page cache."""
     return Path(device).read_bytes()
 
 
@@ -80,7 +80,7 @@ def a_method(carry_out: Callable[[HeldDevice], object], promises: Promise = Prom
         carry_out(device)
         return {}
 
-    return Method("lie", "a lie", promises, Leaves.UNWRITTEN, lambda device: None, perform)
+    return Method("fake", "a fake method", promises, Leaves.UNWRITTEN, lambda device: None, perform)
 
 
 def fill(device: str) -> None:
@@ -90,6 +90,10 @@ def fill(device: str) -> None:
         for _ in range(size // MIB):
             file.write(os.urandom(MIB))
         os.fsync(file.fileno())
+
+
+def refill(device: HeldDevice) -> None:
+    fill(device.device)
 
 
 def silent(text: str, fraction: float | None) -> None: ...
@@ -108,18 +112,18 @@ def test_trim_leaves_a_virtual_drive_without_a_mapped_page(drive: VirtualDrive) 
 
 def test_overwrite_writes_every_page_of_a_virtual_drive_once(drive: VirtualDrive) -> None:
     fill(drive.device)
-    told: list[float] = []
+    shares: list[float] = []
     before = manage.counters("test")["host_write_bytes"]
     result = purge(
-        approved(drive), "overwrite", lambda text, fraction: told.append(fraction) if fraction is not None else None
+        approved(drive), "overwrite", lambda text, fraction: shares.append(fraction) if fraction is not None else None
     )
     counters = manage.counters("test")
     assert result["leaves"] == "written once"
     assert not any(content(drive.device))
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
     written = counters["host_write_bytes"] - before
-    assert drive.capacity_bytes < written < drive.capacity_bytes + 80 * 4096  # canaries and the trial of writing
+    assert drive.capacity_bytes < written < drive.capacity_bytes + 80 * 4096  # canaries and the write test
 
 
 def test_auto_takes_trim_first(drive: VirtualDrive) -> None:
@@ -135,46 +139,46 @@ def test_loop_device_of_any_size(attach: Attach, method: str, size: int) -> None
     assert not any(content(device.device))
 
 
-def test_auto_falls_back_on_overwriting_where_there_is_no_trim(attach: Attach, tmp_path: Path) -> None:
-    """ramfs cannot punch holes, so a loop device over a file in it offers no discard."""
+def test_auto_overwrites_without_trim(attach: Attach, tmp_path: Path) -> None:
+    """ramfs cannot punch holes, so a loop device over a file in it does not support discard."""
     folder = tmp_path / "ramfs"
     folder.mkdir()
     subprocess.run(["mount", "-t", "ramfs", "none", str(folder)], check=True)
     try:
         device = attach(folder=folder)
-        with pytest.raises(UserError, match=r"cannot be purged by trim: .*offers no TRIM"):
+        with pytest.raises(UserError, match=r"cannot be purged by trim: .*does not support TRIM"):
             purge(device, "trim")
         assert any(content(device.device))
         result = purge(device)
         assert result["method"] == "overwrite"
-        assert [one["method"] for one in result["tried"]] == ["trim"]
-        assert "no TRIM" in result["tried"][0]["reason"]
+        assert [attempt["method"] for attempt in result["tried"]] == ["trim"]
+        assert "does not support TRIM" in result["tried"][0]["reason"]
         assert not any(content(device.device))
     finally:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_drive_that_keeps_everything_is_found_out(attach: Attach) -> None:
+def test_drive_that_keeps_everything_is_detected(attach: Attach) -> None:
     device = attach()
-    # One in each of 64 parts, the first chunk and the last, of which chance may take one twice.
-    told = rf"{device.device} is not purged by lie .*: (6[456]) of \1 canaries still read back"
-    with pytest.raises(UserError, match=told):
-        purge_verified(a_method(lambda one: None, Promise.NOTHING), device, silent)
+    # 64 random chunks, the first and the last; random ones may coincide with these.
+    message = rf"{device.device} is not purged by fake .*: (6[456]) of \1 canaries still read back"
+    with pytest.raises(UserError, match=message):
+        purge_verified(a_method(lambda device: None, Promise.NOTHING), device, silent)
 
 
-def test_drive_that_keeps_a_part_is_found_out(attach: Attach) -> None:
-    def three_quarters(one: HeldDevice) -> None:
-        subprocess.run(["blkdiscard", "--force", f"--length={6 * MIB}", one.device], capture_output=True, check=True)
+def test_drive_that_keeps_a_part_is_detected(attach: Attach) -> None:
+    def three_quarters(device: HeldDevice) -> None:
+        subprocess.run(["blkdiscard", "--force", f"--length={6 * MIB}", device.device], capture_output=True, check=True)
 
     with pytest.raises(UserError, match=r"canaries still read back, the first at byte 6\d{6}"):
         purge_verified(a_method(three_quarters), attach(), silent)
 
 
-def test_other_data_instead_of_zeros_is_found_out(attach: Attach) -> None:
+def test_other_data_instead_of_zeros_is_detected(attach: Attach) -> None:
     device = attach()
-    with pytest.raises(UserError, match="do not read as 0x00"):
-        purge_verified(a_method(lambda one: fill(one.device), Promise.ZEROS), device, silent)
-    assert "read" in purge_verified(a_method(lambda one: fill(one.device), Promise.NOTHING), device, silent)["verified"]
+    with pytest.raises(UserError, match="should read as 0x00"):
+        purge_verified(a_method(refill, Promise.ZEROS), device, silent)
+    assert "read" in purge_verified(a_method(refill, Promise.NOTHING), device, silent)["verified"]
 
 
 def test_read_only_drive_is_refused_before_the_purge(attach: Attach) -> None:
@@ -185,34 +189,34 @@ def test_read_only_drive_is_refused_before_the_purge(attach: Attach) -> None:
     assert content(device.device) == before
 
 
-def test_drive_that_takes_no_writes_any_more_is_found_out(attach: Attach) -> None:
-    def overwrite_and_lock(one: HeldDevice) -> None:
-        METHODS["overwrite"].carry_out(one, silent)
-        subprocess.run(["blockdev", "--setro", one.device], check=True)
+def test_drive_that_becomes_read_only_is_detected(attach: Attach) -> None:
+    def overwrite_and_lock(device: HeldDevice) -> None:
+        METHODS["overwrite"].carry_out(device, silent)
+        subprocess.run(["blockdev", "--setro", device.device], check=True)
 
     device = attach()
     try:
-        with pytest.raises(UserError, match="afterwards the drive fails"):
+        with pytest.raises(UserError, match="the drive fails after the purge"):
             purge_verified(a_method(overwrite_and_lock, Promise.ZEROS), device, silent)
     finally:
         subprocess.run(["blockdev", "--setrw", device.device], check=True)  # the flag would outlive the loop device
 
 
-def test_change_of_size_is_found_out(attach: Attach) -> None:
-    def shrink(one: HeldDevice) -> None:
-        backing = Path(f"/sys/block/{one.name}/loop/backing_file").read_text().strip()
+def test_change_of_size_is_detected(attach: Attach) -> None:
+    def shrink(device: HeldDevice) -> None:
+        backing = Path(f"/sys/block/{device.name}/loop/backing_file").read_text().strip()
         os.truncate(backing, 4 * MIB)
-        subprocess.run(["losetup", "--set-capacity", one.device], check=True)
+        subprocess.run(["losetup", "--set-capacity", device.device], check=True)
 
     with pytest.raises(UserError, match="4194304 bytes in blocks of 512 instead of 8388608"):
         purge_verified(a_method(shrink), attach(), silent)
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_stale_partitions_vanish(attach: Attach, held: bool) -> None:
-    """A stage holds the drive with O_EXCL, and the kernel does not read the table of a held drive again."""
+def test_stale_partitions_are_removed(attach: Attach, held: bool) -> None:
+    """A stage holds the drive with O_EXCL, and the kernel does not reread the partition table of a held drive."""
     device = attach("--partscan")
-    subprocess.run(["addpart", device.device, "1", "2048", "2048"], check=True)  # no kernel need know any table for it
+    subprocess.run(["addpart", device.device, "1", "2048", "2048"], check=True)  # needs no partition table
     stale = Path(f"/sys/block/{device.name}/{device.name}p1")
     assert stale.exists()
     if held:

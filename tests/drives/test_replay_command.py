@@ -1,4 +1,4 @@
-"""`drivelab replay` as a user types it: on a file, on virtual drives with faults, killed midway."""
+"""`drivelab replay` on the command line: on a file, on virtual drives with faults, killed midway."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def file(tmp_path: Path, backing_files_known: None) -> Path:
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """All kinds of requests, one a millisecond."""
+    """A trace with all kinds of requests, one per millisecond."""
     kinds = ["write", "read", "flush", "discard", "write-zeroes"]
     rows = [
         Row(
@@ -64,13 +64,13 @@ def trace(tmp_path: Path) -> Path:
     return write(tmp_path / "trace.parquet", rows)
 
 
-def replay(capsys: pytest.CaptureFixture[str], *words: str | Path, status: int = 0) -> dict[str, Any]:
-    assert main(["replay", *map(str, words), "--json"]) == status, capsys.readouterr().err
+def replay(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> dict[str, Any]:
+    assert main(["replay", *map(str, arguments), "--json"]) == status, capsys.readouterr().err
     return dict(json.loads(capsys.readouterr().out))
 
 
-def refusal(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
-    assert main(["replay", *map(str, words)]) == 2
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    assert main(["replay", *map(str, arguments)]) == 2
     return capsys.readouterr().err
 
 
@@ -79,7 +79,7 @@ def test_every_kind_of_request_is_issued_as_planned(
 ) -> None:
     report = replay(capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet")
     assert report["planned"] == report["issued"] == report["completed"]
-    assert {name: one["requests"] for name, one in report["planned"].items()} == dict.fromkeys(
+    assert {name: counts["requests"] for name, counts in report["planned"].items()} == dict.fromkeys(
         ("read", "write", "flush", "discard", "write-zeroes"), 40
     )
     assert (report["state"], report["partial"], report["order_inversions"], report["failed_requests"]) == (
@@ -96,16 +96,16 @@ def test_every_kind_of_request_is_issued_as_planned(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_in_plain_words(trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_printed_report(trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "out.parquet")
     assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", out, "--timing", "asap"]) == 0
-    said = capsys.readouterr().out
-    assert f"trace on {file}: as soon as possible at the trace's depth, engine native" in said
-    assert "write: 40 of 40 issued, 40 completed" in said
-    assert "score = sqrt(bandwidth in MiB/s" in said
+    output = capsys.readouterr().out
+    assert f"trace on {file}: as soon as possible at the trace's depth, engine native" in output
+    assert "write: 40 of 40 issued, 40 completed" in output
+    assert "score = sqrt(bandwidth in MiB/s" in output
 
 
-def test_what_was_on_the_target_stays_where_nothing_was_written(
+def test_unwritten_parts_of_the_target_stay_unchanged(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_bytes(b"x" * (8 * MIB))
@@ -117,7 +117,9 @@ def test_what_was_on_the_target_stays_where_nothing_was_written(
     assert len(set(content[MIB : MIB + 8192])) > 200
 
 
-def test_what_is_read_is_written_before(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prefill_writes_the_blocks_that_are_read(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trace = write(tmp_path / "one.parquet", [Row(0, operation="read", offset_bytes=MIB, length_bytes=300 * 1024)])
     report = replay(capsys, trace, "--target", file, "--yes", "--prefill", "-o", tmp_path / "out.parquet")
     assert report["completed"]["read"]["requests"] == 1
@@ -127,7 +129,7 @@ def test_what_is_read_is_written_before(file: Path, tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "reason"),
     [
         (["--timing", "scaled"], "factor"),
         (["--timing", "idle-capped"], "idle"),
@@ -141,15 +143,15 @@ def test_what_is_read_is_written_before(file: Path, tmp_path: Path, capsys: pyte
         (["--engine", "fio", "--go-on"], "continuing after an error"),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_written(
-    words: list[str], said: str, trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_invalid_options_are_refused_before_any_write(
+    arguments: list[str], reason: str, trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said in refusal(capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet", *words)
+    assert reason in refusal(capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet", *arguments)
     assert file.read_bytes() == bytes(8 * MIB)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["target.img", "trace.parquet"]
 
 
-def test_targets_that_are_none(
+def test_invalid_targets_are_refused(
     trace: Path, file: Path, project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.parquet"
@@ -166,11 +168,11 @@ def test_a_virtual_drive_of_the_sheet(
     assert report["completed"] == report["planned"]
     assert report["target"]["kind"] == "drive"
     assert any(mark.startswith("virtual") for mark in report["marks"])
-    assert manage.status() == []  # it did not run before
+    assert manage.status() == []  # it did not run before the replay, so drivelab stops it
 
 
 def enter(project: Path) -> None:
-    """Row `test` of the sheet is the fixture's drive, and runs."""
+    """Enter the fixture's running drive in the sheet as `test`."""
     (project / "config/drives.tsv").write_text(f"{SHEET}test\tvirtual:test\tTEST-1\tyes\t\n")
     (project / "config/virtual_drives.yaml").write_text(
         "test: {serial: TEST-1, capacity: 16MiB, over_provisioning: 28%, slc_cache: 0B}\n"
@@ -182,28 +184,28 @@ def test_a_drive_with_errors(
 ) -> None:
     enter(project)
     manage.set_fault("test", Fault("error", "write", 0, 8 * 4096))
-    words = (trace, "--target", "test", "-o", tmp_path / "out.parquet")
-    report = replay(capsys, *words, status=1)
+    arguments = (trace, "--target", "test", "-o", tmp_path / "out.parquet")
+    report = replay(capsys, *arguments, status=1)
     assert (report["state"], report["partial"]) == ("failed", True)
     assert report["errors"] == {"EIO": 1}
-    report = replay(capsys, *words, "--go-on", status=1)
+    report = replay(capsys, *arguments, "--go-on", status=1)
     assert (report["state"], report["partial"]) == ("finished", False)
     assert report["errors"]["EIO"] > 1
-    assert sum(one["requests"] for one in report["issued"].values()) == 200
+    assert sum(counts["requests"] for counts in report["issued"].values()) == 200
 
 
 @pytest.mark.parametrize("faulty", [False, True])
-def test_the_kernel_counts_what_the_report_says_was_written_and_discarded(
+def test_kernel_counters_match_the_report(
     project: Path, drive: manage.VirtualDrive, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     faulty: bool,
 ) -> None:  # fmt: skip
-    """Of writes that failed the kernel may have counted any part."""
+    """The kernel may have counted any part of a failed write."""
     enter(project)
     if faulty:
         manage.set_fault("test", Fault("error", "write", 0, 8 * 4096))
     before = sysfs.writes(Path(drive.device).name)
-    words = (trace, "--target", "test", "-o", tmp_path / "out.parquet", "--go-on")
-    report = replay(capsys, *words, status=1 if faulty else 0)
+    arguments = (trace, "--target", "test", "-o", tmp_path / "out.parquet", "--go-on")
+    report = replay(capsys, *arguments, status=1 if faulty else 0)
     after = sysfs.writes(Path(drive.device).name)
     assert before is not None
     assert after is not None
@@ -222,9 +224,21 @@ def test_a_drive_that_hangs(
     assert any("partial" in mark for mark in report["marks"])
 
 
-def started(trace: Path, file: Path, out: Path, *words: str) -> subprocess.Popen[bytes]:
-    """A replay in a process of its own that has completed some requests."""
-    command = [sys.executable, "-c", MAIN, "replay", str(trace), "--target", str(file), "--yes", "-o", str(out), *words]
+def started(trace: Path, file: Path, out: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a replay in its own process, and wait until some requests are complete."""
+    command = [
+        sys.executable,
+        "-c",
+        MAIN,
+        "replay",
+        str(trace),
+        "--target",
+        str(file),
+        "--yes",
+        "-o",
+        str(out),
+        *arguments,
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     results = out.with_name(f".{out.name}.replay") / "results.bin"
     while process.poll() is None and not (results.exists() and _completed(results) > 20):
@@ -240,7 +254,7 @@ def long_trace(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_keeps_what_was_done(
+def test_an_interruption_keeps_finished_requests(
     number: signal.Signals, long_trace: Path, file: Path, tmp_path: Path
 ) -> None:
     process = started(long_trace, file, tmp_path / "out.parquet")
@@ -248,7 +262,7 @@ def test_an_interruption_keeps_what_was_done(
     assert process.wait() == 130
     kept = read_outcome(tmp_path / "out.parquet", ["issue_ns", "complete_ns"])
     assert 20 < kept["complete_ns"].notna().sum() < 100_000
-    assert kept["issue_ns"].notna().sum() == kept["complete_ns"].notna().sum()  # what was in flight was waited for
+    assert kept["issue_ns"].notna().sum() == kept["complete_ns"].notna().sum()  # requests in flight were completed
     assert not (tmp_path / ".out.parquet.replay").exists()
 
 
@@ -259,15 +273,15 @@ def test_two_replays_do_not_share_an_output(
     other.write_bytes(bytes(8 * MIB))
     process = started(long_trace, file, tmp_path / "out.parquet")
     try:
-        said = refusal(capsys, trace, "--target", other, "--yes", "-o", tmp_path / "out.parquet")
-        assert "another replay is writing it" in said
+        message = refusal(capsys, trace, "--target", other, "--yes", "-o", tmp_path / "out.parquet")
+        assert "another replay is writing it" in message
         assert process.poll() is None
     finally:
         process.kill()
         process.wait()
 
 
-def test_a_folder_that_is_none_of_a_replay_stays(
+def test_a_folder_of_another_program_is_kept(
     trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     notes = tmp_path / ".out.parquet.replay/notes.txt"
@@ -279,7 +293,7 @@ def test_a_folder_that_is_none_of_a_replay_stays(
     assert notes.read_text() == "mine"
 
 
-def test_damaged_leftovers_are_told_and_go(
+def test_damaged_leftovers_are_reported_and_removed(
     trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / ".out.parquet.replay"
@@ -292,7 +306,7 @@ def test_damaged_leftovers_are_told_and_go(
     assert not folder.exists()
 
 
-def test_an_output_that_is_no_file_is_left_alone(
+def test_an_output_that_is_no_file_is_refused(
     trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.mkfifo(tmp_path / "out.parquet")
@@ -300,7 +314,7 @@ def test_an_output_that_is_no_file_is_left_alone(
     assert (tmp_path / "out.parquet").is_fifo()
 
 
-def test_a_replay_that_is_killed_with_the_command_leaves_what_it_did(
+def test_a_killed_replay_keeps_finished_requests(
     long_trace: Path, trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.parquet"
@@ -325,5 +339,5 @@ def test_a_replay_that_is_killed_with_the_command_leaves_what_it_did(
 def _completed(results: Path) -> int:
     try:
         return int(open_results(results).header["completed"])
-    except UserError:  # it is being made
+    except UserError:  # the file is being created
         return 0

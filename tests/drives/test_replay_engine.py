@@ -1,4 +1,4 @@
-"""The replay engine on block devices: what the device sees, and what becomes of its faults."""
+"""The replay engine on block devices: what the device sees, and the effect of its faults."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> N
     deadline_s = time.monotonic() + 60
     while not condition():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline_s, "it never came to pass"
+        assert time.monotonic() < deadline_s, "the condition was not met within 60 s"
         time.sleep(0.01)
 
 
@@ -95,7 +95,7 @@ def test_operations_reach_the_device(engine: Engine) -> None:
 
 @pytest.mark.parametrize(("operation", "flags", "flushes"), [("write", 0, 0), ("write", 1, 10), ("flush", 0, 10)])
 def test_the_device_counts_flushes(engine: Engine, operation: str, flags: int, flushes: int) -> None:
-    """A loop device has a volatile cache and no FUA of its own: a write with it is a write and a flush."""
+    """A loop device has a volatile cache and no FUA, so a FUA write becomes a write and a flush."""
     rows = [{"operation": operation, "flags": flags, "offset_bytes": 0, "after": i} for i in range(10)]
     before = stat(engine.target)
     ran = engine.run_rows(*rows)
@@ -104,13 +104,13 @@ def test_the_device_counts_flushes(engine: Engine, operation: str, flags: int, f
     assert stat(engine.target)[STAT_WRITES] - before[STAT_WRITES] >= (10 if operation == "write" else 0)
 
 
-def test_a_replay_that_only_reads_opens_it_for_reading(engine: Engine) -> None:
+def test_a_read_only_replay_opens_the_target_for_reading(engine: Engine) -> None:
     process = engine.start(make_records([{}, {"operation": "flush"}, {"deadline_ns": 3600 * 10**9}]))
     wait_for(lambda: engine.live_header()["completed"] == 2, process)
     folder = Path(f"/proc/{process.pid}")
-    numbers = [one.name for one in (folder / "fd").iterdir() if str(one.readlink()) == engine.target]
-    words = [(folder / "fdinfo" / number).read_text().split() for number in numbers]
-    modes = [int(one[one.index("flags:") + 1], 8) & os.O_ACCMODE for one in words]
+    numbers = [link.name for link in (folder / "fd").iterdir() if str(link.readlink()) == engine.target]
+    infos = [(folder / "fdinfo" / number).read_text().split() for number in numbers]
+    modes = [int(info[info.index("flags:") + 1], 8) & os.O_ACCMODE for info in infos]
     process.terminate()
     assert engine.ended(process).report["failed"] == 0
     assert modes == [os.O_RDONLY]
@@ -132,9 +132,9 @@ def test_small_blocks(tmp_path: Path, attach: Callable[[int, int], str], block_b
 
 @pytest.fixture
 def on_btrfs(tmp_path: Path, attach: Callable[[int, int], str]) -> Iterator[Engine]:
-    """A target whose reads are verified in the memory that they go to."""
+    """A target that verifies reads in the memory of the request."""
     if shutil.which("mkfs.btrfs") is None:
-        pytest.skip("there is no mkfs.btrfs")
+        pytest.skip("mkfs.btrfs is not installed")
     device, folder = attach(256, BLOCK), tmp_path / "mounted"
     folder.mkdir()
     subprocess.run(["mkfs.btrfs", "--quiet", device], check=True, capture_output=True)
@@ -158,22 +158,22 @@ def on_btrfs(tmp_path: Path, attach: Callable[[int, int], str]) -> Iterator[Engi
 def test_reads_that_are_verified_in_their_memory(on_btrfs: Engine) -> None:
     dice = np.random.default_rng(3)
     length_bytes = 128 << 10
-    made = make_records(
+    records = make_records(
         {"depth": 32, "length_bytes": length_bytes, "offset_bytes": int(page) * BLOCK}
         for page in dice.integers(0, (64 * MIB - length_bytes) // BLOCK, 4000)
     )
-    ran = on_btrfs.run(made, EngineOptions(watchdog_s=60, go_on=True))
+    ran = on_btrfs.run(records, EngineOptions(watchdog_s=60, go_on=True))
     assert (ran.report["completed"], ran.report["failed"]) == (4000, 0)
 
 
-def test_never_before_it_is_due_and_never_too_deep(engine: Engine) -> None:
-    made = random_requests(5000, 100_000)
-    ran = engine.run(made, EngineOptions(watchdog_s=60, depth_limit=4))
+def test_requests_are_never_early_and_depth_is_limited(engine: Engine) -> None:
+    records = random_requests(5000, 100_000)
+    ran = engine.run(records, EngineOptions(watchdog_s=60, depth_limit=4))
     assert ran.report["completed"] == 5000
     issue, complete = ran.results["issue_ns"].astype(np.int64), ran.results["complete_ns"].astype(np.int64)
-    assert (issue >= made["deadline_ns"].astype(np.int64)).all()
+    assert (issue >= records["deadline_ns"].astype(np.int64)).all()
     assert (complete >= issue).all()
-    # In flight as each is issued: those issued before or with it less those that had completed by then.
+    # In flight at each issue: requests issued so far minus requests completed so far.
     depth = np.arange(1, 5001) - np.searchsorted(np.sort(complete), issue, side="right")
     assert depth.max() <= 4
     assert ran.results["in_flight"].max() == ran.report["most_in_flight"] <= 4
@@ -182,7 +182,7 @@ def test_never_before_it_is_due_and_never_too_deep(engine: Engine) -> None:
 def test_another_device_of_the_same_name_is_refused(tmp_path: Path, engine: Engine) -> None:
     kind, numbers, sequence = identity(engine.target).split()
     if sequence == "-":
-        pytest.skip("this kernel does not number its disks")
+        pytest.skip("this kernel has no disk sequence numbers")
     for wrong in (f"{kind} {numbers} {int(sequence) - 1}", f"{kind} 1:99 {sequence}", f"{kind} {numbers} -"):
         ran = engine.ended(
             start(engine.prepare(make_records([{"operation": "write"}]), EngineOptions(), identity=wrong))
@@ -192,7 +192,7 @@ def test_another_device_of_the_same_name_is_refused(tmp_path: Path, engine: Engi
     assert direct_read(engine.target, 0, BLOCK) == bytes(BLOCK)
 
 
-def test_a_device_that_is_too_small(tmp_path: Path, engine: Engine) -> None:
+def test_a_device_that_is_too_small_is_refused(tmp_path: Path, engine: Engine) -> None:
     engine.target_bytes += BLOCK
     ran = engine.run_rows({"operation": "write"})
     assert ran.status == 4
@@ -219,20 +219,20 @@ def test_an_error_of_the_drive(on_drive: Engine, number: int, go_on: bool) -> No
     assert (ran.results["result"][:40] == BLOCK).all()
 
 
-def test_what_waits_for_a_failed_request_goes_on(on_drive: Engine) -> None:
+def test_dependents_of_a_failed_request_are_issued(on_drive: Engine) -> None:
     manage.set_fault("test", Fault("error", "read", 0, BLOCK))
     ran = on_drive.run_rows({}, {"offset_bytes": BLOCK, "after": 1}, options=EngineOptions(watchdog_s=60, go_on=True))
     assert ran.results["result"].tolist() == [EIO, BLOCK]
 
 
 @pytest.mark.parametrize("operation", ["read", "discard"])
-def test_a_hang_is_noticed(on_drive: Engine, operation: str) -> None:
-    made = random_requests(30_000, MS, operation)
-    process = on_drive.start(made, EngineOptions(watchdog_s=1))
+def test_a_hang_is_detected(on_drive: Engine, operation: str) -> None:
+    records = random_requests(30_000, MS, operation)
+    process = on_drive.start(records, EngineOptions(watchdog_s=1))
     wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
     manage.set_fault("test", Fault("hang"))
     wait_for(lambda: on_drive.live_header()["state"] > 1, process)
-    manage.clear_faults("test")  # threads that wait for a drive end only when it answers
+    manage.clear_faults("test")  # threads that wait for the drive end only when it answers
     ran = on_drive.ended(process)
     assert (ran.status, ran.report["state"]) == (7, "hung")
     assert ran.report["completed"] == (ran.results["state"] == COMPLETED).sum() > 50
@@ -240,24 +240,24 @@ def test_a_hang_is_noticed(on_drive: Engine, operation: str) -> None:
     assert ran.report["issued"] < 30_000
 
 
-def test_run_engine_ends_one_that_hangs(on_drive: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_engine_ends_a_hanging_engine(on_drive: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "_EXIT_S", 1.0)
-    made = random_requests(30_000, MS, "discard")
-    schedule = write_schedule(on_drive.folder / "s.schedule", made, on_drive.target_bytes)
-    asked: list[str] = []
+    records = random_requests(30_000, MS, "discard")
+    schedule = write_schedule(on_drive.folder / "s.schedule", records, on_drive.target_bytes)
+    events: list[str] = []
 
     def tick(elapsed_s: float) -> None:
-        if not asked:
-            asked.append("hang")
+        if not events:
+            events.append("hang")
             manage.set_fault("test", Fault("hang"))
 
     def on_hang() -> None:
-        asked.append("release")
+        events.append("release")
         manage.clear_faults("test")
 
     native.run_engine(on_drive.target, identity(on_drive.target), schedule, on_drive.folder,
                       EngineOptions(watchdog_s=1), on_tick=tick, on_hang=on_hang)  # fmt: skip
-    assert asked[0] == "hang"
+    assert events[0] == "hang"
     assert native.engine_report(on_drive.folder)["state"] == "hung"
 
 
@@ -274,7 +274,7 @@ def test_a_drive_that_disappears(on_drive: Engine, go_on: bool) -> None:
         assert ran.report["completed"] == 2000
 
 
-def test_stopped_while_the_drive_hangs(on_drive: Engine) -> None:
+def test_a_signal_while_the_drive_hangs(on_drive: Engine) -> None:
     process = on_drive.start(random_requests(30_000, MS), EngineOptions(watchdog_s=2))
     wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
     manage.set_fault("test", Fault("hang"))
@@ -288,6 +288,6 @@ def test_stopped_while_the_drive_hangs(on_drive: Engine) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_hangs_on() -> Iterator[None]:
     yield
-    for one in manage.status():
-        if one.alive:
-            manage.clear_faults(one.name)
+    for drive in manage.status():
+        if drive.alive:
+            manage.clear_faults(drive.name)

@@ -1,4 +1,4 @@
-"""What the kernel's tracer sees of requests whose times are known: one clock, parts, flushes behind FUA."""
+"""The kernel tracer's view of requests with known times: one clock, split requests, flushes for FUA."""
 
 from __future__ import annotations
 
@@ -43,29 +43,30 @@ REQUESTS = [
 
 
 @pytest.mark.usefixtures("tracer_untouched")
-def test_a_capture_tells_the_times_of_the_requests_that_it_saw(tmp_path: Path, device: str) -> None:
+def test_a_capture_has_the_times_of_the_requests(tmp_path: Path, device: str) -> None:
     raw, outcome = tmp_path / "raw", tmp_path / "outcome.parquet"
     report = capturing.capture(device, [sys.executable, "-c", ISSUE, device, json.dumps(REQUESTS)], raw)
     assert (report.exit_status, report.lost) == (0, {}), (raw / "stderr").read_text()
     decode(raw, tmp_path / "captured.parquet")
     start_ns, *times = json.loads((raw / "stdout").read_text())
-    rows = [_row(*one, *(at - start_ns for at in when)) for one, when in zip(REQUESTS, times, strict=True)]
+    pairs = zip(REQUESTS, times, strict=True)
+    rows = [_row(*fields, *(time_ns - start_ns for time_ns in span)) for fields, span in pairs]
     planned = write_planned(tmp_path / "planned.parquet", rows)
     write_outcome(planned, write_results(tmp_path / "results.bin", rows), outcome, {})
 
-    found = compare(tmp_path / "captured.parquet", outcome, start_ns)
-    assert (found["missing"], found["extra"], found["lost"]) == (0, 0, 0)
-    assert found["split"] <= 1  # as the pages of the long write happen to lie in memory
-    assert found["flushes_of_fua"] == 1
-    assert found["order_inversions"] == 0
-    assert found["times_reason"] is None
+    view = compare(tmp_path / "captured.parquet", outcome, start_ns)
+    assert (view["missing"], view["extra"], view["lost"]) == (0, 0, 0)
+    assert view["split"] <= 1  # depends on the memory layout of the long write's pages
+    assert view["flushes_of_fua"] == 1
+    assert view["order_inversions"] == 0
+    assert view["times_reason"] is None
     longest_us = max(end - begin for begin, end in times) / 1000
-    assert 0 <= found["issue_error_us"]["min"] <= found["issue_error_us"]["max"] <= longest_us
-    assert found["queue_to_completion_us"]["max"] <= longest_us
-    assert found["operations"]["read"]["seen"] == {"requests": 9, "bytes": 9 * 65536}
+    assert 0 <= view["issue_error_us"]["min"] <= view["issue_error_us"]["max"] <= longest_us
+    assert view["queue_to_completion_us"]["max"] <= longest_us
+    assert view["operations"]["read"]["seen"] == {"requests": 9, "bytes": 9 * 65536}
 
 
 def _row(operation: str, offset: int, length: int, fua: bool, begin_ns: int, end_ns: int) -> dict[str, Any]:
-    """Due when it was issued."""
+    """Make a request that was due when it was issued."""
     row = request(operation, begin_ns / 1000, end_ns / 1000, due=begin_ns / 1000, offset=offset, length=length, fua=fua)
     return row | {"deadline_ns": begin_ns, "issue_ns": begin_ns, "complete_ns": end_ns}

@@ -1,4 +1,4 @@
-"""What a replay may write to: loop devices and files of the user's own, and nothing that is in use."""
+"""A replay may write to the user's own loop devices and files, and to nothing that is in use."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ def refused(path: str | Path, *, destroy: bool = True) -> str:
 
 
 def test_a_file_is_approved_by_its_inode(file: Path) -> None:
-    found = file.stat()
-    with target.named(file, destroy=True) as one:
-        assert (one.kind, one.capacity_bytes, one.device) == ("file", 4 << 20, None)
-        assert one.identity == f"file {found.st_dev}:{found.st_ino}"
+    about = file.stat()
+    with target.named(file, destroy=True) as opened:
+        assert (opened.kind, opened.capacity_bytes, opened.device) == ("file", 4 << 20, None)
+        assert opened.identity == f"file {about.st_dev}:{about.st_ino}"
 
 
 def test_a_loop_device_is_approved_by_numbers_and_sequence(loop: str) -> None:
-    with target.named(Path(loop), destroy=True) as one:
-        assert (one.kind, one.path, one.capacity_bytes) == ("loop device", loop, 4 << 20)
-        kind, numbers, sequence = one.identity.split()
-        found = Path(loop).stat().st_rdev
-        assert (kind, numbers) == ("block", f"{os.major(found)}:{os.minor(found)}")
+    with target.named(Path(loop), destroy=True) as opened:
+        assert (opened.kind, opened.path, opened.capacity_bytes) == ("loop device", loop, 4 << 20)
+        kind, numbers, sequence = opened.identity.split()
+        number = Path(loop).stat().st_rdev
+        assert (kind, numbers) == ("block", f"{os.major(number)}:{os.minor(number)}")
         assert sequence == Path(f"/sys/class/block/{Path(loop).name}/diskseq").read_text().strip()
         assert "another drivelab process" in refused(loop) or "exclusively" in refused(loop)
 
 
-def test_nothing_without_consent(file: Path) -> None:
-    assert "agree to that with --yes" in refused(file, destroy=False)
+def test_a_target_needs_confirmation(file: Path) -> None:
+    assert "confirm with --yes" in refused(file, destroy=False)
 
 
 def test_a_file_under_a_loop_device(file: Path, loop: str) -> None:
@@ -82,7 +82,7 @@ def test_the_image_of_a_loop_device_that_another_process_writes(file: Path, loop
 
 
 def mounted(device: str, folder: Path, *, namespace: bool) -> subprocess.Popen[bytes]:
-    """A process that has a device mounted, in its own mount name space or in the test's."""
+    """Start a process that mounts a device, in its own mount namespace or in the test's."""
     subprocess.run(["mkfs.ext4", "-q", device], check=True)
     folder.mkdir()
     command = ["sh", "-c", 'mount "$0" "$1" && echo && read -r _; umount "$1"', device, str(folder)]
@@ -96,7 +96,9 @@ def mounted(device: str, folder: Path, *, namespace: bool) -> subprocess.Popen[b
 
 @pytest.mark.parametrize("namespace", [False, True])
 @pytest.mark.parametrize("way", ["path", "hard link", "deleted", "second loop device", "node of another name"])
-def test_a_mounted_image_by_any_way(file: Path, loop: str, tmp_path: Path, way: str, namespace: bool) -> None:
+def test_a_mounted_image_is_refused_through_any_path(
+    file: Path, loop: str, tmp_path: Path, way: str, namespace: bool
+) -> None:
     link, node = tmp_path / "link.img", tmp_path / "loop0"
     link.hardlink_to(file)
     os.mknod(node, 0o600 | 0o060000, Path(loop).stat().st_rdev)
@@ -125,7 +127,7 @@ def test_a_file_that_is_locked(file: Path) -> None:
         assert "another drivelab process" in refused(file)
 
 
-def test_what_is_no_target(tmp_path: Path) -> None:
+def test_other_paths_are_refused(tmp_path: Path) -> None:
     assert "No such file" in refused(tmp_path / "missing")
     assert "neither a block device nor a regular file" in refused(tmp_path)
     (tmp_path / "empty").touch()
@@ -148,7 +150,7 @@ def test_a_loop_device_over_a_device(loop: str) -> None:
     command = ["losetup", "--find", "--show", loop]
     upper = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     try:
-        assert "which is no file" in refused(upper)
+        assert "is not a regular file" in refused(upper)
         assert "is a loop device over it" in refused(loop)
     finally:
         subprocess.run(["losetup", "--detach", upper], check=True)
@@ -170,15 +172,15 @@ def test_a_mounted_loop_device(loop: str, tmp_path: Path) -> None:
 
 
 def test_a_virtual_drive_is_named_by_its_row(drive: manage.VirtualDrive) -> None:
-    assert "is virtual drive 'test'; name its row" in refused(drive.device)
+    assert "is virtual drive 'test'; use its name" in refused(drive.device)
 
 
 def test_a_real_drive_is_named_by_its_row() -> None:
-    disks = [one.name for one in Path("/sys/block").iterdir() if not one.name.startswith(("loop", "ram", "zram"))]
+    disks = [path.name for path in Path("/sys/block").iterdir() if not path.name.startswith(("loop", "ram", "zram"))]
     disks = [name for name in disks if Path("/dev", name).is_block_device()]
     if not disks:
-        pytest.skip("this machine shows no disk")
+        pytest.skip("this machine has no disk")
     message = refused(f"/dev/{disks[0]}")
-    reasons = ("is no loop device", "Operation not permitted", "Permission denied")
+    reasons = ("not a loop device", "Operation not permitted", "Permission denied")
     assert any(reason in message for reason in reasons)
     assert "Nothing was written" in message

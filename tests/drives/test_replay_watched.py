@@ -1,4 +1,4 @@
-"""Replays on loop devices: watched by the kernel's tracer, by fio, and composites in real time."""
+"""Replays on loop devices: watched by the kernel tracer, with fio, and composites in real time."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.device
 def where(device: str) -> Iterator[Target]:
     if (reason := native.possible()) is not None:
         pytest.skip(reason)
-    with target.named(Path(device), destroy=True) as one:
-        yield one
+    with target.named(Path(device), destroy=True) as opened:
+        yield opened
 
 
 def replayed(where: Target, folder: Path, manner: Manner, timing: TimingChoice | None = None) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def replayed(where: Target, folder: Path, manner: Manner, timing: TimingChoice |
     return once.evaluate(prepared, folder)
 
 
-def test_the_kernel_saw_what_was_planned(where: Target, tracer_untouched: None, tmp_path: Path) -> None:
+def test_the_kernel_sees_the_planned_requests(where: Target, tracer_untouched: None, tmp_path: Path) -> None:
     report = replayed(where, tmp_path, Manner(watched=True), TimingChoice("scaled", factor=0.2))
     seen = report["kernel"]
     assert seen is not None, report["kernel_reason"]
@@ -60,7 +60,7 @@ def test_the_kernel_saw_what_was_planned(where: Target, tracer_untouched: None, 
     ]  # fmt: skip
 
 
-def test_a_replay_goes_on_without_a_tracer_that_is_taken(where: Target, tracer_untouched: None, tmp_path: Path) -> None:
+def test_a_replay_continues_without_a_tracer_in_use(where: Target, tracer_untouched: None, tmp_path: Path) -> None:
     with tracer.lock():
         report = replayed(where, tmp_path, Manner(watched=True))
     assert report["state"] == "finished"
@@ -68,16 +68,14 @@ def test_a_replay_goes_on_without_a_tracer_that_is_taken(where: Target, tracer_u
     assert "another drivelab process captures a trace" in report["kernel_reason"]
 
 
-def test_an_engine_that_refuses_is_told_and_leaves_no_capture(
-    where: Target, tracer_untouched: None, tmp_path: Path
-) -> None:
+def test_a_refusal_of_the_engine_leaves_no_capture(where: Target, tracer_untouched: None, tmp_path: Path) -> None:
     wrong = replace(where, identity="block 1:1 1")
-    with pytest.raises(CellFailed, match=r"approved was .block 1:1 1.; nothing was written"):
+    with pytest.raises(CellFailed, match=r"but .block 1:1 1. was approved; nothing was written"):
         replayed(wrong, tmp_path, Manner(watched=True))
     assert not (tmp_path / "capture").exists()
 
 
-def test_fio_replays_what_it_can_and_says_what_not(where: Target, tmp_path: Path) -> None:
+def test_fio_replays_what_it_supports_and_marks_the_rest(where: Target, tmp_path: Path) -> None:
     report = replayed(where, tmp_path, Manner("fio"))
     for name in ("read", "write", "flush"):
         assert report["completed"][name] == report["planned"][name]

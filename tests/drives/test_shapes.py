@@ -1,6 +1,6 @@
-"""Protocols in real time, fio on a virtual drive: cliff and recoveries have the shapes that they are known for.
+"""Protocols in real time, with fio on a virtual drive: cliff and recoveries have their known shapes.
 
-The figures are kept in build/test-artefacts, to be looked at.
+The figures are kept in build/test-artefacts for inspection.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ Tables = dict[str, pd.DataFrame]
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory, _possible: str | None) -> Iterator[dict[str, Tables]]:
-    """Tables of each protocol at its demo scale, and its figures among the artefacts.
+    """Return the tables of each protocol at its demo scale, and write its figures to the artefacts.
 
-    All are measured at a time, on a drive each: they wait far more than they work.
+    All protocols run in parallel, each on its own drive, because they mostly wait.
     """
     if _possible is not None:
         pytest.skip(_possible)
@@ -67,13 +67,13 @@ def measured(tmp_path_factory: pytest.TempPathFactory, _possible: str | None) ->
             plans = planned()
             with ThreadPoolExecutor(len(plans)) as each:
                 list(each.map(measure, plans))
-            yield {one.plan.measurement: tables_and_figures(one) for one in plans}
+            yield {plan.plan.measurement: tables_and_figures(plan) for plan in plans}
         finally:
             manage.stop(force=True)
 
 
 def planned() -> list[Planned]:
-    """Each protocol, on a drive like op7 that has its name."""
+    """Plan each protocol on a drive like op7 with the protocol's name."""
     models, sheet = Path("config/virtual_drives.yaml"), Path("config/drives.tsv")
     op7 = yaml.safe_load(models.read_text())["op7"]
     more = {name: {**op7, "serial": f"VIRTUAL-{name.upper()}"} for name in PROTOCOLS}
@@ -86,23 +86,23 @@ def planned() -> list[Planned]:
     Path("config/shapes.yaml").write_text(yaml.safe_dump(study))
     campaign = Campaign.load("config/shapes.yaml")
     announce(campaign)
-    return [one for one in campaign.plans if one.plan.drive == one.plan.measurement]
+    return [entry for entry in campaign.plans if entry.plan.drive == entry.plan.measurement]
 
 
-def measure(one: Planned) -> None:
-    path = Path(f"{one.plan.measurement}.json")
-    path.write_text(one.plan.to_json())
+def measure(entry: Planned) -> None:
+    path = Path(f"{entry.plan.measurement}.json")
+    path.write_text(entry.plan.to_json())
     subprocess.run([sys.executable, "-c", STAGES, path], check=True)
 
 
-def tables_and_figures(one: Planned) -> Tables:
-    tables = collect(one.plan.recording_path, reduced=True)
-    tables["steady_state"] = windows_table(tables["cells"], criteria(one.plan))
-    tables["drives"] = pd.DataFrame({"drive": [one.plan.drive], "capacity_bytes": [CAPACITY_BYTES]})
+def tables_and_figures(entry: Planned) -> Tables:
+    tables = collect(entry.plan.recording_path, reduced=True)
+    tables["steady_state"] = windows_table(tables["cells"], criteria(entry.plan))
+    tables["drives"] = pd.DataFrame({"drive": [entry.plan.drive], "capacity_bytes": [CAPACITY_BYTES]})
     ARTEFACTS.mkdir(parents=True, exist_ok=True)
-    for kind in kinds(one):
-        stems = {figure: ARTEFACTS / f"{one.plan.measurement}-{figure}" for figure in FIGURES_OF[kind]}
-        sheets.draw(stems, tables, f"op7, {one.plan.measurement}")
+    for kind in kinds(entry):
+        stems = {figure: ARTEFACTS / f"{entry.plan.measurement}-{figure}" for figure in FIGURES_OF[kind]}
+        sheets.draw(stems, tables, f"op7, {entry.plan.measurement}")
     return tables
 
 
@@ -113,14 +113,14 @@ def criteria(plan: Plan) -> dict[int, dict[str, object]]:
     }
 
 
-def test_reads_outdo_writes_in_a_loop(measured: dict[str, Tables]) -> None:
+def test_reads_are_faster_than_writes_in_a_loop(measured: dict[str, Tables]) -> None:
     cells = measured["pts-iops"]["cells"]
     small = cells[cells["block_size_bytes"] == 4096].groupby("read_share_pct")["iops"].mean()
     assert small[100] > 1.5 * small[0]
     assert len(measured["pts-iops"]["steady_state"])
 
 
-def test_random_writes_fall_off_a_cliff(measured: dict[str, Tables]) -> None:
+def test_random_writes_show_a_cliff(measured: dict[str, Tables]) -> None:
     cells = measured["pts-write-saturation"]["cells"]
     cliff = find_cliff(cells[cells["step"] == 0], CAPACITY_BYTES)
     assert cliff is not None
@@ -128,7 +128,7 @@ def test_random_writes_fall_off_a_cliff(measured: dict[str, Tables]) -> None:
     assert 0.3 < cliff.drive_fills < 3
 
 
-def test_a_longer_pause_gives_more_back(measured: dict[str, Tables]) -> None:
+def test_a_longer_pause_recovers_more(measured: dict[str, Tables]) -> None:
     cells = measured["pts-idle-recovery"]["cells"]
     bursts = cells[(cells["kind"] == "loop") & (cells["round"] > 1)].groupby("step")["iops"].mean()
     baseline = cells[(cells["kind"] == "soak") & (cells["step"] == 0)]["iops"].tail(3).mean()

@@ -1,6 +1,6 @@
-"""Signals at random moments to commands in real time: nothing is left but what kill -9 must leave.
+"""Signals at random moments to commands in real time: nothing is left except after kill -9.
 
-What kill -9 leaves, the next command takes up. SIGNALS is the number of signals, SIGNALS_SEED another game.
+The next command cleans up after kill -9. SIGNALS is the number of signals, SIGNALS_SEED the random seed.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ ALL = int(os.environ.get("SIGNALS", "50"))
 SHARES = {"virtual": 0.26, "doctor": 0.24, "replay": 0.16, "capture": 0.16, "stage": 0.1, "run": 0.08}
 SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
 MAIN = "import sys; from drivelab.cli.main import main; sys.exit(main())"
-# Of the real host nothing but the loop device's own two files.
+# Change only two settings of the loop device, and nothing else on the real host.
 DOCTOR = f"""
 from drivelab.host import settings
-settings.CATALOGUE = tuple(one for one in settings.CATALOGUE if one.name in ("Read-ahead", "I/O scheduler"))
+settings.CATALOGUE = tuple(entry for entry in settings.CATALOGUE if entry.name in ("Read-ahead", "I/O scheduler"))
 {MAIN}
 """
 
 
 @dataclass
 class Game:
-    """Moments and signals of one kind of command, by the seed."""
+    """Moments and signals for one kind of command, drawn from the seed."""
 
     kind: str
     chance: random.Random = field(init=False)
     is_done: bool = False
-    """Whether the command was done before its signal came."""
+    """Whether the command ended before its signal came."""
 
     def __post_init__(self) -> None:
         self.chance = random.Random(f"{SEED} {self.kind}")
@@ -61,10 +61,10 @@ class Game:
     def play(
         self, start: Callable[[], subprocess.Popen[str]], is_at_work: Callable[[], object], span_s: float
     ) -> Iterator[signal.Signals]:
-        """Send each signal to a command that `start` starts, and yield it when the command has ended.
+        """Send each signal to a command started by `start`, and yield the signal after the command has ended.
 
-        One moment in four is up to a second after the start, the others up to `span_s` after the command `is_at_work`.
-        Each kind of signal has its turn.
+        A quarter of the moments are within 1 s of the start, the others within `span_s` after the command `is_at_work`.
+        All kinds of signal are used in turn.
         """
         deck: list[signal.Signals] = []
         for _ in range(max(round(ALL * SHARES[self.kind]), 1)):
@@ -77,16 +77,16 @@ class Game:
             process.send_signal(number)
             done = outcome(process)
             print(f"SIGNALS_SEED={SEED} {self.kind}: {number.name}, {is_early=}, {share=:.2f}: {done}")
-            # Done before, interrupted, or ended by the signal itself in the first or last steps of Python.
+            # Finished before, interrupted, or ended by the signal itself while Python starts or exits.
             assert done.status in (0, 130, -number), done
             assert "Traceback" not in done.output or done.status == -signal.SIGINT
             self.is_done = not (done.output == "" or "interrupted" in done.output or "Traceback" in done.output)
             yield number
 
 
-def drivelab(*words: str, code: str = MAIN) -> subprocess.Popen[str]:
+def drivelab(*arguments: str, code: str = MAIN) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", code, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        [sys.executable, "-c", code, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
 
@@ -97,7 +97,7 @@ def succeeds(process: subprocess.Popen[str]) -> None:
 
 
 def soon(condition: Callable[[], bool]) -> bool:
-    """Whether it comes to pass: what ends with a killed process ends right after it."""
+    """Return whether the condition becomes true, because some processes end only after a killed process."""
     deadline_s = time.monotonic() + GENEROUS_S
     while not condition():
         if time.monotonic() > deadline_s:
@@ -139,12 +139,12 @@ def test_replay(run_directory: Path, tmp_path: Path) -> None:
     long, short = write(tmp_path / "long.parquet", rows), write(tmp_path / "short.parquet", rows[:50])
     target, out = tmp_path / "target.img", tmp_path / "out.parquet"
     target.write_bytes(bytes(8 << 20))
-    words = ("--target", str(target), "--yes", "--unwatched", "-o", str(out))
-    start = partial(drivelab, "replay", str(long), *words)
+    arguments = ("--target", str(target), "--yes", "--unwatched", "-o", str(out))
+    start = partial(drivelab, "replay", str(long), *arguments)
     for number in Game("replay").play(start, (tmp_path / ".out.parquet.replay").exists, 2.0):
         assert soon(lambda: leftovers() == [])
         if number == signal.SIGKILL:
-            succeeds(drivelab("replay", str(short), *words))
+            succeeds(drivelab("replay", str(short), *arguments))
             assert len(read_outcome(out, ["issue_ns"])) == 50
         assert {path.name for path in tmp_path.glob(".*")} == set()
         out.unlink(missing_ok=True)
@@ -155,7 +155,7 @@ def test_capture(run_directory: Path, device: str, tmp_path: Path) -> None:
     before, span, raw = tracer.state(), f"1000.{os.getpid()}", tmp_path / "raw"
     start = partial(drivelab, "capture", device, "-o", str(raw), "--", "sleep", span)
     for number in Game("capture").play(start, raw.exists, 2.0):
-        guardian = number == signal.SIGKILL  # it outlives the capture to clear up
+        guardian = number == signal.SIGKILL  # the guardian outlives the capture to clean up
         assert guardian or processes_with("sleep", span) == []
         assert guardian or tracer.state() == before
         assert soon(lambda: processes() == [])
@@ -166,22 +166,22 @@ def test_capture(run_directory: Path, device: str, tmp_path: Path) -> None:
             for path in raw.iterdir():
                 path.unlink()
             raw.rmdir()
-        assert not raw.exists(), "what is no capture would be in the way of the next one"
+        assert not raw.exists(), "an incomplete capture would block the next capture"
 
 
 @pytest.fixture
 def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultStudy]:
-    """A copy of the project with the study `one` of twenty short cells; its folder is the current one."""
-    one = FaultStudy(tmp_path / "project")
-    monkeypatch.chdir(one.folder)
-    path = one.folder / "config/one.yaml"
+    """A copy of the project with the study `one` of twenty short cells; its folder is the current folder."""
+    study = FaultStudy(tmp_path / "project")
+    monkeypatch.chdir(study.folder)
+    path = study.folder / "config/one.yaml"
     text = path.read_text().partition("        until:")[0].replace("runtime: 250ms", "runtime: 1s")
     path.write_text(text + "        until: {rounds: 20}\n")
-    yield one
+    yield study
     manage.stop(force=True)
-    found = leftovers()
+    remaining = leftovers()
     end_processes()
-    assert found == []
+    assert remaining == []
 
 
 def test_stage(study: FaultStudy) -> None:

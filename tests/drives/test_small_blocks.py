@@ -1,4 +1,4 @@
-"""A virtual drive with sectors of 512 bytes in real time: what unaligned and small writes cost, by its own counters."""
+"""A virtual drive with 512-byte sectors in real time: the cost of unaligned and small writes, by its counters."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ALIGNED = Cell("random", 0, 4096, threads=1, queue_depth=4, volume_bytes=MIB)
 
 @pytest.fixture
 def model() -> DriveModel:
-    """Flash to spare, so that garbage collection adds nothing to what a write costs."""
+    """A model with much spare flash, so that garbage collection adds no cost to writes."""
     keys = {"serial": "TEST-512", "capacity": "16MiB", "over_provisioning": "100%", "slc_cache": "0B"}
     return DriveModel.from_mapping("test", {**keys, "logical_block": "512B"})
 
 
 def written(drive: manage.VirtualDrive, cell: Cell, folder: Path) -> dict[str, int]:
-    """Bytes that a cell had the drive take and program."""
+    """Run a cell; return the bytes that the drive received and programmed."""
     block = sysfs.logical_block_bytes(drive.device.removeprefix("/dev/"))
     assert block == 512
     (folder / "job.fio").write_text(job_text(cell, drive.device, "libaio", drive.capacity_bytes, block, 3))

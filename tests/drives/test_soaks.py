@@ -1,4 +1,4 @@
-"""Soaks in real time: fio ended in order by drivelab, slices without a pause, a measuring process killed."""
+"""Soaks in real time: drivelab ends fio cleanly, slices have no pause, a measuring process is killed."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from drivelab.virtual import manage
 pytestmark = pytest.mark.device
 
 SIZE_BYTES = 32 << 20
-SLICE_S = 1.0  # fio takes no less
+SLICE_S = 1.0  # fio's minimum
 ANY = {"every_s": SLICE_S, "window": 3, "data_excursion": 1.9, "slope_excursion": 1.9, "metric": "iops"}
-"""What any drive is steady by, so that a test hangs on nobody's load."""
+"""Criteria that every drive meets, so that tests do not depend on other load."""
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file to do I/O on, every block of it written."""
+    """A file for I/O with all blocks written."""
     path = tmp_path / "target"
     path.write_bytes(bytes(SIZE_BYTES))
     return path
@@ -50,8 +50,8 @@ def job(cell: Cell, file: Path) -> str:
     return job_text(cell, str(file), "libaio", SIZE_BYTES, 4096, 1)
 
 
-def test_an_early_end_leaves_sound_evidence(file: Path, tmp_path: Path) -> None:
-    """fio answers within the slice, nothing that was issued is missing, and no I/O counts twice."""
+def test_an_early_end_leaves_complete_evidence(file: Path, tmp_path: Path) -> None:
+    """fio ends within the slice, no issued I/O is missing, and no I/O counts twice."""
     (folder := tmp_path / "evidence").mkdir()
     cell = random_writes(runtime_s=3600.0, slice_s=SLICE_S)
     rule = SteadySlices(ANY, SLICE_S)
@@ -62,20 +62,20 @@ def test_an_early_end_leaves_sound_evidence(file: Path, tmp_path: Path) -> None:
     whole = from_document(last)
     assert whole.write.latencies == whole.ios == sum(whole.write.bins.values())
     slices = read_slices(folder, cell)
-    assert sum(one.ios for one in slices) == whole.ios
-    assert sum(one.runtime_s for one in slices) == pytest.approx(whole.runtime_s)
+    assert sum(result.ios for result in slices) == whole.ios
+    assert sum(result.runtime_s for result in slices) == pytest.approx(whole.runtime_s)
     assert list(rule.window) == [1, 2, 3]
     assert read_result(folder).ios == whole.ios
 
 
 def completions_s(folder: Path) -> list[float]:
-    """Unix time of every completion, to the millisecond; fio keeps a log for each thread."""
+    """Return the Unix time of every completion, in milliseconds; fio writes one log per thread."""
     lines = (folder / "series_lat.1.log").read_text().splitlines()
     return sorted(int(line.partition(",")[0]) / 1000 for line in lines)
 
 
 def logged(cell: Cell, file: Path, folder: Path) -> list[float]:
-    """Run a cell with a line in the log for every I/O."""
+    """Run a cell with a log line for every I/O; return the completion times."""
     folder.mkdir()
     text = job(cell, file).replace("log_avg_msec=1000\n", "log_unix_epoch=1\n")
     run_fio(None, text, folder, runtime_s=cell.runtime_s, slice_s=cell.slice_s)
@@ -83,10 +83,10 @@ def logged(cell: Cell, file: Path, folder: Path) -> list[float]:
 
 
 def test_there_is_no_pause_between_slices(file: Path, tmp_path: Path) -> None:
-    """Around the ends of slices no I/O is waited for longer than elsewhere, far less than from process to process."""
+    """Gaps at the ends of slices are no longer than elsewhere, and far shorter than between processes."""
     done_s = logged(random_writes(runtime_s=5.0, slice_s=SLICE_S), file, tmp_path / "slices")
     again_s = logged(random_writes(runtime_s=1.0), file, tmp_path / "again")
-    printed = [one["timestamp_ms"] / 1000 for one in documents((tmp_path / "slices/fio.json").read_text())]
+    printed = [document["timestamp_ms"] / 1000 for document in documents((tmp_path / "slices/fio.json").read_text())]
     near, elsewhere = [0.0], [0.0]
     for before_s, after_s in pairwise(done_s):
         at_an_end = any(before_s - 0.05 < end_s < after_s + 0.05 for end_s in printed[:-1])
@@ -107,7 +107,7 @@ def steady_soak(folder: Path) -> Plan:
     return made_plan(folder, [{"soak": soak}], {"purge": "auto", "rest_s": 0.1}, clock="wall")
 
 
-def test_a_killed_soak_is_steady_by_what_came_after(run_directory: Path, tmp_path: Path) -> None:
+def test_a_killed_soak_is_judged_by_later_slices(run_directory: Path, tmp_path: Path) -> None:
     plan = steady_soak(tmp_path)
     seals = tmp_path / "purged.json", tmp_path / "conditioned.json"
     purge(plan, seals[0])
@@ -136,15 +136,15 @@ def test_a_killed_soak_is_steady_by_what_came_after(run_directory: Path, tmp_pat
 
 
 def open_by_fio() -> set[str]:
-    """What processes of the name fio have open."""
-    found = set()
+    """Return the files that fio processes have open."""
+    paths = set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "comm").read_text().strip() == "fio":
-                found |= {str(one.readlink()) for one in (process / "fd").iterdir()}
+                paths |= {str(link.readlink()) for link in (process / "fd").iterdir()}
         except OSError:
             continue
-    return found
+    return paths
 
 
 def test_a_rest_flushes_the_drive(run_directory: Path, tmp_path: Path) -> None:
@@ -157,5 +157,5 @@ def test_a_rest_flushes_the_drive(run_directory: Path, tmp_path: Path) -> None:
 
 
 def flushes(device: str) -> int:
-    """Flushes that the kernel has seen completed (Documentation/block/stat.rst)."""
+    """Return the number of flushes completed according to the kernel (Documentation/block/stat.rst)."""
     return int(Path(f"/sys/class/block/{Path(device).name}/stat").read_text().split()[15])

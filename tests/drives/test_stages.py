@@ -54,7 +54,7 @@ measurements:
 @pytest.fixture
 def plans(project: Path, run_directory: Path) -> list[Plan]:
     Path("config/one.yaml").write_text(STUDY)
-    return [one.plan for one in Campaign.load("config/one.yaml").plans]
+    return [planned.plan for planned in Campaign.load("config/one.yaml").plans]
 
 
 def condition(plan: Plan) -> Path:
@@ -83,20 +83,20 @@ def write_as_another(*amount: str) -> None:
     subprocess.run(["dd", "if=/dev/zero", f"of={device}", "oflag=direct", *amount], check=True, capture_output=True)
 
 
-def reason_to_begin_anew(plan: Plan) -> str:
+def reason_for_restart(plan: Plan) -> str:
     (abandoned,) = plan.recording_path.parent.glob("*.abandoned-1")
     return next(str(line["reason"]) for line in read_journal(abandoned) if line["event"] == "abandoned")
 
 
 def fio_processes(folder: Path) -> list[int]:
-    found = []
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "comm").read_text().strip() == "fio" and folder in (process / "cwd").resolve().parents:
-                found.append(int(process.name))
+                pids.append(int(process.name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def test_a_loop_and_a_soak_with_fio(plans: list[Plan]) -> None:
@@ -113,7 +113,7 @@ def test_a_loop_and_a_soak_with_fio(plans: list[Plan]) -> None:
     assert "fill" not in events(soak)
 
 
-def test_a_killed_measurement_leaves_no_fio_and_goes_on(plans: list[Plan], project: Path) -> None:
+def test_a_killed_measurement_leaves_no_fio_and_resumes(plans: list[Plan], project: Path) -> None:
     plan = plans[0]
     seal = condition(plan)
     Path("plan.json").write_text(plan.to_json())
@@ -130,10 +130,10 @@ def test_a_killed_measurement_leaves_no_fio_and_goes_on(plans: list[Plan], proje
         time.sleep(0.01)
     measure(plan, seal)
     assert events(plan).count("gap") == 1
-    assert events(plan).count("purge") == 1, "what was conditioned is not conditioned again"
+    assert events(plan).count("purge") == 1, "the drive was conditioned again without need"
 
 
-def test_a_drive_error_ends_in_a_sentence_and_the_next_run_completes(plans: list[Plan]) -> None:
+def test_a_drive_error_is_reported_and_the_next_run_completes(plans: list[Plan]) -> None:
     plan = plans[0]
     seal = condition(plan)
     manage.set_fault("op7", manage.Fault("error", operation="write"))
@@ -156,7 +156,7 @@ def test_a_drive_in_use_is_refused(plans: list[Plan], tmp_path: Path) -> None:
             guard.approve(row, device)
         with pytest.raises(UserError, match="is being measured"):
             manage.stop("op7")
-        with pytest.raises(UserError, match="cannot be held"):
+        with pytest.raises(UserError, match="cannot hold"):
             Hold(device, "op7", device)
         with pytest.raises(UserError, match="used by another drivelab process"), guard.held(row, device):
             pass
@@ -171,7 +171,7 @@ def test_a_drive_in_use_is_refused(plans: list[Plan], tmp_path: Path) -> None:
         subprocess.run(["umount", str(mount)], check=True)
 
 
-def test_a_serial_that_is_not_the_sheets_is_refused(plans: list[Plan]) -> None:
+def test_a_serial_other_than_the_sheets_is_refused(plans: list[Plan]) -> None:
     model = DriveModel.from_mapping("op7", plans[0].subject["drive"]["virtual"] | {"serial": "OTHER"})
     device = manage.start("other", model).device
     row = load_sheet(Path("config/drives.tsv"))["op7"]
@@ -179,14 +179,14 @@ def test_a_serial_that_is_not_the_sheets_is_refused(plans: list[Plan]) -> None:
         guard.approve(row, device)
 
 
-def test_foreign_writes_during_an_interruption_make_it_begin_anew(plans: list[Plan]) -> None:
+def test_foreign_writes_during_an_interruption_restart_it(plans: list[Plan]) -> None:
     plan = plans[0]
     seal = condition(plan)
     interrupt(plan, seal)
     manage.clear_faults("op7")
     write_as_another("bs=1M", "count=4")
     measure(plan, seal)
-    assert reason_to_begin_anew(plan) == "others wrote about 4 MiB since"
+    assert reason_for_restart(plan) == "others wrote about 4 MiB since"
     assert events(plan).count("purge") == 1
     assert events(plan)[-1] == "complete"
 
@@ -198,11 +198,11 @@ def test_foreign_writes_between_stages_lead_to_a_new_purge(
     seal = condition(plan)
     write_as_another("bs=64k", "count=1")
     measure(plan, seal)
-    assert "others wrote 64KiB and discarded 0B since; purging and preconditioning again" in capsys.readouterr().out
+    assert "programs wrote 64KiB and discarded 0B since the seal; purging and precondition" in capsys.readouterr().out
     assert events(plan).count("purge") == 2
 
 
-def test_a_drive_that_was_stopped_and_kept_is_measured_on(plans: list[Plan]) -> None:
+def test_the_measurement_resumes_on_a_saved_drive(plans: list[Plan]) -> None:
     plan = plans[0]
     seal = condition(plan)
     interrupt(plan, seal)
@@ -210,14 +210,14 @@ def test_a_drive_that_was_stopped_and_kept_is_measured_on(plans: list[Plan]) -> 
     manage.stop("op7", keep=Path("results") / KEPT_DRIVES)
     measure(plan, seal)
     assert events(plan).count("gap") == 1
-    assert events(plan).count("purge") == 1, "what was conditioned is not conditioned again"
+    assert events(plan).count("purge") == 1, "the drive was conditioned again without need"
     assert not list(plan.recording_path.parent.glob("*.abandoned-*"))
 
 
-def test_a_drive_that_lost_its_state_is_measured_anew(plans: list[Plan]) -> None:
+def test_the_measurement_restarts_on_a_drive_without_its_state(plans: list[Plan]) -> None:
     plan = plans[0]
     seal = condition(plan)
     interrupt(plan, seal)
     manage.stop("op7")
     measure(plan, seal)
-    assert reason_to_begin_anew(plan) == "the drive's write counter went back"
+    assert reason_for_restart(plan) == "the drive's write counter went back"

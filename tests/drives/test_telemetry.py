@@ -1,4 +1,4 @@
-"""Telemetry beside fio on a virtual drive in real time."""
+"""Telemetry during fio on a virtual drive in real time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ measurements:
 """
 
 NO_LIMITS = Limits(100.0, 100.0)
-"""As the study's: what else this machine does must not decide the tests."""
+"""The study's limits: other load of this machine must not decide the tests."""
 
 
 def plan_of(remeasure: int) -> Plan:
@@ -64,32 +64,32 @@ def measured(plan: Plan) -> Path:
 
 
 def hot_drive(folder: Path, monkeypatch: pytest.MonkeyPatch, temperature_c: float) -> Path:
-    """Give the drive a made-up sensor that warns from 70 °C; returns the file with its temperature."""
-    made_up = folder / "sys"
-    monitor = made_up / "devices/drive/hwmon/hwmon0"
+    """Give the drive a fake sensor that warns from 70 °C; return the file with its temperature."""
+    fake = folder / "sys"
+    monitor = fake / "devices/drive/hwmon/hwmon0"
     monitor.mkdir(parents=True)
     for name, value in {"name": "nvme", "temp1_input": 1000 * temperature_c, "temp1_max": 70000}.items():
         (monitor / name).write_text(f"{value:g}\n" if name != "name" else f"{value}\n")
-    (made_up / "class/block").mkdir(parents=True)
+    (fake / "class/block").mkdir(parents=True)
 
     def sources(name: str, *arguments: object) -> list[object]:
-        block = made_up / "devices/block" / name
+        block = fake / "devices/block" / name
         if not block.exists():
             block.mkdir(parents=True)
-            (block / "device").symlink_to(made_up / "devices/drive")
+            (block / "device").symlink_to(fake / "devices/drive")
             (block / "stat").symlink_to(f"/sys/class/block/{name}/stat")
-            (made_up / "class/block" / name).symlink_to(block)
-        return list(sources_for(name, *arguments, sys_root=made_up))  # type: ignore[arg-type]
+            (fake / "class/block" / name).symlink_to(block)
+        return list(sources_for(name, *arguments, sys_root=fake))  # type: ignore[arg-type]
 
     monkeypatch.setattr(block_device, "sources_for", sources)
     return monitor / "temp1_input"
 
 
-def test_fills_are_sampled_apart_from_the_measurement(project: Path, run_directory: Path) -> None:
+def test_fills_are_sampled_separately(project: Path, run_directory: Path) -> None:
     recording = measured(plan_of(0))
     fill, measurement = list(read_samples(recording / "condition")), list(read_samples(recording))
     written = fill[-1]["sectors_written"] - fill[0]["sectors_written"]
-    (line,) = (one for one in read_journal(recording) if one["event"] == "fill")
+    (line,) = (line for line in read_journal(recording) if line["event"] == "fill")
     assert written * 512 == line["bytes"]
     assert fill[-1]["at_s"] < measurement[0]["at_s"]
 
@@ -105,12 +105,12 @@ def test_telemetry_spans_the_cells(project: Path, run_directory: Path) -> None:
     assert samples[-1]["at_s"] > cells[-1]["ended_s"]
     assert all(a["at_s"] <= b["at_s"] for a, b in pairwise(samples))
     table = collect(recording, reduced=True)["cells"]
-    for cell, told in zip(cells, table.to_dict("records"), strict=True):
+    for cell, row in zip(cells, table.to_dict("records"), strict=True):
         inside = [s for s in samples if cell["started_s"] - 0.1 <= s["at_s"] <= cell["ended_s"] + 0.1]
         written = 512 * (inside[-1]["sectors_written"] - inside[0]["sectors_written"])
-        assert written >= told["bytes_written"], "what fio wrote shows in the device's counter"
-        assert 0 <= told["load_pct"] <= told["cpu_pct"] <= 100
-    assert table["temperature_max_c"].isna().all(), "a virtual drive has no temperature, and none is made up"
+        assert written >= row["bytes_written"], "the device's counter misses writes of fio"
+        assert 0 <= row["load_pct"] <= row["cpu_pct"] <= 100
+    assert table["temperature_max_c"].isna().all(), "this virtual drive reports no temperature"
     assert table["throttled"].isna().all()
     assert not collect(recording, reduced=True)["telemetry"].empty
 
@@ -149,8 +149,8 @@ def test_a_cell_that_was_too_hot_is_measured_again(
     assert not collect(recording, reduced=True, limits=NO_LIMITS)["cells"]["tainted"].any()
 
 
-def test_load_by_others_is_seen_and_ones_own_is_not(run_directory: Path, drive: manage.VirtualDrive) -> None:
-    """Both are real processes: a child of this process counts as fio does, one of init as others do."""
+def test_only_load_of_other_programs_counts(run_directory: Path, drive: manage.VirtualDrive) -> None:
+    """Both are real processes: a child of this process counts like fio, a child of init like other programs."""
     (source,) = (s for s in sources_for(Path(drive.device).name, helpers=[drive.pid]) if s.name == "host")
     busy_s = 1.5
     spin = f"import time\nwhile time.process_time() < {busy_s}: sum(range(100_000))"
@@ -162,7 +162,7 @@ def test_load_by_others_is_seen_and_ones_own_is_not(run_directory: Path, drive: 
     read_end, write_end = os.pipe()
     subprocess.run(["setsid", "--fork", sys.executable, "-c", spin], check=True, pass_fds=[write_end])
     os.close(write_end)
-    assert os.read(read_end, 1) == b"", "the last holder of the other end has ended"
+    assert os.read(read_end, 1) == b"", "a process still holds the other end"
     os.close(read_end)
     end = source.read()
     assert end["own_user_s"] - middle["own_user_s"] <= 0.3

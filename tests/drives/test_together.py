@@ -1,4 +1,4 @@
-"""Two virtual drives in real time, measured at the same time: they start together and run side by side."""
+"""Two virtual drives measured at the same time, in real time: they start together and run in parallel."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def plans(project: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -
         f"name: mine\nresults: results\nclock: wall\ndrives: [{', '.join(DRIVES)}]\n"
         "measurements: [{protocol: head-to-head}]\n"
     )
-    return [one.plan for one in Campaign.load("config/mine.yaml").plans]
+    return [planned.plan for planned in Campaign.load("config/mine.yaml").plans]
 
 
 def lines(plan: Plan, event: str) -> list[dict[str, Any]]:
     return [line for line in read_journal(plan.recording_path) if line["event"] == event]
 
 
-def test_they_start_together_and_run_side_by_side(plans: list[Plan]) -> None:
+def test_drives_start_together_and_run_in_parallel(plans: list[Plan]) -> None:
     plan_files, seals = [], []
     for plan in plans:
         plan_files.append(Path(f"{plan.drive}.plan"))
@@ -50,18 +50,18 @@ def test_they_start_together_and_run_side_by_side(plans: list[Plan]) -> None:
         precondition(plan, Path(f"{plan.drive}.purged"), Path(f"{plan.drive}.sealed"))
         seals.append(Path(f"{plan.drive}.sealed"))
     measure_together(plan_files, seals)
-    one, other = (lines(plan, "soak") for plan in plans)
-    told = [[line["skew_s"] for line in lines(plan, "started-together")] for plan in plans]
-    assert told[0] == told[1]
+    first, second = (lines(plan, "soak") for plan in plans)
+    skews_s = [[line["skew_s"] for line in lines(plan, "started-together")] for plan in plans]
+    assert skews_s[0] == skews_s[1]
     for step in range(2):
-        skew_s = abs(one[step]["started_s"] - other[step]["started_s"])
-        assert told[0][step] == pytest.approx(skew_s, abs=1e-3)
-        both_s = min(one[step]["ended_s"], other[step]["ended_s"]) - max(
-            one[step]["started_s"], other[step]["started_s"]
+        skew_s = abs(first[step]["started_s"] - second[step]["started_s"])
+        assert skews_s[0][step] == pytest.approx(skew_s, abs=1e-3)
+        both_s = min(first[step]["ended_s"], second[step]["ended_s"]) - max(
+            first[step]["started_s"], second[step]["started_s"]
         )
-        assert both_s > 0.8 * (one[step]["ended_s"] - one[step]["started_s"]), "they overlap for most of the time"
+        assert both_s > 0.8 * (first[step]["ended_s"] - first[step]["started_s"]), "the soaks overlap too little"
         assert skew_s < 0.1 * both_s
-    print("skew, ms:", [round(1000 * one, 3) for one in told[0]])
+    print("skew, ms:", [round(1000 * skew_s, 3) for skew_s in skews_s[0]])
     met = lines(plans[0], "together")
     assert [line["with"] for line in met] == [["together-b"]] * 3
     assert all(line["waited_s"] >= 0 for line in met)

@@ -1,4 +1,4 @@
-"""The wall-clock virtual drive as the kernel sees it: data, faults, and what is left behind in every kind of death."""
+"""The real-time virtual drive as the kernel sees it: data, faults, and leftovers after every kind of death."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.device
 
 PAGE = 4096
 GENEROUS_S = 60.0
-"""After which a test gives up on what a working drive does at once."""
+"""Time limit for what a working drive does at once."""
 
 
 def write(device: str, offset: int, data: bytes) -> None:
@@ -63,7 +63,7 @@ def error_of(device: str, offset: int) -> int | None:
 
 
 def leftovers(run_directory: Path) -> list[str]:
-    """Mounts and loop devices of this test, and files other than locks."""
+    """Return mounts and loop devices of this test, and files other than locks."""
     mounted = [str(path) for path, _ in fuse.mounts() if path.parent == run_directory]
     files = [path.name for path in run_directory.glob("*") if path.suffix != ".lock"]
     loops = [
@@ -74,7 +74,7 @@ def leftovers(run_directory: Path) -> list[str]:
     return mounted + files + loops
 
 
-def test_device_is_what_the_model_says(drive: VirtualDrive, model: DriveModel) -> None:
+def test_device_matches_the_model(drive: VirtualDrive, model: DriveModel) -> None:
     queue = Path("/sys/block", Path(drive.device).name, "queue")
     assert int(Path("/sys/block", Path(drive.device).name, "size").read_text()) * 512 == model.capacity_bytes
     assert int((queue / "logical_block_size").read_text()) == PAGE
@@ -110,9 +110,9 @@ def test_purge_zeroes_and_keeps_the_lifetime(drive: VirtualDrive) -> None:
     write(drive.device, 0, b"x" * 4 * PAGE)
     manage.purge("test")
     assert read(drive.device, 0, 4 * PAGE) == bytes(4 * PAGE)
-    truth = manage.counters("test")
-    assert truth["mapped_pages"] == 0
-    assert truth["host_write_bytes"] == 4 * PAGE
+    counters = manage.counters("test")
+    assert counters["mapped_pages"] == 0
+    assert counters["host_write_bytes"] == 4 * PAGE
 
 
 def test_purge_is_seen_through_the_page_cache(drive: VirtualDrive) -> None:
@@ -130,16 +130,16 @@ def test_reset_makes_a_new_drive(drive: VirtualDrive) -> None:
     assert manage.counters("test")["host_write_bytes"] == 0
 
 
-def test_counts_what_the_host_did_only(drive: VirtualDrive) -> None:
-    assert not any(manage.counters("test").values())  # starting leaves no trace
+def test_counters_count_only_host_io(drive: VirtualDrive) -> None:
+    assert not any(manage.counters("test").values())  # starting does no I/O
     write(drive.device, 0, b"x" * 3 * PAGE)
     read(drive.device, 0, PAGE)
-    truth = manage.counters("test")
-    assert (truth["host_write_bytes"], truth["host_read_bytes"]) == (3 * PAGE, PAGE)
+    counters = manage.counters("test")
+    assert (counters["host_write_bytes"], counters["host_read_bytes"]) == (3 * PAGE, PAGE)
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENODATA])
-def test_error_hits_its_addresses_only(drive: VirtualDrive, number: int) -> None:
+def test_error_hits_only_its_addresses(drive: VirtualDrive, number: int) -> None:
     manage.set_fault("test", Fault("error", "read", 8 * PAGE, PAGE, number))
     assert [error_of(drive.device, page * PAGE) for page in (7, 8, 9)] == [None, number, None]
     write(drive.device, 8 * PAGE, b"x" * PAGE)
@@ -150,7 +150,7 @@ def test_error_hits_its_addresses_only(drive: VirtualDrive, number: int) -> None
 def test_delay_adds_to_the_model(run_directory: Path, model: DriveModel) -> None:
     drive = manage.start("test", replace(model, enabled=False))
     manage.set_fault("test", Fault("delay", "read", delay_us=50_000))
-    # A lower bound only: the drive may answer later on a busy machine, but never earlier.
+    # Only a lower bound: on a busy machine the drive may answer later, but never earlier.
     assert elapsed_s(drive.device) >= 0.05
     manage.clear_faults("test")
     assert min(elapsed_s(drive.device) for _ in range(20)) < 0.05
@@ -162,7 +162,7 @@ def elapsed_s(device: str) -> float:
     return time.perf_counter() - started
 
 
-def test_a_drive_that_is_gone_fails_everything(drive: VirtualDrive) -> None:
+def test_a_drive_that_is_gone_fails_all_io(drive: VirtualDrive) -> None:
     manage.set_fault("test", Fault("gone"))
     assert error_of(drive.device, 0) is not None
     with pytest.raises(OSError, match=r"No such device|Input/output|No such"):
@@ -185,12 +185,12 @@ def test_a_hang_ends_when_it_is_cleared(drive: VirtualDrive, operation: str) -> 
 def wait_until(condition: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + GENEROUS_S
     while not condition():
-        assert time.monotonic() < deadline_s, "it never came to pass"
+        assert time.monotonic() < deadline_s, "the condition was not met in time"
         time.sleep(0.005)
 
 
 def start_hanging_fio(drive: VirtualDrive, directory: Path) -> subprocess.Popen[bytes]:
-    """fio on a drive that answers nothing; returns once its first I/O is on the way."""
+    """Start fio on a drive that does not answer; return when its first I/O is in flight."""
     manage.set_fault(drive.name, Fault("hang"))
     command = ["fio", "--name=hang", f"--filename={drive.device}", "--direct=1", "--ioengine=libaio",
                "--rw=randread", "--bs=4k", "--iodepth=8", "--time_based", "--runtime=600"]  # fmt: skip
@@ -211,11 +211,11 @@ def test_stop_frees_a_hanging_fio(drive: VirtualDrive, run_directory: Path, tmp_
     assert leftovers(run_directory) == []
 
 
-def test_stop_ends_a_server_that_a_signal_has_stopped(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
+def test_stop_ends_a_server_stopped_by_a_signal(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
     process = start_hanging_fio(drive, tmp_path)
     os.kill(drive.pid, signal.SIGSTOP)
     wait_until(lambda: fuse.process_state(drive.pid)[0] == "T")
-    assert [one.counters for one in manage.status()] == [None]
+    assert [status.counters for status in manage.status()] == [None]
     manage.stop("test")
     process.wait(GENEROUS_S)
     assert leftovers(run_directory) == []
@@ -266,12 +266,12 @@ def test_killed_server_gives_errors_and_is_cleaned_up(
 ) -> None:
     kill_server(drive)
     assert error_of(drive.device, 0) is not None
-    assert [(one.alive, one.counters) for one in manage.status()] == [(False, None)]
+    assert [(status.alive, status.counters) for status in manage.status()] == [(False, None)]
     assert manage.find_by_device(drive.device) is None
     with pytest.raises(UserError, match="has lost its server"):
         manage.purge("test")
     removed = manage.stop("test")
-    assert any(drive.device in one for one in removed)
+    assert any(drive.device in item for item in removed)
     assert leftovers(run_directory) == []
     again = manage.start("test", model)
     assert read(again.device, 0, PAGE) == bytes(PAGE)
@@ -284,7 +284,7 @@ def test_start_cleans_up_after_a_killed_server(drive: VirtualDrive, run_director
     assert len([path for path, _ in fuse.mounts() if path.parent == run_directory]) == 1
 
 
-def test_start_that_was_killed_half_way_is_cleaned_up(drive: VirtualDrive, run_directory: Path) -> None:
+def test_a_killed_start_is_cleaned_up(drive: VirtualDrive, run_directory: Path) -> None:
     (run_directory / "test.json").unlink()  # the record is the last thing that a start writes
     descriptor = os.pidfd_open(drive.pid)
     manage.stop()
@@ -308,7 +308,7 @@ def test_server_ends_when_its_file_is_unmounted(drive: VirtualDrive) -> None:
     os.close(descriptor)
 
 
-def test_number_of_another_process_is_never_killed(drive: VirtualDrive, run_directory: Path, model: DriveModel) -> None:
+def test_a_reused_pid_is_never_killed(drive: VirtualDrive, run_directory: Path, model: DriveModel) -> None:
     kill_server(drive)
     with subprocess.Popen(["sleep", "600"]) as bystander:
         record = json.loads((run_directory / "test.json").read_text())
@@ -371,7 +371,7 @@ def test_two_drives_at_once(run_directory: Path, model: DriveModel) -> None:
 
 @pytest.mark.parametrize("name", ["nothing", "../nothing", "Nothing", ""])
 def test_unknown_name_is_refused(run_directory: Path, name: str) -> None:
-    with pytest.raises(UserError, match=r"not running|is no name"):
+    with pytest.raises(UserError, match=r"not running|is not a valid name"):
         manage.counters(name)
 
 

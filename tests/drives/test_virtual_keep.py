@@ -1,4 +1,4 @@
-"""A virtual drive in real time that is stopped with its state kept, and started from it."""
+"""A virtual drive in real time that is stopped with its state saved, and started from this state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.device
 PAGE = 4096
 CAPACITY = 16 << 20
 GENEROUS_S = 60.0
-"""After which a test gives up on what a working drive does at once."""
+"""Time limit for what a working drive does at once."""
 
 WRITER = """
 import mmap, os, sys
@@ -47,7 +47,7 @@ while True:
         sys.exit(3)
     os.write(1, b"%d %d\\n" % (page, turn))
 """
-"""Writes pages with the number of the turn until an I/O error, and logs each after it was acknowledged."""
+"""Writes pages with the turn number until an I/O error, and logs each acknowledged page."""
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick(model: DriveModel) -> DriveModel:
-    """Nothing takes time, but the flash does what it does."""
+    """A model without timing, but with the usual flash operations."""
     return replace(model, enabled=False, over_provisioning=0.12)
 
 
@@ -82,7 +82,7 @@ def read(device: str, offset: int = 0, length: int = CAPACITY) -> bytes:
 
 
 def overwrite(device: str, twin: FlashDrive, pages: int, seed: int) -> None:
-    """Write random pages, and the same to a flash that nobody stops."""
+    """Write random pages to the device and to a twin that is never stopped."""
     rng, descriptor = Random(seed), os.open(device, os.O_WRONLY | os.O_DIRECT)
     with closing(mmap.mmap(-1, PAGE)) as buffer:
         try:
@@ -103,7 +103,7 @@ def amplification(before: dict[str, int], after: dict[str, int]) -> float:
 def wait_until(condition: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + GENEROUS_S
     while not condition():
-        assert time.monotonic() < deadline_s, "it never came to pass"
+        assert time.monotonic() < deadline_s, "the condition was not met in time"
         time.sleep(0.005)
 
 
@@ -122,7 +122,7 @@ def test_data_and_counters_survive(drive: VirtualDrive, model: DriveModel, folde
     write(drive.device, 0, os.urandom(1 << 20))
     write(drive.device, 9 << 20, os.urandom(2 << 20))
     subprocess.run(["blkdiscard", "-o", str(4 * PAGE), "-l", str(3 * PAGE), drive.device], check=True)
-    content, truth = read(drive.device), manage.counters("test")
+    content, counters = read(drive.device), manage.counters("test")
     manage.stop("test", keep=folder)
     assert names(folder) == ["test.flash"]
     assert (3 << 20) - 3 * PAGE < (folder / "test.flash").stat().st_size < (3 << 20) + (1 << 19)
@@ -130,13 +130,13 @@ def test_data_and_counters_survive(drive: VirtualDrive, model: DriveModel, folde
     assert not [path for path, _ in fuse.mounts() if path.parent == run_directory]
     again = manage.start("test", model, kept=folder)
     assert again.pid != drive.pid
-    assert manage.counters("test") == truth
+    assert manage.counters("test") == counters
     assert read(again.device) == content
     assert names(folder) == []
-    assert manage.counters("test")["host_read_bytes"] == truth["host_read_bytes"] + CAPACITY
+    assert manage.counters("test")["host_read_bytes"] == counters["host_read_bytes"] + CAPACITY
 
 
-def test_a_drive_at_its_cliff_is_still_there(run_directory: Path, quick: DriveModel, folder: Path) -> None:
+def test_a_saved_drive_stays_past_its_cliff(run_directory: Path, quick: DriveModel, folder: Path) -> None:
     device, twin = manage.start("test", quick).device, FlashDrive(quick)
     overwrite(device, twin, 14_000, seed=1)
     worn = manage.counters("test")
@@ -150,7 +150,7 @@ def test_a_drive_at_its_cliff_is_still_there(run_directory: Path, quick: DriveMo
     assert amplification(worn, after) > 3
 
 
-def test_a_purge_is_kept_too(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
+def test_a_purged_state_is_saved(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
     write(drive.device, 0, b"x" * PAGE)
     manage.purge("test")
     manage.stop("test", keep=folder)
@@ -159,8 +159,8 @@ def test_a_purge_is_kept_too(drive: VirtualDrive, model: DriveModel, folder: Pat
     assert manage.counters("test")["host_write_bytes"] == PAGE
 
 
-def test_a_reboot_in_between_does_not_stop_the_clock(run_directory: Path, model: DriveModel, folder: Path) -> None:
-    """The drive was busy at a time that the new clock reaches after thirty years only."""
+def test_a_saved_drive_survives_a_reboot(run_directory: Path, model: DriveModel, folder: Path) -> None:
+    """The drive was busy at a time that the new clock reaches only after thirty years."""
     busy = replace(model, program_us=20_000.0, write_buffer_bytes=CAPACITY)
     write(manage.start("test", busy).device, 0, b"x" * (1 << 20))  # 256 pages on 4 dies: 1.3 s of programming
     manage.stop("test", keep=folder)
@@ -178,7 +178,7 @@ def test_a_reboot_in_between_does_not_stop_the_clock(run_directory: Path, model:
 
 
 @pytest.mark.parametrize("slow", [True, False], ids=["as the model says", "at full speed"])
-def test_every_acknowledged_write_is_kept(run_directory: Path, model: DriveModel, folder: Path, slow: bool) -> None:
+def test_every_acknowledged_write_is_saved(run_directory: Path, model: DriveModel, folder: Path, slow: bool) -> None:
     timed = replace(model, enabled=slow)
     device, share = manage.start("test", timed).device, CAPACITY // PAGE // 4
     command = [sys.executable, "-c", WRITER, device]
@@ -198,14 +198,14 @@ def test_every_acknowledged_write_is_kept(run_directory: Path, model: DriveModel
             writer.wait()
     content = read(manage.start("test", timed, kept=folder).device)
     for i, log in enumerate(logs):
-        words = [line.split() for line in log.read_text().splitlines()]
-        last = {int(page): int(turn) for page, turn in words}
+        fields = [line.split() for line in log.read_text().splitlines()]
+        last = {int(page): int(turn) for page, turn in fields}
         turn = max(last.values())
         assert len(last) > 100
         for page in range(i * share, (i + 1) * share):
-            found = content[page * PAGE : (page + 1) * PAGE]
-            number = int.from_bytes(found[:8], "little")
-            assert found == found[:8] * 512, f"page {page} is torn"
+            data = content[page * PAGE : (page + 1) * PAGE]
+            number = int.from_bytes(data[:8], "little")
+            assert data == data[:8] * 512, f"page {page} is torn"
             in_flight = number == turn + 1 and i * share + number * 7919 % share == page
             assert number == last.get(page, 0) or in_flight, f"page {page} holds turn {number}, not {last.get(page)}"
     assert manage.counters("test")["host_write_bytes"] % PAGE == 0
@@ -257,30 +257,30 @@ def test_a_damaged_file_is_ignored_and_removed(
     assert names(folder) == []
 
 
-def test_a_half_file_is_never_loaded(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
+def test_a_partial_file_is_never_loaded(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
     write(drive.device, 0, b"x" * PAGE)
     manage.stop("test", keep=folder)
-    (folder / "test.flash").rename(folder / "test.flash.part")  # as a server leaves it that is killed before the rename
+    (folder / "test.flash").rename(folder / "test.flash.part")  # as after a server was killed before the rename
     manage.start("test", model, kept=folder)
     assert not any(manage.counters("test").values())
     assert names(folder) == []
 
 
 def make_old(folder: Path) -> None:
-    """State of an earlier life, and half of one."""
+    """Make an old saved state, and a partial one."""
     folder.mkdir()
     (folder / "test.flash").write_bytes(b"old")
     (folder / "test.flash.part").write_bytes(b"old")
 
 
-def test_a_dead_server_keeps_nothing(drive: VirtualDrive, folder: Path) -> None:
+def test_a_dead_server_saves_nothing(drive: VirtualDrive, folder: Path) -> None:
     make_old(folder)
     kill_server(drive)
-    assert any(drive.device in one for one in manage.stop("test", keep=folder))
+    assert any(drive.device in item for item in manage.stop("test", keep=folder))
     assert names(folder) == []
 
 
-def test_a_stopped_server_keeps_nothing(drive: VirtualDrive, folder: Path) -> None:
+def test_a_stopped_server_saves_nothing(drive: VirtualDrive, folder: Path) -> None:
     make_old(folder)
     os.kill(drive.pid, signal.SIGSTOP)
     wait_until(lambda: fuse.process_state(drive.pid)[0] == "T")
@@ -290,7 +290,7 @@ def test_a_stopped_server_keeps_nothing(drive: VirtualDrive, folder: Path) -> No
 
 
 @pytest.mark.parametrize("operation", ["read", "flush"])
-def test_a_hanging_drive_keeps_nothing(drive: VirtualDrive, folder: Path, operation: str) -> None:
+def test_a_hanging_drive_saves_nothing(drive: VirtualDrive, folder: Path, operation: str) -> None:
     make_old(folder)
     manage.set_fault("test", Fault("hang", operation))
     script = (
@@ -303,11 +303,11 @@ def test_a_hanging_drive_keeps_nothing(drive: VirtualDrive, folder: Path, operat
     assert names(folder) == []
 
 
-def test_a_server_killed_while_it_keeps_leaves_nothing(
+def test_a_server_killed_while_saving_leaves_nothing(
     drive: VirtualDrive, model: DriveModel, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.mkdir()
-    os.mkfifo(folder / "test.flash.part")  # nobody reads it: the server waits in the middle of its work
+    os.mkfifo(folder / "test.flash.part")  # no process reads the pipe, so the server blocks while it saves
     monkeypatch.setattr(keeping, "discard", lambda _: None)
     monkeypatch.setattr(keeping, "_WRITE_TIMEOUT_S", 0.2)
     manage.stop("test", keep=folder)
@@ -317,7 +317,7 @@ def test_a_server_killed_while_it_keeps_leaves_nothing(
     assert not any(manage.counters("test").values())
 
 
-def test_faults_are_not_kept(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
+def test_faults_are_not_saved(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
     write(drive.device, 0, b"x" * PAGE)
     manage.set_fault("test", Fault("error"))
     manage.stop("test", keep=folder)
@@ -326,7 +326,9 @@ def test_faults_are_not_kept(drive: VirtualDrive, model: DriveModel, folder: Pat
     assert os.getxattr(again.mount_point, "user.drivelab.faults") == b"[]"
 
 
-def test_a_running_drive_stays_and_its_old_state_goes(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
+def test_start_keeps_a_running_drive_and_removes_its_old_state(
+    drive: VirtualDrive, model: DriveModel, folder: Path
+) -> None:
     make_old(folder)
     write(drive.device, 0, b"x" * PAGE)
     assert manage.start("test", model, kept=folder) == drive
@@ -341,15 +343,13 @@ def test_stopping_twice_does_not_lose_the_state(drive: VirtualDrive, model: Driv
     assert read(manage.start("test", model, kept=folder).device, 0, PAGE) == b"x" * PAGE
 
 
-def test_a_stop_that_was_killed_after_the_server_kept_the_drive(
-    drive: VirtualDrive, model: DriveModel, folder: Path
-) -> None:
+def test_a_stop_killed_after_the_server_saved_the_drive(drive: VirtualDrive, model: DriveModel, folder: Path) -> None:
     write(drive.device, 0, b"x" * PAGE)
     folder.mkdir()
     descriptor = os.pidfd_open(drive.pid)
     with pytest.raises(OSError, match=r"abort|not connected|No such device"):
         os.setxattr(drive.mount_point, "user.drivelab.keep", bytes(folder / "test.flash"))
-    select.select([descriptor], [], [])  # it has ended by itself, and can answer nothing any more
+    select.select([descriptor], [], [])  # the server has ended by itself and cannot answer
     os.close(descriptor)
     again = manage.start("test", model, kept=folder)
     assert read(again.device, 0, PAGE) == b"x" * PAGE
@@ -357,13 +357,13 @@ def test_a_stop_that_was_killed_after_the_server_kept_the_drive(
 
 
 @pytest.mark.parametrize("obstacle", ["folder", "server"])
-def test_a_drive_that_cannot_be_kept_goes_on(drive: VirtualDrive, folder: Path, obstacle: str) -> None:
+def test_a_drive_that_cannot_be_saved_keeps_running(drive: VirtualDrive, folder: Path, obstacle: str) -> None:
     write(drive.device, 0, b"x" * PAGE)
     if obstacle == "folder":
         folder.write_text("a file")
     else:
         (folder / "test.flash.part" / "x").mkdir(parents=True)
-    with pytest.raises(UserError, match=r"'test' was not stopped: its state cannot be kept in .*; choose another"):
+    with pytest.raises(UserError, match=r"'test' was not stopped: its state cannot be saved in .*; choose another"):
         manage.stop("test", keep=folder)
     assert read(drive.device, 0, PAGE) == b"x" * PAGE
     manage.stop("test", keep=folder, force=True)
@@ -374,8 +374,8 @@ def test_commands(run_directory: Path, model: DriveModel, folder: Path, capsys: 
     for name in ("one", "two"):
         manage.start(name, replace(model, serial=name))
     assert main(["virtual", "stop", "one", "two", "--keep", str(folder)]) == 0
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("kept: ")]
-    assert told == [f"kept: {folder / 'one.flash'}", f"kept: {folder / 'two.flash'}"]
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("kept: ")]
+    assert lines == [f"kept: {folder / 'one.flash'}", f"kept: {folder / 'two.flash'}"]
     assert manage.status() == []
     head = json.loads((folder / "two.flash").read_bytes().partition(b"\n")[0])
     assert head["model"] == replace(model, serial="two").to_mapping()

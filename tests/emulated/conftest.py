@@ -1,4 +1,4 @@
-"""Emulated machines: their drives, their start, their end, whatever happens between."""
+"""Emulated machines: their drives, their start and their guaranteed end."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from drivelab.virtual.model import DriveModel
 COULD_NOT_RUN = 77
 """Exit status of a test run that this host cannot do at all (Automake's convention)."""
 
-# As an interrupt, so that machines and virtual drives go also then.
+# Treat these signals as an interrupt, so that machines and virtual drives are removed.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What all machines of a session share."""
+    """Files that all machines of a session share."""
 
     directory: Path
     kernel: kernel.Kernel
@@ -35,29 +35,29 @@ class Ground:
 
 @pytest.fixture(scope="session")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """Programs, kernel and image; ends the session with COULD_NOT_RUN where they cannot be had."""
+    """Programs, kernel and image; ends the session with COULD_NOT_RUN if they are not available."""
     try:
         host.prepare()
-        found = kernel.find()
+        cached = kernel.find()
         unpacked = packages.find()
     except host.UnavailableError as reason:
-        pytest.exit(f"the emulated drives could not be tested here: {reason}", COULD_NOT_RUN)
+        pytest.exit(f"cannot test the emulated drives here: {reason}", COULD_NOT_RUN)
     directory = tmp_path_factory.mktemp("machines")
     archive = directory / "image.cpio"
     with ExitStack() as stack:
-        # A fixed place, one session at a time: what a killed session left is found and removed by the next.
+        # A fixed place for one session at a time, so that the next session removes the leftovers of a killed one.
         fcntl.flock(stack.enter_context((host.cache() / "lock").open("w")), fcntl.LOCK_EX)
         stack.enter_context(pytest.MonkeyPatch.context()).setenv("DRIVELAB_RUN_DIR", str(host.cache() / "run"))
         manage.stop(force=True)
         stack.callback(manage.stop, force=True)
-        stack.callback(archive.unlink, missing_ok=True)  # pytest keeps the rest, the kernels' logs
-        image.build(found, unpacked, archive)
-        yield Ground(directory, found, archive)
+        stack.callback(archive.unlink, missing_ok=True)  # pytest keeps the other files, the kernel logs
+        image.build(cached, unpacked, archive)
+        yield Ground(directory, cached, archive)
 
 
 @pytest.fixture(scope="session")
 def make_file(ground: Ground) -> Callable[[str, int], Path]:
-    """Makes an empty file of a number of MiB to put behind a drive."""
+    """Return a function that makes an empty file of some MiB as the backing of a drive."""
 
     def make(name: str, size_mib: int) -> Path:
         path = ground.directory / f"{name}.img"
@@ -70,10 +70,10 @@ def make_file(ground: Ground) -> Callable[[str, int], Path]:
 
 @pytest.fixture(scope="session")
 def flash(ground: Ground) -> manage.VirtualDrive:
-    """The virtual drive behind the NVMe drive that is purged: its write cliff comes after seconds.
+    """The virtual drive behind the NVMe drive that is purged; its write cliff comes after seconds.
 
-    One die that programs a page in 800 us: 1,250 IOPS while there is empty flash, a fraction later, both far below
-    what the emulation reaches.
+    One die programs a page in 800 us: 1,250 IOPS while there is empty flash, a fraction of it later. Both are far below
+    the limit of the emulation.
     """
     return manage.start("flash", DriveModel.from_mapping("flash", {
         "serial": "BACKING-1", "capacity": "4MiB", "over_provisioning": "12%", "pages_per_block": 8, "dies": 1,
@@ -83,7 +83,7 @@ def flash(ground: Ground) -> manage.VirtualDrive:
 
 @pytest.fixture(scope="session")
 def bench(ground: Ground, make_file: Callable[[str, int], Path], flash: manage.VirtualDrive) -> Iterator[Machine]:
-    """A healthy machine: NVMe over a virtual drive, 4Kn, without a serial number, with two paths; SATA 512e."""
+    """A healthy machine with NVMe drives (over a virtual drive, 4Kn, without serial, two paths) and SATA 512e."""
     yield from _machine(
         ground,
         "bench",
@@ -101,7 +101,7 @@ def bench(ground: Ground, make_file: Callable[[str, int], Path], flash: manage.V
 
 
 def _nvme(name: str, file: Path, serial: str, *, block_bytes: int = 512, options: str = "discard=unmap") -> list[str]:
-    """QEMU's arguments for an NVMe drive over a file; it can be 512n or 4Kn, not 512e."""
+    """Return QEMU's arguments for an NVMe drive over a file: 512n or 4Kn, but not 512e."""
     return [
         "-drive", f"file={file},if=none,id={name},format=raw,{options}",
         "-device", f"nvme,drive={name},id=nvme-{name},serial={serial},"
@@ -110,7 +110,7 @@ def _nvme(name: str, file: Path, serial: str, *, block_bytes: int = 512, options
 
 
 def _subsystem(*files: Path) -> list[str]:
-    """QEMU's arguments for an NVM subsystem of two controllers; both reach a namespace over each file."""
+    """Return QEMU's arguments for an NVM subsystem with two controllers that share one namespace per file."""
     arguments = ["-device", "nvme-subsys,id=subsystem,nqn=shared"]
     for path in ("path0", "path1"):
         arguments += ["-device", f"nvme,id={path},serial=EMU-SHARED,subsys=subsystem"]
@@ -129,13 +129,13 @@ def _machine(ground: Ground, name: str, devices: list[str], parameters: list[str
         yield machine
     finally:
         machine.kill()
-        manage.stop(force=True)  # requests that hang keep QEMU from ending
+        manage.stop(force=True)  # hanging requests keep QEMU from ending
         machine.reap()
 
 
 @pytest.fixture(scope="session")
 def hanging(ground: Ground) -> manage.VirtualDrive:
-    """The virtual drive that errors and hangs are set on."""
+    """The virtual drive for errors and hangs."""
     return manage.start("hanging", DriveModel.from_mapping("hanging", {
         "serial": "BACKING-2", "capacity": "8MiB", "over_provisioning": "28%", "pages_per_block": 16, "enabled": False,
     }))  # fmt: skip
@@ -143,9 +143,9 @@ def hanging(ground: Ground) -> manage.VirtualDrive:
 
 @pytest.fixture(scope="session")
 def faulty(ground: Ground, make_file: Callable[[str, int], Path], hanging: manage.VirtualDrive) -> Iterator[Machine]:
-    """A machine whose drives fail: one hangs, one has a bad sector, one is pulled and replaced.
+    """A machine with failing drives: one hangs, one has a bad sector, one is removed and replaced.
 
-    The kernel gives up after seconds and without trying again, so that what it does can be waited for.
+    The kernel gives up after seconds and without retries, so that tests can wait for its reaction.
     """
     medium, bad_sector = make_file("medium", 16), (1 << 20) // 512 + 16
     yield from _machine(
@@ -167,14 +167,14 @@ def faulty(ground: Ground, make_file: Callable[[str, int], Path], hanging: manag
 
 @pytest.fixture(scope="session")
 def stacked(ground: Ground, make_file: Callable[[str, int], Path]) -> Iterator[Machine]:
-    """A machine with modules for all that can stand on a drive, and two visible paths to a namespace and to a disk."""
+    """A machine with modules for everything stacked on drives, and two visible paths to a namespace and a disk."""
     disk = make_file("disk", 64)
     paths = (f"scsi-hd,bus=scsi.0,scsi-id={number},drive=disk,share-rw=on" for number in (0, 1))
     for machine in _machine(
         ground,
         "stacked",
         [
-            *(word for name in "abcd" for word in _nvme(name, make_file(name, 128), f"EMU-{name.upper()}")),
+            *(option for name in "abcd" for option in _nvme(name, make_file(name, 128), f"EMU-{name.upper()}")),
             *_nvme("pulled", make_file("pulled", 32), "EMU-PULLED"),
             "-drive",
             f"file={make_file('spare', 32)},if=none,id=spare,format=raw,discard=unmap",
@@ -183,7 +183,7 @@ def stacked(ground: Ground, make_file: Callable[[str, int], Path]) -> Iterator[M
             "virtio-scsi-pci,id=scsi",
             "-blockdev",
             f"driver=raw,node-name=disk,file.driver=file,file.filename={disk}",
-            *(word for path in paths for word in ("-device", f"{path},serial=EMU-SCSI,wwn=0x5000c50012345678")),
+            *(option for path in paths for option in ("-device", f"{path},serial=EMU-SCSI,wwn=0x5000c50012345678")),
         ],
         ["nvme_core.multipath=N"],
     ):

@@ -1,4 +1,4 @@
-"""blktrace proper, which a locked-down host refuses: both back ends and the decoder against blkparse and fio."""
+"""Real blktrace, which a locked-down host refuses: both back ends and the decoder against blkparse and fio."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DEVICE = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_EMU-NATIVE-4K"
 
 @dataclass(frozen=True)
 class Captured:
-    """What came out of the machine."""
+    """The captures from the machine."""
 
     base: Path
-    """Base name of a whole trace: see guest/trace.py for the requests."""
+    """Base name of a complete trace; see guest/trace.py for the requests."""
     lost: list[dict[str, int]]
-    """By the whole capture, by one whose blktrace was killed, by the one after that."""
+    """Losses of the complete capture, of a capture whose blktrace was killed, and of the next capture."""
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +61,13 @@ def test_nothing_is_lost(captured: Captured, summary: dict[str, Any]) -> None:
     assert summary["unmatched"] == {}
 
 
-def test_a_blktrace_that_is_killed_is_told_and_the_next_one_works(captured: Captured) -> None:
+def test_a_killed_blktrace_is_reported_and_the_next_works(captured: Captured) -> None:
     _, killed, again = captured.lost
     assert killed.keys() >= {"blktrace_failed", "end"}
     assert again == {}
 
 
-def test_events_are_those_of_blkparse(summary: dict[str, Any], captured: Captured) -> None:
+def test_events_equal_those_of_blkparse(summary: dict[str, Any], captured: Captured) -> None:
     done = subprocess.run(
         ["blkparse", "-q", "-i", captured.base.name, "-f", "event %a\n"],
         cwd=captured.base.parent, capture_output=True, text=True, check=True,
@@ -79,7 +79,7 @@ def test_events_are_those_of_blkparse(summary: dict[str, Any], captured: Capture
     }
 
 
-def test_requests_are_those_of_fio_and_blkdiscard(table: pd.DataFrame, captured: Captured) -> None:
+def test_requests_equal_those_of_fio_and_blkdiscard(table: pd.DataFrame, captured: Captured) -> None:
     [job] = json.loads(captured.base.with_name("fio.json").read_text())["jobs"]
     assert table["complete_ns"].notna().all()
     by_fio = table[table["process"] == "fio"]
@@ -96,7 +96,7 @@ def test_pages_that_merge_are_requests_of_one_dispatch(table: pd.DataFrame) -> N
     assert pages["dispatch_id"].nunique() < len(pages)
 
 
-def test_a_request_that_is_split_is_one_row_of_many_pieces(table: pd.DataFrame, summary: dict[str, Any]) -> None:
+def test_a_split_request_is_one_row_of_many_pieces(table: pd.DataFrame, summary: dict[str, Any]) -> None:
     assert summary["events_by_action"]["X"] > 0
     large = table[(table["operation"] == "write") & table["offset_bytes"].between(24 << 20, (26 << 20) - 1)]
     assert large["length_bytes"].sum() == 2 << 20
@@ -104,7 +104,7 @@ def test_a_request_that_is_split_is_one_row_of_many_pieces(table: pd.DataFrame, 
 
 
 def through_ftrace(folder: Path) -> tuple[dict[str, Any], pd.DataFrame]:
-    """Summary and requests of the capture through ftrace, of the same work."""
+    """Return summary and requests of the ftrace capture of the same work."""
     facts = json.loads((folder / "capture.json").read_text())
     for pages in folder.glob("pages.*"):
         with (folder / f"trace.blktrace.{pages.suffix[1:]}").open("wb") as out:
@@ -114,10 +114,10 @@ def through_ftrace(folder: Path) -> tuple[dict[str, Any], pd.DataFrame]:
 
 
 def of_the_work(table: pd.DataFrame) -> Counter[tuple[Any, ...]]:
-    """Requests that do not depend on when who looks for partitions, as opening and closing a drive makes udev do.
+    """Count the requests of the work, without the reads of udev, which looks for partitions after a drive is closed.
 
-    Without names: the kernel names a process to blktrace once, in whatever interrupt it first meets it, which may
-    be before it has become the program that makes the requests.
+    Process names are left out: the kernel reports a name to blktrace only once, in the first interrupt with the
+    process, which may be before the process executes the program that makes the requests.
     """
     columns = ["operation", "offset_bytes", "length_bytes", "sync", "fua", "preflush", "pieces"]
     chosen = (table["process"] == "fio") | (table["operation"] != "read")

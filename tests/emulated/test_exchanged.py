@@ -1,4 +1,4 @@
-"""Drives that are not what their name says: replaced nodes, and a drive replaced while the guard looks at it."""
+"""Drives behind the wrong name: replaced nodes, and a drive that is swapped while the guard checks it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Drive:
     by_id: str
     node: str
     numbers: str
-    """Major and minor, as mknod takes them."""
+    """Major and minor, in the form for mknod."""
 
 
 def drive(machine: Machine, serial: str) -> Drive:
@@ -30,14 +30,14 @@ def drive(machine: Machine, serial: str) -> Drive:
 
 
 def written(machine: Machine, target: Drive) -> list[str]:
-    """Sectors written and sectors discarded, by the kernel (Documentation/block/stat.rst)."""
+    """Return the sectors written and discarded according to the kernel (Documentation/block/stat.rst)."""
     machine.run("sync; udevadm settle")
     return machine.run(f"awk '{{print $7, $14}}' /sys/class/block/{target.node.rpartition('/')[2]}/stat").stdout.split()
 
 
 @pytest.fixture
 def pair(stacked: Machine) -> Iterator[tuple[Drive, Drive]]:
-    """The drive of the sheet and another one; the drive's node is put back."""
+    """The drive of the sheet and another drive; restores the first drive's node."""
     own, other = drive(stacked, "EMU-C"), drive(stacked, "EMU-D")
     yield own, other
     stacked.run(f"rm -f {own.node} /dev/nvme99n1; mknod {own.node} b {own.numbers}")
@@ -57,7 +57,7 @@ def test_node_with_the_number_of_another_drive_is_refused(
     assert "error" in result
 
 
-def test_node_of_an_unknown_name_is_refused(stacked: Machine, pair: tuple[Drive, Drive]) -> None:
+def test_node_with_an_unknown_name_is_refused(stacked: Machine, pair: tuple[Drive, Drive]) -> None:
     own, other = pair
     before = written(stacked, other)
     stacked.run(f"mknod /dev/nvme99n1 b {other.numbers}")
@@ -65,7 +65,7 @@ def test_node_of_an_unknown_name_is_refused(stacked: Machine, pair: tuple[Drive,
     assert written(stacked, other) == before
 
 
-def test_drive_with_its_own_node_again_is_purged(stacked: Machine, pair: tuple[Drive, Drive]) -> None:
+def test_drive_with_a_restored_node_is_purged(stacked: Machine, pair: tuple[Drive, Drive]) -> None:
     own, other = pair
     stacked.run(f"rm {own.node}; mknod {own.node} b {other.numbers}; rm {own.node}; mknod {own.node} b {own.numbers}")
     before = written(stacked, other)
@@ -73,7 +73,7 @@ def test_drive_with_its_own_node_again_is_purged(stacked: Machine, pair: tuple[D
     assert written(stacked, other) == before
 
 
-def test_drive_exchanged_between_look_and_use_is_refused(stacked: Machine) -> None:
+def test_drive_swapped_between_check_and_use_is_refused(stacked: Machine) -> None:
     pulled = drive(stacked, "EMU-PULLED")
     stacked.start("purge", f"python3 /guest/exchanged.py {pulled.by_id} EMU-PULLED trim")
     stacked.run("until [ -e /run/looked ] || [ -s /tmp/purge.status ]; do sleep 0.1; done")

@@ -1,4 +1,4 @@
-"""Faults as only a real driver shows them: drives that fail, vanish or hang below the kernel's NVMe driver."""
+"""Faults that only a real driver shows: drives that fail, disappear or hang below the kernel's NVMe driver."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.emulated
 TIMEOUT_S = 3
 """nvme_core.io_timeout of the machine."""
 MEDIUM_ERROR = 61
-"""ENODATA, which a medium error becomes (errno_to_blk_status in the kernel's block/blk-core.c)."""
+"""ENODATA, the errno of a medium error (errno_to_blk_status in the kernel's block/blk-core.c)."""
 
 
 @pytest.fixture(autouse=True)
 def _faults_end(hanging: manage.VirtualDrive) -> Iterator[None]:
-    """A test that fails in the midst of a hang must not leave it to the next."""
+    """Clear faults, so that a test that fails during a hang does not affect the next test."""
     yield
     with suppress(UserError):  # the drive is gone after the last test
         manage.clear_faults(hanging.name)
@@ -42,19 +42,19 @@ def command(serial: str, options: str) -> str:
 
 
 def job(result: Result) -> dict[str, Any]:
-    """The only job in fio's JSON, before which there may be text."""
-    found: dict[str, Any] = json.loads(result.stdout[result.stdout.index("{") :])["jobs"][0]
-    return found
+    """Return the only job in fio's JSON, which may follow other text."""
+    only: dict[str, Any] = json.loads(result.stdout[result.stdout.index("{") :])["jobs"][0]
+    return only
 
 
 def fio(machine: Machine, serial: str, options: str) -> tuple[int, dict[str, Any]]:
-    """Exit status and the job in fio's JSON."""
+    """Run fio; return its exit status and the job in its JSON."""
     result = machine.run(command(serial, options), check=False)
     return result.status, job(result)
 
 
 def start_writes(machine: Machine, name: str, serial: str) -> None:
-    """Start random writes that do not end by themselves, and wait for the first of them."""
+    """Start endless random writes, and wait for the first of them."""
     path = f"/sys/class/block/$(basename $(readlink -f {by_id(serial)}))/stat"
     before = int(machine.run(f"awk '{{print $5}}' {path}").stdout)
     machine.start(name, command(serial, "--rw=randwrite --bs=4k --iodepth=4 --time_based --runtime=1h"))
@@ -67,11 +67,11 @@ def works(machine: Machine, serial: str) -> bool:
 
 
 def assert_nothing_is_stuck(machine: Machine) -> None:
-    """No process goes on waiting uninterruptibly, which a request without an end would make it."""
+    """Wait until no process is in uninterruptible sleep, where an unfinished request would keep it."""
     machine.run("while grep -qs ') D ' /proc/[0-9]*/stat; do sleep 0.1; done")
 
 
-def test_medium_error_has_its_own_number(faulty: Machine) -> None:
+def test_medium_error_has_its_own_errno(faulty: Machine) -> None:
     status, done = fio(faulty, "EMU-MEDIUM", "--rw=read --bs=4k --offset=1M --size=64k")
     assert status != 0
     assert done["error"] == MEDIUM_ERROR
@@ -89,7 +89,7 @@ def test_write_error_fails_the_job(faulty: Machine, hanging: manage.VirtualDrive
     assert works(faulty, "EMU-HANG")
 
 
-def test_drive_pulled_during_writes_fails_the_job_and_vanishes(faulty: Machine) -> None:
+def test_drive_removed_during_writes_fails_the_job(faulty: Machine) -> None:
     node = faulty.run(f"readlink -f {by_id('EMU-REMOVED')}").stdout.strip()
     start_writes(faulty, "pulled", "EMU-REMOVED")
     faulty.monitor.execute("device_del", id="nvme-removed")
@@ -103,7 +103,7 @@ def test_drive_pulled_during_writes_fails_the_job_and_vanishes(faulty: Machine) 
     assert "is not attached" in verdict(faulty, by_id("EMU-REMOVED"), "EMU-REMOVED")
     assert_nothing_is_stuck(faulty)
 
-    # Another drive comes up under the name of the one that was pulled.
+    # Another drive appears under the name of the removed drive.
     faulty.monitor.execute("device_add", driver="nvme", id="nvme-swapped", drive="swapped", serial="EMU-SWAPPED")
     faulty.run(f"until [ -b {node} ]; do sleep 0.1; done; udevadm settle")
     sentence = verdict(faulty, node, "EMU-REMOVED")
@@ -117,29 +117,27 @@ def verdict(machine: Machine, device: str, serial: str) -> str:
 
 
 def hang(machine: Machine, drive: manage.VirtualDrive, name: str) -> None:
-    """Let a drive hang in the midst of writes until the kernel has given it up and begun to reset it."""
-    begun = len(machine.kernel_log())
+    """Let a drive hang during writes until the kernel times out and begins to reset it."""
+    log_length = len(machine.kernel_log())
     start_writes(machine, name, "EMU-HANG")
     manage.set_fault(drive.name, Fault("hang"))
-    machine.wait_for_log("timeout, abort", 120, begun)
-    machine.wait_for_log("timeout, reset controller", 120, begun)
+    machine.wait_for_log("timeout, abort", 120, log_length)
+    machine.wait_for_log("timeout, reset controller", 120, log_length)
 
 
-def test_hang_is_timed_out_by_the_kernel_and_the_drive_works_again(
-    faulty: Machine, hanging: manage.VirtualDrive
-) -> None:
+def test_kernel_times_out_a_hang_and_the_drive_recovers(faulty: Machine, hanging: manage.VirtualDrive) -> None:
     hang(faulty, hanging, "hang")
     assert manage.clear_faults(hanging.name) > 0
     faulty.run("kill -INT $(pidof fio)")
     done = job(faulty.finish("hang"))
-    # The kernel fails what it gave up, unless the answer comes while it resets the drive.
+    # The kernel fails the timed-out requests, unless they complete while it resets the drive.
     assert done["error"] != 0 or done["write"]["lat_ns"]["max"] > TIMEOUT_S * 1e9
     assert works(faulty, "EMU-HANG")
     assert_nothing_is_stuck(faulty)
 
 
 def test_hang_that_ends_in_loss_fails_the_job(faulty: Machine, hanging: manage.VirtualDrive) -> None:
-    """The last test of the drive: what hangs is given up for good."""
+    """The last test of this drive, because its hanging requests are lost."""
     hang(faulty, hanging, "lost")
     manage.stop(hanging.name, force=True)
     result = faulty.finish("lost")

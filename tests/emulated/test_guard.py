@@ -1,4 +1,4 @@
-"""The guard against a real kernel: a drive in every state that it may not be written to in."""
+"""The guard on a real kernel: a drive in every state in which it must not be written to."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ pytestmark = pytest.mark.emulated
 
 @pytest.fixture(scope="module")
 def verdicts(bench: Machine) -> dict[str, str]:
-    """What the guard says of the NVMe drive with 4 KiB blocks, by the state that it is in."""
+    """The guard's verdicts on the NVMe drive with 4 KiB blocks, by the drive's state."""
     path = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_EMU"
-    found: dict[str, str] = bench.run(
+    by_state: dict[str, str] = bench.run(
         f"python3 /guest/guard.py {path}-NATIVE-4K EMU-NATIVE-4K {path}-FLASH", 120
     ).json()
-    return found
+    return by_state
 
 
 @pytest.mark.parametrize("state", ["free", "file system that is not mounted", "partitioned", "free again"])

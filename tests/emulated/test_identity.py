@@ -1,4 +1,4 @@
-"""Who the drives are: what QEMU was told to be, read back through the kernel, udev and the drives' own tools."""
+"""Drive identity: QEMU's settings, read back through the kernel, udev and the drive tools."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ pytestmark = pytest.mark.emulated
 @pytest.fixture(scope="module")
 def drives(bench: Machine) -> dict[str, dict[str, Any]]:
     """Facts by serial number."""
-    found: dict[str, dict[str, Any]] = bench.run("python3 /guest/drives.py").json()
-    return found
+    facts: dict[str, dict[str, Any]] = bench.run("python3 /guest/drives.py").json()
+    return facts
 
 
 def test_all_drives_are_found(drives: dict[str, dict[str, Any]]) -> None:
     assert sorted(drives) == ["EMU-FLASH", "EMU-NATIVE-4K", "EMU-SATA", "EMU-SHARED", "None"]
-    assert {one["holder"] for one in drives.values()} == {None}
+    assert {facts["holder"] for facts in drives.values()} == {None}
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_nvme_health(drives: dict[str, dict[str, Any]], serial: str) -> None:
     assert drives[serial]["firmware"]
     assert 0 < drives[serial]["temperature_c"] < 100
     assert drives[serial]["life_used_pct"] == 0
-    assert sum(one["in_use"] for one in drives[serial]["lba_formats"]) == 1
+    assert sum(entry["in_use"] for entry in drives[serial]["lba_formats"]) == 1

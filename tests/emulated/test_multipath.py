@@ -1,4 +1,4 @@
-"""Native multipath of NVMe, and several namespaces of one subsystem, which share a serial number."""
+"""Native NVMe multipath, and several namespaces of one subsystem that share a serial number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def verdict(machine: Machine, path: str) -> str:
 
 
 def test_kernel_hides_the_paths(bench: Machine) -> None:
-    """The precondition of the tests below: one visible device and two hidden ones for each namespace."""
+    """The other tests need this: one visible device and two hidden paths for each namespace."""
     names = bench.run("cd /sys/class/block && grep -l 1 nvme*c*n*/hidden").stdout.split()
     assert len(names) == 4
 

@@ -1,4 +1,4 @@
-"""Purge and write cache of emulated NVMe and SATA drives, with the virtual drive below as the witness."""
+"""Purge and write cache of emulated NVMe and SATA drives, verified on the virtual drive below."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SATA = "/dev/disk/by-id/ata-EMULATED_SATA_EMU-SATA"
 
 
 def write_iops(machine: Machine, size_mib: int, *options: str) -> float:
-    """Random writes per second while so much is written."""
+    """Return the IOPS of random writes of this much data."""
     text = machine.run(f"/guest/iops.sh {FLASH} {size_mib} {' '.join(options)}").stdout
     job = json.loads(text[text.index("{") :])["jobs"][0]
     assert job["error"] == 0
@@ -31,7 +31,7 @@ def purge(machine: Machine, device: str, serial: str, method: str) -> dict[str, 
 
 
 def wear_out(machine: Machine) -> None:
-    """Write all of the drive, then over it at random until it has no empty flash left."""
+    """Write the whole drive, then overwrite it at random until it has no empty flash."""
     write_iops(machine, 4, "--rw=write", "--bs=128k")
     write_iops(machine, 2)
 
@@ -41,10 +41,10 @@ def write_amplification(before: dict[str, int], after: dict[str, int]) -> float:
     return (after["nand_write_bytes"] - before["nand_write_bytes"]) / written
 
 
-def test_format_brings_the_cliff_back(bench: Machine, flash: manage.VirtualDrive) -> None:
-    """IOPS as the guest sees them; mapped pages and write amplification as the virtual drive knows them."""
+def test_format_restores_the_fresh_state(bench: Machine, flash: manage.VirtualDrive) -> None:
+    """IOPS are those of the guest; mapped pages and write amplification are those of the virtual drive."""
     empty = 0.0
-    for _ in range(3):  # the fastest: others on the host can only make it slower
+    for _ in range(3):  # use the fastest, because other load can only slow it down
         manage.purge(flash.name)
         empty = max(empty, write_iops(bench, 1))
     wear_out(bench)
@@ -68,10 +68,10 @@ def test_format_brings_the_cliff_back(bench: Machine, flash: manage.VirtualDrive
     assert write_iops(bench, 1) < again / 2
 
 
-def test_auto_takes_the_format_and_says_why_nothing_stronger(bench: Machine, flash: manage.VirtualDrive) -> None:
+def test_auto_uses_the_format_and_records_the_stronger_methods(bench: Machine, flash: manage.VirtualDrive) -> None:
     done = purge(bench, FLASH, "EMU-FLASH", "auto")
     assert done["method"] == "nvme-format-user-data"
-    assert [one["method"] for one in done["tried"]] == ["nvme-sanitize-block"]
+    assert [attempt["method"] for attempt in done["tried"]] == ["nvme-sanitize-block"]
     assert "SANICAP" in done["tried"][0]["reason"]
     assert manage.counters(flash.name)["mapped_pages"] <= 1
 
@@ -83,30 +83,30 @@ def test_auto_takes_the_format_and_says_why_nothing_stronger(bench: Machine, fla
         (SATA, "EMU-SATA", "ata-erase", "no ATA security"),
     ],
 )
-def test_method_that_the_drive_has_not(bench: Machine, device: str, serial: str, method: str, reason: str) -> None:
+def test_unsupported_method_is_refused(bench: Machine, device: str, serial: str, method: str, reason: str) -> None:
     assert f"cannot be purged by {method}" in (error := purge(bench, device, serial, method)["error"])
     assert reason in error
 
 
-def test_hdparm_is_content_with_an_erase_that_did_nothing(bench: Machine) -> None:
-    """Why no exit status is believed."""
+def test_hdparm_reports_success_for_an_erase_without_effect(bench: Machine) -> None:
+    """This is why drivelab does not trust exit statuses."""
     bench.run(f"printf kept | dd of={SATA} bs=4 conv=notrunc,fsync")
     bench.run(f"hdparm --user-master u --security-set-pass x {SATA}")
     bench.run(f"hdparm --user-master u --security-erase x {SATA}")
     assert bench.run(f"blockdev --flushbufs {SATA}; head -c 4 {SATA}").stdout == "kept"
 
 
-def test_auto_trims_sata_and_its_partitions_vanish(bench: Machine) -> None:
+def test_auto_trims_sata_and_removes_its_partitions(bench: Machine) -> None:
     bench.run(f"echo 'size=8MiB' | sfdisk --quiet --label gpt {SATA} && udevadm settle && test -b {SATA}-part1")
     done = purge(bench, SATA, "EMU-SATA", "auto")
     assert done["method"] == "trim"
-    assert {"ata-erase", "scsi-sanitize-block"} <= {one["method"] for one in done["tried"]}
+    assert {"ata-erase", "scsi-sanitize-block"} <= {attempt["method"] for attempt in done["tried"]}
     bench.run("udevadm settle")
     assert bench.run(f"ls {SATA}-part1 /dev/sda1", check=False).stdout == ""
     assert bench.run(f"head -c 4096 {SATA} | tr -d '\\0' | wc -c").stdout.strip() == "0"
 
 
 @pytest.mark.parametrize(("device", "serial"), [(FLASH, "EMU-FLASH"), (SATA, "EMU-SATA")])
-def test_write_cache_is_switched_and_put_back(bench: Machine, device: str, serial: str) -> None:
+def test_write_cache_is_switched_and_restored(bench: Machine, device: str, serial: str) -> None:
     states = bench.run(f"python3 /guest/write_cache.py {device} {serial}").json()
     assert (states["before"], states["changed"], states["after"]) == ("on", "off", "on"), states

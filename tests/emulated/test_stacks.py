@@ -1,4 +1,4 @@
-"""The guard against everything that the kernel can put on a drive, and against other paths to the drive."""
+"""The guard on drives in use by everything that the kernel can stack on them, also through other paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.emulated
 LVM, RAID, BCACHE = "a physical volume of LVM", "a member of a RAID", "a device of bcache"
 EXCLUSIVELY = "the kernel or another process holds it exclusively"
 FREE = ""
-"""In the place of a reason: the guard approves."""
+"""Used instead of a reason if the guard approves."""
 
 REASONS = {
     ("mounted", "EMU-A"): ("is mounted on /mnt", FREE),
@@ -35,7 +35,7 @@ REASONS = {
     ("btrfs of two", "EMU-B"): ("is a member of the mounted btrfs", "a member of a btrfs"),
     ("external journal", "EMU-A"): (EXCLUSIVELY, "the journal of a file system on another drive"),
     ("external journal", "EMU-B"): ("is mounted on /mnt", FREE),
-    ("image of a sleeping host", "EMU-A"): ("the image of a host that sleeps", "the image of a host that sleeps"),
+    ("image of a sleeping host", "EMU-A"): ("the image of a hibernated host", "the image of a hibernated host"),
     ("loop device", "EMU-A"): ("loop0 is a loop device over it", FREE),
     ("loop device over a deleted node", "EMU-A"): ("loop0 is a loop device over it", FREE),
     ("NVMe target", "EMU-A"): ("exported to other hosts by the NVMe target", FREE),
@@ -59,18 +59,18 @@ REASONS = {
     ("NVMe path exported", "EMU-SHARED"): ("exported to other hosts by the NVMe target", FREE),
     ("NVMe path written by a process", "EMU-SHARED"): ("(sleep) has /dev/nvme", FREE),
 }
-"""By use and drive: why the guard refuses the drive in use, and why it does when only the signatures are left."""
+"""By use and drive: the reason of the refusal during the use, and when only the signatures are left."""
 
 
 @pytest.fixture(scope="module")
 def observed(stacked: Machine) -> dict[str, dict[str, Any]]:
-    """What the guard says of each drive in each use, see guest/stacks.py."""
+    """The guard's verdicts on each drive in each use; see guest/stacks.py."""
     result: dict[str, dict[str, Any]] = stacked.run("python3 /guest/stacks.py", 900).json()
     return result
 
 
 def verdicts(observed: dict[str, dict[str, Any]], use: str, serial: str) -> dict[str, Any]:
-    """Verdicts by state; fails the test if the use could not be set up."""
+    """Return the verdicts by state; fail the test if the use could not be set up."""
     assert "trouble" not in observed[use], observed[use]["trouble"]
     states: dict[str, Any] = observed[use][serial]
     return states
@@ -81,7 +81,7 @@ def test_every_use_has_its_reasons(observed: dict[str, dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(("use", "serial"), REASONS)
-def test_drive_in_use_is_refused_and_untouched(observed: dict[str, dict[str, Any]], use: str, serial: str) -> None:
+def test_drive_in_use_is_refused_and_unchanged(observed: dict[str, dict[str, Any]], use: str, serial: str) -> None:
     states = verdicts(observed, use, serial)
     assert states["during"].startswith("refused: ")
     assert REASONS[use, serial][0] in states["during"]
@@ -89,7 +89,7 @@ def test_drive_in_use_is_refused_and_untouched(observed: dict[str, dict[str, Any
 
 
 @pytest.mark.parametrize(("use", "serial"), REASONS)
-def test_drive_released_is_refused_only_for_its_signatures(
+def test_released_drive_is_refused_only_for_its_signatures(
     observed: dict[str, dict[str, Any]], use: str, serial: str
 ) -> None:
     states = verdicts(observed, use, serial)

@@ -1,4 +1,4 @@
-"""A small study on a drive of its own, and nothing of it left after the test."""
+"""A small study on its own virtual drive, with a check that nothing is left after the test."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from drivelab.virtual import manage
 
 @pytest.fixture
 def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultStudy]:
-    """A copy of the project with the study `one`; its folder is the current one."""
-    one = FaultStudy(tmp_path / "project")
-    monkeypatch.chdir(one.folder)
-    yield one
+    """A copy of the project with the study `one`; its folder is the current folder."""
+    study = FaultStudy(tmp_path / "project")
+    monkeypatch.chdir(study.folder)
+    yield study
     manage.stop(force=True)
-    found = leftovers()
+    remaining = leftovers()
     end_processes()
-    assert found == []
+    assert remaining == []
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def conditioned(study: FaultStudy) -> FaultStudy:
 
 @pytest.fixture
 def link() -> Iterator[ById]:
-    """A link below /dev/disk/by-id for the time of the test."""
-    one = ById()
-    yield one
-    one.remove()
+    """A link below /dev/disk/by-id for the duration of the test."""
+    link = ById()
+    yield link
+    link.remove()

@@ -1,4 +1,4 @@
-"""The drive fails: errors, a hang, its disappearance, another drive in its place, a drive without a name."""
+"""The drive fails: I/O errors, a hang, a disappearance."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_an_io_error(conditioned: FaultStudy, operation: str) -> None:
     check_complete(plan, conditioned.measure(), kept, gaps=1)
 
 
-def test_an_error_while_preconditioning(study: FaultStudy) -> None:
+def test_an_error_during_preconditioning(study: FaultStudy) -> None:
     manage.start(DRIVE, study.model())
     manage.set_fault(DRIVE, Fault("error", "write"))
     check_failed(study.condition(), "drive 'tiny': preconditioning failed", "Input/output error", "run again")
@@ -58,7 +58,7 @@ def test_a_hang(study: FaultStudy) -> None:
     manage.set_fault(DRIVE, Fault("hang"))
     check_failed(outcome(running), "drive 'tiny', pts-iops", "the drive completed nothing for 2 s", "run again")
     check_nothing_left()
-    # What a drive held that had to be forced off is lost with it: a new beginning, beside the old evidence.
+    # Stopping the drive by force lost its data, so the measurement restarts, next to the old evidence.
     check_complete(plan, study.drivelab_run(), kept, gaps=0)
     assert leftovers() == []
     study.check_tables()

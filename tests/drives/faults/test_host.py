@@ -1,4 +1,4 @@
-"""The host fails: no room for the results, a clock that jumps."""
+"""The host fails: a full disk for the results, a clock that jumps."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def small_disk(study: FaultStudy) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """A file that takes all that is left."""
+    """Fill the disk with a file."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
         try:
@@ -83,7 +83,7 @@ def test_the_clock_jumps(conditioned: FaultStudy, monkeypatch: pytest.MonkeyPatc
             return datetime.now(tz) + offset
 
     def run_program_by_that_clock(command: Any, directory: Path, *rest: Any, **options: Any) -> Timing:
-        """The clock jumps while fio of round 2 runs, right after it printed its time."""
+        """Let the clock jump while fio of round 2 runs, right after fio prints its time."""
         nonlocal offset
         timing = run_program(command, directory, *rest, **options)
         document = json.loads((directory / "fio.json").read_text())

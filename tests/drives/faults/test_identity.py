@@ -1,4 +1,4 @@
-"""The wrong drive, or one that nobody can tell: swapped behind its path, or without a serial number."""
+"""The wrong drive, or an unidentifiable drive: swapped behind its path, or without a serial number."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.device
 
 @pytest.fixture
 def nameless(tmp_path: Path) -> Iterator[str]:
-    """A loop device over the file `nameless`: a block device that tells no serial number."""
+    """A loop device over the file `nameless`: a block device without a serial number."""
     image = tmp_path / "nameless"
     image.write_bytes(b"precious" * (1 << 20))
     command = ["losetup", "--find", "--show", "--sector-size", "4096", str(image)]

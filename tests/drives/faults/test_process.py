@@ -1,4 +1,4 @@
-"""A process ends or stops, at any time: fio, the measuring process, Snakemake; and a second one comes along."""
+"""A process is killed or stopped: fio, the measuring process, Snakemake, the run; and two studies at once."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_snakemake_is_killed(study: FaultStudy) -> None:
     kill(*processes("snakemake"))
     check_failed(outcome(running), "Snakemake", "run again")
     check_nothing_left()
-    assert not complete(plan), "an orphan went on to the end"
+    assert not complete(plan), "an orphan continued to the end"
     kept = kept_cells(plan)
     check_complete(plan, study.drivelab_run(), kept, gaps=1)
     assert leftovers() == []
@@ -75,8 +75,8 @@ def test_snakemake_is_killed(study: FaultStudy) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_drivelab_run_is_interrupted(study: FaultStudy, number: signal.Signals) -> None:
-    """Only the run itself gets the signal, as from kill(1); from a terminal all do."""
+def test_an_interrupted_run_ends_cleanly(study: FaultStudy, number: signal.Signals) -> None:
+    """Only the run itself gets the signal, as from kill(1); from a terminal, all its processes get it."""
     plan = study.plan()
     running = study.start_run()
     wait_until(lambda: in_the_middle(plan), running)
@@ -96,20 +96,20 @@ def test_drivelab_run_is_killed(study: FaultStudy) -> None:
     kill(running.pid)
     outcome(running)
     wait_until(lambda: processes("measure") == processes("snakemake") == processes("fio") == [])
-    assert not complete(plan), "orphans went on to the end"
+    assert not complete(plan), "orphans continued to the end"
     check_complete(plan, study.drivelab_run(), kept_cells(plan), gaps=1)
     assert leftovers() == []
     study.check_tables()
 
 
 def test_two_studies_at_once_on_one_drive(study: FaultStudy) -> None:
-    """They take turns, run in one folder at the same time."""
+    """Two studies in one folder take turns."""
     plan = study.plan()
     study.add_study("two")
     first = study.start_run()
     wait_until(lambda: in_the_middle(plan), first)
     (measuring,) = processes("drivelab", "measure")
-    os.kill(measuring, signal.SIGSTOP)  # so that the first is still at it however slow the other is
+    os.kill(measuring, signal.SIGSTOP)  # so that the first study still runs when the second one starts
     kept = kept_cells(plan)
     second, other = study.start_run("two"), study.plan("two")
     wait_until(lambda: waits_for_its_turn(other), second)
@@ -120,5 +120,5 @@ def test_two_studies_at_once_on_one_drive(study: FaultStudy) -> None:
 
 
 def waits_for_its_turn(plan: Plan) -> bool:
-    """Whether a stage of a plan's study says so."""
+    """Return whether the status of a plan's study says that it waits for its turn."""
     return any("waits for its turn" in status.text for status in read_status(Path(plan.context["results"])))

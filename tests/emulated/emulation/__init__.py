@@ -1,1 +1,1 @@
-"""Machines of QEMU's software emulation with drives in them, to try on what no virtual drive has."""
+"""Machines in QEMU's software emulation, for drive features that virtual drives do not have."""

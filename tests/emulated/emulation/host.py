@@ -1,4 +1,4 @@
-"""What this host needs for emulated machines, installed where it is missing."""
+"""Install what this host needs for emulated machines."""
 
 from __future__ import annotations
 
@@ -52,34 +52,34 @@ GUEST_PROGRAMS = {
         )
     },
 }
-"""Program and its Debian package."""
+"""Debian package of each program."""
 
 
 class UnavailableError(Exception):
-    """Emulated machines cannot run here; the text says why."""
+    """Emulated machines cannot run here; the message says why."""
 
 
 def cache() -> Path:
-    """Where the unpacked kernel stays from one run to the next."""
+    """Return the folder that keeps the unpacked kernel between runs."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "drivelab/emulated"
 
 
 def which(program: str) -> Path | None:
-    """Path of a program, also of one in sbin for a user without it in PATH."""
-    found = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin")
-    return Path(found) if found else None
+    """Return the path of a program, also in sbin folders that are not in the user's PATH."""
+    path = shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin")
+    return Path(path) if path else None
 
 
 def prepare() -> None:
-    """Install what is missing; raises UnavailableError where that or a virtual drive is impossible."""
+    """Install what is missing; raises UnavailableError if that fails or virtual drives cannot run."""
     if platform.machine() != "x86_64":
-        raise UnavailableError(f"the emulated machines run this host's programs, and its processor is no x86-64 "
-                               f"but {platform.machine()}")  # fmt: skip
+        raise UnavailableError(f"the emulated machines run this host's programs, which must be for x86-64, not "
+                               f"{platform.machine()}")  # fmt: skip
     missing = missing_packages()
     if missing:
         install(missing)
     if missing := missing_packages():
-        raise UnavailableError(f"the packages {', '.join(missing)} are missing, also after apt-get install")
+        raise UnavailableError(f"the packages {', '.join(missing)} are still missing after apt-get install")
     if (reason := manage.possible()) is not None:
         raise UnavailableError(reason)
 
@@ -90,7 +90,7 @@ def missing_packages() -> list[str]:
 
 
 def install(packages: Iterable[str]) -> None:
-    """Install Debian packages; raises UnavailableError naming them where that cannot be done."""
+    """Install Debian packages; raises UnavailableError with their names on failure."""
     names = list(packages)
     if os.geteuid() != 0 or which("apt-get") is None:
         raise UnavailableError(
@@ -104,7 +104,7 @@ def install(packages: Iterable[str]) -> None:
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Tiers run beside each other, and an update of the lists takes them from an installation under way."""
+    """Let one process install at a time, because updating the package lists breaks a running installation."""
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "install.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -112,7 +112,7 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def apt(*arguments: str, cwd: Path | None = None, may_fail: bool = False) -> None:
-    """Run apt-get; raises UnavailableError with its last line where it fails."""
+    """Run apt-get; raises UnavailableError with its last line of output if it fails."""
     done = subprocess.run(
         ["apt-get", "-q", *arguments], cwd=cwd, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,

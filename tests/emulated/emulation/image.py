@@ -1,4 +1,4 @@
-"""The initial RAM file system that an emulated machine runs from: this host's programs and the project's library."""
+"""Build the initial RAM file system of an emulated machine: this host's programs and the project's library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 GUEST = ROOT / "tests/emulated/guest"
 PROJECT = "/project"
 MERGED = ("bin", "sbin", "lib", "lib64")
-"""Names in / that are links into /usr (file-hierarchy(7))."""
+"""Folders in / that are links into /usr (file-hierarchy(7))."""
 UDEV = (
     "/usr/lib/systemd/systemd-udevd",
     "/usr/lib/udev/ata_id",
@@ -29,14 +29,14 @@ UDEV = (
     "/usr/lib/udev/rules.d/60-block.rules",
     "/usr/lib/udev/rules.d/60-persistent-storage.rules",
 )
-"""What makes /dev/disk/by-id and the udev database."""
+"""Files that create /dev/disk/by-id and the udev database."""
 _WITHOUT = {"test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
             "dist-packages", "distutils", "pydoc_data"}  # fmt: skip
-"""Parts of Python's standard library that stay behind."""
+"""Parts of Python's standard library that are left out."""
 
 
 class Image:
-    """Files by their path in the guest, written as an archive of the kernel's format (initramfs buffer format)."""
+    """Files by path in the guest, written as an archive in the kernel's initramfs buffer format."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[int, bytes | Path]] = {}
@@ -46,14 +46,14 @@ class Image:
             self._entries[f"/{name}"] = (stat.S_IFDIR | 0o755, b"")
 
     def file(self, path: str | Path, content: bytes | Path, mode: int = 0o644) -> None:
-        """A file from bytes or from one of this host, whose time it keeps: Python compares it with its cache."""
+        """Add a file from bytes or from a host file; keep the file's time, which Python compares with its cache."""
         self._entry(str(path), stat.S_IFREG | mode, content)
 
     def link(self, path: str, target: str) -> None:
         self._entry(path, stat.S_IFLNK | 0o777, target.encode())
 
     def programs(self, *paths: Path, root: Path = Path("/")) -> None:
-        """Programs or libraries at the places that they have below `root`, with the libraries that they need."""
+        """Add programs or libraries at their places below `root`, with the libraries that they need."""
         for path in {*paths, *libraries(paths, root)}:
             inside = Path("/") / path.relative_to(root if path.is_relative_to(root) else "/")
             self.file(inside, path.resolve(), 0o755)
@@ -78,13 +78,13 @@ class Image:
 
 
 def build(kernel: Kernel, unpacked: Path, path: Path) -> None:
-    """Write the image with a kernel's modules and `unpacked` packages; takes a few seconds."""
+    """Write the image with a kernel's modules and the `unpacked` packages; takes a few seconds."""
     image = Image()
     image.file("/init", GUEST / "init", 0o755)
     image.tree(GUEST, "/guest")
     image.tree(ROOT / "scripts/drivelab", f"{PROJECT}/scripts/drivelab", "*.py")
     _add_modules(image, kernel)
-    image.programs(*(found for name in host.GUEST_PROGRAMS if (found := host.which(name)) is not None))
+    image.programs(*(program for name in host.GUEST_PROGRAMS if (program := host.which(name)) is not None))
     _add_packages(image, unpacked)
     _add_busybox(image)
     _add_udev(image)
@@ -93,18 +93,18 @@ def build(kernel: Kernel, unpacked: Path, path: Path) -> None:
 
 
 def libraries(files: Iterable[Path], root: Path = Path("/")) -> set[Path]:
-    """Shared libraries and the loader that programs need (ldd(1)), from `root` before this host's.
+    """Return the shared libraries and the loader that programs need (ldd(1)), from `root` or else from this host.
 
-    Libraries that neither has are left out.
+    Missing libraries are left out.
     """
     folders = sorted({str(path.parent) for path in root.glob("**/lib/**/*.so*")}) if root != Path("/") else []
     environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(folders)} if folders else None
     listed = subprocess.run(["ldd", *files], capture_output=True, text=True, check=False, env=environment).stdout
-    return {Path(found) for found in re.findall(r"^\s(?:\S+ => )?(/\S+) \(0x", listed, re.MULTILINE)}
+    return {Path(path) for path in re.findall(r"^\s(?:\S+ => )?(/\S+) \(0x", listed, re.MULTILINE)}
 
 
 def _add_modules(image: Image, kernel: Kernel) -> None:
-    """Modules in the order in which they load: those that /init loads, and a folder of those for stacked devices."""
+    """Add modules in load order: those that /init loads, and a folder with those for stacked devices."""
     base = kernel.load_order(WANTED)
     names = {name for name, _ in base}
     more = [(name, content) for name, content in kernel.load_order(WANTED + STACKING) if name not in names]
@@ -114,18 +114,18 @@ def _add_modules(image: Image, kernel: Kernel) -> None:
 
 
 def _add_packages(image: Image, directory: Path) -> None:
-    programs = [found for name in packages.PROGRAMS if (found := packages.program(directory, name)) is not None]
+    programs = [path for name in packages.PROGRAMS if (path := packages.program(directory, name)) is not None]
     image.programs(*programs, root=directory)
 
 
 def _add_busybox(image: Image) -> None:
-    """Links of their own folder, so that the real programs come first in PATH."""
+    """Add busybox links in a separate folder, so that the real programs come first in PATH."""
     busybox = host.which("busybox")
     assert busybox is not None
     names = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
     for name in names:
         image.link(f"/busybox/{name}", str(busybox))
-    image.link("/usr/bin/sh", "dash")  # busybox's own shell prefers its applets to the real programs
+    image.link("/usr/bin/sh", "dash")  # the shell of busybox prefers its applets to the real programs
 
 
 def _add_udev(image: Image) -> None:
@@ -142,7 +142,7 @@ def _add_udev(image: Image) -> None:
 
 
 def _add_python(image: Image) -> None:
-    """The interpreter below the virtual environment, its standard library, and the project's modules compiled."""
+    """Add the Python interpreter, its standard library, and the project's compiled modules."""
     python = Path(sys.executable).resolve()
     image.programs(python)
     image.link("/usr/bin/python3", str(python))
@@ -162,7 +162,7 @@ def _add_python(image: Image) -> None:
 
 
 def _compile_project(image: Image, tag: str) -> None:
-    """Compiled here, because an emulated processor takes seconds for it."""
+    """Compile the project's modules here, because an emulated processor takes seconds for it."""
     source = ROOT / "scripts/drivelab"
     with tempfile.TemporaryDirectory() as temporary:
         for package in ("", "config", "drives", "host", "virtual", "drives/purge"):

@@ -1,6 +1,6 @@
-"""Debian's kernel for the emulated machines: downloaded and unpacked, never installed into the running system.
+"""Debian's kernel for the emulated machines: downloaded and unpacked, never installed on the running system.
 
-The cloud flavour of Debian 12 has no AHCI, so it is the full one, most of which is modules.
+It is the full kernel, most of which is modules, because the cloud flavour of Debian 12 has no AHCI.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from emulation.host import UnavailableError, apt, cache
 
 META_PACKAGE = "linux-image-amd64"
 WANTED = ("crc32c_generic", "nvme", "ahci", "sd_mod", "sg", "ext4", "dm_mod")
-"""Modules to load, in this order; crc32c is asked for by name when ext4's helpers begin, not by a dependency."""
+"""Modules to load, in this order; ext4's helpers request crc32c by name, not as a dependency."""
 STACKING = (
     "loop", "virtio_pci", "virtio_scsi", "nvmet", "md_mod", "raid1", "dm_multipath", "dm_round_robin", "aesni_intel",
     "xts", "dm_crypt", "bcache", "btrfs",
 )  # fmt: skip
-"""Modules of what can stand on a drive; a test loads them with /guest/modules.sh."""
+"""Modules for devices stacked on a drive; a test loads them with /guest/modules.sh."""
 _UNPACK = re.compile(
     r"boot/vmlinuz-|lib/modules/[^/]+/kernel/(arch/x86/crypto|block|crypto|lib|fs/(ext4|jbd2|mbcache|btrfs|configfs)|"
     r"drivers/(ata|block|md|nvme|scsi|hwmon|virtio))"
@@ -39,7 +39,7 @@ class Kernel:
     modules: Path
 
     def load_order(self, wanted: tuple[str, ...] = WANTED) -> list[tuple[str, bytes]]:
-        """Name and content of modules, those that others depend on first; what is built in is left out."""
+        """Return name and content of modules, dependencies first, without built-in ones."""
         files = {_module_name(path): path for path in self.modules.rglob("*.ko*")}
         loaded: dict[str, bytes] = {}
 
@@ -57,7 +57,7 @@ class Kernel:
 
 
 def find() -> Kernel:
-    """The kernel in the cache, put there first where there is none; raises UnavailableError."""
+    """Return the kernel from the cache, downloading it if necessary; raises UnavailableError."""
     directory = cache() / f"kernel-{hashlib.sha256(_UNPACK.pattern.encode()).hexdigest()[:12]}"
     if not directory.exists():
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -66,27 +66,27 @@ def find() -> Kernel:
             (Path(temporary) / "kernel").rename(directory)
     images = sorted(directory.glob("boot/vmlinuz-*"))
     if not images:
-        raise UnavailableError(f"{directory} holds no kernel; remove it and try again")
+        raise UnavailableError(f"{directory} contains no kernel; remove this folder and try again")
     return Kernel(images[-1], directory)
 
 
 def _download(directory: Path) -> Path:
-    """The newest kernel package of the distribution."""
+    """Download the newest kernel package of the distribution."""
     package = _newest_package()
     if package is None:
         apt("update", may_fail=True)
         package = _newest_package()
     if package is None:
-        raise UnavailableError(f"apt knows no package {META_PACKAGE}, whose kernel the emulated machines boot")
-    shutil.chown(directory, "_apt")  # apt downloads as that user
+        raise UnavailableError(f"apt does not find the package {META_PACKAGE}, whose kernel the emulated machines boot")
+    shutil.chown(directory, "_apt")  # apt downloads as this user
     apt("download", package, cwd=directory)
     return next(directory.glob("*.deb"))
 
 
 def _newest_package() -> str | None:
     done = subprocess.run(["apt-cache", "depends", META_PACKAGE], capture_output=True, text=True, check=False)
-    found = re.search(r"Depends: (linux-image-\S+)", done.stdout)
-    return found[1] if found else None
+    match = re.search(r"Depends: (linux-image-\S+)", done.stdout)
+    return match[1] if match else None
 
 
 def _unpack(package: Path, target: Path) -> None:
@@ -99,7 +99,7 @@ def _unpack(package: Path, target: Path) -> None:
             if member.isfile() and _UNPACK.match(member.name):
                 archive.extract(member, target, filter="data")
     if process.returncode != 0:
-        raise UnavailableError(f"{package.name} cannot be unpacked: dpkg-deb ended with status {process.returncode}")
+        raise UnavailableError(f"cannot unpack {package.name}: dpkg-deb ended with status {process.returncode}")
 
 
 def _module_name(path: Path) -> str:
@@ -107,11 +107,11 @@ def _module_name(path: Path) -> str:
 
 
 def _content(path: Path) -> bytes:
-    """A module, uncompressed: Debian 13 packs them with xz."""
+    """Return an uncompressed module; Debian 13 compresses them with xz."""
     return lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
 
 
 def _dependencies(module: bytes) -> list[str]:
-    """Names in the module's own section .modinfo: an unpacked package has no modules.dep."""
-    found = re.search(rb"\0depends=([^\0]*)\0", module)
-    return [name.replace("-", "_") for name in found[1].decode().split(",") if name] if found else []
+    """Return the names in the module's section .modinfo, because an unpacked package has no modules.dep."""
+    match = re.search(rb"\0depends=([^\0]*)\0", module)
+    return [name.replace("-", "_") for name in match[1].decode().split(",") if name] if match else []

@@ -1,4 +1,4 @@
-"""One emulated machine: its QEMU process, the commands run in it, its kernel's log, its end."""
+"""One emulated machine: its QEMU process, the commands run in it, its kernel log, its end."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from emulation.qmp import Monitor
 BOOT_S = 120.0
 COMMAND_S = 60.0
 _SLACK_S = 20.0
-"""What the guest may need beyond a command's own time before the machine counts as hung."""
+"""Extra time for the guest beyond a command's own time before the machine counts as hung."""
 _MEMORY_MIB = 1024
 
 
 class GuestError(Exception):
-    """A command failed in the guest, or the guest does not answer; the text has its output."""
+    """A command failed in the guest, or the guest does not answer; the message has the output."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a command in the guest left."""
+    """The result of a command in the guest."""
 
     status: int
     stdout: str
@@ -41,15 +41,18 @@ class Result:
 
 @dataclass
 class Machine:
-    """Starts when made; `wait_until_ready` before the first command. All its files lie in `directory`."""
+    """An emulated machine; it starts when created. Call `wait_until_ready` before the first command.
+
+    All its files are in `directory`.
+    """
 
     directory: Path
     kernel: Kernel
     image: Path
     devices: Sequence[str]
-    """Arguments of QEMU."""
+    """QEMU arguments."""
     parameters: Sequence[str] = ()
-    """Of the kernel and, as MODULE.NAME=VALUE, of its modules."""
+    """Parameters of the kernel and, as MODULE.NAME=VALUE, of its modules."""
     _process: subprocess.Popen[bytes] = field(init=False, repr=False)
     _commands: socket.socket | None = field(init=False, default=None, repr=False)
     _monitor: Monitor | None = field(init=False, default=None, repr=False)
@@ -72,15 +75,15 @@ class Machine:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def wait_until_ready(self) -> None:
-        """Wait for the guest's start; raises GuestError with the kernel's last words."""
+        """Wait until the guest is ready; raises GuestError with the end of the kernel log."""
         deadline_s = time.monotonic() + BOOT_S
         self._commands = self._connect(deadline_s)
         self._commands.settimeout(max(0.1, deadline_s - time.monotonic()))
-        if (word := self._line()) != "ready":
-            raise GuestError(f"the guest says {word!r} instead of ready")
+        if (line := self._line()) != "ready":
+            raise GuestError(f"the guest sent {line!r} instead of ready")
 
     def run(self, command: str, timeout_s: float = COMMAND_S, *, check: bool = True) -> Result:
-        """Run a shell command; raises GuestError if it fails (with `check`), or the machine hangs."""
+        """Run a shell command; raises GuestError if it fails (with `check`) or if the machine hangs."""
         status, output, errors = self._execute(command, timeout_s)
         result = Result(status, output.decode(errors="replace"), errors.decode(errors="replace"))
         if check and status != 0:
@@ -88,18 +91,18 @@ class Machine:
         return result
 
     def read(self, path: str) -> bytes:
-        """A file of the guest; raises GuestError if there is none."""
+        """Return the content of a file in the guest; raises GuestError if there is no such file."""
         status, content, errors = self._execute(f"cat {path}", COMMAND_S)
         if status != 0:
             raise GuestError(errors.decode(errors="replace"))
         return content
 
     def start(self, name: str, command: str) -> None:
-        """Start a shell command of a name and go on; `finish` has its result."""
+        """Start a shell command under a name, without waiting; `finish` returns its result."""
         self.run(f"({command} >/tmp/{name}.out 2>/tmp/{name}.err; echo $? >/tmp/{name}.status) >/dev/null 2>&1 &")
 
     def finish(self, name: str, timeout_s: float = COMMAND_S) -> Result:
-        """Wait for a started command; its result."""
+        """Wait for a started command; return its result."""
         self.run(f"until [ -s /tmp/{name}.status ]; do sleep 0.1; done", timeout_s)
         status, output, errors = (self.read(f"/tmp/{name}.{kind}").decode() for kind in ("status", "out", "err"))
         return Result(int(status), output, errors)
@@ -114,19 +117,19 @@ class Machine:
         return self._path("kernel.log").read_text(errors="replace")
 
     def wait_for_log(self, pattern: str, timeout_s: float, begin: int = 0) -> str:
-        """Wait until the kernel's log, from character `begin` on, has a line that matches; returns the line.
+        """Wait until a line of the kernel log, from character `begin` on, matches; return this line.
 
-        Raises GuestError when there is none in time.
+        Raises GuestError if no line matches in time.
         """
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
-            if found := re.search(f"^.*(?:{pattern}).*$", self.kernel_log()[begin:], re.MULTILINE):
-                return found[0]
+            if match := re.search(f"^.*(?:{pattern}).*$", self.kernel_log()[begin:], re.MULTILINE):
+                return match[0]
             time.sleep(0.05)
-        raise GuestError(f"no '{pattern}' in the kernel's log within {timeout_s:.0f} s:\n{self._last_words()}")
+        raise GuestError(f"no '{pattern}' in the kernel log within {timeout_s:.0f} s:\n{self._log_end()}")
 
     def kill(self) -> None:
-        """End QEMU without waiting: it ends only when its I/O does, see `reap`."""
+        """Kill QEMU without waiting, because it ends only after its I/O; see `reap`."""
         self._process.kill()
 
     def reap(self) -> None:
@@ -141,7 +144,7 @@ class Machine:
         return self.directory / name
 
     def _execute(self, command: str, timeout_s: float) -> tuple[int, bytes, bytes]:
-        """Exit status, output and errors of a shell command; raises GuestError where the guest does not answer."""
+        """Run a shell command; return exit status, output and errors; raises GuestError without an answer."""
         assert self._commands is not None
         assert "\n" not in command
         self._commands.settimeout(timeout_s + _SLACK_S)
@@ -173,14 +176,14 @@ class Machine:
             try:
                 part = self._commands.recv(count - len(data))
             except TimeoutError:
-                raise GuestError(f"the guest does not answer; its kernel's last words:\n{self._last_words()}") from None
+                raise GuestError(f"the guest does not answer; the end of its kernel log:\n{self._log_end()}") from None
             if not part:
                 raise GuestError(
-                    f"the machine has ended; {self._path('qemu.log').read_text()}\nits kernel's last words:\n"
-                    f"{self._last_words()}"
+                    f"the machine has ended; {self._path('qemu.log').read_text()}\nthe end of its kernel log:\n"
+                    f"{self._log_end()}"
                 )
             data += part
         return data
 
-    def _last_words(self) -> str:
+    def _log_end(self) -> str:
         return "\n".join(self.kernel_log().splitlines()[-25:])

@@ -1,7 +1,7 @@
-"""Debian packages for the guest alone: downloaded and unpacked, never installed into the running system.
+"""Debian packages for the guest only: downloaded and unpacked, never installed on the running system.
 
-mdadm, lvm2 and bcache-tools bring udev rules and services. On this host those would assemble arrays and activate
-volumes of drives that no test has anything to do with.
+mdadm, lvm2 and bcache-tools contain udev rules and services. On this host, these would assemble arrays and activate
+volumes of drives that do not belong to any test.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROGRAMS = {
     "mdadm": "mdadm",
     "mkfs.btrfs": "btrfs-progs",
 }
-"""Program and its Debian package."""
+"""Debian package of each program."""
 
 
 def find() -> Path:
@@ -51,13 +51,13 @@ def program(directory: Path, name: str) -> Path | None:
 
 
 def _download(names: list[str], directory: Path) -> list[Path]:
-    """Download packages and those of their dependencies that this host lacks."""
+    """Download packages and the dependencies that this host lacks."""
     (directory / "partial").mkdir()
     options = ["--download-only", "--reinstall", "-y", "--no-install-recommends", "-o",
                f"Dir::Cache::archives={directory}"]  # fmt: skip
     try:
         apt("install", *options, *names)
-    except UnavailableError:  # the lists are missing or old
+    except UnavailableError:  # the package lists are missing or old
         apt("update", may_fail=True)
         apt("install", *options, *names)
     return sorted(directory.glob("*.deb"))

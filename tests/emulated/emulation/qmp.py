@@ -21,7 +21,7 @@ class Monitor:
         self.execute("qmp_capabilities")
 
     def execute(self, command: str, **arguments: object) -> Any:
-        """Run a command; raises RuntimeError with QEMU's words where it refuses."""
+        """Run a command; raises RuntimeError with QEMU's message if QEMU refuses."""
         self._socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
         while True:
             answer = self._read()
@@ -31,7 +31,7 @@ class Monitor:
                 raise RuntimeError(f"QEMU refuses {command}: {answer['error']['desc']}")
 
     def wait_for(self, event: str) -> None:
-        """Wait until an event has come, whether before this or after."""
+        """Wait for an event, which may have come before this call."""
         while event not in self._events:
             self._read()
         self._events.remove(event)

@@ -1,4 +1,4 @@
-"""The guard's verdict on one drive: its kernel name, or its sentence. Arguments: path, serial."""
+"""Print the guard's verdict on one drive: the kernel name, or the refusal. Arguments: path, serial."""
 
 from __future__ import annotations
 

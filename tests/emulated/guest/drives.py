@@ -1,4 +1,4 @@
-"""What the project tells of the drives of this machine, as JSON: facts by serial number."""
+"""Print drivelab's facts about the drives of this machine as JSON, by serial number."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ def facts(name: str) -> dict[str, object]:
     }
 
 
-print(json.dumps({str(one["serial"]): one for one in map(facts, identity.whole_disks())}))
+print(json.dumps({str(drive["serial"]): drive for drive in map(facts, identity.whole_disks())}))

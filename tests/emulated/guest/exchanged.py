@@ -1,7 +1,7 @@
-"""Purge a drive, and wait for a while between the guard's first look at its identity and at its users.
+"""Purge a drive, with a pause between the guard's check of its identity and the check of its users.
 
-Arguments: those of purge.py. Makes /run/looked when the guard has read the identity, and goes on when /run/exchanged
-is there.
+Arguments: those of purge.py. Creates /run/looked when the guard has read the identity, and continues when
+/run/exchanged exists.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 from drivelab.drives import guard
 
-ask = guard.holder
+original_holder = guard.holder
 
 
-def wait_and_ask(*arguments: Any, **options: Any) -> str | None:
+def wait_and_check(*arguments: Any, **options: Any) -> str | None:
     Path("/run/looked").touch()
     while not Path("/run/exchanged").exists():
         time.sleep(0.05)
-    return ask(*arguments, **options)
+    return original_holder(*arguments, **options)
 
 
-guard.holder = wait_and_ask
+guard.holder = wait_and_check
 runpy.run_path("/guest/purge.py", run_name="__main__")

@@ -1,6 +1,6 @@
-"""What the guard says of a drive in many states, as JSON: the kernel name where it approves, else its sentence.
+"""Print the guard's verdicts on a drive in many states as JSON: the kernel name, or the refusal.
 
-Arguments: path under /dev/disk/by-id of a drive to be written to, its serial, path of a second drive.
+Arguments: path under /dev/disk/by-id of a drive that may be overwritten, its serial, path of a second drive.
 """
 
 from __future__ import annotations

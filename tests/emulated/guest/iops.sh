@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes per second of 4 KiB random writes, as fio's JSON. Arguments: device, MiB to write, further options of fio.
+# Measure random write 4 KiB with fio; print fio's JSON. Arguments: device, MiB to write, further options of fio.
 device=$1 size_mib=$2
 shift 2
 exec fio --name=writes --filename="$device" --rw=randwrite --bs=4k --direct=1 --ioengine=libaio --iodepth=8 \

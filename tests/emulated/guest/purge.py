@@ -1,4 +1,4 @@
-"""Purge a drive by the project's code; prints what it returns as JSON, or its sentence as `error`.
+"""Purge a drive with drivelab; print the result as JSON, or the error message as `error`.
 
 Arguments: path, serial, method.
 """

@@ -1,9 +1,9 @@
-"""The guard's decision on drives that others use, as JSON by the kind of use.
+"""Print the guard's verdicts on drives in use as JSON, by kind of use.
 
-For each drive: `during` the use, `left` when the use is over and its signatures are still there, `wiped` without them,
-each a kernel name or the sentence of the refusal; `written` is what the kernel counted as written to the drive and
-discarded while the guard looked at it in use. `trouble` has the exception of a use that could not be set up.
-Arguments: names of kinds of use; all of them if there is none.
+For each drive: `during` the use, `left` after the use with its signatures still there, `wiped` without signatures. Each
+is a kernel name or the refusal. `written` is what the kernel counted as written and discarded while the guard checked
+the drive in use. `trouble` is the exception of a use that could not be set up.
+Arguments: kinds of use; by default all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PASSING_S = guard.PASSING_S
 
 
 def nodes(serial: str, namespace: str = "1") -> list[str]:
-    """Device nodes of a drive by its serial number, in the order of their names: one of each path to it."""
+    """Return the device nodes of a drive with a serial number, sorted by name: one for each path."""
     folders = sorted(Path("/sys/block").glob("*"))
     return [
         f"/dev/{folder.name}"
@@ -46,9 +46,9 @@ BOTH_PATHS = "multipath 0 0 1 1 round-robin 0 2 1 {node} 1 " + f"{SCSI_2} 1"
 
 
 def generic(node: str, pattern: str) -> str:
-    """The character device that passes commands on to a SCSI disk."""
-    (found,) = Path("/sys/class/block", Path(node).name).glob(f"device/{pattern}/*")
-    return f"/dev/bsg/{found.name}" if pattern == "bsg" else f"/dev/{found.name}"
+    """Return the pass-through character device of a SCSI disk."""
+    (device,) = Path("/sys/class/block", Path(node).name).glob(f"device/{pattern}/*")
+    return f"/dev/bsg/{device.name}" if pattern == "bsg" else f"/dev/{device.name}"
 
 
 Use = Callable[[], AbstractContextManager[object]]
@@ -96,7 +96,7 @@ USES: dict[str, tuple[Use, tuple[str, ...]]] = {
 
 
 def verdict(node: str, passing_s: float) -> str:
-    """The kernel name where the guard approves, else its sentence."""
+    """Return the kernel name if the guard approves, else the refusal."""
     guard.PASSING_S = passing_s
     try:
         return approved(node, SERIALS[node]).name
@@ -110,7 +110,7 @@ def written(node: str) -> tuple[int, int]:
 
 
 def settle() -> None:
-    """Wait until udev has read all devices again, which it does when a writer closes them."""
+    """Wait until udev has reread all devices, which it does when a writer closes them."""
     subprocess.run(["sync"], check=True)
     run("udevadm", "settle")
 
@@ -121,14 +121,14 @@ def wipe(node: str) -> None:
 
 
 def observe(use: Use, drives: tuple[str, ...]) -> dict[str, object]:
-    """What the guard says of drives during a use and after it."""
+    """Return the guard's verdicts on drives during a use and after it."""
     verdicts: dict[str, dict[str, object]] = {SERIALS[node]: {} for node in drives}
-    begun_s = time.monotonic()
+    started_s = time.monotonic()
     with use():
         settle()
         for node in drives:
             before = written(node)
-            # Nobody looks at the drive in passing, so the first reason is the lasting one.
+            # No program opens the drive briefly, so the first reason is the lasting one.
             verdicts[SERIALS[node]]["during"] = verdict(node, 0.0)
             verdicts[SERIALS[node]]["written"] = [now - then for now, then in zip(written(node), before, strict=True)]
     for state in ("left", "wiped"):
@@ -138,19 +138,19 @@ def observe(use: Use, drives: tuple[str, ...]) -> dict[str, object]:
             verdicts[SERIALS[node]][state] = verdict(node, passing_s)
         for node in drives:
             wipe(node)
-    return {**verdicts, "seconds": round(time.monotonic() - begun_s, 1)}
+    return {**verdicts, "seconds": round(time.monotonic() - started_s, 1)}
 
 
 def main() -> None:
-    found: dict[str, dict[str, object]] = {}
+    results: dict[str, dict[str, object]] = {}
     for name in sys.argv[1:] or USES:
         try:
-            found[name] = observe(*USES[name])
-        except Exception:  # the other uses are observed all the same
-            found[name] = {"trouble": traceback.format_exc()}
+            results[name] = observe(*USES[name])
+        except Exception:  # continue with the other uses
+            results[name] = {"trouble": traceback.format_exc()}
             for node in USES[name][1]:
                 subprocess.run(["wipefs", "--all", "--force", "--quiet", node], check=False)
-    print(json.dumps(found))
+    print(json.dumps(results))
 
 
 main()

@@ -1,8 +1,8 @@
-"""Traces a drive with the project's own back ends while fio, dd and blkdiscard make requests of every kind.
+"""Trace a drive with drivelab's back ends while fio, dd and blkdiscard make requests of every kind.
 
-Argument: path of the drive. Leaves the raw files and fio's JSON in /tmp/trace.tar, and the pages of ftrace's ring as
-the kernel gave them in /tmp/ring.tar: there is no numpy here to convert them. Prints JSON: what blktrace lost, what
-was lost when it was killed, and what by the capture after that.
+Argument: path of the drive. Writes the raw files and fio's JSON to /tmp/trace.tar, and the unconverted pages of
+ftrace's ring to /tmp/ring.tar, because the guest has no numpy to convert them. Prints JSON: the losses of blktrace, of
+a killed blktrace, and of the capture after that.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def dd(*arguments: str) -> None:
 
 
 def settle() -> None:
-    """Wait for the last requests: udev reads a drive again when those who wrote to it have closed it."""
+    """Wait for the last requests, because udev rereads a drive when its writers have closed it."""
     subprocess.run(["udevadm", "settle"], check=True)
     disk.settle()
 
 
 def work(folder: Path) -> None:
-    """600 reads and writes with flushes, one discard, 2 MiB of pages that merge, 2 MiB in pieces of 64 KiB."""
+    """Make 600 reads and writes with flushes, a discard, 2 MiB of merging pages, and 2 MiB in 64 KiB pieces."""
     subprocess.run(
         ["fio", "--name=mix", f"--filename={disk.device}", "--rw=randrw", "--bs=4k", "--direct=1", "--ioengine=libaio",
          "--iodepth=4", "--number_ios=600", "--size=8M", "--fsync=100", "--thread", "--output-format=json",
@@ -52,7 +52,7 @@ def work(folder: Path) -> None:
 
 
 def trace(folder: Path, *, kill: bool = False) -> dict[str, int]:
-    """Kinds of losses of a capture."""
+    """Capture the work; return the losses by kind."""
     folder.mkdir()
     backend = Blktrace(disk, folder / "trace")
     backend.start()
@@ -69,7 +69,7 @@ def trace(folder: Path, *, kill: bool = False) -> dict[str, int]:
 
 
 def keep_pages(folder: Path) -> None:
-    """Trace with ftrace, and keep the ring's pages in the place of records."""
+    """Trace with ftrace, and keep the ring's pages instead of records."""
     folder.mkdir()
     facts: dict[str, object] = {"number": disk.number}
 
@@ -78,10 +78,10 @@ def keep_pages(folder: Path) -> None:
 
         @staticmethod
         def page_bytes(text: str) -> int:
-            found = re.search(r"char data;\s*offset:(\d+);\s*size:(\d+);", text)
-            assert found is not None
-            facts["page_bytes"] = int(found[1]) + int(found[2])
-            return int(found[1]) + int(found[2])
+            match = re.search(r"char data;\s*offset:(\d+);\s*size:(\d+);", text)
+            assert match is not None
+            facts["page_bytes"] = int(match[1]) + int(match[2])
+            return int(match[1]) + int(match[2])
 
         @staticmethod
         def convert(source: Path, size: int, device: int, out: object) -> types.SimpleNamespace:

@@ -1,6 +1,6 @@
-"""What can use a block device, as context managers: in use inside the block, released behind it.
+"""Uses of a block device as context managers: in use inside the block, released after it.
 
-Signatures stay on the device. Programs of the device mapper do not wait for udev, whose rules this guest lacks.
+Signatures stay on the device. Device mapper programs do not wait for udev, because this guest lacks their rules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ os.environ["DM_DISABLE_UDEV"] = "1"
 
 
 def run(*command: str, text: str | None = None) -> str:
-    """Return the output of a program; its errors are in the exception if it fails."""
+    """Run a program and return its output; if it fails, the exception has its errors."""
     done = subprocess.run(command, input=text, text=True, check=False, capture_output=True)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}: {done.stdout}{done.stderr}")
@@ -32,7 +32,7 @@ def wait_until_gone(path: str) -> None:
 
 
 def make_ext4(node: str, *options: str) -> None:
-    """Make a file system that is complete: the kernel would write the rest of its tables after the mount."""
+    """Make a complete file system; otherwise the kernel would write the rest of its tables after the mount."""
     run("mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,nodiscard", *options, node)
 
 
@@ -48,7 +48,7 @@ def mounted(node: str, *options: str) -> Iterator[None]:
 
 @contextmanager
 def mounted_elsewhere(node: str) -> Iterator[None]:
-    """Mounted in another mount namespace, as a container has its volume."""
+    """Mounted in another mount namespace, like the volume of a container."""
     make_ext4(node)
     with _process("unshare", "-m", "sh", "-c", f"mount -t ext4 {node} {MOUNT_POINT} && echo ready && exec sleep 9999"):
         yield
@@ -85,7 +85,7 @@ def mapped(node: str, target: str = "linear {node} 0") -> Iterator[None]:
 
 @contextmanager
 def mapping_loaded(node: str) -> Iterator[None]:
-    """A mapping whose table is loaded and not active yet."""
+    """A mapping whose table is loaded but not yet active."""
     run("dmsetup", "create", "held", "--noudevsync", "--notable")
     run("dmsetup", "load", "held", "--table", f"0 2048 linear {node} 0")
     try:
@@ -97,7 +97,7 @@ def mapping_loaded(node: str) -> Iterator[None]:
 @contextmanager
 def volume(node: str) -> Iterator[str]:
     """An active logical volume; afterwards its volume group is inactive."""
-    only = ("--quiet", "--devices", node)  # another path to the drive would be a duplicate of it
+    only = ("--quiet", "--devices", node)  # otherwise LVM sees another path to the drive as a duplicate
     run("lvm", "pvcreate", *only, "-ff", "-y", node)
     run("lvm", "vgcreate", *only, "group", node)
     run("lvm", "lvcreate", *only, "-y", "-W", "n", "-Z", "n", "-n", "data", "-L", "32M", "group")
@@ -115,7 +115,7 @@ def volume_mounted(node: str) -> Iterator[None]:
 
 @contextmanager
 def partitioned(node: str) -> Iterator[str]:
-    """Two partitions; gives the second. Afterwards there is none."""
+    """Two partitions; yields the second. Afterwards there are none."""
     run("sfdisk", "--quiet", "--wipe", "always", node, text="label: gpt\nsize=8MiB\nsize=40MiB\n")
     run("udevadm", "settle")
     try:
@@ -160,7 +160,7 @@ def mirrored(node: str, other: str) -> Iterator[None]:
 
 @contextmanager
 def encrypted(node: str) -> Iterator[None]:
-    Path("/run/key").write_text("a key of no importance")
+    Path("/run/key").write_text("an unimportant key")
     run("cryptsetup", "luksFormat", "--batch-mode", "--type", "luks1", "--pbkdf-force-iterations", "1000", node,
         "/run/key")  # fmt: skip
     run("cryptsetup", "open", "--key-file", "/run/key", node, "secret")
@@ -205,7 +205,7 @@ def _stop_cache(node: str) -> None:
 
 @contextmanager
 def btrfs_mounted(node: str, other: str) -> Iterator[None]:
-    """A btrfs of both, mounted by the name of the other."""
+    """A btrfs of both, mounted under the name of the other."""
     run("mkfs.btrfs", "--force", "--quiet", "--data", "raid1", "--metadata", "raid1", node, other)
     run("btrfs", "device", "scan", node, other)
     run("mount", "-t", "btrfs", other, MOUNT_POINT)
@@ -218,7 +218,7 @@ def btrfs_mounted(node: str, other: str) -> Iterator[None]:
 
 @contextmanager
 def journal_of(node: str, other: str) -> Iterator[None]:
-    """The journal of a file system that is mounted from the other."""
+    """The journal of a mounted file system on the other drive."""
     run("mke2fs", "-q", "-F", "-b", "4096", "-O", "journal_dev", node)
     with mounted(other, "-b", "4096", "-J", f"device={node}"):
         yield
@@ -226,7 +226,7 @@ def journal_of(node: str, other: str) -> Iterator[None]:
 
 @contextmanager
 def hibernated(node: str) -> Iterator[None]:
-    """Swap space with the image of a host that sleeps (kernel/power/swap.c: the signature is S1SUSPEND)."""
+    """Swap space with the image of a hibernated host (kernel/power/swap.c: the signature is S1SUSPEND)."""
     run("mkswap", node)
     with Path(node).open("r+b") as file:
         file.seek(4096 - 10)
@@ -247,7 +247,7 @@ def looped(node: str, file: str | None = None) -> Iterator[None]:
 
 @contextmanager
 def second_node(node: str) -> Iterator[str]:
-    """Another node of the same device, outside of /dev, as a container has it."""
+    """Another node of the same device outside /dev, as in a container."""
     Path("/run/private").unlink(missing_ok=True)
     os.mknod("/run/private", Path(node).stat().st_mode, Path(node).stat().st_rdev)
     yield "/run/private"
@@ -263,7 +263,7 @@ def looped_by_deleted_node(node: str) -> Iterator[None]:
 
 @contextmanager
 def exported(node: str) -> Iterator[None]:
-    """A namespace of an NVMe target; it opens the device without a process and without O_EXCL."""
+    """A namespace of an NVMe target, which opens the device without a process and without O_EXCL."""
     if not (_CONFIGFS / "nvmet").exists():
         run("mount", "-t", "configfs", "configfs", str(_CONFIGFS))
     subsystem = _CONFIGFS / "nvmet/subsystems/nqn.test"
@@ -316,13 +316,13 @@ def mapped_by_process(node: str) -> Iterator[None]:
         descriptor = os.open(node, os.O_RDWR)
         memory = mmap.mmap(descriptor, 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
         os.write(writer, b"ready")
-        os.closerange(3, 256)  # also the copy of the descriptor that Python's mapping keeps
+        os.closerange(3, 256)  # closes also the copy of the descriptor that Python's mapping keeps
         while True:
             time.sleep(9999)
         memory.close()
     os.close(writer)
     os.read(reader, 5)
-    os.read(reader, 1)  # the end: the child has closed its descriptors
+    os.read(reader, 1)  # end of file: the child has closed its descriptors
     os.close(reader)
     try:
         yield
@@ -333,7 +333,7 @@ def mapped_by_process(node: str) -> Iterator[None]:
 
 @contextmanager
 def _process(*command: str) -> Iterator[None]:
-    """A process that says when it is ready, and is killed at the end."""
+    """Run a process that reports when it is ready; kill it at the end."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -1,4 +1,4 @@
-"""Switches a drive's write cache off, and on again by what the change gave back; its states, as JSON.
+"""Switch a drive's write cache off, restore it with the returned undo, and print the states as JSON.
 
 Arguments: path, serial.
 """

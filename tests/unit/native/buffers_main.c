@@ -1,4 +1,4 @@
-/* Takes and gives back room for reads at random and fails when two in flight ever share a byte. */
+/* Take and give back room for reads at random; fail if two reads in flight share a byte. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 static struct piece pieces[MOST_IN_FLIGHT];
 static unsigned char marks[MOST_IN_FLIGHT];
 
-static void fail(const char *words)
+static void fail(const char *message)
 {
-    fprintf(stderr, "%s\n", words);
+    fprintf(stderr, "%s\n", message);
     exit(1);
 }
 
@@ -41,7 +41,7 @@ int main(void)
     for (unsigned i = 0; i < 32; i++)
         buffers_give_back(&buffers, &pieces[i]);
 
-    /* First and last byte of each block are the piece's own. */
+    /* Each piece marks the first and last byte of each of its blocks. */
     unsigned registered = 0, unregistered = 0, refused = 0;
     srand(1);
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -65,7 +65,7 @@ int main(void)
         buffers_give_back(&buffers, &pieces[i]);
     const struct pool *pool = &buffers.pools[READ_BUFFER];
     if (memchr(pool->busy, 1, pool->units) || pool->next)
-        fail("not all was given back");
+        fail("some memory was not given back");
     printf("registered %u\nunregistered %u\nrefused %u\n", registered, unregistered, refused);
     printf("reach_at_depth_32_bytes %zu\n", reach);
     return 0;

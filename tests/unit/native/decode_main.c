@@ -1,4 +1,4 @@
-/* Decodes the files that it is given and prints how many events and requests there are. */
+/* Decode the files on the command line and print the number of requests and corrections. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>

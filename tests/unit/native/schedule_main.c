@@ -1,4 +1,4 @@
-/* Opens the schedules that it is given and prints the verdict on each. */
+/* Open the schedules on the command line and print the verdict on each. */
 #include "schedule.h"
 
 int main(int argc, char **argv)

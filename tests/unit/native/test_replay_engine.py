@@ -1,4 +1,4 @@
-"""The replay engine on files: what it does to them, and when. Devices and their faults are in tests/drives."""
+"""The replay engine on files: what it writes and when. tests/drives has the tests on devices and with faults."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ MIB = 1 << 20
 MS = 1_000_000
 QUICK = EngineOptions(watchdog_s=60)
 TOLERANCE_NS = 2 * MS
-MOST_TRIES = 25  # on a host where other tests take the processor, stalls beyond the tolerance are the rule
-"""Between the engine's look at the clock and the time that it notes, on a host that does other things too."""
+"""Between the engine's reading of the clock and the time that it records, on a host with other load."""
+MOST_TRIES = 25  # other tests use the processor, so stalls beyond the tolerance are common
 
 
 @pytest.fixture
@@ -48,26 +48,26 @@ def engine(tmp_path: Path) -> Engine:
 
 
 def may_set_priorities() -> bool:
-    """CAP_SYS_NICE, bit 23 of capabilities(7)."""
-    words = Path("/proc/self/status").read_text().split()
-    return bool(int(words[words.index("CapEff:") + 1], 16) >> 23 & 1)
+    """Return whether this process has CAP_SYS_NICE, bit 23 of capabilities(7)."""
+    fields = Path("/proc/self/status").read_text().split()
+    return bool(int(fields[fields.index("CapEff:") + 1], 16) >> 23 & 1)
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     deadline_s = time.monotonic() + 60
     while not condition():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline_s, "it never came to pass"
+        assert time.monotonic() < deadline_s, "the condition was not met within 60 s"
         time.sleep(0.01)
 
 
 def endless(count: int = 100_000) -> Records:
-    """A request every millisecond."""
+    """Make a request every millisecond."""
     return make_records({"operation": "write", "deadline_ns": i * MS, "offset_bytes": i % 512 * BLOCK}
                         for i in range(count))  # fmt: skip
 
 
-def test_operations_do_what_they_say(engine: Engine) -> None:
+def test_operations_have_the_right_effect(engine: Engine) -> None:
     after = iter(range(1, 10))
     ran = engine.run_rows(
         {"operation": "write", "offset_bytes": 2 * BLOCK, "length_bytes": 3 * BLOCK},
@@ -89,22 +89,22 @@ def test_operations_do_what_they_say(engine: Engine) -> None:
     assert content[2 * MIB : 4 * MIB] == untouched * 2 * MIB
     assert content[4 * MIB : 6 * MIB] == bytes(2 * MIB)
     assert content[6 * MIB :] == untouched * 2 * MIB
-    assert Path(engine.target).stat().st_blocks * 512 < 8 * MIB, "what was discarded takes no room any more"
+    assert Path(engine.target).stat().st_blocks * 512 < 8 * MIB, "the discarded blocks still take space"
 
 
 @pytest.mark.parametrize("block_bytes", [BLOCK, 16 * BLOCK])
 def test_no_two_written_blocks_are_equal(engine: Engine, block_bytes: int) -> None:
-    """More in flight than the buffers hold: 32 MiB of 4 MiB each, then small ones; onto 8 MiB twice."""
+    """More data in flight than the buffers hold: 32 MiB in requests of 4 MiB, then small requests; twice."""
     os.truncate(engine.target, 48 * MIB)
     engine.target_bytes = 48 * MIB
-    made = make_records(
+    records = make_records(
         [{"operation": "write", "offset_bytes": i * 4 * MIB, "length_bytes": 4 * MIB} for i in range(8)]
         + [{"operation": "write", "offset_bytes": i * 16 * BLOCK + 32 * MIB, "length_bytes": 16 * BLOCK}
            for i in range(256)]
     )  # fmt: skip
     seen: set[bytes] = set()
-    for repeat in range(2):  # the same schedule again: other data, and nothing of what was there is left
-        ran = engine.run(made, block_bytes=block_bytes)
+    for repeat in range(2):  # the second replay writes other data and leaves none of the old data
+        ran = engine.run(records, block_bytes=block_bytes)
         assert ran.report["completed"] == 264
         content = direct_read(engine.target)
         blocks = {content[at : at + BLOCK] for at in range(0, 48 * MIB, block_bytes)}
@@ -115,10 +115,10 @@ def test_no_two_written_blocks_are_equal(engine: Engine, block_bytes: int) -> No
 
 
 def test_a_seed_repeats_the_data(engine: Engine) -> None:
-    made = make_records({"operation": "write", "offset_bytes": i * BLOCK, "depth": 1} for i in range(64))
+    records = make_records({"operation": "write", "offset_bytes": i * BLOCK, "depth": 1} for i in range(64))
     contents = []
     for seed in (7, 7, 8):
-        engine.run(made, EngineOptions(watchdog_s=60, seed=seed))
+        engine.run(records, EngineOptions(watchdog_s=60, seed=seed))
         contents.append(direct_read(engine.target, 0, 64 * BLOCK))
     assert contents[0] == contents[1] != contents[2]
 
@@ -134,19 +134,20 @@ def test_the_longest_transfer(engine: Engine) -> None:
     assert bytes(4096) not in direct_read(engine.target)
 
 
-def sound(engine: Engine, made: Records, options: EngineOptions = QUICK) -> None:
-    """Run and hold the results against the rules. What a stall of the host makes look wrong is right another time."""
+def check_rules(engine: Engine, records: Records, options: EngineOptions = QUICK) -> None:
+    """Run and check the results against the rules; retry, because a stall of the host looks like a violation."""
     for _ in range(MOST_TRIES):
-        ran = engine.run(made, options)
+        ran = engine.run(records, options)
         assert ran.report["state"] == "finished"
         assert (ran.results["state"] == COMPLETED).all()
         assert ran.report["most_in_flight"] == ran.results["in_flight"].max(initial=0)
         lax = Rules(options.depth_limit, tolerance_ns=1 << 62)
-        assert [one for one in violations(ran.schedule, ran.results, lax) if "tells of" not in one] == []
-        found = violations(ran.schedule, ran.results, Rules(options.depth_limit, tolerance_ns=TOLERANCE_NS))
-        if not found:
+        errors = violations(ran.schedule, ran.results, lax)
+        assert [error for error in errors if "tells of" not in error] == []
+        errors = violations(ran.schedule, ran.results, Rules(options.depth_limit, tolerance_ns=TOLERANCE_NS))
+        if not errors:
             return
-    raise AssertionError("\n".join(found))
+    raise AssertionError("\n".join(errors))
 
 
 @st.composite
@@ -170,36 +171,36 @@ def schedules(draw: st.DrawFn) -> Records:
     return make_records(rows)
 
 
-# Not shrunk: each attempt takes several replays in real time.
+# No shrinking: each attempt takes several replays in real time.
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )  # fmt: skip
 @given(schedules(), st.sampled_from([1, 2, 32]))
-def test_keeps_to_the_rules_of_a_schedule(engine: Engine, made: Records, depth: int) -> None:
-    sound(engine, made, EngineOptions(watchdog_s=60, depth_limit=depth))
+def test_a_replay_follows_the_rules_of_a_schedule(engine: Engine, records: Records, depth: int) -> None:
+    check_rules(engine, records, EngineOptions(watchdog_s=60, depth_limit=depth))
 
 
 def test_chains_as_soon_as_possible(engine: Engine) -> None:
-    """More that wait than the engine keeps in mind: 64 chains of requests, each waiting for the one before it."""
+    """More requests wait than the engine can park: 64 chains, in which each request waits for the one before."""
     count = 600_000
-    made = np.zeros(count, SCHEDULE_RECORD)
-    made["operation"], made["depth"] = OPERATION_CODES["read"], 128
-    made["length_bytes"], made["offset_bytes"] = BLOCK, np.arange(count) % 64 * BLOCK
-    made["after"][64:] = np.arange(1, count - 63)
-    ran = engine.run(made)
+    records = np.zeros(count, SCHEDULE_RECORD)
+    records["operation"], records["depth"] = OPERATION_CODES["read"], 128
+    records["length_bytes"], records["offset_bytes"] = BLOCK, np.arange(count) % 64 * BLOCK
+    records["after"][64:] = np.arange(1, count - 63)
+    ran = engine.run(records)
     assert ran.report["completed"] == count
     assert ran.report["most_in_flight"] <= 64
-    awaited = ran.results["complete_ns"][made["after"][64:] - 1]
+    awaited = ran.results["complete_ns"][records["after"][64:] - 1]
     assert (ran.results["issue_ns"][64:] >= awaited).all()
     assert (ran.results["waited"][64:] == 2).all()
 
 
 def test_memory_is_bounded(engine: Engine) -> None:
-    """Schedule and results are 64 MB, of which little is resident at any time."""
-    made = np.zeros(1_000_000, SCHEDULE_RECORD)
-    made["operation"], made["depth"], made["length_bytes"] = OPERATION_CODES["write"], 32, BLOCK
-    process = engine.start(made)
+    """Schedule and results are 64 MB, but only a small part is resident at any time."""
+    records = np.zeros(1_000_000, SCHEDULE_RECORD)
+    records["operation"], records["depth"], records["length_bytes"] = OPERATION_CODES["write"], 32, BLOCK
+    process = engine.start(records)
     peaks_kib = [0]
 
     def nearly_done() -> bool:
@@ -213,34 +214,34 @@ def test_memory_is_bounded(engine: Engine) -> None:
 
 
 def test_reads_never_share_memory(tmp_path: Path) -> None:
-    """Of all sizes, more than the registered part holds, given back in any order, until there is no room for more."""
+    """Reads of all sizes exceed the registered part, end in any order, and sometimes use all memory."""
     program = tmp_path / "buffers"
     sources = [Path(__file__).with_name("buffers_main.c"), ENGINE_SOURCES / "buffers.c"]
     subprocess.run([*ENGINE_COMPILER, f"-I{ENGINE_SOURCES}", "-o", str(program), *map(str, sources)], check=True)
     done = subprocess.run([program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    told = dict(line.split() for line in done.stdout.splitlines())
-    assert int(told["registered"]) > 0
-    assert int(told["unregistered"]) > 0
-    assert int(told["refused"]) > 0
-    assert int(told["reach_at_depth_32_bytes"]) <= 2 * 32 * BLOCK, "small depths stay within the CPU cache"
+    counts = dict(line.split() for line in done.stdout.splitlines())
+    assert int(counts["registered"]) > 0
+    assert int(counts["unregistered"]) > 0
+    assert int(counts["refused"]) > 0
+    assert int(counts["reach_at_depth_32_bytes"]) <= 2 * 32 * BLOCK, "small depths do not stay in the CPU cache"
 
 
 @pytest.mark.parametrize("length_bytes", [BLOCK, MIB])
-def test_reads_take_as_much_memory_as_is_in_flight(engine: Engine, length_bytes: int) -> None:
-    made = np.zeros(20_000 if length_bytes == BLOCK else 3000, SCHEDULE_RECORD)
-    made["operation"], made["depth"], made["length_bytes"] = OPERATION_CODES["read"], 16, length_bytes
-    process = engine.start(made)
+def test_memory_of_reads_matches_the_data_in_flight(engine: Engine, length_bytes: int) -> None:
+    records = np.zeros(20_000 if length_bytes == BLOCK else 3000, SCHEDULE_RECORD)
+    records["operation"], records["depth"], records["length_bytes"] = OPERATION_CODES["read"], 16, length_bytes
+    process = engine.start(records)
     peak_kib = 0
     while process.poll() is None:
         status = Path(f"/proc/{process.pid}/status").read_text()
         peak_kib = max(peak_kib, int(status.partition("VmHWM:")[2].split()[0]) if "VmHWM:" in status else 0)
         time.sleep(0.01)
-    assert engine.ended(process).report["completed"] == len(made)
+    assert engine.ended(process).report["completed"] == len(records)
     assert 4_000 < peak_kib < 16_000 + 16 * length_bytes // 1024
 
 
-@pytest.mark.skipif(not may_set_priorities(), reason="real-time priority takes CAP_SYS_NICE")
+@pytest.mark.skipif(not may_set_priorities(), reason="real-time priority needs CAP_SYS_NICE")
 def test_the_priority_is_not_inherited(engine: Engine) -> None:
     process = engine.start(endless(), EngineOptions(watchdog_s=60, realtime_priority=10))
     wait_for(lambda: len(policies(process.pid)) > 1, process)
@@ -252,10 +253,10 @@ def test_the_priority_is_not_inherited(engine: Engine) -> None:
 
 
 def policies(pid: int) -> dict[int, int]:
-    """Scheduling policy of each thread of a process, the kernel's workers included, once it completes requests."""
+    """Return the scheduling policy of each thread of a process, including the kernel's workers."""
     threads = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(ProcessLookupError):  # a worker that had nothing to do
+        with contextlib.suppress(ProcessLookupError):  # an idle worker that has ended
             threads[int(task.name)] = os.sched_getscheduler(int(task.name))
     return threads
 
@@ -270,39 +271,39 @@ def test_the_think_time_is_kept(engine: Engine) -> None:
 
 
 def test_as_soon_as_possible_fills_the_depth(engine: Engine) -> None:
-    made = make_records({"offset_bytes": i % 512 * BLOCK, "depth": 8} for i in range(5000))
-    ran = engine.run(made)
+    records = make_records({"offset_bytes": i % 512 * BLOCK, "depth": 8} for i in range(5000))
+    ran = engine.run(records)
     assert ran.report["most_in_flight"] == 8
     assert (ran.results["in_flight"][8:] > 4).mean() > 0.5
     assert ran.results["waited"].tolist() == [0] * 8 + [1] * 4992
 
 
 def test_a_burst_goes_at_once(engine: Engine) -> None:
-    """32 at one time are submitted together: one time of issue, as long as the host does not stall the engine."""
-    made = make_records({"deadline_ns": i // 32 * 5 * MS} for i in range(320))
-    ran = engine.run(made)
+    """32 requests due at one time are submitted together, with one issue time unless the host stalls."""
+    records = make_records({"deadline_ns": i // 32 * 5 * MS} for i in range(320))
+    ran = engine.run(records)
     spread = ran.results["issue_ns"].reshape(10, 32)
     assert sorted(ran.results["in_flight"].reshape(10, 32)[0]) == list(range(1, 33))
     assert ((spread.max(axis=1) - spread.min(axis=1)) == 0).sum() >= 5
 
 
-def test_begins_anew_for_more_requests(engine: Engine) -> None:
-    made = make_records({"operation": "write", "offset_bytes": i * BLOCK, "depth": 4} for i in range(10))
-    ran = engine.run(made, EngineOptions(watchdog_s=60, requests=1037))
+def test_more_requests_repeat_the_schedule(engine: Engine) -> None:
+    records = make_records({"operation": "write", "offset_bytes": i * BLOCK, "depth": 4} for i in range(10))
+    ran = engine.run(records, EngineOptions(watchdog_s=60, requests=1037))
     assert (ran.report["state"], ran.report["completed"], len(ran.results)) == ("finished", 1037, 1037)
     assert violations(ran.schedule, ran.results, Rules(4096, tolerance_ns=1 << 62)) == []
-    few = engine.run(made, EngineOptions(watchdog_s=60, requests=3))
+    few = engine.run(records, EngineOptions(watchdog_s=60, requests=3))
     assert (few.report["completed"], len(few.results)) == (3, 3)
 
 
 @pytest.mark.parametrize("row", [{"deadline_ns": 5}, {"after": 1}])
-def test_does_not_begin_anew_with_times_or_dependencies(engine: Engine, row: dict[str, int]) -> None:
+def test_deadlines_or_dependencies_cannot_repeat(engine: Engine, row: dict[str, int]) -> None:
     ran = engine.run(make_records([{}, row]), EngineOptions(watchdog_s=60, requests=3))
     assert ran.status == 2
-    assert "begin anew" in ran.words
+    assert "can be repeated" in ran.words
 
 
-def test_the_time_is_up(engine: Engine) -> None:
+def test_the_runtime_ends_the_replay(engine: Engine) -> None:
     ran = engine.run(endless(), EngineOptions(watchdog_s=60, runtime_s=0.25))
     assert (ran.status, ran.report["state"]) == (0, "time is up")
     assert 0 < ran.report["issued"] <= 250
@@ -311,7 +312,7 @@ def test_the_time_is_up(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_cleanly(engine: Engine, number: signal.Signals) -> None:
+def test_a_signal_ends_the_engine_cleanly(engine: Engine, number: signal.Signals) -> None:
     process = engine.start(endless())
     wait_for(lambda: engine.live_header()["completed"] > 20, process)
     process.send_signal(number)
@@ -320,7 +321,7 @@ def test_a_signal_ends_it_cleanly(engine: Engine, number: signal.Signals) -> Non
     assert ran.report["issued"] == ran.report["completed"] == (ran.results["state"] == COMPLETED).sum() > 20
 
 
-def test_killed_midway_what_completed_is_kept(engine: Engine) -> None:
+def test_completed_results_survive_a_kill(engine: Engine) -> None:
     process = engine.start(endless())
     wait_for(lambda: engine.live_header()["completed"] > 20, process)
     process.kill()
@@ -333,7 +334,7 @@ def test_killed_midway_what_completed_is_kept(engine: Engine) -> None:
     assert not ran.results[ran.results["state"] == NOT_ISSUED]["complete_ns"].any()
 
 
-def test_the_heartbeat_goes_on_while_nothing_is_due(engine: Engine) -> None:
+def test_the_heartbeat_continues_while_nothing_is_due(engine: Engine) -> None:
     process = engine.start(make_records([{}, {"deadline_ns": 3600 * 10**9}]))
     wait_for(lambda: engine.live_header()["heartbeat_ns"] > 10**9, process)
     process.terminate()
@@ -342,12 +343,12 @@ def test_the_heartbeat_goes_on_while_nothing_is_due(engine: Engine) -> None:
 
 
 def test_a_short_read_is_a_failure(engine: Engine) -> None:
-    """The file gets shorter after it was looked at."""
-    made = make_records([{}, *({"offset_bytes": 4 * MIB, "deadline_ns": 200 * MS + i} for i in range(2)),
+    """The file shrinks after the engine has opened it."""
+    records = make_records([{}, *({"offset_bytes": 4 * MIB, "deadline_ns": 200 * MS + i} for i in range(2)),
                          {"deadline_ns": 300 * MS}])  # fmt: skip
     for go_on in (False, True):
         os.truncate(engine.target, 8 * MIB)
-        process = engine.start(made, EngineOptions(watchdog_s=60, go_on=go_on))
+        process = engine.start(records, EngineOptions(watchdog_s=60, go_on=go_on))
         wait_for(lambda: engine.live_header()["completed"] == 1, process)
         os.truncate(engine.target, 4 * MIB)
         ran = engine.ended(process)
@@ -357,12 +358,12 @@ def test_a_short_read_is_a_failure(engine: Engine) -> None:
         assert ran.results["state"][3] == (COMPLETED if go_on else NOT_ISSUED)
 
 
-def test_nothing_to_do(engine: Engine) -> None:
+def test_an_empty_schedule_finishes(engine: Engine) -> None:
     ran = engine.run(make_records([]))
     assert (ran.status, ran.report["state"], ran.report["issued"]) == (0, "finished", 0)
 
 
-def test_cpu_and_spinning_are_as_asked(engine: Engine) -> None:
+def test_cpu_and_spin_time_follow_the_options(engine: Engine) -> None:
     ran = engine.run_rows({}, options=EngineOptions(watchdog_s=60, cpu=0, spin_us=123))
     assert (ran.report["state"], ran.report["spin_us"]) == ("finished", 123)
     refused = engine.run_rows({}, options=EngineOptions(watchdog_s=60, cpu=0), cpu="1023")
@@ -382,14 +383,14 @@ def test_only_the_approved_target_is_written(engine: Engine, tmp_path: Path) -> 
     process = start(engine.prepare(write(), QUICK, identity=identity(other)))
     ran = engine.ended(process)
     assert ran.status == 4
-    assert "approved was 'file" in ran.words
+    assert "but 'file" in ran.words
     assert "nothing was written" in ran.words
     assert direct_read(engine.target) == b"\xaa" * 8 * MIB
     assert (ran.report["state"], ran.report["issued"]) == ("prepared", 0)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "terminal", "nothing"])
-def test_other_things_are_no_targets(engine: Engine, tmp_path: Path, kind: str) -> None:
+def test_other_kinds_of_file_are_refused(engine: Engine, tmp_path: Path, kind: str) -> None:
     path = tmp_path / kind
     if kind == "pipe":
         os.mkfifo(path)
@@ -402,42 +403,42 @@ def test_other_things_are_no_targets(engine: Engine, tmp_path: Path, kind: str) 
     assert str(path) in ran.words
 
 
-def test_a_target_that_is_too_small(engine: Engine) -> None:
-    words = engine.prepare(write(), QUICK)
+def test_a_target_that_is_too_small_is_refused(engine: Engine) -> None:
+    command = engine.prepare(write(), QUICK)
     os.truncate(engine.target, 8 * MIB - BLOCK)
-    ran = engine.ended(start(words))
+    ran = engine.ended(start(command))
     assert ran.status == 4
     assert f"has {8 * MIB - BLOCK} bytes, the schedule is for {8 * MIB}" in ran.words
     assert direct_read(engine.target) == b"\xaa" * (8 * MIB - BLOCK)
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "reason"),
     [
-        (lambda data: data[:-1], "cut off or damaged"),
-        (lambda data: data[:-40], "cut off or damaged"),
-        (lambda data: data[:20], "is no schedule"),
-        (lambda data: b"", "is no schedule"),
-        (lambda data: b"X" + data[1:], "is no schedule"),
-        (lambda data: data[:72] + bytes([data[72] ^ 128]) + data[73:], "borders of blocks"),
-        (lambda data: data[:73] + bytes([data[73] ^ 16]) + data[74:], "checksum does not agree"),
+        (lambda data: data[:-1], "truncated or damaged"),
+        (lambda data: data[:-40], "truncated or damaged"),
+        (lambda data: data[:20], "is not a schedule"),
+        (lambda data: b"", "is not a schedule"),
+        (lambda data: b"X" + data[1:], "is not a schedule"),
+        (lambda data: data[:72] + bytes([data[72] ^ 128]) + data[73:], "block boundaries"),
+        (lambda data: data[:73] + bytes([data[73] ^ 16]) + data[74:], "checksum is wrong"),
     ],
 )
-def test_a_damaged_schedule(engine: Engine, damage: Callable[[bytes], bytes], words: str) -> None:
+def test_a_damaged_schedule_is_refused(engine: Engine, damage: Callable[[bytes], bytes], reason: str) -> None:
     line = engine.prepare(write(), QUICK)
     path = Path(line[line.index("--schedule") + 1])
     whole = path.read_bytes()
     path.write_bytes(damage(whole))
     process = start(line)
-    _, said = process.communicate()
+    _, message = process.communicate()
     assert process.returncode == 3
-    assert said.startswith(f"drivelab-replay: {path}: ")
-    assert len(said.splitlines()) == 1
-    assert words in said
+    assert message.startswith(f"drivelab-replay: {path}: ")
+    assert len(message.splitlines()) == 1
+    assert reason in message
     assert direct_read(engine.target) == b"\xaa" * 8 * MIB
 
 
-def test_results_of_another_schedule(engine: Engine, tmp_path: Path) -> None:
+def test_results_of_another_schedule_are_refused(engine: Engine, tmp_path: Path) -> None:
     line = engine.prepare(write(), QUICK)
     line[line.index("--schedule") + 1] = str(write_schedule(tmp_path / "other.schedule", make_records([{}]), MIB))
     ran = engine.ended(start(line))
@@ -449,27 +450,27 @@ def test_results_are_not_overwritten(engine: Engine) -> None:
     line = engine.prepare(write(), QUICK)
     assert start(line).wait() == 0
     process = start(line)
-    _, said = process.communicate()
+    _, message = process.communicate()
     assert process.returncode == 6
-    assert "has been used" in said
+    assert "already used" in message
 
 
-@pytest.mark.parametrize("words", ["--depth 0", "--depth 4097", "--watchdog-s nan", "--what", "x"])
-def test_a_wrong_command_line(engine: Engine, words: str) -> None:
-    process = start([*engine.prepare(write(), QUICK), *words.split()])
-    _, said = process.communicate()
+@pytest.mark.parametrize("arguments", ["--depth 0", "--depth 4097", "--watchdog-s nan", "--what", "x"])
+def test_a_wrong_command_line_is_refused(engine: Engine, arguments: str) -> None:
+    process = start([*engine.prepare(write(), QUICK), *arguments.split()])
+    _, message = process.communicate()
     assert process.returncode == 2
-    assert len(said.splitlines()) == 1
+    assert len(message.splitlines()) == 1
 
 
 def without_locked_memory(command: list[str], memlock_kib: int) -> list[str]:
-    """Run a command that may lock no more memory than this: CAP_IPC_LOCK would lift the limit."""
+    """Return a command with a limit of locked memory and without CAP_IPC_LOCK, which would lift the limit."""
     no_capability = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"] if os.geteuid() == 0 else []
     return ["prlimit", f"--memlock={memlock_kib << 10}:{memlock_kib << 10}", *no_capability, *command]
 
 
 LITTLE_KIB = 2048
-"""Enough to lock the ring, not the areas of the data."""
+"""Enough to lock the ring, but not the data areas."""
 
 
 def test_a_ring_that_gets_no_memory_is_refused(engine: Engine) -> None:
@@ -478,10 +479,10 @@ def test_a_ring_that_gets_no_memory_is_refused(engine: Engine) -> None:
     assert "(ulimit -l)" in ran.words
 
 
-def test_buffers_are_plain_where_too_little_memory_can_be_locked(engine: Engine) -> None:
-    made = make_records({"operation": ("write", "read")[i % 2], "offset_bytes": i // 2 * BLOCK, "depth": 1}
+def test_buffers_are_plain_with_too_little_lockable_memory(engine: Engine) -> None:
+    records = make_records({"operation": ("write", "read")[i % 2], "offset_bytes": i // 2 * BLOCK, "depth": 1}
                         for i in range(200))  # fmt: skip
-    ran = engine.ended(start(without_locked_memory(engine.prepare(made, QUICK), LITTLE_KIB)))
+    ran = engine.ended(start(without_locked_memory(engine.prepare(records, QUICK), LITTLE_KIB)))
     assert (ran.status, ran.words) == (0, "")
     assert (ran.report["state"], ran.report["completed"], ran.report["buffers"]) == ("finished", 200, "plain")
     content = direct_read(engine.target, 0, 100 * BLOCK)
@@ -489,13 +490,15 @@ def test_buffers_are_plain_where_too_little_memory_can_be_locked(engine: Engine)
 
 
 def test_plain_and_registered_buffers_write_the_same_data(engine: Engine) -> None:
-    """Also what does not fit into the areas: 32 MiB in flight."""
+    """32 MiB are in flight, more than the data areas hold."""
     os.truncate(engine.target, 48 * MIB)
     engine.target_bytes = 48 * MIB
-    made = make_records({"operation": "write", "offset_bytes": i * 4 * MIB, "length_bytes": 4 * MIB} for i in range(8))
+    records = make_records(
+        {"operation": "write", "offset_bytes": i * 4 * MIB, "length_bytes": 4 * MIB} for i in range(8)
+    )
     contents = []
     for limited in (False, True):
-        command = engine.prepare(made, EngineOptions(watchdog_s=60, seed=7))
+        command = engine.prepare(records, EngineOptions(watchdog_s=60, seed=7))
         ran = engine.ended(start(without_locked_memory(command, LITTLE_KIB) if limited else command))
         assert ran.status == 0, ran.words
         contents.append(direct_read(engine.target))
@@ -514,10 +517,16 @@ def test_run_engine_leaves_the_evidence(engine: Engine, tmp_path: Path) -> None:
     report = native.engine_report(directory)
     assert (report["state"], report["completed"], report["first_failed"]) == ("finished", 1200, None)
     assert timing.started_s < report["start_monotonic_ns"] / 1e9 < timing.ended_s - 1.19
-    assert {one.name for one in directory.iterdir()} == {"results.bin", "command.json", "stdout", "stderr", "exit_code"}
+    assert {path.name for path in directory.iterdir()} == {
+        "results.bin",
+        "command.json",
+        "stdout",
+        "stderr",
+        "exit_code",
+    }
 
 
-def test_run_engine_tells_why_it_refused(engine: Engine, tmp_path: Path) -> None:
+def test_run_engine_reports_the_refusal(engine: Engine, tmp_path: Path) -> None:
     schedule = write_schedule(tmp_path / "s.schedule", write(), 16 * MIB)
     with pytest.raises(CellFailed, match="the target has 8388608 bytes"):
         native.run_engine(engine.target, identity(engine.target), schedule, tmp_path, QUICK)
@@ -527,7 +536,7 @@ def test_run_engine_returns_when_the_engine_is_killed(engine: Engine, tmp_path: 
     schedule = write_schedule(tmp_path / "s.schedule", endless(), 8 * MIB)
 
     def kill(elapsed_s: float) -> None:
-        (pid,) = [int(one.name) for one in Path("/proc").glob("[0-9]*") if str(schedule) in _command_of(one)]
+        (pid,) = [int(process.name) for process in _processes_with(schedule)]
         os.kill(pid, signal.SIGKILL)
 
     native.run_engine(engine.target, identity(engine.target), schedule, tmp_path, QUICK, on_tick=kill)
@@ -537,7 +546,7 @@ def test_run_engine_returns_when_the_engine_is_killed(engine: Engine, tmp_path: 
     assert report["completed"] > 0
 
 
-def test_what_a_tick_raises_ends_the_engine(engine: Engine, tmp_path: Path) -> None:
+def test_an_exception_in_a_tick_ends_the_engine(engine: Engine, tmp_path: Path) -> None:
     schedule = write_schedule(tmp_path / "s.schedule", endless(), 8 * MIB)
 
     def give_up(elapsed_s: float) -> None:
@@ -545,7 +554,7 @@ def test_what_a_tick_raises_ends_the_engine(engine: Engine, tmp_path: Path) -> N
 
     with pytest.raises(KeyboardInterrupt):
         native.run_engine(engine.target, identity(engine.target), schedule, tmp_path, QUICK, on_tick=give_up)
-    assert not [one for one in Path("/proc").glob("[0-9]*") if str(schedule) in _command_of(one)]
+    assert not _processes_with(schedule)
 
 
 def test_a_stopped_engine_is_ended(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -553,14 +562,18 @@ def test_a_stopped_engine_is_ended(engine: Engine, tmp_path: Path, monkeypatch: 
     schedule = write_schedule(tmp_path / "s.schedule", endless(), 8 * MIB)
 
     def stop(elapsed_s: float) -> None:
-        for one in Path("/proc").glob("[0-9]*"):
-            if str(schedule) in _command_of(one):
-                os.kill(int(one.name), signal.SIGSTOP)
+        for process in _processes_with(schedule):
+            os.kill(int(process.name), signal.SIGSTOP)
 
     options = EngineOptions(watchdog_s=1)
     native.run_engine(engine.target, identity(engine.target), schedule, tmp_path, options, on_tick=stop)
     assert native.engine_report(tmp_path)["state"] == "running"
-    assert not [one for one in Path("/proc").glob("[0-9]*") if str(schedule) in _command_of(one)]
+    assert not _processes_with(schedule)
+
+
+def _processes_with(schedule: Path) -> list[Path]:
+    """Return the folders in /proc of processes with this schedule in their command."""
+    return [process for process in Path("/proc").glob("[0-9]*") if str(schedule) in _command_of(process)]
 
 
 def _command_of(process: Path) -> str:

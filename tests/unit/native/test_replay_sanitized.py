@@ -1,4 +1,4 @@
-"""The replay engine under the compiler's sanitizers: no schedule makes it read or write where it must not."""
+"""The replay engine under the compiler's sanitizers: no schedule causes an invalid memory access."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXTREMES = (0, 1, 511, 512, 4095, 2**31, 2**32 - 1, 2**60, 2**60 + 1, 2**63 - 1,
 
 
 def build(program: Path, *sources: Path) -> Path:
-    options = [word for word in ENGINE_COMPILER if word != "-O3"]
+    options = [option for option in ENGINE_COMPILER if option != "-O3"]
     subprocess.run(
         [*options, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{ENGINE_SOURCES}",
          "-o", str(program), *map(str, sources), *ENGINE_LIBRARIES],
@@ -54,7 +54,7 @@ def plausible(dice: random.Random, count: int) -> Records:
 
 
 def mutated(dice: random.Random, whole: bytes) -> bytes:
-    """Fields of extreme values, bytes flipped, ends cut or added; the checksum made right again half of the time."""
+    """Set fields to extreme values, change bytes, cut or extend the end; correct the checksum half of the time."""
     data = bytearray(whole)
     for _ in range(dice.randint(0, 3)):
         if dice.random() < 0.6 and len(data) > SCHEDULE_HEADER.itemsize:
@@ -79,13 +79,13 @@ def mutated(dice: random.Random, whole: bytes) -> bytes:
         data += dice.randbytes(dice.randint(1, 100))
     content = bytes(data[SCHEDULE_HEADER.itemsize :])
     if dice.random() < 0.5 and content and len(content) % SCHEDULE_RECORD.itemsize == 0:
-        right = checksum(np.frombuffer(content, SCHEDULE_RECORD))
-        data[24:32] = right.to_bytes(8, "little")
+        correct = checksum(np.frombuffer(content, SCHEDULE_RECORD))
+        data[24:32] = correct.to_bytes(8, "little")
     return bytes(data)
 
 
-def sound(data: bytes) -> bool:
-    """Whether a schedule keeps to all rules; told in numbers without bounds."""
+def valid(data: bytes) -> bool:
+    """Return whether a schedule follows all rules, computed with unbounded integers."""
     if len(data) < SCHEDULE_HEADER.itemsize:
         return False
     header = np.frombuffer(data[: SCHEDULE_HEADER.itemsize], SCHEDULE_HEADER)[0]
@@ -125,7 +125,7 @@ def verdicts(reader: Path, paths: Sequence[Path]) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_the_reader_takes_sound_schedules_and_no_others(reader: Path, tmp_path: Path) -> None:
+def test_the_reader_accepts_only_valid_schedules(reader: Path, tmp_path: Path) -> None:
     paths, expected = [], []
     for seed in range(FILES):
         dice = random.Random(seed)
@@ -133,36 +133,36 @@ def test_the_reader_takes_sound_schedules_and_no_others(reader: Path, tmp_path: 
         data = mutated(dice, whole.read_bytes())
         paths.append(tmp_path / f"{seed}.schedule")
         paths[-1].write_bytes(data)
-        expected.append(sound(data))
-    said = verdicts(reader, paths)
-    assert [words == "accepted" for words in said] == expected
-    assert FILES / 10 < sum(expected) < FILES * 0.7, "both verdicts have to come often enough to show anything"
-    sentences = {words.partition(": ")[2].partition(" has ")[0][:20] for words in said if words != "accepted"}
-    assert len(sentences) > 8, "the kinds of refusal have to come"
+        expected.append(valid(data))
+    answers = verdicts(reader, paths)
+    assert [answer == "accepted" for answer in answers] == expected
+    assert FILES / 10 < sum(expected) < FILES * 0.7, "one of the two verdicts is too rare"
+    kinds = {answer.partition(": ")[2].partition(" has ")[0][:20] for answer in answers if answer != "accepted"}
+    assert len(kinds) > 8, "too few kinds of refusal occurred"
 
 
-def test_every_record_counts_beyond_the_first_part(reader: Path, tmp_path: Path) -> None:
-    """Records are looked at in parts, which are dropped from memory in between."""
-    made = np.zeros(200_000, SCHEDULE_RECORD)
-    made["length_bytes"] = BLOCK
-    good = write_schedule(tmp_path / "good", made, TARGET_BYTES)
-    made["operation"][150_000] = 9
-    bad = write_schedule(tmp_path / "bad", made, TARGET_BYTES)
+def test_records_beyond_the_first_part_are_checked(reader: Path, tmp_path: Path) -> None:
+    """The reader checks records in parts and drops each part from memory."""
+    records = np.zeros(200_000, SCHEDULE_RECORD)
+    records["length_bytes"] = BLOCK
+    good = write_schedule(tmp_path / "good", records, TARGET_BYTES)
+    records["operation"][150_000] = 9
+    bad = write_schedule(tmp_path / "bad", records, TARGET_BYTES)
     first, second = verdicts(reader, [good, bad])
     assert first == "accepted"
     assert "record 150000 has an unknown operation" in second
 
 
 def test_a_whole_replay(tmp_path: Path) -> None:
-    """All operations, dependencies and more requests in flight than the buffers hold, on a file."""
+    """Replay all operations, dependencies and more requests in flight than the buffers hold, on a file."""
     if (reason := native.possible() or direct_io_trouble(tmp_path)) is not None:
         pytest.skip(reason)
     target = tmp_path / "target"
     target.write_bytes(bytes(64 << 20))
     program = build(tmp_path / "engine", *ENGINE_SOURCES.glob("*.c"))
-    made = plausible(random.Random(1), 3000)
+    records = plausible(random.Random(1), 3000)
     long = make_records({"operation": "write", "deadline_ns": 4_000_000, "length_bytes": 6 << 20} for _ in range(12))
-    ran = Engine(tmp_path, target, program).run(np.concatenate([made, long]), EngineOptions(watchdog_s=60))
+    ran = Engine(tmp_path, target, program).run(np.concatenate([records, long]), EngineOptions(watchdog_s=60))
     assert (ran.status, ran.words, ran.report["state"]) == (0, "", "finished")
     assert ran.report["completed"] == 3012
     assert ran.report["failed"] == 0

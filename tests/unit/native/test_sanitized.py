@@ -1,4 +1,4 @@
-"""The C sources under the compiler's sanitizers: no byte sequence makes them read or write where they must not."""
+"""The decoder under the compiler's sanitizers: no byte sequence causes an invalid memory access."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CATEGORIES = (READ, WRITE, WRITE, WRITE | FLUSH, READ | FLUSH, WRITE | FUA, WRIT
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program of the sources that ends with a message at the first wrong access or leak."""
+    """Build the decoder as a program that ends with a message at the first invalid access or leak."""
     path = tmp_path_factory.mktemp("native") / "decode"
-    options = [word for word in COMPILER if word not in ("-fPIC", "-shared", "-O3")]
+    options = [option for option in COMPILER if option not in ("-fPIC", "-shared", "-O3")]
     sources = [str(source) for source in SOURCES.glob("*.c")]
     subprocess.run(
         [*options, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{SOURCES}",
@@ -32,19 +32,19 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def record(dice: random.Random, time_ns: int) -> bytes:
-    """Plausible more often than not: few places, all kinds of events, sometimes nonsense."""
+    """Make a mostly plausible record: few places, all kinds of events, sometimes nonsense."""
     version = dice.choice([7, 7, 8])
     sector = dice.getrandbits(64) if dice.random() < 0.02 else dice.choice([8, dice.randint(0, 40)])
     length = dice.getrandbits(32) if dice.random() < 0.02 else dice.choice([0, 512, 1024, 4096, 8192, 65536])
-    word = dice.choice(KINDS) | (dice.getrandbits(48) << 16 if dice.random() < 0.03 else dice.choice(CATEGORIES))
+    action = dice.choice(KINDS) | (dice.getrandbits(48) << 16 if dice.random() < 0.03 else dice.choice(CATEGORIES))
     cut = struct.pack(">Q", (sector + dice.randint(0, 9)) % (1 << 64))
     payload = dice.choice([b"", b"", b"", cut, b"fio\0", dice.randbytes(dice.randint(0, 300))])
     pid = dice.randint(0, 20)
     head = struct.pack("<IIQQI", 0x65617400 | version, dice.randint(0, 5), time_ns, sector, length)
     if version == 7:
-        tail = struct.pack("<IIIIHH", word & 0xFFFFFFFF, pid, 1 << 20, 0, dice.choice([0, 5]), len(payload))
+        tail = struct.pack("<IIIIHH", action & 0xFFFFFFFF, pid, 1 << 20, 0, dice.choice([0, 5]), len(payload))
     else:
-        tail = struct.pack("<IQIIHH12x", pid, word, 1 << 20, 0, dice.choice([0, 5]), len(payload))
+        tail = struct.pack("<IQIIHH12x", pid, action, 1 << 20, 0, dice.choice([0, 5]), len(payload))
     return head + tail + payload
 
 
@@ -59,7 +59,7 @@ def cpu_file(dice: random.Random) -> bytes:
     return bytes(data[: dice.randrange(len(data))] if dice.random() < 0.2 else data)
 
 
-def test_no_capture_makes_the_decoder_misbehave(program: Path, tmp_path: Path) -> None:
+def test_the_decoder_survives_every_capture(program: Path, tmp_path: Path) -> None:
     decoded = 0
     for seed in range(CAPTURES):
         dice = random.Random(seed)
@@ -69,19 +69,19 @@ def test_no_capture_makes_the_decoder_misbehave(program: Path, tmp_path: Path) -
         done = subprocess.run([program, *paths], capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"seed {seed}: {done.stderr}"
         decoded += "then no record" not in done.stdout
-    assert decoded > CAPTURES / 4, "most captures have to get past the first record to show anything"
+    assert decoded > CAPTURES / 4, "too few captures get past the first record"
 
 
-def test_more_requests_than_are_kept(program: Path, tmp_path: Path) -> None:
-    """Requests that are never dispatched, dispatches that never complete, flushes that never end."""
+def test_more_requests_than_the_memory_limits(program: Path, tmp_path: Path) -> None:
+    """The trace has requests without dispatch, dispatches without completion and flushes without end."""
     path = tmp_path / "waiting.blktrace.0"
     with path.open("wb") as file:
         for number in range(700_000):
             for kind in (1, 7) if number % 2 else (1,):
-                word = kind | (FLUSH | WRITE if number % 7 == 0 else READ)
+                action = kind | (FLUSH | WRITE if number % 7 == 0 else READ)
                 length = 0 if number % 7 == 0 else 4096
                 head = struct.pack("<IIQQI", 0x65617407, 0, number, number * 8, length)
-                file.write(head + struct.pack("<IIIIHH", word, 1, 1 << 20, 0, 0, 0))
+                file.write(head + struct.pack("<IIIIHH", action, 1, 1 << 20, 0, 0, 0))
     done = subprocess.run([program, path], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("700000 requests")

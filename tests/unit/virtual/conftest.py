@@ -21,7 +21,7 @@ SMALL = {
 
 @pytest.fixture
 def small() -> Callable[..., DriveModel]:
-    """Makes a model of 1024 pages; keyword arguments are keys of the configuration."""
+    """Return a function that makes a model of 1024 pages; its keywords are keys of the configuration."""
 
     def make(**keys: Any) -> DriveModel:
         return DriveModel.from_mapping("small", {**SMALL, **keys})

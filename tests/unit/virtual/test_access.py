@@ -1,4 +1,4 @@
-"""What the places and sizes of I/Os do to a drive, where theory says what must come out."""
+"""Effects of I/O offsets and sizes on a drive, compared with theory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MakeModel = Callable[..., DriveModel]
 
 
 def write(flash: FlashDrive, cell: Cell) -> dict[str, int]:
-    """Differences of the counters over a cell."""
+    """Run a cell; return the differences of the counters."""
     before = flash.counters()
     for _ in closed_loop(flash, cell, flash.active_until_us, Random(3)):
         pass
@@ -39,7 +39,7 @@ def filled(model: DriveModel) -> FlashDrive:
 
 
 def write_amplification(model: DriveModel, **changes: Any) -> float:
-    """In the steady state: eight capacities of random writes, then four that count."""
+    """Return the steady-state value: eight capacities of random writes, then four that count."""
     flash = filled(model)
     cell = replace(WRITES, **changes)
     write(flash, replace(cell, volume_bytes=8 * model.capacity_bytes))
@@ -48,7 +48,7 @@ def write_amplification(model: DriveModel, **changes: Any) -> float:
 
 
 def test_an_unaligned_write_touches_two_pages(small: MakeModel) -> None:
-    """Without garbage collection (flash to spare, no cache) that is just twice as much to program."""
+    """Without garbage collection (much spare flash, no cache) the drive programs exactly twice as much."""
     spacious = small(over_provisioning="400%", slc_cache="0B")
     written = {}
     for offset in (0, 512):
@@ -60,7 +60,7 @@ def test_an_unaligned_write_touches_two_pages(small: MakeModel) -> None:
 
 
 def test_unaligned_writes_take_longer(small: MakeModel) -> None:
-    """Two pages to program and two to read first."""
+    """An unaligned write reads two pages and programs two pages."""
     seconds = {}
     for offset in (0, 512):
         flash = filled(small(over_provisioning="400%", slc_cache="0B"))
@@ -82,18 +82,18 @@ HOT = ({"range_share": 0.2, "share": 0.99}, {"range_share": 0.8, "share": 0.01})
 
 
 @pytest.mark.parametrize("changes", [{"zones": HOT}, {"range_bytes": 4 * MIB}, {"range_share": 0.5, "segments": 16}])
-def test_what_leaves_pages_alone_lowers_write_amplification(small: MakeModel, changes: dict[str, Any]) -> None:
-    """Pages that are not rewritten stay together in full blocks, and all the spare flash serves the others.
+def test_skewed_writes_lower_write_amplification(small: MakeModel, changes: dict[str, Any]) -> None:
+    """Pages that are not rewritten stay together in full blocks, so all spare flash serves the other pages.
 
-    Less skew than this does little or nothing: greedy collection lets cold blocks keep their few invalid pages.
+    Less skew has little or no effect, because greedy collection lets cold blocks keep their few invalid pages.
     """
     everywhere = write_amplification(small(**LARGER))
     assert everywhere > 2
     assert write_amplification(small(**LARGER), **changes) < 0.75 * everywhere
 
 
-def test_half_the_range_of_an_empty_drive_is_so_much_over_provisioning(small: MakeModel) -> None:
-    """Nothing lies in the other half: 128 % of flash for 50 % of data leave next to nothing to move."""
+def test_an_unused_half_acts_as_over_provisioning(small: MakeModel) -> None:
+    """The other half is empty: with 128 % of flash for 50 % of data there is almost nothing to move."""
     flash = FlashDrive(small(**LARGER))
     cell = replace(WRITES, range_bytes=4 * MIB, volume_bytes=64 * MIB)
     write(flash, cell)
@@ -104,7 +104,7 @@ def test_half_the_range_of_an_empty_drive_is_so_much_over_provisioning(small: Ma
 
 
 def test_two_workloads_keep_their_queues(small: MakeModel, tmp_path: Path) -> None:
-    """Each direction is one workload; all their threads together keep 22 I/Os outstanding."""
+    """Each direction is one workload; all threads together keep 22 I/Os outstanding."""
     cell = replace(WRITES, volume_bytes=None, runtime_s=1.0, beside=READ_BESIDE)
     VirtualClockDrive(small(), tmp_path / "state").run(cell, tmp_path)
     result = read_result(tmp_path, cell)
@@ -116,14 +116,14 @@ def test_two_workloads_keep_their_queues(small: MakeModel, tmp_path: Path) -> No
     assert (tmp_path / "job.fio").read_text().count("[beside]") == 1
 
 
-def test_two_workloads_of_which_one_is_missing_are_not_believed(small: MakeModel, tmp_path: Path) -> None:
+def test_a_missing_workload_of_two_fails(small: MakeModel, tmp_path: Path) -> None:
     alone = replace(WRITES, volume_bytes=None, runtime_s=1.0)
     VirtualClockDrive(small(), tmp_path / "state").run(alone, tmp_path)
     with pytest.raises(CellFailed, match="fio did no reads"):
         read_result(tmp_path, replace(alone, beside=READ_BESIDE))
 
 
-def test_two_workloads_of_which_one_ended_early_are_not_believed(small: MakeModel, tmp_path: Path) -> None:
+def test_an_early_end_of_one_of_two_workloads_fails(small: MakeModel, tmp_path: Path) -> None:
     cell = replace(WRITES, volume_bytes=None, runtime_s=1.0, beside=READ_BESIDE)
     VirtualClockDrive(small(), tmp_path / "state").run(cell, tmp_path)
     result = read_result(tmp_path, cell)
@@ -132,7 +132,7 @@ def test_two_workloads_of_which_one_ended_early_are_not_believed(small: MakeMode
         check(short, cell)
 
 
-def test_the_clock_refuses_what_fio_cannot_do(small: MakeModel) -> None:
+def test_the_clock_refuses_cells_that_fio_cannot_run(small: MakeModel) -> None:
     with pytest.raises(UserError, match="does not combine"):
         write(FlashDrive(small()), replace(WRITES, zipf=1.2, segments=4))
     streams = ({"operation": "write", "block_size_bytes": 4096, "pattern": "random", "share": 1.0},)
@@ -140,6 +140,6 @@ def test_the_clock_refuses_what_fio_cannot_do(small: MakeModel) -> None:
         write(FlashDrive(small()), replace(WRITES, pattern="composite", streams=streams, entropy=0.5))
 
 
-def test_entropy_is_nothing_to_a_drive_that_does_not_compress(small: MakeModel) -> None:
-    with_all = write(FlashDrive(small()), WRITES)
-    assert write(FlashDrive(small()), replace(WRITES, entropy=0.0)) == with_all
+def test_entropy_does_not_affect_a_drive_without_compression(small: MakeModel) -> None:
+    full_entropy = write(FlashDrive(small()), WRITES)
+    assert write(FlashDrive(small()), replace(WRITES, entropy=0.0)) == full_entropy

@@ -33,7 +33,7 @@ def content(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_evidence_is_complete_and_believed(small: MakeModel, tmp_path: Path) -> None:
+def test_evidence_is_complete_and_accepted(small: MakeModel, tmp_path: Path) -> None:
     drive = VirtualClockDrive(small(), tmp_path / "state")
     directory = run(drive, MIX, tmp_path / "evidence")
     assert set(content(directory)) == {
@@ -63,23 +63,23 @@ def test_equal_states_give_equal_bytes(small: MakeModel, tmp_path: Path) -> None
 
 
 def test_the_state_outlives_the_process(small: MakeModel, tmp_path: Path) -> None:
-    one = VirtualClockDrive(small(), tmp_path / "one")
+    drive = VirtualClockDrive(small(), tmp_path / "one")
     for index in range(3):
-        run(one, MIX, tmp_path / f"one-{index}")
+        run(drive, MIX, tmp_path / f"one-{index}")
         run(VirtualClockDrive(small(), tmp_path / "many"), MIX, tmp_path / f"many-{index}")
         assert content(tmp_path / f"one-{index}") == content(tmp_path / f"many-{index}")
     again = VirtualClockDrive(small(), tmp_path / "many")
-    assert (again.now_us, again.counters()) == (one.now_us, one.counters())
+    assert (again.now_us, again.counters()) == (drive.now_us, drive.counters())
     assert not list(tmp_path.glob(".*"))
 
 
-def test_cells_one_after_another_differ(small: MakeModel, tmp_path: Path) -> None:
+def test_consecutive_cells_differ(small: MakeModel, tmp_path: Path) -> None:
     drive = VirtualClockDrive(small(), tmp_path / "state")
     first, second = (run(drive, MIX, tmp_path / name) for name in ("first", "second"))
     assert read_result(first, MIX).read.ios != read_result(second, MIX).read.ios
 
 
-def test_the_seed_of_the_model_counts(small: MakeModel, tmp_path: Path) -> None:
+def test_the_seed_of_the_model_matters(small: MakeModel, tmp_path: Path) -> None:
     jsons = []
     for seed in (1, 2):
         drive = VirtualClockDrive(small(seed=seed), tmp_path / f"state-{seed}")
@@ -87,7 +87,7 @@ def test_the_seed_of_the_model_counts(small: MakeModel, tmp_path: Path) -> None:
     assert jsons[0] != jsons[1]
 
 
-def test_time_is_virtual_and_goes_on(small: MakeModel, tmp_path: Path) -> None:
+def test_time_is_virtual_and_continues(small: MakeModel, tmp_path: Path) -> None:
     drive = VirtualClockDrive(small(), tmp_path / "state")
     run(drive, WRITES, tmp_path / "first")
     drive.idle(3600)
@@ -99,7 +99,7 @@ def test_time_is_virtual_and_goes_on(small: MakeModel, tmp_path: Path) -> None:
     assert read_result(tmp_path / "first", WRITES).started.isoformat().startswith("2000-01-01T00:00:00")
 
 
-def test_a_purge_is_as_new_and_keeps_the_lifetime(small: MakeModel, tmp_path: Path) -> None:
+def test_a_purge_resets_the_drive_and_keeps_lifetime_counters(small: MakeModel, tmp_path: Path) -> None:
     drive = VirtualClockDrive(small(), tmp_path / "state")
     brief = replace(WRITES, runtime_s=None, volume_bytes=64 * 4096)
     fresh = read_result(run(drive, brief, tmp_path / "fresh"), brief).iops
@@ -126,7 +126,7 @@ def test_a_damaged_state_is_a_user_error(data: bytes, small: MakeModel, tmp_path
         VirtualClockDrive(small(), state)
 
 
-def test_half_a_state_is_a_user_error(small: MakeModel, tmp_path: Path) -> None:
+def test_a_truncated_state_is_a_user_error(small: MakeModel, tmp_path: Path) -> None:
     state = tmp_path / "state"
     VirtualClockDrive(small(), state).idle(1)
     state.write_bytes(state.read_bytes()[:-100])
@@ -140,7 +140,7 @@ def test_another_model_is_another_drive(small: MakeModel, tmp_path: Path) -> Non
     assert (other.now_us, other.counters()["host_write_bytes"]) == (0.0, 0)
 
 
-def test_a_cell_that_does_not_fit_leaves_the_state_alone(small: MakeModel, tmp_path: Path) -> None:
+def test_a_cell_that_does_not_fit_keeps_the_state(small: MakeModel, tmp_path: Path) -> None:
     drive = VirtualClockDrive(small(), tmp_path / "state")
     with pytest.raises(UserError, match="active range"):
         run(drive, replace(WRITES, block_size_bytes=8 << 20), tmp_path / "evidence")
@@ -164,10 +164,10 @@ def test_a_schedule_is_replayed_in_virtual_time(small: MakeModel, tmp_path: Path
     drive = VirtualClockDrive(small(), tmp_path / "state")
     drive.idle(60)
     drive.replay_schedule(schedule, tmp_path)
-    found = open_results(tmp_path / "results.bin")
-    assert (found.header["issued"], found.header["start_realtime_ns"]) == (500, (946684800 + 60) * 10**9)
-    assert found.records["issue_ns"].tolist() == [10_000_000 * index for index in range(500)]
-    assert drive.now_us == pytest.approx(60e6 + found.header["end_ns"] / 1000)
+    replayed = open_results(tmp_path / "results.bin")
+    assert (replayed.header["issued"], replayed.header["start_realtime_ns"]) == (500, (946684800 + 60) * 10**9)
+    assert replayed.records["issue_ns"].tolist() == [10_000_000 * index for index in range(500)]
+    assert drive.now_us == pytest.approx(60e6 + replayed.header["end_ns"] / 1000)
     again = VirtualClockDrive(small(), tmp_path / "state")
     assert (again.now_us, again.counters()["host_write_bytes"]) == (drive.now_us, 500 * 4096)
 
@@ -185,7 +185,7 @@ def test_replays_of_equal_states_give_equal_bytes(small: MakeModel, tmp_path: Pa
     assert (header["most_in_flight"], STATES[header["state"]]) == (8, "time is up")
 
 
-def test_a_schedule_for_another_drive_leaves_the_state_alone(small: MakeModel, tmp_path: Path) -> None:
+def test_a_schedule_for_another_drive_keeps_the_state(small: MakeModel, tmp_path: Path) -> None:
     schedule = write_schedule(tmp_path / "schedule", 5, 0, capacity=8 << 20)
     with pytest.raises(UserError, match="prepare the replay for this drive"):
         VirtualClockDrive(small(), tmp_path / "state").replay_schedule(schedule, tmp_path)
@@ -213,8 +213,8 @@ def test_a_composite_leaves_the_evidence_of_a_cell(small: MakeModel, tmp_path: P
     assert len(read_slices(directory, COMPOSITE)) == 5
 
 
-def test_a_native_composite_can_be_told_as_a_cell(small: MakeModel, tmp_path: Path) -> None:
-    """A schedule of the streams, what an engine did with it, and its evidence: as the closed loop has it."""
+def test_a_native_composite_matches_the_closed_loop(small: MakeModel, tmp_path: Path) -> None:
+    """A schedule of the streams, replayed by an engine, gives the same rates as the closed loop."""
     cell = replace(COMPOSITE, runtime_s=3.0, slice_s=None)
     drive = VirtualClockDrive(small(slc_cache="0B"), tmp_path / "state")
     composite_schedule(cell, drive.model.capacity_bytes, 4096, tmp_path / "schedule", 1, 20_000)
@@ -230,7 +230,7 @@ def test_a_native_composite_can_be_told_as_a_cell(small: MakeModel, tmp_path: Pa
     assert replayed.mean_latency_us == pytest.approx(looped.mean_latency_us, rel=0.1)
 
 
-def test_evidence_does_not_hang_on_the_folder(small: MakeModel, tmp_path: Path) -> None:
+def test_evidence_does_not_depend_on_the_folder(small: MakeModel, tmp_path: Path) -> None:
     drive = VirtualClockDrive(small(), tmp_path / "state")
     first = content(run(drive, WRITES, tmp_path / "evidence"))
     shutil.rmtree(tmp_path / "evidence")

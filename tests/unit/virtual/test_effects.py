@@ -1,4 +1,4 @@
-"""Heat, housekeeping and neighbours of a virtual drive: each does what its numbers say, and absent ones nothing."""
+"""Heat, housekeeping and neighbours of a virtual drive follow their numbers; absent effects do nothing."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def drive(**effects: Any) -> FlashDrive:
     return FlashDrive(DriveModel.from_mapping("d", {**GOOD, **effects}))
 
 
-def reads_per_second(one: FlashDrive, seconds: int) -> list[int]:
-    """One outstanding read after another."""
+def reads_per_second(flash: FlashDrive, seconds: int) -> list[int]:
+    """Read at queue depth 1; return the number of reads in each second."""
     done, now = np.zeros(seconds + 1, dtype=int), 0.0
     while now < 1e6 * seconds:
-        now = one.submit(now, "read", 0, 4096)
+        now = flash.submit(now, "read", 0, 4096)
         done[min(int(now // 1e6), seconds)] += 1
     return [int(number) for number in done[:seconds]]
 
 
-def test_absent_effects_leave_the_mapping_and_the_state_as_they_were() -> None:
+def test_absent_effects_do_not_change_mapping_or_state() -> None:
     plain = DriveModel.from_mapping("d", GOOD)
     assert not {"throttle", "housekeeping", "disturb"} & plain.to_mapping().keys()
     assert b"temperature" not in FlashDrive(plain).dump()
@@ -49,7 +49,7 @@ def test_effects_survive_a_round_trip() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "words"),
+    ("key", "value", "reason"),
     [
         ("throttle", {**THROTTLE, "resume_c": 71}, "resume_c"),
         ("throttle", {**THROTTLE, "slowdown": 0.5}, "slowdown"),
@@ -62,8 +62,8 @@ def test_effects_survive_a_round_trip() -> None:
         ("disturb", {**DISTURB, "extra": 1}, "extra"),
     ],
 )
-def test_a_bad_effect_is_refused_with_its_key(key: str, value: Any, words: str) -> None:
-    with pytest.raises(UserError, match=f"'{key}'.*{words}"):
+def test_a_bad_effect_is_refused_with_its_key(key: str, value: Any, reason: str) -> None:
+    with pytest.raises(UserError, match=f"'{key}'.*{reason}"):
         DriveModel.from_mapping("d", {**GOOD, key: value})
 
 
@@ -75,39 +75,39 @@ def test_housekeeping_takes_its_time_of_every_period() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0, 1e9))
-def test_housekeeping_is_over_when_it_says(at_us: float) -> None:
-    one = Housekeeping(every_s=10, for_s=0.5)
-    free_us = one.free_from(at_us)
+def test_housekeeping_ends_at_the_reported_time(at_us: float) -> None:
+    housekeeping = Housekeeping(every_s=10, for_s=0.5)
+    free_us = housekeeping.free_from(at_us)
     assert at_us <= free_us <= at_us + 0.5e6 + 1
-    assert (free_us == at_us) == (not one.under_way(at_us))
+    assert (free_us == at_us) == (not housekeeping.active(at_us))
 
 
 def test_neighbours_take_their_share() -> None:
-    found = reads_per_second(drive(disturb={**DISTURB, "stolen_pct": 50}), 40)
-    assert found[5] == pytest.approx(1e6 / 520, abs=1)  # 500 us of the controller, 20 us of the bus
-    assert found[18] == pytest.approx(1e6 / 1020, abs=1)
-    one = DriveModel.from_mapping("d", {**GOOD, "disturb": DISTURB}).disturb
-    assert one is not None
-    assert [one.stolen_pct_at(1e6 * second) for second in (0, 15.9, 16.1, 19.9, 20.1)] == [0, 0, 40, 40, 0]
+    reads = reads_per_second(drive(disturb={**DISTURB, "stolen_pct": 50}), 40)
+    assert reads[5] == pytest.approx(1e6 / 520, abs=1)  # 500 us of the controller, 20 us of the bus
+    assert reads[18] == pytest.approx(1e6 / 1020, abs=1)
+    disturb = DriveModel.from_mapping("d", {**GOOD, "disturb": DISTURB}).disturb
+    assert disturb is not None
+    assert [disturb.stolen_pct_at(1e6 * second) for second in (0, 15.9, 16.1, 19.9, 20.1)] == [0, 0, 40, 40, 0]
 
 
-def test_a_drive_throttles_between_its_two_temperatures() -> None:
-    one, now, temperatures, slowed = drive(throttle=THROTTLE), 0.0, [], []
+def test_a_drive_throttles_between_limit_and_resume_temperature() -> None:
+    flash, now, temperatures, slowed = drive(throttle=THROTTLE), 0.0, [], []
     while now < 200e6:
-        now = one.submit(now, "read", 0, 4096)
-        told = one.told(one._controller_free)
-        temperatures.append(told["temperature_c"])
-        slowed.append(one._heat is not None and one._heat.slowed)
+        now = flash.submit(now, "read", 0, 4096)
+        sample = flash.told(flash._controller_free)
+        temperatures.append(sample["temperature_c"])
+        slowed.append(flash._heat is not None and flash._heat.slowed)
     assert max(temperatures) == pytest.approx(70, abs=0.01)
     after = temperatures[slowed.index(True) :]
     assert min(after) == pytest.approx(60, abs=0.01)
     times = np.count_nonzero(np.diff(np.array(slowed).astype(int)) > 0)
-    assert times >= 3  # it gets hot again and again
-    assert told["thermal_2_transitions"] == times
-    assert told["thermal_2_s"] == pytest.approx(200 * np.mean(np.repeat(slowed, np.where(slowed, 4, 1))), abs=2)
+    assert times >= 3  # the drive gets hot repeatedly
+    assert sample["thermal_2_transitions"] == times
+    assert sample["thermal_2_s"] == pytest.approx(200 * np.mean(np.repeat(slowed, np.where(slowed, 4, 1))), abs=2)
 
 
-def test_a_drive_cools_towards_its_surroundings() -> None:
+def test_a_drive_cools_towards_ambient_temperature() -> None:
     heat = Heat(Throttle(**{name: float(value) for name, value in THROTTLE.items()}), 0.0)
     heat.command(0.0, 100 << 20)
     assert heat.temperature_c == pytest.approx(60)
@@ -115,15 +115,15 @@ def test_a_drive_cools_towards_its_surroundings() -> None:
     assert heat.temperature_c == pytest.approx(30 + 30 / np.e)
 
 
-def test_to_ask_a_drive_for_its_heat_changes_nothing_and_tells_when_it_has_cooled() -> None:
+def test_reading_the_heat_changes_nothing() -> None:
     heat = Heat(Throttle(**{name: float(value) for name, value in THROTTLE.items()}), 0.0)
-    heat.command(0.0, 150 << 20)  # 75 °C: slowed down until it is at 60 °C
+    heat.command(0.0, 150 << 20)  # 75 °C: slowed down until 60 °C
     until_s = 40 * np.log((75 - 30) / (60 - 30))
     before = heat.state()
     assert heat.told(5e6)["thermal_2_s"] == 5
-    told = heat.told(100e6)
-    assert told["thermal_2_s"] == int(until_s)  # whole seconds, as in the log of a real drive
-    assert (told["thermal_2_transitions"], told["temperature_limit_c"]) == (1, 70)
+    sample = heat.told(100e6)
+    assert sample["thermal_2_s"] == int(until_s)  # whole seconds, as in the log of a real drive
+    assert (sample["thermal_2_transitions"], sample["temperature_limit_c"]) == (1, 70)
     assert heat.state() == before
     assert heat.command(1e6 * until_s - 1000, 0) == 4
     assert heat.command(1e6 * until_s + 1000, 0) == 1
@@ -132,28 +132,28 @@ def test_to_ask_a_drive_for_its_heat_changes_nothing_and_tells_when_it_has_coole
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 100))
 def test_stolen_time_adds_up(begin_s: int, seconds: int) -> None:
-    """Of whole seconds, in which the share is one and the same."""
-    one = DriveModel.from_mapping("d", {**GOOD, "disturb": DISTURB}).disturb
-    assert one is not None
-    before, after = one.told(1e6 * begin_s), one.told(1e6 * (begin_s + seconds))
-    shares = [one.stolen_pct_at(1e6 * (begin_s + number + 0.5)) for number in range(seconds)]
+    """The sum is over whole seconds, in which the share is constant."""
+    disturb = DriveModel.from_mapping("d", {**GOOD, "disturb": DISTURB}).disturb
+    assert disturb is not None
+    before, after = disturb.told(1e6 * begin_s), disturb.told(1e6 * (begin_s + seconds))
+    shares = [disturb.stolen_pct_at(1e6 * (begin_s + number + 0.5)) for number in range(seconds)]
     assert after["cpu_total_s"] - before["cpu_total_s"] == seconds
     assert after["cpu_steal_s"] - before["cpu_steal_s"] == pytest.approx(sum(shares) / 100, abs=1e-4)
 
 
-def test_a_kept_state_has_the_temperature_and_goes_on_alike() -> None:
-    one, other = drive(**ALL), drive(**ALL)
+def test_a_saved_state_includes_the_temperature() -> None:
+    original, copy = drive(**ALL), drive(**ALL)
     now = 0.0
     for _ in range(5000):
-        now = one.submit(now, "write", 0, 4096)
-    other.load(one.dump())
-    assert other.told(now) == one.told(now)
-    assert other.dump() == one.dump()
-    assert other.submit(now, "write", 0, 4096) == one.submit(now, "write", 0, 4096)
+        now = original.submit(now, "write", 0, 4096)
+    copy.load(original.dump())
+    assert copy.told(now) == original.told(now)
+    assert copy.dump() == original.dump()
+    assert copy.submit(now, "write", 0, 4096) == original.submit(now, "write", 0, 4096)
     with pytest.raises(ValueError, match="not the state"):
-        drive().load(one.dump())
+        drive().load(original.dump())
 
 
-def test_where_nothing_takes_time_nothing_disturbs(small: Callable[..., DriveModel]) -> None:
-    one = FlashDrive(small(**ALL, enabled=False))
-    assert one.submit(9.7e6, "read", 0, 4096) == 9.7e6
+def test_effects_do_nothing_without_timing(small: Callable[..., DriveModel]) -> None:
+    flash = FlashDrive(small(**ALL, enabled=False))
+    assert flash.submit(9.7e6, "read", 0, 4096) == 9.7e6

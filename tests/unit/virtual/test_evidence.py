@@ -16,7 +16,7 @@ JOB = "[cell]\nfilename=S1\niodepth=4\n"
 
 
 def fio_index(latency_ns: int) -> int:
-    """plat_val_to_idx of fio's stat.c, line by line."""
+    """Translate plat_val_to_idx of fio's stat.c line by line."""
     msb = latency_ns.bit_length() - 1 if latency_ns else 0
     if msb <= 6:
         return latency_ns
@@ -26,18 +26,18 @@ def fio_index(latency_ns: int) -> int:
 
 
 @given(st.lists(st.integers(0, 1 << 40), min_size=1))
-def test_bins_are_those_of_fio(latencies_ns: list[int]) -> None:
-    assert bin_indices(np.array(latencies_ns)).tolist() == [fio_index(one) for one in latencies_ns]
+def test_bins_equal_those_of_fio(latencies_ns: list[int]) -> None:
+    assert bin_indices(np.array(latencies_ns)).tolist() == [fio_index(latency_ns) for latency_ns in latencies_ns]
 
 
 @pytest.mark.parametrize("power", range(35))
-def test_bins_are_those_of_fio_around_powers_of_two(power: int) -> None:
+def test_bins_equal_those_of_fio_around_powers_of_two(power: int) -> None:
     edges = [max((1 << power) + d, 0) for d in (-1, 0, 1)]
-    assert bin_indices(np.array(edges)).tolist() == [fio_index(one) for one in edges]
+    assert bin_indices(np.array(edges)).tolist() == [fio_index(latency_ns) for latency_ns in edges]
 
 
-def test_bin_values_are_those_that_fio_prints() -> None:
-    seen_in_fio_3_33 = [
+def test_bin_values_equal_those_of_fio() -> None:
+    printed_by_fio_3_33 = [
         1064,
         1128,
         1752,
@@ -54,11 +54,11 @@ def test_bin_values_are_those_that_fio_prints() -> None:
         2473984,
         22675456,
     ]
-    assert [bin_value(fio_index(one)) for one in seen_in_fio_3_33] == seen_in_fio_3_33
+    assert [bin_value(fio_index(value)) for value in printed_by_fio_3_33] == printed_by_fio_3_33
 
 
 @given(st.integers(0, 1 << 33))
-def test_a_bin_value_is_true_to_one_part_in_128(latency_ns: int) -> None:
+def test_a_bin_value_is_accurate_to_one_part_in_128(latency_ns: int) -> None:
     value = bin_value(fio_index(latency_ns))
     assert abs(value - latency_ns) <= max(latency_ns / 128, 1)
 
@@ -94,7 +94,7 @@ def test_numbers_of_a_document(tmp_path: Path) -> None:
     assert document["timestamp_ms"] == 946684800000 + 2000
 
 
-def test_evidence_of_another_engine_says_so_and_when(tmp_path: Path) -> None:
+def test_evidence_names_engine_and_time(tmp_path: Path) -> None:
     rows = [np.array([[1500.0, 0.0, 1.0, 512.0]])]
     write_rows(tmp_path, rows, start_us=0.0, threads=1, job=JOB, version=NATIVE_VERSION, epoch_ms=1_700_000_000_000)
     document = json.loads((tmp_path / "fio.json").read_text())
@@ -109,7 +109,7 @@ def test_a_direction_without_ios_is_all_zero(tmp_path: Path) -> None:
     assert "bins" not in read["lat_ns"]
 
 
-def test_a_run_without_ios_is_written_too(tmp_path: Path) -> None:
+def test_a_run_without_ios_is_written(tmp_path: Path) -> None:
     (document,) = write(tmp_path, [], start_us=3e6)
     assert document["jobs"][0]["write"]["total_ios"] == 0
     assert document["timestamp_ms"] == 946684803000
@@ -141,7 +141,7 @@ def test_a_slice_without_ios_has_a_document(tmp_path: Path) -> None:
     assert [d["jobs"][0]["write"]["total_ios"] for d in documents] == [1, 1, 1, 2]
 
 
-def test_io_in_flight_at_the_deadline_belongs_to_the_last_document(tmp_path: Path) -> None:
+def test_io_in_flight_at_the_end_is_in_the_last_document(tmp_path: Path) -> None:
     completions = [(1000.0 * (i + 1), 1000.0 * i, True, 512) for i in range(2010)]
     documents = write(tmp_path, completions, slice_s=1.0, until_s=2.0)
     assert [d["jobs"][0]["read"]["total_ios"] for d in documents] == [1000, 2010]
@@ -158,7 +158,7 @@ def test_the_chunks_of_a_long_run_add_up(tmp_path: Path, monkeypatch: pytest.Mon
         assert (tmp_path / "parts" / whole.name).read_text() == whole.read_text()
 
 
-def test_series_have_a_line_a_second_and_direction(tmp_path: Path) -> None:
+def test_series_have_one_line_per_second_and_direction(tmp_path: Path) -> None:
     completions = [(1000.0 * (i + 1), 1000.0 * i, i % 4 == 0, 4096) for i in range(2400)]
     write(tmp_path, completions, start_us=0.0)
     rows = {

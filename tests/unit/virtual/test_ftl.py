@@ -42,7 +42,7 @@ steps = st.lists(
 def write_at_random(
     drive: FlashDrive, now_us: float, pages: int, seed: int = 1, after: Callable[[float, float], None] | None = None
 ) -> float:
-    """Write single pages, each as soon as the one before is acknowledged; returns the time of the last."""
+    """Write single pages at queue depth 1; return the time of the last acknowledgement."""
     rng = Random(seed)
     for _ in range(pages):
         done_us = drive.submit(now_us, "write", rng.randrange(drive.model.user_pages) * PAGE_BYTES, PAGE_BYTES)
@@ -111,7 +111,7 @@ def break_count(drive: FlashDrive) -> None:
 
 
 @pytest.mark.parametrize("damage", [break_place, break_owner, break_score, break_free_list, break_count])
-def test_the_check_sees_a_broken_invariant(
+def test_the_check_detects_a_broken_invariant(
     damage: Callable[[FlashDrive], None], small: Callable[..., DriveModel]
 ) -> None:
     drive = FlashDrive(small())
@@ -137,7 +137,7 @@ def test_write_amplification_falls_with_over_provisioning(small: Callable[..., D
         steady_write_amplification(small(capacity="16MiB", over_provisioning=share)) for share in ("7%", "28%", "100%")
     )
     assert low > 1.5 * middle > 1.5 * high > 1.5
-    # (1 + s) / 2s, s the spare share, bounds collection of the oldest block; the greedy choice does better
+    # (1 + s) / 2s, with the spare share s, holds for collection of the oldest block; greedy collection does better
     assert 1.6 < middle < (1 + 0.28) / (2 * 0.28)
 
 
@@ -149,7 +149,7 @@ def test_sequential_writes_are_not_amplified(small: Callable[..., DriveModel]) -
     assert drive.counters()["nand_write_bytes"] == drive.counters()["host_write_bytes"]
 
 
-def test_a_fresh_drive_is_fast_and_falls_over_a_cliff_that_a_purge_undoes(small: Callable[..., DriveModel]) -> None:
+def test_a_purge_undoes_the_write_cliff(small: Callable[..., DriveModel]) -> None:
     drive = FlashDrive(small())
     now_us = write_at_random(drive, 0.0, 128)
     fresh = 1e6 * 128 / now_us
@@ -178,13 +178,13 @@ def test_idle_time_restores_the_slc_cache(small: Callable[..., DriveModel]) -> N
 def test_a_short_pause_restores_nothing(small: Callable[..., DriveModel]) -> None:
     pause_us = 250_000
     drive, still = FlashDrive(small()), FlashDrive(small())
-    for one in (drive, still):
-        write_at_random(one, 0.0, 5000)
+    for flash in (drive, still):
+        write_at_random(flash, 0.0, 5000)
     begin = drive.active_until_us
     assert iops(drive, begin + pause_us, 256) < 1.3 * iops(still, begin, 256)
 
 
-def test_idle_work_done_bit_by_bit_comes_to_the_same(small: Callable[..., DriveModel]) -> None:
+def test_idle_work_in_small_steps_has_the_same_result(small: Callable[..., DriveModel]) -> None:
     often, once = FlashDrive(small()), FlashDrive(small())
     for drive in (often, once):
         write_at_random(drive, 0.0, 100)
@@ -213,21 +213,21 @@ def test_a_partial_page_is_read_before_it_is_written(
     assert latency_us(offset, length, mapped=False) == whole_us
 
 
-def test_a_read_of_nothing_is_faster_and_trim_makes_it_so(small: Callable[..., DriveModel]) -> None:
+def test_reads_of_unmapped_and_trimmed_pages_are_faster(small: Callable[..., DriveModel]) -> None:
     drive = FlashDrive(small())
 
     def read_us(now_us: float) -> float:
         return drive.submit(now_us, "read", 0, PAGE_BYTES) - now_us
 
-    nothing_us = read_us(0.0)
+    unmapped_us = read_us(0.0)
     drive.submit(10_000.0, "write", 0, PAGE_BYTES)
-    assert read_us(20_000.0) == pytest.approx(nothing_us + drive.model.read_us)
+    assert read_us(20_000.0) == pytest.approx(unmapped_us + drive.model.read_us)
     drive.submit(30_000.0, "trim", 1, PAGE_BYTES)
     assert drive.counters()["trimmed_bytes"] == 0
-    assert read_us(40_000.0) > nothing_us
+    assert read_us(40_000.0) > unmapped_us
     drive.submit(50_000.0, "trim", 0, PAGE_BYTES)
     assert drive.counters()["trimmed_bytes"] == PAGE_BYTES
-    assert read_us(60_000.0) == pytest.approx(nothing_us)
+    assert read_us(60_000.0) == pytest.approx(unmapped_us)
 
 
 def test_trimming_half_the_drive_lowers_write_amplification(small: Callable[..., DriveModel]) -> None:
@@ -243,7 +243,7 @@ def test_trimming_half_the_drive_lowers_write_amplification(small: Callable[...,
     assert moved_pages(trim=True) < moved_pages(trim=False) / 1.5
 
 
-def test_a_read_waits_for_one_page_operation_not_for_the_whole_queue(small: Callable[..., DriveModel]) -> None:
+def test_a_read_waits_for_one_page_operation_only(small: Callable[..., DriveModel]) -> None:
     drive = FlashDrive(small(slc_cache="0B", write_buffer="1MiB"))
     for page in range(256):
         now_us = drive.submit(0.0, "write", page * PAGE_BYTES, PAGE_BYTES)
@@ -262,7 +262,7 @@ def test_the_write_buffer_is_bounded(small: Callable[..., DriveModel]) -> None:
     assert acknowledged_us[31] == 4 * drive.model.program_us
 
 
-def test_counters_tell_what_the_host_did(small: Callable[..., DriveModel]) -> None:
+def test_counters_count_host_io(small: Callable[..., DriveModel]) -> None:
     drive = FlashDrive(small())
     drive.submit(0.0, "write", 512, 1024)
     drive.submit(0.0, "read", 0, 3 * PAGE_BYTES)
@@ -277,7 +277,7 @@ def test_counters_tell_what_the_host_did(small: Callable[..., DriveModel]) -> No
     assert drive.counters()["host_write_bytes"] == 1024
 
 
-def test_without_timing_nothing_takes_time_and_the_map_is_kept(small: Callable[..., DriveModel]) -> None:
+def test_the_map_is_kept_without_timing(small: Callable[..., DriveModel]) -> None:
     drive = FlashDrive(small(enabled=False))
     assert write_at_random(drive, 7.0, 4000) == 7.0
     assert drive.submit(7.0, "read", 0, 1 << 20) == 7.0
@@ -297,7 +297,7 @@ def test_impossible_requests_are_refused(
         FlashDrive(small()).submit(0.0, operation, offset, length)
 
 
-def test_a_loaded_state_goes_on_as_the_original(small: Callable[..., DriveModel]) -> None:
+def test_a_loaded_state_behaves_like_the_original(small: Callable[..., DriveModel]) -> None:
     original, copy = FlashDrive(small()), FlashDrive(small())
     now_us = write_at_random(original, 0.0, 3000)
     copy.load(original.dump())
@@ -307,7 +307,7 @@ def test_a_loaded_state_goes_on_as_the_original(small: Callable[..., DriveModel]
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"\x80\x04N.", b"null"])
-def test_what_is_no_state_is_refused(data: bytes, small: Callable[..., DriveModel]) -> None:
+def test_an_invalid_state_is_refused(data: bytes, small: Callable[..., DriveModel]) -> None:
     with pytest.raises(ValueError, match=r"Expecting|not the state|decode"):
         FlashDrive(small()).load(data)
 

@@ -33,7 +33,7 @@ steps = st.lists(
 
 
 class Drive:
-    """A flash with its data, as a server has them."""
+    """A flash drive with its data, as in a server."""
 
     def __init__(self, model: DriveModel = MODEL) -> None:
         self.flash = FlashDrive(model)
@@ -50,7 +50,7 @@ class Drive:
 
 
 def used() -> Drive:
-    """Overwritten to where garbage collection works."""
+    """Return a drive overwritten until garbage collection works."""
     drive, rng = Drive(), Random(1)
     for i in range(600):
         drive.do("write", rng.randrange(PAGES), 1, 1 + i % 255)
@@ -66,7 +66,7 @@ def load(file: bytes, model: DriveModel = MODEL, now_us: float = 5e9, wall_s: fl
 
 @settings(deadline=None, max_examples=60)
 @given(steps)
-def test_a_drive_comes_back_as_it_was(history: list[tuple[str, int, int]]) -> None:
+def test_a_saved_drive_is_restored_exactly(history: list[tuple[str, int, int]]) -> None:
     drive = Drive()
     for fill, step in enumerate(history):
         drive.do(*step, fill=1 + fill % 255)
@@ -77,7 +77,7 @@ def test_a_drive_comes_back_as_it_was(history: list[tuple[str, int, int]]) -> No
     assert again.file() == drive.file()
 
 
-def test_only_mapped_data_are_written() -> None:
+def test_only_mapped_data_is_written() -> None:
     drive = Drive()
     empty = len(drive.file())
     drive.do("write", 3, 2, 255)
@@ -87,8 +87,8 @@ def test_only_mapped_data_are_written() -> None:
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 7.0])
-def test_the_time_in_between_is_idle_time(pause_s: float) -> None:
-    """On a clock that starts anew, as after a reboot, all that follows is as long as on a drive that went on."""
+def test_the_time_while_saved_is_idle_time(pause_s: float) -> None:
+    """After a reboot, with a new clock, all requests take as long as on a drive that kept running."""
     drive = used()
     again = load(drive.file(), now_us=1e6, wall_s=WALL_S + pause_s)
     resumed_us, own_us = 1e6, drive.now_us + 1e6 * pause_s
@@ -102,7 +102,7 @@ def test_the_time_in_between_is_idle_time(pause_s: float) -> None:
     assert again.flash.counters() == drive.flash.counters()
 
 
-def test_a_calendar_that_was_set_back_is_no_pause() -> None:
+def test_a_calendar_set_back_counts_as_no_pause() -> None:
     drive = used()
     assert load(drive.file(), now_us=drive.now_us, wall_s=0.0).flash.dump() == drive.flash.dump()
 
@@ -120,7 +120,7 @@ def test_a_calendar_that_was_set_back_is_no_pause() -> None:
     ],
     ids=["empty", "zeros", "short by a byte", "half", "long", "another format", "a flipped bit"],
 )
-def test_a_damaged_file_is_refused_and_nothing_is_taken_from_it(change: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_file_is_refused_and_loads_no_data(change: Callable[[bytes], bytes]) -> None:
     data = bytearray(MODEL.capacity_bytes)
     with pytest.raises(ValueError):  # noqa: PT011
         kept.load(change(used().file()), MODEL, memoryview(data), 5e9, WALL_S)
@@ -129,7 +129,7 @@ def test_a_damaged_file_is_refused_and_nothing_is_taken_from_it(change: Callable
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
-def test_any_flipped_bit_is_found(data: st.DataObject) -> None:
+def test_any_flipped_bit_is_detected(data: st.DataObject) -> None:
     file = bytearray(FILE)
     at = data.draw(st.integers(0, len(file) - 1))
     file[at] ^= 1 << data.draw(st.integers(0, 7))
@@ -140,11 +140,11 @@ def test_any_flipped_bit_is_found(data: st.DataObject) -> None:
 FILE = used().file()
 
 
-def test_another_format_with_a_right_sum_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_format_with_a_correct_checksum_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "_FORMAT", 2)
     file = used().file()
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="not of format 1"):
+    with pytest.raises(ValueError, match="format is not 1"):
         load(file)
 
 
@@ -167,7 +167,7 @@ def test_write_and_read(tmp_path: Path) -> None:
     assert kept.read(tmp_path / "none", MODEL, memoryview(again.data), 0.0) is None
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_keeps_only_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, drive = kept.kept_file(tmp_path, "x"), used()
     file.write_bytes(b"old")
 
@@ -181,7 +181,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["x.flash"]
 
 
-def test_discard_removes_a_half_file_too(tmp_path: Path) -> None:
+def test_discard_also_removes_a_partial_file(tmp_path: Path) -> None:
     file = kept.kept_file(tmp_path, "x")
     for name in ("x.flash", "x.flash.part", "y.flash"):
         (tmp_path / name).write_bytes(b"")

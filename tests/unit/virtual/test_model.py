@@ -29,10 +29,10 @@ def test_mapping_survives_a_round_trip(share: str) -> None:
     assert DriveModel.from_mapping("d", mapping).to_mapping() == mapping
 
 
-def test_an_update_of_the_firmware_is_another_model_that_tells_it() -> None:
+def test_a_firmware_update_is_another_model() -> None:
     before = DriveModel.from_mapping("d", GOOD)
     after = DriveModel.from_mapping("d", {**GOOD, "firmware": "2.0"})
-    assert "firmware" not in before.to_mapping(), "plans are as they were"
+    assert "firmware" not in before.to_mapping(), "old plans stay the same"
     assert DriveModel.from_mapping("d", after.to_mapping()) == after
     assert (before.describe()["firmware"], after.describe()["firmware"]) == ("VFTL0001", "2.0")
 
@@ -74,7 +74,7 @@ def test_a_bad_value_is_refused_with_drive_and_key(key: str, value: Any) -> None
     assert f"'{named}'" in str(refusal.value)
 
 
-def test_a_logical_block_of_a_page_leaves_the_mapping_as_it_was() -> None:
+def test_a_logical_block_of_one_page_is_not_in_the_mapping() -> None:
     plain = DriveModel.from_mapping("d", GOOD)
     assert plain.logical_block_bytes == 4096
     assert "logical_block" not in plain.to_mapping()
@@ -92,7 +92,7 @@ def test_a_missing_key_is_named(key: str) -> None:
 
 def test_the_shipped_pair_differs_in_over_provisioning_and_serial_only() -> None:
     drives = load_yaml(SHIPPED)
-    models = {name: DriveModel.from_mapping(name, one).to_mapping() for name, one in drives.items()}
+    models = {name: DriveModel.from_mapping(name, entry).to_mapping() for name, entry in drives.items()}
     low, high = models["op7"], models["op28"]
     assert {key for key in low if low[key] != high[key]} == {"over_provisioning", "serial"}
     assert (low["over_provisioning"], high["over_provisioning"]) == ("7%", "28%")

@@ -1,4 +1,4 @@
-"""Cells with a limit of I/Os a second on the virtual clock."""
+"""Cells with a limit of I/Os per second on the virtual clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Completions = Generator[tuple[float, float, bool, int], bool | None, None]
 
 
 def loop(service_us: float, depths: list[int], interval_us: float, end_us: float) -> Completions:
-    """Every I/O takes the same time, whatever else is going on."""
+    """Run a loop in which every I/O takes the same time."""
 
     def issue(thread: int, now_us: float) -> tuple[float, float, bool, int]:
         return now_us + service_us, now_us, True, 4096 * (thread + 1)
@@ -35,10 +35,10 @@ def loop(service_us: float, depths: list[int], interval_us: float, end_us: float
 
 
 @pytest.mark.parametrize("rate_iops", [1.0, 37.5, 500.0])
-def test_a_rate_that_the_drive_can_do_is_kept_exactly(
+def test_a_rate_within_the_drives_limit_is_kept_exactly(
     small: Callable[..., DriveModel], tmp_path: Path, rate_iops: float
 ) -> None:
-    """I/Os are due at the start and then at equal distances, those of each thread at twice the distance."""
+    """I/Os are due at the start and then at equal intervals; for each thread the interval is twice as long."""
     drive = VirtualClockDrive(small(), tmp_path / "state")
     cell = replace(READS, rate_iops=rate_iops, slice_s=0.5)
     drive.run(cell, tmp_path)
@@ -52,7 +52,7 @@ def test_a_rate_that_the_drive_can_do_is_kept_exactly(
     assert sum(by_second) == result.ios
 
 
-def test_a_rate_beyond_the_drive_changes_nothing(small: Callable[..., DriveModel]) -> None:
+def test_a_rate_above_the_drives_limit_changes_nothing(small: Callable[..., DriveModel]) -> None:
     free = len(list(closed_loop(FlashDrive(small()), replace(READS, rate_iops=None), 0.0, Random(1))))
     limited = len(list(closed_loop(FlashDrive(small()), replace(READS, rate_iops=1e9), 0.0, Random(1))))
     assert limited == pytest.approx(free, rel=0.01)
@@ -64,31 +64,31 @@ def test_a_rate_beyond_the_drive_changes_nothing(small: Callable[..., DriveModel
     st.lists(st.integers(1, 8), min_size=1, max_size=4),
     st.floats(10.0, 3000.0),
 )
-def test_no_io_comes_before_it_is_due_and_no_queue_is_exceeded(
+def test_ios_are_never_early_and_queues_never_exceeded(
     service_us: float, depths: list[int], interval_us: float
 ) -> None:
     done = list(loop(service_us, depths, interval_us, 50_000.0))
-    assert [one[0] for one in done] == sorted(one[0] for one in done)
+    assert [completion[0] for completion in done] == sorted(completion[0] for completion in done)
     for thread, depth in enumerate(depths):
-        mine = sorted(one[1] for one in done if one[3] == 4096 * (thread + 1))
-        assert all(issued >= index * interval_us for index, issued in enumerate(mine))
-        assert all(issued < 50_000.0 for issued in mine)
-        ends = sorted(issued + service_us for issued in mine)
-        assert all(issued >= ends[index - depth] for index, issued in enumerate(mine) if index >= depth)
+        issues = sorted(completion[1] for completion in done if completion[3] == 4096 * (thread + 1))
+        assert all(issued >= index * interval_us for index, issued in enumerate(issues))
+        assert all(issued < 50_000.0 for issued in issues)
+        ends = sorted(issued + service_us for issued in issues)
+        assert all(issued >= ends[index - depth] for index, issued in enumerate(issues) if index >= depth)
         keeps_up = service_us <= interval_us
         if keeps_up:
-            assert len(mine) == -(-50_000.0 // interval_us)
+            assert len(issues) == -(-50_000.0 // interval_us)
 
 
-def test_a_thread_that_fell_behind_catches_up() -> None:
-    """The first I/O takes ten intervals: ten are due then, and the queue takes four at a time."""
+def test_a_late_thread_catches_up() -> None:
+    """The first I/O takes ten intervals: then ten I/Os are due, and the queue takes four at a time."""
     times = iter([10_000.0])
 
     def issue(_: int, now_us: float) -> tuple[float, float, bool, int]:
         return now_us + next(times, 1.0), now_us, True, 4096
 
     done = list(paced_loop(issue, [4], 1000.0, 0.0, 20_000.0, float("inf")))
-    issued = sorted(one[1] for one in done)
+    issued = sorted(completion[1] for completion in done)
     assert len(issued) == 20
     assert issued[:2] == [0.0, 10_000.0]
     assert issued[11:] == [1000.0 * index for index in range(11, 20)]
@@ -100,16 +100,16 @@ def test_a_mix_keeps_its_share(small: Callable[..., DriveModel]) -> None:
     assert sum(reads for _, _, reads, _ in done) == pytest.approx(700, abs=75)
 
 
-def test_a_volume_ends_it(small: Callable[..., DriveModel]) -> None:
+def test_a_volume_ends_the_loop(small: Callable[..., DriveModel]) -> None:
     done = list(closed_loop(FlashDrive(small()), replace(READS, volume_bytes=40960), 0.0, Random(1)))
     assert sum(size for *_, size in done) == 40960
-    assert [one[1] for one in done] == sorted(one[1] for one in done)
+    assert [completion[1] for completion in done] == sorted(completion[1] for completion in done)
     assert {round(after[1] - before[1]) for before, after in pairwise(done)} == {0, 4000}
 
 
-def test_it_ends_when_told_to() -> None:
-    """The first I/O takes five intervals, then two go at once: one of them is in flight when the word comes."""
-    course = loop(5000.0, [2], 1000.0, 1e9)
-    assert [next(course)[1] for _ in range(2)] == [0.0, 5000.0]
-    assert course.send(True)[1] == 5000.0
-    assert list(course) == []
+def test_sending_true_ends_the_loop() -> None:
+    """The first I/O takes five intervals, then two are issued: one of them is in flight when True is sent."""
+    completions = loop(5000.0, [2], 1000.0, 1e9)
+    assert [next(completions)[1] for _ in range(2)] == [0.0, 5000.0]
+    assert completions.send(True)[1] == 5000.0
+    assert list(completions) == []

@@ -1,4 +1,4 @@
-"""Replays on the virtual clock: times computed by hand, and the rules of a schedule by an independent checker."""
+"""Replays on the virtual clock: times computed by hand, and rules checked by an independent checker."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ CAPACITY = 4 << 20
 
 
 class Constant(FlashDrive):
-    """Every request takes so many microseconds, however many there are; notes what it was asked for."""
+    """A drive with a constant latency for each offset, regardless of load; it records its requests."""
 
     def __init__(self, model: DriveModel, latency_us: Callable[[int], float] = lambda offset: 100.0) -> None:
         super().__init__(model)
         self._latency_us = latency_us
-        self.seen: list[tuple[float, str, int, int]] = []
+        self.requests: list[tuple[float, str, int, int]] = []
 
     def submit(self, now_us: float, operation: str, offset: int, length: int) -> float:
         super().submit(now_us, operation, offset, length)
-        self.seen.append((now_us, operation, offset, length))
+        self.requests.append((now_us, operation, offset, length))
         return now_us + self._latency_us(offset)
 
 
@@ -54,7 +54,7 @@ def constant(small: MakeModel) -> Constant:
 
 
 def record(deadline_us: float = 0, **fields: Any) -> dict[str, Any]:
-    """A read of a page unless said otherwise."""
+    """Make a record, by default a read of one page."""
     return {"deadline_ns": round(1000 * deadline_us), "length_bytes": PAGE_BYTES, **fields}
 
 
@@ -69,31 +69,31 @@ def write_schedule(path: Path, rows: list[dict[str, Any]], target_bytes: int = C
 
 
 def replay(drive: FlashDrive, rows: list[dict[str, Any]], folder: Path, start_us: float = 0.0, **limits: Any) -> Mapped:
-    """The results, which keep the rules."""
+    """Replay a schedule, check the rules, and return the results."""
     schedule = write_schedule(folder / "schedule", rows)
     replay_schedule(drive, schedule, folder / "results.bin", start_us, **limits)
-    found = open_results(folder / "results.bin")
+    replayed = open_results(folder / "results.bin")
     runtime_s = limits.get("runtime_s")
     rules = Rules(limits.get("depth_limit", 4096), None if runtime_s is None else round(1e9 * runtime_s), lateness_ns=0)
-    assert violations(open_schedule(schedule).records, found.records, rules) == []
-    return found
+    assert violations(open_schedule(schedule).records, replayed.records, rules) == []
+    return replayed
 
 
 def microseconds(results: Records, column: str = "issue_ns") -> list[float]:
     return [value / 1000 for value in results[column].tolist()]
 
 
-def test_every_request_goes_at_its_deadline(constant: Constant, tmp_path: Path) -> None:
-    found = replay(constant, [record(0), record(30), record(30), record(500)], tmp_path, start_us=7e9)
-    assert microseconds(found.records) == [0, 30, 30, 500]
-    assert microseconds(found.records, "complete_ns") == [100, 130, 130, 600]
-    assert found.records["in_flight"].tolist() == [1, 2, 3, 1]
-    assert found.records["waited"].tolist() == [0, 0, 0, 0]
-    assert found.records["result"].tolist() == [PAGE_BYTES] * 4
-    assert [now_us for now_us, *_ in constant.seen] == [7e9, 7e9 + 30, 7e9 + 30, 7e9 + 500]
+def test_every_request_is_issued_at_its_deadline(constant: Constant, tmp_path: Path) -> None:
+    replayed = replay(constant, [record(0), record(30), record(30), record(500)], tmp_path, start_us=7e9)
+    assert microseconds(replayed.records) == [0, 30, 30, 500]
+    assert microseconds(replayed.records, "complete_ns") == [100, 130, 130, 600]
+    assert replayed.records["in_flight"].tolist() == [1, 2, 3, 1]
+    assert replayed.records["waited"].tolist() == [0, 0, 0, 0]
+    assert replayed.records["result"].tolist() == [PAGE_BYTES] * 4
+    assert [now_us for now_us, *_ in constant.requests] == [7e9, 7e9 + 30, 7e9 + 30, 7e9 + 500]
 
 
-def test_the_header_tells_how_it_went(constant: Constant, tmp_path: Path) -> None:
+def test_the_header_has_the_totals(constant: Constant, tmp_path: Path) -> None:
     header = replay(constant, [record(0), record(30)], tmp_path, start_us=2e6).header
     assert (header["issued"], header["completed"], header["failed"], header["first_failed"]) == (2, 2, 0, 0)
     assert (header["state"], header["most_in_flight"], header["end_ns"]) == (FINISHED, 2, 130_000)
@@ -102,91 +102,91 @@ def test_the_header_tells_how_it_went(constant: Constant, tmp_path: Path) -> Non
     assert header["schedule_checksum"] == open_schedule(tmp_path / "schedule").header["checksum"]
 
 
-def test_a_full_depth_holds_up_those_behind(constant: Constant, tmp_path: Path) -> None:
-    found = replay(constant, [record(0), record(10), record(20), record(110), record(300)], tmp_path, depth_limit=2)
-    assert microseconds(found.records) == [0, 10, 100, 110, 300]
-    assert found.records["waited"].tolist() == [0, 0, 1, 0, 0]
+def test_the_depth_limit_delays_later_requests(constant: Constant, tmp_path: Path) -> None:
+    replayed = replay(constant, [record(0), record(10), record(20), record(110), record(300)], tmp_path, depth_limit=2)
+    assert microseconds(replayed.records) == [0, 10, 100, 110, 300]
+    assert replayed.records["waited"].tolist() == [0, 0, 1, 0, 0]
 
 
-def test_one_held_up_behind_another_has_waited_for_a_place_too(constant: Constant, tmp_path: Path) -> None:
-    found = replay(constant, [record(0), record(0), record(10), record(20)], tmp_path, depth_limit=2)
-    assert microseconds(found.records) == [0, 0, 100, 100]
-    assert found.records["waited"].tolist() == [0, 0, 1, 1]
+def test_a_request_behind_a_blocked_one_has_waited(constant: Constant, tmp_path: Path) -> None:
+    replayed = replay(constant, [record(0), record(0), record(10), record(20)], tmp_path, depth_limit=2)
+    assert microseconds(replayed.records) == [0, 0, 100, 100]
+    assert replayed.records["waited"].tolist() == [0, 0, 1, 1]
 
 
-def test_a_request_has_a_depth_of_its_own(constant: Constant, tmp_path: Path) -> None:
+def test_a_request_has_its_own_depth_limit(constant: Constant, tmp_path: Path) -> None:
     rows = [record(), record(depth=1), record(depth=3), record(depth=3), record(depth=3)]
-    found = replay(constant, rows, tmp_path)
-    assert microseconds(found.records) == [0, 100, 100, 100, 200]
-    assert found.records["in_flight"].tolist() == [1, 1, 2, 3, 1]
+    replayed = replay(constant, rows, tmp_path)
+    assert microseconds(replayed.records) == [0, 100, 100, 100, 200]
+    assert replayed.records["in_flight"].tolist() == [1, 1, 2, 3, 1]
 
 
-def test_the_engines_depth_bounds_that_of_a_request(constant: Constant, tmp_path: Path) -> None:
+def test_the_engines_depth_limits_that_of_a_request(constant: Constant, tmp_path: Path) -> None:
     assert microseconds(replay(constant, [record(depth=9)] * 5, tmp_path, depth_limit=2).records) == [
         0, 0, 100, 100, 200,
     ]  # fmt: skip
 
 
-def test_a_request_waits_for_another_and_holds_up_nobody(constant: Constant, tmp_path: Path) -> None:
+def test_a_dependent_request_does_not_delay_others(constant: Constant, tmp_path: Path) -> None:
     rows = [record(0), record(10, after=1, think_ns=5000), record(20), record(104), record(105), record(105)]
-    found = replay(constant, rows, tmp_path)
-    assert microseconds(found.records) == [0, 105, 20, 104, 105, 105]
-    assert found.records["waited"].tolist() == [0, 2, 0, 0, 0, 0]
-    assert [now_us for now_us, *_ in constant.seen] == [0, 20, 104, 105, 105, 105]
+    replayed = replay(constant, rows, tmp_path)
+    assert microseconds(replayed.records) == [0, 105, 20, 104, 105, 105]
+    assert replayed.records["waited"].tolist() == [0, 2, 0, 0, 0, 0]
+    assert [now_us for now_us, *_ in constant.requests] == [0, 20, 104, 105, 105, 105]
 
 
-def test_of_those_due_at_once_the_first_of_the_file_goes_first(constant: Constant, tmp_path: Path) -> None:
+def test_requests_due_together_keep_file_order(constant: Constant, tmp_path: Path) -> None:
     rows = [record(0, after=0), record(1, after=1, offset_bytes=4096), record(100, offset_bytes=8192)]
     replay(constant, rows, tmp_path)
-    assert [offset for _, _, offset, _ in constant.seen] == [0, 4096, 8192]
+    assert [offset for _, _, offset, _ in constant.requests] == [0, 4096, 8192]
 
 
 def test_a_chain_of_dependencies(constant: Constant, tmp_path: Path) -> None:
     rows = [record(0), record(0, after=1), record(0, after=2, think_ns=50_000), record(500, after=3)]
-    found = replay(constant, rows, tmp_path)
-    assert microseconds(found.records) == [0, 100, 250, 500]
-    assert found.records["waited"].tolist() == [0, 2, 2, 0]
+    replayed = replay(constant, rows, tmp_path)
+    assert microseconds(replayed.records) == [0, 100, 250, 500]
+    assert replayed.records["waited"].tolist() == [0, 2, 2, 0]
 
 
-def test_several_wait_for_one(constant: Constant, tmp_path: Path) -> None:
+def test_several_requests_wait_for_one(constant: Constant, tmp_path: Path) -> None:
     rows = [record(0), *[record(index, after=1, offset_bytes=4096 * index) for index in range(1, 5)]]
     assert microseconds(replay(constant, rows, tmp_path, depth_limit=3).records) == [0, 100, 100, 100, 200]
-    assert [offset // 4096 for _, _, offset, _ in constant.seen] == [0, 1, 2, 3, 4]
+    assert [offset // 4096 for _, _, offset, _ in constant.requests] == [0, 1, 2, 3, 4]
 
 
-def test_the_runtime_ends_the_issuing_and_not_what_is_in_flight(constant: Constant, tmp_path: Path) -> None:
-    found = replay(constant, [record(0), record(190), record(200)], tmp_path, runtime_s=200e-6)
-    assert (found.header["state"], found.header["issued"], found.header["end_ns"]) == (TIME_IS_UP, 2, 290_000)
-    assert found.records["state"].tolist() == [2, 2, 0]
-    assert found.records[2].item() == (0, 0, 0, 0, 0, 0)
+def test_requests_in_flight_complete_after_the_runtime(constant: Constant, tmp_path: Path) -> None:
+    replayed = replay(constant, [record(0), record(190), record(200)], tmp_path, runtime_s=200e-6)
+    assert (replayed.header["state"], replayed.header["issued"], replayed.header["end_ns"]) == (TIME_IS_UP, 2, 290_000)
+    assert replayed.records["state"].tolist() == [2, 2, 0]
+    assert replayed.records[2].item() == (0, 0, 0, 0, 0, 0)
 
 
-def test_a_runtime_longer_than_the_schedule_ends_nothing(constant: Constant, tmp_path: Path) -> None:
+def test_a_runtime_longer_than_the_schedule_has_no_effect(constant: Constant, tmp_path: Path) -> None:
     assert replay(constant, [record(0), record(190)], tmp_path, runtime_s=1.0).header["state"] == FINISHED
 
 
-def test_waiting_for_a_place_until_the_time_is_up(constant: Constant, tmp_path: Path) -> None:
-    found = replay(constant, [record()] * 9, tmp_path, depth_limit=1, runtime_s=350e-6)
-    assert (found.header["issued"], found.header["state"]) == (4, TIME_IS_UP)
+def test_the_runtime_ends_waiting_at_the_depth_limit(constant: Constant, tmp_path: Path) -> None:
+    replayed = replay(constant, [record()] * 9, tmp_path, depth_limit=1, runtime_s=350e-6)
+    assert (replayed.header["issued"], replayed.header["state"]) == (4, TIME_IS_UP)
 
 
 def test_a_schedule_repeats(constant: Constant, tmp_path: Path) -> None:
     rows = [record(depth=1, offset_bytes=4096 * index) for index in range(3)]
-    found = replay(constant, rows, tmp_path, requests=8)
-    assert [offset // 4096 for _, _, offset, _ in constant.seen] == [0, 1, 2, 0, 1, 2, 0, 1]
-    assert microseconds(found.records) == [100.0 * index for index in range(8)]
+    replayed = replay(constant, rows, tmp_path, requests=8)
+    assert [offset // 4096 for _, _, offset, _ in constant.requests] == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert microseconds(replayed.records) == [100.0 * index for index in range(8)]
 
 
-def test_fewer_requests_than_the_schedule_has(constant: Constant, tmp_path: Path) -> None:
-    found = replay(constant, [record(index) for index in range(9)], tmp_path, requests=4)
-    assert (len(found.records), found.header["state"]) == (4, FINISHED)
+def test_fewer_requests_than_in_the_schedule(constant: Constant, tmp_path: Path) -> None:
+    replayed = replay(constant, [record(index) for index in range(9)], tmp_path, requests=4)
+    assert (len(replayed.records), replayed.header["state"]) == (4, FINISHED)
 
 
 @pytest.mark.parametrize("fields", [{"deadline_ns": 5}, {"after": 1}])
-def test_one_with_deadlines_or_dependencies_does_not(
+def test_a_schedule_with_deadlines_or_dependencies_does_not_repeat(
     fields: dict[str, int], constant: Constant, tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match="begin anew"):
+    with pytest.raises(ValueError, match="cannot be repeated"):
         replay(constant, [record(), {**record(), **fields}], tmp_path, requests=3)
 
 
@@ -198,39 +198,41 @@ def test_every_kind_of_request_reaches_the_model(constant: Constant, tmp_path: P
         record(3, operation="write-zeroes", offset_bytes=8192),
         record(4, operation="read"),
     ]
-    found = replay(constant, rows, tmp_path)
-    assert constant.seen == [
+    replayed = replay(constant, rows, tmp_path)
+    assert constant.requests == [
         (0, "write", 0, 4096), (1, "flush", 0, 0), (2, "trim", 4096, 8192), (3, "write", 8192, 4096),
         (4, "read", 0, 4096),
     ]  # fmt: skip
-    assert found.records["result"].tolist() == [4096, 0, 0, 0, 4096]
+    assert replayed.records["result"].tolist() == [4096, 0, 0, 0, 4096]
 
 
-def test_without_timing_all_is_done_at_once(small: MakeModel, tmp_path: Path) -> None:
+def test_without_timing_requests_complete_at_once(small: MakeModel, tmp_path: Path) -> None:
     rows = [record(10 * index, operation="write", depth=1) for index in range(20)]
-    found = replay(FlashDrive(small(enabled=False)), rows, tmp_path, depth_limit=1)
-    assert microseconds(found.records) == microseconds(found.records, "complete_ns") == [10.0 * i for i in range(20)]
-    assert found.header["most_in_flight"] == 1
+    replayed = replay(FlashDrive(small(enabled=False)), rows, tmp_path, depth_limit=1)
+    assert (
+        microseconds(replayed.records) == microseconds(replayed.records, "complete_ns") == [10.0 * i for i in range(20)]
+    )
+    assert replayed.header["most_in_flight"] == 1
 
 
-def test_the_models_own_times_are_kept(small: MakeModel, tmp_path: Path) -> None:
+def test_completion_times_are_those_of_the_model(small: MakeModel, tmp_path: Path) -> None:
     rows = [record(1000 * index, operation="write", offset_bytes=4096 * index) for index in range(50)]
-    found = replay(FlashDrive(small()), rows, tmp_path, start_us=123456.789)
+    replayed = replay(FlashDrive(small()), rows, tmp_path, start_us=123456.789)
     other = FlashDrive(small())
     done_us = [other.submit(123456.789 + 1000 * index, "write", 4096 * index, 4096) for index in range(50)]
-    assert found.records["complete_ns"].tolist() == [round(1000 * (one - 123456.789)) for one in done_us]
+    assert replayed.records["complete_ns"].tolist() == [round(1000 * (at_us - 123456.789)) for at_us in done_us]
 
 
 def test_a_schedule_for_a_larger_drive_is_refused(constant: Constant, tmp_path: Path) -> None:
     schedule = write_schedule(tmp_path / "schedule", [record()], target_bytes=8 << 20)
-    with pytest.raises(UserError, match="for a target of 8MiB, the virtual drive has 4MiB"):
+    with pytest.raises(UserError, match="for a target of 8MiB, but the virtual drive has 4MiB"):
         replay_schedule(constant, schedule, tmp_path / "results.bin", 0.0)
 
 
 @pytest.mark.parametrize(
     "row",
     [
-        record(0),  # after the one at 5
+        record(0),  # follows a record at 5
         record(5, operation=5),
         record(5, after=2),
         record(5, length_bytes=0),
@@ -238,12 +240,12 @@ def test_a_schedule_for_a_larger_drive_is_refused(constant: Constant, tmp_path: 
         record(5, offset_bytes=2**64 - 4096, length_bytes=8192),
     ],
 )
-def test_impossible_requests_are_found_before_the_first_is_issued(
+def test_impossible_requests_are_refused_before_any_issue(
     row: dict[str, Any], constant: Constant, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match="damaged"):
         replay(constant, [record(5), row], tmp_path)
-    assert constant.seen == []
+    assert constant.requests == []
     assert not (tmp_path / "results.bin").exists()
 
 
@@ -262,14 +264,14 @@ def test_an_empty_schedule_is_refused(constant: Constant, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("limits", [{"depth_limit": 0}, {"depth_limit": 4097}, {"requests": 0}])
-def test_limits_that_are_none(limits: dict[str, int], constant: Constant, tmp_path: Path) -> None:
+def test_invalid_limits_are_refused(limits: dict[str, int], constant: Constant, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="in flight"):
         replay_schedule(constant, write_schedule(tmp_path / "schedule", [record()]), tmp_path / "r", 0.0, **limits)
 
 
 @st.composite
 def schedules(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Few distinct times, so that requests fall due together."""
+    """Generate schedules with few distinct times, so that requests are due together."""
     count = draw(st.integers(1, 40))
     deadlines = sorted(draw(st.lists(st.integers(0, 12), min_size=count, max_size=count)))
     asap = draw(st.booleans())
@@ -296,7 +298,7 @@ def schedules(draw: st.DrawFn) -> list[dict[str, Any]]:
     runtime_us=st.none() | st.integers(1, 900),
     latencies_us=st.lists(st.sampled_from([0, 10, 50, 150]), min_size=10, max_size=10),
 )
-def test_results_keep_the_rules(
+def test_results_follow_the_rules(
     rows: list[dict[str, Any]],
     depth_limit: int,
     runtime_us: int | None,
@@ -306,12 +308,12 @@ def test_results_keep_the_rules(
 ) -> None:
     drive = Constant(small(enabled=False), lambda offset: latencies_us[offset // PAGE_BYTES])
     limits = {"depth_limit": depth_limit, "runtime_s": None if runtime_us is None else runtime_us / 1e6}
-    found = replay(drive, rows, tmp_path, **limits)
-    issued = int((found.records["state"] == 2).sum())
-    assert found.header["issued"] == issued == len(drive.seen)
-    assert (issued == len(rows)) is (found.header["state"] == FINISHED)
-    assert runtime_us is not None or found.header["state"] == FINISHED
-    assert found.header["end_ns"] == found.records["complete_ns"].max()
-    assert found.header["most_in_flight"] == found.records["in_flight"].max()
-    times = [now_us for now_us, *_ in drive.seen]
+    replayed = replay(drive, rows, tmp_path, **limits)
+    issued = int((replayed.records["state"] == 2).sum())
+    assert replayed.header["issued"] == issued == len(drive.requests)
+    assert (issued == len(rows)) is (replayed.header["state"] == FINISHED)
+    assert runtime_us is not None or replayed.header["state"] == FINISHED
+    assert replayed.header["end_ns"] == replayed.records["complete_ns"].max()
+    assert replayed.header["most_in_flight"] == replayed.records["in_flight"].max()
+    times = [now_us for now_us, *_ in drive.requests]
     assert times == sorted(times)

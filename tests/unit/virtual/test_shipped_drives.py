@@ -1,4 +1,4 @@
-"""The two drives of the demo behave as a study of them needs: a cliff, a steady state soon, and a known winner."""
+"""The two demo drives show what a study needs: a write cliff, an early steady state, and a known winner."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def drive(name: str, folder: Path) -> VirtualClockDrive:
 
 
 def saturation(name: str, folder: Path) -> list[float]:
-    """IOPS by second of random writes on a fresh drive."""
+    """Return the IOPS of each second of random writes on a fresh drive."""
     directory = folder / name
     directory.mkdir()
     drive(name, folder).run(SATURATION, directory)
-    return [one.iops for one in read_slices(directory, SATURATION)]
+    return [result.iops for result in read_slices(directory, SATURATION)]
 
 
 def test_write_saturation_shows_a_cliff_and_more_spare_flash_wins(tmp_path: Path) -> None:
@@ -48,16 +48,16 @@ def test_write_saturation_shows_a_cliff_and_more_spare_flash_wins(tmp_path: Path
 
 @pytest.mark.parametrize("name", ["op7", "op28"])
 def test_short_rounds_reach_steady_state(name: str, tmp_path: Path) -> None:
-    one = drive(name, tmp_path)
+    clock_drive = drive(name, tmp_path)
 
     def iops(cell: Cell) -> float:
-        directory = tmp_path / f"{one.now_us}"
+        directory = tmp_path / f"{clock_drive.now_us}"
         directory.mkdir()
-        one.run(cell, directory)
+        clock_drive.run(cell, directory)
         return read_result(directory, cell).iops
 
     iops(Cell("sequential", 0, 128 << 10, threads=1, queue_depth=32, volume_bytes=128 << 20))
-    assert 3e6 < one.now_us < 6e6
+    assert 3e6 < clock_drive.now_us < 6e6
     history: dict[tuple[int, int], list[float]] = defaultdict(list)
     for number in range(1, MOST_ROUNDS + 1):
         for read_share in (100, 65, 0):

@@ -1,4 +1,4 @@
-"""Telemetry in simulated time: on the second, the same bytes each time, and what is measured knows nothing of it."""
+"""Telemetry in simulated time: exact sample times, identical bytes, and no effect on the measurement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EPOCH_S = 946684800
 
 
 def measured(model: DriveModel, folder: Path, processes: int = 1) -> Path:
-    """A recording of three cells with idle time between them, by one process or by several, one after another."""
+    """Make a recording of three cells with idle time between them, by one process or several in turn."""
     recording = folder / "recording"
     recording.mkdir(parents=True)
     drive = VirtualClockDrive(model, folder / "state")
@@ -51,20 +51,20 @@ def test_a_sample_each_second_and_between_cells(small: MakeModel, tmp_path: Path
             drive.run(READS, tmp_path / name)
     at_s = [sample["at_s"] - EPOCH_S for sample in read_samples(tmp_path)]
     every = [5.25 + second for second in range(8)]
-    assert [one for one in at_s if one in every] == every[: len(at_s) - 2]
+    assert [time_s for time_s in at_s if time_s in every] == every[: len(at_s) - 2]
     assert sorted(set(at_s) - set(every)) == pytest.approx([5.25 + 3.5, 5.25 + 7.0], abs=0.01)
     assert at_s == sorted(set(at_s))
     assert [line["event"] for line in read_lines(tmp_path) if "event" in line] == ["begin", "end"]
 
 
-def test_what_is_told_is_the_model_s_own_temperature(small: MakeModel, tmp_path: Path) -> None:
-    """Idle, a drive cools as its model says; what it was before does not matter."""
+def test_telemetry_shows_the_models_temperature(small: MakeModel, tmp_path: Path) -> None:
+    """An idle drive cools according to its model, regardless of its history."""
     drive = VirtualClockDrive(small(throttle=THROTTLE), tmp_path / "state")
     (tmp_path / "cell").mkdir()
     with drive.telling(tmp_path):
         drive.run(READS, tmp_path / "cell")
         drive.idle(30)
-    samples = [one for one in read_samples(tmp_path) if one["at_s"] > EPOCH_S + 4]
+    samples = [sample for sample in read_samples(tmp_path) if sample["at_s"] > EPOCH_S + 4]
     assert samples[0]["temperature_c"] > 55
     for before, after in pairwise(samples):
         left = math.exp((before["at_s"] - after["at_s"]) / 40)
@@ -74,26 +74,26 @@ def test_what_is_told_is_the_model_s_own_temperature(small: MakeModel, tmp_path:
 @pytest.mark.parametrize("processes", [1, 3])
 def test_equal_measurements_give_equal_bytes(processes: int, small: MakeModel, tmp_path: Path) -> None:
     model = small(throttle=THROTTLE, disturb=DISTURB)
-    one, other = (measured(model, tmp_path / name, processes) / NAME for name in ("a", "b"))
-    assert one.read_bytes() == other.read_bytes()
-    assert sum(1 for _ in read_samples(one.parent)) > 15
+    first, second = (measured(model, tmp_path / name, processes) / NAME for name in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+    assert sum(1 for _ in read_samples(first.parent)) > 15
 
 
-def test_telemetry_changes_nothing_of_what_is_measured(small: MakeModel, tmp_path: Path) -> None:
+def test_telemetry_does_not_change_the_measurement(small: MakeModel, tmp_path: Path) -> None:
     drive = VirtualClockDrive(small(throttle=THROTTLE, disturb=DISTURB), tmp_path / "state")
     for number in range(3):
         (tmp_path / f"{number}").mkdir()
         drive.run(READS, tmp_path / f"{number}")
         drive.idle(2.0)
-    told = measured(drive.model, tmp_path / "told")
-    assert (tmp_path / "told/state").read_bytes() == (tmp_path / "state").read_bytes()
+    recording = measured(drive.model, tmp_path / "with_telemetry")
+    assert (tmp_path / "with_telemetry/state").read_bytes() == (tmp_path / "state").read_bytes()
     for number in range(3):
-        assert (told / f"{number}/fio.json").read_bytes() == (tmp_path / f"{number}/fio.json").read_bytes()
+        assert (recording / f"{number}/fio.json").read_bytes() == (tmp_path / f"{number}/fio.json").read_bytes()
 
 
 @pytest.mark.parametrize("effects", [{}, {"housekeeping": {"every_s": 2, "for_s": 0.5}},
                                      {"throttle": THROTTLE, "enabled": False}])  # fmt: skip
-def test_a_drive_that_has_nothing_to_tell_tells_nothing(
+def test_a_drive_without_reporting_effects_has_no_telemetry(
     effects: dict[str, Any], small: MakeModel, tmp_path: Path
 ) -> None:
     drive = VirtualClockDrive(small(**effects), tmp_path / "state")
@@ -103,16 +103,14 @@ def test_a_drive_that_has_nothing_to_tell_tells_nothing(
     assert not (tmp_path / NAME).exists()
 
 
-def test_a_cell_that_is_begun_anew_is_told_of_once(
-    small: MakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repeated_cell_has_telemetry_once(small: MakeModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small(throttle=THROTTLE)
 
     def broken(*arguments: Any) -> Iterator[Any]:
-        for number, one in enumerate(closed_loop(*arguments)):
+        for number, completion in enumerate(closed_loop(*arguments)):
             if number == 3000:
                 raise KeyboardInterrupt
-            yield one
+            yield completion
 
     monkeypatch.setattr(clock, "closed_loop", broken)
     (tmp_path / "cell").mkdir()
@@ -123,7 +121,7 @@ def test_a_cell_that_is_begun_anew_is_told_of_once(
     again = VirtualClockDrive(model, tmp_path / "state")
     with again.telling(tmp_path):
         again.run(READS, tmp_path / "cell")
-    whole_s = [line["at_s"] - EPOCH_S for line in read_samples(tmp_path)]
-    assert [one for one in whole_s if one == int(one)] == [0, 1, 2, 3]
+    times_s = [line["at_s"] - EPOCH_S for line in read_samples(tmp_path)]
+    assert [time_s for time_s in times_s if time_s == int(time_s)] == [0, 1, 2, 3]
     lines = [json.loads(line) for line in (tmp_path / NAME).read_text().splitlines()]
     assert [line["event"] for line in lines if "event" in line] == ["begin", "end", "begin", "end"]

@@ -18,14 +18,14 @@ CELL = Cell("random", 50, 4096, threads=2, queue_depth=4, runtime_s=0.5)
 
 
 class Spy(FlashDrive):
-    """Notes what it was asked for."""
+    """A drive that records its requests."""
 
     def __init__(self, model: DriveModel) -> None:
         super().__init__(model)
-        self.seen: list[tuple[float, str, int, int]] = []
+        self.requests: list[tuple[float, str, int, int]] = []
 
     def submit(self, now_us: float, operation: str, offset: int, length: int) -> float:
-        self.seen.append((now_us, operation, offset, length))
+        self.requests.append((now_us, operation, offset, length))
         return super().submit(now_us, operation, offset, length)
 
 
@@ -39,13 +39,13 @@ def run(spy: Spy, cell: Cell, seed: int = 1) -> list[tuple[float, float, bool, i
 
 
 def depths(completions: list[tuple[float, float, bool, int]]) -> set[int]:
-    """Outstanding I/Os after each submission."""
+    """Return the numbers of outstanding I/Os that occur."""
     events = sorted([(done, -1) for done, *_ in completions] + [(issued, 1) for _, issued, *_ in completions])
-    found, depth = set(), 0
+    seen, depth = set(), 0
     for _, change in events:
         depth += change
-        found.add(depth)
-    return found
+        seen.add(depth)
+    return seen
 
 
 def test_the_queue_is_kept_full_until_the_runtime_is_over(spy: Spy) -> None:
@@ -53,12 +53,12 @@ def test_the_queue_is_kept_full_until_the_runtime_is_over(spy: Spy) -> None:
     assert max(depths(completions)) == 8
     assert max(issued for _, issued, *_ in completions) < 0.5e6 <= max(done for done, *_ in completions)
     assert [done for done, *_ in completions] == sorted(done for done, *_ in completions)
-    assert len(completions) == len(spy.seen)
+    assert len(completions) == len(spy.requests)
 
 
 def test_submissions_never_go_back_in_time(spy: Spy) -> None:
     run(spy, CELL)
-    times = [now_us for now_us, *_ in spy.seen]
+    times = [now_us for now_us, *_ in spy.requests]
     assert times == sorted(times)
 
 
@@ -68,7 +68,7 @@ def test_a_volume_ends_the_loop_exactly(spy: Spy) -> None:
 
 
 @pytest.mark.parametrize(("volume_bytes", "by_time"), [(10 * 4096, False), (1 << 40, True)])
-def test_of_runtime_and_volume_the_first_ends_the_loop(spy: Spy, volume_bytes: int, by_time: bool) -> None:
+def test_the_loop_ends_at_runtime_or_volume(spy: Spy, volume_bytes: int, by_time: bool) -> None:
     completions = run(spy, replace(CELL, volume_bytes=volume_bytes))
     assert (completions[-1][0] >= 0.5e6) is by_time
 
@@ -79,28 +79,28 @@ def test_a_cell_without_an_end_is_refused(spy: Spy) -> None:
 
 
 @pytest.mark.parametrize("read_share", [0, 65, 100])
-def test_the_mix_is_as_asked(spy: Spy, read_share: int) -> None:
+def test_the_mix_has_the_requested_share(spy: Spy, read_share: int) -> None:
     run(spy, replace(CELL, read_share=read_share))
-    counts = Counter(operation for _, operation, *_ in spy.seen)
+    counts = Counter(operation for _, operation, *_ in spy.requests)
     assert counts["read"] / counts.total() == pytest.approx(read_share / 100, abs=0.03)
     assert counts["trim"] == 0
 
 
 def test_random_offsets_cover_the_active_range_and_nothing_else(spy: Spy) -> None:
     run(spy, replace(CELL, range_start=0.25, range_share=0.5, runtime_s=2.0))
-    offsets = {offset for _, _, offset, _ in spy.seen}
+    offsets = {offset for _, _, offset, _ in spy.requests}
     assert offsets == set(range(1 << 20, 3 << 20, 4096))
 
 
-def test_threads_write_sequentially_through_stretches_of_their_own(spy: Spy) -> None:
+def test_each_thread_writes_sequentially_in_its_own_region(spy: Spy) -> None:
     cell = Cell("sequential", 0, 65536, threads=4, queue_depth=1, volume_bytes=3 * (4 << 20))
     run(spy, cell)
-    by_stretch: dict[int, list[int]] = {}
-    for _, _, offset, _ in spy.seen:
-        by_stretch.setdefault(offset >> 20, []).append(offset)
-    assert len(by_stretch) == 4
-    for stretch, offsets in by_stretch.items():
-        start = stretch << 20
+    by_region: dict[int, list[int]] = {}
+    for _, _, offset, _ in spy.requests:
+        by_region.setdefault(offset >> 20, []).append(offset)
+    assert len(by_region) == 4
+    for region, offsets in by_region.items():
+        start = region << 20
         assert offsets == [start + index % 16 * 65536 for index in range(len(offsets))]
 
 
@@ -117,33 +117,33 @@ def test_sizes_are_drawn_evenly_from_the_multiples(spy: Spy, pattern: str) -> No
     completions = run(spy, replace(SIZES, pattern=pattern, threads=1))
     sizes = Counter(size for *_, size in completions)
     assert set(sizes) == {8192, 16384, 24576, 32768}
-    assert sizes == Counter(size for *_, size in spy.seen)
+    assert sizes == Counter(size for *_, size in spy.requests)
     for number in sizes.values():
         assert number / sizes.total() == pytest.approx(0.25, abs=0.05)
 
 
-def test_random_blocks_of_several_sizes_stay_in_the_range_and_reach_its_end(spy: Spy) -> None:
+def test_random_blocks_of_several_sizes_fill_the_range(spy: Spy) -> None:
     run(spy, replace(SIZES, range_start=0.25, range_share=0.125))
-    assert {offset % 8192 for _, _, offset, _ in spy.seen} == {0}
-    assert min(offset for _, _, offset, _ in spy.seen) == 1 << 20
-    assert max(offset + size for _, _, offset, size in spy.seen) == 3 << 19
+    assert {offset % 8192 for _, _, offset, _ in spy.requests} == {0}
+    assert min(offset for _, _, offset, _ in spy.requests) == 1 << 20
+    assert max(offset + size for _, _, offset, size in spy.requests) == 3 << 19
 
 
-def test_sequential_blocks_of_several_sizes_adjoin_each_other(spy: Spy) -> None:
+def test_sequential_blocks_of_several_sizes_are_contiguous(spy: Spy) -> None:
     run(spy, replace(SIZES, pattern="sequential", read_share=0, threads=2, range_share=0.5))
-    by_stretch: dict[int, list[tuple[int, int]]] = {}
-    for _, _, offset, size in spy.seen:
-        by_stretch.setdefault(offset >> 20, []).append((offset, size))
-    assert set(by_stretch) == {0, 1}
-    for stretch, blocks in by_stretch.items():
+    by_region: dict[int, list[tuple[int, int]]] = {}
+    for _, _, offset, size in spy.requests:
+        by_region.setdefault(offset >> 20, []).append((offset, size))
+    assert set(by_region) == {0, 1}
+    for region, blocks in by_region.items():
         wraps = 0
         for (offset, size), (following, length) in pairwise(blocks):
             if following != offset + size:
-                assert following == stretch << 20
-                assert offset + size + length > (stretch + 1) << 20
+                assert following == region << 20
+                assert offset + size + length > (region + 1) << 20
                 wraps += 1
         assert wraps >= 1
-        assert max(offset + size for offset, size in blocks) <= (stretch + 1) << 20
+        assert max(offset + size for offset, size in blocks) <= (region + 1) << 20
 
 
 def test_a_volume_counts_the_sizes_drawn(spy: Spy) -> None:
@@ -168,21 +168,21 @@ COMPOSITE = replace(CELL, pattern="composite", streams=STREAMS, runtime_s=3.0)
 
 def test_a_composite_mixes_its_streams_by_their_shares(spy: Spy) -> None:
     completions = run(spy, COMPOSITE)
-    kinds = Counter((operation, size) for _, operation, _, size in spy.seen)
+    kinds = Counter((operation, size) for _, operation, _, size in spy.requests)
     assert kinds == Counter(("read" if reads else "write", size) for _, _, reads, size in completions)
-    for one in STREAMS:
-        share = kinds[one["operation"], one["block_size_bytes"]] / kinds.total()
-        assert share == pytest.approx(one["share"], abs=5 * (0.25 / kinds.total()) ** 0.5)
+    for stream in STREAMS:
+        share = kinds[stream["operation"], stream["block_size_bytes"]] / kinds.total()
+        assert share == pytest.approx(stream["share"], abs=5 * (0.25 / kinds.total()) ** 0.5)
     assert max(depths(completions)) == 8
 
 
-def test_streams_of_a_composite_have_their_places(spy: Spy) -> None:
+def test_streams_of_a_composite_have_their_ranges(spy: Spy) -> None:
     run(spy, COMPOSITE)
     for size, start in ((16384, 0), (32768, 2 << 20)):
-        offsets = [offset for _, _, offset, length in spy.seen if length == size]
+        offsets = [offset for _, _, offset, length in spy.requests if length == size]
         blocks = (2 << 20) // size
         assert offsets == [start + index % blocks * size for index in range(len(offsets))]
-    offsets = [offset for _, _, offset, length in spy.seen if length == 8192]
+    offsets = [offset for _, _, offset, length in spy.requests if length == 8192]
     assert {offset % 8192 for offset in offsets} == {0}
     assert max(offsets) > 3 << 20
 
