@@ -40,13 +40,13 @@ def a_drive_that_fails_is_named_once_and_stops_no_other(project: FleetProject) -
     assert len(said) == 2, done.stderr
     assert said[0].startswith("drivelab: ")
     assert "1 of 2 drives were not measured; mend that and run again" in said[0]
-    assert said[0].count("the drive says") == 1
+    assert said[0].count("the drive answers") == 1
     assert said[0].count("Drive 'd2'") == 1
     assert "is not complete; what is finished is kept" in said[1]
     assert project.evidence().keys() == {"d1/run1"}
     drives = io.read(project.folder / "results/tables/fleet_drives.parquet", "fleet_drives").set_index("drive")
     assert drives["state"].to_dict() == {"d1": "measured", "d2": "failed"}
-    assert "the drive says" in drives.loc["d2", "reason"]
+    assert "the drive answers" in drives.loc["d2", "reason"]
     report = (project.folder / "results/report/index.html").read_text()
     assert "1 of 2 drives were measured" in report
     assert "d2: " in report
