@@ -155,7 +155,7 @@ def test_invalid_targets_are_refused(
     trace: Path, file: Path, project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out.parquet"
-    assert "agree to that with --yes" in refusal(capsys, trace, "--target", file, "-o", out)
+    assert "confirm with --yes" in refusal(capsys, trace, "--target", file, "-o", out)
     assert "is neither a drive of config/drives.tsv" in refusal(capsys, trace, "--target", "sdx", "-o", out)
     assert "is also the input" in refusal(capsys, trace, "--target", file, "--yes", "-o", trace)
     assert "is also the input" in refusal(capsys, trace, "--target", file, "--yes", "-o", file)
