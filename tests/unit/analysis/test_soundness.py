@@ -426,7 +426,7 @@ def _least(value: float) -> Callable[[list[dict[str, Any]]], None]:
 
 
 OF_CELLS: dict[str, tuple[Callable[[list[dict[str, Any]]], None], str, str]] = {
-    "fio": (_other_fio, "mixed versions", "another version of fio than the recording's host.json: 3.99 and not"),
+    "fio": (_other_fio, "mixed versions", "than the recording's host.json: 3.99 and not"),
     "drive": (_other_job("filename", "/dev/other"), "foreign evidence", "fio ran with filename=/dev/other, but job.fio"),
     "depth": (_other_job("iodepth", "32"), "foreign evidence", "fio ran with iodepth=32, but job.fio has 1"),
     "pattern": (_other_job("rw", "write"), "foreign evidence", "fio ran with rw=write, but job.fio has randread"),

@@ -50,7 +50,7 @@ def test_all_that_the_workflow_writes_is_a_name_of_its_own() -> None:
 def test_no_study_is_where_another_has_its_own(project: Path, name: str) -> None:
     with pytest.raises(UserError, match=f"'{name}' is what studies call a part of their own results"):
         write_study(name, ["op7"], ["pts-throughput"])
-    with pytest.raises(UserError, match=f"key 'name' gives .*a study with results in results uses results/{name} for its own"):
+    with pytest.raises(UserError, match=f"key 'name' gives .*a study with results in results uses results/{name}"):
         load_study(Path(write(name)))
     with pytest.raises(UserError, match=f"key 'results' .*a study with results in results/one uses results/one/{name}"):
         load_study(Path(write("mine", f"results: results/one/{name}/deeper\n")))
