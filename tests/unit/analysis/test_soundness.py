@@ -1,4 +1,4 @@
-"""What is no measurement counts nowhere, and is named: from evidence that was tampered with to the tables."""
+"""Invalid measurements are excluded and listed, from altered evidence to the tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STEPS: list[dict[str, Any]] = [{"loop": {"cells": [READ, LARGER], "until": UNTIL
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A recording on the virtual clock: a loop of two cells that is steady from round 1 to 5, then a soak."""
+    """Make a recording on the virtual clock: a loop of two cells that is steady in rounds 1 to 5, then a soak."""
     return made_recording(tmp_path_factory.mktemp("made"), STEPS)
 
 
@@ -48,7 +48,7 @@ def recording(made: Path, tmp_path: Path) -> Path:
 
 
 def written(recording: Path, folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables as they come back from disk."""
+    """Write the tables of a recording and read them back."""
     found = {}
     for name, frame in collect(recording, reduced=False).items():
         io.write(frame, folder / f"{name}.parquet", name)
@@ -61,7 +61,7 @@ def excluded(recording: Path, cells: pd.DataFrame) -> list[tuple[str, str]]:
     return list(found[["place", "fault"]].itertuples(index=False, name=None))
 
 
-def test_a_recording_as_it_was_made_is_sound(made: Path, tmp_path: Path) -> None:
+def test_an_unaltered_recording_is_sound(made: Path, tmp_path: Path) -> None:
     tables = written(made, tmp_path)
     assert tables["cells"]["unsound"].isna().all()
     assert missing_cells(tables["cells"]).empty
@@ -92,9 +92,7 @@ def _move_bins(latency: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_value_is_named_and_is_in_no_window_average_or_percentile(
-    recording: Path, tmp_path: Path, case: str
-) -> None:
+def test_an_invalid_value_is_listed_and_excluded_everywhere(recording: Path, tmp_path: Path, case: str) -> None:
     change, fault = BAD[case]
     change_job(recording / "cells/0-round03-cell00", change)
     tables = written(recording, tmp_path)
@@ -110,11 +108,11 @@ def test_a_bad_value_is_named_and_is_in_no_window_average_or_percentile(
     assert len(sound(cells)) == len(cells) - 1
     (window,) = windows_table(cells, {0: UNTIL}).to_dict("records")
     assert (window["reached"], window["rounds"], window["window_start"], window["window_end"]) == (False, 5, 4, 5)
-    assert len(window["values"]) == 2, "what is left behind the hole, and it is not called steady"
+    assert len(window["values"]) == 2, "only the rounds after the hole, and not steady"
 
 
-def test_another_cell_keeps_its_window(recording: Path, tmp_path: Path) -> None:
-    """Steady state is judged by the smaller reads; a bad larger one is missing from its own average only."""
+def test_a_bad_untracked_cell_does_not_change_the_window(recording: Path, tmp_path: Path) -> None:
+    """Only the smaller reads are tracked; a bad larger read is missing only in its own average."""
     change_job(recording / "cells/0-round02-cell01", lambda job: job["read"].update(iops=float("nan")))
     cells = written(recording, tmp_path)["cells"]
     assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0", "not a number")]
@@ -128,7 +126,7 @@ def summary_of(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return summary_table(tables["cells"], windows, tables["replays"], tables["replay_passes"], soak_bins=soak_bins)
 
 
-def test_a_bad_value_is_in_no_summary(recording: Path, made: Path, tmp_path: Path) -> None:
+def test_an_invalid_value_is_excluded_from_the_summary(recording: Path, made: Path, tmp_path: Path) -> None:
     change_job(recording / "cells/0-round02-cell01", lambda job: job["read"].update(iops=1e12, bw_bytes=float("nan")))
     before = summary_of(written(made, tmp_path / "before")).set_index(["cell_label", "metric"])
     tables = written(recording, tmp_path / "after")
@@ -141,13 +139,13 @@ def test_a_bad_value_is_in_no_summary(recording: Path, made: Path, tmp_path: Pat
     assert after.loc[place, "spread_high"] < 1e12
     assert len(after.loc[place, "samples"]) == 4
     assert after.loc[place, "verdict"] == "incomplete window"
-    assert not any("0-round02-cell01" in one for row in after["evidence"] for one in row)
-    others = [one for one in before.index if one[0] != place[0]]
+    assert not any("0-round02-cell01" in path for row in after["evidence"] for path in row)
+    others = [index for index in before.index if index[0] != place[0]]
     assert after.loc[others, ["value", "verdict"]].equals(before.loc[others, ["value", "verdict"]])
 
 
-def test_a_window_of_which_a_cell_lacks_a_round_cannot_tell_a_difference() -> None:
-    """The average of what is left would be that of other rounds than the other drive's; the tracked cell is whole."""
+def test_an_incomplete_window_cannot_tell_a_difference() -> None:
+    """The average would be of other rounds than the other drive's, although the tracked cell has all rounds."""
     rows = []
     for drive, iops in (("op7", 100.0), ("op28", 200.0)):
         where = key(drive)
@@ -170,30 +168,30 @@ def test_a_window_of_which_a_cell_lacks_a_round_cannot_tell_a_difference() -> No
     assert (lost["verdict"], list(lost["doubts"])) == ("cannot tell", ["op28: incomplete window"])
 
 
-def test_recordings_that_are_left_out_are_in_no_summary(recording: Path, tmp_path: Path) -> None:
-    """Three runs, of which the first was made with another kernel: two are left, which are no median of three."""
+def test_excluded_recordings_are_in_no_summary(recording: Path, tmp_path: Path) -> None:
+    """The first of three runs has another kernel; the two others are too few for a median."""
     runs = [recording, another_run(recording, 2), another_run(recording, 3)]
     for number, run in enumerate(runs):
         new_times(run, 1000 * number)
     path = recording / "host.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "1.0"}))
-    of_runs = [written(run, tmp_path / run.name) for run in runs]
-    tables = {name: pd.concat([one[name] for one in of_runs], ignore_index=True) for name in of_runs[0]}
+    by_run = [written(run, tmp_path / run.name) for run in runs]
+    tables = {name: pd.concat([run_tables[name] for run_tables in by_run], ignore_index=True) for name in by_run[0]}
     exclusions = exclusions_table(tables["cells"], recording_facts(runs))
     assert exclusions["fault"].tolist() == ["mixed versions", "waiting recording"]
     waiting = exclusions.iloc[1]
     assert waiting["recording"] == f"mine/made-up/{runs[2].name}"
     assert waiting["place"] == "values of RND 4KiB 100/0, RND 8KiB 100/0, RND 4KiB 0/100"
-    assert "2 sound recordings of 3: a median needs an odd number of at least three" in waiting["words"]
+    assert "2 sound recordings of 3, but a median needs an odd number, at least three" in waiting["words"]
     assert waiting["words"].endswith(f"the value is of mine/made-up/{runs[1].name} alone")
     pooled, left = summary_of(tables), summary_of({name: counted(rows, exclusions) for name, rows in tables.items()})
     assert set(pooled["scope"]) == {"recordings"}
-    assert f"mine/made-up/{recording.name}" in {one for row in pooled["recordings"] for one in row}
-    assert {one for row in left["recordings"] for one in row} == {f"mine/made-up/{runs[1].name}"}
+    assert f"mine/made-up/{recording.name}" in {name for row in pooled["recordings"] for name in row}
+    assert {name for row in left["recordings"] for name in row} == {f"mine/made-up/{runs[1].name}"}
 
 
 @pytest.mark.parametrize("tampering", ["cut off", "removed"])
-def test_evidence_that_is_not_whole(recording: Path, tmp_path: Path, tampering: str) -> None:
+def test_damaged_evidence_is_excluded(recording: Path, tmp_path: Path, tampering: str) -> None:
     path = recording / "cells/0-round05-cell00"
     if tampering == "removed":
         shutil.rmtree(path)
@@ -232,7 +230,7 @@ def test_a_bad_line_of_a_log_makes_its_cell_unsound(recording: Path, tmp_path: P
     assert series[(series["kind"] == "loop") & (series["round"] == 2) & (series["cell"] == 1)].empty
 
 
-def test_a_bad_second_of_a_soak_takes_the_slices_that_it_is_in(tmp_path: Path) -> None:
+def test_a_bad_second_of_a_soak_excludes_its_slice(tmp_path: Path) -> None:
     folder = tmp_path / "soak"
     folder.mkdir()
     soaked = made_recording(folder, [{"soak": {"cell": {**SOAK, "slice_s": 2}, "until": {"time_s": 6}}}])
@@ -244,10 +242,10 @@ def test_a_bad_second_of_a_soak_takes_the_slices_that_it_is_in(tmp_path: Path) -
     path.write_text("\n".join([*lines, "7000, 12"]))
     tables = written(recording, tmp_path)
     assert excluded(recording, tables["cells"]) == [("slice 2, RND 4KiB 0/100", "not a number")]
-    assert tables["series"]["time_s"].tolist() == [1, 2, 5, 6], "no second of the bad slice, no line that was cut off"
+    assert tables["series"]["time_s"].tolist() == [1, 2, 5, 6], "no second of the bad slice and no truncated line"
 
 
-def test_a_recording_of_which_no_evidence_is_left_has_tables_and_no_value(recording: Path, tmp_path: Path) -> None:
+def test_a_recording_without_evidence_has_tables_and_no_values(recording: Path, tmp_path: Path) -> None:
     for path in (recording / "cells").glob("*/fio.json"):
         path.write_text("")
     for path in (recording / "cells").glob("*/series_*"):
@@ -262,12 +260,12 @@ def test_a_recording_of_which_no_evidence_is_left_has_tables_and_no_value(record
 def journal_without(recording: Path, *directories: str) -> None:
     path = recording / "journal.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    kept = [line for line in lines if not any(f'"directory":"cells/{one}"' in line for one in directories)]
+    kept = [line for line in lines if not any(f'"directory":"cells/{directory}"' in line for directory in directories)]
     assert len(kept) == len(lines) - len(directories)
     path.write_text("".join(kept))
 
 
-def test_a_cell_that_the_journal_lost_is_a_missing_round(recording: Path, tmp_path: Path) -> None:
+def test_a_cell_missing_in_the_journal_is_a_missing_round(recording: Path, tmp_path: Path) -> None:
     journal_without(recording, "0-round03-cell00")
     cells = written(recording, tmp_path)["cells"]
     assert cells["unsound"].isna().all()
@@ -275,14 +273,14 @@ def test_a_cell_that_the_journal_lost_is_a_missing_round(recording: Path, tmp_pa
     assert not windows_table(cells, {0: UNTIL})["reached"].any()
 
 
-def test_a_last_round_that_the_journal_lost_is_told_by_the_manifest(recording: Path, tmp_path: Path) -> None:
+def test_the_manifest_shows_a_last_round_missing_in_the_journal(recording: Path, tmp_path: Path) -> None:
     journal_without(recording, "0-round05-cell00", "0-round05-cell01")
     cells = written(recording, tmp_path)["cells"]
     assert excluded(recording, cells) == [("journal", "missing round")]
     assert not windows_table(cells, {0: UNTIL})["reached"].any()
 
 
-def test_a_loop_that_nothing_can_be_said_of_has_no_sound_cell(recording: Path, tmp_path: Path) -> None:
+def test_a_loop_without_a_whole_round_has_no_sound_cell(recording: Path, tmp_path: Path) -> None:
     for number in range(1, 6):
         change_job(recording / f"cells/0-round0{number}-cell00", lambda job: job.update(error=5))
     cells = written(recording, tmp_path)["cells"]
@@ -290,7 +288,7 @@ def test_a_loop_that_nothing_can_be_said_of_has_no_sound_cell(recording: Path, t
     assert windows_table(cells, {0: UNTIL}).empty
 
 
-def test_a_slice_that_is_no_number_leaves_the_others(recording: Path, tmp_path: Path) -> None:
+def test_an_invalid_slice_leaves_the_others(recording: Path, tmp_path: Path) -> None:
     path = recording / "cells/1-soak-part1/fio.json"
     text = path.read_text()
     third = list(re.finditer(r'"lat_ns": \{[^{}]*?"mean": ([1-9][\d.]*)', text))[2]
@@ -303,7 +301,7 @@ def test_a_slice_that_is_no_number_leaves_the_others(recording: Path, tmp_path: 
     assert sorted(soak_bins["round"].unique()) == [1, 2, 5]
 
 
-def test_a_soak_whose_counts_go_back_is_unsound_as_a_whole(recording: Path, tmp_path: Path) -> None:
+def test_a_soak_with_falling_counts_is_unsound(recording: Path, tmp_path: Path) -> None:
     def change(found: list[dict[str, Any]]) -> None:
         found[2]["jobs"][0]["write"]["lat_ns"]["N"] = 1
 
@@ -313,7 +311,7 @@ def test_a_soak_whose_counts_go_back_is_unsound_as_a_whole(recording: Path, tmp_
     assert tables["series"][tables["series"]["kind"] == "soak"].empty
 
 
-def test_a_recording_in_the_place_of_another_is_refused(recording: Path) -> None:
+def test_a_recording_in_the_folder_of_another_is_refused(recording: Path) -> None:
     other = recording.with_name("0123456789ab-run1")
     recording.rename(other)
     with pytest.raises(UserError, match=r"0123456789ab-run1: holds the recording mine/made-up/.*copied or moved there"):
@@ -322,7 +320,7 @@ def test_a_recording_in_the_place_of_another_is_refused(recording: Path) -> None
 
 def test_a_copied_run_counts_once(recording: Path, tmp_path: Path) -> None:
     again = another_run(recording, 2)
-    cells = pd.concat([collect(one, reduced=False)["cells"] for one in (recording, again)])
+    cells = pd.concat([collect(path, reduced=False)["cells"] for path in (recording, again)])
     found = exclusions_table(cells, recording_facts([recording, again]))
     io.write(found, tmp_path / "exclusions.parquet", "exclusions")
     assert found["fault"].tolist() == ["duplicated run"]
@@ -347,7 +345,7 @@ _VERSIONS = [
 
 
 @pytest.mark.parametrize(("file", "name", "words"), _VERSIONS)
-def test_runs_of_other_versions_than_the_latest_are_not_pooled_with_it(
+def test_runs_with_other_versions_are_not_pooled_with_the_latest(
     recording: Path, file: str, name: str, words: str
 ) -> None:
     runs = [recording, another_run(recording, 2), another_run(recording, 3)]
@@ -361,10 +359,10 @@ def test_runs_of_other_versions_than_the_latest_are_not_pooled_with_it(
         [f"mine/made-up/{recording.name}", "recording", "mixed versions"]
     ]
     assert f"{words} " in found["words"].iloc[0]
-    assert "and not 9.9 as the latest" in found["words"].iloc[0]
+    assert "instead of 9.9; not pooled with the latest" in found["words"].iloc[0]
 
 
-def test_strangers_among_the_recordings_are_named(recording: Path, tmp_path: Path) -> None:
+def test_foreign_recordings_are_listed(recording: Path, tmp_path: Path) -> None:
     copied = recording.with_name(f"{recording.name} (copy)")
     shutil.copytree(recording, copied)
     edited = recording.with_name("edited")
@@ -373,7 +371,7 @@ def test_strangers_among_the_recordings_are_named(recording: Path, tmp_path: Pat
     shutil.copytree(recording, recording.with_name("0123456789ab-run1.part"))
     folders = sorted(recording.parent.iterdir())
     words = {row["recording"].rpartition("/")[2]: row["words"] for row in strangers(folders, {"mine"}, {"made-up"})}
-    assert words.keys() == {copied.name, "edited"}, "an older plan of the study is no stranger, nor what is unfinished"
+    assert words.keys() == {copied.name, "edited"}, "older plans of the study and unfinished recordings are not foreign"
     assert "under another name" in words[copied.name]
     assert "was edited after drivelab wrote it" in words["edited"]
     rows = list(strangers([recording], {"other"}, {"made-up"}))
@@ -383,7 +381,7 @@ def test_strangers_among_the_recordings_are_named(recording: Path, tmp_path: Pat
     assert found["fault"].tolist() == ["foreign recording"]
 
 
-def test_a_slice_without_io_counts_and_a_cell_without_does_not() -> None:
+def test_a_slice_may_have_no_io_and_a_cell_may_not() -> None:
     cells = table("cells", loop([100.0] * 3) + soak([100.0] * 3, step=1))
     cells.loc[[1, 4], ["read_ios", "write_ios", "iops", "bandwidth_mib_s"]] = 0
     cells.loc[[1, 4], "mean_latency_us"] = float("nan")
@@ -391,10 +389,10 @@ def test_a_slice_without_io_counts_and_a_cell_without_does_not() -> None:
     for nines in ("50", "90", "99", "999", "9999", "99999", "999999"):
         cells[f"p{nines}_latency_us"] = cells["mean_latency_us"]
     cells["write_mean_latency_us"] = cells["mean_latency_us"]
-    assert [one is None for one in unsound_cells(cells)] == [True, False, True, True, True, True]
+    assert [reason is None for reason in unsound_cells(cells)] == [True, False, True, True, True, True]
 
 
-def test_the_last_of_an_even_number_of_recordings_is_named_though_nothing_is_wrong_with_it(recording: Path) -> None:
+def test_the_last_of_an_even_number_of_recordings_waits(recording: Path) -> None:
     runs = [recording, *(another_run(recording, run) for run in (2, 3, 4))]
     for number, run in enumerate(runs):
         new_times(run, 1000 * number)
@@ -407,14 +405,12 @@ def test_the_last_of_an_even_number_of_recordings_is_named_though_nothing_is_wro
     waits = {number: of[of["fault"] == "waiting recording"] for number, of in found.items()}
     assert waits[1].empty
     names = [f"mine/made-up/{run.name}" for run in runs]
-    assert waits[2]["recording"].tolist() == [names[1]], (
-        "of the soak there is one sound recording, which waits for none"
-    )
+    assert waits[2]["recording"].tolist() == [names[1]], "the soak has a single sound recording, so it does not wait"
     assert waits[3][["recording", "place"]].values.tolist() == [[names[2], "values of RND 4KiB 0/100"]]
     assert waits[4]["recording"].tolist() == [names[3]]
     assert "4 sound recordings of 4" in waits[4]["words"].iloc[0]
     assert waits[4]["words"].iloc[0].endswith("the value is the median of the 3 before it")
-    assert left_out(found[4]) == set(), "its cells are in the tables all the same"
+    assert left_out(found[4]) == set(), "its cells stay in the tables"
 
 
 def _other_fio(found: list[dict[str, Any]]) -> None:
@@ -430,8 +426,8 @@ def _least(value: float) -> Callable[[list[dict[str, Any]]], None]:
 
 
 OF_CELLS: dict[str, tuple[Callable[[list[dict[str, Any]]], None], str, str]] = {
-    "fio": (_other_fio, "mixed versions", "another version of fio than the recording's host.json: 3.99 and not"),
-    "drive": (_other_job("filename", "/dev/other"), "foreign evidence", "fio ran with filename=/dev/other, but job"),
+    "fio": (_other_fio, "mixed versions", "than the recording's host.json: 3.99 and not"),
+    "drive": (_other_job("filename", "/dev/other"), "foreign evidence", "fio ran with filename=/dev/other, but"),
     "depth": (_other_job("iodepth", "32"), "foreign evidence", "fio ran with iodepth=32, but job.fio has 1"),
     "pattern": (_other_job("rw", "write"), "foreign evidence", "fio ran with rw=write, but job.fio has randread"),
     "block": (_other_job("bs", "512"), "foreign evidence", "fio ran with bs=512, but job.fio has 8192"),
@@ -440,7 +436,7 @@ OF_CELLS: dict[str, tuple[Callable[[list[dict[str, Any]]], None], str, str]] = {
 
 
 @pytest.mark.parametrize("case", OF_CELLS)
-def test_a_cell_of_another_fio_or_job_or_with_a_time_below_zero_is_named(recording: Path, case: str) -> None:
+def test_a_cell_with_another_fio_or_job_or_a_negative_time_is_excluded(recording: Path, case: str) -> None:
     change, fault, words = OF_CELLS[case]
     change_documents(recording / "cells/0-round02-cell01", change)
     cells = collect(recording, reduced=False)["cells"]
@@ -448,7 +444,7 @@ def test_a_cell_of_another_fio_or_job_or_with_a_time_below_zero_is_named(recordi
     assert words in cells["unsound"].dropna().iloc[0]
 
 
-def test_a_changed_job_is_told_by_what_fio_says_it_ran(recording: Path) -> None:
+def test_a_changed_job_file_contradicts_the_options_in_fios_output(recording: Path) -> None:
     path = recording / "cells/0-round02-cell01/job.fio"
     path.write_text(path.read_text().replace("bs=8192", "bs=4096"))
     assert excluded(recording, collect(recording, reduced=False)["cells"]) == [
@@ -466,20 +462,20 @@ OF_STATUSES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 
 
 @pytest.mark.parametrize("case", OF_STATUSES)
-def test_a_status_in_the_middle_of_a_soak_spoils_the_two_slices_that_it_parts(recording: Path, case: str) -> None:
+def test_a_bad_status_of_a_soak_excludes_the_two_slices_around_it(recording: Path, case: str) -> None:
     change, fault = OF_STATUSES[case]
     change_documents(recording / "cells/1-soak-part1", lambda found: change(found[2]["jobs"][0]))
     cells = collect(recording, reduced=False)["cells"]
     assert excluded(recording, cells) == [(f"slice {number}, RND 4KiB 0/100", fault) for number in (3, 4)]
 
 
-def test_a_status_of_another_fio_in_a_soak_is_named(recording: Path) -> None:
+def test_a_status_by_another_fio_in_a_soak_is_excluded(recording: Path) -> None:
     change_documents(recording / "cells/1-soak-part1", lambda found: found[2].update({"fio version": "fio-3.99"}))
     cells = collect(recording, reduced=False)["cells"]
     assert excluded(recording, cells) == [("slice 3, RND 4KiB 0/100", "mixed versions")]
 
 
-def test_an_empty_journal_is_a_sentence(recording: Path) -> None:
+def test_an_empty_journal_is_refused(recording: Path) -> None:
     (recording / "journal.jsonl").write_text("")
     for read in (lambda: collect(recording, reduced=False), lambda: recording_facts([recording])):
         with pytest.raises(UserError, match="its journal is empty; restore it from a copy, or remove the folder"):
@@ -488,7 +484,7 @@ def test_an_empty_journal_is_a_sentence(recording: Path) -> None:
 
 def test_a_cell_twice_in_the_journal_counts_once() -> None:
     cells = table("cells", [row | _LATENCIES for row in loop([100.0, 50.0]) + loop([70.0])])
-    assert [one is None for one in unsound_cells(cells)] == [True, True, False]
+    assert [reason is None for reason in unsound_cells(cells)] == [True, True, False]
 
 
 _LATENCIES = {"write_mean_latency_us": 5.0, "max_latency_us": 9.0} | {
@@ -498,11 +494,11 @@ _LATENCIES = {"write_mean_latency_us": 5.0, "max_latency_us": 9.0} | {
 
 @settings(deadline=None)
 @given(st.sets(st.integers(1, 12)), st.integers(5, 12))
-def test_a_window_never_holds_a_round_that_is_unsound(bad: set[int], rounds: int) -> None:
+def test_a_window_never_contains_an_unsound_round(bad: set[int], rounds: int) -> None:
     rows = [row | {"unsound": because("no I/O", "x") if row["round"] in bad else None} for row in loop([9.0] * rounds)]
     found = windows_table(table("cells", rows), {0: UNTIL | {"track": [TRACK | {"read_share": 0}]}})
     whole = [number for number in range(1, rounds + 1) if number not in bad]
-    firsts = [one for one in whole if set(range(one, one + 5)) <= set(whole)]
+    firsts = [number for number in whole if set(range(number, number + 5)) <= set(whole)]
     assert found.empty == (not whole)
     for window in found.to_dict("records"):
         inside = range(window["window_start"], window["window_end"] + 1)
@@ -513,7 +509,7 @@ def test_a_window_never_holds_a_round_that_is_unsound(bad: set[int], rounds: int
             assert window["window_start"] == firsts[0]
 
 
-def test_names_do_not_depend_on_what_is_unsound() -> None:
+def test_labels_do_not_depend_on_unsound_cells() -> None:
     rows = loop([9.0], queue_depth=1) + [row | {"cell": 1} for row in loop([9.0], queue_depth=32)]
     rows[0]["unsound"] = because("no I/O", "x")
     cells = table("cells", rows)
@@ -523,6 +519,6 @@ def test_names_do_not_depend_on_what_is_unsound() -> None:
 
 def test_faults_are_a_closed_list() -> None:
     assert split(because(FAULTS[0], "a: b")) == (FAULTS[0], "a: b")
-    with pytest.raises(ValueError, match="no fault"):
+    with pytest.raises(ValueError, match="unknown fault"):
         because("bad weather", "rain")
     assert key()["recording"]
