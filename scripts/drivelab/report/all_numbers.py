@@ -1,4 +1,4 @@
-"""All values of a test with their spread, interval and verdict."""
+"""Every value of a test with its spread, interval and verdict."""
 
 from __future__ import annotations
 
@@ -16,37 +16,38 @@ from drivelab.report.taint import taint_mark
 from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 12
-"""A longer list of all numbers starts folded."""
+"""A longer table starts folded."""
 _FEWEST = 3
-"""Samples that a spread can be told from."""
+"""Samples that a spread needs."""
 
 
 def all_numbers(inputs: Inputs, key: Key) -> Table | None:
-    """All of the summary: a row for each cell, a column for each metric, with spread and relative standard error."""
+    """Return the whole summary of a test: a row per cell, a column per metric; None for replays."""
     summary = inputs.of_key("summary", key)
-    if all(is_replay(row) for row in summary):  # what the page begins with says it all
+    if all(is_replay(row) for row in summary):  # the result table of the page has all of it
         return None
     metrics = sorted({row["metric"]: row["unit"] for row in summary}.items(), key=lambda item: metric_order(item[0]))
     by_cell: dict[tuple[str, str], dict[str, Row]] = {}
     for row in summary:
         by_cell.setdefault((row["cell_label"], row["statistic"]), {})[row["metric"]] = row
-    marks, reasons = numbered(_reasons(of_cell.values()) for of_cell in by_cell.values())
+    marks, reasons = numbered(_reasons(by_metric.values()) for by_metric in by_cell.values())
     rows = []
-    for ((label, statistic), of_cell), marked in zip(by_cell.items(), marks, strict=True):
-        verdicts = dict.fromkeys(text(row["verdict"]) for row in of_cell.values())
-        counts = dict.fromkeys(number(row["n"]) for row in of_cell.values())
-        scatters = dict.fromkeys(one for row in of_cell.values() if (one := scatter(row)))
+    for ((label, statistic), by_metric), reason_numbers in zip(by_cell.items(), marks, strict=True):
+        verdicts = dict.fromkeys(text(row["verdict"]) for row in by_metric.values())
+        counts = dict.fromkeys(number(row["n"]) for row in by_metric.values())
+        scatters = dict.fromkeys(filter(None, map(scatter, by_metric.values())))
+        verdict = f"{'; '.join(verdicts)}{mark(reason_numbers)}"
         rows.append(
             (
                 Cell(str(label), small=str(statistic)),
-                *(summary_cell(of_cell.get(metric), _spread(of_cell.get(metric))) for metric, _ in metrics),
+                *(summary_cell(by_metric.get(metric), _spread(by_metric.get(metric))) for metric, _ in metrics),
                 Cell("; ".join(counts), small="; ".join(scatters)),
-                Cell(f"{'; '.join(verdicts)}{mark(marked)}", tone="bad" if verdicts.keys() & set(FAULTS) else ""),
+                Cell(verdict, tone="bad" if verdicts.keys() & set(FAULTS) else ""),
             )
         )
     return Table(
         id=f"{inputs.anchors[key]}-all",
-        caption="All numbers of this test",
+        caption="All values of this test",
         columns=(
             Column("Cell", numeric=False),
             *(Column(capital(heading(metric, unit))) for metric, unit in metrics),
@@ -54,10 +55,10 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
             Column("Verdict", numeric=False),
         ),
         rows=tuple(rows),
-        note="n: the repeats that a value is made of: recordings, warm runs or rounds; 1 where it is one average, over "
-        "a window or a soak, with the rounds or parts below that its scatter is known by. "
+        note="n: the repeats behind a value: recordings, warm runs or rounds. An average over a window or a soak has "
+        "n = 1; below it, the rounds or parts that show its scatter. "
         "Below a value: lowest to highest sample, 95 % bootstrap interval, median absolute deviation (MAD) and "
-        "relative standard error (RSE), as far as there are any."
+        "relative standard error (RSE), if known."
         + _few(summary)
         + f" {score_formula(summary)}".rstrip(),
         reasons=tuple(reasons),
@@ -67,13 +68,13 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
 
 
 def _reasons(rows: Iterable[Row]) -> list[str]:
-    """What taints the values of a cell, in the words of a doubt."""
+    """Return the taints of a cell's values, worded as doubts."""
     reasons = dict.fromkeys(str(row["taint_reason"]) for row in rows if taint_mark(row))
     return [f"tainted ({reason.replace('; ', ', ')})" for reason in reasons]
 
 
 def _spread(row: Row | None) -> str:
-    """What stands below a value: from lowest to highest sample, standard error, deviation and interval."""
+    """Return the line below a value: sample range, interval, deviation and standard error."""
     if row is None:
         return ""
     parts = []
@@ -93,9 +94,9 @@ def _samples(row: Row) -> int:
 
 
 def _few(summary: list[Row]) -> str:
-    """What values of one or two samples cannot show; empty where all have more."""
+    """Return a note on values with too few samples for a spread; empty if there are none."""
     few = sum(_samples(row) < _FEWEST for row in summary)
     if not few:
         return ""
     which = "All values" if few == len(summary) else f"{few} values"
-    return f" {which} stand on fewer than {_FEWEST} samples: they have neither a deviation nor an interval."
+    return f" {which} have fewer than {_FEWEST} samples, and so neither a deviation nor an interval."

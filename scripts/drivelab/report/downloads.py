@@ -1,4 +1,4 @@
-"""The tables of the study as files to be downloaded: each one Parquet file over all recordings and traces."""
+"""The tables of the study as downloads: one Parquet file per table, over all recordings and traces."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
 MOST_BYTES = 2 << 20
-"""Compressed data of a table that the report still carries."""
+"""Largest table that the report embeds: bytes of its compressed data."""
 _MEANINGS = {
     "summary": "every value of every test and drive, with samples, spread, interval, verdict and evidence",
     "deltas": "every comparison with the basis, with interval, p-values, verdict, doubts and remarks",
-    "cells": "every cell: what was asked, speed and latency, telemetry, where its evidence lies",
-    "latency_bins": "histograms of latency, by cell, direction and bin",
+    "cells": "every cell: workload, speed, latency, telemetry, folder of its evidence",
+    "latency_bins": "latency histograms, by cell, direction and bin",
     "series": "IOPS, throughput and latency second by second",
-    "steady_state": "the determination of steady state of every tracked variable",
+    "steady_state": "steady-state determination of every tracked variable",
     "saturation": "cliff and level of every soak that saturates a drive",
-    "findings": "what every detector found, and what it looked for in vain",
-    "exclusions": "what is left out of every result, and why",
-    "differences": "all that differs between the compared drives",
-    "conditions": "what every recording was made under",
+    "findings": "results of every detector, also those that found nothing",
+    "exclusions": "data excluded from every result, and why",
+    "differences": "every difference between the compared drives",
+    "conditions": "the conditions of every recording",
     "telemetry": "temperature, throttling, load, CPU time and power over time",
     "replays": "every run of every trace: access time, throughput, score, percentiles, fidelity",
     "replay_passes": "passes over all traces of a set",
-    "replay_operations": "reads, writes, flushes, discards: planned, issued, completed, failed, and how long they took",
+    "replay_operations": "reads, writes, flushes, discards: planned, issued, completed and failed counts, latency",
     "replay_streams": "I/O streams and processes of the replays",
-    "replay_latency": "distribution of the latencies of the replays",
-    "replay_issue_errors": "distribution of the times from due to issued",
-    "replay_over_time": "rate, throughput, depth and latency over a replay's time, planned and replayed",
-    "replay_mappings": "what it took to bring each trace onto each drive",
+    "replay_latency": "latency distribution of the replays",
+    "replay_issue_errors": "distribution of the times from deadline to issue",
+    "replay_over_time": "rate, throughput, depth and latency during each replay, planned and replayed",
+    "replay_mappings": "changes that mapped each trace onto each drive",
     "application_runs": "every run of an application: duration and its parts, bytes, CPU time",
-    "drives": "the drives by their own word",
+    "drives": "the drives, as they identify themselves",
     "hosts": "the hosts",
-    "traces": "the traces that were replayed",
-    "trace_overview": "each trace: requests, bytes, footprint, randomness, what is unknown of it",
+    "traces": "the replayed traces",
+    "trace_overview": "each trace: requests, bytes, footprint, randomness, unknown properties",
     "trace_operations": "operations of each trace",
     "trace_over_time": "each trace over time",
-    "trace_sizes": "sizes of the requests of each trace",
+    "trace_sizes": "request sizes of each trace",
     "trace_interarrival": "times between the requests of each trace",
-    "trace_burstiness": "how the requests of each trace come in bursts",
+    "trace_burstiness": "burstiness of each trace",
     "trace_latency": "latencies that each trace recorded",
     "trace_heat": "where on the drive each trace reads and writes, and when",
     "trace_streams": "I/O streams and processes of each trace",
     "trace_streams_over_time": "the most frequent streams of each trace over time",
-    "trace_reuse": "how soon each trace comes back to the same bytes",
+    "trace_reuse": "how soon each trace accesses the same bytes again",
 }
 
 
 def downloads(paths: Iterable[Path]) -> tuple[Download, ...]:
-    """A download for each table that `paths` are of, which are files called after their table.
+    """Return a download for each table in `paths`; each file is named after its table.
 
-    One without rows, and one whose data take more than `MOST_BYTES`, has no file. Raises UserError for a file that
-    cannot be read, TableError for one that is not as its table must be.
+    A table without rows, or with more than `MOST_BYTES` of data, has no file. Raises UserError for an unreadable file,
+    TableError for a file that does not match its schema.
     """
     files: dict[str, list[Path]] = {name: [] for name in _MEANINGS}
     for path in paths:
@@ -74,7 +74,7 @@ def _download(name: str, paths: list[Path]) -> Download:
         try:
             file = pq.ParquetFile(path)
             rows += file.metadata.num_rows
-            # what a file says of its columns would be there for each recording anew
+            # without the footer: each recording's file repeats the column metadata
             size_bytes += path.stat().st_size - int(file.metadata.serialized_size)
             if size_bytes <= MOST_BYTES and file.metadata.num_rows:
                 parts.append(file.read().replace_schema_metadata(None))

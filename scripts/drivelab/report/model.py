@@ -1,4 +1,4 @@
-"""The view model of the report: everything that it says, decided before anything is laid out."""
+"""The view model of the report: all of its content, decided before the layout."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _IDENTITY = (
     ("over_provisioning_pct", lambda value: quantity(value, "%"), "{} over-provisioning"),
     ("firmware", text, "firmware {}"),
 )
-"""Columns of table `drives` that tell one drive from another."""
+"""Columns of the table `drives` that identify a drive."""
 
 
 def build(
@@ -44,28 +44,28 @@ def build(
     figures: Mapping[str, Sequence[Mapping[str, Any]]] | Sequence[Mapping[str, Any]],
     report_date: Any,
 ) -> Report:
-    """The report of a study.
+    """Build the report of a study.
 
     `tables` holds those of drivelab.report.inputs.NAMES; a missing one is empty.
-    `study` gives name, title, basis, rse_threshold_pct, confidence_pct and, where a shipped trace had to stand in,
-    cannot_capture.
+    `study` gives name, title, basis, rse_threshold_pct and confidence_pct. If a shipped trace replaced a capture, it
+    also gives cannot_capture.
     `plans` has a mapping for each recording: recording, path, drive, measurement, protocol, condition, class, reduced,
     reduced_why, virtual, clock, clock_reason, started, finished, data_pattern, engine, scenario, notes, and host (its
-    name) where the study has several. `figures` are mappings {drive, measurement, recording, name, title, caption,
-    svg, chart}, in one list or in lists by any key; without a drive they belong to the trace that they name, else to
-    the comparison. Whatever is missing is shown as "not recorded". Raises UserError for a figure that is no SVG, or of
-    a test that is neither in the plans nor in the summary.
+    name) if the study has several. `figures` are mappings {drive, measurement, recording, name, title, caption, svg,
+    chart}, in one list or in lists by any key. A figure without a drive belongs to the trace that it names, else to
+    the comparison. The report shows missing values as "not recorded". Raises UserError for a figure that is not an
+    SVG, or whose test is neither in the plans nor in the summary.
     """
     inputs = Inputs.of(tables, study, plans)
     known = {(plan["drive"], plan["measurement"]) for plan in plans} | set(inputs.keys)
-    given = [one for group in figures.values() for one in group] if isinstance(figures, Mapping) else list(figures)
-    gone = {plan["recording"] for plan in plans} - {plan["recording"] for plan in inputs.plans}
-    listed = [one for one in given if one.get("recording") not in gone]
-    for one in given:
-        if one.get("drive") and (one["drive"], one["measurement"]) not in known:
+    given = [figure for group in figures.values() for figure in group] if isinstance(figures, Mapping) else figures
+    excluded = {plan["recording"] for plan in plans} - {plan["recording"] for plan in inputs.plans}
+    listed = [figure for figure in given if figure.get("recording") not in excluded]
+    for figure in given:
+        if figure.get("drive") and (figure["drive"], figure["measurement"]) not in known:
             raise UserError(
-                f"figure '{one['name']}' is of {one['drive']}/{one['measurement']}, which the study did not measure; "
-                "delete the figures and let the workflow draw them again"
+                f"figure '{figure['name']}' shows {figure['drive']}/{figure['measurement']}, which the study did not "
+                "measure; delete the figures folder and run the study again"
             )
     starts = [plan["started"] for plan in inputs.plans if not is_missing(plan.get("started"))]
     limits = banners(inputs)
@@ -78,7 +78,7 @@ def build(
         drives=names(list(inputs.drives)),
         identities=tuple(_identity(inputs, drive) for drive in inputs.drives),
         lead=lead(inputs),
-        labels=tuple(Link(one.label, one.id) for one in limits),
+        labels=tuple(Link(banner.label, banner.id) for banner in limits),
         headlines=shown,
         headlines_left_out=left_out,
         verdict_terms=terms(inputs),
@@ -87,8 +87,8 @@ def build(
         banners=limits,
         pages=tuple(_page(inputs, key, limits, listed, report_date) for key in inputs.keys),
         comparison_tables=comparison_tables(inputs),
-        comparison_figures=tuple(picture(one) for one in listed if not one.get("drive") and not one.get("trace")),
-        trace_figures=tuple(picture(one) for one in listed if one.get("trace")),
+        comparison_figures=tuple(picture(f) for f in listed if not f.get("drive") and not f.get("trace")),
+        trace_figures=tuple(picture(figure) for figure in listed if figure.get("trace")),
         score_formula=SCORE_FORMULA,
         rse_limit=percent(study.get("rse_threshold_pct")),
         sources=tuple(dict.fromkeys([*_protocol_sources(plans), *_METHODS])),
@@ -97,7 +97,7 @@ def build(
 
 def _identity(inputs: Inputs, drive: str) -> Fact:
     row = inputs.drive(drive)
-    parts = [words.format(each(show, row[name])) for name, show, words in _IDENTITY if not is_missing(row.get(name))]
+    parts = [phrase.format(each(show, row[name])) for name, show, phrase in _IDENTITY if not is_missing(row.get(name))]
     basis = "the basis" if len(inputs.drives) > 1 and drive == inputs.study.get("basis") else ""
     return Fact(drive, ", ".join(filter(None, (*(parts or [MISSING]), basis))))
 
@@ -123,7 +123,9 @@ def _page(
         result=result_table(inputs, key),
         determination=determination(inputs, key),
         figures=tuple(
-            picture(one, several=len(plans) > 1) for one in figures if (one.get("drive"), one.get("measurement")) == key
+            picture(figure, several=len(plans) > 1)
+            for figure in figures
+            if (figure.get("drive"), figure.get("measurement")) == key
         ),
         tables=result_tables(inputs, key),
         findings=findings_of(inputs, key),
@@ -131,9 +133,9 @@ def _page(
 
 
 def _all(plans: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(one) for plan in plans for one in plan.get(name) or ()))
+    return tuple(dict.fromkeys(str(text) for plan in plans for text in plan.get(name) or ()))
 
 
 def _protocol_sources(plans: Sequence[Mapping[str, Any]]) -> list[str]:
     protocols = [plan["protocol"] for plan in plans if isinstance(plan.get("protocol"), Mapping)]
-    return [f"{one.get('name')}: {one['source']}" for one in protocols if not is_missing(one.get("source"))]
+    return [f"{p.get('name')}: {p['source']}" for p in protocols if not is_missing(p.get("source"))]

@@ -1,4 +1,4 @@
-"""Numbers as fields of a table, each with its full precision and what it stands on."""
+"""Numbers as table fields, with full precision and provenance."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from typing import Any
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.numbers import DASH, amount, duration, is_missing, number, percent, quantity
 from drivelab.report.outcome import TONES, delta_words, interval, outcome
-from drivelab.report.proof import of_delta, of_value
+from drivelab.report.proof import delta_proof, value_proof
 from drivelab.report.reasons import Reasons
 from drivelab.report.view import Cell, Proof
 
 
 def value_cell(value: Any, proof: Proof | None = None, small: str = "") -> Cell:
-    """A number as a field."""
+    """Return a number as a field."""
     return Cell(number(value), small, "missing" if is_missing(value) else "", value=_exact(value), proof=proof)
 
 
 def number_cell(value: Any, small: str = "", tone: str = "") -> Cell:
-    """A number that is not of the summary, such as a count."""
+    """Return a number that does not come from the summary, such as a count."""
     return Cell(number(value), small, tone, value=_exact(value))
 
 
 def quantity_cell(value: Any, unit: str) -> Cell:
-    """A number with its unit, and exactly."""
+    """Return a number with its unit, and its exact value."""
     return Cell(quantity(value, unit), value=_exact(value))
 
 
 def size_cell(value: Any, small: str = "", tone: str = "") -> Cell:
-    """Bytes for people, in powers of two like throughput, and exactly."""
+    """Return bytes with a binary prefix, like throughput, and their exact value."""
     return Cell(amount(value), small, tone, value=_exact(value))
 
 
 def duration_cell(value: Any, small: str = "", tone: str = "") -> Cell:
-    """Seconds for people, and exactly."""
+    """Return a readable duration, and its exact value in seconds."""
     return Cell(duration(value), small, tone, value=_exact(value))
 
 
 def percent_cell(value: Any, signed: bool = False, small: str = "", tone: str = "") -> Cell:
-    """A percentage, and exactly."""
+    """Return a percentage, and its exact value."""
     return Cell(percent(value, signed), small, tone, value=_exact(value))
 
 
@@ -50,25 +50,25 @@ def _exact(value: Any) -> float | None:
 
 
 def summary_cell(row: Row | None, small: str = "") -> Cell:
-    """A value of the summary with what it stands on; a dash where there is none."""
-    return Cell(DASH) if row is None else value_cell(row["value"], of_value(row), small)
+    """Return a summary value with its provenance; a dash if there is no row."""
+    return Cell(DASH) if row is None else value_cell(row["value"], value_proof(row), small)
 
 
 def side_cell(inputs: Inputs, delta: Row, side: str) -> Cell:
-    """The value of the basis or of the comparison of a delta."""
+    """Return one side of a delta; `side` is `basis` or `comparison`."""
     row = inputs.summary_of(str(delta[side]), delta["measurement"], delta["cell_label"], delta["metric"])
-    return value_cell(delta[f"{side}_value"], None if row is None else of_value(row))
+    return value_cell(delta[f"{side}_value"], None if row is None else value_proof(row))
 
 
 def longest_of(deltas: Iterable[Row]) -> float:
-    """The delta whose bar is full."""
+    """Return the largest absolute delta in percent; its bar has full length."""
     return max((abs(float(row["delta_pct"])) for row in deltas if not is_missing(row["delta_pct"])), default=0.0)
 
 
 def delta_cell(inputs: Inputs, delta: Row, longest: float) -> Cell:
-    """A delta with its sign, its interval and a bar, `longest` being the delta whose bar is full."""
+    """Return a delta with its sign, interval and bar; `longest` is the delta with a full bar."""
     value = delta["delta_pct"]
-    proof = of_delta(inputs, delta)
+    proof = delta_proof(inputs, delta)
     if is_missing(value):
         return Cell(delta_words(delta), tone="missing", proof=proof)
     return Cell(
@@ -82,18 +82,20 @@ def delta_cell(inputs: Inputs, delta: Row, longest: float) -> Cell:
 
 
 def _bar(value_pct: float, longest_pct: float) -> float:
-    """Length of the bar of a delta: its logarithm above 1 %, else one of hundreds would leave none to others."""
+    """Return the length of a delta's bar, on a log scale: a delta of hundreds would hide all others."""
     return math.copysign(math.log1p(abs(value_pct)) / math.log1p(longest_pct), value_pct) if longest_pct else 0.0
 
 
 def judged_cell(inputs: Inputs, delta: Row, longest: float, reasons: Reasons) -> Cell:
-    """A delta and its verdict in one field, where there is no room for two."""
+    """Return a delta and its verdict in one field, for tables without room for two."""
     return replace(delta_cell(inputs, delta, longest), bar=None, verdict=verdict_cell(delta, reasons).text)
 
 
 def verdict_cell(delta: Row, reasons: Reasons) -> Cell:
-    """The verdict in a word, with the numbers of the reasons why it is no more, and of what else differs than was meant
-    to; a star where remarks apply."""
-    said = outcome(delta)
+    """Return the verdict with the numbers of its reasons; a star marks remarks.
+
+    Reasons are doubts and unintended differences.
+    """
+    verdict = outcome(delta)
     star = " *" if len(delta["remarks"]) else ""
-    return Cell(f"{said}{star}{reasons.of(delta)}", tone=TONES.get(said, ""))
+    return Cell(f"{verdict}{star}{reasons.of(delta)}", tone=TONES.get(verdict, ""))

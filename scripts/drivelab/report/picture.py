@@ -18,23 +18,21 @@ _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+
 _TAG = re.compile(r"<[^>]*>")
 _ATTRIBUTE = re.compile(r"=\"([^\"']*)\"")
 _SAFE = " !$()*+,-./:;=?@[]^_`{|}~'"
-"""What needs no escape in a data URI, nor in an attribute between double quotes; `&`, `<`, `>`, `"`, `#`, `%` do."""
+"""Characters that need no escape in a data URI and in a double-quoted attribute, unlike `&`, `<`, `>`, `"`, `#`, `%`."""
 
 
 def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
-    """A figure of the report from {drive, measurement, recording, name, title, caption, svg, chart}.
+    """Return a figure of the report from {drive, measurement, recording, name, title, caption, svg, chart}.
 
-    `svg` is text or a path; `chart` the same figure for Plotly as JSON text, empty or missing where there is none.
-
-    The title says which recording is shown where a page has `several`, and which test where no drive says it.
-
-    Raises UserError for a file that is missing or no SVG.
+    `svg` is text or a path; `chart` is the same figure for Plotly as JSON text, empty or missing if there is none.
+    The title names the recording if a page has `several`, and the test if the figure has no drive.
+    Raises UserError for a file that is missing or not an SVG.
     """
     given = figure["svg"]
     svg = given if isinstance(given, str) and given.lstrip().startswith("<") else _read(Path(given))
     if "<svg" not in svg:
         raise UserError(
-            f"figure '{figure['name']}' is no SVG; delete {given!s:.100} and let the workflow draw it again"
+            f"figure '{figure['name']}' is not an SVG; delete {given!s:.100} and run the study again"
         )
     box = _VIEW_BOX.search(svg)
     width, height = (round(float(box[1])), round(float(box[2]))) if box else (640, 400)
@@ -56,17 +54,17 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
 
 
 def data_uri(svg: str) -> Markup:
-    """An SVG as a data URI, which may stand between double quotes in HTML as it is.
+    """Return an SVG as a data URI that is safe in a double-quoted HTML attribute.
 
-    Percent-encoded, because Base64 of text is longer by a fifth, and does not shrink when the report is packed.
+    It is percent-encoded: Base64 of text is a fifth longer and does not shrink when the report is compressed.
     """
     in_single_quotes = _TAG.sub(lambda tag: _ATTRIBUTE.sub(r"='\1'", tag[0]), svg)
     escaped = quote(in_single_quotes.replace("\n", " "), safe=_SAFE)
-    return Markup(f"data:image/svg+xml;charset=utf-8,{escaped}")  # `_SAFE` has nothing that HTML would read as its own
+    return Markup(f"data:image/svg+xml;charset=utf-8,{escaped}")  # `_SAFE` contains no HTML markup
 
 
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise UserError(f"{path}: cannot be read as a figure; delete it and let the workflow draw it again") from None
+        raise UserError(f"{path}: cannot be read as a figure; delete it and run the study again") from None

@@ -1,4 +1,4 @@
-"""What each number stands on: value, statistic, samples, interval, and the cells of fio behind it."""
+"""Provenance of each number: value, statistic, samples, interval, and the fio cells behind it."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from drivelab.report.view import Proof
 Fact = tuple[str, str]
 
 
-def of_value(row: Row) -> Proof:
-    """Of a row of the summary, or one like it."""
+def value_proof(row: Row) -> Proof:
+    """Return the provenance of a row of `summary`, or of a row with the same columns."""
     return Proof(
         title=", ".join(_known(row, "drive", "measurement", "cell_label"))
         + f": {heading(row['metric'], row.get('unit'))}",
-        facts=tuple(_facts_of_value(row)),
+        facts=tuple(_value_facts(row)),
         recordings=tuple(map(str, row["recordings"])),
         evidence=tuple(dict.fromkeys(map(str, _listed(row.get("evidence"))))),
     )
 
 
-def _facts_of_value(row: Row) -> Iterator[Fact]:
+def _value_facts(row: Row) -> Iterator[Fact]:
     unit = unit_of(row["metric"], row.get("unit"))
     yield "Value", quantity(row["value"], unit)
     yield "Statistic", str(row["statistic"])
-    if told := count(row):
-        yield "Count", told
+    if counts := count(row):
+        yield "Count", counts
     if samples := _listed(row.get("samples")):
         scope = row.get("scope")
-        yield f"Samples{'' if is_missing(scope) else f', {scope}'}", " · ".join(number(one) for one in samples)
+        yield f"Samples{'' if is_missing(scope) else f', {scope}'}", " · ".join(map(number, samples))
     if not is_missing(row.get("spread_low")) and not is_missing(row.get("spread_high")):
         yield "Lowest to highest", f"{number(row['spread_low'])} to {quantity(row['spread_high'], unit)}"
     if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
@@ -48,38 +48,41 @@ def _facts_of_value(row: Row) -> Iterator[Fact]:
 
 
 def count(row: Row) -> str:
-    """`n` of a value, and the samples that its scatter is known by where these are no repeats; empty if neither is."""
+    """Return `n` of a value, and its samples if they are not its repeats; empty if neither is known."""
     samples, known = scatter(row), not is_missing(row.get("n"))
     return ", ".join(part for part in (f"n = {number(row['n'])}" if known else "", samples and f"scatter of {samples}")
                      if part)  # fmt: skip
 
 
 def scatter(row: Row) -> str:
-    """`5 rounds`: what the scatter of a value is known by, where that is not its n repeats; empty else."""
+    """Return the samples that show the scatter, as `5 rounds`; empty if they are the n repeats."""
     samples = len(_listed(row.get("samples")))
     return "" if samples in (0, row.get("n")) else f"{samples} {row['scope']}"
 
 
 def deviation(row: Row) -> float:
-    """The median absolute deviation of a value; none where it is what sums of floating-point numbers leave."""
+    """Return the median absolute deviation of a value; 0 if it is only a floating-point rounding error."""
     return 0.0 if row["mad"] < ROUNDING * abs(row["value"]) else float(row["mad"])
 
 
-def of_window(row: Row, evidence: Iterable[str] = ()) -> Proof:
-    """Of a tracked variable: a row of `steady_state`, and the cells in its window."""
+def window_proof(row: Row, evidence: Iterable[str] = ()) -> Proof:
+    """Return the provenance of a tracked variable.
+
+    `row` is a row of `steady_state`, `evidence` the directories of the cells in its window.
+    """
     unit = unit_of(row["metric"], row["unit"])
     return Proof(
         title=f"{row['drive']}, {row['measurement']}, {row['variable']}: {heading(row['metric'], row['unit'])}",
         facts=(
             ("Steady state reached", "yes" if row["reached"] else "NO"),
             ("Window", f"rounds {row['window_start']} to {row['window_end']} of {row['rounds']}"),
-            ("Values in the window", " · ".join(number(one) for one in row["values"])),
+            ("Values in the window", " · ".join(map(number, row["values"]))),
             ("Average", quantity(row["average"], unit)),
             ("Allowed maximum data excursion", quantity(row["allowed_data_excursion"], unit)),
             ("Measured maximum data excursion", quantity(row["measured_data_excursion"], unit)),
             ("Allowed maximum slope excursion", quantity(row["allowed_slope_excursion"], unit)),
             ("Measured maximum slope excursion", quantity(row["measured_slope_excursion"], unit)),
-            ("Slope", quantity(row["slope"], f"{unit} a round")),
+            ("Slope", quantity(row["slope"], f"{unit} per round")),
             ("Intercept", quantity(row["intercept"], unit)),
             ("Residual drift", quantity(row["residual_drift_pct"], "%")),
         ),
@@ -88,47 +91,47 @@ def of_window(row: Row, evidence: Iterable[str] = ()) -> Proof:
     )
 
 
-def of_delta(inputs: Inputs, delta: Row) -> Proof:
-    """Of a row of `deltas`: its verdict with all that it was told by, what differs, and both values."""
+def delta_proof(inputs: Inputs, delta: Row) -> Proof:
+    """Return the provenance of a row of `deltas`: verdict and its tests, differences, both values."""
     subject = (delta["measurement"], delta["cell_label"], delta["metric"])
     sides = {side: inputs.summary_of(str(delta[side]), *subject) for side in ("basis", "comparison")}
-    parts = tuple(of_value(row) for row in sides.values() if row is not None)
+    parts = tuple(value_proof(row) for row in sides.values() if row is not None)
     return Proof(
         title=f"{delta['comparison']} against {delta['basis']}, {delta['measurement']}, {delta['cell_label']}: "
         f"{heading(delta['metric'], delta['unit'])}",
-        facts=(*_facts_of_delta(delta, sides), *_differences(inputs, delta)),
-        recordings=tuple(dict.fromkeys(name for one in parts for name in one.recordings)),
+        facts=(*_delta_facts(delta, sides), *_differences(inputs, delta)),
+        recordings=tuple(dict.fromkeys(name for part in parts for name in part.recordings)),
         parts=parts,
     )
 
 
-def _facts_of_delta(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
+def _delta_facts(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
     unit = unit_of(row["metric"], row["unit"])
-    yield "Delta", quantity(row["delta_pct"], "%") if comparable(row) else "none: the two cannot be compared"
+    yield "Delta", quantity(row["delta_pct"], "%") if comparable(row) else "none: the two values cannot be compared"
     if not is_missing(row.get("interval_low_pct")) and not is_missing(row.get("interval_high_pct")):
         yield "Confidence interval", f"{number(row['interval_low_pct'])} to {quantity(row['interval_high_pct'], '%')}"
     yield "Verdict", str(row["verdict"])
     for name, column in (
         ("p of no difference", "p_value"),
-        ("adjusted for all comparisons that can be called", "p_adjusted"),
+        ("adjusted for all testable comparisons", "p_adjusted"),
         ("p of a difference beyond the margin", "equivalence_p"),
-        ("adjusted for all comparisons that can be called", "equivalence_p_adjusted"),
+        ("adjusted for all testable comparisons", "equivalence_p_adjusted"),
     ):
         if not is_missing(row.get(column)):
             yield name, number(row[column])
     if not is_missing(row.get("margin_pct")):
         yield "Margin", f"±{quantity(row['margin_pct'], '%')}"
     for side, value in sides.items():
-        told = count(value) if value else ""
-        yield str(row[side]), f"{quantity(row[f'{side}_value'], unit)}{told and f', {told}'}"
+        counts = count(value) if value else ""
+        yield str(row[side]), f"{quantity(row[f'{side}_value'], unit)}{counts and f', {counts}'}"
     for name, column in (("Doubts", "doubts"), ("Remarks", "remarks")):
-        if words := _listed(row.get(column)):
-            yield name, "; ".join(map(str, words))
+        if sentences := _listed(row.get(column)):
+            yield name, "; ".join(map(str, sentences))
 
 
 def _differences(inputs: Inputs, delta: Row) -> Iterator[Fact]:
     for row in inputs.differences_of(str(delta["measurement"]), str(delta["basis"]), str(delta["comparison"])):
-        kind = "Meant to differ" if row["intended"] else "NOT meant to differ"
+        kind = "Intended difference" if row["intended"] else "UNINTENDED difference"
         yield f"{kind}: {row['facet']}", f"{row['basis_value']} → {row['comparison_value']}"
 
 
@@ -137,5 +140,5 @@ def _known(row: Row, *names: str) -> list[str]:
 
 
 def _listed(values: Any) -> list[Any]:
-    """A list as Parquet gives it: an array, or nothing."""
+    """Return the list of a Parquet field, which may be an array or missing."""
     return [] if values is None or isinstance(values, float) else list(values)

@@ -1,4 +1,4 @@
-"""What replays asked of a drive and how it served it: by operation, by I/O stream, by process."""
+"""The load of replays and how the drive served it: by operation, I/O stream and process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from drivelab.report.view import Cell, Column, Table
 
 
 def operations_table(inputs: Inputs, key: Key) -> Table | None:
-    """Requests of each operation of the median run of each trace; None without a replay."""
+    """Return the requests by operation in the median run of each trace; None without a replay."""
     runs = median_runs(inputs.of_key("replays", key))
-    every = inputs.of_key("replay_operations", key)
-    rows = _of_runs(every, runs)
+    operations = inputs.of_key("replay_operations", key)
+    rows = _of_runs(operations, runs)
     if not rows:
         return None
-    # the tracer may look on where a run does not count; all runs of a trace are planned alike
-    seen = {(row["trace"], row["operation"]): row["seen_requests"] for row in every
+    # The traced run may be an uncounted one; all runs of a trace have the same plan.
+    seen = {(row["trace"], row["operation"]): row["seen_requests"] for row in operations
             if not is_missing(row["seen_requests"])}  # fmt: skip
     several = len(runs) > 1
     names = ("Operation", "Issued", "Completed", "Failed", "Seen by the kernel", "Bytes issued", "Mean latency, µs",
@@ -47,8 +47,8 @@ def operations_table(inputs: Inputs, key: Key) -> Table | None:
             )
             for row in rows
         ),
-        note=f"Of {_which(runs)}. The latency in the trace is that of the same requests on the drive and the system "
-        "that it was captured on.",
+        note=f"Shown: {_which(runs)}. The latency in the trace is that of the same requests on the system where the "
+        "trace was captured.",
         collapsed=len(rows) > 12,
     )  # fmt: skip
 
@@ -66,14 +66,14 @@ def _bytes(row: Row) -> Cell:
 
 
 def _known(value: Any) -> Cell:
-    """A number, or a dash where there are too few requests to tell."""
+    """Return a number, or a dash if there are too few requests."""
     return Cell(DASH) if is_missing(value) else number_cell(value)
 
 
 def _which(runs: Iterable[Row]) -> str:
-    found = list(runs)
+    every = list(runs)
     return (
-        f"the median run of each of {len(found)} traces" if len(found) > 1 else f"the median run ({name_of(found[0])})"
+        f"the median run of each of {len(every)} traces" if len(every) > 1 else f"the median run ({name_of(every[0])})"
     )
 
 
@@ -83,7 +83,10 @@ def _of_runs(rows: list[Row], runs: Iterable[Row]) -> list[Row]:
 
 
 def streams_table(inputs: Inputs, key: Key, kind: str = "stream", most: int = 9) -> Table | None:
-    """The most frequent streams, or processes, of the median run of each trace; None without a replay."""
+    """Return the most frequent streams or processes in the median run of each trace.
+
+    `kind` is `stream` or `process`; `most` limits the rows per trace. None without a replay.
+    """
     runs = median_runs(inputs.of_key("replays", key))
     rows = [row for row in _of_runs(inputs.of_key("replay_streams", key), runs) if row["stream_kind"] == kind]
     if not rows:
@@ -99,7 +102,7 @@ def streams_table(inputs: Inputs, key: Key, kind: str = "stream", most: int = 9)
         "in the trace, µs",
         "99\u00a0%, µs",
     )
-    title = "I/O streams, the nine most frequent" if kind == "stream" else "Processes"
+    title = "The nine most frequent I/O streams" if kind == "stream" else "Processes"
     return Table(
         id=f"{inputs.anchors[key]}-{kind}-streams",
         caption=title,
@@ -114,6 +117,6 @@ def streams_table(inputs: Inputs, key: Key, kind: str = "stream", most: int = 9)
             )
             for row in shown
         ),
-        note=f"Reads and writes that completed, of {_which(runs)}.",
+        note=f"Completed reads and writes of {_which(runs)}.",
         collapsed=several or kind != "stream",
     )

@@ -1,4 +1,4 @@
-"""Tables of soaks: what write saturation came to, and how each went from its first to its last slice."""
+"""Tables of soaks: the result of write saturation, and each soak from first to last slice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from drivelab.report.view import Cell, Column, Table
 
 
 def saturation_table(inputs: Inputs, key: Key) -> Table | None:
-    """Cliff and level of each soak that saturates the drive; None where none does."""
+    """Return cliff and level of each soak that saturates the drive; None if no soak does."""
     rows = inputs.of_key("saturation", key)
     if not rows:
         return None
@@ -31,13 +31,13 @@ def saturation_table(inputs: Inputs, key: Key) -> Table | None:
         caption="Write saturation: the cliff, and the level after it",
         columns=tuple(Column(name, numeric=name not in texts) for name in names),
         rows=tuple(_saturation(row, f", run {row['run']}" if several else "") for row in rows),
-        note=f"Cliff: where the IOPS first fall for good, by a factor of {LEAST_DROP:g} or more, in a slice or over "
-        "many, where it is steepest: a rate that only wanders and ends so much lower has one too. Before is the "
-        "average until then, after that of the last fifth of the soak. Level: the average over the slices that count, "
-        "with its drift, and lowest and highest of five equal parts below; its variation is the standard deviation of "
-        "the slices and its drift the rise of the least-squares line, both of the mean. Steady is what keeps the "
-        f"limits of the PTS and does not rise or fall by {LEAST_DRIFT_PCT:g} % or more throughout, which these "
-        "limits let pass. A drive fill is the user capacity written once by the host.",
+        note=f"Cliff: where the IOPS first fall for good, by a factor of {LEAST_DROP:g} or more. The fall may take one "
+        "slice or many; the cliff is at its steepest point. A rate that wanders and ends that much lower has a cliff "
+        "too. IOPS before: average up to the cliff. IOPS after: average of the last fifth of the soak. Level: average "
+        "over the counted slices; below it, the lowest and highest of five equal parts and the drift. Variation: "
+        "standard deviation of the slices. Drift: rise of the least-squares line. Both are relative to the mean. "
+        f"Steady: the level keeps the PTS limits and drifts by less than {LEAST_DRIFT_PCT:g} %; the PTS limits alone "
+        "allow more drift. A drive fill is the user capacity written once by the host.",
         sources=inputs.sources(row["recording"] for row in rows),
     )
 
@@ -65,18 +65,18 @@ def _saturation(row: Row, run: str) -> tuple[Cell, ...]:
 
 
 def _level(row: Row) -> str:
-    """Range of the level, and its drift; that it is none to settle at where it is not steady for that."""
-    told = f"{number(row['level_low_iops'])}{DASH}{number(row['level_high_iops'])}"
+    """Return the range of the level and its drift; say so if the drift makes it unsteady."""
+    level_range = f"{number(row['level_low_iops'])}{DASH}{number(row['level_high_iops'])}"
     drift_pct = row["level_drift_pct"]
     if is_missing(drift_pct):
-        return told
+        return level_range
     drifts = not row["level_steady"] and abs(drift_pct) >= LEAST_DRIFT_PCT
-    goes_on = f"still {'rises' if drift_pct > 0 else 'falls'}, " if drifts else ""
-    return f"{told}, {goes_on}drift {percent(drift_pct, True)}"
+    trend = f"still {'rises' if drift_pct > 0 else 'falls'}, " if drifts else ""
+    return f"{level_range}, {trend}drift {percent(drift_pct, True)}"
 
 
 def soaks_table(inputs: Inputs, key: Key) -> Table | None:
-    """What a soak showed, a row for each step: the slices are the cells."""
+    """Return a row for each soak step; its slices are rows of `cells`."""
     cells = inputs.frame_of("cells", key)
     slices = cells[cells["kind"] == "soak"] if len(cells) else cells
     if slices.empty:
@@ -108,7 +108,7 @@ def soaks_table(inputs: Inputs, key: Key) -> Table | None:
         caption="Soaks, from first to last slice",
         columns=tuple(Column(name, numeric=number_ > 0) for number_, name in enumerate(names)),
         rows=tuple(rows),
-        note="A drive fill is the user capacity written once by the host. Highest and lowest are of single slices. "
+        note="A drive fill is the user capacity written once by the host. Highest and lowest are single slices. "
         + taint_note(rows_of(slices)),
         sources=inputs.sources(slices["recording"].unique()),
     )
@@ -118,12 +118,12 @@ def _drive_fills(written_bytes: int, capacity_bytes: Any) -> Cell:
     if is_missing(capacity_bytes):
         return Cell(MISSING, tone="missing")
     if isinstance(capacity_bytes, Several):
-        return Cell(each(lambda one: number(written_bytes / one), capacity_bytes))
+        return Cell(each(lambda size_bytes: number(written_bytes / size_bytes), capacity_bytes))
     return number_cell(written_bytes / capacity_bytes)
 
 
 def _part(row: pd.Series) -> str:
-    """Which soak a slice is of: its step, and its turn where it is repeated."""
+    """Name the soak of a slice: its step, and its turn if the step is repeated."""
     turn = row.get("phase_value")
     if is_missing(turn):
         return f"Part {int(row['step']) + 1}"

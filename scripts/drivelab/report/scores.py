@@ -1,4 +1,4 @@
-"""Tables of what condenses a test: nines of latency, best runs beside the medians."""
+"""Summary tables of a test: latency percentiles, figure of merit, best runs next to medians."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from drivelab.analysis.nines import nines
 from drivelab.report.inputs import Inputs, Key
 from drivelab.report.number_cells import number_cell, summary_cell, value_cell
 from drivelab.report.numbers import DASH, number
-from drivelab.report.proof import of_value
+from drivelab.report.proof import value_proof
 from drivelab.report.view import Cell, Column, Table
 
 _BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6
@@ -15,7 +15,7 @@ _BEST = ("best_bandwidth_mb_s", "best_mean_latency_us")
 
 
 def nines_table(inputs: Inputs, key: Key) -> Table | None:
-    """Latency at each quantile, from the bins of the table `latency_bins` where they are at hand."""
+    """Return the latency at each percentile, from table `latency_bins`; None without bins."""
     bins = inputs.frame_of("latency_bins", key)
     bins = bins if bins.empty else bins[bins["kind"] == "soak"]
     if bins.empty or not bins["count"].sum():
@@ -24,9 +24,9 @@ def nines_table(inputs: Inputs, key: Key) -> Table | None:
     quantiles = max(runs.values(), key=len)["quantile_pct"]
     return Table(
         id=f"{inputs.anchors[key]}-nines",
-        caption=f"Latency between the nines, {' and '.join(bins['workload'].drop_duplicates())}",
+        caption=f"Latency percentiles, {' and '.join(bins['workload'].drop_duplicates())}",
         columns=(
-            Column("I/Os that were as fast", numeric=False),
+            Column("Percentile", numeric=False),
             *(Column(f"Latency, µs{f', run {run}' if len(runs) > 1 else ''}") for run in runs),
             *(Column(f"I/Os above{f', run {run}' if len(runs) > 1 else ''}") for run in runs),
         ),
@@ -44,8 +44,8 @@ def nines_table(inputs: Inputs, key: Key) -> Table | None:
             )
             for place, percent in enumerate(quantiles)
         ),
-        note="From merged histograms of all slices. A quantile with fewer than ten I/Os above it is hardly told by "
-        "them; one with none above it would be the slowest I/O, and is left out.",
+        note="From merged histograms of all slices. A percentile with fewer than ten I/Os above it is uncertain. A "
+        "percentile without any I/O above it equals the maximum and is omitted.",
         sources=inputs.sources(bins["recording"].drop_duplicates()),
     )
 
@@ -55,7 +55,7 @@ def _above(ios: float) -> Cell:
 
 
 def merit_table(inputs: Inputs, key: Key) -> Table | None:
-    """The figure of merit with its spread; None for a test that asks for none."""
+    """Return the figure of merit with its spread; None for a test without one."""
     rows = [row for row in inputs.of_key("summary", key) if row["metric"] == "figure_of_merit"]
     if not rows:
         return None
@@ -72,14 +72,14 @@ def merit_table(inputs: Inputs, key: Key) -> Table | None:
             )
             for row in rows
         ),
-        note="Every cell counts alike, however rare its workload is: a drive may lead by this figure and be behind in "
-        "the cell that matters. It compares with figures of the same cells only.",
+        note="Every cell has the same weight, however rare its workload is. A drive may lead by this figure and still "
+        "be slower in the cell that matters. Compare only figures of the same cells.",
         sources=inputs.sources(name for row in rows for name in row["recordings"]),
     )
 
 
 def best_runs_table(inputs: Inputs, key: Key) -> Table | None:
-    """Best of the counted rounds beside their median, for a test whose score is its best run; None for others."""
+    """Return best and median of the counted rounds, for a test scored by its best run; else None."""
     summary = inputs.of_key("summary", key)
     best = [row for row in summary if row["metric"] in _BEST]
     if not best:
@@ -88,14 +88,14 @@ def best_runs_table(inputs: Inputs, key: Key) -> Table | None:
 
     def value(label: str, metric: str, factor: float = 1.0) -> Cell:
         row = by_label.get((label, metric))
-        return Cell(DASH) if row is None else value_cell(row["value"] * factor, of_value(row))
+        return Cell(DASH) if row is None else value_cell(row["value"] * factor, value_proof(row))
 
     titles = dict.fromkeys(str(row["statistic"]) for row in best)
     return Table(
         id=f"{inputs.anchors[key]}-best",
-        caption=f"Best run beside the median ({'; '.join(titles)})",
+        caption=f"Best run and median ({'; '.join(titles)})",
         columns=(Column("Cell", numeric=False), Column("Best, MB/s"), Column("Median, MB/s"),
-                 Column("Least mean latency, µs"), Column("Median of the mean latencies, µs")),
+                 Column("Lowest mean latency, µs"), Column("Median of the mean latencies, µs")),
         rows=tuple(
             (
                 Cell(str(label)),
@@ -106,7 +106,7 @@ def best_runs_table(inputs: Inputs, key: Key) -> Table | None:
             )
             for label in dict.fromkeys(row["cell_label"] for row in best)
         ),
-        note="MB/s: 10\u2076 bytes per second. The best run flatters: it is what the tool of that name reports; "
-        "comparisons use the medians.",
+        note="MB/s: 10\u2076 bytes per second. The tool of that name reports the best run, which is optimistic. "
+        "Comparisons use the medians.",
         sources=inputs.sources(name for row in best for name in row["recordings"]),
     )  # fmt: skip

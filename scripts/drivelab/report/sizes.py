@@ -1,4 +1,4 @@
-"""Results by block size where each size is a measurement of its own, as the throughput page of the PTS has them."""
+"""Results by block size, as on the PTS throughput page, for tests that measure each size separately."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _WORDS = {"random": "RND", "sequential": "SEQ"}
 
 
 def size_tables(inputs: Inputs) -> tuple[Table, ...]:
-    """For measurements NAME.VALUE that differ in their block size: a row for each size and R/W mix, a column per drive.
+    """Return a table for each group of measurements NAME.VALUE that differ in block size.
 
-    The metric is the one that their loops track.
+    A table has a row for each size and R/W mix and a column for each drive. The metric is the one that the loops track.
     """
-    named: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for measurement in inputs.measurements:
         name, dot, _ = measurement.partition(".")
         if dot:
-            named.setdefault(name, []).append(measurement)
-    found = (_table(inputs, name, of_it) for name, of_it in named.items())
-    return tuple(table for table in found if table is not None)
+            groups.setdefault(name, []).append(measurement)
+    tables = (_table(inputs, name, measurements) for name, measurements in groups.items())
+    return tuple(table for table in tables if table is not None)
 
 
 def _table(inputs: Inputs, name: str, measurements: list[str]) -> Table | None:
-    """None where they do not differ in their block size, or track different metrics."""
-    metrics = {metric for one in measurements for _, metric in inputs.tracked(one)}
+    """Return the table of a group; None if the block sizes are equal or the tracked metrics differ."""
+    metrics = {metric for measurement in measurements for _, metric in inputs.tracked(measurement)}
     cells = inputs.frame("cells")
-    if len(metrics) != 1 or not all(inputs.tracked(one) for one in measurements) or cells.empty:
+    if len(metrics) != 1 or not all(map(inputs.tracked, measurements)) or cells.empty:
         return None
     loads = cells[(cells["kind"] == "loop") & cells["measurement"].isin(measurements)]
     loads = loads[["measurement", "block_size_bytes", "pattern", "read_share_pct", "workload"]].drop_duplicates()
@@ -51,7 +51,7 @@ def _table(inputs: Inputs, name: str, measurements: list[str]) -> Table | None:
         rows.append((Cell(format_size(load.block_size_bytes)), Cell(mix), *fields))
     if not rows:
         return None
-    marked = [row for row in shown if taint_mark(row)]
+    tainted = [row for row in shown if taint_mark(row)]
     return Table(
         id=f"sizes-{inputs.measurements.index(measurements[0]) + 1}",
         caption=f"{name}: {heading(metric, shown[0]['unit'])}, by block size",
@@ -61,7 +61,7 @@ def _table(inputs: Inputs, name: str, measurements: list[str]) -> Table | None:
             *map(Column, inputs.drives),
         ),
         rows=tuple(rows),
-        note=f"Tainted: {taint_reasons(marked)}." if marked else "",
+        note=f"Tainted: {taint_reasons(tainted)}." if tainted else "",
         sources=inputs.sources(name for row in shown for name in row["recordings"]),
         group=name,
     )

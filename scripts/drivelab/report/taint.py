@@ -1,4 +1,4 @@
-"""What the report says of tainted cells, replays and values, wherever one is shown."""
+"""Wording for tainted cells, replays and values."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _UNKNOWN = "reason not recorded"
 
 
 def tainted(rows: Iterable[Row]) -> list[Row]:
-    """The rows of cells or replays that are tainted."""
+    """Return the tainted rows of cells or replays."""
     return [row for row in rows if row.get("tainted") is True]
 
 
 def taint_reasons(rows: Iterable[Row]) -> str:
-    """Reasons of tainted rows in few words."""
+    """Summarise the taint reasons of rows."""
     return "; ".join(digest(_text(row) for row in rows))
 
 
 def taint_note(rows: Iterable[Row]) -> str:
-    """A sentence under a table whose numbers stand on these cells or replays; empty if none is tainted."""
-    found = tainted(rows)
-    return f"{len(found)} tainted: {taint_reasons(found)}." if found else ""
+    """Return a note for a table based on these cells or replays; empty if no row is tainted."""
+    tainted_rows = tainted(rows)
+    return f"{len(tainted_rows)} tainted: {taint_reasons(tainted_rows)}." if tainted_rows else ""
 
 
 def taint_mark(row: Row) -> str:
-    """A few words beside a number of the summary; empty if nothing taints it."""
+    """Return a short mark for a summary value; empty if it is not tainted."""
     return "" if is_missing(row.get("taint_reason")) else f"tainted: {', '.join(causes([str(row['taint_reason'])]))}"
 
 
